@@ -1,0 +1,1 @@
+//! Workspace member; its modules follow.

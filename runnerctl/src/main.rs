@@ -1,0 +1,2 @@
+//! Workspace member; its modules follow.
+fn main() {}
