@@ -1,1 +1,17 @@
-//! Workspace member; its modules follow.
+//! The conversation between `runnerctl` and `runnerd`, and the data contracts that both share.
+//!
+//! Plain data with public fields, the method traits, and (feature `client`) the client's half of the
+//! connection. Nothing here decides anything, and nothing here knows how the daemon works.
+
+pub mod answer;
+pub mod api;
+pub mod error;
+pub mod event;
+pub mod meta;
+pub mod path;
+pub mod reply;
+pub mod request;
+pub mod state;
+pub mod tree;
+pub mod view;
+pub mod words;

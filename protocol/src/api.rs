@@ -1,0 +1,150 @@
+//! The methods of the control socket, by noun (SPEC 9).
+//!
+//! Each takes one struct and answers with one; errors carry an [`crate::error::ErrorData`].
+//! `docs/protocol.md` is generated from these and from the examples in `examples.rs`.
+
+use jsonrpsee::core::{RpcResult, SubscriptionResult};
+use jsonrpsee::proc_macros::rpc;
+
+use crate::event::Event;
+use crate::reply::{
+    ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
+};
+use crate::request::{
+    AtIteration, AtPath, AtRun, ConfigKey, Hello, InitParams, LogFilter, LogParams, PauseParams, ResumeParams,
+    StartParams, StepParams, Subscription,
+};
+use crate::view::{DaemonView, IterationView, RepoView, RunSummary, SelectView, StatusView, TextView};
+
+/// Major version of the API: both sides must have the same.
+pub const API_MAJOR: u32 = 1;
+/// Minor version of the API: the daemon's must be at least the client's.
+pub const API_MINOR: u32 = 0;
+
+/// The daemon.
+#[rpc(server, client, namespace = "daemon", namespace_separator = ".")]
+pub trait DaemonApi {
+    /// Exchanges versions; the first request on every connection.
+    #[method(name = "hello")]
+    async fn hello(&self, params: Hello) -> RpcResult<DaemonView>;
+
+    /// Describes the daemon.
+    #[method(name = "info")]
+    async fn info(&self) -> RpcResult<DaemonView>;
+
+    /// Lets the current iterations end, starts none, and then ends the daemon.
+    #[method(name = "drain")]
+    async fn drain(&self) -> RpcResult<DaemonView>;
+
+    /// Ends live sessions after their grace and then the daemon; runs go on at the next start.
+    #[method(name = "shutdown")]
+    async fn shutdown(&self) -> RpcResult<DaemonView>;
+
+    /// Changes what is logged.
+    #[method(name = "log_filter")]
+    async fn log_filter(&self, params: LogFilter) -> RpcResult<DaemonView>;
+}
+
+/// Registered repositories.
+#[rpc(server, client, namespace = "repo", namespace_separator = ".")]
+pub trait RepoApi {
+    /// Lists the repositories.
+    #[method(name = "list")]
+    async fn list(&self) -> RpcResult<Vec<RepoView>>;
+
+    /// Forgets a repository that has no run under way; its files stay.
+    #[method(name = "remove")]
+    async fn remove(&self, params: AtPath) -> RpcResult<RepoView>;
+}
+
+/// Runs.
+#[rpc(server, client, namespace = "run", namespace_separator = ".")]
+pub trait RunApi {
+    /// Makes `.runner/`.
+    #[method(name = "init")]
+    async fn init(&self, params: InitParams) -> RpcResult<InitReply>;
+
+    /// Puts a run into the queue, or lets one go on.
+    #[method(name = "start")]
+    async fn start(&self, params: StartParams) -> RpcResult<StartReply>;
+
+    /// Runs one iteration of a run that is not running, and waits for it.
+    #[method(name = "step")]
+    async fn step(&self, params: StepParams) -> RpcResult<StepReply>;
+
+    /// Stops a run after its current iteration, or at once.
+    #[method(name = "pause")]
+    async fn pause(&self, params: PauseParams) -> RpcResult<ControlReply>;
+
+    /// Lets a run go on.
+    #[method(name = "resume")]
+    async fn resume(&self, params: ResumeParams) -> RpcResult<ControlReply>;
+
+    /// Ends a run; branch and commits stay.
+    #[method(name = "cancel")]
+    async fn cancel(&self, params: AtRun) -> RpcResult<ControlReply>;
+
+    /// Describes one repository and its current run.
+    #[method(name = "status")]
+    async fn status(&self, params: AtRun) -> RpcResult<StatusView>;
+
+    /// Describes every repository and its current run.
+    #[method(name = "status_all")]
+    async fn status_all(&self) -> RpcResult<Vec<StatusView>>;
+
+    /// Lists the runs of a repository, those that are over included.
+    #[method(name = "list")]
+    async fn list(&self, params: AtPath) -> RpcResult<Vec<RunSummary>>;
+
+    /// Lists the runs of a repository that are not over, in order.
+    #[method(name = "queue")]
+    async fn queue(&self, params: AtPath) -> RpcResult<Vec<RunSummary>>;
+}
+
+/// The task tree.
+#[rpc(server, client, namespace = "tree", namespace_separator = ".")]
+pub trait TreeApi {
+    /// Reads the task tree at HEAD.
+    #[method(name = "get")]
+    async fn get(&self, params: AtRun) -> RpcResult<TreeReply>;
+
+    /// Tells the next leaf.
+    #[method(name = "select")]
+    async fn select(&self, params: AtRun) -> RpcResult<SelectView>;
+
+    /// Checks schema, invariants, layout and identity.
+    #[method(name = "validate")]
+    async fn validate(&self, params: AtPath) -> RpcResult<ValidateReply>;
+}
+
+/// A repository's configuration.
+#[rpc(server, client, namespace = "config", namespace_separator = ".")]
+pub trait ConfigApi {
+    /// Reads one value, or all.
+    #[method(name = "get")]
+    async fn get(&self, params: ConfigKey) -> RpcResult<ConfigReply>;
+}
+
+/// Records of iterations.
+#[rpc(server, client, namespace = "iteration", namespace_separator = ".")]
+pub trait IterationApi {
+    /// Lists the iterations of a run, oldest first.
+    #[method(name = "list")]
+    async fn list(&self, params: AtRun) -> RpcResult<Vec<IterationView>>;
+
+    /// Describes one iteration.
+    #[method(name = "get")]
+    async fn get(&self, params: AtIteration) -> RpcResult<IterationReply>;
+
+    /// Reads at most 256 KiB of a file of a record.
+    #[method(name = "log")]
+    async fn log(&self, params: LogParams) -> RpcResult<TextView>;
+}
+
+/// The stream of events.
+#[rpc(server, client, namespace = "events", namespace_separator = ".")]
+pub trait EventApi {
+    /// Sends events as they happen, from a number on where one is given.
+    #[subscription(name = "subscribe" => "event", unsubscribe = "unsubscribe", item = Event)]
+    async fn subscribe_events(&self, params: Subscription) -> SubscriptionResult;
+}

@@ -1,0 +1,151 @@
+//! How the daemon refuses or fails a request: kind, message, hint (SPEC 9), and exit codes (SPEC 10).
+
+use jsonrpsee::types::ErrorObjectOwned;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+
+/// JSON-RPC code of every error that carries an [`ErrorData`].
+pub const ERROR_CODE: i32 = -31_000;
+
+words! {
+    /// What kind of error it is: a client acts on the kind, a person reads the message.
+    ErrorKind {
+        /// The path is not in a git work tree.
+        NotARepository = "not_a_repository",
+        /// The repository, run, node or iteration is not known.
+        NotFound = "not_found",
+        /// The request contradicts what it names: an unknown state, an ambiguous prefix, a bad value.
+        InvalidRequest = "invalid_request",
+        /// A file of the repository is not valid: configuration, task tree, goal.
+        InvalidFile = "invalid_file",
+        /// The work tree has changes that are not committed.
+        DirtyTree = "dirty_tree",
+        /// The run's identity does not agree: branch, goal and run state.
+        IdentityMismatch = "identity_mismatch",
+        /// An agent or guard command cannot be found.
+        MissingCommand = "missing_command",
+        /// The repository's configuration was not confirmed by this user.
+        Unconfirmed = "unconfirmed",
+        /// The run is in a state in which this cannot be done.
+        WrongState = "wrong_state",
+        /// Something must be looked at by a person first.
+        Held = "held",
+        /// The caller runs inside an iteration and may not steer.
+        InsideIteration = "inside_iteration",
+        /// Client and daemon speak different versions.
+        ProtocolMismatch = "protocol_mismatch",
+        /// The daemon is going down.
+        Draining = "draining",
+        /// The daemon could not do what it was asked; a fault of its surroundings.
+        Fault = "fault",
+        /// The daemon has a bug.
+        Bug = "bug",
+    }
+}
+
+/// The `data` of a JSON-RPC error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[error("{message}")]
+pub struct ErrorData {
+    /// What a client acts on.
+    pub kind: ErrorKind,
+    /// What went wrong, naming the path.
+    pub message: String,
+    /// The command to type next, where there is one.
+    #[serde(default)]
+    pub hint: Option<String>,
+    /// What led to it, outermost first.
+    #[serde(default)]
+    pub causes: Vec<String>,
+}
+
+impl ErrorData {
+    /// Builds an error without hint and causes.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, causes: Vec::new() }
+    }
+
+    /// Adds the command to type next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the chain of causes of `error`, without `error` itself.
+    #[must_use]
+    pub fn caused_by(mut self, error: &dyn std::error::Error) -> Self {
+        let mut source = error.source();
+        while let Some(cause) = source {
+            self.causes.push(cause.to_string());
+            source = cause.source();
+        }
+        self
+    }
+}
+
+impl From<ErrorData> for ErrorObjectOwned {
+    fn from(error: ErrorData) -> Self {
+        let message = error.message.clone();
+        Self::owned(ERROR_CODE, message, Some(error))
+    }
+}
+
+/// Defines the exit codes once: the enum, its numbers and `help exit-codes`.
+macro_rules! exit_codes {
+    ($($(#[$meta:meta])* $variant:ident = $code:literal, $text:literal;)+) => {
+        /// Exit codes of `runnerctl` (SPEC 10).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum ExitStatus { $(#[doc = $text] $variant = $code,)+ }
+
+        impl ExitStatus {
+            /// Every code with its meaning, in order.
+            pub const TABLE: &[(Self, &str)] = &[$((Self::$variant, $text),)+];
+
+            /// Returns the number.
+            pub fn code(self) -> u8 {
+                self as u8
+            }
+        }
+    };
+}
+
+exit_codes! {
+    Fine = 0, "fine, or the run is completed";
+    Error = 1, "an error";
+    Usage = 2, "the command line is wrong";
+    Stuck = 3, "the run is stuck";
+    Limit = 4, "the run reached a limit or timed out";
+    NoDaemon = 5, "no daemon answers";
+    Refused = 6, "refused, or held until somebody looks";
+    Complete = 7, "`select` on a tree that is complete";
+    ProtocolMismatch = 8, "client and daemon speak different versions";
+    RunEnded = 9, "the run failed or was cancelled";
+    Violation = 10, "`verify` found a violation";
+    Interrupted = 130, "interrupted";
+}
+
+impl From<ErrorKind> for ExitStatus {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::NotARepository
+            | ErrorKind::NotFound
+            | ErrorKind::InvalidFile
+            | ErrorKind::Fault
+            | ErrorKind::Bug => Self::Error,
+            ErrorKind::InvalidRequest => Self::Usage,
+            ErrorKind::DirtyTree
+            | ErrorKind::IdentityMismatch
+            | ErrorKind::MissingCommand
+            | ErrorKind::Unconfirmed
+            | ErrorKind::WrongState
+            | ErrorKind::Held
+            | ErrorKind::Draining
+            | ErrorKind::InsideIteration => Self::Refused,
+            ErrorKind::ProtocolMismatch => Self::ProtocolMismatch,
+        }
+    }
+}

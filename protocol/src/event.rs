@@ -1,0 +1,118 @@
+//! The daemon's numbered stream of events (SPEC 8.2).
+//!
+//! Events tell that something happened; the state itself is read with `status`. A subscriber that
+//! was too slow gets one `lagged` event and reads the state anew. A client skips an event that it
+//! cannot read: a later version may have more kinds.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::view::StopReason;
+use crate::words::{GuardOutcome, IterationStatus, PhaseName, RunStatus, VerdictName};
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// Number in the daemon's stream; grows by one, begins anew with the daemon.
+    pub seq: u64,
+    /// When it happened.
+    #[schemars(with = "String")]
+    pub time: Timestamp,
+    /// Id of the repository; null for the daemon's own.
+    pub repo: Option<String>,
+    /// Id of the run.
+    pub run: Option<String>,
+    /// Number of the iteration.
+    pub iter: Option<u32>,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", content = "data", rename_all = "snake_case")]
+pub enum EventKind {
+    /// A run changed its state.
+    RunState {
+        /// The new state.
+        state: RunStatus,
+        /// Why, where it stopped.
+        reason: Option<StopReason>,
+    },
+    /// An iteration entered a phase.
+    Phase {
+        /// The phase.
+        phase: PhaseName,
+        /// Node that is worked on, once it is known.
+        node: Option<String>,
+    },
+    /// An effect cannot be done for now and is tried again.
+    Obstacle {
+        /// What is in the way.
+        message: String,
+    },
+    /// An iteration ended.
+    Iteration {
+        /// The node.
+        node: String,
+        /// How it ended.
+        verdict: VerdictName,
+        /// `status=` of its commit.
+        status: IterationStatus,
+        /// `guard=` of its commit.
+        guard: GuardOutcome,
+        /// Attempts charged after it.
+        attempts: u32,
+        /// Attempts allowed.
+        max_attempts: u32,
+    },
+    /// The task tree changed.
+    Tree {
+        /// Leaves that pass.
+        leaves_passed: u32,
+        /// Leaves of the tree.
+        leaves_total: u32,
+    },
+    /// A commit was made on the run's branch.
+    Commit {
+        /// Its id.
+        commit: String,
+        /// Its subject.
+        subject: String,
+    },
+    /// Files that the agent changed without right were put back.
+    Reverted {
+        /// Paths relative to the work tree.
+        paths: Vec<String>,
+    },
+    /// Output of the agent or the guard, on request only.
+    Output {
+        /// The phase it comes from.
+        phase: PhaseName,
+        /// Text made safe for a terminal.
+        text: String,
+    },
+    /// Something that was not foreseen; the repository goes on.
+    Warning {
+        /// What was seen.
+        message: String,
+    },
+    /// The subscriber was too slow: events up to `seq` were dropped for it.
+    Lagged,
+    /// The daemon goes down after the current iterations, or at once.
+    Stopping,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_without_details_has_no_data() {
+        let text = r#"{"seq":1,"time":"2026-01-01T00:00:00Z","repo":null,"run":null,"iter":null,"kind":"lagged"}"#;
+        let event: Event = serde_json::from_str(text).expect("parses");
+        assert_eq!(event.kind, EventKind::Lagged);
+    }
+}

@@ -1,0 +1,72 @@
+//! `meta.json`: the facts of one iteration's record (SPEC 8.1).
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::SessionUsage;
+use crate::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, Role, VerdictName};
+
+/// The facts of one iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IterationMeta {
+    /// Id of the run.
+    pub run: String,
+    /// Number of the iteration.
+    pub iter: u32,
+    /// Commit at which the session began.
+    pub from: String,
+    /// Node that was worked on.
+    pub node: String,
+    /// Ids from the root to the node, both included.
+    pub node_path: Vec<String>,
+    /// What the session was asked to be.
+    pub role: Role,
+    /// What the iteration did.
+    pub mode: Mode,
+    /// Kind and version of the agent.
+    pub agent: String,
+    /// How it ended.
+    pub verdict: VerdictName,
+    /// Details of the verdict, where it has any.
+    pub detail: Option<String>,
+    /// `status=` of the commit.
+    pub status: IterationStatus,
+    /// `guard=` of the commit.
+    pub guard: GuardOutcome,
+    /// Exit of the agent: a code, or a negative signal number.
+    pub agent_exit: Option<i32>,
+    /// Exit of the guard, likewise.
+    pub guard_exit: Option<i32>,
+    /// When it began.
+    #[schemars(with = "String")]
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[schemars(with = "String")]
+    pub ended_at: Timestamp,
+    /// How long each phase took.
+    pub phases: Vec<PhaseTime>,
+    /// Bytes of the agent's output that were kept.
+    pub captured_bytes: u64,
+    /// Bytes of the agent's output that were dropped.
+    pub dropped_bytes: u64,
+    /// What the session consumed.
+    pub usage: SessionUsage,
+    /// How tightly its processes were held.
+    pub containment: Containment,
+    /// Processes that outlived their leader and were ended.
+    pub survivors_ended: u32,
+    /// The commit it ended in; null where nothing changed and none was made.
+    pub commit: Option<String>,
+}
+
+/// The time one phase took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseTime {
+    /// The phase.
+    pub phase: PhaseName,
+    /// Milliseconds.
+    pub duration_ms: u64,
+}

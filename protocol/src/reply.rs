@@ -1,0 +1,91 @@
+//! Replies that are not views of something lasting (SPEC 9).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::path::WirePath;
+use crate::tree::TaskTree;
+use crate::view::{CheckView, IterationView, RunSummary};
+use crate::words::RunStatus;
+
+/// `run.init`: what was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InitReply {
+    /// The work tree.
+    pub path: WirePath,
+    /// Files that were made, relative to the work tree.
+    pub created: Vec<String>,
+    /// Files that were there and kept.
+    pub kept: Vec<String>,
+    /// Files that were there and overwritten.
+    pub overwritten: Vec<String>,
+}
+
+/// `run.start`: the run as it was put into the queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StartReply {
+    /// The run.
+    pub run: RunSummary,
+    /// Runs of the same repository before it.
+    pub ahead: u32,
+    /// Whether a run with this id goes on.
+    pub resumed: bool,
+}
+
+/// `run.step`: the iteration that ran, and the state the run is in now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StepReply {
+    /// The run.
+    pub run: RunSummary,
+    /// The iteration; null where none could be run, and `run.reason` says why.
+    pub iteration: Option<IterationView>,
+}
+
+/// `run.pause`, `run.resume`, `run.cancel`: the run after the request was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ControlReply {
+    /// The run.
+    pub run: RunSummary,
+    /// Whether the request takes effect only after the current iteration or session has ended.
+    pub pending: bool,
+}
+
+/// `tree.get`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TreeReply {
+    /// The tree at HEAD.
+    pub tree: TaskTree,
+    /// The node of the live iteration, else the next leaf.
+    pub current: Option<String>,
+    /// State of the run, where there is one.
+    pub state: Option<RunStatus>,
+}
+
+/// `tree.validate`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ValidateReply {
+    /// The work tree.
+    pub path: WirePath,
+    /// Whether every check holds.
+    pub ok: bool,
+    /// The checks in order.
+    pub checks: Vec<CheckView>,
+}
+
+/// `config.get`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigReply {
+    /// The value as JSON; the whole configuration as an object where no key was named.
+    pub value: serde_json::Value,
+}
+
+/// `iteration.get`: one record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IterationReply {
+    /// The iteration.
+    pub iteration: IterationView,
+    /// The record's folder.
+    pub record: WirePath,
+    /// The facts, where the record holds them.
+    pub meta: Option<crate::meta::IterationMeta>,
+}

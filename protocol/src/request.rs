@@ -1,0 +1,218 @@
+//! Parameters of the requests (SPEC 9): one struct each, sent as the only positional parameter.
+//!
+//! New fields get a default; unknown fields are ignored so that an older daemon can say what it lacks.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::path::WirePath;
+
+/// The first request on every connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hello {
+    /// Name of the client's program.
+    pub client: String,
+    /// Its version.
+    pub version: String,
+    /// Major version of the API it speaks.
+    pub api_major: u32,
+    /// Minor version of the API it speaks.
+    pub api_minor: u32,
+}
+
+/// Names a repository by any path inside its work tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AtPath {
+    /// Absolute path.
+    pub path: WirePath,
+}
+
+/// Names a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AtRun {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Id of the run or a unique prefix; default: the one at the head of the queue, else the last one.
+    #[serde(default)]
+    pub run: Option<String>,
+}
+
+/// `run.init`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InitParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Overwrite what is there.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// What a client passes on of its own environment (SPEC 4): `PATH`, locale and what `[env]` names.
+///
+/// The values are kept in a private file of the daemon, never in the repository or in logs.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallerEnv(pub BTreeMap<String, String>);
+
+impl std::fmt::Debug for CallerEnv {
+    /// Prints the names alone: the values may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// `run.start`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StartParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Text of a new goal, at most 64 KiB.
+    #[serde(default)]
+    pub goal: Option<String>,
+    /// Id of the run.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// Revision that the branch begins from.
+    #[serde(default)]
+    pub base: Option<String>,
+    /// Keep the task tree although the id changes.
+    #[serde(default)]
+    pub keep_tree: bool,
+    /// Put the run into the queue and leave it paused there.
+    #[serde(default)]
+    pub queue_only: bool,
+    /// The commands in the repository's configuration are confirmed.
+    #[serde(default)]
+    pub confirmed: bool,
+    /// The caller's environment.
+    #[serde(default)]
+    pub env: CallerEnv,
+}
+
+/// `run.step`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StepParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Id of the run or a unique prefix.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// The commands in the repository's configuration are confirmed.
+    #[serde(default)]
+    pub confirmed: bool,
+    /// The caller's environment.
+    #[serde(default)]
+    pub env: CallerEnv,
+}
+
+/// `run.pause`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PauseParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Id of the run or a unique prefix.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// End the session at once and commit its work as `interrupted`.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// `run.resume`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResumeParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Id of the run or a unique prefix.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// Do not wait for the time that a waiting run waits for.
+    #[serde(default)]
+    pub now: bool,
+    /// Iterations granted beyond `max_iterations`.
+    #[serde(default)]
+    pub more: Option<u32>,
+    /// The commands in the repository's configuration are confirmed.
+    #[serde(default)]
+    pub confirmed: bool,
+    /// The caller's environment.
+    #[serde(default)]
+    pub env: CallerEnv,
+}
+
+/// `daemon.log_filter`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogFilter {
+    /// Directives in the form of `RUST_LOG`.
+    pub filter: String,
+}
+
+/// `config.get`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigKey {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Dotted key, e.g. `guard.command`; default: the whole configuration.
+    #[serde(default)]
+    pub key: Option<String>,
+}
+
+/// Names an iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AtIteration {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Id of the run or a unique prefix.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// Number of the iteration; default: the live one, else the last one.
+    #[serde(default)]
+    pub iter: Option<u32>,
+}
+
+/// `log.read`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogParams {
+    /// Which iteration.
+    #[serde(flatten)]
+    pub at: AtIteration,
+    /// Which file of its record.
+    pub stream: LogStream,
+    /// First byte wanted.
+    #[serde(default)]
+    pub offset: u64,
+    /// Leave control characters and bytes that are not UTF-8 to the reader: the text is base64.
+    #[serde(default)]
+    pub raw: bool,
+}
+
+/// A file of an iteration's record that people read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogStream {
+    /// What the agent printed.
+    Agent,
+    /// What the guard printed.
+    Guard,
+    /// The prompt.
+    Prompt,
+    /// What the iteration changed.
+    Diff,
+    /// The answer.
+    Output,
+}
+
+/// `events.subscribe`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Subscription {
+    /// Only events of the repository that holds this path.
+    #[serde(default)]
+    pub path: Option<WirePath>,
+    /// First event wanted; default: those that come.
+    #[serde(default)]
+    pub since: Option<u64>,
+    /// Send output of agents and guards too.
+    #[serde(default)]
+    pub output: bool,
+}

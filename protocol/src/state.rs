@@ -1,0 +1,174 @@
+//! The committed bookkeeping of a run: `run_state.json` and `feedback.json` (SPEC 3, 3.2).
+//!
+//! Plain data, strict. How it changes from one iteration to the next is `runner-core`'s.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::words::{GuardOutcome, IterationStatus, VerdictName};
+
+/// `run_state.json`: what the next iteration needs to know besides the tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunState {
+    /// Id of the run; null before the first start.
+    pub run_id: Option<String>,
+    /// Commit that the run began from.
+    pub base: Option<String>,
+    /// Number of the next iteration, from 1.
+    pub next_iter: u32,
+    /// Node of the last iteration.
+    pub last_node: Option<String>,
+    /// `status=` of the last iteration.
+    pub last_status: Option<IterationStatus>,
+    /// Summary of the last answer.
+    pub last_summary: Option<String>,
+    /// `guard=` of the last iteration.
+    pub last_guard: Option<GuardOutcome>,
+    /// Faults since the last answer.
+    pub consecutive_faults: u32,
+    /// The same status and summary again and again.
+    pub stall: Stall,
+    /// Answers `decomposed` since the last pass or other answer.
+    pub decomposed_in_row: u32,
+    /// Interruptions that nobody asked for, in a row, on one node.
+    pub deaths: Deaths,
+    /// Nodes that used their one narrowing.
+    pub narrowed: Vec<String>,
+    /// Node whose sessions have the repair role.
+    pub repair: Option<String>,
+    /// Files that stay in the work tree and out of the branch.
+    pub held_back: Vec<String>,
+    /// Notes that a session has answered to.
+    pub notes_used: Vec<String>,
+    /// Iterations granted beyond `max_iterations`.
+    pub allowance: u32,
+    /// Files of the guard's definition, with the blob last accepted by a person.
+    pub guard_definition: BTreeMap<String, String>,
+    /// Paths under `.runner/` that the last iteration changed without right.
+    pub reverted: Vec<String>,
+    /// What the run has consumed.
+    pub usage: RunUsage,
+    /// Time spent in iterations, in milliseconds.
+    pub elapsed_ms: u64,
+}
+
+impl Default for RunState {
+    /// Returns the state before the first start.
+    fn default() -> Self {
+        Self {
+            run_id: None,
+            base: None,
+            next_iter: 1,
+            last_node: None,
+            last_status: None,
+            last_summary: None,
+            last_guard: None,
+            consecutive_faults: 0,
+            stall: Stall::default(),
+            decomposed_in_row: 0,
+            deaths: Deaths::default(),
+            narrowed: Vec::new(),
+            repair: None,
+            held_back: Vec::new(),
+            notes_used: Vec::new(),
+            allowance: 0,
+            guard_definition: BTreeMap::new(),
+            reverted: Vec::new(),
+            usage: RunUsage::default(),
+            elapsed_ms: 0,
+        }
+    }
+}
+
+/// How often the same status and summary came in a row.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stall {
+    /// Digest of node, status and normalised summary.
+    pub digest: Option<String>,
+    /// Times in a row.
+    pub count: u32,
+}
+
+/// Interruptions on one node that nobody asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Deaths {
+    /// The node.
+    pub node: Option<String>,
+    /// Times in a row.
+    pub count: u32,
+}
+
+/// What a run has consumed; null where a session did not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunUsage {
+    /// Sessions that were started.
+    pub sessions: u64,
+    /// Input tokens not read from a cache.
+    pub input_tokens: Option<u64>,
+    /// Input tokens read from a cache.
+    pub cached_tokens: Option<u64>,
+    /// Output tokens.
+    pub output_tokens: Option<u64>,
+    /// Cost in millionths of a US dollar.
+    pub cost_micro_usd: Option<u64>,
+}
+
+/// `feedback.json`: what the next session on a node must know of the previous ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Feedback {
+    /// Result of the guard on the base.
+    pub baseline: Option<Baseline>,
+    /// Open nodes by id.
+    pub nodes: BTreeMap<String, NodeFeedback>,
+}
+
+/// The guard's result on the base, before any session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// Whether it was green.
+    pub guard: GuardOutcome,
+    /// What it printed, reduced, where it was not green.
+    pub output: Option<String>,
+}
+
+/// What is remembered of the sessions on one node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeFeedback {
+    /// The last attempts, oldest first, at most 8.
+    pub history: Vec<Attempt>,
+    /// Why the last attempt did not pass.
+    pub failure: Option<Failure>,
+}
+
+/// One past session on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    /// Number of the iteration.
+    pub iter: u32,
+    /// How it ended.
+    pub verdict: VerdictName,
+    /// What the agent said, bounded.
+    pub summary: Option<String>,
+}
+
+/// Why an attempt did not pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// How the attempt ended.
+    pub verdict: VerdictName,
+    /// The evidence: guard output, the broken rule or the reviewer's reasons, bounded.
+    pub text: String,
+    /// The text of a tree that was not valid, bounded.
+    pub invalid_tree: Option<String>,
+}

@@ -1,0 +1,71 @@
+//! The task tree, version 1 (SPEC 3.1): the shape of `.runner/state/tree.json`.
+//!
+//! Shape only. Limits, invariants and who may change what are rules and live in `runner-core`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of the task tree that this crate describes.
+pub const TREE_VERSION: u32 = 1;
+
+/// A task tree file: a version and the root node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskTree {
+    /// Version of the format, always 1.
+    #[schemars(range(min = 1, max = 1))]
+    pub version: u32,
+    /// The root of the tree: the goal as a whole.
+    pub root: Node,
+}
+
+/// One task: a leaf is worked on, a node with children is passed by them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Unique in the tree, ignoring case; `[A-Za-z0-9][A-Za-z0-9._-]{0,199}`.
+    #[schemars(length(min = 1, max = 200))]
+    pub id: String,
+    /// Place among the siblings; ties are broken by the bytes of the id.
+    pub order: i64,
+    /// What it is called, at most 200 bytes.
+    #[schemars(length(max = 200))]
+    pub title: String,
+    /// What is to be true when it is done, at most 8 KiB.
+    #[schemars(length(max = 8192))]
+    pub goal: String,
+    /// Testable statements, at most 20 of at most 400 bytes each.
+    #[schemars(length(max = 20), inner(length(max = 400)))]
+    pub acceptance: Vec<String>,
+    /// Whether it is done; written by the runner alone.
+    pub passes: bool,
+    /// Attempts charged so far; written by the runner alone.
+    pub attempts: u32,
+    /// Attempts allowed, at least 1; written by the runner alone once the node exists.
+    #[schemars(range(min = 1))]
+    pub max_attempts: u32,
+    /// The parts it was decomposed into.
+    pub children: Vec<Node>,
+}
+
+impl Node {
+    /// Returns whether this node has no children and is therefore worked on itself.
+    pub fn is_leaf(&self) -> bool {
+        self.children.is_empty()
+    }
+}
+
+/// A child that an agent proposes; ids, order and counters are given by the runner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChildSpec {
+    /// What it is called, at most 200 bytes.
+    #[schemars(length(min = 1, max = 200))]
+    pub title: String,
+    /// What is to be true when it is done, at most 8 KiB.
+    #[schemars(length(min = 1, max = 8192))]
+    pub goal: String,
+    /// Testable statements, at most 20 of at most 400 bytes each.
+    #[schemars(length(max = 20), inner(length(max = 400)))]
+    pub acceptance: Vec<String>,
+}

@@ -1,0 +1,243 @@
+//! What clients see of the daemon, its repositories and runs (SPEC 4, 8, 10).
+//!
+//! Views are plain data made for readers; nothing is decided from them. New fields are added with a
+//! default, none is removed within an API version, and clients ignore fields that they do not know.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::path::WirePath;
+use crate::state::RunUsage;
+use crate::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
+
+/// The daemon itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DaemonView {
+    /// Version of the program.
+    pub version: String,
+    /// Major version of the API: must be equal on both sides.
+    pub api_major: u32,
+    /// Minor version of the API: the daemon's must be at least the client's.
+    pub api_minor: u32,
+    /// Process id.
+    pub pid: u32,
+    /// When it started.
+    #[schemars(with = "String")]
+    pub started_at: Timestamp,
+    /// The socket it listens on.
+    pub socket: WirePath,
+    /// The folder of its durable state.
+    pub state_folder: WirePath,
+    /// How tightly it holds the processes of an iteration.
+    pub containment: Containment,
+    /// Registered repositories.
+    pub repositories: u32,
+    /// Runs that are being driven.
+    pub running: u32,
+    /// Whether it ends after the current iterations.
+    pub draining: bool,
+    /// The log filter in force.
+    pub log_filter: String,
+}
+
+/// A registered repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RepoView {
+    /// Id of the repository: the start of a digest of its git folder.
+    pub id: String,
+    /// The work tree that was registered.
+    pub path: WirePath,
+    /// Why its state could not be read, where that is so.
+    #[serde(default)]
+    pub held: Option<StopReason>,
+    /// Its runs that are not over, in order.
+    pub queue: Vec<RunSummary>,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunSummary {
+    /// Id of the run.
+    pub id: String,
+    /// The branch `runner/<id>`.
+    pub branch: String,
+    /// The work tree it runs in.
+    pub path: WirePath,
+    /// Its state.
+    pub state: RunStatus,
+    /// Why it is not running, where that is so.
+    pub reason: Option<StopReason>,
+    /// When it was put into the queue.
+    #[schemars(with = "String")]
+    pub queued_at: Timestamp,
+    /// When it reached a terminal state.
+    #[schemars(with = "Option<String>")]
+    pub ended_at: Option<Timestamp>,
+}
+
+/// Why a run stopped, and what goes on (P13).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StopReason {
+    /// One sentence.
+    pub message: String,
+    /// The command that goes on.
+    pub command: Option<String>,
+}
+
+/// One repository in detail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusView {
+    /// The repository.
+    pub repo: RepoView,
+    /// The run at the head of the queue, else the last one that ended.
+    pub run: Option<RunView>,
+}
+
+/// One run in detail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunView {
+    /// Identity and state.
+    pub summary: RunSummary,
+    /// When a waiting run goes on by itself.
+    #[schemars(with = "Option<String>")]
+    pub wait_until: Option<Timestamp>,
+    /// What the live iteration is doing.
+    pub phase: Option<PhaseView>,
+    /// The node of the live iteration, else the next one.
+    pub node: Option<NodeRef>,
+    /// Leaves that pass.
+    pub leaves_passed: u32,
+    /// Leaves of the tree.
+    pub leaves_total: u32,
+    /// Number of the next iteration, or of the live one.
+    pub iteration: u32,
+    /// What the run has consumed.
+    pub usage: RunUsage,
+    /// Time spent in iterations, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Result of the guard on the base.
+    pub baseline: Option<GuardOutcome>,
+    /// The last iterations, newest first.
+    pub recent: Vec<IterationView>,
+    /// Questions that are open.
+    pub questions: u32,
+    /// Files that stay in the work tree and out of the branch.
+    pub held_back: Vec<String>,
+    /// Paths that the last iteration changed without right.
+    pub reverted: Vec<String>,
+    /// How tightly its processes are held.
+    pub containment: Containment,
+    /// A stop that was asked for and has not taken effect.
+    pub pending: Option<PendingControl>,
+}
+
+/// A stop that was asked for and has not taken effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PendingControl {
+    /// Pause after the iteration, or at once.
+    Pause,
+    /// Cancel.
+    Cancel,
+}
+
+/// A live phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseView {
+    /// Which one.
+    pub name: PhaseName,
+    /// When it began.
+    #[schemars(with = "String")]
+    pub since: Timestamp,
+    /// When the iteration began.
+    #[schemars(with = "String")]
+    pub iteration_since: Timestamp,
+    /// Budget of the iteration, in milliseconds.
+    pub budget_ms: u64,
+    /// What keeps its effect from being done, where that is so.
+    pub obstacle: Option<String>,
+}
+
+/// A node by its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeRef {
+    /// Id.
+    pub id: String,
+    /// Ids from the root to the node, both included.
+    pub path: Vec<String>,
+    /// Title.
+    pub title: String,
+    /// Attempts charged so far.
+    pub attempts: u32,
+    /// Attempts allowed.
+    pub max_attempts: u32,
+    /// What the session is, or would be, asked to be.
+    pub role: Option<Role>,
+}
+
+/// One finished iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IterationView {
+    /// Id of the run.
+    pub run: String,
+    /// Number.
+    pub iter: u32,
+    /// Node that was worked on.
+    pub node: String,
+    /// How it ended.
+    pub verdict: VerdictName,
+    /// `status=` of its commit.
+    pub status: IterationStatus,
+    /// `guard=` of its commit.
+    pub guard: GuardOutcome,
+    /// Its commit, where it has one.
+    pub commit: Option<String>,
+    /// First line of the summary.
+    pub summary: Option<String>,
+    /// When it ended.
+    #[schemars(with = "Option<String>")]
+    pub ended_at: Option<Timestamp>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: Option<u64>,
+}
+
+/// The answer to `select`: which leaf is next, and why there may be none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum SelectView {
+    /// This leaf is next.
+    Open {
+        /// The leaf.
+        node: NodeRef,
+    },
+    /// This leaf is next and has no attempts left.
+    Stuck {
+        /// The leaf.
+        node: NodeRef,
+    },
+    /// Every leaf passes.
+    Complete,
+}
+
+/// One check of `validate`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckView {
+    /// What was checked: `layout`, `config`, `goal`, `tree`, `run_state`, `identity`.
+    pub name: String,
+    /// Whether it holds.
+    pub ok: bool,
+    /// The exact faults, where it does not.
+    pub faults: Vec<String>,
+}
+
+/// A file as the daemon read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TextView {
+    /// Its text; bytes that are not UTF-8 are replaced, control characters made visible.
+    pub text: String,
+    /// Where the next read goes on, in bytes.
+    pub next_offset: u64,
+    /// Whether the end was reached and nobody writes any more.
+    pub complete: bool,
+}

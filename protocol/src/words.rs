@@ -1,0 +1,204 @@
+//! The closed vocabularies that records, receipts and views share (SPEC 5.2, 5.3).
+//!
+//! Words only: which verdict leads to which is a table in `runner-core`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Defines a closed enum with one lower-case word per variant, used on the wire and in text.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        pub enum $name { $($(#[$vmeta])* #[serde(rename = $word)] $variant,)+ }
+
+        impl $name {
+            /// Every word, in declaration order.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// Returns the word as it stands in records, receipts and on the command line.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = crate::words::UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, crate::words::UnknownWord> {
+                match word { $($word => Ok(Self::$variant),)+ _ => Err(crate::words::UnknownWord(word.to_owned())) }
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+/// A word that is not in the vocabulary asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown word `{0}`")]
+pub struct UnknownWord(pub String);
+
+words! {
+    /// `status=` of an iteration's commit.
+    IterationStatus {
+        /// The agent claimed `done`; the guard's column tells whether it was.
+        Done = "done",
+        /// The node stays open and is tried again.
+        Retry = "retry",
+        /// The node was split into children.
+        Decomposed = "decomposed",
+        /// The session ended without a usable answer.
+        Fault = "fault",
+        /// The model's service was not available.
+        Waiting = "waiting",
+        /// The budget ran out.
+        Timeout = "timeout",
+        /// The iteration was cut short by a person, the daemon or the machine.
+        Interrupted = "interrupted",
+    }
+}
+
+words! {
+    /// `guard=` of an iteration's commit.
+    GuardOutcome {
+        /// The guard ran and exited 0.
+        Pass = "pass",
+        /// The guard ran and exited with another code.
+        Fail = "fail",
+        /// The guard did not run or was cut off.
+        Skipped = "skipped",
+    }
+}
+
+words! {
+    /// The outcome of an iteration (SPEC 5.2), without its details.
+    VerdictName {
+        /// `done`, guard 0, review accepts or is off.
+        Accepted = "Accepted",
+        /// `done`, guard not 0.
+        RedGuard = "RedGuard",
+        /// `done`, guard 0, review rejects.
+        Rejected = "Rejected",
+        /// `done`, guard 0, a person has yet to review.
+        Pending = "Pending",
+        /// The agent asks for another session.
+        Retry = "Retry",
+        /// The planner made the task smaller on its last attempt.
+        Narrowed = "Narrowed",
+        /// The node gained children.
+        Decomposed = "Decomposed",
+        /// A rule was broken.
+        Broken = "Broken",
+        /// The session gave no valid answer.
+        Fault = "Fault",
+        /// The model's service was not available.
+        Unavailable = "Unavailable",
+        /// The budget ran out.
+        Timeout = "Timeout",
+        /// The agent or the guard cannot run as configured.
+        Misconfigured = "Misconfigured",
+        /// The iteration was cut short by a person, the daemon or the machine.
+        Interrupted = "Interrupted",
+    }
+}
+
+words! {
+    /// What a session was asked to be (SPEC 5.2, Roles).
+    Role {
+        /// Works on one leaf.
+        Worker = "worker",
+        /// Splits a leaf, or narrows it on its last attempt.
+        Planner = "planner",
+        /// Brings back what an invalid tree meant.
+        Repair = "repair",
+        /// Judges a finished node.
+        Reviewer = "reviewer",
+        /// A person's word; no session ran.
+        Human = "human",
+    }
+}
+
+words! {
+    /// What an iteration did, seen from its changes.
+    Mode {
+        /// A path outside `.runner/` changed.
+        Execute = "execute",
+        /// Only the plan changed, or nothing.
+        Decompose = "decompose",
+    }
+}
+
+words! {
+    /// The state of a run (SPEC 4).
+    RunStatus {
+        /// Waits for its turn.
+        Queued = "queued",
+        /// Is being driven.
+        Running = "running",
+        /// Stopped by the user between two iterations.
+        Paused = "paused",
+        /// Goes on by itself at a known time or when an obstacle is gone.
+        Waiting = "waiting",
+        /// Needs a person to look; checked again on `resume`.
+        Held = "held",
+        /// The goal is reached.
+        Completed = "completed",
+        /// The selected leaf has no attempts left, or nothing moves any more.
+        Stuck = "stuck",
+        /// The iterations or another ceiling are used up.
+        Limit = "limit",
+        /// An iteration ran out of its budget.
+        TimedOut = "timed_out",
+        /// Faults in a row, or something that must be configured.
+        Failed = "failed",
+        /// Ended by the user.
+        Cancelled = "cancelled",
+    }
+}
+
+impl RunStatus {
+    /// Returns whether a run in this state has released its place in the queue.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Stuck | Self::Limit | Self::TimedOut | Self::Failed | Self::Cancelled)
+    }
+}
+
+words! {
+    /// The phases of an iteration (SPEC 5).
+    PhaseName {
+        /// Check, load, validate, select.
+        Open = "open",
+        /// Write the context and the prompt.
+        Brief = "brief",
+        /// The agent's session.
+        Work = "work",
+        /// Look at what the session left.
+        Inspect = "inspect",
+        /// The project's own checks.
+        Guard = "guard",
+        /// The reviewer's session.
+        Review = "review",
+        /// Write and commit.
+        Settle = "settle",
+        /// The iteration has ended.
+        Over = "over",
+    }
+}
+
+words! {
+    /// How tightly processes are held together (SPEC 6.2).
+    Containment {
+        /// Own session and subreaper; survivors are found by walking the process table.
+        Walk = "walk",
+        /// A delegated cgroup.
+        Cgroup = "cgroup",
+        /// A PID namespace.
+        Pidns = "pidns",
+    }
+}
