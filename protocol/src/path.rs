@@ -3,7 +3,7 @@
 //! A Unix path is bytes, JSON has only text; nothing here touches the file system.
 
 use std::ffi::OsString;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
@@ -75,7 +75,10 @@ impl JsonSchema for WirePath {
 }
 
 fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").expect("BUG: writing to a string failed");
+        hex
+    })
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {

@@ -1,1 +1,21 @@
-//! Workspace member; its modules follow.
+//! The rules of the runner: pure functions over plain data.
+//!
+//! No I/O, no async, no clock, no environment: what comes from outside comes in as a value. The
+//! daemon performs what is decided here and reports what happened as events.
+
+pub mod answer;
+pub mod digest;
+pub mod examine;
+pub mod feedback;
+pub mod ids;
+pub mod iteration;
+pub mod json;
+pub mod policy;
+pub mod run;
+pub mod schema;
+pub mod select;
+mod strict_json;
+pub mod transition;
+pub mod tree;
+pub mod validate;
+pub mod verdict;

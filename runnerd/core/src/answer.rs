@@ -1,0 +1,85 @@
+//! From the bytes of `$RUNNER_OUTPUT` to an answer, a stated error, or what is wrong (SPEC 5.1, 6.1).
+
+use protocol::answer::{AgentAnswer, AgentError, SessionUsage};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::json::{self, Bounds};
+use crate::strict_json;
+
+/// Longest summary, in bytes.
+pub const MAX_SUMMARY_BYTES: usize = 20_000;
+/// Largest answer file, in bytes: as much as a task tree, for the children that it may bring.
+pub const MAX_OUTPUT_BYTES: usize = crate::tree::MAX_TREE_BYTES;
+
+const BOUNDS: Bounds = Bounds { bytes: MAX_OUTPUT_BYTES, objects: crate::tree::MAX_NODES + 3, nesting: 16 };
+
+/// What an answer file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// The answer, or why there is none.
+    pub content: Result<AgentAnswer, AgentError>,
+    /// What the session says it consumed.
+    pub usage: SessionUsage,
+}
+
+/// Reads an answer file; the error says what is wrong with it.
+pub fn read(text: &[u8]) -> Result<Output, String> {
+    json::check_bounds(text, BOUNDS).map_err(|error| error.to_string())?;
+    let mut value = strict_json::parse(text).map_err(|error| format!("it is not JSON: {error}"))?;
+    let fields = value.as_object_mut().ok_or_else(|| "it is not a JSON object".to_owned())?;
+    let usage = match fields.remove("usage") {
+        None | Some(Value::Null) => SessionUsage::default(),
+        Some(usage) => SessionUsage::deserialize(usage).map_err(|error| format!("usage: {error}"))?,
+    };
+    let content = match fields.remove("error") {
+        None | Some(Value::Null) => Ok(answer(value)?),
+        Some(_) if !fields.is_empty() => return Err("it has `error` and an answer".to_owned()),
+        Some(error) => Err(AgentError::deserialize(error).map_err(|error| format!("error: {error}"))?),
+    };
+    Ok(Output { content, usage })
+}
+
+fn answer(value: Value) -> Result<AgentAnswer, String> {
+    let answer = AgentAnswer::deserialize(value).map_err(|error| error.to_string())?;
+    match answer.summary.len() {
+        0 => Err("summary is empty".to_owned()),
+        bytes if bytes > MAX_SUMMARY_BYTES => Err(format!("summary has {bytes} bytes, more than {MAX_SUMMARY_BYTES}")),
+        _ => Ok(answer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::answer::{AgentErrorClass, AnswerStatus};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_may_leave_out_children_and_bring_usage() {
+        let output =
+            read(br#"{"status": "done", "summary": "x", "usage": {"in": 3, "output_tokens": 4}}"#).expect("reads");
+        assert_eq!(output.content.map(|answer| answer.status), Ok(AnswerStatus::Done));
+        assert_eq!((output.usage.input_tokens, output.usage.output_tokens), (Some(3), Some(4)));
+    }
+
+    #[test]
+    fn a_stated_error_is_no_answer() {
+        let text = br#"{"error": {"class": "unavailable", "until": "2026-01-01T00:00:00Z", "message": "limit"}}"#;
+        let error = read(text).expect("reads").content.expect_err("an error");
+        assert_eq!(error.class, AgentErrorClass::Unavailable);
+        assert!(error.until.is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let wrong = |text: &str| read(text.as_bytes()).expect_err(text);
+        assert_eq!(wrong(r#"{"status":"done","summary":""}"#), "summary is empty");
+        assert!(wrong(r#"{"status":"finished","summary":"x"}"#).contains("unknown variant `finished`"));
+        assert!(wrong(r#"{"status":"done","summary":"x","extra":1}"#).contains("unknown field `extra`"));
+        assert!(wrong(r#"{"status":"done","status":"retry","summary":"x"}"#).contains("stands twice"));
+        assert!(wrong(&format!(r#"{{"status":"done","summary":"{}"}}"#, "x".repeat(20_001))).contains("20001 bytes"));
+        assert_eq!(wrong("[]"), "it is not a JSON object");
+        assert!(wrong("").contains("not JSON"));
+    }
+}

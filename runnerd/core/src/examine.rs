@@ -1,0 +1,142 @@
+//! Who may change what in the task tree (SPEC 3.1): From's tree against the one that a session left.
+//!
+//! Yields the tree as it would be taken (owned fields reset, children of the answer inserted) and what
+//! was found; whether it is taken is the verdict's business.
+
+use std::collections::BTreeMap;
+
+use protocol::answer::{AgentAnswer, AnswerStatus};
+use protocol::tree::{Node, TaskTree};
+
+use crate::tree::{self, Placed};
+use crate::validate::{self, TreeFault};
+use crate::verdict::{Breach, Rule, TreeFinding};
+
+/// Most bytes of an invalid tree that are kept for the next session.
+const MAX_INVALID_TEXT: usize = 8 * 1024;
+
+/// What a session started from and left.
+#[derive(Debug, Clone, Copy)]
+pub struct Session<'a> {
+    /// The tree at From.
+    pub from: &'a TaskTree,
+    /// Id of the selected leaf.
+    pub node: &'a str,
+    /// The file as the session left it; none if it is gone or no regular file.
+    pub text: Option<&'a [u8]>,
+    /// The answer, where there is one.
+    pub answer: Option<&'a AgentAnswer>,
+    /// Attempts of new nodes.
+    pub max_attempts: u32,
+}
+
+/// What was found, and the tree as it would be taken: none unless it is legal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examined {
+    /// What was found.
+    pub finding: TreeFinding,
+    /// The tree as it would be taken.
+    pub tree: Option<TaskTree>,
+}
+
+/// Compares the tree that a session left with From's.
+pub fn examine(session: &Session<'_>) -> Examined {
+    let Some(text) = session.text else {
+        return invalid(vec![TreeFault { path: String::new(), rule: "the file is gone".to_owned() }], b"");
+    };
+    let mut left = match validate::load_agents(text) {
+        Ok(tree) => tree,
+        Err(faults) => return invalid(faults, text),
+    };
+    reset_owned(&mut left, session.from, session.max_attempts);
+    if let Some(breach) = breach(session.from, &left) {
+        return Examined { finding: TreeFinding::Illegal(breach), tree: None };
+    }
+    let gained = tree::find(&left, session.node).map_or(0, |node| node.children.len());
+    let finding =
+        TreeFinding::Legal { gained: u32::try_from(gained).unwrap_or(u32::MAX), reworded: reworded(session, &left) };
+    if gained == 0 {
+        insert_answer(session, &mut left);
+    }
+    tree::derive_passes(&mut left);
+    tree::sort(&mut left);
+    match validate::check(&left) {
+        Ok(()) => Examined { finding, tree: Some(left) },
+        Err(faults) => invalid(faults, text),
+    }
+}
+
+fn invalid(faults: Vec<TreeFault>, text: &[u8]) -> Examined {
+    let kept = &text[..text.len().min(MAX_INVALID_TEXT)];
+    let text = String::from_utf8_lossy(kept).into_owned();
+    Examined { finding: TreeFinding::Invalid { faults, text, blob: None }, tree: None }
+}
+
+/// Sets the fields that the runner owns: From's values, or those of a new node.
+fn reset_owned(left: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
+    let known = tree::index(from);
+    tree::for_each_mut(left, |node| {
+        let before = known.get(node.id.as_str()).map(|placed| placed.node);
+        node.passes = before.is_some_and(|before| before.passes);
+        node.attempts = before.map_or(0, |before| before.attempts);
+        node.max_attempts = before.map_or(max_attempts, |before| before.max_attempts);
+    });
+}
+
+/// Returns the first rule that is broken, in the order in which nodes stand in From's tree.
+fn breach(from: &TaskTree, left: &TaskTree) -> Option<Breach> {
+    let after = tree::index(left);
+    tree::walk(from).into_iter().find_map(|before| node_breach(before, &after))
+}
+
+fn node_breach(before: Placed<'_>, after: &BTreeMap<&str, Placed<'_>>) -> Option<Breach> {
+    let id = &before.node.id;
+    let breach = |rule: Rule, seen: String| Some(Breach { rule, at: id.clone(), seen });
+    let Some(now) = after.get(id.as_str()) else {
+        let rule = if before.node.passes { Rule::PassedNode } else { Rule::KeepNodes };
+        return breach(rule, "the node is gone, or has another id".to_owned());
+    };
+    let (old_parent, new_parent) = (before.parent.map(|node| &node.id), now.parent.map(|node| &node.id));
+    if old_parent != new_parent {
+        let rule = if before.node.passes { Rule::PassedNode } else { Rule::KeepPlace };
+        return breach(rule, format!("its parent is {}", new_parent.map_or("none", String::as_str)));
+    }
+    if before.node.passes {
+        return changed_field(before.node, now.node)
+            .and_then(|field| breach(Rule::PassedNode, format!("`{field}` differs")));
+    }
+    None
+}
+
+/// Names the first field in which a passed node differs; what the runner owns has been reset.
+fn changed_field(before: &Node, now: &Node) -> Option<&'static str> {
+    let ids = |node: &Node| {
+        let mut ids: Vec<String> = node.children.iter().map(|child| child.id.clone()).collect();
+        ids.sort();
+        ids
+    };
+    let fields = [
+        ("order", before.order == now.order),
+        ("title", before.title == now.title),
+        ("goal", before.goal == now.goal),
+        ("acceptance", before.acceptance == now.acceptance),
+        ("children", ids(before) == ids(now)),
+    ];
+    fields.into_iter().find(|(_, same)| !same).map(|(name, _)| name)
+}
+
+fn reworded(session: &Session<'_>, left: &TaskTree) -> bool {
+    let wording =
+        |tree: &TaskTree| tree::find(tree, session.node).map(|node| (node.goal.clone(), node.acceptance.clone()));
+    wording(session.from) != wording(left)
+}
+
+fn insert_answer(session: &Session<'_>, left: &mut TaskTree) {
+    let children = session
+        .answer
+        .filter(|answer| answer.status == AnswerStatus::Decomposed)
+        .and_then(|answer| answer.children.as_ref());
+    if let Some(children) = children {
+        tree::insert_children(left, session.node, children, session.max_attempts);
+    }
+}

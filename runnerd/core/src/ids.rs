@@ -1,0 +1,79 @@
+//! The grammar of ids (SPEC 3.1): node ids and run ids follow the same one.
+//!
+//! An id becomes part of branch names, folder names and commit subjects; the grammar is what all of
+//! them allow.
+
+/// Longest id, in bytes.
+pub const MAX_ID_BYTES: usize = 200;
+
+/// What is wrong with an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// It is empty.
+    #[error("id is empty")]
+    Empty,
+    /// It is longer than [`MAX_ID_BYTES`].
+    #[error("id is longer than {MAX_ID_BYTES} bytes")]
+    TooLong,
+    /// It begins with something other than a letter or a digit.
+    #[error("id `{0}` does not begin with a letter or a digit")]
+    Start(String),
+    /// It has a character that is not allowed.
+    #[error("id `{0}` has a character other than letters, digits, `.`, `_` and `-`")]
+    Character(String),
+    /// It has two dots in a row.
+    #[error("id `{0}` has `..` in it")]
+    DoubleDot(String),
+    /// It ends in `.` or `.lock`.
+    #[error("id `{0}` ends in `.` or `.lock`")]
+    End(String),
+}
+
+/// Checks an id against the grammar of SPEC 3.1.
+pub fn check_id(id: &str) -> Result<(), IdError> {
+    let first = id.bytes().next().ok_or(IdError::Empty)?;
+    if id.len() > MAX_ID_BYTES {
+        return Err(IdError::TooLong);
+    }
+    if !first.is_ascii_alphanumeric() {
+        return Err(IdError::Start(id.to_owned()));
+    }
+    if !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
+        return Err(IdError::Character(id.to_owned()));
+    }
+    if id.contains("..") {
+        return Err(IdError::DoubleDot(id.to_owned()));
+    }
+    if id.ends_with('.') || id.to_ascii_lowercase().ends_with(".lock") {
+        return Err(IdError::End(id.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_the_grammar_are_accepted() {
+        for id in ["a", "7", "root", "root.1", "run-1a2b3c4d-2", "A_b.c-d", &"x".repeat(200)] {
+            assert_eq!(check_id(id), Ok(()), "{id}");
+        }
+    }
+
+    #[test]
+    fn other_ids_are_refused_with_the_reason() {
+        assert_eq!(check_id(""), Err(IdError::Empty));
+        assert_eq!(check_id(&"x".repeat(201)), Err(IdError::TooLong));
+        for id in [".a", "-a", "_a", "/a", "äb"] {
+            assert!(matches!(check_id(id), Err(IdError::Start(_))), "{id}");
+        }
+        for id in ["a b", "a/b", "a\nb", "aä", "a~1", "a:b"] {
+            assert!(matches!(check_id(id), Err(IdError::Character(_))), "{id}");
+        }
+        assert!(matches!(check_id("a..b"), Err(IdError::DoubleDot(_))));
+        for id in ["a.", "a.lock", "a.LOCK"] {
+            assert!(matches!(check_id(id), Err(IdError::End(_))), "{id}");
+        }
+    }
+}

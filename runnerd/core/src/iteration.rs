@@ -1,0 +1,472 @@
+//! The iteration as a table (SPEC 5): phases, events, and `decide`.
+//!
+//! A phase says which effect is in flight; an event says how one ended or what came from outside.
+//! After a restart the same events lead through the same table to the same phase.
+
+use protocol::words::{GuardOutcome, PhaseName};
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{Policy, ReviewBy};
+use crate::verdict::{
+    Breach, Case, Finding, Judgement, Rule, SessionEnd, StopCause, Task, TreeFinding, Verdict, judge, timeout,
+};
+
+/// Where an iteration stands, with all that its effect needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// Check, load, validate, select.
+    Open,
+    /// Write the context and the prompt.
+    Brief {
+        /// What was selected.
+        task: Task,
+    },
+    /// The agent's session.
+    Work {
+        /// What it is asked.
+        task: Task,
+        /// Who wants it to end.
+        stop: Option<StopCause>,
+    },
+    /// Look at what the session left.
+    Inspect {
+        /// What it was asked.
+        task: Task,
+        /// How it ended.
+        session: SessionEnd,
+        /// Who ended it.
+        stop: Option<StopCause>,
+    },
+    /// The project's own checks.
+    Guard {
+        /// What was worked on.
+        work: Worked,
+        /// Who wants it to end.
+        stop: Option<StopCause>,
+    },
+    /// The reviewer's session.
+    Review {
+        /// What was worked on.
+        work: Worked,
+        /// The guard that was green.
+        guard: GuardEnd,
+        /// Who wants it to end.
+        stop: Option<StopCause>,
+    },
+    /// Write and commit.
+    Settle {
+        /// What is settled.
+        outcome: Box<Outcome>,
+    },
+    /// The iteration has ended.
+    Over {
+        /// How.
+        end: Over,
+    },
+}
+
+/// A session with what was found after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worked {
+    /// What was asked.
+    pub task: Task,
+    /// How the session ended.
+    pub session: SessionEnd,
+    /// What it left.
+    pub finding: Finding,
+}
+
+/// All that the last phase needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The session and what it left.
+    pub work: Worked,
+    /// The guard, where one was asked.
+    pub guard: Option<GuardEnd>,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+impl Outcome {
+    /// Returns `guard=`: what the row fixes, else as it ran.
+    pub fn guard_outcome(&self) -> GuardOutcome {
+        let ran = self.guard.as_ref().map_or(GuardOutcome::Skipped, GuardEnd::outcome);
+        crate::verdict::row(self.verdict.name()).guard.unwrap_or(ran)
+    }
+}
+
+/// How a guard ended, as facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardEnd {
+    /// The class of its end.
+    pub how: GuardHow,
+    /// SHA-256 of its output.
+    pub digest: Option<String>,
+    /// What it printed, reduced.
+    pub output: String,
+    /// How it rewrote history, where it did; it has been rescued and put back.
+    pub history: Option<String>,
+    /// Paths of the runner that it changed, and that were put back.
+    pub reverted: Vec<String>,
+    /// Paths outside `.runner/` that it wrote.
+    pub wrote: Vec<String>,
+    /// Time of the budget that it took, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Processes that outlived it and were ended.
+    pub survivors: u32,
+}
+
+/// The class of a guard's end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardHow {
+    /// It exited.
+    Exited(i32),
+    /// It died of a signal.
+    Signaled(i32),
+    /// The budget ran out.
+    TimedOut,
+    /// It could not be started.
+    Missing {
+        /// Why, with the fix.
+        what: String,
+    },
+    /// It was ended because somebody asked.
+    Cut,
+}
+
+impl GuardEnd {
+    /// Returns whether it was green, red or cut off.
+    pub fn outcome(&self) -> GuardOutcome {
+        match self.how {
+            GuardHow::Exited(0) => GuardOutcome::Pass,
+            GuardHow::Exited(_) | GuardHow::Signaled(_) => GuardOutcome::Fail,
+            GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut => GuardOutcome::Skipped,
+        }
+    }
+}
+
+/// How a review ended, as facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewEnd {
+    /// The reviewer accepts.
+    Accepted,
+    /// The reviewer rejects.
+    Rejected {
+        /// Why.
+        reasons: String,
+    },
+    /// The reviewer gave no valid answer, three times.
+    Failed {
+        /// What was seen.
+        what: String,
+    },
+    /// The model's service was not available.
+    Unavailable {
+        /// What it said.
+        why: String,
+        /// When it can be asked again.
+        until: Option<jiff::Timestamp>,
+    },
+    /// It cannot work until a person changes something.
+    Misconfigured {
+        /// What, with the fix.
+        what: String,
+    },
+    /// The budget ran out.
+    TimedOut,
+    /// It was ended because somebody asked.
+    Cut,
+}
+
+/// How an iteration ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Over {
+    /// Nothing was begun: nothing is left to do, or it must not be done.
+    Untouched,
+    /// It was settled.
+    Settled {
+        /// The verdict.
+        verdict: Verdict,
+        /// The commit; none where nothing had changed.
+        commit: Option<String>,
+    },
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// Open found a leaf to work on.
+    Opened(Task),
+    /// Open found that there is nothing to begin; the run's state says why.
+    Declined,
+    /// Context and prompt are written.
+    Briefed,
+    /// The session has ended and all its processes are gone.
+    SessionEnded(SessionEnd),
+    /// What the session left is known, and what it must not have changed is put back.
+    Inspected(Finding),
+    /// The guard has ended and all its processes are gone.
+    GuardEnded(GuardEnd),
+    /// The review has ended.
+    ReviewEnded(ReviewEnd),
+    /// Everything is written and, where anything changed, committed.
+    Settled {
+        /// The commit; none where nothing had changed.
+        commit: Option<String>,
+    },
+    /// The effect could not be done for now: a full disk, a lock, a failing spawn.
+    Obstructed {
+        /// What is in the way.
+        what: String,
+    },
+    /// Somebody wants the iteration to end now.
+    Stop(StopCause),
+    /// The daemon was started anew and has read the journal.
+    Restarted,
+}
+
+/// The effect that is in flight while a phase lasts; what it needs is in the phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+    /// Check, load, validate, select.
+    Open,
+    /// Write the context and the prompt.
+    Brief,
+    /// Run the agent.
+    RunSession,
+    /// End the agent; report the end of its session.
+    EndSession,
+    /// Look at what the session left, and put back what must not change.
+    Inspect,
+    /// Run the guard.
+    RunGuard,
+    /// End the guard; report its end.
+    EndGuard,
+    /// Run the reviewer.
+    RunReview,
+    /// End the reviewer; report its end.
+    EndReview,
+    /// Write and commit.
+    Settle,
+}
+
+/// An event that cannot happen in a phase: a bug, and the repository is held.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("event {event} is not possible in phase {phase}")]
+pub struct IllegalEvent {
+    /// The phase.
+    pub phase: PhaseName,
+    /// Name of the event.
+    pub event: &'static str,
+}
+
+impl Phase {
+    /// Returns the phase's name.
+    pub fn name(&self) -> PhaseName {
+        match self {
+            Self::Open => PhaseName::Open,
+            Self::Brief { .. } => PhaseName::Brief,
+            Self::Work { .. } => PhaseName::Work,
+            Self::Inspect { .. } => PhaseName::Inspect,
+            Self::Guard { .. } => PhaseName::Guard,
+            Self::Review { .. } => PhaseName::Review,
+            Self::Settle { .. } => PhaseName::Settle,
+            Self::Over { .. } => PhaseName::Over,
+        }
+    }
+
+    /// Returns the effect that is in flight while the phase lasts.
+    pub fn effect(&self) -> Option<Effect> {
+        match self {
+            Self::Open => Some(Effect::Open),
+            Self::Brief { .. } => Some(Effect::Brief),
+            Self::Work { stop: None, .. } => Some(Effect::RunSession),
+            Self::Work { stop: Some(_), .. } => Some(Effect::EndSession),
+            Self::Inspect { .. } => Some(Effect::Inspect),
+            Self::Guard { stop: None, .. } => Some(Effect::RunGuard),
+            Self::Guard { stop: Some(_), .. } => Some(Effect::EndGuard),
+            Self::Review { stop: None, .. } => Some(Effect::RunReview),
+            Self::Review { stop: Some(_), .. } => Some(Effect::EndReview),
+            Self::Settle { .. } => Some(Effect::Settle),
+            Self::Over { .. } => None,
+        }
+    }
+
+    /// Returns what is worked on, once it is known.
+    pub fn task(&self) -> Option<&Task> {
+        match self {
+            Self::Brief { task } | Self::Work { task, .. } | Self::Inspect { task, .. } => Some(task),
+            Self::Guard { work, .. } | Self::Review { work, .. } => Some(&work.task),
+            Self::Settle { outcome } => Some(&outcome.work.task),
+            Self::Open | Self::Over { .. } => None,
+        }
+    }
+
+    /// Returns the part of the budget that is used up, in milliseconds.
+    pub fn spent_ms(&self) -> u64 {
+        match self {
+            Self::Open | Self::Brief { .. } | Self::Work { .. } | Self::Over { .. } => 0,
+            Self::Inspect { session, .. } => session.elapsed_ms,
+            Self::Guard { work, .. } => work.session.elapsed_ms,
+            Self::Review { work, guard, .. } => work.session.elapsed_ms.saturating_add(guard.elapsed_ms),
+            Self::Settle { outcome } => {
+                let guard = outcome.guard.as_ref().map_or(0, |guard| guard.elapsed_ms);
+                outcome.work.session.elapsed_ms.saturating_add(guard)
+            }
+        }
+    }
+}
+
+impl Event {
+    /// Returns the event's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Opened(_) => "Opened",
+            Self::Declined => "Declined",
+            Self::Briefed => "Briefed",
+            Self::SessionEnded(_) => "SessionEnded",
+            Self::Inspected(_) => "Inspected",
+            Self::GuardEnded(_) => "GuardEnded",
+            Self::ReviewEnded(_) => "ReviewEnded",
+            Self::Settled { .. } => "Settled",
+            Self::Obstructed { .. } => "Obstructed",
+            Self::Stop(_) => "Stop",
+            Self::Restarted => "Restarted",
+        }
+    }
+}
+
+/// Returns the phase that follows.
+pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, IllegalEvent> {
+    let next = match (phase, event) {
+        // Before Work a stop leaves no trace, and nothing that was prepared is worth keeping.
+        (Phase::Open, Event::Opened(task)) => Phase::Brief { task },
+        (Phase::Open, Event::Declined) => over(Over::Untouched),
+        (Phase::Brief { task }, Event::Briefed) => Phase::Work { task, stop: None },
+        (Phase::Open | Phase::Brief { .. }, Event::Stop(_)) => over(Over::Untouched),
+        (Phase::Open | Phase::Brief { .. }, Event::Restarted) => Phase::Open,
+
+        // From Work on every path goes through Inspect; what a dead daemon left counts as interrupted.
+        (Phase::Work { task, stop }, Event::SessionEnded(session)) => Phase::Inspect { task, session, stop },
+        (Phase::Work { task, stop }, Event::Stop(cause)) => Phase::Work { task, stop: stop.or(Some(cause)) },
+        (Phase::Work { task, stop }, Event::Restarted) => Phase::Work { task, stop: stop.or(Some(StopCause::Death)) },
+
+        // A claim goes to the guard, everything else is settled. Only a person's stop is remembered: the
+        // daemon's own leaves a phase whose effect is done again at the next start.
+        (Phase::Inspect { task, session, stop }, Event::Inspected(finding)) => {
+            after_inspect(policy, Worked { task, session, finding }, stop)
+        }
+        (Phase::Inspect { task, session, stop }, Event::Stop(cause)) => {
+            Phase::Inspect { task, session, stop: asked(stop, cause) }
+        }
+
+        // The guard is asked once; cut off, it says nothing.
+        (Phase::Guard { work, stop }, Event::GuardEnded(guard)) => after_guard(policy, work, guard, stop),
+        (Phase::Guard { work, stop }, Event::Stop(cause)) => Phase::Guard { work, stop: asked(stop, cause) },
+
+        // The reviewer is asked after a green guard only.
+        (Phase::Review { work, guard, stop }, Event::ReviewEnded(review)) => {
+            settle(work, Some(guard), after_review(policy, review, stop))
+        }
+        (Phase::Review { work, guard, stop }, Event::Stop(cause)) => {
+            Phase::Review { work, guard, stop: asked(stop, cause) }
+        }
+
+        // Settling is not stopped: it is short, and it is what keeps the work.
+        (Phase::Settle { outcome }, Event::Settled { commit }) => {
+            over(Over::Settled { verdict: outcome.verdict, commit })
+        }
+        (phase @ Phase::Settle { .. }, Event::Stop(_)) => phase,
+
+        // An effect that was not done is done again; all of them are idempotent.
+        (
+            phase @ (Phase::Inspect { .. } | Phase::Guard { .. } | Phase::Review { .. } | Phase::Settle { .. }),
+            Event::Restarted,
+        ) => phase,
+        (
+            phase @ (Phase::Open
+            | Phase::Brief { .. }
+            | Phase::Work { .. }
+            | Phase::Inspect { .. }
+            | Phase::Guard { .. }
+            | Phase::Review { .. }
+            | Phase::Settle { .. }),
+            Event::Obstructed { .. },
+        ) => phase,
+
+        (phase, event) => return Err(IllegalEvent { phase: phase.name(), event: event.name() }),
+    };
+    Ok(next)
+}
+
+fn over(end: Over) -> Phase {
+    Phase::Over { end }
+}
+
+fn settle(work: Worked, guard: Option<GuardEnd>, verdict: Verdict) -> Phase {
+    Phase::Settle { outcome: Box::new(Outcome { work, guard, verdict }) }
+}
+
+/// Remembers the first stop that a person asked for.
+fn asked(stop: Option<StopCause>, cause: StopCause) -> Option<StopCause> {
+    match cause {
+        StopCause::Pause | StopCause::Cancel => stop.or(Some(cause)),
+        StopCause::Shutdown | StopCause::Death => stop,
+    }
+}
+
+fn after_inspect(policy: &Policy, work: Worked, stop: Option<StopCause>) -> Phase {
+    let case = Case { policy, task: &work.task, stop, session: &work.session, finding: &work.finding };
+    match judge(case) {
+        Judgement::Claimed => Phase::Guard { work, stop: None },
+        Judgement::Final(verdict) => settle(work, None, verdict),
+    }
+}
+
+fn after_guard(policy: &Policy, work: Worked, guard: GuardEnd, stop: Option<StopCause>) -> Phase {
+    let verdict = match (&guard.how, stop) {
+        (_, Some(by)) => Some(Verdict::Interrupted { by }),
+        (GuardHow::TimedOut, None) => Some(timeout(policy, PhaseName::Guard)),
+        (GuardHow::Missing { what }, None) => Some(Verdict::Misconfigured { what: what.clone() }),
+        (GuardHow::Cut, None) => Some(Verdict::Interrupted { by: StopCause::Death }),
+        (GuardHow::Exited(_) | GuardHow::Signaled(_), None) => rewritten(&work.task, &guard).or(red(&guard)),
+    };
+    match (verdict, policy.review) {
+        (Some(verdict), _) => settle(work, Some(guard), verdict),
+        (None, ReviewBy::Off) => settle(work, Some(guard), Verdict::Accepted),
+        (None, ReviewBy::Human) => settle(work, Some(guard), Verdict::Pending),
+        (None, ReviewBy::Agent) => Phase::Review { work, guard, stop: None },
+    }
+}
+
+fn rewritten(task: &Task, guard: &GuardEnd) -> Option<Verdict> {
+    let seen = guard.history.clone()?;
+    Some(Verdict::Broken(Breach { rule: Rule::History, at: task.node.clone(), seen: format!("by the guard: {seen}") }))
+}
+
+fn red(guard: &GuardEnd) -> Option<Verdict> {
+    (guard.outcome() != GuardOutcome::Pass).then_some(Verdict::RedGuard)
+}
+
+fn after_review(policy: &Policy, review: ReviewEnd, stop: Option<StopCause>) -> Verdict {
+    match (review, stop) {
+        (_, Some(by)) => Verdict::Interrupted { by },
+        (ReviewEnd::Accepted, None) => Verdict::Accepted,
+        (ReviewEnd::Rejected { reasons }, None) => Verdict::Rejected { reasons },
+        (ReviewEnd::Failed { what }, None) => Verdict::Fault { kind: crate::verdict::FaultKind::Reviewer, what },
+        (ReviewEnd::Unavailable { why, until }, None) => Verdict::Unavailable { why, until },
+        (ReviewEnd::Misconfigured { what }, None) => Verdict::Misconfigured { what },
+        (ReviewEnd::TimedOut, None) => timeout(policy, PhaseName::Review),
+        (ReviewEnd::Cut, None) => Verdict::Interrupted { by: StopCause::Death },
+    }
+}
+
+impl Finding {
+    /// Returns whether the tree that was left can be taken.
+    pub fn is_legal(&self) -> bool {
+        self.history.is_none() && matches!(self.tree, TreeFinding::Legal { .. })
+    }
+}

@@ -1,0 +1,117 @@
+//! Canonical JSON, and bounds that hold before a parser recurses (SPEC 3, 3.1).
+//!
+//! Knows nothing of what the JSON means.
+
+use serde::Serialize;
+
+/// Renders `value` canonically: two-space indent, keys in declaration order, a newline at the end.
+pub fn canonical<T: Serialize>(value: &T) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("BUG: a data contract does not serialize");
+    text.push('\n');
+    text
+}
+
+/// Bounds on a text before it is parsed.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Most bytes.
+    pub bytes: usize,
+    /// Most objects.
+    pub objects: usize,
+    /// Deepest nesting of objects and arrays.
+    pub nesting: usize,
+}
+
+/// A bound that a text does not keep.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OutOfBounds {
+    /// Too many bytes.
+    #[error("it has {found} bytes, more than {limit}")]
+    Bytes {
+        /// Bytes it has.
+        found: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// Too many objects.
+    #[error("it has more than {limit} objects (line {line}, column {column})")]
+    Objects {
+        /// Objects allowed.
+        limit: usize,
+        /// Line of the first that is too many, from 1.
+        line: usize,
+        /// Column, from 1, in bytes.
+        column: usize,
+    },
+    /// Nested too deeply.
+    #[error("it nests deeper than {limit} levels (line {line}, column {column})")]
+    Nesting {
+        /// Levels allowed.
+        limit: usize,
+        /// Line of the first level that is too deep, from 1.
+        line: usize,
+        /// Column, from 1, in bytes.
+        column: usize,
+    },
+}
+
+/// Checks `text` against `bounds` in one pass and constant memory.
+pub fn check_bounds(text: &[u8], bounds: Bounds) -> Result<(), OutOfBounds> {
+    if text.len() > bounds.bytes {
+        return Err(OutOfBounds::Bytes { found: text.len(), limit: bounds.bytes });
+    }
+    let (mut nesting, mut objects) = (0_usize, 0_usize);
+    let (mut in_string, mut escaped) = (false, false);
+    for (at, &byte) in text.iter().enumerate() {
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                nesting += 1;
+                objects += usize::from(byte == b'{');
+            }
+            b'}' | b']' => nesting = nesting.saturating_sub(1),
+            _ => continue,
+        }
+        if nesting > bounds.nesting {
+            let (line, column) = position(text, at);
+            return Err(OutOfBounds::Nesting { limit: bounds.nesting, line, column });
+        }
+        if objects > bounds.objects {
+            let (line, column) = position(text, at);
+            return Err(OutOfBounds::Objects { limit: bounds.objects, line, column });
+        }
+    }
+    Ok(())
+}
+
+/// Returns line and column, both from 1, of the byte at `at`.
+fn position(text: &[u8], at: usize) -> (usize, usize) {
+    let before = &text[..at];
+    let line = before.split(|&byte| byte == b'\n').count();
+    let column = at - before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1) + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { bytes: 100, objects: 2, nesting: 3 };
+
+    #[test]
+    fn braces_in_strings_do_not_count() {
+        assert_eq!(check_bounds(br#"{"a": "{{{[[[\"{{", "b": "\\"}"#, BOUNDS), Ok(()));
+    }
+
+    #[test]
+    fn each_bound_names_its_place() {
+        assert_eq!(check_bounds(&[b' '; 101], BOUNDS), Err(OutOfBounds::Bytes { found: 101, limit: 100 }));
+        assert_eq!(check_bounds(b"[{},\n {}, {}]", BOUNDS), Err(OutOfBounds::Objects { limit: 2, line: 2, column: 6 }));
+        assert_eq!(check_bounds(b"[[\n[[", BOUNDS), Err(OutOfBounds::Nesting { limit: 3, line: 2, column: 2 }));
+    }
+}

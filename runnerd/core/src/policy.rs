@@ -1,0 +1,83 @@
+//! The numbers and choices of a repository's configuration that rules depend on, already validated.
+//!
+//! Reading them from a file is the daemon's; see SPEC 3.3 for what each means.
+
+use serde::{Deserialize, Serialize};
+
+/// The configuration as far as rules need it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Budget of one iteration, agent, guard and reviewer together, in milliseconds.
+    pub budget_ms: u64,
+    /// Iterations of a run.
+    pub max_iterations: u32,
+    /// Attempts of a new node, at least 1.
+    pub max_attempts_default: u32,
+    /// Faults in a row that end a run, at least 1.
+    pub max_consecutive_faults: u32,
+    /// Equal answers in a row that end a run, at least 1.
+    pub stall_after: u32,
+    /// What a budget that ran out means.
+    pub on_timeout: OnTimeout,
+    /// Whether planners and workers are kept apart.
+    pub roles: RolesMode,
+    /// Who reviews a finished node.
+    pub review: ReviewBy,
+    /// Ceiling of cost, in millionths of a US dollar.
+    pub max_cost_micro_usd: Option<u64>,
+    /// Ceiling of tokens, all kinds together.
+    pub max_tokens: Option<u64>,
+    /// Ceiling of time spent in iterations, in milliseconds.
+    pub max_run_ms: Option<u64>,
+}
+
+/// What a budget that ran out means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    /// The run ends as timed out.
+    Stop,
+    /// A session counts as a fault, a guard as red.
+    Retry,
+}
+
+/// Whether planners and workers are kept apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RolesMode {
+    /// A session may plan or work.
+    Auto,
+    /// Planners do not touch code, workers do not decompose.
+    Strict,
+}
+
+/// Who reviews a finished node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewBy {
+    /// Nobody.
+    Off,
+    /// A reviewer's session.
+    Agent,
+    /// A person.
+    Human,
+}
+
+impl Default for Policy {
+    /// Returns the policy of the default configuration (SPEC 3.3).
+    fn default() -> Self {
+        Self {
+            budget_ms: 1_800_000,
+            max_iterations: 100,
+            max_attempts_default: 3,
+            max_consecutive_faults: 3,
+            stall_after: 5,
+            on_timeout: OnTimeout::Stop,
+            roles: RolesMode::Auto,
+            review: ReviewBy::Off,
+            max_cost_micro_usd: None,
+            max_tokens: None,
+            max_run_ms: None,
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Whether a run goes on, waits or ends (SPEC 4), from what is committed and what was asked.
+//!
+//! Says why in one sentence, and which command goes on (P13).
+
+use jiff::{SignedDuration, Timestamp};
+use protocol::state::RunState;
+use protocol::tree::{Node, TaskTree};
+use protocol::view::StopReason;
+use protocol::words::{Role, RunStatus};
+
+use crate::policy::Policy;
+use crate::select::{Selection, select};
+use crate::tree;
+use crate::verdict::{StopCause, Task, Verdict};
+
+/// Answers `decomposed` in a row that end a run.
+const MAX_DECOMPOSED_IN_ROW: u32 = 20;
+/// Deaths in a row on one node that end a run.
+const MAX_DEATHS: u32 = 10;
+/// Time added to a stated end of a limit: clocks differ.
+const STATED_MARGIN: SignedDuration = SignedDuration::from_secs(60);
+/// Minutes to wait where no time is stated, by the number of waits before.
+const BACKOFF_MINUTES: [i64; 5] = [1, 5, 15, 30, 60];
+
+/// What is committed, and what the configuration allows.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing<'a> {
+    /// The numbers and choices in force.
+    pub policy: &'a Policy,
+    /// The task tree at HEAD.
+    pub tree: &'a TaskTree,
+    /// The bookkeeping at HEAD.
+    pub run_state: &'a RunState,
+}
+
+/// What was asked of a run, to take effect between two iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Nothing.
+    Nothing,
+    /// To pause.
+    Pause,
+    /// To end.
+    Cancel,
+}
+
+/// What a run does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// The next iteration, on this leaf.
+    GoOn(Task),
+    /// Nothing until a time.
+    Wait {
+        /// When it goes on.
+        until: Timestamp,
+        /// Why it waits.
+        reason: StopReason,
+    },
+    /// A person's review.
+    WaitForPerson(StopReason),
+    /// It is paused.
+    Pause(StopReason),
+    /// It is over.
+    End {
+        /// The terminal state.
+        status: RunStatus,
+        /// Why, and what goes on.
+        reason: StopReason,
+    },
+}
+
+/// The iteration that has just ended, where one has.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended<'a> {
+    /// Its verdict.
+    pub verdict: &'a Verdict,
+    /// The time.
+    pub now: Timestamp,
+    /// Waits for the service in a row before this one.
+    pub waits: u32,
+}
+
+/// Decides what a run does next; the first that applies, in the order of SPEC 4.
+pub fn next(standing: &Standing<'_>, ended: Option<Ended<'_>>, asked: Asked) -> Next {
+    let leaf = match select(standing.tree) {
+        Selection::Complete => return end(RunStatus::Completed, "every leaf of the task tree passes", ""),
+        Selection::Exhausted(leaf) => return exhausted(leaf),
+        Selection::Open(leaf) => leaf,
+    };
+    stalled(standing, leaf)
+        .or_else(|| failed(standing, ended))
+        .or_else(|| ended.and_then(|ended| timed_out(ended.verdict)))
+        .or_else(|| used_up(standing))
+        .or_else(|| by_request(asked, ended))
+        .or_else(|| ended.and_then(waits))
+        .unwrap_or_else(|| Next::GoOn(task(standing, leaf)))
+}
+
+fn end(status: RunStatus, message: impl Into<String>, command: &str) -> Next {
+    Next::End { status, reason: reason(message, command) }
+}
+
+fn reason(message: impl Into<String>, command: &str) -> StopReason {
+    StopReason { message: message.into(), command: (!command.is_empty()).then(|| command.to_owned()) }
+}
+
+fn stalled(standing: &Standing<'_>, leaf: &Node) -> Option<Next> {
+    let state = standing.run_state;
+    let message = if state.stall.count >= standing.policy.stall_after {
+        format!("the same answer came {} times in a row, last on node {}", state.stall.count, leaf.id)
+    } else if state.decomposed_in_row >= MAX_DECOMPOSED_IN_ROW {
+        format!("{} decompositions in a row without work, now at node {}", state.decomposed_in_row, leaf.id)
+    } else {
+        return None;
+    };
+    Some(end(RunStatus::Stuck, message, "runnerctl resume"))
+}
+
+fn exhausted(leaf: &Node) -> Next {
+    let message = format!(
+        "node {} has used its {} attempts; raise its max_attempts or reword it in .runner/state/tree.json, commit, and resume",
+        leaf.id, leaf.max_attempts
+    );
+    end(RunStatus::Stuck, message, "runnerctl resume")
+}
+
+fn failed(standing: &Standing<'_>, ended: Option<Ended<'_>>) -> Option<Next> {
+    let state = standing.run_state;
+    if let Some(Verdict::Misconfigured { what }) = ended.map(|ended| ended.verdict) {
+        return Some(end(RunStatus::Failed, what.clone(), "runnerctl resume"));
+    }
+    if state.deaths.count >= MAX_DEATHS {
+        let node = state.deaths.node.as_deref().unwrap_or("?");
+        let message = format!("the daemon or the machine died {} times in a row on node {node}", state.deaths.count);
+        return Some(end(RunStatus::Failed, message, "runnerctl resume"));
+    }
+    (state.consecutive_faults >= standing.policy.max_consecutive_faults).then(|| {
+        let message = format!("{} sessions in a row gave no valid answer", state.consecutive_faults);
+        end(RunStatus::Failed, message, "runnerctl log")
+    })
+}
+
+fn timed_out(verdict: &Verdict) -> Option<Next> {
+    let Verdict::Timeout { during } = verdict else { return None };
+    let message = format!("the budget of the iteration ran out during {during}");
+    Some(end(RunStatus::TimedOut, message, "runnerctl resume"))
+}
+
+fn used_up(standing: &Standing<'_>) -> Option<Next> {
+    let (policy, state) = (standing.policy, standing.run_state);
+    let iterations = policy.max_iterations.saturating_add(state.allowance);
+    let tokens = [state.usage.input_tokens, state.usage.cached_tokens, state.usage.output_tokens];
+    let tokens = tokens.into_iter().flatten().fold(0_u64, u64::saturating_add);
+    let reached = |ceiling: Option<u64>, used: u64| ceiling.is_some_and(|ceiling| used >= ceiling);
+    let (what, command) = if state.next_iter > iterations {
+        (format!("{iterations} iterations are used up"), "runnerctl resume --more 20")
+    } else if reached(policy.max_cost_micro_usd, state.usage.cost_micro_usd.unwrap_or(0)) {
+        ("max_cost_usd is used up".to_owned(), "runnerctl config set max_cost_usd")
+    } else if reached(policy.max_tokens, tokens) {
+        ("max_tokens is used up".to_owned(), "runnerctl config set max_tokens")
+    } else if reached(policy.max_run_ms, state.elapsed_ms) {
+        ("max_run_secs is used up".to_owned(), "runnerctl config set max_run_secs")
+    } else {
+        return None;
+    };
+    Some(end(RunStatus::Limit, what, command))
+}
+
+fn by_request(asked: Asked, ended: Option<Ended<'_>>) -> Option<Next> {
+    let by = ended.and_then(|ended| match ended.verdict {
+        Verdict::Interrupted { by } => Some(*by),
+        _ => None,
+    });
+    match (asked, by) {
+        (Asked::Cancel, _) | (_, Some(StopCause::Cancel)) => {
+            Some(end(RunStatus::Cancelled, "cancelled by the user", "runnerctl start"))
+        }
+        (Asked::Pause, _) | (_, Some(StopCause::Pause)) => {
+            Some(Next::Pause(reason("paused by the user", "runnerctl resume")))
+        }
+        (Asked::Nothing, _) => None,
+    }
+}
+
+fn waits(ended: Ended<'_>) -> Option<Next> {
+    match ended.verdict {
+        Verdict::Unavailable { why, until } => {
+            let until = wait_until(ended.now, *until, ended.waits);
+            let reason = reason(format!("the model's service is not available: {why}"), "runnerctl resume --now");
+            Some(Next::Wait { until, reason })
+        }
+        Verdict::Pending => {
+            Some(Next::WaitForPerson(reason("the finished node waits for a person's review", "runnerctl approve")))
+        }
+        _ => None,
+    }
+}
+
+/// Returns when the service is asked again: a minute after the stated time, else by steps.
+pub fn wait_until(now: Timestamp, stated: Option<Timestamp>, waits: u32) -> Timestamp {
+    let step = BACKOFF_MINUTES[usize::try_from(waits).unwrap_or(usize::MAX).min(BACKOFF_MINUTES.len() - 1)];
+    let wanted = match stated {
+        Some(stated) => stated.max(now).checked_add(STATED_MARGIN),
+        None => now.checked_add(SignedDuration::from_mins(step)),
+    };
+    wanted.unwrap_or(Timestamp::MAX)
+}
+
+/// Returns what the next session is asked; its From is filled in by whoever knows HEAD.
+fn task(standing: &Standing<'_>, leaf: &Node) -> Task {
+    let state = standing.run_state;
+    let path = tree::path(standing.tree, &leaf.id);
+    let role = role(state, leaf, path.len() == 1);
+    Task {
+        run: state.run_id.clone().unwrap_or_default(),
+        iter: state.next_iter,
+        from: String::new(),
+        node: leaf.id.clone(),
+        path,
+        role,
+        narrowing: role == Role::Planner && is_last_attempt(leaf) && !state.narrowed.contains(&leaf.id),
+        attempts: leaf.attempts,
+        max_attempts: leaf.max_attempts,
+    }
+}
+
+/// Returns what a session on `leaf` is asked to be (SPEC 5.2, Roles).
+pub fn role(state: &RunState, leaf: &Node, is_root: bool) -> Role {
+    if state.repair.as_ref() == Some(&leaf.id) {
+        Role::Repair
+    } else if is_root || is_last_attempt(leaf) {
+        Role::Planner
+    } else {
+        Role::Worker
+    }
+}
+
+fn is_last_attempt(leaf: &Node) -> bool {
+    leaf.max_attempts >= 2 && leaf.attempts + 1 == leaf.max_attempts
+}
+
+/// Returns the state with which a run goes on after `resume`: counters that stopped it are reset.
+pub fn resumed(state: &RunState, more: u32) -> RunState {
+    RunState {
+        consecutive_faults: 0,
+        stall: protocol::state::Stall::default(),
+        decomposed_in_row: 0,
+        deaths: protocol::state::Deaths::default(),
+        allowance: state.allowance.saturating_add(more),
+        ..state.clone()
+    }
+}

@@ -1,0 +1,39 @@
+//! Selection (SPEC 3.1): depth-first, the leftmost leaf that does not pass.
+
+use std::cmp::Ordering;
+
+use protocol::tree::{Node, TaskTree};
+
+/// What the tree says is next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection<'a> {
+    /// This leaf.
+    Open(&'a Node),
+    /// This leaf, and it has no attempts left.
+    Exhausted(&'a Node),
+    /// Nothing: every leaf passes.
+    Complete,
+}
+
+/// Returns what is next in `tree`, whatever order its siblings stand in.
+pub fn select(tree: &TaskTree) -> Selection<'_> {
+    match leftmost_open(&tree.root) {
+        None => Selection::Complete,
+        Some(leaf) if leaf.attempts >= leaf.max_attempts => Selection::Exhausted(leaf),
+        Some(leaf) => Selection::Open(leaf),
+    }
+}
+
+fn leftmost_open(node: &Node) -> Option<&Node> {
+    if node.is_leaf() {
+        return (!node.passes).then_some(node);
+    }
+    let mut children: Vec<&Node> = node.children.iter().collect();
+    children.sort_by(|a, b| siblings(a, b));
+    children.into_iter().find_map(leftmost_open)
+}
+
+/// Orders siblings by `(order, id)`, ids by their bytes.
+fn siblings(a: &Node, b: &Node) -> Ordering {
+    (a.order, a.id.as_bytes()).cmp(&(b.order, b.id.as_bytes()))
+}

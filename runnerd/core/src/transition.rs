@@ -1,0 +1,285 @@
+//! From an outcome to the next committed state (SPEC 3.2, 5.2): tree, bookkeeping, feedback, progress.
+//!
+//! A pure function of From's state and the outcome; done again after a crash it yields the same bytes.
+
+use protocol::answer::{AgentAnswer, SessionUsage};
+use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, RunUsage, Stall};
+use protocol::tree::TaskTree;
+use protocol::words::{IterationStatus, VerdictName};
+
+use crate::digest::sha256_hex;
+use crate::iteration::Outcome;
+use crate::tree;
+use crate::verdict::{FeedbackEffect, Row, Rule, SessionHow, StopCause, TreeFinding, TreeTaken, Verdict, row};
+
+/// Most attempts that are remembered of one node.
+const MAX_HISTORY: usize = 8;
+/// Most bytes of a summary in `feedback.json`.
+const MAX_SUMMARY: usize = 2_000;
+/// Most bytes of a failure in `feedback.json`.
+pub const MAX_FAILURE: usize = 16 * 1024;
+/// Most bytes of `progress.md`.
+const MAX_PROGRESS: usize = 64 * 1024;
+/// Heading of `progress.md`.
+pub const PROGRESS_HEADING: &str = "# Progress\n\n";
+
+/// The committed state at From.
+#[derive(Debug, Clone, Copy)]
+pub struct Before<'a> {
+    /// The task tree.
+    pub tree: &'a TaskTree,
+    /// The bookkeeping.
+    pub run_state: &'a RunState,
+    /// The feedback.
+    pub feedback: &'a Feedback,
+    /// The text of `progress.md`.
+    pub progress: &'a str,
+}
+
+/// What the shell knows besides the outcome.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The tree that Inspect kept, where it was legal.
+    pub agents_tree: Option<TaskTree>,
+    /// Ids of the notes that the prompt brought.
+    pub notes: Vec<String>,
+    /// Files that stay out of the branch, all of them.
+    pub held_back: Vec<String>,
+    /// Time that the iteration took, in milliseconds.
+    pub elapsed_ms: u64,
+}
+
+/// The committed state after an iteration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct After {
+    /// The task tree.
+    pub tree: TaskTree,
+    /// The bookkeeping.
+    pub run_state: RunState,
+    /// The feedback.
+    pub feedback: Feedback,
+    /// The text of `progress.md`.
+    pub progress: String,
+    /// Whether the tree that the agent left was not taken, although it differs from From's.
+    pub tree_refused: bool,
+}
+
+/// Applies an outcome to the state at From.
+pub fn apply(before: &Before<'_>, outcome: &Outcome, facts: &Facts) -> After {
+    let row = row(outcome.verdict.name());
+    let tree = next_tree(before, outcome, facts, row);
+    After {
+        run_state: next_run_state(before, outcome, facts, row),
+        feedback: next_feedback(before.feedback, &tree, outcome, row),
+        progress: next_progress(before.progress, &tree, outcome),
+        tree_refused: matches!(outcome.work.finding.tree, TreeFinding::Invalid { .. } | TreeFinding::Illegal(_))
+            || (row.tree == TreeTaken::Froms && facts.agents_tree.as_ref().is_some_and(|left| left != before.tree)),
+        tree,
+    }
+}
+
+fn next_tree(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Row) -> TaskTree {
+    let agents = facts.agents_tree.as_ref().filter(|_| outcome.work.finding.is_legal());
+    let taken = match row.tree {
+        TreeTaken::Agents | TreeTaken::AgentsPassed | TreeTaken::AgentsIfLegal => agents,
+        TreeTaken::Froms => None,
+    };
+    let mut tree = taken.unwrap_or(before.tree).clone();
+    if let Some(node) = tree::find_mut(&mut tree, &outcome.work.task.node) {
+        node.attempts = node.attempts.saturating_add(row.attempts).min(node.max_attempts);
+        node.passes = node.passes || row.tree == TreeTaken::AgentsPassed;
+    }
+    tree::derive_passes(&mut tree);
+    tree::sort(&mut tree);
+    tree
+}
+
+fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Row) -> RunState {
+    let old = before.run_state;
+    let answer = answer(outcome);
+    let passed = outcome.verdict == Verdict::Accepted;
+    RunState {
+        next_iter: outcome.work.task.iter.saturating_add(1),
+        last_node: Some(outcome.work.task.node.clone()),
+        last_status: Some(row.status),
+        last_summary: answer.map(|answer| clip(&answer.summary)),
+        last_guard: Some(outcome.guard_outcome()),
+        consecutive_faults: faults(old.consecutive_faults, outcome),
+        stall: if passed { Stall::default() } else { next_stall(&old.stall, row.status, answer) },
+        decomposed_in_row: decomposed_in_row(old.decomposed_in_row, &outcome.verdict),
+        deaths: next_deaths(&old.deaths, outcome),
+        narrowed: with(&old.narrowed, (outcome.verdict == Verdict::Narrowed).then_some(&outcome.work.task.node)),
+        repair: next_repair(old.repair.as_ref(), outcome),
+        held_back: facts.held_back.clone(),
+        notes_used: facts
+            .notes
+            .iter()
+            .filter(|_| answer.is_some())
+            .fold(old.notes_used.clone(), |used, note| with(&used, Some(note))),
+        reverted: reverted(outcome),
+        usage: add_usage(&old.usage, &outcome.work.session.usage),
+        elapsed_ms: old.elapsed_ms.saturating_add(facts.elapsed_ms),
+        run_id: old.run_id.clone(),
+        base: old.base.clone(),
+        allowance: old.allowance,
+        guard_definition: old.guard_definition.clone(),
+    }
+}
+
+/// Returns the answer, unless the session was cut short by somebody.
+fn answer(outcome: &Outcome) -> Option<&AgentAnswer> {
+    match (&outcome.work.session.how, &outcome.verdict) {
+        (_, Verdict::Interrupted { .. }) => None,
+        (SessionHow::Answered(answer), _) => Some(answer),
+        _ => None,
+    }
+}
+
+fn faults(in_row: u32, outcome: &Outcome) -> u32 {
+    match (&outcome.verdict, answer(outcome)) {
+        (Verdict::Fault { .. }, _) => in_row.saturating_add(1),
+        (_, Some(_)) => 0,
+        (_, None) => in_row,
+    }
+}
+
+fn next_stall(old: &Stall, status: IterationStatus, answer: Option<&AgentAnswer>) -> Stall {
+    let Some(answer) = answer else { return old.clone() };
+    let words: Vec<String> = answer.summary.split_whitespace().map(str::to_lowercase).collect();
+    let digest = sha256_hex(format!("{status}\n{}", words.join(" ")).as_bytes());
+    let count = if old.digest.as_ref() == Some(&digest) { old.count.saturating_add(1) } else { 1 };
+    Stall { digest: Some(digest), count }
+}
+
+fn decomposed_in_row(in_row: u32, verdict: &Verdict) -> u32 {
+    match verdict {
+        Verdict::Decomposed => in_row.saturating_add(1),
+        Verdict::Accepted | Verdict::RedGuard | Verdict::Rejected { .. } | Verdict::Pending => 0,
+        Verdict::Retry | Verdict::Narrowed | Verdict::Broken(_) => 0,
+        Verdict::Fault { .. } | Verdict::Unavailable { .. } | Verdict::Timeout { .. } => in_row,
+        Verdict::Misconfigured { .. } | Verdict::Interrupted { .. } => in_row,
+    }
+}
+
+fn next_deaths(old: &Deaths, outcome: &Outcome) -> Deaths {
+    let node = &outcome.work.task.node;
+    match outcome.verdict {
+        Verdict::Interrupted { by: StopCause::Death } if old.node.as_ref() == Some(node) => {
+            Deaths { node: Some(node.clone()), count: old.count.saturating_add(1) }
+        }
+        Verdict::Interrupted { by: StopCause::Death } => Deaths { node: Some(node.clone()), count: 1 },
+        Verdict::Interrupted { .. } => old.clone(),
+        _ => Deaths::default(),
+    }
+}
+
+/// The repair role begins with an invalid tree and ends with the first answer that breaks no rule.
+fn next_repair(old: Option<&String>, outcome: &Outcome) -> Option<String> {
+    match &outcome.verdict {
+        Verdict::Broken(breach) if breach.rule == Rule::ValidTree => Some(outcome.work.task.node.clone()),
+        Verdict::Broken(_) => old.cloned(),
+        _ if answer(outcome).is_some() => None,
+        _ => old.cloned(),
+    }
+}
+
+fn reverted(outcome: &Outcome) -> Vec<String> {
+    let guard = outcome.guard.iter().flat_map(|guard| guard.reverted.iter());
+    let mut paths: Vec<String> = outcome.work.finding.reverted.iter().chain(guard).cloned().collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+fn add_usage(old: &RunUsage, session: &SessionUsage) -> RunUsage {
+    let add = |total: Option<u64>, more: Option<u64>| match (total, more) {
+        (None, None) => None,
+        (total, more) => Some(total.unwrap_or(0).saturating_add(more.unwrap_or(0))),
+    };
+    RunUsage {
+        sessions: old.sessions.saturating_add(1),
+        input_tokens: add(old.input_tokens, session.input_tokens),
+        cached_tokens: add(old.cached_tokens, session.cached_tokens),
+        output_tokens: add(old.output_tokens, session.output_tokens),
+        cost_micro_usd: add(old.cost_micro_usd, session.cost_micro_usd),
+    }
+}
+
+fn next_feedback(old: &Feedback, tree: &TaskTree, outcome: &Outcome, row: Row) -> Feedback {
+    let id = &outcome.work.task.node;
+    let mut feedback = old.clone();
+    match row.feedback {
+        FeedbackEffect::Cleared => {
+            feedback.nodes.remove(id);
+        }
+        FeedbackEffect::Kept => {}
+        FeedbackEffect::Told => tell(feedback.nodes.entry(id.clone()).or_default(), outcome),
+    }
+    let open = tree::index(tree);
+    feedback.nodes.retain(|id, _| open.get(id.as_str()).is_some_and(|placed| !placed.node.passes));
+    feedback
+}
+
+fn tell(node: &mut NodeFeedback, outcome: &Outcome) {
+    let verdict = outcome.verdict.name();
+    let summary = answer(outcome).map(|answer| clip(&answer.summary));
+    node.history.push(Attempt { iter: outcome.work.task.iter, verdict, summary });
+    let surplus = node.history.len().saturating_sub(MAX_HISTORY);
+    node.history.drain(..surplus);
+    node.failure = failure_text(outcome).map(|text| Failure {
+        verdict,
+        text: crate::feedback::clip(&text, MAX_FAILURE),
+        invalid_tree: invalid_tree(outcome),
+    });
+}
+
+fn failure_text(outcome: &Outcome) -> Option<String> {
+    let guard = || outcome.guard.as_ref().map(|guard| guard.output.clone());
+    match &outcome.verdict {
+        Verdict::RedGuard => guard(),
+        Verdict::Rejected { reasons } => Some(reasons.clone()),
+        Verdict::Broken(breach) if breach.rule == Rule::ValidTree => Some(tree_faults(outcome)),
+        verdict => verdict.detail(),
+    }
+}
+
+fn tree_faults(outcome: &Outcome) -> String {
+    let TreeFinding::Invalid { faults, .. } = &outcome.work.finding.tree else { return String::new() };
+    let lines: Vec<String> = faults.iter().map(|fault| format!("- {fault}")).collect();
+    format!("{}:\n{}", Rule::ValidTree.as_str(), lines.join("\n"))
+}
+
+fn invalid_tree(outcome: &Outcome) -> Option<String> {
+    match (&outcome.work.finding.tree, outcome.verdict.name()) {
+        (TreeFinding::Invalid { text, .. }, VerdictName::Broken) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn next_progress(old: &str, tree: &TaskTree, outcome: &Outcome) -> String {
+    let task = &outcome.work.task;
+    let title = tree::find(tree, &task.node).map(|node| crate::feedback::clip(&node.title, MAX_SUMMARY));
+    let (Verdict::Accepted, Some(title)) = (&outcome.verdict, title) else { return old.to_owned() };
+    let line = format!("- {} — {} (iteration {:04})\n", task.node, title.replace('\n', " "), task.iter);
+    let known = if old.is_empty() { PROGRESS_HEADING } else { old };
+    newest(&format!("{known}{line}"))
+}
+
+/// Drops the oldest lines after the heading until the text fits.
+fn newest(text: &str) -> String {
+    let Some(rest) = text.strip_prefix(PROGRESS_HEADING).filter(|_| text.len() > MAX_PROGRESS) else {
+        return text.to_owned();
+    };
+    let surplus = text.len() - MAX_PROGRESS;
+    let cut = rest.bytes().enumerate().position(|(at, byte)| at >= surplus && byte == b'\n').map_or(0, |at| at + 1);
+    format!("{PROGRESS_HEADING}{}", &rest[cut..])
+}
+
+fn clip(summary: &str) -> String {
+    crate::feedback::clip(summary, MAX_SUMMARY)
+}
+
+fn with(list: &[String], item: Option<&String>) -> Vec<String> {
+    let new = item.filter(|item| !list.contains(item));
+    list.iter().chain(new).cloned().collect()
+}

@@ -1,0 +1,167 @@
+//! Walking and editing a task tree that is known to be valid (SPEC 3.1).
+//!
+//! Reading one from bytes is `validate`; which leaf is next is `select`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
+
+use crate::json;
+
+/// Most bytes of a task tree in canonical form.
+pub const MAX_TREE_BYTES: usize = 8 * 1024 * 1024;
+/// Most nodes of a task tree.
+pub const MAX_NODES: usize = 20_000;
+/// Deepest node, the root being 1.
+pub const MAX_DEPTH: usize = 64;
+
+/// A node and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Placed<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// Its parent; none for the root.
+    pub parent: Option<&'a Node>,
+    /// Depth, the root being 1.
+    pub depth: usize,
+}
+
+/// Returns the tree of a new run: a root that has not been worked on.
+pub fn fresh(max_attempts: u32) -> TaskTree {
+    let root = Node {
+        id: "root".to_owned(),
+        order: 0,
+        title: "Reach the goal".to_owned(),
+        goal: "Reach the goal that .runner/GOAL.md states.".to_owned(),
+        acceptance: Vec::new(),
+        passes: false,
+        attempts: 0,
+        max_attempts,
+        children: Vec::new(),
+    };
+    TaskTree { version: TREE_VERSION, root }
+}
+
+/// Returns every node, parents before children, siblings in the order they stand in.
+pub fn walk(tree: &TaskTree) -> Vec<Placed<'_>> {
+    let mut stack = vec![Placed { node: &tree.root, parent: None, depth: 1 }];
+    let mut nodes = Vec::new();
+    while let Some(placed) = stack.pop() {
+        nodes.push(placed);
+        let children = placed.node.children.iter().rev();
+        stack.extend(children.map(|node| Placed { node, parent: Some(placed.node), depth: placed.depth + 1 }));
+    }
+    nodes
+}
+
+/// Returns every node by id, with its place.
+pub fn index(tree: &TaskTree) -> BTreeMap<&str, Placed<'_>> {
+    walk(tree).into_iter().map(|placed| (placed.node.id.as_str(), placed)).collect()
+}
+
+/// Returns the node with this id.
+pub fn find<'a>(tree: &'a TaskTree, id: &str) -> Option<&'a Node> {
+    walk(tree).into_iter().map(|placed| placed.node).find(|node| node.id == id)
+}
+
+/// Returns the node with this id, to change it.
+pub fn find_mut<'a>(tree: &'a mut TaskTree, id: &str) -> Option<&'a mut Node> {
+    let mut stack = vec![&mut tree.root];
+    while let Some(node) = stack.pop() {
+        if node.id == id {
+            return Some(node);
+        }
+        stack.extend(node.children.iter_mut());
+    }
+    None
+}
+
+/// Returns the ids from the root to the node, both included; empty if there is no such node.
+pub fn path(tree: &TaskTree, id: &str) -> Vec<String> {
+    let nodes = index(tree);
+    let mut ids = Vec::new();
+    let mut at = nodes.get(id).copied();
+    while let Some(placed) = at {
+        ids.push(placed.node.id.clone());
+        at = placed.parent.and_then(|parent| nodes.get(parent.id.as_str()).copied());
+    }
+    ids.reverse();
+    ids
+}
+
+/// Returns how many leaves pass, and how many there are.
+pub fn leaves(tree: &TaskTree) -> (u32, u32) {
+    walk(tree)
+        .iter()
+        .filter(|placed| placed.node.is_leaf())
+        .fold((0, 0), |(passed, all), placed| (passed + u32::from(placed.node.passes), all + 1))
+}
+
+/// Sorts siblings by `(order, id)`, everywhere.
+pub fn sort(tree: &mut TaskTree) {
+    for_each_mut(tree, |node| node.children.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id))));
+}
+
+/// Lets a node with children pass exactly when all of them pass, bottom-up.
+pub fn derive_passes(tree: &mut TaskTree) {
+    fn derive(node: &mut Node) -> bool {
+        node.children.iter_mut().for_each(|child| {
+            derive(child);
+        });
+        node.passes = if node.is_leaf() { node.passes } else { node.children.iter().all(|child| child.passes) };
+        node.passes
+    }
+    derive(&mut tree.root);
+}
+
+/// Renders the tree canonically, siblings sorted.
+pub fn canonical(tree: &TaskTree) -> String {
+    let mut sorted = tree.clone();
+    sort(&mut sorted);
+    json::canonical(&sorted)
+}
+
+/// Inserts the children that an answer brought under `parent`: `order` from 1, the next free ids.
+///
+/// The caller has checked that the parent exists and is a leaf; limits are checked on the result.
+pub fn insert_children(tree: &mut TaskTree, parent: &str, children: &[ChildSpec], max_attempts: u32) {
+    let mut taken: BTreeSet<String> = walk(tree).iter().map(|placed| placed.node.id.to_ascii_lowercase()).collect();
+    let mut number = 0_u64;
+    let nodes = (1_i64..).zip(children).map(|(order, child)| {
+        let id = loop {
+            number += 1;
+            let id = format!("{parent}.{number}");
+            if taken.insert(id.to_ascii_lowercase()) {
+                break id;
+            }
+        };
+        open_node(id, order, child, max_attempts)
+    });
+    let nodes: Vec<Node> = nodes.collect();
+    if let Some(parent) = find_mut(tree, parent) {
+        parent.children.extend(nodes);
+    }
+}
+
+fn open_node(id: String, order: i64, child: &ChildSpec, max_attempts: u32) -> Node {
+    Node {
+        id,
+        order,
+        title: child.title.clone(),
+        goal: child.goal.clone(),
+        acceptance: child.acceptance.clone(),
+        passes: false,
+        attempts: 0,
+        max_attempts,
+        children: Vec::new(),
+    }
+}
+
+/// Calls `change` on every node, parents before children.
+pub fn for_each_mut(tree: &mut TaskTree, mut change: impl FnMut(&mut Node)) {
+    let mut stack = vec![&mut tree.root];
+    while let Some(node) = stack.pop() {
+        change(node);
+        stack.extend(node.children.iter_mut());
+    }
+}

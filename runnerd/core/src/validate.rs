@@ -1,0 +1,203 @@
+//! From bytes to a task tree that keeps every rule of SPEC 3.1, or to what is wrong with it.
+//!
+//! Limits come first, on the bytes, so that nothing recurses on hostile input; then the schema; then
+//! what a schema cannot say. A fault names the path of the value and the rule.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use protocol::tree::{Node, TaskTree};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::check_id;
+use crate::json::{self, Bounds};
+use crate::tree::{self, MAX_DEPTH, MAX_NODES, MAX_TREE_BYTES};
+use crate::{schema, strict_json};
+
+/// Most faults that are reported of one tree.
+const MAX_FAULTS: usize = 20;
+const MAX_TITLE_BYTES: usize = 200;
+const MAX_GOAL_BYTES: usize = 8 * 1024;
+const MAX_ACCEPTANCE: usize = 20;
+const MAX_ACCEPTANCE_BYTES: usize = 400;
+
+/// Before parsing: white space may stand where the canonical form has less, and nesting may pass the
+/// depth of a legal tree far enough to name the node that is too deep.
+const BOUNDS: Bounds = Bounds { bytes: 4 * MAX_TREE_BYTES, objects: MAX_NODES + 1, nesting: 4 * MAX_DEPTH };
+
+/// One thing that is wrong with a tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeFault {
+    /// Where: `root.children[0].goal`, with the id of the node; empty where the text as a whole is meant.
+    pub path: String,
+    /// The rule, and what was found.
+    pub rule: String,
+}
+
+impl fmt::Display for TreeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() { f.write_str(&self.rule) } else { write!(f, "{}: {}", self.path, self.rule) }
+    }
+}
+
+/// Reads the runner's own tree: every rule holds, counters and passes included.
+pub fn load(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
+    let value = parse(text)?;
+    let tree = typed(&value)?;
+    check(&tree)?;
+    Ok(tree)
+}
+
+/// Reads a tree that an agent has left: what the runner owns in a node is not looked at.
+///
+/// `passes`, `attempts` and `max_attempts` come back as false, 0 and 1; the caller sets them. Limits
+/// and ids are checked.
+pub fn load_agents(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
+    let mut value = parse(text)?;
+    neutralise(&mut value);
+    let tree = typed(&value)?;
+    check(&tree)?;
+    Ok(tree)
+}
+
+/// Checks what the schema cannot say, on a tree however it was made.
+pub fn check(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
+    let mut faults = Vec::new();
+    let mut ids: BTreeMap<String, String> = BTreeMap::new();
+    let mut nodes = 0;
+    let mut stack = vec![(&tree.root, String::from("root"), 1_usize)];
+    while let Some((node, path, depth)) = stack.pop() {
+        nodes += 1;
+        if faults.len() < MAX_FAULTS {
+            check_node(node, &path, depth, &mut faults);
+            if let Some(first) = ids.insert(node.id.to_ascii_lowercase(), path.clone()) {
+                faults.push(fault(&path, node, format!("id is not unique (ignoring case): it is also at {first}")));
+            }
+        }
+        let children = node.children.iter().enumerate().rev();
+        stack.extend(children.map(|(at, child)| (child, format!("{path}.children[{at}]"), depth + 1)));
+    }
+    if nodes > MAX_NODES {
+        faults.push(whole(format!("it has {nodes} nodes, more than {MAX_NODES}")));
+    }
+    if faults.is_empty() && tree::canonical(tree).len() > MAX_TREE_BYTES {
+        faults.push(whole(format!("its canonical form is larger than {MAX_TREE_BYTES} bytes")));
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+fn check_node(node: &Node, path: &str, depth: usize, faults: &mut Vec<TreeFault>) {
+    let mut wrong = |rule: String| faults.push(fault(path, node, rule));
+    if let Err(error) = check_id(&node.id) {
+        wrong(error.to_string());
+    }
+    if depth > MAX_DEPTH {
+        wrong(format!("it is {depth} levels deep, more than {MAX_DEPTH}"));
+    }
+    if node.title.len() > MAX_TITLE_BYTES {
+        wrong(format!("title is longer than {MAX_TITLE_BYTES} bytes"));
+    }
+    if node.goal.len() > MAX_GOAL_BYTES {
+        wrong(format!("goal is longer than {MAX_GOAL_BYTES} bytes"));
+    }
+    if node.acceptance.len() > MAX_ACCEPTANCE {
+        wrong(format!("acceptance has more than {MAX_ACCEPTANCE} statements"));
+    }
+    if node.acceptance.iter().any(|statement| statement.len() > MAX_ACCEPTANCE_BYTES) {
+        wrong(format!("a statement of acceptance is longer than {MAX_ACCEPTANCE_BYTES} bytes"));
+    }
+    if node.max_attempts == 0 {
+        wrong("max_attempts is 0".to_owned());
+    }
+    if node.attempts > node.max_attempts {
+        wrong(format!("attempts is {}, more than max_attempts {}", node.attempts, node.max_attempts));
+    }
+    if !node.is_leaf() && node.passes != node.children.iter().all(|child| child.passes) {
+        wrong(format!("passes is {}, but a node with children passes exactly when all of them do", node.passes));
+    }
+}
+
+fn parse(text: &[u8]) -> Result<Value, Vec<TreeFault>> {
+    json::check_bounds(text, BOUNDS).map_err(|error| vec![whole(error.to_string())])?;
+    let value = strict_json::parse(text).map_err(|error| vec![whole(format!("it is not JSON: {error}"))])?;
+    match too_deep(&value) {
+        Some(path) => Err(vec![TreeFault { path, rule: format!("it is deeper than {MAX_DEPTH} levels") }]),
+        None => Ok(value),
+    }
+}
+
+/// Returns the path of a node that is deeper than allowed, before anything recurses into it.
+fn too_deep(value: &Value) -> Option<String> {
+    let mut stack = vec![(value.get("root")?, 1_usize, String::from("root"))];
+    while let Some((node, depth, path)) = stack.pop() {
+        if depth > MAX_DEPTH {
+            return Some(path);
+        }
+        let children =
+            node.get("children").and_then(Value::as_array).map_or(&[][..], Vec::as_slice).iter().enumerate().rev();
+        stack.extend(children.map(|(at, child)| (child, depth + 1, format!("{path}.children[{at}]"))));
+    }
+    None
+}
+
+fn typed(value: &Value) -> Result<TaskTree, Vec<TreeFault>> {
+    let faults: Vec<TreeFault> = schema::tree_validator()
+        .iter_errors(value)
+        .take(MAX_FAULTS)
+        .map(|error| TreeFault { path: readable(value, &error.instance_path().to_string()), rule: error.to_string() })
+        .collect();
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    TaskTree::deserialize(value).map_err(|error| vec![whole(error.to_string())])
+}
+
+/// Gives the fields that the runner owns a legal value, so that they cannot make a tree invalid.
+fn neutralise(value: &mut Value) {
+    let mut stack: Vec<&mut Value> = value.get_mut("root").into_iter().collect();
+    while let Some(node) = stack.pop() {
+        let Some(fields) = node.as_object_mut() else { continue };
+        for (key, neutral) in
+            [("passes", Value::from(false)), ("attempts", Value::from(0)), ("max_attempts", Value::from(1))]
+        {
+            if let Some(field) = fields.get_mut(key) {
+                *field = neutral;
+            }
+        }
+        stack.extend(fields.get_mut("children").and_then(Value::as_array_mut).into_iter().flatten());
+    }
+}
+
+/// Turns the pointer `/root/children/0/goal` into `root.children[0].goal (id lexer)`.
+fn readable(value: &Value, pointer: &str) -> String {
+    let mut path = String::new();
+    let mut at = Some(value);
+    let mut id = None;
+    for step in pointer.split('/').skip(1) {
+        if step.bytes().all(|byte| byte.is_ascii_digit()) {
+            path.extend(["[", step, "]"]);
+        } else {
+            path.push_str(if path.is_empty() { "" } else { "." });
+            path.push_str(step);
+        }
+        at = at.and_then(|value| match value {
+            Value::Array(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
+            Value::Object(fields) => fields.get(step),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        });
+        id = at.and_then(|node| node.get("id")).and_then(Value::as_str).or(id);
+    }
+    match id {
+        Some(id) => format!("{path} (id {id})"),
+        None => path,
+    }
+}
+
+fn fault(path: &str, node: &Node, rule: String) -> TreeFault {
+    TreeFault { path: format!("{path} (id {})", node.id), rule }
+}
+
+fn whole(rule: String) -> TreeFault {
+    TreeFault { path: String::new(), rule }
+}

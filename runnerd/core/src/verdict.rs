@@ -1,0 +1,546 @@
+//! From the end of a session to a verdict (SPEC 5.2), and what each verdict leads to.
+//!
+//! Two values: `judge`, which takes the first rule that applies, and `row`, the table. Neither looks at
+//! files; what was seen comes in as facts.
+
+use jiff::Timestamp;
+use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, VerdictName};
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{OnTimeout, Policy, RolesMode};
+use crate::validate::TreeFault;
+
+/// The leaf that an iteration is about, and how its session is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Id of the run.
+    pub run: String,
+    /// Number of the iteration.
+    pub iter: u32,
+    /// Commit at which the session begins.
+    pub from: String,
+    /// Id of the selected leaf.
+    pub node: String,
+    /// Ids from the root to the leaf.
+    pub path: Vec<String>,
+    /// What the session is asked to be.
+    pub role: Role,
+    /// Whether the planner may make the task smaller without losing its last attempt.
+    pub narrowing: bool,
+    /// Attempts charged before this session.
+    pub attempts: u32,
+    /// Attempts allowed.
+    pub max_attempts: u32,
+}
+
+/// Why a session or guard was ended before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopCause {
+    /// `pause --now`.
+    Pause,
+    /// `cancel`.
+    Cancel,
+    /// An orderly stop of the daemon.
+    Shutdown,
+    /// The daemon or the machine died; nobody asked for it.
+    Death,
+}
+
+/// How an agent's session ended, as facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionEnd {
+    /// The class of its end.
+    pub how: SessionHow,
+    /// Exit of the agent: a code, or a negative signal number.
+    pub exit: Option<i32>,
+    /// Kind and version of the agent.
+    pub agent: String,
+    /// SHA-256 of the answer as it came.
+    pub output_digest: Option<String>,
+    /// What it consumed.
+    pub usage: SessionUsage,
+    /// Time of the budget that it took, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Bytes of its output that were kept.
+    pub captured_bytes: u64,
+    /// Bytes of its output that were dropped.
+    pub dropped_bytes: u64,
+    /// Processes that outlived it and were ended.
+    pub survivors: u32,
+    /// How tightly it was held.
+    pub containment: Containment,
+}
+
+/// The class of a session's end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionHow {
+    /// It gave an answer of the right shape.
+    Answered(AgentAnswer),
+    /// The model's service was not available.
+    Unavailable {
+        /// What it said.
+        why: String,
+        /// When it can be asked again.
+        until: Option<Timestamp>,
+    },
+    /// The budget ran out.
+    TimedOut,
+    /// It cannot work until a person changes something.
+    Misconfigured {
+        /// What, with the fix.
+        what: String,
+    },
+    /// It outgrew the model's context.
+    ContextExceeded {
+        /// What it said.
+        what: String,
+    },
+    /// It failed in some other way.
+    Faulty {
+        /// In which.
+        kind: FaultKind,
+        /// What was seen.
+        what: String,
+    },
+    /// It was ended because somebody asked, or with the daemon.
+    Cut,
+}
+
+/// The kinds of [`Verdict::Fault`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// It exited with another code than 0.
+    Exit,
+    /// It died of a signal.
+    Crash,
+    /// It printed nothing for too long.
+    Silence,
+    /// It ended without an answer.
+    NoAnswer,
+    /// Its answer was not of the right shape.
+    InvalidAnswer,
+    /// The budget ran out and is to be tried again.
+    Timeout,
+    /// The reviewer gave no valid answer, three times.
+    Reviewer,
+}
+
+impl FaultKind {
+    /// Returns the kind in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exit => "exit code",
+            Self::Crash => "crash",
+            Self::Silence => "silence",
+            Self::NoAnswer => "no answer",
+            Self::InvalidAnswer => "invalid answer",
+            Self::Timeout => "timeout",
+            Self::Reviewer => "reviewer failed",
+        }
+    }
+}
+
+/// What Inspect saw after a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// How history was rewritten, where it was; it has been rescued and put back.
+    pub history: Option<String>,
+    /// What became of the task tree.
+    pub tree: TreeFinding,
+    /// Whether anything at all differs from From.
+    pub changed: bool,
+    /// Whether a path outside `.runner/` differs from From.
+    pub changed_code: bool,
+    /// Whether a path outside `.runner/` differs from the run's base.
+    pub changed_since_base: bool,
+    /// Paths of the runner that the session changed, and that were put back.
+    pub reverted: Vec<String>,
+}
+
+/// What became of the task tree in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TreeFinding {
+    /// It is legal.
+    Legal {
+        /// Children that the selected node gained in `tree.json`.
+        gained: u32,
+        /// Whether goal or acceptance of the selected node differ.
+        reworded: bool,
+    },
+    /// It cannot be read, or is not valid.
+    Invalid {
+        /// What is wrong.
+        faults: Vec<TreeFault>,
+        /// Its text, bounded.
+        text: String,
+        /// Blob of its text, where it could be kept.
+        blob: Option<String>,
+    },
+    /// It is valid and breaks a rule of who may change what.
+    Illegal(Breach),
+}
+
+/// A rule that was broken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breach {
+    /// Which.
+    pub rule: Rule,
+    /// What it concerns: a node or a path.
+    pub at: String,
+    /// What was seen.
+    pub seen: String,
+}
+
+/// The rules whose breach costs an attempt (SPEC 5.2, Broken).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// The tree must be valid.
+    ValidTree,
+    /// A passed node never changes.
+    PassedNode,
+    /// A node is not removed or renamed.
+    KeepNodes,
+    /// A node is not moved.
+    KeepPlace,
+    /// Goal and acceptance stay with `done`.
+    KeepGoal,
+    /// Children come with `decomposed` only.
+    ChildrenOnlyWithDecomposed,
+    /// `decomposed` needs children.
+    DecomposedNeedsChildren,
+    /// Children come in one way.
+    ChildrenOneWay,
+    /// History is not rewritten.
+    History,
+    /// The root is not done when nothing was changed.
+    RootNeedsChange,
+    /// A planner does not touch code (strict).
+    PlannerNoCode,
+    /// A worker does not decompose (strict).
+    WorkerNoChildren,
+    /// A session fits into its context.
+    Context,
+}
+
+impl Rule {
+    /// Returns the rule as a sentence for the agent, the log and the receipt.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ValidTree => "the task tree must be valid",
+            Self::PassedNode => "a passed node must not change",
+            Self::KeepNodes => "a node must not be removed or renamed",
+            Self::KeepPlace => "a node must not be moved",
+            Self::KeepGoal => "goal and acceptance of the selected node must not change with `done`",
+            Self::ChildrenOnlyWithDecomposed => "children may be added to the selected node only with `decomposed`",
+            Self::DecomposedNeedsChildren => "`decomposed` needs children",
+            Self::ChildrenOneWay => "children come in the answer or in the tree, not in both",
+            Self::History => "history must not be rewritten",
+            Self::RootNeedsChange => "the root cannot be done while nothing outside .runner/ has changed",
+            Self::PlannerNoCode => "a planner must not touch code in strict mode",
+            Self::WorkerNoChildren => "a worker must not decompose in strict mode",
+            Self::Context => "a session must fit into the model's context",
+        }
+    }
+}
+
+/// The outcome of an iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// `done`, guard 0, review accepts or is off.
+    Accepted,
+    /// `done`, guard not 0.
+    RedGuard,
+    /// `done`, guard 0, review rejects.
+    Rejected {
+        /// Why.
+        reasons: String,
+    },
+    /// `done`, guard 0, a person has yet to review.
+    Pending,
+    /// The agent asks for another session.
+    Retry,
+    /// The planner made the task smaller on its last attempt.
+    Narrowed,
+    /// The selected node gained children.
+    Decomposed,
+    /// A rule was broken.
+    Broken(Breach),
+    /// The session gave no valid answer.
+    Fault {
+        /// Which way.
+        kind: FaultKind,
+        /// What was seen.
+        what: String,
+    },
+    /// The model's service was not available.
+    Unavailable {
+        /// What it said.
+        why: String,
+        /// When it can be asked again.
+        until: Option<Timestamp>,
+    },
+    /// The budget ran out.
+    Timeout {
+        /// In which phase.
+        during: PhaseName,
+    },
+    /// The agent or the guard cannot run as configured.
+    Misconfigured {
+        /// What, with the fix.
+        what: String,
+    },
+    /// The iteration was cut short.
+    Interrupted {
+        /// By whom.
+        by: StopCause,
+    },
+}
+
+impl Verdict {
+    /// Returns the name, without details.
+    pub fn name(&self) -> VerdictName {
+        match self {
+            Self::Accepted => VerdictName::Accepted,
+            Self::RedGuard => VerdictName::RedGuard,
+            Self::Rejected { .. } => VerdictName::Rejected,
+            Self::Pending => VerdictName::Pending,
+            Self::Retry => VerdictName::Retry,
+            Self::Narrowed => VerdictName::Narrowed,
+            Self::Decomposed => VerdictName::Decomposed,
+            Self::Broken(_) => VerdictName::Broken,
+            Self::Fault { .. } => VerdictName::Fault,
+            Self::Unavailable { .. } => VerdictName::Unavailable,
+            Self::Timeout { .. } => VerdictName::Timeout,
+            Self::Misconfigured { .. } => VerdictName::Misconfigured,
+            Self::Interrupted { .. } => VerdictName::Interrupted,
+        }
+    }
+
+    /// Returns the details in one line, where there are any.
+    pub fn detail(&self) -> Option<String> {
+        match self {
+            Self::Broken(breach) => Some(format!("{} ({}: {})", breach.rule.as_str(), breach.at, breach.seen)),
+            Self::Fault { kind, what } => Some(format!("{}: {what}", kind.as_str())),
+            Self::Unavailable { why, until: None } => Some(why.clone()),
+            Self::Unavailable { why, until: Some(until) } => Some(format!("{why} (until {until})")),
+            Self::Timeout { during } => Some(format!("during {during}")),
+            Self::Misconfigured { what } => Some(what.clone()),
+            Self::Interrupted { by: StopCause::Pause } => Some("pause --now".to_owned()),
+            Self::Interrupted { by: StopCause::Cancel } => Some("cancel".to_owned()),
+            Self::Interrupted { by: StopCause::Shutdown } => Some("the daemon was stopped".to_owned()),
+            Self::Interrupted { by: StopCause::Death } => Some("the daemon or the machine died".to_owned()),
+            Self::Rejected { reasons } => Some(reasons.clone()),
+            Self::Accepted | Self::RedGuard | Self::Pending | Self::Retry | Self::Narrowed | Self::Decomposed => None,
+        }
+    }
+}
+
+/// What a session's end amounts to before the guard has been asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// `done`, and no rule is broken: the guard is asked.
+    Claimed,
+    /// There is nothing to ask.
+    Final(Verdict),
+}
+
+/// What is judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// The numbers and choices in force.
+    pub policy: &'a Policy,
+    /// What the session was asked.
+    pub task: &'a Task,
+    /// Who ended the session before its time, where somebody did.
+    pub stop: Option<StopCause>,
+    /// How it ended.
+    pub session: &'a SessionEnd,
+    /// What it left.
+    pub finding: &'a Finding,
+}
+
+/// Takes the first rule of SPEC 5.2 that applies.
+pub fn judge(case: Case<'_>) -> Judgement {
+    match stopped(&case).or_else(|| unanswered(&case)).or_else(|| broken(&case).map(Verdict::Broken)) {
+        Some(verdict) => Judgement::Final(verdict),
+        None => by_status(&case),
+    }
+}
+
+fn stopped(case: &Case<'_>) -> Option<Verdict> {
+    case.stop.map(|by| Verdict::Interrupted { by })
+}
+
+fn unanswered(case: &Case<'_>) -> Option<Verdict> {
+    match &case.session.how {
+        SessionHow::Answered(_) => None,
+        SessionHow::Unavailable { why, until } => Some(Verdict::Unavailable { why: why.clone(), until: *until }),
+        SessionHow::TimedOut => Some(timeout(case.policy, PhaseName::Work)),
+        SessionHow::Misconfigured { what } => Some(Verdict::Misconfigured { what: what.clone() }),
+        SessionHow::ContextExceeded { what } => {
+            Some(Verdict::Broken(Breach { rule: Rule::Context, at: case.task.node.clone(), seen: what.clone() }))
+        }
+        SessionHow::Faulty { kind, what } => Some(Verdict::Fault { kind: *kind, what: what.clone() }),
+        SessionHow::Cut => Some(Verdict::Interrupted { by: StopCause::Death }),
+    }
+}
+
+/// Returns the verdict of a budget that ran out in `during`.
+pub fn timeout(policy: &Policy, during: PhaseName) -> Verdict {
+    match (policy.on_timeout, during) {
+        (OnTimeout::Stop, _) => Verdict::Timeout { during },
+        (OnTimeout::Retry, PhaseName::Guard) => Verdict::RedGuard,
+        (OnTimeout::Retry, _) => {
+            Verdict::Fault { kind: FaultKind::Timeout, what: format!("the budget ran out during {during}") }
+        }
+    }
+}
+
+fn broken(case: &Case<'_>) -> Option<Breach> {
+    let node = &case.task.node;
+    let breach = |rule: Rule, seen: &str| Some(Breach { rule, at: node.clone(), seen: seen.to_owned() });
+    if let Some(what) = &case.finding.history {
+        return breach(Rule::History, what);
+    }
+    let (gained, reworded) = match &case.finding.tree {
+        TreeFinding::Legal { gained, reworded } => (*gained, *reworded),
+        TreeFinding::Illegal(found) => return Some(found.clone()),
+        TreeFinding::Invalid { faults, .. } => {
+            let first = faults.first().map_or_else(|| "it cannot be read".to_owned(), ToString::to_string);
+            return Some(Breach { rule: Rule::ValidTree, at: ".runner/state/tree.json".to_owned(), seen: first });
+        }
+    };
+    let SessionHow::Answered(answer) = &case.session.how else { return None };
+    let brought = answer.children.as_ref().map_or(0, Vec::len);
+    let strict = case.policy.roles == RolesMode::Strict;
+    match answer.status {
+        AnswerStatus::Decomposed if brought == 0 && gained == 0 => {
+            breach(Rule::DecomposedNeedsChildren, "the answer brings none and the tree has none")
+        }
+        AnswerStatus::Decomposed if brought > 0 && gained > 0 => {
+            breach(Rule::ChildrenOneWay, &format!("{brought} in the answer and {gained} in the tree"))
+        }
+        AnswerStatus::Done | AnswerStatus::Retry if brought > 0 || gained > 0 => {
+            breach(Rule::ChildrenOnlyWithDecomposed, &format!("{brought} in the answer and {gained} in the tree"))
+        }
+        AnswerStatus::Done if reworded => breach(Rule::KeepGoal, "goal or acceptance differ"),
+        AnswerStatus::Done if is_idle_root(case) => breach(Rule::RootNeedsChange, "nothing differs from the base"),
+        AnswerStatus::Decomposed if strict && case.task.role == Role::Worker => {
+            breach(Rule::WorkerNoChildren, "the worker answered `decomposed`")
+        }
+        _ if strict && case.task.role == Role::Planner && case.finding.changed_code => {
+            breach(Rule::PlannerNoCode, "files outside .runner/ differ")
+        }
+        AnswerStatus::Done | AnswerStatus::Retry | AnswerStatus::Decomposed => None,
+    }
+}
+
+/// Whether the root itself is claimed to be done although the run has changed nothing.
+fn is_idle_root(case: &Case<'_>) -> bool {
+    case.task.path.len() == 1 && !case.finding.changed_since_base
+}
+
+fn by_status(case: &Case<'_>) -> Judgement {
+    let SessionHow::Answered(answer) = &case.session.how else {
+        return Judgement::Final(Verdict::Interrupted { by: StopCause::Death });
+    };
+    let reworded = matches!(case.finding.tree, TreeFinding::Legal { reworded: true, .. });
+    match answer.status {
+        AnswerStatus::Done => Judgement::Claimed,
+        AnswerStatus::Decomposed => Judgement::Final(Verdict::Decomposed),
+        AnswerStatus::Retry if case.task.narrowing && reworded => Judgement::Final(Verdict::Narrowed),
+        AnswerStatus::Retry => Judgement::Final(Verdict::Retry),
+    }
+}
+
+/// Which task tree a verdict takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeTaken {
+    /// The agent's.
+    Agents,
+    /// The agent's, and the selected leaf passes.
+    AgentsPassed,
+    /// The agent's if it is legal, else From's.
+    AgentsIfLegal,
+    /// From's.
+    Froms,
+}
+
+/// What becomes of the node's feedback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedbackEffect {
+    /// It is removed.
+    Cleared,
+    /// It stays.
+    Kept,
+    /// It is what the verdict tells.
+    Told,
+}
+
+/// What becomes of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEffect {
+    /// It goes on.
+    GoesOn,
+    /// It waits for a person's review.
+    WaitsForPerson,
+    /// It waits for the service.
+    WaitsForService,
+    /// It goes on, and fails after too many in a row.
+    CountsFault,
+    /// It ends as timed out.
+    TimedOut,
+    /// It ends as failed, with the fix.
+    Failed,
+    /// What was asked for; it fails after too many deaths in a row.
+    AsAsked,
+}
+
+/// One row of the table of SPEC 5.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Which task tree is taken.
+    pub tree: TreeTaken,
+    /// Attempts charged: 0 or 1.
+    pub attempts: u32,
+    /// `guard=` where the verdict fixes it; else as it ran.
+    pub guard: Option<GuardOutcome>,
+    /// `status=`.
+    pub status: IterationStatus,
+    /// What becomes of the run.
+    pub run: RunEffect,
+    /// What becomes of the node's feedback.
+    pub feedback: FeedbackEffect,
+}
+
+/// Returns the row of a verdict (SPEC 5.2).
+pub fn row(verdict: VerdictName) -> Row {
+    use FeedbackEffect::{Cleared, Kept, Told};
+    use GuardOutcome::{Fail, Pass, Skipped};
+    use IterationStatus as Status;
+    use RunEffect as Run;
+    use TreeTaken::{Agents, AgentsIfLegal, AgentsPassed, Froms};
+    let row = |tree, attempts, guard, status, run, feedback| Row { tree, attempts, guard, status, run, feedback };
+    match verdict {
+        VerdictName::Accepted => row(AgentsPassed, 0, Some(Pass), Status::Done, Run::GoesOn, Cleared),
+        VerdictName::RedGuard => row(Agents, 1, Some(Fail), Status::Done, Run::GoesOn, Told),
+        VerdictName::Rejected => row(Agents, 1, Some(Pass), Status::Done, Run::GoesOn, Told),
+        VerdictName::Pending => row(Agents, 0, Some(Pass), Status::Done, Run::WaitsForPerson, Kept),
+        VerdictName::Retry => row(Agents, 1, Some(Skipped), Status::Retry, Run::GoesOn, Told),
+        VerdictName::Narrowed => row(Agents, 0, Some(Skipped), Status::Retry, Run::GoesOn, Told),
+        VerdictName::Decomposed => row(Agents, 0, Some(Skipped), Status::Decomposed, Run::GoesOn, Cleared),
+        VerdictName::Broken => row(Froms, 1, Some(Skipped), Status::Retry, Run::GoesOn, Told),
+        VerdictName::Fault => row(AgentsIfLegal, 0, None, Status::Fault, Run::CountsFault, Told),
+        VerdictName::Unavailable => row(AgentsIfLegal, 0, None, Status::Waiting, Run::WaitsForService, Kept),
+        VerdictName::Timeout => row(AgentsIfLegal, 0, Some(Skipped), Status::Timeout, Run::TimedOut, Told),
+        VerdictName::Misconfigured => row(AgentsIfLegal, 0, Some(Skipped), Status::Fault, Run::Failed, Kept),
+        VerdictName::Interrupted => row(AgentsIfLegal, 0, Some(Skipped), Status::Interrupted, Run::AsAsked, Kept),
+    }
+}
