@@ -5,12 +5,17 @@
 
 pub mod answer;
 pub mod api;
+#[cfg(feature = "client")]
+pub mod client;
 pub mod error;
 pub mod event;
 pub mod meta;
 pub mod path;
+pub mod paths;
+pub mod private;
 pub mod reply;
 pub mod request;
+pub mod startup;
 pub mod state;
 pub mod tree;
 pub mod view;

@@ -87,7 +87,7 @@ impl Default for RunState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// Digest of node, status and normalised summary.
+    /// Digest of status and normalised summary.
     pub digest: Option<String>,
     /// Times in a row.
     pub count: u32,

@@ -1,0 +1,104 @@
+//! From the path of a socket to a JSON-RPC client: one WebSocket over a Unix stream.
+//!
+//! Says apart "nobody listens", which a start can cure, from everything that it cannot.
+
+use std::error::Error;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::iter;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jsonrpsee::client_transport::ws::{Url, WsHandshakeError, WsTransportClientBuilder};
+use jsonrpsee::core::client::{Client, ClientBuilder};
+use tokio::net::UnixStream;
+
+use super::ConnectError;
+use crate::paths::Paths;
+
+/// A step waits for an iteration, whose budget may be hours.
+const REQUEST_TIMEOUT: Duration = Duration::from_hours(24);
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_REQUEST_BYTES: u32 = 1 << 20;
+const MAX_REPLY_BYTES: u32 = 32 << 20;
+/// Events that may wait for this client before its subscription is ended.
+const SUBSCRIPTION_BUFFER: usize = 1024;
+
+/// Reaches the daemon by its socket, or by the one that the daemon of the same state folder announces.
+///
+/// The environments of a login shell, cron and a service derive different sockets; the state folder is
+/// the same. A socket that was named is the only one tried. `None` means that nobody listens.
+pub(super) async fn reach(paths: &Paths) -> Result<Option<(Client, PathBuf)>, ConnectError> {
+    let announced = if paths.socket_named { None } else { announced_socket(paths) };
+    for socket in iter::once(paths.socket.clone()).chain(announced) {
+        if let Some(stream) = dial(&socket).await?
+            && let Some(client) = speak(stream, &socket).await?
+        {
+            return Ok(Some((client, socket)));
+        }
+    }
+    Ok(None)
+}
+
+/// Connects to the socket; `None` means that nobody listens.
+pub(super) async fn dial(socket: &Path) -> Result<Option<UnixStream>, ConnectError> {
+    let unreachable = |source| ConnectError::Unreachable { socket: socket.to_owned(), source };
+    let stream = match UnixStream::connect(socket).await {
+        Ok(stream) => stream,
+        Err(error) if is_nobody(&error) => return Ok(None),
+        Err(error) => return Err(unreachable(error)),
+    };
+    let owner = stream.peer_cred().map_err(unreachable)?.uid();
+    if owner == nix::unistd::getuid().as_raw() {
+        Ok(Some(stream))
+    } else {
+        Err(ConnectError::Foreign { socket: socket.to_owned(), owner })
+    }
+}
+
+/// Makes a JSON-RPC client of a connected stream; `None` if the listener went away, as a daemon that is
+/// ending does.
+pub(super) async fn speak(stream: UnixStream, socket: &Path) -> Result<Option<Client>, ConnectError> {
+    let failed = |reason: String| ConnectError::Handshake { socket: socket.to_owned(), reason };
+    let url = Url::parse("ws://localhost/").map_err(|error| failed(error.to_string()))?;
+    let transport = WsTransportClientBuilder::default()
+        .connection_timeout(HANDSHAKE_TIMEOUT)
+        .max_request_size(MAX_REQUEST_BYTES)
+        .max_response_size(MAX_REPLY_BYTES)
+        .build_with_stream(url, stream);
+    let (sender, receiver) = match transport.await {
+        Ok(halves) => halves,
+        Err(error) if is_gone(&error) => return Ok(None),
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    let client = ClientBuilder::default()
+        .request_timeout(REQUEST_TIMEOUT)
+        .max_buffer_capacity_per_subscription(SUBSCRIPTION_BUFFER)
+        .build_with_tokio(sender, receiver);
+    Ok(Some(client))
+}
+
+/// A socket without a listener refuses; one whose listener just closed may reset.
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset)
+}
+
+fn is_gone(error: &WsHandshakeError) -> bool {
+    let mut source: Option<&dyn Error> = Some(error);
+    while let Some(cause) = source {
+        if let Some(cause) = cause.downcast_ref::<io::Error>() {
+            return matches!(
+                cause.kind(),
+                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof
+            );
+        }
+        source = cause.source();
+    }
+    false
+}
+
+/// Reads the second line of the state folder's lock, which the daemon wrote there.
+fn announced_socket(paths: &Paths) -> Option<PathBuf> {
+    let lock = fs::read_to_string(paths.state_lock()).ok()?;
+    lock.lines().nth(1).map(PathBuf::from).filter(|socket| *socket != paths.socket && socket.is_absolute())
+}

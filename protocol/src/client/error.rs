@@ -1,0 +1,290 @@
+//! What can go wrong between a client and the daemon, and what the user can do about it.
+//!
+//! The daemon's own refusals arrive as [`ErrorData`] and are passed on as they are.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus as ProcessStatus;
+
+use jsonrpsee::core::ClientError;
+use jsonrpsee::types::ErrorObjectOwned;
+use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, METHOD_NOT_FOUND_CODE};
+
+use crate::api::{API_MAJOR, API_MINOR};
+use crate::error::{ERROR_CODE, ErrorData, ErrorKind, ExitStatus};
+use crate::paths::PathsError;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The paths cannot be found.
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+    /// No daemon listens, and none was to be started.
+    #[error("no daemon listens on {socket}")]
+    NoDaemon {
+        /// The socket.
+        socket: PathBuf,
+    },
+    /// No daemon listens, and a process of an iteration may not start one.
+    #[error("no daemon listens on {socket}, and none is started from inside an iteration")]
+    InsideIteration {
+        /// The socket.
+        socket: PathBuf,
+    },
+    /// Something is there but cannot be connected to.
+    #[error("cannot connect to {socket}")]
+    Unreachable {
+        /// The socket.
+        socket: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The process that listens belongs to another user.
+    #[error("the process that listens on {socket} belongs to user {owner}: nothing was sent")]
+    Foreign {
+        /// The socket.
+        socket: PathBuf,
+        /// User id of the listener.
+        owner: u32,
+    },
+    /// What listens does not answer as a daemon does.
+    #[error("no daemon answers on {socket}: {reason}")]
+    Handshake {
+        /// The socket.
+        socket: PathBuf,
+        /// What was seen instead.
+        reason: String,
+    },
+    /// Client and daemon speak different versions.
+    #[error(
+        "this client speaks API {}.{}, the daemon on {socket} (runnerd {daemon_version}) speaks {api_major}.{api_minor}",
+        API_MAJOR,
+        API_MINOR
+    )]
+    ProtocolMismatch {
+        /// The socket.
+        socket: PathBuf,
+        /// Version of the daemon's program.
+        daemon_version: String,
+        /// Major version of the API that it speaks.
+        api_major: u32,
+        /// Minor version of the API that it speaks.
+        api_minor: u32,
+    },
+    /// The daemon refused the first request.
+    #[error(transparent)]
+    Refused(#[from] ErrorData),
+    /// The daemon could not be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// Why the daemon could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The folder of the socket or of the state cannot be used.
+    #[error(transparent)]
+    Folder(#[from] crate::private::FolderError),
+    /// A file that the start needs cannot be used.
+    #[error("cannot open {path}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The program cannot be run.
+    #[error("cannot run {program}")]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The daemon ended before it was ready.
+    #[error("{program} did not start ({status}){}", excerpt(.log, .tail))]
+    Died {
+        /// The program.
+        program: PathBuf,
+        /// How it ended.
+        status: ProcessStatus,
+        /// Where it wrote.
+        log: PathBuf,
+        /// The end of what it wrote.
+        tail: String,
+    },
+    /// The daemon said why it cannot start.
+    #[error("{program} did not start: {reason}")]
+    Reported {
+        /// The program.
+        program: PathBuf,
+        /// What it said.
+        reason: String,
+    },
+    /// The daemon was not ready in time; it goes on starting.
+    #[error("{program} was not ready within {seconds} seconds{}", excerpt(.log, .tail))]
+    Slow {
+        /// The program.
+        program: PathBuf,
+        /// How long the client waited.
+        seconds: u64,
+        /// Where it writes.
+        log: PathBuf,
+        /// The end of what it wrote.
+        tail: String,
+    },
+    /// Another client was starting the daemon all the time.
+    #[error("another client holds {lock} and the daemon it starts does not come up")]
+    Crowded {
+        /// The lock.
+        lock: PathBuf,
+    },
+}
+
+fn excerpt(log: &Path, tail: &str) -> String {
+    if tail.is_empty() {
+        return format!("; it wrote nothing to {}", log.display());
+    }
+    format!("; the end of {}:\n{tail}", log.display())
+}
+
+impl ConnectError {
+    /// The listener went away before it answered.
+    pub(super) fn closed(socket: &Path) -> Self {
+        Self::Handshake { socket: socket.to_owned(), reason: "it closed the connection".into() }
+    }
+
+    /// Returns what the user can do, naming the command.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoDaemon { .. } => Some("`runnerctl daemon run`, or the same command without --no-spawn".into()),
+            Self::InsideIteration { .. } => Some("start the daemon from outside: `runnerctl status`".into()),
+            Self::ProtocolMismatch { api_major, api_minor, .. }
+                if (*api_major, *api_minor) > (API_MAJOR, API_MINOR) =>
+            {
+                Some("the client is the older one: update runnerctl".into())
+            }
+            Self::ProtocolMismatch { .. } => Some(
+                "the daemon is the older one: update runnerd, then `runnerctl daemon stop`; the next command starts it"
+                    .into(),
+            ),
+            Self::Refused(refusal) => refusal.hint.clone(),
+            Self::Start(StartError::Spawn { .. }) => Some("install runnerd beside runnerctl or in PATH".into()),
+            Self::Paths(_)
+            | Self::Unreachable { .. }
+            | Self::Foreign { .. }
+            | Self::Handshake { .. }
+            | Self::Start(_) => None,
+        }
+    }
+
+    /// Returns the exit code that a command ends with.
+    pub fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Paths(_) => ExitStatus::Usage,
+            Self::NoDaemon { .. } | Self::Unreachable { .. } | Self::Handshake { .. } | Self::Start(_) => {
+                ExitStatus::NoDaemon
+            }
+            Self::InsideIteration { .. } | Self::Foreign { .. } => ExitStatus::Refused,
+            Self::ProtocolMismatch { .. } => ExitStatus::ProtocolMismatch,
+            Self::Refused(refusal) => refusal.kind.into(),
+        }
+    }
+}
+
+/// Why a request has no reply.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The daemon refused or failed it.
+    #[error(transparent)]
+    Refused(ErrorData),
+    /// The daemon ended or closed the connection; whether it acted on the request is not known.
+    #[error("the daemon is gone")]
+    Gone,
+    /// The daemon did not reply in time.
+    #[error("the daemon did not reply in time")]
+    Timeout,
+    /// The reply is not one that this client understands.
+    #[error("the daemon's reply is not understood: {0}")]
+    Protocol(String),
+}
+
+impl CallError {
+    /// Returns the exit code that a command ends with.
+    pub fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Refused(refusal) => refusal.kind.into(),
+            Self::Gone => ExitStatus::NoDaemon,
+            Self::Timeout | Self::Protocol(_) => ExitStatus::Error,
+        }
+    }
+}
+
+impl From<ClientError> for CallError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Call(object) => refused(&object),
+            ClientError::Transport(_) | ClientError::RestartNeeded(_) | ClientError::ServiceDisconnect => Self::Gone,
+            ClientError::RequestTimeout => Self::Timeout,
+            other => Self::Protocol(other.to_string()),
+        }
+    }
+}
+
+fn refused(object: &ErrorObjectOwned) -> CallError {
+    let data = object.data().map(|data| serde_json::from_str::<ErrorData>(data.get()));
+    match (object.code(), data) {
+        (ERROR_CODE, Some(Ok(refusal))) => CallError::Refused(refusal),
+        // A kind that only a later version knows: the person still gets the message.
+        (ERROR_CODE, _) => CallError::Refused(ErrorData::new(ErrorKind::Fault, object.message())),
+        (METHOD_NOT_FOUND_CODE, _) => CallError::Refused(
+            ErrorData::new(ErrorKind::ProtocolMismatch, "the daemon does not know this request")
+                .hint("update runnerd, then `runnerctl daemon stop`; the next command starts it"),
+        ),
+        (INTERNAL_ERROR_CODE, _) => CallError::Refused(ErrorData::new(ErrorKind::Bug, object.message())),
+        (code, _) => CallError::Protocol(format!("{} (code {code})", object.message())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_survives_the_wire() {
+        let refusal = ErrorData::new(ErrorKind::DirtyTree, "2 files are not committed").hint("git commit");
+        let CallError::Refused(back) = ClientError::Call(refusal.clone().into()).into() else {
+            panic!("not a refusal")
+        };
+        assert_eq!(back, refusal);
+    }
+
+    #[test]
+    fn a_kind_of_a_later_version_keeps_its_message() {
+        let data = serde_json::json!({"kind": "moon_phase", "message": "m"});
+        let object = ErrorObjectOwned::owned(ERROR_CODE, "the moon is full", Some(data));
+        let CallError::Refused(back) = ClientError::Call(object).into() else { panic!("not a refusal") };
+        assert_eq!((back.kind, back.message.as_str()), (ErrorKind::Fault, "the moon is full"));
+    }
+
+    #[test]
+    fn an_unknown_method_says_that_the_daemon_is_older() {
+        let object = ErrorObjectOwned::owned(METHOD_NOT_FOUND_CODE, "Method not found", None::<()>);
+        let error = CallError::from(ClientError::Call(object));
+        assert_eq!(error.exit_status(), ExitStatus::ProtocolMismatch);
+    }
+
+    #[test]
+    fn the_older_side_is_the_one_to_update() {
+        let mismatch = |api_major, api_minor| ConnectError::ProtocolMismatch {
+            socket: "/run/r.sock".into(),
+            daemon_version: "9.9".into(),
+            api_major,
+            api_minor,
+        };
+        assert!(mismatch(API_MAJOR + 1, 0).hint().unwrap().contains("update runnerctl"));
+        assert!(mismatch(API_MAJOR - 1, 7).hint().unwrap().contains("update runnerd"));
+        assert_eq!(mismatch(2, 0).exit_status(), ExitStatus::ProtocolMismatch);
+    }
+}

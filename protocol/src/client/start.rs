@@ -1,0 +1,165 @@
+//! Starting the daemon where none runs, once, however many clients want it at the same time.
+//!
+//! The daemon reports on a pipe that it was given as standard output ([`crate::startup`]); it leaves the
+//! client's session by itself. Nothing here is done from inside an iteration: such a daemon would live in
+//! the agent's sandbox and look like a normal one.
+
+use std::env;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::dial::dial;
+use super::{ConnectError, StartError};
+use crate::paths::{Paths, SOCKET_VARIABLE};
+use crate::{private, startup};
+
+/// Time for one daemon to become ready, and for another client's to do so.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// How often another client's start is looked at; a lock gives no event.
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
+const TAIL_BYTES: u64 = 2048;
+
+/// Starts a daemon and connects to it, or to the one that somebody else started meanwhile.
+pub(super) async fn start(paths: &Paths, program: Option<&Path>) -> Result<UnixStream, ConnectError> {
+    if env::var_os(startup::MARK_VARIABLE).is_some() {
+        return Err(ConnectError::InsideIteration { socket: paths.socket.clone() });
+    }
+    start_in_turn(paths, program).await
+}
+
+/// Starts a daemon when no other client does; connects as soon as anybody listens.
+async fn start_in_turn(paths: &Paths, program: Option<&Path>) -> Result<UnixStream, ConnectError> {
+    let deadline = Instant::now() + 2 * READY_WITHIN;
+    let lock = open_lock(paths)?;
+    while lock.try_lock().is_err() {
+        if let Some(stream) = dial(&paths.socket).await? {
+            return Ok(stream);
+        }
+        if Instant::now() >= deadline {
+            return Err(StartError::Crowded { lock: paths.start_lock() }.into());
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+    start_alone(paths, &find_program(program), Instant::now() + READY_WITHIN).await
+}
+
+/// Starts a daemon while no other client does.
+///
+/// A daemon that is ending still holds its locks: the new one then ends at once, and is started again.
+async fn start_alone(paths: &Paths, program: &Path, deadline: Instant) -> Result<UnixStream, ConnectError> {
+    let mut pause = LOOK_AGAIN;
+    loop {
+        if let Some(stream) = dial(&paths.socket).await? {
+            return Ok(stream);
+        }
+        let reason = match launch(paths, program, deadline).await? {
+            Launched::Ready => match dial(&paths.socket).await? {
+                Some(stream) => return Ok(stream),
+                None => format!("it said that it is ready, but nobody listens on {}", paths.socket.display()),
+            },
+            Launched::Occupied(reason) => reason,
+        };
+        if Instant::now() + pause >= deadline {
+            return Err(StartError::Reported { program: program.to_owned(), reason }.into());
+        }
+        sleep(pause).await;
+        pause = (2 * pause).min(Duration::from_secs(1));
+    }
+}
+
+/// How a start went.
+enum Launched {
+    Ready,
+    /// Another daemon is in its place; the reason it gave.
+    Occupied(String),
+}
+
+async fn launch(paths: &Paths, program: &Path, deadline: Instant) -> Result<Launched, StartError> {
+    let log = paths.startup_log();
+    let mut child = spawn(paths, program, open_log(&log)?)?;
+    let program = program.to_owned();
+    let Ok(line) = timeout_at(deadline, first_line(&mut child)).await else {
+        return Err(StartError::Slow { program, seconds: READY_WITHIN.as_secs(), tail: tail(&log), log });
+    };
+    if line.as_deref() == Some(startup::READY) {
+        return Ok(Launched::Ready);
+    }
+    let reason = line.as_deref().and_then(|line| line.strip_prefix(startup::FAILED)).map(str::to_owned);
+    let Ok(Ok(status)) = timeout(READY_WITHIN, child.wait()).await else {
+        let reason = reason.unwrap_or_else(|| "it closed its standard output and did not end".into());
+        return Err(StartError::Reported { program, reason });
+    };
+    match reason {
+        reason if status.code() == Some(startup::EXIT_OCCUPIED.into()) => {
+            Ok(Launched::Occupied(reason.unwrap_or_else(|| "another daemon runs".into())))
+        }
+        Some(reason) => Err(StartError::Reported { program, reason }),
+        None => Err(StartError::Died { program, status, tail: tail(&log), log }),
+    }
+}
+
+/// Reads the one line that the daemon says; `None` if it ended without.
+async fn first_line(child: &mut Child) -> Option<String> {
+    let output = child.stdout.take()?;
+    BufReader::new(output).lines().next_line().await.ok().flatten()
+}
+
+fn spawn(paths: &Paths, program: &Path, log: File) -> Result<Child, StartError> {
+    Command::new(program)
+        .arg(startup::FLAG)
+        .env(SOCKET_VARIABLE, &paths.socket)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|source| StartError::Spawn { program: program.to_owned(), source })
+}
+
+/// Finds the daemon: named, else beside this program (the same release), else by `PATH`.
+fn find_program(named: Option<&Path>) -> PathBuf {
+    let beside = || env::current_exe().ok().map(|own| own.with_file_name("runnerd")).filter(|path| path.is_file());
+    named.map(Path::to_owned).or_else(beside).unwrap_or_else(|| PathBuf::from("runnerd"))
+}
+
+fn open_lock(paths: &Paths) -> Result<File, StartError> {
+    open_private(&paths.start_lock())
+}
+
+/// Opens the log empty. A daemon that is ending may still write to it, hence at its end.
+fn open_log(path: &Path) -> Result<File, StartError> {
+    let log = open_private(path)?;
+    log.set_len(0).map_err(|source| StartError::File { path: path.to_owned(), source })?;
+    Ok(log)
+}
+
+fn open_private(path: &Path) -> Result<File, StartError> {
+    private::make_folder(path.parent().unwrap_or(path))?;
+    let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    opened.map_err(|source| StartError::File { path: path.to_owned(), source })
+}
+
+/// Returns the end of what the daemon wrote, as far as it can be read.
+fn tail(log: &Path) -> String {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(log)?;
+        let from = file.metadata()?.len().saturating_sub(TAIL_BYTES);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

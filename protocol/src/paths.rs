@@ -1,0 +1,257 @@
+//! Where the socket, the daemon's state and its settings are (SPEC 3.3, 9).
+//!
+//! Client and daemon find them by the same rules, from the environment alone. Nothing is made here, and
+//! no path inside a repository is known here.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use directories::BaseDirs;
+
+/// The variable that names the socket.
+pub const SOCKET_VARIABLE: &str = "RUNNERD_SOCKET";
+/// The variable that names the folder of the daemon's state.
+pub const STATE_VARIABLE: &str = "RUNNERD_STATE";
+
+/// Longest path of a socket in bytes, without the final NUL.
+pub const SOCKET_PATH_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
+const NAME: &str = "runnerd";
+
+/// Why the paths cannot be found.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathsError {
+    /// There is no home folder to put anything under.
+    #[error("this user has no home folder: set HOME, or {SOCKET_VARIABLE} and {STATE_VARIABLE}")]
+    NoHome,
+    /// A path that was named is relative.
+    #[error("the path `{path}` in {origin} is not absolute")]
+    Relative {
+        /// Where it was named.
+        origin: &'static str,
+        /// What was named.
+        path: PathBuf,
+    },
+    /// The system cannot bind a socket there.
+    #[error(
+        "the path of the socket has {length} bytes, the system allows {SOCKET_PATH_MAX}: name a shorter one with \
+         --socket or {SOCKET_VARIABLE}, not {path}"
+    )]
+    TooLong {
+        /// The socket.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: usize,
+    },
+}
+
+/// Where everything of one daemon is. All paths are absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    /// The control socket.
+    pub socket: PathBuf,
+    /// Whether the socket was named by flag or variable, not derived.
+    pub socket_named: bool,
+    /// The folder of the daemon's durable state.
+    pub state: PathBuf,
+    /// The daemon's own settings.
+    pub config: PathBuf,
+}
+
+impl Paths {
+    /// Finds the paths; `socket` is the one named on the command line.
+    ///
+    /// # Errors
+    ///
+    /// Fails without a home folder, and for a named path that is relative or too long.
+    pub fn find(socket: Option<&Path>) -> Result<Self, PathsError> {
+        Self::derive(&Surroundings::read(), socket)
+    }
+
+    /// Returns the same paths with another socket, as the daemon's settings may name one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is relative or too long.
+    pub fn with_socket(self, socket: &Path, origin: &'static str) -> Result<Self, PathsError> {
+        let socket = checked_socket(absolute(socket.to_owned(), origin)?)?;
+        Ok(Self { socket, socket_named: true, ..self })
+    }
+
+    /// Returns the folder of the daemon's own log.
+    pub fn logs(&self) -> PathBuf {
+        self.state.join("logs")
+    }
+
+    /// Returns the file that holds what a daemon printed while a client started it.
+    pub fn startup_log(&self) -> PathBuf {
+        self.state.join("startup.log")
+    }
+
+    /// Returns the file whose lock says that a daemon uses the state folder; it names the daemon's socket.
+    pub fn state_lock(&self) -> PathBuf {
+        self.state.join("lock")
+    }
+
+    /// Returns the file whose lock says that a daemon has the socket.
+    pub fn socket_lock(&self) -> PathBuf {
+        beside(&self.socket, ".lock")
+    }
+
+    /// Returns the file whose lock says that a client is starting a daemon.
+    pub fn start_lock(&self) -> PathBuf {
+        beside(&self.socket, ".start")
+    }
+
+    fn derive(around: &Surroundings, flag: Option<&Path>) -> Result<Self, PathsError> {
+        let state = match &around.state_variable {
+            Some(path) => absolute(path.clone(), STATE_VARIABLE)?,
+            None => around.state_home.as_ref().ok_or(PathsError::NoHome)?.join(NAME),
+        };
+        let named = match (flag, &around.socket_variable) {
+            (Some(path), _) => Some(absolute(path.to_owned(), "--socket")?),
+            (None, Some(path)) => Some(absolute(path.clone(), SOCKET_VARIABLE)?),
+            (None, None) => None,
+        };
+        let socket_named = named.is_some();
+        let socket = named.unwrap_or_else(|| around.default_socket(&state));
+        let config = around.config_home.as_ref().map_or_else(|| state.clone(), |home| home.join(NAME));
+        Ok(Self { socket: checked_socket(socket)?, socket_named, state, config: config.join("config.toml") })
+    }
+}
+
+/// What the paths are derived from.
+#[derive(Debug, Default)]
+struct Surroundings {
+    socket_variable: Option<PathBuf>,
+    state_variable: Option<PathBuf>,
+    state_home: Option<PathBuf>,
+    config_home: Option<PathBuf>,
+    /// Folders for sockets, best first; those that are not this user's are passed over.
+    runtime_folders: Vec<PathBuf>,
+}
+
+impl Surroundings {
+    fn read() -> Self {
+        let base = BaseDirs::new();
+        let base = base.as_ref();
+        let named = |name| env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
+        let login = PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));
+        Self {
+            socket_variable: named(SOCKET_VARIABLE),
+            state_variable: named(STATE_VARIABLE),
+            state_home: base.map(|dirs| dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_owned()),
+            config_home: base.map(|dirs| dirs.config_dir().to_owned()),
+            // The variable is missing under cron and sudo although the folder is there.
+            runtime_folders: base
+                .and_then(BaseDirs::runtime_dir)
+                .map(Path::to_owned)
+                .into_iter()
+                .chain([login])
+                .collect(),
+        }
+    }
+
+    fn default_socket(&self, state: &Path) -> PathBuf {
+        let folder = match self.runtime_folders.iter().find(|folder| is_own_folder(folder)) {
+            Some(runtime) => runtime.join(NAME),
+            None => state.join("run"),
+        };
+        folder.join("runnerd.sock")
+    }
+}
+
+fn is_own_folder(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == nix::unistd::getuid().as_raw())
+}
+
+fn absolute(path: PathBuf, origin: &'static str) -> Result<PathBuf, PathsError> {
+    if path.is_absolute() { Ok(path) } else { Err(PathsError::Relative { origin, path }) }
+}
+
+fn checked_socket(path: PathBuf) -> Result<PathBuf, PathsError> {
+    let length = path.as_os_str().as_bytes().len();
+    if length > SOCKET_PATH_MAX { Err(PathsError::TooLong { path, length }) } else { Ok(path) }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home() -> Surroundings {
+        Surroundings {
+            state_home: Some("/home/u/.local/state".into()),
+            config_home: Some("/home/u/.config".into()),
+            ..Surroundings::default()
+        }
+    }
+
+    #[test]
+    fn without_a_runtime_folder_the_socket_is_under_the_state_folder() {
+        let paths = Paths::derive(&home(), None).unwrap();
+        assert_eq!(paths.socket, Path::new("/home/u/.local/state/runnerd/run/runnerd.sock"));
+        assert_eq!(paths.state, Path::new("/home/u/.local/state/runnerd"));
+        assert_eq!(paths.config, Path::new("/home/u/.config/runnerd/config.toml"));
+        assert!(!paths.socket_named);
+    }
+
+    #[test]
+    fn the_first_runtime_folder_that_is_ours_holds_the_socket() {
+        let ours = tempfile::tempdir().unwrap();
+        let around = Surroundings { runtime_folders: vec!["/nonexistent".into(), ours.path().into()], ..home() };
+        let paths = Paths::derive(&around, None).unwrap();
+        assert_eq!(paths.socket, ours.path().join("runnerd/runnerd.sock"));
+    }
+
+    #[test]
+    fn the_flag_stands_above_the_variable() {
+        let around = Surroundings { socket_variable: Some("/run/variable.sock".into()), ..home() };
+        assert_eq!(Paths::derive(&around, None).unwrap().socket, Path::new("/run/variable.sock"));
+        let flag = Paths::derive(&around, Some(Path::new("/run/flag.sock"))).unwrap();
+        assert_eq!(flag.socket, Path::new("/run/flag.sock"));
+        assert!(flag.socket_named);
+    }
+
+    #[test]
+    fn locks_stand_beside_the_socket() {
+        let paths = Paths::derive(&home(), Some(Path::new("/run/x.sock"))).unwrap();
+        assert_eq!(paths.socket_lock(), Path::new("/run/x.sock.lock"));
+        assert_eq!(paths.start_lock(), Path::new("/run/x.sock.start"));
+    }
+
+    #[test]
+    fn a_relative_path_is_refused_by_its_origin() {
+        let around = Surroundings { state_variable: Some("state".into()), ..home() };
+        let error = Paths::derive(&around, None).unwrap_err();
+        assert_eq!(error.to_string(), "the path `state` in RUNNERD_STATE is not absolute");
+    }
+
+    #[test]
+    fn a_socket_path_that_cannot_be_bound_is_refused_with_its_length() {
+        let longest = PathBuf::from(format!("/{}", "s".repeat(SOCKET_PATH_MAX - 1)));
+        assert!(Paths::derive(&home(), Some(&longest)).is_ok());
+        let error = Paths::derive(&home(), Some(&longest.join("s"))).unwrap_err();
+        assert!(matches!(error, PathsError::TooLong { length, .. } if length == SOCKET_PATH_MAX + 2), "{error}");
+    }
+
+    #[test]
+    fn without_a_home_folder_both_variables_suffice() {
+        let around = Surroundings {
+            socket_variable: Some("/run/r.sock".into()),
+            state_variable: Some("/var/r".into()),
+            ..Surroundings::default()
+        };
+        assert_eq!(Paths::derive(&around, None).unwrap().config, Path::new("/var/r/config.toml"));
+        assert_eq!(Paths::derive(&Surroundings::default(), None), Err(PathsError::NoHome));
+    }
+}

@@ -1,0 +1,123 @@
+//! Folders that belong to one user alone: where the socket, the locks and the daemon's state live.
+//!
+//! Only makes and checks folders; which folders there are is said in [`crate::paths`].
+
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+/// Why a folder cannot be trusted with the socket or with state.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// It could not be made.
+    #[error("cannot make the folder {path}")]
+    Make {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It could not be looked at.
+    #[error("cannot look at the folder {path}")]
+    Look {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something else is in its place; a symbolic link counts as something else.
+    #[error("{path} is not a folder")]
+    NotAFolder {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It belongs to another user.
+    #[error("the folder {path} belongs to user {owner}, not to this user ({own})")]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// User id of its owner.
+        owner: u32,
+        /// User id of this process.
+        own: u32,
+    },
+    /// Others may enter it.
+    #[error("the folder {path} is open to others (mode {mode:04o}): `chmod 700` it or name another")]
+    Open {
+        /// The folder.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+/// Makes a folder with mode 0700 where it is missing, parents included, and checks that it is private.
+///
+/// # Errors
+///
+/// Fails if the folder cannot be made, belongs to somebody else, is open to others or is no folder.
+pub fn make_folder(path: &Path) -> Result<(), FolderError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| FolderError::Make { path: path.to_owned(), source })?;
+    check_folder(path)
+}
+
+/// Checks that a folder is a real one, is this user's, and lets nobody else in.
+///
+/// # Errors
+///
+/// Fails if one of these does not hold.
+pub fn check_folder(path: &Path) -> Result<(), FolderError> {
+    let found = fs::symlink_metadata(path).map_err(|source| FolderError::Look { path: path.to_owned(), source })?;
+    let own = nix::unistd::getuid().as_raw();
+    if !found.is_dir() {
+        Err(FolderError::NotAFolder { path: path.to_owned() })
+    } else if found.uid() != own {
+        Err(FolderError::Foreign { path: path.to_owned(), owner: found.uid(), own })
+    } else if permissions(&found) & 0o077 != 0 {
+        Err(FolderError::Open { path: path.to_owned(), mode: permissions(&found) })
+    } else {
+        Ok(())
+    }
+}
+
+fn permissions(found: &Metadata) -> u32 {
+    found.mode() & 0o7777
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_missing_folder_is_made_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b");
+        make_folder(&path).unwrap();
+        assert_eq!(permissions(&fs::metadata(&path).unwrap()), 0o700);
+    }
+
+    #[test]
+    fn a_folder_open_to_others_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o750)).unwrap();
+        let error = make_folder(dir.path()).unwrap_err();
+        assert!(matches!(error, FolderError::Open { mode: 0o750, .. }), "{error}");
+        assert!(error.to_string().contains("mode 0750"), "{error}");
+    }
+
+    #[test]
+    fn a_symbolic_link_in_place_of_a_folder_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        symlink(dir.path(), &link).unwrap();
+        assert!(matches!(make_folder(&link).unwrap_err(), FolderError::NotAFolder { .. }));
+    }
+}
