@@ -4,13 +4,17 @@ use protocol::answer::{AgentAnswer, AgentError, SessionUsage};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::clip::fit;
 use crate::json::{self, Bounds};
 use crate::strict_json;
+use crate::validate::{MAX_ACCEPTANCE, MAX_ACCEPTANCE_BYTES, MAX_GOAL_BYTES, MAX_TITLE_BYTES};
 
 /// Longest summary, in bytes.
 pub const MAX_SUMMARY_BYTES: usize = 20_000;
 /// Largest answer file, in bytes: as much as a task tree, for the children that it may bring.
 pub const MAX_OUTPUT_BYTES: usize = crate::tree::MAX_TREE_BYTES;
+/// Most bytes of what is said about a wrong answer.
+const MAX_WHAT_BYTES: usize = 400;
 
 const BOUNDS: Bounds = Bounds { bytes: MAX_OUTPUT_BYTES, objects: crate::tree::MAX_NODES + 3, nesting: 16 };
 
@@ -23,8 +27,12 @@ pub struct Output {
     pub usage: SessionUsage,
 }
 
-/// Reads an answer file; the error says what is wrong with it.
+/// Reads an answer file; the error says what is wrong with it, bounded.
 pub fn read(text: &[u8]) -> Result<Output, String> {
+    output(text).map_err(|what| fit(&what, MAX_WHAT_BYTES))
+}
+
+fn output(text: &[u8]) -> Result<Output, String> {
     json::check_bounds(text, BOUNDS).map_err(|error| error.to_string())?;
     let mut value = strict_json::parse(text).map_err(|error| format!("it is not JSON: {error}"))?;
     let fields = value.as_object_mut().ok_or_else(|| "it is not a JSON object".to_owned())?;
@@ -45,8 +53,28 @@ fn answer(value: Value) -> Result<AgentAnswer, String> {
     match answer.summary.len() {
         0 => Err("summary is empty".to_owned()),
         bytes if bytes > MAX_SUMMARY_BYTES => Err(format!("summary has {bytes} bytes, more than {MAX_SUMMARY_BYTES}")),
-        _ => Ok(answer),
+        _ => check_children(&answer).map(|()| answer),
     }
+}
+
+/// Checks the limits of the schema, in bytes as the task tree counts them.
+fn check_children(answer: &AgentAnswer) -> Result<(), String> {
+    for (at, child) in answer.children.iter().flatten().enumerate() {
+        let within = |field: &str, bytes: usize, limit: usize| match bytes {
+            0 => Err(format!("children[{at}].{field} is empty")),
+            bytes if bytes > limit => Err(format!("children[{at}].{field} has {bytes} bytes, more than {limit}")),
+            _ => Ok(()),
+        };
+        within("title", child.title.len(), MAX_TITLE_BYTES)?;
+        within("goal", child.goal.len(), MAX_GOAL_BYTES)?;
+        if child.acceptance.len() > MAX_ACCEPTANCE {
+            return Err(format!("children[{at}].acceptance has more than {MAX_ACCEPTANCE} statements"));
+        }
+        if child.acceptance.iter().any(|statement| statement.len() > MAX_ACCEPTANCE_BYTES) {
+            return Err(format!("children[{at}].acceptance has a statement of more than {MAX_ACCEPTANCE_BYTES} bytes"));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -79,7 +107,21 @@ mod tests {
         assert!(wrong(r#"{"status":"done","summary":"x","extra":1}"#).contains("unknown field `extra`"));
         assert!(wrong(r#"{"status":"done","status":"retry","summary":"x"}"#).contains("stands twice"));
         assert!(wrong(&format!(r#"{{"status":"done","summary":"{}"}}"#, "x".repeat(20_001))).contains("20001 bytes"));
+        let child = |title: &str, goal: &str, acceptance: &str| {
+            format!(
+                r#"{{"status":"decomposed","summary":"x","children":[{{"title":"{title}","goal":"{goal}","acceptance":[{acceptance}]}}]}}"#
+            )
+        };
+        assert_eq!(wrong(&child("", "g", "")), "children[0].title is empty");
+        assert_eq!(wrong(&child(&"ä".repeat(101), "g", "")), "children[0].title has 202 bytes, more than 200");
+        assert_eq!(wrong(&child("t", &"x".repeat(8193), "")), "children[0].goal has 8193 bytes, more than 8192");
+        assert!(wrong(&child("t", "g", &["\"a\""; 21].join(","))).contains("more than 20 statements"));
+        assert!(wrong(&child("t", "g", &format!("\"{}\"", "x".repeat(401)))).contains("more than 400 bytes"));
+        assert!(
+            wrong(r#"{"status":"decomposed","summary":"x","children":[{"id":"a"}]}"#).contains("unknown field `id`")
+        );
         assert_eq!(wrong("[]"), "it is not a JSON object");
         assert!(wrong("").contains("not JSON"));
+        assert!(wrong(&format!(r#"{{"{}":1}}"#, "x".repeat(100_000))).len() < 1_000);
     }
 }

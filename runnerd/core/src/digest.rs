@@ -2,7 +2,8 @@
 //!
 //! Not a general hashing layer: nothing here reads files or streams.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
@@ -21,6 +22,49 @@ pub(crate) fn sha256_hex_of(parts: &[&[u8]]) -> String {
         write!(hex, "{byte:02x}").expect("BUG: writing to a string failed");
         hex
     })
+}
+
+/// A SHA-256 as receipts spell it: `sha256:` and 64 lower-case hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Digest(String);
+
+impl Digest {
+    /// Returns the digest of the bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(sha256_hex(bytes))
+    }
+
+    /// Returns the 64 hexadecimal digits.
+    pub fn hex(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.0)
+    }
+}
+
+/// A text that is no digest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not `sha256:` and 64 lower-case hexadecimal digits")]
+pub struct NotADigest;
+
+impl FromStr for Digest {
+    type Err = NotADigest;
+
+    fn from_str(text: &str) -> Result<Self, NotADigest> {
+        match text.strip_prefix("sha256:") {
+            Some(hex) if hex.len() == 64 && is_lower_hex(hex) => Ok(Self(hex.to_owned())),
+            _ => Err(NotADigest),
+        }
+    }
+}
+
+/// Returns whether the text consists of lower-case hexadecimal digits alone.
+pub(crate) fn is_lower_hex(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]

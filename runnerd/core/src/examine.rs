@@ -83,10 +83,11 @@ fn reset_owned(left: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
     });
 }
 
-/// Returns the first rule that is broken, in the order in which nodes stand in From's tree.
+/// Returns the first breach in the order of the rules in SPEC 5.2; of one rule, the first in From's tree.
 fn breach(from: &TaskTree, left: &TaskTree) -> Option<Breach> {
     let after = tree::index(left);
-    tree::walk(from).into_iter().find_map(|before| node_breach(before, &after))
+    let breaches: Vec<Breach> = tree::walk(from).into_iter().filter_map(|before| node_breach(before, &after)).collect();
+    breaches.into_iter().min_by_key(|breach| breach.rule)
 }
 
 fn node_breach(before: Placed<'_>, after: &BTreeMap<&str, Placed<'_>>) -> Option<Breach> {

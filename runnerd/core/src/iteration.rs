@@ -93,6 +93,13 @@ impl Outcome {
         let ran = self.guard.as_ref().map_or(GuardOutcome::Skipped, GuardEnd::outcome);
         crate::verdict::row(self.verdict.name()).guard.unwrap_or(ran)
     }
+
+    /// Returns whether the iteration ends in a commit; without one its number is used again (SPEC 5.2).
+    pub fn leaves_commit(&self) -> bool {
+        let idle = matches!(self.verdict, Verdict::Unavailable { .. } | Verdict::Misconfigured { .. });
+        let guard_wrote = self.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty());
+        !idle || self.work.finding.changed || guard_wrote
+    }
 }
 
 /// How a guard ended, as facts.
@@ -375,15 +382,19 @@ pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, Ille
             Phase::Review { work, guard, stop: asked(stop, cause) }
         }
 
-        // Settling is not stopped: it is short, and it is what keeps the work.
+        // Settling is not stopped: it is short, and it is what keeps the work. What is over stays over.
         (Phase::Settle { outcome }, Event::Settled { commit }) => {
             over(Over::Settled { verdict: outcome.verdict, commit })
         }
-        (phase @ Phase::Settle { .. }, Event::Stop(_)) => phase,
+        (phase @ (Phase::Settle { .. } | Phase::Over { .. }), Event::Stop(_)) => phase,
 
         // An effect that was not done is done again; all of them are idempotent.
         (
-            phase @ (Phase::Inspect { .. } | Phase::Guard { .. } | Phase::Review { .. } | Phase::Settle { .. }),
+            phase @ (Phase::Inspect { .. }
+            | Phase::Guard { .. }
+            | Phase::Review { .. }
+            | Phase::Settle { .. }
+            | Phase::Over { .. }),
             Event::Restarted,
         ) => phase,
         (

@@ -3,18 +3,26 @@
 //! No I/O, no async, no clock, no environment: what comes from outside comes in as a value. The
 //! daemon performs what is decided here and reports what happened as events.
 
+mod ansi;
 pub mod answer;
+mod clip;
 pub mod digest;
 pub mod examine;
 pub mod feedback;
+pub mod fence;
 pub mod ids;
 pub mod iteration;
 pub mod json;
+pub mod message;
+mod outline;
+pub mod person;
 pub mod policy;
+pub mod prompt;
 pub mod run;
 pub mod schema;
 pub mod select;
 mod strict_json;
+mod template;
 pub mod transition;
 pub mod tree;
 pub mod validate;

@@ -135,8 +135,11 @@ fn failed(standing: &Standing<'_>, ended: Option<Ended<'_>>) -> Option<Next> {
         return Some(end(RunStatus::Failed, message, "runnerctl resume"));
     }
     (state.consecutive_faults >= standing.policy.max_consecutive_faults).then(|| {
-        let message = format!("{} sessions in a row gave no valid answer", state.consecutive_faults);
-        end(RunStatus::Failed, message, "runnerctl log")
+        let message = format!(
+            "{} sessions in a row gave no valid answer; `runnerctl log` shows the last",
+            state.consecutive_faults
+        );
+        end(RunStatus::Failed, message, "runnerctl resume")
     })
 }
 
@@ -152,14 +155,15 @@ fn used_up(standing: &Standing<'_>) -> Option<Next> {
     let tokens = [state.usage.input_tokens, state.usage.cached_tokens, state.usage.output_tokens];
     let tokens = tokens.into_iter().flatten().fold(0_u64, u64::saturating_add);
     let reached = |ceiling: Option<u64>, used: u64| ceiling.is_some_and(|ceiling| used >= ceiling);
+    let raise = |key: &str| format!("{key} is used up; raise it in .runner/state/config.toml, commit, and resume");
     let (what, command) = if state.next_iter > iterations {
         (format!("{iterations} iterations are used up"), "runnerctl resume --more 20")
     } else if reached(policy.max_cost_micro_usd, state.usage.cost_micro_usd.unwrap_or(0)) {
-        ("max_cost_usd is used up".to_owned(), "runnerctl config set max_cost_usd")
+        (raise("max_cost_usd"), "runnerctl resume")
     } else if reached(policy.max_tokens, tokens) {
-        ("max_tokens is used up".to_owned(), "runnerctl config set max_tokens")
+        (raise("max_tokens"), "runnerctl resume")
     } else if reached(policy.max_run_ms, state.elapsed_ms) {
-        ("max_run_secs is used up".to_owned(), "runnerctl config set max_run_secs")
+        (raise("max_run_secs"), "runnerctl resume")
     } else {
         return None;
     };
@@ -228,7 +232,7 @@ fn task(standing: &Standing<'_>, leaf: &Node) -> Task {
 pub fn role(state: &RunState, leaf: &Node, is_root: bool) -> Role {
     if state.repair.as_ref() == Some(&leaf.id) {
         Role::Repair
-    } else if is_root || is_last_attempt(leaf) {
+    } else if is_root || (leaf.max_attempts >= 2 && is_last_attempt(leaf)) {
         Role::Planner
     } else {
         Role::Worker
@@ -236,7 +240,7 @@ pub fn role(state: &RunState, leaf: &Node, is_root: bool) -> Role {
 }
 
 fn is_last_attempt(leaf: &Node) -> bool {
-    leaf.max_attempts >= 2 && leaf.attempts + 1 == leaf.max_attempts
+    leaf.attempts.checked_add(1) == Some(leaf.max_attempts)
 }
 
 /// Returns the state with which a run goes on after `resume`: counters that stopped it are reset.

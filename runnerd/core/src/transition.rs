@@ -2,10 +2,10 @@
 //!
 //! A pure function of From's state and the outcome; done again after a crash it yields the same bytes.
 
-use protocol::answer::{AgentAnswer, SessionUsage};
+use protocol::answer::AgentAnswer;
 use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, RunUsage, Stall};
 use protocol::tree::TaskTree;
-use protocol::words::{IterationStatus, VerdictName};
+use protocol::words::{IterationStatus, Role, VerdictName};
 
 use crate::digest::sha256_hex;
 use crate::iteration::Outcome;
@@ -117,7 +117,7 @@ fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Ro
             .filter(|_| answer.is_some())
             .fold(old.notes_used.clone(), |used, note| with(&used, Some(note))),
         reverted: reverted(outcome),
-        usage: add_usage(&old.usage, &outcome.work.session.usage),
+        usage: add_usage(&old.usage, outcome),
         elapsed_ms: old.elapsed_ms.saturating_add(facts.elapsed_ms),
         run_id: old.run_id.clone(),
         base: old.base.clone(),
@@ -173,12 +173,13 @@ fn next_deaths(old: &Deaths, outcome: &Outcome) -> Deaths {
     }
 }
 
-/// The repair role begins with an invalid tree and ends with the first answer that breaks no rule.
+/// The repair role begins with an invalid tree and ends with the node's first answer that breaks no rule.
 fn next_repair(old: Option<&String>, outcome: &Outcome) -> Option<String> {
+    let node = &outcome.work.task.node;
     match &outcome.verdict {
-        Verdict::Broken(breach) if breach.rule == Rule::ValidTree => Some(outcome.work.task.node.clone()),
+        Verdict::Broken(breach) if breach.rule == Rule::ValidTree => Some(node.clone()),
         Verdict::Broken(_) => old.cloned(),
-        _ if answer(outcome).is_some() => None,
+        _ if answer(outcome).is_some() => old.filter(|repair| *repair != node).cloned(),
         _ => old.cloned(),
     }
 }
@@ -191,13 +192,15 @@ fn reverted(outcome: &Outcome) -> Vec<String> {
     paths
 }
 
-fn add_usage(old: &RunUsage, session: &SessionUsage) -> RunUsage {
+fn add_usage(old: &RunUsage, outcome: &Outcome) -> RunUsage {
+    let session = &outcome.work.session.usage;
+    let by_person = outcome.work.task.role == Role::Human;
     let add = |total: Option<u64>, more: Option<u64>| match (total, more) {
         (None, None) => None,
         (total, more) => Some(total.unwrap_or(0).saturating_add(more.unwrap_or(0))),
     };
     RunUsage {
-        sessions: old.sessions.saturating_add(1),
+        sessions: old.sessions.saturating_add(u64::from(!by_person)),
         input_tokens: add(old.input_tokens, session.input_tokens),
         cached_tokens: add(old.cached_tokens, session.cached_tokens),
         output_tokens: add(old.output_tokens, session.output_tokens),
@@ -258,21 +261,25 @@ fn invalid_tree(outcome: &Outcome) -> Option<String> {
 
 fn next_progress(old: &str, tree: &TaskTree, outcome: &Outcome) -> String {
     let task = &outcome.work.task;
-    let title = tree::find(tree, &task.node).map(|node| crate::feedback::clip(&node.title, MAX_SUMMARY));
-    let (Verdict::Accepted, Some(title)) = (&outcome.verdict, title) else { return old.to_owned() };
-    let line = format!("- {} — {} (iteration {:04})\n", task.node, title.replace('\n', " "), task.iter);
+    let (Verdict::Accepted, Some(node)) = (&outcome.verdict, tree::find(tree, &task.node)) else {
+        return old.to_owned();
+    };
+    let words: Vec<&str> = node.title.split_whitespace().collect();
+    let line = format!("- {} — {} (iteration {:04})\n", task.node, words.join(" "), task.iter);
     let known = if old.is_empty() { PROGRESS_HEADING } else { old };
     newest(&format!("{known}{line}"))
 }
 
-/// Drops the oldest lines after the heading until the text fits.
+/// Drops the oldest lines after the heading until the text fits, whoever wrote them.
 fn newest(text: &str) -> String {
-    let Some(rest) = text.strip_prefix(PROGRESS_HEADING).filter(|_| text.len() > MAX_PROGRESS) else {
+    if text.len() <= MAX_PROGRESS {
         return text.to_owned();
-    };
-    let surplus = text.len() - MAX_PROGRESS;
-    let cut = rest.bytes().enumerate().position(|(at, byte)| at >= surplus && byte == b'\n').map_or(0, |at| at + 1);
-    format!("{PROGRESS_HEADING}{}", &rest[cut..])
+    }
+    let lines = text.strip_prefix(PROGRESS_HEADING).unwrap_or(text);
+    let surplus = PROGRESS_HEADING.len() + lines.len() - MAX_PROGRESS;
+    let ends = lines.bytes().enumerate().skip(surplus.saturating_sub(1));
+    let cut = ends.filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1).next().unwrap_or(lines.len());
+    format!("{PROGRESS_HEADING}{}", &lines[cut..])
 }
 
 fn clip(summary: &str) -> String {

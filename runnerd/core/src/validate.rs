@@ -10,17 +10,24 @@ use protocol::tree::{Node, TaskTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::check_id;
+use crate::clip::fit;
+use crate::ids::{MAX_ID_BYTES, check_id};
 use crate::json::{self, Bounds};
 use crate::tree::{self, MAX_DEPTH, MAX_NODES, MAX_TREE_BYTES};
 use crate::{schema, strict_json};
 
 /// Most faults that are reported of one tree.
 const MAX_FAULTS: usize = 20;
-const MAX_TITLE_BYTES: usize = 200;
-const MAX_GOAL_BYTES: usize = 8 * 1024;
-const MAX_ACCEPTANCE: usize = 20;
-const MAX_ACCEPTANCE_BYTES: usize = 400;
+/// Most bytes of what is said about one fault.
+const MAX_RULE_BYTES: usize = 400;
+/// Longest title of a node, in bytes.
+pub const MAX_TITLE_BYTES: usize = 200;
+/// Longest goal of a node, in bytes.
+pub const MAX_GOAL_BYTES: usize = 8 * 1024;
+/// Most statements of acceptance of a node.
+pub const MAX_ACCEPTANCE: usize = 20;
+/// Longest statement of acceptance, in bytes.
+pub const MAX_ACCEPTANCE_BYTES: usize = 400;
 
 /// Before parsing: white space may stand where the canonical form has less, and nesting may pass the
 /// depth of a legal tree far enough to name the node that is too deep.
@@ -79,10 +86,10 @@ pub fn check(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
         stack.extend(children.map(|(at, child)| (child, format!("{path}.children[{at}]"), depth + 1)));
     }
     if nodes > MAX_NODES {
-        faults.push(whole(format!("it has {nodes} nodes, more than {MAX_NODES}")));
+        faults.push(whole(&format!("it has {nodes} nodes, more than {MAX_NODES}")));
     }
     if faults.is_empty() && tree::canonical(tree).len() > MAX_TREE_BYTES {
-        faults.push(whole(format!("its canonical form is larger than {MAX_TREE_BYTES} bytes")));
+        faults.push(whole(&format!("its canonical form is larger than {MAX_TREE_BYTES} bytes")));
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
@@ -119,38 +126,80 @@ fn check_node(node: &Node, path: &str, depth: usize, faults: &mut Vec<TreeFault>
 }
 
 fn parse(text: &[u8]) -> Result<Value, Vec<TreeFault>> {
-    json::check_bounds(text, BOUNDS).map_err(|error| vec![whole(error.to_string())])?;
-    let value = strict_json::parse(text).map_err(|error| vec![whole(format!("it is not JSON: {error}"))])?;
-    match too_deep(&value) {
-        Some(path) => Err(vec![TreeFault { path, rule: format!("it is deeper than {MAX_DEPTH} levels") }]),
+    json::check_bounds(text, BOUNDS).map_err(|error| vec![whole(&error.to_string())])?;
+    let value = strict_json::parse(text).map_err(|error| vec![whole(&format!("it is not JSON: {error}"))])?;
+    match nodes(&value).into_iter().find(|node| node.depth > MAX_DEPTH) {
+        Some(node) => Err(vec![node.fault("", format!("it is deeper than {MAX_DEPTH} levels"))]),
         None => Ok(value),
     }
 }
 
-/// Returns the path of a node that is deeper than allowed, before anything recurses into it.
-fn too_deep(value: &Value) -> Option<String> {
-    let mut stack = vec![(value.get("root")?, 1_usize, String::from("root"))];
-    while let Some((node, depth, path)) = stack.pop() {
-        if depth > MAX_DEPTH {
-            return Some(path);
-        }
-        let children =
-            node.get("children").and_then(Value::as_array).map_or(&[][..], Vec::as_slice).iter().enumerate().rev();
-        stack.extend(children.map(|(at, child)| (child, depth + 1, format!("{path}.children[{at}]"))));
+/// A node that has not been read yet.
+struct RawNode<'a> {
+    value: &'a Value,
+    path: String,
+    depth: usize,
+}
+
+impl RawNode<'_> {
+    fn fault(&self, field: &str, rule: String) -> TreeFault {
+        let id = self.value.get("id").and_then(Value::as_str).unwrap_or("unknown");
+        TreeFault::at(&format!("{}{field}", self.path), id, rule)
     }
-    None
+}
+
+/// Returns whatever stands where nodes belong, without recursion: parents before children.
+fn nodes(value: &Value) -> Vec<RawNode<'_>> {
+    let mut stack: Vec<RawNode<'_>> =
+        value.get("root").map(|value| RawNode { value, path: "root".to_owned(), depth: 1 }).into_iter().collect();
+    let mut nodes = Vec::new();
+    while let Some(node) = stack.pop() {
+        let children = node.value.get("children").and_then(Value::as_array).into_iter().flatten().enumerate();
+        let first = stack.len();
+        stack.extend(children.map(|(at, value)| RawNode {
+            value,
+            path: format!("{}.children[{at}]", node.path),
+            depth: node.depth + 1,
+        }));
+        stack[first..].reverse();
+        nodes.push(node);
+    }
+    nodes
 }
 
 fn typed(value: &Value) -> Result<TaskTree, Vec<TreeFault>> {
     let faults: Vec<TreeFault> = schema::tree_validator()
         .iter_errors(value)
         .take(MAX_FAULTS)
-        .map(|error| TreeFault { path: readable(value, &error.instance_path().to_string()), rule: error.to_string() })
+        .map(|error| {
+            let path = readable(value, &error.instance_path().to_string());
+            TreeFault { path, rule: bounded(&error.masked().to_string()) }
+        })
         .collect();
     if !faults.is_empty() {
         return Err(faults);
     }
-    TaskTree::deserialize(value).map_err(|error| vec![whole(error.to_string())])
+    TaskTree::deserialize(value).map_err(|error| match misfits(value) {
+        faults if faults.is_empty() => vec![whole(&error.to_string())],
+        faults => faults,
+    })
+}
+
+/// Names the numbers that the schema lets pass and the types cannot hold, such as `1.0` or 2^63.
+fn misfits(value: &Value) -> Vec<TreeFault> {
+    let fits_u32 = |number: &Value| number.as_u64().is_some_and(|number| u32::try_from(number).is_ok());
+    let misfit = |node: &RawNode<'_>, field: &str, bits: &str, fits: bool| {
+        (!fits).then(|| node.fault(&format!(".{field}"), format!("it is no whole number of {bits} bits")))
+    };
+    let faults = nodes(value).into_iter().flat_map(|node| {
+        let field = |name: &str| node.value.get(name).cloned().unwrap_or(Value::Null);
+        [
+            misfit(&node, "order", "64", field("order").is_i64()),
+            misfit(&node, "attempts", "32", fits_u32(&field("attempts"))),
+            misfit(&node, "max_attempts", "32", fits_u32(&field("max_attempts"))),
+        ]
+    });
+    faults.flatten().take(MAX_FAULTS).collect()
 }
 
 /// Gives the fields that the runner owns a legal value, so that they cannot make a tree invalid.
@@ -189,15 +238,26 @@ fn readable(value: &Value, pointer: &str) -> String {
         id = at.and_then(|node| node.get("id")).and_then(Value::as_str).or(id);
     }
     match id {
-        Some(id) => format!("{path} (id {id})"),
+        Some(id) => format!("{path} (id {})", fit(id, MAX_ID_BYTES)),
         None => path,
     }
 }
 
-fn fault(path: &str, node: &Node, rule: String) -> TreeFault {
-    TreeFault { path: format!("{path} (id {})", node.id), rule }
+impl TreeFault {
+    fn at(path: &str, id: &str, rule: String) -> Self {
+        Self { path: format!("{path} (id {})", fit(id, MAX_ID_BYTES)), rule }
+    }
 }
 
-fn whole(rule: String) -> TreeFault {
-    TreeFault { path: String::new(), rule }
+fn fault(path: &str, node: &Node, rule: String) -> TreeFault {
+    TreeFault::at(path, &node.id, rule)
+}
+
+fn whole(rule: &str) -> TreeFault {
+    TreeFault { path: String::new(), rule: bounded(rule) }
+}
+
+/// Keeps what an agent wrote from filling journal and prompt through a message about it.
+fn bounded(rule: &str) -> String {
+    fit(rule, MAX_RULE_BYTES)
 }

@@ -196,8 +196,8 @@ pub struct Breach {
     pub seen: String,
 }
 
-/// The rules whose breach costs an attempt (SPEC 5.2, Broken).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The rules whose breach costs an attempt, in the order of SPEC 5.2 (Broken).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// The tree must be valid.
@@ -421,6 +421,7 @@ fn broken(case: &Case<'_>) -> Option<Breach> {
     let brought = answer.children.as_ref().map_or(0, Vec::len);
     let strict = case.policy.roles == RolesMode::Strict;
     match answer.status {
+        AnswerStatus::Done if reworded => breach(Rule::KeepGoal, "goal or acceptance differ"),
         AnswerStatus::Decomposed if brought == 0 && gained == 0 => {
             breach(Rule::DecomposedNeedsChildren, "the answer brings none and the tree has none")
         }
@@ -430,7 +431,6 @@ fn broken(case: &Case<'_>) -> Option<Breach> {
         AnswerStatus::Done | AnswerStatus::Retry if brought > 0 || gained > 0 => {
             breach(Rule::ChildrenOnlyWithDecomposed, &format!("{brought} in the answer and {gained} in the tree"))
         }
-        AnswerStatus::Done if reworded => breach(Rule::KeepGoal, "goal or acceptance differ"),
         AnswerStatus::Done if is_idle_root(case) => breach(Rule::RootNeedsChange, "nothing differs from the base"),
         AnswerStatus::Decomposed if strict && case.task.role == Role::Worker => {
             breach(Rule::WorkerNoChildren, "the worker answered `decomposed`")

@@ -1,0 +1,212 @@
+//! Commit messages of the runner, written and read: subject, summary, and the trailers that are the receipt.
+//!
+//! A message has one form. [`RunnerCommit::parse`] accepts what [`RunnerCommit::compose`] writes and nothing else, so
+//! that a receipt which was touched by hand is found out by its form alone. Whether a receipt is *true* is the
+//! question of the audit, not of this module.
+
+mod list;
+mod receipt;
+mod summary;
+mod trailers;
+mod value;
+
+use protocol::words::GuardOutcome;
+
+pub use list::{NameList, NotAList};
+pub use receipt::Receipt;
+pub use value::{
+    AgentStamp, Attempts, GuardRun, Malformed, ProcessEnd, ReviewRun, RunnerVersion, UsageLine, VerdictLine,
+};
+
+use trailers::Trailers;
+
+const KIND: &str = "Runner-Commit";
+const VERSION: &str = "Runner-Version";
+const FROM: &str = "Runner-From";
+const GUARD: &str = "Runner-Guard";
+const HUMAN: &str = "Runner-Human";
+
+/// Why a message is not one of the runner's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// The last paragraph has no `Runner-Commit`: somebody else's commit.
+    #[error("not a commit of the runner: its last paragraph has no `Runner-Commit`")]
+    NotRunner,
+    /// The subject is not that of the kind which the trailers name.
+    #[error("malformed subject `{0}`")]
+    Subject(String),
+    /// A trailer that must be there is not.
+    #[error("trailer `{0}` is missing")]
+    Missing(&'static str),
+    /// A line of the last paragraph is no trailer, or no trailer of this kind of commit.
+    #[error("unexpected line `{0}` among the trailers")]
+    Unexpected(String),
+    /// A trailer has a value that it cannot have.
+    #[error("malformed value of `{name}`: {reason}")]
+    Value {
+        /// The trailer.
+        name: &'static str,
+        /// What its value should be.
+        reason: String,
+    },
+    /// Everything is there, but not in the one form that the runner writes.
+    #[error("line {line} differs from what the runner writes")]
+    Form {
+        /// Number of the first line that differs, from 1.
+        line: usize,
+    },
+}
+
+/// A commit that the runner makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunnerCommit {
+    /// The end of an iteration.
+    Iteration(Box<Receipt>),
+    /// The beginning of a run.
+    Start(Milestone),
+    /// The result of the guard on the base.
+    Baseline(Milestone, GuardOutcome),
+    /// Counters reset or an allowance raised, at the request of a person.
+    Resume(Milestone),
+}
+
+/// What the commits of a run between its iterations have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Milestone {
+    /// Id of the run.
+    pub run: String,
+    /// What there is to say; may be empty.
+    pub summary: String,
+    /// Who wrote the commit.
+    pub version: RunnerVersion,
+    /// The commit it was made upon, in hexadecimal.
+    pub from: Option<String>,
+    /// How the guard ended, where one ran.
+    pub guard_run: Option<GuardRun>,
+}
+
+impl RunnerCommit {
+    /// Returns the message: subject, summary and trailers, with a newline at the end.
+    pub fn compose(&self) -> String {
+        match self {
+            Self::Iteration(receipt) => receipt.compose(),
+            Self::Start(milestone) => milestone.compose("start", &format!("start run {}", milestone.run)),
+            Self::Baseline(milestone, guard) => {
+                milestone.compose("baseline", &format!("baseline run {} guard={guard}", milestone.run))
+            }
+            Self::Resume(milestone) => milestone.compose("resume", &format!("resume run {}", milestone.run)),
+        }
+    }
+
+    /// Reads a message that [`RunnerCommit::compose`] has written; a newline at its end may be missing.
+    pub fn parse(message: &str) -> Result<Self, MessageError> {
+        let parts = Parts::of(message);
+        let mut trailers = Trailers::parse(parts.trailers)?;
+        let kind: String = trailers.optional(KIND)?.ok_or(MessageError::NotRunner)?;
+        let commit = match kind.as_str() {
+            "iteration" => Self::Iteration(Box::new(Receipt::read(&parts, &mut trailers)?)),
+            "start" => Self::Start(Milestone::read(&parts, &mut trailers, parts.run_between("start run ", ""))?),
+            "resume" => Self::Resume(Milestone::read(&parts, &mut trailers, parts.run_between("resume run ", ""))?),
+            "baseline" => {
+                let (run, guard) = parts.baseline().ok_or_else(|| parts.bad_subject())?;
+                Self::Baseline(Milestone::read(&parts, &mut trailers, Some(run))?, guard)
+            }
+            _ => return Err(MessageError::Value { name: KIND, reason: format!("unknown kind `{kind}`") }),
+        };
+        trailers.finish()?;
+        same_form(message, &commit.compose())?;
+        Ok(commit)
+    }
+}
+
+impl Milestone {
+    fn compose(&self, kind: &str, subject: &str) -> String {
+        let mut trailers = vec![(KIND, kind.to_owned()), (VERSION, self.version.to_string())];
+        trailers.extend(self.from.clone().map(|from| (FROM, from)));
+        trailers.extend(self.guard_run.as_ref().map(|run| (GUARD, run.to_string())));
+        assemble(subject, &self.summary, &trailers)
+    }
+
+    fn read(parts: &Parts<'_>, trailers: &mut Trailers<'_>, run: Option<&str>) -> Result<Self, MessageError> {
+        Ok(Self {
+            run: run.ok_or_else(|| parts.bad_subject())?.to_owned(),
+            summary: parts.summary.to_owned(),
+            version: trailers.required(VERSION)?,
+            from: trailers.object_id(FROM)?,
+            guard_run: trailers.optional(GUARD)?,
+        })
+    }
+}
+
+/// Returns the message of a commit that `runnerctl` makes for a person: `Runner-Human: <command>` and no receipt.
+pub fn compose_human(run: &str, command: &str, summary: &str) -> String {
+    let command = summary::value(command, 100);
+    assemble(&format!("{command} run {run}"), summary, &[(HUMAN, command)])
+}
+
+/// Returns the command of `runnerctl` that a person's commit was made by, where it was.
+pub fn human_command(message: &str) -> Option<String> {
+    let mut trailers = Trailers::parse(Parts::of(message).trailers).ok()?;
+    trailers.optional(HUMAN).ok()?
+}
+
+/// The paragraphs of a message.
+struct Parts<'a> {
+    subject: &'a str,
+    summary: &'a str,
+    /// The last paragraph, where it is not the subject.
+    trailers: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(message: &'a str) -> Self {
+        let message = message.trim_end_matches('\n');
+        let (head, trailers) = message.rsplit_once("\n\n").unwrap_or((message, ""));
+        let (subject, summary) = head.split_once('\n').unwrap_or((head, ""));
+        Self { subject, summary: summary.strip_prefix('\n').unwrap_or(summary), trailers }
+    }
+
+    /// The subject without the scope that all commits of the runner have.
+    fn scoped_subject(&self) -> Option<&'a str> {
+        self.subject.strip_prefix("chore(loop): ")
+    }
+
+    /// What stands in the subject between the two.
+    fn run_between(&self, before: &str, after: &str) -> Option<&'a str> {
+        self.scoped_subject()?.strip_prefix(before)?.strip_suffix(after)
+    }
+
+    /// Run and guard of a subject `baseline run <run> guard=<guard>`.
+    fn baseline(&self) -> Option<(&'a str, GuardOutcome)> {
+        GuardOutcome::ALL
+            .iter()
+            .find_map(|&guard| Some((self.run_between("baseline run ", &format!(" guard={guard}"))?, guard)))
+    }
+
+    fn bad_subject(&self) -> MessageError {
+        MessageError::Subject(self.subject.to_owned())
+    }
+}
+
+fn assemble(subject: &str, summary: &str, trailers: &[(&str, String)]) -> String {
+    let mut message = format!("chore(loop): {subject}\n\n");
+    let summary = summary::safe(summary);
+    if !summary.is_empty() {
+        message.push_str(&summary);
+        message.push_str("\n\n");
+    }
+    message.extend(trailers.iter().flat_map(|(name, value)| [name, ": ", value, "\n"]));
+    message
+}
+
+/// Compares a message with the one that its own contents compose to.
+fn same_form(message: &str, composed: &str) -> Result<(), MessageError> {
+    if message.trim_end_matches('\n') == composed.trim_end_matches('\n') {
+        return Ok(());
+    }
+    let same = message.lines().zip(composed.lines()).take_while(|(given, own)| given == own).count();
+    Err(MessageError::Form { line: same + 1 })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Lists of paths and ids in trailers: `a.rs, b.rs and 3 more`, percent-encoded, bounded.
+//!
+//! What was left out is counted, not kept: the list names examples, the commit itself holds the whole.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::fence::is_hidden;
+
+/// The most items that are written.
+const ITEMS_LIMIT: usize = 20;
+/// The most bytes that are written, encoded.
+const BYTES_LIMIT: usize = 4_000;
+
+/// A bounded list of paths or ids, each any bytes but none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NameList {
+    items: Vec<Vec<u8>>,
+    more: usize,
+}
+
+impl NameList {
+    /// Returns the list of these names: the first 20 that have room, and how many more there are.
+    pub fn new<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>) -> Self {
+        let mut list = Self::default();
+        let mut bytes = 0;
+        for name in names.into_iter().filter(|name| !name.as_ref().is_empty()) {
+            bytes += encode(name.as_ref()).len() + 2;
+            if list.more > 0 || list.items.len() == ITEMS_LIMIT || bytes > BYTES_LIMIT {
+                list.more += 1;
+            } else {
+                list.items.push(name.as_ref().to_vec());
+            }
+        }
+        list
+    }
+
+    /// Returns whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.more == 0
+    }
+
+    /// Returns the names that are written out.
+    pub fn items(&self) -> &[Vec<u8>] {
+        &self.items
+    }
+
+    /// Returns how many names are counted only.
+    pub fn more(&self) -> usize {
+        self.more
+    }
+}
+
+impl fmt::Display for NameList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items: Vec<String> = self.items.iter().map(|item| encode(item)).collect();
+        f.write_str(&items.join(", "))?;
+        match (self.items.is_empty(), self.more) {
+            (_, 0) => Ok(()),
+            (true, more) => write!(f, "and {more} more"),
+            (false, more) => write!(f, ", and {more} more"),
+        }
+    }
+}
+
+/// A value that is no list of names.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a list of percent-encoded names")]
+pub struct NotAList;
+
+impl FromStr for NameList {
+    type Err = NotAList;
+
+    fn from_str(text: &str) -> Result<Self, NotAList> {
+        let mut parts: Vec<&str> = text.split(", ").collect();
+        let count = parts.last().and_then(|last| last.strip_prefix("and ")?.strip_suffix(" more"));
+        let more = match count {
+            Some(count) => count.parse().map_err(|_| NotAList)?,
+            None => 0,
+        };
+        if count.is_some() {
+            parts.pop();
+        }
+        let items = parts.into_iter().map(|part| decode(part).ok_or(NotAList)).collect::<Result<_, _>>()?;
+        Ok(Self { items, more })
+    }
+}
+
+/// Percent-encodes what would end an item or hide in it, and the blanks that a trailer loses at its ends.
+fn encode(name: &[u8]) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if matches!(c, ',' | '%') || is_hidden(c) {
+                push_encoded(&mut encoded, c.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                encoded.push(c);
+            }
+        }
+        push_encoded(&mut encoded, chunk.invalid());
+    }
+    shield_ends(encoded)
+}
+
+fn push_encoded(out: &mut String, bytes: &[u8]) {
+    out.extend(bytes.iter().map(|byte| format!("%{byte:02X}")));
+}
+
+/// Encodes blanks at either end, and the first letter of a name that reads like the count of the rest.
+fn shield_ends(mut encoded: String) -> String {
+    let first = encoded.chars().next().filter(|c| c.is_whitespace() || encoded.starts_with("and "));
+    let last = encoded.chars().next_back().filter(|c| c.is_whitespace() && encoded.len() > c.len_utf8());
+    if let Some(c) = last {
+        encoded.truncate(encoded.len() - c.len_utf8());
+        push_encoded(&mut encoded, c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    if let Some(c) = first {
+        let mut start = String::new();
+        push_encoded(&mut start, c.encode_utf8(&mut [0; 4]).as_bytes());
+        encoded.replace_range(..c.len_utf8(), &start);
+    }
+    encoded
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        if first == b'%' {
+            let digits = str::from_utf8(after.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(first);
+            rest = after;
+        }
+    }
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_are_encoded_where_they_must_be() {
+        let list = NameList::new([&b"src/a.rs"[..], b"a, b", b"100%", b"\xff", b" x ", b"and 3 more", "é".as_bytes()]);
+        assert_eq!(list.to_string(), "src/a.rs, a%2C b, 100%25, %FF, %20x%20, %61nd 3 more, é");
+        assert_eq!(list.to_string().parse(), Ok(list));
+    }
+
+    #[test]
+    fn the_rest_of_a_long_list_is_counted() {
+        let list = NameList::new((0..23).map(|n| format!("f{n}")));
+        assert!(list.to_string().ends_with("f18, f19, and 3 more"), "{list}");
+        assert_eq!(list.to_string().parse(), Ok(list));
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_counted() {
+        let list = NameList::new(["x".repeat(5000)]);
+        assert_eq!(list.to_string(), "and 1 more");
+        assert_eq!(list.to_string().parse(), Ok(list));
+    }
+
+    proptest! {
+        #[test]
+        fn every_list_is_read_back(names in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..40), 1..30)) {
+            let list = NameList::new(&names);
+            let written = list.to_string();
+            prop_assert!(!written.contains(['\n', '\r']));
+            prop_assert_eq!(written.trim(), &written);
+            prop_assert_eq!(written.parse(), Ok(list));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in any::<String>()) {
+            if let Ok(list) = text.parse::<NameList>() {
+                prop_assert!(list.items().iter().all(|item| !item.is_empty()));
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The receipt of an iteration: everything the runner testifies about it, in the trailers of its commit.
+
+use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
+
+use super::list::NameList;
+use super::trailers::Trailers;
+use super::value::{AgentStamp, Attempts, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine};
+use super::{FROM, GUARD, KIND, MessageError, Parts, VERSION, assemble};
+use crate::digest::Digest;
+
+/// An iteration's commit message; a field that is `None` or empty does not apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// Id of the run.
+    pub run: String,
+    /// Number of the iteration.
+    pub iter: u32,
+    /// Node that was worked on.
+    pub node: String,
+    /// `status=` of the subject.
+    pub status: IterationStatus,
+    /// `guard=` of the subject.
+    pub guard: GuardOutcome,
+    /// What the agent said, or what happened; may be empty, is cleaned, wrapped and bounded to 20,000 bytes.
+    pub summary: String,
+    /// Who wrote the commit.
+    pub version: RunnerVersion,
+    /// Commit at which the session began, in hexadecimal.
+    pub from: String,
+    /// How it ended.
+    pub verdict: VerdictLine,
+    /// What the session was asked to be.
+    pub role: Role,
+    /// What it did.
+    pub mode: Mode,
+    /// Attempts of the node after it.
+    pub attempts: Attempts,
+    /// Which agent ran.
+    pub agent: Option<AgentStamp>,
+    /// Digest of the prompt.
+    pub prompt: Option<Digest>,
+    /// Digest of the agent's answer.
+    pub output: Option<Digest>,
+    /// How the guard ended.
+    pub guard_run: Option<GuardRun>,
+    /// What the review decided.
+    pub review: Option<ReviewRun>,
+    /// Ids of the notes that the session answered to.
+    pub notes: NameList,
+    /// What the session consumed.
+    pub usage: Option<UsageLine>,
+    /// Paths under `.runner/` that were put back.
+    pub reverted: NameList,
+    /// Files of the guard's definition that differ from the accepted ones.
+    pub guard_changed: NameList,
+    /// Paths that the guard wrote.
+    pub guard_wrote: NameList,
+    /// Paths that were not committed.
+    pub held_back: NameList,
+    /// Digest of From's canonical task tree.
+    pub tree_from: Digest,
+    /// Blob of the agent's task tree where it was not taken.
+    pub raw: Option<String>,
+}
+
+impl Receipt {
+    /// Returns the message: subject, summary and trailers, with a newline at the end.
+    pub fn compose(&self) -> String {
+        let Self { run, iter, node, status, guard, .. } = self;
+        let subject = format!("run {run} iter {iter:04} node {node} status={status} guard={guard}");
+        assemble(&subject, &self.summary, &self.trailers())
+    }
+
+    fn trailers(&self) -> Vec<(&'static str, String)> {
+        let names = |list: &NameList| (!list.is_empty()).then(|| list.to_string());
+        let all = [
+            (KIND, Some("iteration".to_owned())),
+            (VERSION, Some(self.version.to_string())),
+            (FROM, Some(self.from.clone())),
+            ("Runner-Verdict", Some(self.verdict.to_string())),
+            ("Runner-Role", Some(self.role.to_string())),
+            ("Runner-Mode", Some(self.mode.to_string())),
+            ("Runner-Attempts", Some(self.attempts.to_string())),
+            ("Runner-Agent", self.agent.as_ref().map(ToString::to_string)),
+            ("Runner-Prompt", self.prompt.as_ref().map(ToString::to_string)),
+            ("Runner-Output", self.output.as_ref().map(ToString::to_string)),
+            (GUARD, self.guard_run.as_ref().map(ToString::to_string)),
+            ("Runner-Review", self.review.as_ref().map(ToString::to_string)),
+            ("Runner-Notes", names(&self.notes)),
+            ("Runner-Usage", self.usage.as_ref().map(ToString::to_string)),
+            ("Runner-Reverted", names(&self.reverted)),
+            ("Runner-Guard-Changed", names(&self.guard_changed)),
+            ("Runner-Guard-Wrote", names(&self.guard_wrote)),
+            ("Runner-Held-Back", names(&self.held_back)),
+            ("Runner-Tree-From", Some(self.tree_from.to_string())),
+            ("Runner-Raw", self.raw.clone()),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    pub(super) fn read(parts: &Parts<'_>, trailers: &mut Trailers<'_>) -> Result<Self, MessageError> {
+        let subject = Subject::parse(parts).ok_or_else(|| parts.bad_subject())?;
+        Ok(Self {
+            run: subject.run.to_owned(),
+            iter: subject.iter,
+            node: subject.node.to_owned(),
+            status: subject.status,
+            guard: subject.guard,
+            summary: parts.summary.to_owned(),
+            version: trailers.required(VERSION)?,
+            from: trailers.object_id(FROM)?.ok_or(MessageError::Missing(FROM))?,
+            verdict: trailers.required("Runner-Verdict")?,
+            role: trailers.required("Runner-Role")?,
+            mode: trailers.required("Runner-Mode")?,
+            attempts: trailers.required("Runner-Attempts")?,
+            agent: trailers.optional("Runner-Agent")?,
+            prompt: trailers.optional("Runner-Prompt")?,
+            output: trailers.optional("Runner-Output")?,
+            guard_run: trailers.optional(GUARD)?,
+            review: trailers.optional("Runner-Review")?,
+            notes: trailers.optional("Runner-Notes")?.unwrap_or_default(),
+            usage: trailers.optional("Runner-Usage")?,
+            reverted: trailers.optional("Runner-Reverted")?.unwrap_or_default(),
+            guard_changed: trailers.optional("Runner-Guard-Changed")?.unwrap_or_default(),
+            guard_wrote: trailers.optional("Runner-Guard-Wrote")?.unwrap_or_default(),
+            held_back: trailers.optional("Runner-Held-Back")?.unwrap_or_default(),
+            tree_from: trailers.required("Runner-Tree-From")?,
+            raw: trailers.object_id("Runner-Raw")?,
+        })
+    }
+}
+
+/// The fields of `run <run> iter <iter> node <node> status=<status> guard=<guard>`.
+struct Subject<'a> {
+    run: &'a str,
+    iter: u32,
+    node: &'a str,
+    status: IterationStatus,
+    guard: GuardOutcome,
+}
+
+impl<'a> Subject<'a> {
+    fn parse(parts: &Parts<'a>) -> Option<Self> {
+        let words: Vec<&str> = parts.scoped_subject()?.split(' ').collect();
+        let ["run", run, "iter", iter, "node", node, status, guard] = words[..] else { return None };
+        Some(Self {
+            run,
+            iter: iter.parse().ok()?,
+            node,
+            status: status.strip_prefix("status=")?.parse().ok()?,
+            guard: guard.strip_prefix("guard=")?.parse().ok()?,
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! The body of a commit message: a foreign summary made safe, wrapped and bounded.
+//!
+//! Trailers stand in a paragraph of their own behind it, so a summary cannot add to them; what is kept from it here
+//! are lines that a search or another parser could take for a receipt or for the end of the message. Doing it twice
+//! changes nothing more, so that a parsed message can be composed again to the same bytes.
+
+use crate::clip::{Cut, fit};
+use crate::fence;
+
+/// The column that lines are wrapped at, in characters.
+const WIDTH: usize = 72;
+/// The most bytes a summary has in a message.
+pub(super) const SUMMARY_LIMIT: usize = 20_000;
+/// Prefixes longer than this are not repeated on continuation lines, in bytes.
+const PREFIX_LIMIT: usize = 24;
+const CUT_MARK: &str = "[… cut …]";
+
+/// Returns the summary as it stands in a message: clean, wrapped, quoted where it could be misread, no blank line at
+/// either end, at most [`SUMMARY_LIMIT`] bytes.
+pub(super) fn safe(summary: &str) -> String {
+    let bounded = Cut { limit: SUMMARY_LIMIT, head_eighths: 5, before: 0, hint: "" }.apply(summary).text;
+    let mut lines: Vec<String> = Vec::new();
+    for line in fence::clean(&bounded).lines().map(str::trim_end) {
+        let repeats_blank = line.is_empty() && lines.last().is_none_or(String::is_empty);
+        if !repeats_blank {
+            lines.extend(wrap(line));
+        }
+    }
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    join_within(&lines, SUMMARY_LIMIT)
+}
+
+/// Joins the lines; where they are too many bytes, as many as fit and a mark.
+fn join_within(lines: &[String], limit: usize) -> String {
+    if lines.iter().map(|line| line.len() + 1).sum::<usize>() <= limit + 1 {
+        return lines.join("\n");
+    }
+    let mut left = limit - CUT_MARK.len();
+    let fitting = lines.iter().take_while(|line| {
+        let fits = line.len() < left;
+        left = left.saturating_sub(line.len() + 1);
+        fits
+    });
+    fitting.map(String::as_str).chain([CUT_MARK]).collect::<Vec<_>>().join("\n")
+}
+
+/// Wraps one line between its words; continuation lines keep its indentation, and hang behind a list mark.
+fn wrap(line: &str) -> Vec<String> {
+    let line = quote(line);
+    if line.chars().count() <= WIDTH {
+        return vec![line];
+    }
+    let (first, hanging) = prefixes(&line);
+    let mut words = line[first.len()..].split_whitespace();
+    let mut current = format!("{first}{}", words.next().unwrap_or_default());
+    let mut wrapped = Vec::new();
+    for word in words {
+        if current.chars().count() + 1 + word.chars().count() > WIDTH {
+            wrapped.push(std::mem::replace(&mut current, quote(&format!("{hanging}{word}"))));
+        } else {
+            current.push(' ');
+            current.push_str(word);
+        }
+    }
+    wrapped.push(current);
+    wrapped
+}
+
+/// What the line begins with besides its words, and what its continuation lines begin with.
+fn prefixes(line: &str) -> (&str, String) {
+    let margin = line.len() - line.trim_start_matches([' ', '\t', '>']).len();
+    let mark = ["- ", "* "].iter().find(|mark| line[margin..].starts_with(**mark)).map_or(0, |mark| mark.len());
+    let hanging =
+        if margin <= PREFIX_LIMIT { format!("{}{}", &line[..margin], " ".repeat(mark)) } else { String::new() };
+    (&line[..margin + mark], hanging)
+}
+
+/// Puts `> ` in front of a line that could be taken for a trailer of ours, a comment or a divider.
+fn quote(line: &str) -> String {
+    let own = line.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("runner-"));
+    if own || line.starts_with('#') || line.starts_with("---") { format!("> {line}") } else { line.to_owned() }
+}
+
+/// Returns a single line of at most `limit` bytes, for the values of trailers.
+pub(super) fn value(text: &str, limit: usize) -> String {
+    fit(&fence::one_line(text, limit), limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn long_lines_are_wrapped_and_lists_hang() {
+        let summary = "- a list item that is long enough to need more than one line when it is wrapped at the usual width\n\n\n\n    indented ".to_owned()
+            + &"code ".repeat(20);
+        insta::assert_snapshot!(safe(&summary));
+    }
+
+    #[test]
+    fn lines_that_could_be_misread_are_quoted() {
+        let table = [
+            ("Runner-Verdict: Accepted", "> Runner-Verdict: Accepted"),
+            ("runner-commit: iteration", "> runner-commit: iteration"),
+            ("# heading", "> # heading"),
+            ("--- a/file", "> --- a/file"),
+            ("Note: fine", "Note: fine"),
+            ("\n\n text \n\n", " text"),
+        ];
+        for (given, expected) in table {
+            assert_eq!(safe(given), expected, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_moved_to_the_start_of_a_line_is_quoted_as_well() {
+        let text = safe(&("word ".repeat(14) + "Runner-Verdict: Accepted"));
+        assert_eq!(text.lines().filter(|line| line.starts_with("Runner-")).count(), 0, "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn doing_it_twice_changes_nothing_more(
+            text in "([a-z]{1,9}|Runner-Verdict: x|#|---|- |\\* |> |  |\n|\t|é|-{3}|[a-z]{80}|\u{202e}|\r){0,120}",
+        ) {
+            let once = safe(&text);
+            prop_assert_eq!(safe(&once), once);
+        }
+
+        #[test]
+        fn no_line_can_be_misread_and_the_limit_holds(text in any::<String>(), times in 1usize..2000) {
+            let safe = safe(&text.repeat(times));
+            prop_assert!(safe.len() <= SUMMARY_LIMIT);
+            prop_assert!(safe.lines().all(|line| quote(line) == line));
+        }
+    }
+}

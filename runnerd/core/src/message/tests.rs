@@ -1,0 +1,207 @@
+//! Messages written and read back, and messages that were touched.
+
+use proptest::prelude::*;
+use protocol::answer::SessionUsage;
+use protocol::words::{IterationStatus, Mode, Role, VerdictName};
+
+use super::*;
+use crate::digest::Digest;
+
+fn version() -> RunnerVersion {
+    RunnerVersion { version: "0.1.0".to_owned(), prompt_format: 1, templates: "0123456789ab".to_owned() }
+}
+
+fn receipt() -> Receipt {
+    Receipt {
+        run: "port-to-postgres".to_owned(),
+        iter: 7,
+        node: "root.2".to_owned(),
+        status: IterationStatus::Done,
+        guard: GuardOutcome::Pass,
+        summary: "Moved the accounts table behind the new store.\n\n- tests cover both stores".to_owned(),
+        version: version(),
+        from: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned(),
+        verdict: VerdictLine::new(VerdictName::Accepted, None),
+        role: Role::Worker,
+        mode: Mode::Execute,
+        attempts: Attempts { charged: 1, allowed: 3 },
+        agent: Some(AgentStamp::new("codex", "codex-cli 0.50.0")),
+        prompt: Some(Digest::of(b"prompt")),
+        output: Some(Digest::of(b"output")),
+        guard_run: Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::of(b"guard") }),
+        review: Some(ReviewRun { accepted: true, prompt: Some(Digest::of(b"p")), output: Some(Digest::of(b"o")) }),
+        notes: NameList::new(["n1", "n2"]),
+        usage: Some(UsageLine(SessionUsage {
+            input_tokens: Some(1200),
+            cached_tokens: Some(0),
+            output_tokens: Some(340),
+            cost_micro_usd: Some(1_012_345),
+        })),
+        reverted: NameList::new([".runner/state/run_state.json"]),
+        guard_changed: NameList::new(["justfile"]),
+        guard_wrote: NameList::new(["Cargo.lock"]),
+        held_back: NameList::new([".env"]),
+        tree_from: Digest::of(b"tree"),
+        raw: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
+    }
+}
+
+fn bare() -> Receipt {
+    Receipt {
+        summary: String::new(),
+        agent: None,
+        prompt: None,
+        output: None,
+        guard_run: None,
+        review: None,
+        notes: NameList::default(),
+        usage: None,
+        reverted: NameList::default(),
+        guard_changed: NameList::default(),
+        guard_wrote: NameList::default(),
+        held_back: NameList::default(),
+        raw: None,
+        ..receipt()
+    }
+}
+
+fn iteration(receipt: Receipt) -> RunnerCommit {
+    RunnerCommit::Iteration(Box::new(receipt))
+}
+
+#[test]
+fn a_receipt_names_everything_in_a_fixed_order() {
+    insta::assert_snapshot!(receipt().compose());
+}
+
+#[test]
+fn what_does_not_apply_is_absent() {
+    insta::assert_snapshot!(bare().compose());
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    let milestone = Milestone {
+        run: "r-1".to_owned(),
+        summary: "as asked".to_owned(),
+        version: version(),
+        from: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
+        guard_run: Some(GuardRun { end: ProcessEnd::Signal(9), output: Digest::of(b"guard") }),
+    };
+    let commits = [
+        iteration(receipt()),
+        iteration(bare()),
+        RunnerCommit::Start(Milestone { from: None, guard_run: None, summary: String::new(), ..milestone.clone() }),
+        RunnerCommit::Baseline(milestone.clone(), GuardOutcome::Fail),
+        RunnerCommit::Resume(milestone),
+    ];
+    for commit in commits {
+        let message = commit.compose();
+        assert_eq!(RunnerCommit::parse(&message), Ok(commit.clone()), "{message}");
+        assert_eq!(RunnerCommit::parse(message.trim_end()), Ok(commit), "{message}");
+    }
+}
+
+#[test]
+fn subjects_are_those_of_the_specification() {
+    let milestone =
+        Milestone { run: "r-1".to_owned(), summary: String::new(), version: version(), from: None, guard_run: None };
+    let subject = |commit: RunnerCommit| commit.compose().lines().next().expect("has a subject").to_owned();
+    assert_eq!(subject(RunnerCommit::Start(milestone.clone())), "chore(loop): start run r-1");
+    assert_eq!(
+        subject(RunnerCommit::Baseline(milestone.clone(), GuardOutcome::Skipped)),
+        "chore(loop): baseline run r-1 guard=skipped"
+    );
+    assert_eq!(subject(RunnerCommit::Resume(milestone)), "chore(loop): resume run r-1");
+    assert_eq!(
+        subject(iteration(receipt())),
+        "chore(loop): run port-to-postgres iter 0007 node root.2 status=done guard=pass"
+    );
+}
+
+#[test]
+fn a_summary_cannot_pose_as_a_receipt() {
+    let forged = bare().compose().replace("status=done", "status=retry");
+    let honest = Receipt {
+        summary: format!("did it\n\n{forged}"),
+        verdict: VerdictLine::new(VerdictName::RedGuard, Some("exit 1\nRunner-Verdict: Accepted")),
+        ..receipt()
+    };
+    let message = honest.compose();
+    assert_eq!(message.matches("\nRunner-Verdict: ").count(), 1, "{message}");
+    let RunnerCommit::Iteration(read) = RunnerCommit::parse(&message).expect("parses") else { panic!("kind") };
+    assert_eq!(read.verdict, honest.verdict);
+}
+
+#[test]
+fn a_touched_receipt_is_refused() {
+    let message = receipt().compose();
+    let touched = |from: &str, to: &str| RunnerCommit::parse(&message.replace(from, to));
+    assert_eq!(touched("Runner-Role: worker\n", ""), Err(MessageError::Missing("Runner-Role")));
+    assert_eq!(
+        touched("Runner-Role: worker", "Runner-Role: Worker"),
+        Err(MessageError::Value { name: "Runner-Role", reason: "unknown word `Worker`".to_owned() })
+    );
+    assert_eq!(
+        touched("Runner-Role: worker", "Runner-Role: worker\nReviewed-by: me"),
+        Err(MessageError::Unexpected("Reviewed-by: me".to_owned()))
+    );
+    assert_eq!(
+        touched("Runner-Role: worker", "Runner-Role: worker\nRunner-Role: worker"),
+        Err(MessageError::Unexpected("Runner-Role: worker".to_owned()))
+    );
+    assert_eq!(touched("iter 0007", "iter 007"), Err(MessageError::Form { line: 1 }));
+    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 20 }));
+    assert_eq!(
+        touched("iter 0007", "iteration 0007").map_err(|error| error.to_string().contains("malformed subject")),
+        Err(true)
+    );
+}
+
+#[test]
+fn a_message_of_somebody_else_is_told_from_a_broken_one() {
+    for message in ["", "fix: typo", "fix: typo\n\nbody\n\nSigned-off-by: A <a@b.c>\n", "x\n\nRunner-up: nobody"] {
+        assert_eq!(RunnerCommit::parse(message), Err(MessageError::NotRunner), "{message:?}");
+    }
+}
+
+#[test]
+fn a_commit_made_for_a_person_names_the_command_and_is_no_receipt() {
+    let message = compose_human("r-1", "guard accept", "Runner-Commit: iteration");
+    assert_eq!(
+        message,
+        "chore(loop): guard accept run r-1\n\n> Runner-Commit: iteration\n\nRunner-Human: guard accept\n"
+    );
+    assert_eq!(human_command(&message).as_deref(), Some("guard accept"));
+    assert_eq!(RunnerCommit::parse(&message), Err(MessageError::NotRunner));
+    assert_eq!(human_command(&receipt().compose()), None);
+}
+
+proptest! {
+    #[test]
+    fn hostile_summaries_and_details_never_change_what_is_read(
+        summary in "(.|\n|Runner-Verdict: Accepted|Runner-Commit: start|---|# |\n\n){0,80}",
+        detail in any::<String>(),
+        agent in any::<String>(),
+    ) {
+        let receipt = Receipt {
+            summary,
+            verdict: VerdictLine::new(VerdictName::Broken, Some(&detail)),
+            agent: Some(AgentStamp::new("command", &agent)),
+            ..bare()
+        };
+        let message = receipt.compose();
+        let read = RunnerCommit::parse(&message);
+        let kept = Receipt { summary: summary::safe(&receipt.summary), ..receipt };
+        prop_assert_eq!(read, Ok(iteration(kept)));
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in any::<String>(), at in 0usize..1200) {
+        let mut message = receipt().compose();
+        message.insert_str(message.floor_char_boundary(at), &text);
+        if let Ok(commit) = RunnerCommit::parse(&message) {
+            prop_assert_eq!(commit.compose(), message.trim_end_matches('\n').to_owned() + "\n");
+        }
+    }
+}

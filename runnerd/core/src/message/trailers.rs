@@ -1,0 +1,67 @@
+//! The last paragraph of a message, taken apart into named values that are then asked for one by one.
+//!
+//! Stricter than git: no continuation lines, no repetition, nothing that is not a trailer.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use super::MessageError;
+use crate::digest::is_lower_hex;
+
+/// The trailers of a message that nobody has asked for yet.
+pub(super) struct Trailers<'a> {
+    values: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Trailers<'a> {
+    /// Takes the paragraph apart; one in which no line is the runner's is somebody else's and has no trailers.
+    pub(super) fn parse(paragraph: &'a str) -> Result<Self, MessageError> {
+        let mut values = BTreeMap::new();
+        if !paragraph.lines().any(|line| line.starts_with("Runner-Commit:") || line.starts_with("Runner-Human:")) {
+            return Ok(Self { values });
+        }
+        for line in paragraph.lines() {
+            let unexpected = || MessageError::Unexpected(line.to_owned());
+            let (name, value) = line.split_once(": ").ok_or_else(unexpected)?;
+            if !is_token(name) || values.insert(name, value).is_some() {
+                return Err(unexpected());
+            }
+        }
+        Ok(Self { values })
+    }
+
+    /// Takes a value out, where there is one.
+    pub(super) fn optional<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Option<T>, MessageError> {
+        let Some(value) = self.values.remove(name) else { return Ok(None) };
+        value.parse().map(Some).map_err(|error: T::Err| MessageError::Value { name, reason: error.to_string() })
+    }
+
+    /// Takes a value out that must be there.
+    pub(super) fn required<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<T, MessageError> {
+        self.optional(name)?.ok_or(MessageError::Missing(name))
+    }
+
+    /// Takes the id of a git object out, where there is one.
+    pub(super) fn object_id(&mut self, name: &'static str) -> Result<Option<String>, MessageError> {
+        let id: Option<String> = self.optional(name)?;
+        match id {
+            Some(id) if !matches!(id.len(), 40 | 64) || !is_lower_hex(&id) => {
+                Err(MessageError::Value { name, reason: "expected 40 or 64 lower-case hexadecimal digits".to_owned() })
+            }
+            id => Ok(id),
+        }
+    }
+
+    /// Ends the reading: whatever nobody asked for does not belong there.
+    pub(super) fn finish(self) -> Result<(), MessageError> {
+        match self.values.first_key_value() {
+            Some((name, value)) => Err(MessageError::Unexpected(format!("{name}: {value}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn is_token(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}

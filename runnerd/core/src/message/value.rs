@@ -1,0 +1,289 @@
+//! The values of trailers: each type here has one spelling, and reads back exactly that spelling.
+//!
+//! Which trailers a message has is told in the parent module.
+
+use std::fmt;
+use std::str::FromStr;
+
+use protocol::answer::SessionUsage;
+use protocol::words::VerdictName;
+
+use super::summary;
+use crate::digest::{Digest, is_lower_hex};
+
+/// The longest verdict with its detail, in bytes.
+const VERDICT_LIMIT: usize = 400;
+/// The longest name and version of an agent, in bytes.
+const AGENT_LIMIT: usize = 200;
+
+const USAGE_FORM: Malformed = Malformed("`in=… cached=… out=… cost_usd=…`, each a number or `unknown`");
+
+/// A value of a trailer that does not have its form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected {0}")]
+pub struct Malformed(&'static str);
+
+/// Who wrote the commit: `0.1.0 prompt=1 templates=0123456789ab`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerVersion {
+    /// Version of the runner, one word.
+    pub version: String,
+    /// Number of the prompt format.
+    pub prompt_format: u32,
+    /// First 12 hexadecimal digits of the digest of the built-in templates.
+    pub templates: String,
+}
+
+impl fmt::Display for RunnerVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} prompt={} templates={}", self.version, self.prompt_format, self.templates)
+    }
+}
+
+impl FromStr for RunnerVersion {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        const FORM: Malformed = Malformed("`<version> prompt=<number> templates=<12 hexadecimal digits>`");
+        let mut words = text.split(' ');
+        let version = words.next().filter(|word| !word.is_empty()).ok_or(FORM)?.to_owned();
+        let prompt_format = keyed(words.next(), "prompt=").and_then(|n| n.parse().ok()).ok_or(FORM)?;
+        let templates = keyed(words.next(), "templates=").filter(|hex| hex.len() == 12 && is_lower_hex(hex));
+        let templates = templates.ok_or(FORM)?.to_owned();
+        words.next().map_or(Ok(Self { version, prompt_format, templates }), |_| Err(FORM))
+    }
+}
+
+/// How an iteration ended: `<name>` or `<name>: <detail>`, on one line of at most 400 bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerdictLine {
+    /// The verdict.
+    pub name: VerdictName,
+    /// Rule, fault or reason, where there is one.
+    pub detail: Option<String>,
+}
+
+impl VerdictLine {
+    /// Returns the verdict with its detail as it is written: clean, on one line, bounded.
+    pub fn new(name: VerdictName, detail: Option<&str>) -> Self {
+        let room = VERDICT_LIMIT - name.as_str().len() - 2;
+        let detail = detail.map(|detail| summary::value(detail, room)).filter(|detail| !detail.is_empty());
+        Self { name, detail }
+    }
+}
+
+impl fmt::Display for VerdictLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &Self::new(self.name, self.detail.as_deref()).detail {
+            Some(detail) => write!(f, "{}: {detail}", self.name),
+            None => write!(f, "{}", self.name),
+        }
+    }
+}
+
+impl FromStr for VerdictLine {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let (name, detail) = text.split_once(": ").map_or((text, None), |(name, detail)| (name, Some(detail)));
+        let name = name.parse().map_err(|_| Malformed("the name of a verdict"))?;
+        Ok(Self { name, detail: detail.map(str::to_owned) })
+    }
+}
+
+/// Attempts charged to the node after the iteration, of those it is allowed: `1/3`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempts {
+    /// Attempts charged.
+    pub charged: u32,
+    /// Attempts allowed.
+    pub allowed: u32,
+}
+
+impl fmt::Display for Attempts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.charged, self.allowed)
+    }
+}
+
+impl FromStr for Attempts {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let pair =
+            text.split_once('/').and_then(|(charged, allowed)| Some((charged.parse().ok()?, allowed.parse().ok()?)));
+        let (charged, allowed) = pair.ok_or(Malformed("`<charged>/<allowed>`"))?;
+        Ok(Self { charged, allowed })
+    }
+}
+
+/// Which agent ran: `<kind> <version>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentStamp {
+    /// Kind of the backend, one word.
+    pub kind: String,
+    /// What the program says of its version.
+    pub version: String,
+}
+
+impl AgentStamp {
+    /// Returns the stamp as it is written: clean, on one line, bounded; a version that is empty is `unknown`.
+    pub fn new(kind: &str, version: &str) -> Self {
+        let version = summary::value(version, AGENT_LIMIT - kind.len().min(AGENT_LIMIT));
+        let version = if version.is_empty() { "unknown".to_owned() } else { version };
+        Self { kind: kind.to_owned(), version }
+    }
+}
+
+impl fmt::Display for AgentStamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, Self::new(&self.kind, &self.version).version)
+    }
+}
+
+impl FromStr for AgentStamp {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let (kind, version) = text.split_once(' ').ok_or(Malformed("`<kind> <version>`"))?;
+        Ok(Self { kind: kind.to_owned(), version: version.to_owned() })
+    }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessEnd {
+    /// It exited with this code.
+    Exit(i32),
+    /// It was ended by this signal.
+    Signal(i32),
+}
+
+/// A run of the guard: `exit=0 sha256:…` or `signal=9 sha256:…`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardRun {
+    /// How it ended.
+    pub end: ProcessEnd,
+    /// Digest of what it printed, as recorded.
+    pub output: Digest,
+}
+
+impl fmt::Display for GuardRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.end {
+            ProcessEnd::Exit(code) => write!(f, "exit={code} {}", self.output),
+            ProcessEnd::Signal(number) => write!(f, "signal={number} {}", self.output),
+        }
+    }
+}
+
+impl FromStr for GuardRun {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        const FORM: Malformed = Malformed("`exit=<code> sha256:<hex>` or `signal=<number> sha256:<hex>`");
+        let (end, output) = text.split_once(' ').ok_or(FORM)?;
+        let (how, number) = end.split_once('=').ok_or(FORM)?;
+        let number = number.parse().map_err(|_| FORM)?;
+        let end = match how {
+            "exit" => ProcessEnd::Exit(number),
+            "signal" => ProcessEnd::Signal(number),
+            _ => return Err(FORM),
+        };
+        Ok(Self { end, output: output.parse().map_err(|_| FORM)? })
+    }
+}
+
+/// What a reviewer decided: `accept prompt=sha256:… output=sha256:…`; without digests where a person did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewRun {
+    /// Whether the node was accepted.
+    pub accepted: bool,
+    /// Digest of the reviewer's prompt.
+    pub prompt: Option<Digest>,
+    /// Digest of the reviewer's answer.
+    pub output: Option<Digest>,
+}
+
+impl fmt::Display for ReviewRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.accepted { "accept" } else { "reject" })?;
+        self.prompt.iter().try_for_each(|digest| write!(f, " prompt={digest}"))?;
+        self.output.iter().try_for_each(|digest| write!(f, " output={digest}"))
+    }
+}
+
+impl FromStr for ReviewRun {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        const FORM: Malformed = Malformed("`accept` or `reject`, then `prompt=` and `output=` with digests");
+        let mut words = text.split(' ');
+        let accepted = match words.next() {
+            Some("accept") => true,
+            Some("reject") => false,
+            _ => return Err(FORM),
+        };
+        let mut review = Self { accepted, prompt: None, output: None };
+        for word in words {
+            let (slot, digest) = match word.split_once('=').ok_or(FORM)? {
+                ("prompt", digest) => (&mut review.prompt, digest),
+                ("output", digest) => (&mut review.output, digest),
+                _ => return Err(FORM),
+            };
+            *slot = Some(digest.parse().map_err(|_| FORM)?);
+        }
+        Ok(review)
+    }
+}
+
+/// What a session consumed: `in=1 cached=2 out=3 cost_usd=0.012345`, `unknown` where the backend did not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageLine(pub SessionUsage);
+
+impl fmt::Display for UsageLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |tokens: Option<u64>| tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string());
+        let dollars = |micro: u64| format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
+        let Self(usage) = self;
+        write!(
+            f,
+            "in={} cached={} out={} cost_usd={}",
+            count(usage.input_tokens),
+            count(usage.cached_tokens),
+            count(usage.output_tokens),
+            usage.cost_micro_usd.map_or_else(|| "unknown".to_owned(), dollars)
+        )
+    }
+}
+
+impl FromStr for UsageLine {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let mut words = text.split(' ');
+        let mut next = |key| keyed(words.next(), key).ok_or(USAGE_FORM);
+        let usage = SessionUsage {
+            input_tokens: known(next("in=")?, |n| n.parse().ok())?,
+            cached_tokens: known(next("cached=")?, |n| n.parse().ok())?,
+            output_tokens: known(next("out=")?, |n| n.parse().ok())?,
+            cost_micro_usd: known(next("cost_usd=")?, micro_dollars)?,
+        };
+        words.next().map_or(Ok(Self(usage)), |_| Err(USAGE_FORM))
+    }
+}
+
+/// Nothing for `unknown`, else what `read` makes of the text.
+fn known(text: &str, read: impl Fn(&str) -> Option<u64>) -> Result<Option<u64>, Malformed> {
+    if text == "unknown" { Ok(None) } else { read(text).map(Some).ok_or(USAGE_FORM) }
+}
+
+fn micro_dollars(text: &str) -> Option<u64> {
+    let (dollars, fraction) = text.split_once('.')?;
+    let fraction: u64 = fraction.parse().ok().filter(|_| fraction.len() == 6)?;
+    dollars.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(fraction)
+}
+
+fn keyed<'a>(word: Option<&'a str>, key: &str) -> Option<&'a str> {
+    word?.strip_prefix(key)
+}

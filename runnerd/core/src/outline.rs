@@ -1,0 +1,216 @@
+//! The rest of the task tree in a few lines: ids, titles and state marks, what is near the selected node first.
+//!
+//! Bounded work and memory: distances are found in one pass, and no line is made that has no room. The full tree is
+//! in `tree.json`; this is for finding one's bearings.
+
+use protocol::tree::TaskTree;
+
+use crate::fence::one_line;
+use crate::tree::{Placed, walk};
+
+/// The longest title that is shown, in bytes.
+const TITLE_LIMIT: usize = 120;
+/// What a line for left-out nodes may take, in bytes.
+const GAP_LEN: usize = 36;
+/// Levels that are indented; deeper ones stand below each other.
+const INDENTED_LEVELS: usize = 20;
+/// How much farther the children of a passed node are than those of an open one.
+const PASSED_DISTANCE: u32 = 3;
+
+/// A tree seen from one of its nodes.
+pub(crate) struct Outline<'a> {
+    nodes: Vec<Placed<'a>>,
+    selected: usize,
+    /// Indices into `nodes`, nearest first.
+    nearest: Vec<usize>,
+}
+
+impl<'a> Outline<'a> {
+    /// Sees the tree from the node with this id, or from the root where there is none.
+    pub(crate) fn new(tree: &'a TaskTree, node: &str) -> Self {
+        let nodes = walk(tree);
+        let selected = nodes.iter().position(|placed| placed.node.id == node).unwrap_or(0);
+        let distances = distances(&nodes, selected);
+        let mut nearest: Vec<usize> = (0..nodes.len()).collect();
+        nearest.sort_unstable_by_key(|&at| (distances[at], at.abs_diff(selected), at));
+        Self { nodes, selected, nearest }
+    }
+
+    /// Returns whether there is anything but the selected node.
+    pub(crate) fn has_others(&self) -> bool {
+        self.nodes.len() > 1
+    }
+
+    /// Draws what fits into `limit` bytes, and says how many bytes of ids and titles had no room.
+    pub(crate) fn draw(&self, limit: usize) -> (String, usize) {
+        let lines = self.choose(limit);
+        let mut text = String::new();
+        let mut left_out = 0;
+        let mut bytes_left_out = 0;
+        for (placed, line) in self.nodes.iter().zip(&lines) {
+            if let Some(line) = line {
+                text.push_str(&gap(left_out));
+                text.push_str(line);
+                left_out = 0;
+            } else {
+                left_out += 1;
+                bytes_left_out += placed.node.id.len() + placed.node.title.len();
+            }
+        }
+        (text + &gap(left_out), bytes_left_out)
+    }
+
+    /// The lines that have room, by index; the search ends at the first that has none.
+    fn choose(&self, limit: usize) -> Vec<Option<String>> {
+        let mut lines: Vec<Option<String>> = vec![None; self.nodes.len()];
+        let mut left = limit.saturating_sub(GAP_LEN);
+        for &at in &self.nearest {
+            let line = self.line(at);
+            let touches = [at.checked_sub(1), Some(at + 1)]
+                .into_iter()
+                .flatten()
+                .any(|at| matches!(lines.get(at), Some(Some(_))));
+            let cost = line.len() + if touches { 0 } else { GAP_LEN };
+            let Some(rest) = left.checked_sub(cost) else { break };
+            left = rest;
+            lines[at] = Some(line);
+        }
+        lines
+    }
+
+    fn line(&self, at: usize) -> String {
+        let Placed { node, depth, .. } = self.nodes[at];
+        let mark = match (at == self.selected, node.passes) {
+            (true, _) => "[>]",
+            (false, true) => "[x]",
+            (false, false) => "[ ]",
+        };
+        let indent = "  ".repeat((depth - 1).min(INDENTED_LEVELS));
+        format!("{indent}{mark} {}  {}\n", one_line(&node.id, 200), one_line(&node.title, TITLE_LIMIT))
+    }
+}
+
+/// Steps from the selected node to every other, up and down the tree.
+fn distances(nodes: &[Placed<'_>], selected: usize) -> Vec<u32> {
+    let parents = parents(nodes);
+    let mut distances = vec![u32::MAX; nodes.len()];
+    let ancestors = std::iter::successors(Some(selected), |&at| parents[at]);
+    for (steps, at) in (0..).zip(ancestors) {
+        distances[at] = steps;
+    }
+    for at in 0..nodes.len() {
+        if let (u32::MAX, Some(parent)) = (distances[at], parents[at]) {
+            let step = if nodes[parent].node.passes { PASSED_DISTANCE } else { 1 };
+            distances[at] = distances[parent].saturating_add(step);
+        }
+    }
+    distances
+}
+
+/// The index of every node's parent; nodes stand parents first.
+fn parents(nodes: &[Placed<'_>]) -> Vec<Option<usize>> {
+    let mut open: Vec<usize> = Vec::new();
+    let parent_of = |(at, placed): (usize, &Placed<'_>)| {
+        open.truncate(placed.depth - 1);
+        let parent = open.last().copied();
+        open.push(at);
+        parent
+    };
+    nodes.iter().enumerate().map(parent_of).collect()
+}
+
+fn gap(left_out: usize) -> String {
+    match left_out {
+        0 => String::new(),
+        1 => "… 1 more node\n".to_owned(),
+        n => format!("… {n} more nodes\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use protocol::tree::Node;
+
+    use super::*;
+
+    fn node(id: &str, passes: bool, children: Vec<Node>) -> Node {
+        Node {
+            id: id.to_owned(),
+            order: 0,
+            title: format!("title of {id}"),
+            goal: String::new(),
+            acceptance: Vec::new(),
+            passes,
+            attempts: 0,
+            max_attempts: 3,
+            children,
+        }
+    }
+
+    fn family() -> TaskTree {
+        let group = |name: &str, passes| {
+            let children = (1..=4).map(|n| node(&format!("{name}.{n}"), passes, Vec::new())).collect();
+            node(name, passes, children)
+        };
+        TaskTree { version: 1, root: node("root", false, vec![group("a", true), group("b", false), group("c", false)]) }
+    }
+
+    #[test]
+    fn a_tree_that_fits_is_shown_whole() {
+        insta::assert_snapshot!(Outline::new(&family(), "b.2").draw(2000).0, @r"
+        [ ] root  title of root
+          [x] a  title of a
+            [x] a.1  title of a.1
+            [x] a.2  title of a.2
+            [x] a.3  title of a.3
+            [x] a.4  title of a.4
+          [ ] b  title of b
+            [ ] b.1  title of b.1
+            [>] b.2  title of b.2
+            [ ] b.3  title of b.3
+            [ ] b.4  title of b.4
+          [ ] c  title of c
+            [ ] c.1  title of c.1
+            [ ] c.2  title of c.2
+            [ ] c.3  title of c.3
+            [ ] c.4  title of c.4
+        ");
+    }
+
+    #[test]
+    fn what_is_near_is_kept_when_room_is_short() {
+        insta::assert_snapshot!(Outline::new(&family(), "b.2").draw(360).0, @r"
+        [ ] root  title of root
+          [x] a  title of a
+        … 4 more nodes
+          [ ] b  title of b
+            [ ] b.1  title of b.1
+            [>] b.2  title of b.2
+            [ ] b.3  title of b.3
+            [ ] b.4  title of b.4
+          [ ] c  title of c
+            [ ] c.1  title of c.1
+        … 3 more nodes
+        ");
+    }
+
+    #[test]
+    fn twenty_thousand_nodes_are_drawn_within_the_limit() {
+        let children = (0..20_000).map(|n| node(&format!("n{n}"), n < 10_000, Vec::new())).collect();
+        let tree = TaskTree { version: 1, root: node("root", false, children) };
+        let (text, left_out) = Outline::new(&tree, "n10000").draw(4096);
+        assert!(text.len() <= 4096 && left_out > 100_000);
+        assert!(text.contains("[x] n9999 ") && text.contains("[>] n10000 ") && text.contains("[ ] n10001 "), "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn never_above_the_limit(limit in 0usize..900, which in 0usize..16) {
+            let tree = family();
+            let id = walk(&tree)[which].node.id.clone();
+            let (text, _) = Outline::new(&tree, &id).draw(limit);
+            prop_assert!(text.len() <= limit.max(GAP_LEN));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a person's commit may do to the task tree (SPEC 3.1, 5.3): anything but set `passes`, change a
+//! passed node, or lower attempts.
+
+use protocol::tree::TaskTree;
+
+use crate::tree;
+
+/// Compares the tree of the runner's last commit with the one that a person has left.
+///
+/// The error names the node and what was seen.
+pub fn check(before: &TaskTree, after: &TaskTree) -> Result<(), String> {
+    let old = tree::index(before);
+    let new = tree::index(after);
+    for (id, was) in &old {
+        let now = new.get(id);
+        if was.node.passes {
+            let parent = |placed: &tree::Placed<'_>| placed.parent.map(|node| node.id.clone());
+            let same = now.is_some_and(|now| now.node == was.node && parent(now) == parent(was));
+            if !same {
+                return Err(format!("passed node {id} was changed"));
+            }
+        } else if let Some(now) = now.filter(|now| now.node.attempts < was.node.attempts) {
+            return Err(format!("attempts of node {id} were lowered to {}", now.node.attempts));
+        }
+    }
+    let passed = new.values().find(|now| {
+        now.node.is_leaf() && now.node.passes && !old.get(now.node.id.as_str()).is_some_and(|was| was.node.passes)
+    });
+    passed.map_or(Ok(()), |now| Err(format!("node {} was set to pass", now.node.id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{find_mut, fresh, insert_children};
+
+    fn tree() -> TaskTree {
+        let mut tree = fresh(3);
+        let child = |title: &str| protocol::tree::ChildSpec {
+            title: title.to_owned(),
+            goal: title.to_owned(),
+            acceptance: Vec::new(),
+        };
+        insert_children(&mut tree, "root", &[child("a"), child("b")], 3);
+        let first = find_mut(&mut tree, "root.1").expect("is there");
+        first.passes = true;
+        first.attempts = 1;
+        tree
+    }
+
+    #[test]
+    fn an_open_node_may_be_reworded_removed_and_added() {
+        let before = tree();
+        let mut after = before.clone();
+        find_mut(&mut after, "root.2").expect("is there").goal = "other".to_owned();
+        assert_eq!(check(&before, &after), Ok(()));
+        after.root.children.pop();
+        // With its last open child gone, the root passes by derivation.
+        crate::tree::derive_passes(&mut after);
+        assert_eq!(check(&before, &after), Ok(()));
+    }
+
+    #[test]
+    fn passes_passed_nodes_and_attempts_are_not_a_persons() {
+        let before = tree();
+        let changed = |change: fn(&mut TaskTree)| {
+            let mut after = before.clone();
+            change(&mut after);
+            check(&before, &after).expect_err("refused")
+        };
+        assert!(changed(|tree| find_mut(tree, "root.2").expect("is there").passes = true).contains("set to pass"));
+        assert!(changed(|tree| find_mut(tree, "root.1").expect("is there").title = "x".into()).contains("was changed"));
+        assert!(changed(|tree| drop(tree.root.children.remove(0))).contains("was changed"));
+        let mut before = before.clone();
+        find_mut(&mut before, "root.2").expect("is there").attempts = 2;
+        assert!(check(&before, &tree()).expect_err("refused").contains("lowered"));
+    }
+}

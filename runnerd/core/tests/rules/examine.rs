@@ -1,0 +1,274 @@
+//! Who may change what in the task tree (SPEC 3.1), seen through what a session left.
+
+use protocol::answer::{AgentAnswer, AnswerStatus};
+use protocol::tree::{Node, TaskTree};
+use runner_core::examine::{Examined, Session, examine};
+use runner_core::tree::{canonical, find};
+use runner_core::validate::load;
+use runner_core::verdict::{Breach, Rule, SessionHow, TreeFinding};
+
+use crate::fixture::{answer, decomposed, inner, leaf, node, passed, sample, tree};
+
+/// The tree that sessions begin with: a passed leaf and a passed branch, the open leaf `b`, an open branch.
+fn from() -> TaskTree {
+    let done = inner("p", 0, vec![passed("p1", 1), passed("p2", 2)]);
+    let mut tree = sample();
+    tree.root.children.insert(0, done);
+    node(&mut tree, "b").attempts = 1;
+    tree
+}
+
+fn look(left: &[u8], answer: Option<&AgentAnswer>) -> Examined {
+    examine(&Session { from: &from(), node: "b", text: Some(left), answer, max_attempts: 4 })
+}
+
+/// What is found when a session changed the tree as `change` does and answered `retry`.
+fn changed(change: impl FnOnce(&mut TaskTree)) -> Examined {
+    let mut left = from();
+    change(&mut left);
+    look(canonical(&left).as_bytes(), Some(&answer(AnswerStatus::Retry)))
+}
+
+fn rule(examined: &Examined) -> (Rule, &str) {
+    let TreeFinding::Illegal(Breach { rule, at, .. }) = &examined.finding else { panic!("{examined:?}") };
+    assert_eq!(examined.tree, None);
+    (*rule, at)
+}
+
+fn legal(examined: Examined) -> (u32, bool, TaskTree) {
+    let TreeFinding::Legal { gained, reworded } = examined.finding else { panic!("{examined:?}") };
+    let tree = examined.tree.expect("a legal tree can be taken");
+    assert_eq!(load(canonical(&tree).as_bytes()).as_ref(), Ok(&tree), "what is taken is strictly valid");
+    (gained, reworded, tree)
+}
+
+fn faults(examined: Examined) -> Vec<String> {
+    let TreeFinding::Invalid { faults, .. } = examined.finding else { panic!("{examined:?}") };
+    assert_eq!(examined.tree, None);
+    faults.iter().map(ToString::to_string).collect()
+}
+
+fn brought(children: u32) -> AgentAnswer {
+    let SessionHow::Answered(answer) = decomposed(children).how else { panic!("an answer") };
+    answer
+}
+
+#[test]
+fn an_untouched_tree_is_legal() {
+    assert_eq!(legal(changed(|_| {})), (0, false, from()));
+}
+
+#[test]
+fn what_the_runner_owns_is_silently_reset() {
+    let (gained, reworded, tree) = legal(changed(|tree| {
+        runner_core::tree::for_each_mut(tree, |node| {
+            (node.passes, node.attempts, node.max_attempts) = (!node.passes, 0, 99);
+        });
+    }));
+    assert_eq!((gained, reworded, tree), (0, false, from()));
+    assert_eq!(legal(changed(|tree| node(tree, "b").passes = true)).2, from());
+    assert_eq!(legal(changed(|tree| node(tree, "p1").passes = false)).2, from());
+    assert_eq!(legal(changed(|tree| node(tree, "b").max_attempts = 100)).2, from());
+}
+
+#[test]
+fn new_nodes_begin_open_with_the_configured_attempts() {
+    let left = changed(|tree| {
+        let new = Node { passes: true, attempts: 3, max_attempts: 77, ..leaf("new", 9) };
+        tree.root.children.push(new.clone());
+        node(tree, "c").children.push(Node { id: "c3".to_owned(), ..new });
+    });
+    let tree = legal(left).2;
+    for id in ["new", "c3"] {
+        let node = find(&tree, id).expect("it is there");
+        assert_eq!((node.passes, node.attempts, node.max_attempts), (false, 0, 4), "{id}");
+    }
+}
+
+#[test]
+fn open_nodes_may_be_retitled_reworded_reordered_and_extended() {
+    let edits: [fn(&mut TaskTree); 7] = [
+        |tree| node(tree, "c1").title = "another".to_owned(),
+        |tree| node(tree, "c1").goal = "another".to_owned(),
+        |tree| node(tree, "c1").acceptance.clear(),
+        |tree| node(tree, "c1").order = 100,
+        |tree| node(tree, "root").goal = "another".to_owned(),
+        |tree| node(tree, "c1").children.push(leaf("c1a", 1)),
+        |tree| tree.root.children.insert(0, leaf("first", -5)),
+    ];
+    for edit in edits {
+        let mut expect = from();
+        edit(&mut expect);
+        runner_core::tree::sort(&mut expect);
+        let (gained, reworded, tree) = legal(changed(edit));
+        let owned = |tree: &TaskTree| {
+            let mut tree = tree.clone();
+            runner_core::tree::for_each_mut(&mut tree, |node| node.max_attempts = 1);
+            tree
+        };
+        assert_eq!((gained, reworded, owned(&tree)), (0, false, owned(&expect)));
+    }
+}
+
+#[test]
+fn a_changed_wording_of_the_selected_node_is_told() {
+    let reworded = |change: fn(&mut Node)| legal(changed(|tree| change(node(tree, "b")))).1;
+    assert!(reworded(|node| node.goal.push('x')));
+    assert!(reworded(|node| node.acceptance.push("more".to_owned())));
+    assert!(!reworded(|node| node.title.push('x')));
+    assert!(!reworded(|node| node.order = 7));
+}
+
+#[test]
+fn children_that_the_selected_node_gained_are_counted() {
+    let (gained, _, tree) = legal(changed(|tree| node(tree, "b").children = vec![leaf("x", 1), leaf("y", 2)]));
+    assert_eq!((gained, find(&tree, "b").map(|node| node.children.len())), (2, Some(2)));
+}
+
+#[test]
+fn no_field_of_a_passed_node_may_change() {
+    for id in ["a", "p", "p1"] {
+        let edits: [fn(&mut Node); 5] = [
+            |node| node.order = 50,
+            |node| node.title.push('x'),
+            |node| node.goal.push('x'),
+            |node| node.acceptance.push("x".to_owned()),
+            |node| node.children.push(leaf("new", 1)),
+        ];
+        for edit in edits {
+            assert_eq!(rule(&changed(|tree| edit(node(tree, id)))), (Rule::PassedNode, id));
+        }
+    }
+}
+
+#[test]
+fn a_passed_node_is_neither_removed_nor_moved_nor_renamed() {
+    let remove = |tree: &mut TaskTree, id: &str| tree.root.children.retain(|node| node.id != id);
+    assert_eq!(rule(&changed(|tree| remove(tree, "a"))), (Rule::PassedNode, "a"));
+    assert_eq!(rule(&changed(|tree| node(tree, "a").id = "A".to_owned())), (Rule::PassedNode, "a"));
+    let moved = changed(|tree| {
+        remove(tree, "a");
+        node(tree, "c").children.push(passed("a", 1));
+    });
+    assert_eq!(rule(&moved), (Rule::PassedNode, "a"));
+    assert_eq!(rule(&changed(|tree| node(tree, "p").children.clear())), (Rule::PassedNode, "p"));
+}
+
+#[test]
+fn an_open_node_is_neither_removed_nor_renamed() {
+    assert_eq!(rule(&changed(|tree| tree.root.children.retain(|node| node.id != "c"))), (Rule::KeepNodes, "c"));
+    assert_eq!(rule(&changed(|tree| node(tree, "c2").id = "c3".to_owned())), (Rule::KeepNodes, "c2"));
+    assert_eq!(rule(&changed(|tree| node(tree, "b").id = "B".to_owned())), (Rule::KeepNodes, "b"));
+    assert_eq!(rule(&changed(|tree| node(tree, "c").id = "d".to_owned())), (Rule::KeepNodes, "c"));
+    let rename_root = |tree: &mut TaskTree| tree.root.id = "goal".to_owned();
+    assert_eq!(rule(&changed(rename_root)), (Rule::PassedNode, "p"), "the parent of a passed node is another");
+}
+
+#[test]
+fn an_open_node_is_not_moved() {
+    let moved = changed(|tree| {
+        let branch = node(tree, "c");
+        let c2 = branch.children.pop().expect("c2");
+        tree.root.children.push(c2);
+    });
+    assert_eq!(rule(&moved), (Rule::KeepPlace, "c2"));
+    let wrapped = changed(|tree| {
+        let old = tree.root.clone();
+        tree.root = inner("above", 0, vec![old]);
+    });
+    assert_eq!(rule(&wrapped), (Rule::KeepPlace, "root"));
+}
+
+#[test]
+fn of_two_breaches_the_first_rule_of_the_list_is_reported() {
+    let removed_first = changed(|tree| {
+        tree.root.children.retain(|node| node.id != "b");
+        let last = inner("z", 90, vec![passed("z1", 1)]);
+        tree.root.children.push(last);
+        node(tree, "a").goal.push('x');
+        node(tree, "p").order = 99;
+    });
+    assert_eq!(rule(&removed_first), (Rule::PassedNode, "p"));
+    let moved_first = changed(|tree| {
+        let b = tree.root.children.remove(2);
+        assert_eq!(b.id, "b");
+        node(tree, "c1").children.push(b);
+        node(tree, "c").children.retain(|node| node.id != "c2");
+    });
+    assert_eq!(rule(&moved_first), (Rule::KeepNodes, "c2"));
+    let from = tree(inner("root", 0, vec![leaf("o", 1), passed("q", 2), leaf("s", 3)]));
+    let left = canonical(&tree(inner("root", 0, vec![leaf("s", 3)])));
+    let session = Session { from: &from, node: "o", text: Some(left.as_bytes()), answer: None, max_attempts: 3 };
+    assert_eq!(rule(&examine(&session)), (Rule::PassedNode, "q"));
+}
+
+#[test]
+fn children_of_an_answer_are_inserted_under_the_selected_node() {
+    let mut left = from();
+    left.root.children.push(leaf("B.1", 9));
+    let (gained, _, tree) = legal(look(canonical(&left).as_bytes(), Some(&brought(2))));
+    assert_eq!(gained, 0);
+    let made: Vec<_> =
+        find(&tree, "b").expect("b").children.iter().map(|node| (node.id.as_str(), node.order)).collect();
+    assert_eq!(made, [("b.2", 1), ("b.3", 2)]);
+    assert!(find(&tree, "b").expect("b").children.iter().all(|node| node.max_attempts == 4 && !node.passes));
+}
+
+#[test]
+fn children_of_an_answer_are_not_inserted_beside_those_in_the_tree() {
+    let mut left = from();
+    node(&mut left, "b").children.push(leaf("own", 1));
+    let (gained, _, tree) = legal(look(canonical(&left).as_bytes(), Some(&brought(2))));
+    assert_eq!((gained, find(&tree, "b").map(|node| node.children.len())), (1, Some(1)));
+}
+
+#[test]
+fn children_of_another_answer_are_not_inserted() {
+    for status in [AnswerStatus::Done, AnswerStatus::Retry] {
+        let answer = AgentAnswer { status, ..brought(2) };
+        assert_eq!(legal(look(canonical(&from()).as_bytes(), Some(&answer))).2, from());
+    }
+}
+
+#[test]
+fn children_that_would_stand_too_deep_make_the_tree_invalid() {
+    let last = leaf("n64", 0);
+    let from = tree((1..64).rev().fold(last, |below, depth| inner(&format!("n{depth}"), 0, vec![below])));
+    let text = canonical(&from);
+    let answer = brought(1);
+    let session =
+        Session { from: &from, node: "n64", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
+    assert!(faults(examine(&session))[0].contains("(id n64.1): it is 65 levels deep, more than 64"));
+}
+
+#[test]
+fn children_beyond_the_limit_of_nodes_make_the_tree_invalid() {
+    let from = tree(inner("root", 0, (1..20_000).map(|order| leaf(&format!("n{order}"), order)).collect()));
+    let text = canonical(&from);
+    let answer = brought(1);
+    let session =
+        Session { from: &from, node: "n1", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
+    assert_eq!(faults(examine(&session)), ["it has 20001 nodes, more than 20000"]);
+}
+
+#[test]
+fn a_tree_that_is_gone_or_cannot_be_read_is_invalid() {
+    let gone = examine(&Session { from: &from(), node: "b", text: None, answer: None, max_attempts: 3 });
+    assert_eq!(faults(gone), ["the file is gone"]);
+    for text in ["", "{", "null", "<<<<<<< HEAD"] {
+        assert!(!faults(look(text.as_bytes(), None)).is_empty());
+    }
+}
+
+#[test]
+fn the_text_of_an_invalid_tree_is_kept_and_bounded() {
+    let kept = |text: &[u8]| match look(text, None).finding {
+        TreeFinding::Invalid { text, .. } => text,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(kept(b"{\"version\": 1,"), "{\"version\": 1,");
+    for byte in [b'[', b'x', 0xff] {
+        let text = kept(&vec![byte; 1_000_000]);
+        assert!((1..=32 * 1024).contains(&text.len()), "{}", text.len());
+    }
+}

@@ -1,0 +1,200 @@
+//! Plain values that the tests share: trees, tasks, ends of sessions and guards.
+//!
+//! Each is the dullest one possible; a test changes what it is about.
+
+use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
+use protocol::words::{Containment, Role};
+use runner_core::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, Worked, decide};
+use runner_core::policy::Policy;
+use runner_core::verdict::{
+    Breach, FaultKind, Finding, Rule, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict,
+};
+
+pub(crate) const STOPS: [StopCause; 4] = [StopCause::Pause, StopCause::Cancel, StopCause::Shutdown, StopCause::Death];
+
+pub(crate) fn leaf(id: &str, order: i64) -> Node {
+    Node {
+        id: id.to_owned(),
+        order,
+        title: format!("Title of {id}"),
+        goal: format!("Goal of {id}"),
+        acceptance: vec![format!("{id} holds")],
+        passes: false,
+        attempts: 0,
+        max_attempts: 3,
+        children: Vec::new(),
+    }
+}
+
+pub(crate) fn passed(id: &str, order: i64) -> Node {
+    Node { passes: true, ..leaf(id, order) }
+}
+
+pub(crate) fn inner(id: &str, order: i64, children: Vec<Node>) -> Node {
+    let passes = children.iter().all(|child| child.passes);
+    Node { passes, children, ..leaf(id, order) }
+}
+
+pub(crate) fn tree(root: Node) -> TaskTree {
+    TaskTree { version: TREE_VERSION, root }
+}
+
+/// A root with a passed leaf `a`, an open leaf `b` (the selected one) and an open branch `c` of `c1`, `c2`.
+pub(crate) fn sample() -> TaskTree {
+    let branch = inner("c", 3, vec![leaf("c1", 1), leaf("c2", 2)]);
+    tree(inner("root", 0, vec![passed("a", 1), leaf("b", 2), branch]))
+}
+
+pub(crate) fn node<'a>(tree: &'a mut TaskTree, id: &str) -> &'a mut Node {
+    runner_core::tree::find_mut(tree, id).expect("the node is in the tree")
+}
+
+pub(crate) fn child(title: &str) -> ChildSpec {
+    ChildSpec { title: title.to_owned(), goal: format!("Goal of {title}"), acceptance: vec!["it holds".to_owned()] }
+}
+
+pub(crate) fn task() -> Task {
+    Task {
+        run: "run-1".to_owned(),
+        iter: 7,
+        from: "f".repeat(40),
+        node: "b".to_owned(),
+        path: vec!["root".to_owned(), "b".to_owned()],
+        role: Role::Worker,
+        narrowing: false,
+        attempts: 0,
+        max_attempts: 3,
+    }
+}
+
+pub(crate) fn answer(status: AnswerStatus) -> AgentAnswer {
+    AgentAnswer { status, summary: "what was done".to_owned(), children: None }
+}
+
+pub(crate) fn session(how: SessionHow) -> SessionEnd {
+    SessionEnd {
+        how,
+        exit: Some(0),
+        agent: "command 1".to_owned(),
+        output_digest: None,
+        usage: SessionUsage::default(),
+        elapsed_ms: 1_000,
+        captured_bytes: 0,
+        dropped_bytes: 0,
+        survivors: 0,
+        containment: Containment::Walk,
+    }
+}
+
+pub(crate) fn answered(status: AnswerStatus) -> SessionEnd {
+    session(SessionHow::Answered(answer(status)))
+}
+
+pub(crate) fn decomposed(children: u32) -> SessionEnd {
+    let children = (1..=children).map(|number| child(&format!("part {number}"))).collect();
+    let answer = AgentAnswer { children: Some(children), ..answer(AnswerStatus::Decomposed) };
+    session(SessionHow::Answered(answer))
+}
+
+pub(crate) fn unavailable() -> SessionHow {
+    SessionHow::Unavailable { why: "usage limit".to_owned(), until: None }
+}
+
+pub(crate) fn misconfigured() -> SessionHow {
+    SessionHow::Misconfigured { what: "log in".to_owned() }
+}
+
+pub(crate) fn context_exceeded() -> SessionHow {
+    SessionHow::ContextExceeded { what: "too long".to_owned() }
+}
+
+pub(crate) fn faulty() -> SessionHow {
+    SessionHow::Faulty { kind: FaultKind::Crash, what: "signal 11".to_owned() }
+}
+
+pub(crate) fn legal() -> TreeFinding {
+    TreeFinding::Legal { gained: 0, reworded: false }
+}
+
+pub(crate) fn invalid() -> TreeFinding {
+    TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None }
+}
+
+pub(crate) fn illegal(rule: Rule) -> TreeFinding {
+    TreeFinding::Illegal(Breach { rule, at: "a".to_owned(), seen: "`goal` differs".to_owned() })
+}
+
+pub(crate) fn finding(tree: TreeFinding) -> Finding {
+    Finding { history: None, tree, changed: true, changed_code: false, changed_since_base: true, reverted: Vec::new() }
+}
+
+pub(crate) fn guard(how: GuardHow) -> GuardEnd {
+    GuardEnd {
+        how,
+        digest: None,
+        output: "test lexer::tests::empty ... FAILED".to_owned(),
+        history: None,
+        reverted: Vec::new(),
+        wrote: Vec::new(),
+        elapsed_ms: 200,
+        survivors: 0,
+    }
+}
+
+pub(crate) fn green() -> GuardEnd {
+    guard(GuardHow::Exited(0))
+}
+
+/// The outcome of a legal session whose verdict is given, with what it takes to reach it.
+pub(crate) fn outcome(verdict: Verdict) -> Outcome {
+    let (how, tree, guard_end) = match &verdict {
+        Verdict::Accepted | Verdict::Rejected { .. } | Verdict::Pending => {
+            (answered(AnswerStatus::Done), legal(), Some(green()))
+        }
+        Verdict::RedGuard => (answered(AnswerStatus::Done), legal(), Some(guard(GuardHow::Exited(1)))),
+        Verdict::Retry => (answered(AnswerStatus::Retry), legal(), None),
+        Verdict::Narrowed => (answered(AnswerStatus::Retry), TreeFinding::Legal { gained: 0, reworded: true }, None),
+        Verdict::Decomposed => (decomposed(2), legal(), None),
+        Verdict::Broken(Breach { rule: Rule::ValidTree, .. }) => (answered(AnswerStatus::Done), invalid(), None),
+        Verdict::Broken(_) => (answered(AnswerStatus::Done), illegal(Rule::PassedNode), None),
+        Verdict::Fault { .. } => (session(faulty()), legal(), None),
+        Verdict::Unavailable { .. } => (session(unavailable()), legal(), None),
+        Verdict::Timeout { .. } => (session(SessionHow::TimedOut), legal(), None),
+        Verdict::Misconfigured { .. } => (session(misconfigured()), legal(), None),
+        Verdict::Interrupted { .. } => (session(SessionHow::Cut), legal(), None),
+    };
+    Outcome { work: Worked { task: task(), session: how, finding: finding(tree) }, guard: guard_end, verdict }
+}
+
+pub(crate) fn broken(rule: Rule) -> Verdict {
+    Verdict::Broken(Breach { rule, at: "b".to_owned(), seen: "it was seen".to_owned() })
+}
+
+pub(crate) fn fault() -> Verdict {
+    Verdict::Fault { kind: FaultKind::Crash, what: "signal 11".to_owned() }
+}
+
+/// One verdict of every row of the table.
+pub(crate) fn verdicts() -> Vec<Verdict> {
+    vec![
+        Verdict::Accepted,
+        Verdict::RedGuard,
+        Verdict::Rejected { reasons: "no test".to_owned() },
+        Verdict::Pending,
+        Verdict::Retry,
+        Verdict::Narrowed,
+        Verdict::Decomposed,
+        broken(Rule::PassedNode),
+        fault(),
+        Verdict::Unavailable { why: "usage limit".to_owned(), until: None },
+        Verdict::Timeout { during: protocol::words::PhaseName::Work },
+        Verdict::Misconfigured { what: "log in".to_owned() },
+        Verdict::Interrupted { by: StopCause::Pause },
+    ]
+}
+
+/// Leads an iteration through `events`, each of which must be legal.
+pub(crate) fn drive(policy: &Policy, events: impl IntoIterator<Item = Event>) -> Phase {
+    events.into_iter().fold(Phase::Open, |phase, event| decide(policy, phase, event).expect("a legal event"))
+}

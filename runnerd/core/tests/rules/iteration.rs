@@ -1,0 +1,447 @@
+//! The table of phases: every pair typed from SPEC 5 and 5.4, and a walk over all reachable phases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use protocol::answer::AnswerStatus::{Decomposed, Done, Retry};
+use protocol::words::PhaseName;
+use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Over, Phase, ReviewEnd, decide};
+use runner_core::policy::{OnTimeout, Policy, ReviewBy, RolesMode};
+use runner_core::verdict::{Finding, Rule, SessionHow, StopCause, TreeFinding, Verdict};
+
+use crate::fixture::{
+    STOPS, answered, context_exceeded, decomposed, drive, faulty, finding, green, guard, illegal, invalid, legal,
+    misconfigured, session, task, unavailable,
+};
+
+/// An edge of the graph: where, what happened, where to.
+pub(crate) struct Edge {
+    pub(crate) from: Phase,
+    pub(crate) label: String,
+    pub(crate) event: Event,
+    pub(crate) to: Phase,
+}
+
+/// What the specification allows: phase, event, phases that may follow.
+const LEGAL: &[(PhaseName, &str, &[PhaseName])] = {
+    use PhaseName::{Brief, Guard, Inspect, Open, Over, Review, Settle, Work};
+    &[
+        (Open, "Opened", &[Brief]),
+        (Open, "Declined", &[Over]),
+        (Open, "Obstructed", &[Open]),
+        (Open, "Stop", &[Over]),
+        (Open, "Restarted", &[Open]),
+        (Brief, "Briefed", &[Work]),
+        (Brief, "Obstructed", &[Brief]),
+        (Brief, "Stop", &[Over]),
+        (Brief, "Restarted", &[Open]),
+        (Work, "SessionEnded", &[Inspect]),
+        (Work, "Obstructed", &[Work]),
+        (Work, "Stop", &[Work]),
+        (Work, "Restarted", &[Work]),
+        (Inspect, "Inspected", &[Guard, Settle]),
+        (Inspect, "Obstructed", &[Inspect]),
+        (Inspect, "Stop", &[Inspect]),
+        (Inspect, "Restarted", &[Inspect]),
+        (Guard, "GuardEnded", &[Review, Settle]),
+        (Guard, "Obstructed", &[Guard]),
+        (Guard, "Stop", &[Guard]),
+        (Guard, "Restarted", &[Guard]),
+        (Review, "ReviewEnded", &[Settle]),
+        (Review, "Obstructed", &[Review]),
+        (Review, "Stop", &[Review]),
+        (Review, "Restarted", &[Review]),
+        (Settle, "Settled", &[Over]),
+        (Settle, "Obstructed", &[Settle]),
+        (Settle, "Stop", &[Settle]),
+        (Settle, "Restarted", &[Settle]),
+        (Over, "Stop", &[Over]),
+        (Over, "Restarted", &[Over]),
+    ]
+};
+
+/// The events in the order of an iteration.
+const EVENTS: [&str; 11] = [
+    "Opened",
+    "Declined",
+    "Briefed",
+    "SessionEnded",
+    "Inspected",
+    "GuardEnded",
+    "ReviewEnded",
+    "Settled",
+    "Obstructed",
+    "Stop",
+    "Restarted",
+];
+
+fn sessions() -> Vec<(&'static str, SessionHow)> {
+    let answer = |status| answered(status).how;
+    vec![
+        ("done", answer(Done)),
+        ("retry", answer(Retry)),
+        ("decomposed", answer(Decomposed)),
+        ("decomposed with children", decomposed(2).how),
+        ("unavailable", unavailable()),
+        ("timed out", SessionHow::TimedOut),
+        ("misconfigured", misconfigured()),
+        ("context exceeded", context_exceeded()),
+        ("faulty", faulty()),
+        ("cut", SessionHow::Cut),
+    ]
+}
+
+fn findings() -> Vec<(&'static str, Finding)> {
+    let rewritten = Finding { history: Some("HEAD is elsewhere".to_owned()), ..finding(legal()) };
+    vec![
+        ("legal", finding(legal())),
+        ("reworded", finding(TreeFinding::Legal { gained: 0, reworded: true })),
+        ("gained", finding(TreeFinding::Legal { gained: 2, reworded: false })),
+        ("invalid", finding(invalid())),
+        ("illegal", finding(illegal(Rule::PassedNode))),
+        ("history rewritten", rewritten),
+    ]
+}
+
+fn guards() -> Vec<(&'static str, GuardEnd)> {
+    let rewritten = GuardEnd { history: Some("HEAD is elsewhere".to_owned()), ..green() };
+    vec![
+        ("green", green()),
+        ("red", guard(GuardHow::Exited(1))),
+        ("signal", guard(GuardHow::Signaled(9))),
+        ("timed out", guard(GuardHow::TimedOut)),
+        ("missing", guard(GuardHow::Missing { what: "install just".to_owned() })),
+        ("cut", guard(GuardHow::Cut)),
+        ("history rewritten", rewritten),
+    ]
+}
+
+fn reviews() -> Vec<(&'static str, ReviewEnd)> {
+    let text = || "text".to_owned();
+    vec![
+        ("accepted", ReviewEnd::Accepted),
+        ("rejected", ReviewEnd::Rejected { reasons: text() }),
+        ("failed", ReviewEnd::Failed { what: text() }),
+        ("unavailable", ReviewEnd::Unavailable { why: text(), until: None }),
+        ("misconfigured", ReviewEnd::Misconfigured { what: text() }),
+        ("timed out", ReviewEnd::TimedOut),
+        ("cut", ReviewEnd::Cut),
+    ]
+}
+
+fn events() -> Vec<(String, Event)> {
+    let mut events = vec![
+        ("Opened".to_owned(), Event::Opened(task())),
+        ("Declined".to_owned(), Event::Declined),
+        ("Briefed".to_owned(), Event::Briefed),
+        ("Settled".to_owned(), Event::Settled { commit: Some("c".repeat(40)) }),
+        ("Settled(no commit)".to_owned(), Event::Settled { commit: None }),
+        ("Obstructed".to_owned(), Event::Obstructed { what: "the disk is full".to_owned() }),
+        ("Restarted".to_owned(), Event::Restarted),
+    ];
+    events.extend(STOPS.map(|cause| (format!("Stop({cause:?})"), Event::Stop(cause))));
+    events.extend(
+        sessions().into_iter().map(|(name, how)| (format!("SessionEnded({name})"), Event::SessionEnded(session(how)))),
+    );
+    events.extend(findings().into_iter().map(|(name, found)| (format!("Inspected({name})"), Event::Inspected(found))));
+    events.extend(guards().into_iter().map(|(name, end)| (format!("GuardEnded({name})"), Event::GuardEnded(end))));
+    events.extend(reviews().into_iter().map(|(name, end)| (format!("ReviewEnded({name})"), Event::ReviewEnded(end))));
+    events
+}
+
+fn policies() -> Vec<Policy> {
+    let policy = |review, on_timeout, roles| Policy { review, on_timeout, roles, ..Policy::default() };
+    vec![
+        policy(ReviewBy::Off, OnTimeout::Stop, RolesMode::Auto),
+        policy(ReviewBy::Agent, OnTimeout::Retry, RolesMode::Strict),
+        policy(ReviewBy::Human, OnTimeout::Stop, RolesMode::Auto),
+    ]
+}
+
+/// Every edge that leads from `Open` to anywhere; the illegal pairs met on the way.
+fn walk(policy: &Policy) -> (Vec<Edge>, BTreeSet<(PhaseName, &'static str)>) {
+    let events = events();
+    let (mut edges, mut illegal) = (Vec::new(), BTreeSet::new());
+    let mut seen = BTreeSet::from([format!("{:?}", Phase::Open)]);
+    let mut open = vec![Phase::Open];
+    while let Some(from) = open.pop() {
+        for (label, event) in &events {
+            let Ok(to) = decide(policy, from.clone(), event.clone()) else {
+                illegal.insert((from.name(), event.name()));
+                continue;
+            };
+            if seen.insert(format!("{to:?}")) {
+                open.push(to.clone());
+            }
+            edges.push(Edge { from: from.clone(), label: label.clone(), event: event.clone(), to });
+        }
+    }
+    (edges, illegal)
+}
+
+fn edges() -> Vec<Edge> {
+    policies().iter().flat_map(|policy| walk(policy).0).collect()
+}
+
+fn stop_of(phase: &Phase) -> Option<StopCause> {
+    match phase {
+        Phase::Work { stop, .. }
+        | Phase::Inspect { stop, .. }
+        | Phase::Guard { stop, .. }
+        | Phase::Review { stop, .. } => *stop,
+        Phase::Open | Phase::Brief { .. } | Phase::Settle { .. } | Phase::Over { .. } => None,
+    }
+}
+
+/// The one event that tells that the processes of an effect are gone; none for an effect without processes.
+fn end_of(effect: Effect) -> Option<&'static str> {
+    match effect {
+        Effect::RunSession | Effect::EndSession => Some("SessionEnded"),
+        Effect::RunGuard | Effect::EndGuard => Some("GuardEnded"),
+        Effect::RunReview | Effect::EndReview => Some("ReviewEnded"),
+        Effect::Open | Effect::Brief | Effect::Inspect | Effect::Settle => None,
+    }
+}
+
+/// The table of all pairs as Markdown: an event a row, a phase a column.
+pub(crate) fn table() -> String {
+    let mut cells: BTreeMap<(&str, PhaseName), BTreeSet<PhaseName>> = BTreeMap::new();
+    for edge in edges() {
+        cells.entry((edge.event.name(), edge.from.name())).or_default().insert(edge.to.name());
+    }
+    let heads: Vec<&str> = PhaseName::ALL.iter().map(|phase| phase.as_str()).collect();
+    let mut text = format!("| event | {} |\n|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
+    for event in EVENTS {
+        write!(text, "| {event} |").expect("writes");
+        for phase in PhaseName::ALL {
+            let next: Vec<&str> =
+                cells.get(&(event, *phase)).into_iter().flatten().map(|phase| phase.as_str()).collect();
+            let next = if next.is_empty() { "–".to_owned() } else { next.join(", ") };
+            write!(text, " {next} |").expect("writes");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn every_pair_of_phase_and_event_is_as_specified() {
+    let mut cells: BTreeMap<(PhaseName, &str), BTreeSet<PhaseName>> = BTreeMap::new();
+    let mut refused = BTreeSet::new();
+    for policy in policies() {
+        let (edges, illegal) = walk(&policy);
+        refused.extend(illegal);
+        for edge in edges {
+            cells.entry((edge.from.name(), edge.event.name())).or_default().insert(edge.to.name());
+        }
+    }
+    let legal: BTreeMap<_, BTreeSet<_>> =
+        LEGAL.iter().map(|(phase, event, next)| ((*phase, *event), next.iter().copied().collect())).collect();
+    assert_eq!(cells, legal);
+    let all = PhaseName::ALL.iter().flat_map(|phase| EVENTS.map(|event| (*phase, event)));
+    assert_eq!(refused, all.filter(|pair| !legal.contains_key(pair)).collect());
+}
+
+#[test]
+fn the_table_is_the_one_in_the_snapshot() {
+    insta::assert_snapshot!(table());
+}
+
+#[test]
+fn each_phase_has_its_effect_and_its_ways_on() {
+    let policy = Policy { review: ReviewBy::Agent, ..Policy::default() };
+    let mut ways: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
+    let name = |phase: &Phase| {
+        let stop = stop_of(phase).map_or(String::new(), |stop| format!(" stop={stop:?}"));
+        let verdict = match phase {
+            Phase::Settle { outcome } => format!(" {}", outcome.verdict.name()),
+            Phase::Over { end: Over::Settled { verdict, .. } } => format!(" {}", verdict.name()),
+            _ => String::new(),
+        };
+        let effect = phase.effect().map_or("none".to_owned(), |effect| format!("{effect:?}"));
+        format!("{}{stop}{verdict} [{effect}]", phase.name())
+    };
+    let shown = |phase: &Phase| match phase {
+        Phase::Inspect { session, .. } => matches!(&session.how, SessionHow::Answered(answer) if answer.status == Done),
+        Phase::Settle { outcome } => outcome.verdict == Verdict::Accepted,
+        Phase::Over { .. } => false,
+        _ => true,
+    };
+    for edge in walk(&policy).0.into_iter().filter(|edge| shown(&edge.from)) {
+        let labels = ways.entry(name(&edge.from)).or_default().entry(name(&edge.to)).or_default();
+        if !labels.contains(&edge.label) {
+            labels.push(edge.label);
+        }
+    }
+    let mut text = String::new();
+    for (from, next) in ways {
+        writeln!(text, "{from}").expect("writes");
+        for (to, labels) in next {
+            writeln!(text, "    -> {to}: {}", labels.join(", ")).expect("writes");
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn nothing_goes_on_while_a_process_may_be_alive() {
+    for edge in edges() {
+        let Some(end) = edge.from.effect().and_then(end_of) else { continue };
+        let stays = edge.to.name() == edge.from.name();
+        assert!(stays || edge.event.name() == end, "{:?} -{}-> {:?}", edge.from, edge.label, edge.to);
+        assert!(!stays || edge.event.name() != end, "{:?} stays after {}", edge.from, edge.label);
+    }
+}
+
+#[test]
+fn only_what_was_inspected_is_settled_and_only_what_was_settled_is_committed() {
+    for edge in edges() {
+        match edge.to {
+            Phase::Settle { outcome } if edge.from.name() != PhaseName::Settle => {
+                let from = [PhaseName::Inspect, PhaseName::Guard, PhaseName::Review];
+                assert!(from.contains(&edge.from.name()), "{:?} -{}->", edge.from, edge.label);
+                assert_eq!(Some(&outcome.work.task), edge.from.task());
+            }
+            Phase::Over { end: Over::Settled { .. } } => {
+                let from = [PhaseName::Settle, PhaseName::Over];
+                assert!(from.contains(&edge.from.name()), "{:?} -{}->", edge.from, edge.label);
+            }
+            Phase::Over { end: Over::Untouched } => {
+                let from = [PhaseName::Open, PhaseName::Brief, PhaseName::Over];
+                assert!(from.contains(&edge.from.name()), "{:?} -{}->", edge.from, edge.label);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The phases in the order of SPEC 5. An edge to an earlier one would be a cycle, and with it a second commit.
+#[test]
+fn every_path_goes_forward_but_for_a_restart_before_the_prompt_is_written() {
+    let rank = |phase: &Phase| PhaseName::ALL.iter().position(|name| *name == phase.name());
+    for edge in edges() {
+        let (from, to) = (rank(&edge.from), rank(&edge.to));
+        let back = edge.from.name() == PhaseName::Brief && edge.event == Event::Restarted;
+        if back {
+            assert_eq!(edge.to, Phase::Open);
+            continue;
+        }
+        let outside = ["Stop", "Restarted", "Obstructed"].contains(&edge.event.name());
+        assert!(from < to || (from == to && outside), "{:?} -{}-> {:?}", edge.from, edge.label, edge.to);
+    }
+}
+
+#[test]
+fn from_every_phase_the_end_can_be_reached() {
+    for policy in policies() {
+        let edges = walk(&policy).0;
+        let mut done: BTreeSet<String> = BTreeSet::new();
+        let key = |phase: &Phase| format!("{phase:?}");
+        done.extend(edges.iter().filter(|edge| edge.to.effect().is_none()).map(|edge| key(&edge.to)));
+        loop {
+            let before = done.len();
+            let more: Vec<String> =
+                edges.iter().filter(|edge| done.contains(&key(&edge.to))).map(|edge| key(&edge.from)).collect();
+            done.extend(more);
+            if done.len() == before {
+                break;
+            }
+        }
+        let all: BTreeSet<String> = edges.iter().map(|edge| key(&edge.from)).collect();
+        assert!(all.is_subset(&done));
+    }
+}
+
+#[test]
+fn every_phase_survives_stops_restarts_and_obstacles() {
+    for policy in policies() {
+        let phases: BTreeMap<String, Phase> =
+            walk(&policy).0.into_iter().map(|edge| (format!("{:?}", edge.from), edge.from)).collect();
+        for phase in phases.into_values() {
+            for event in STOPS.map(Event::Stop).into_iter().chain([Event::Restarted]) {
+                assert!(decide(&policy, phase.clone(), event.clone()).is_ok(), "{phase:?} {event:?}");
+            }
+            let obstructed = decide(&policy, phase.clone(), Event::Obstructed { what: "a lock".to_owned() });
+            match phase.effect() {
+                Some(_) => assert_eq!(obstructed, Ok(phase)),
+                None => assert!(obstructed.is_err()),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stop_is_never_forgotten_and_the_first_one_counts() {
+    for edge in edges().into_iter().filter(|edge| edge.from.name() == edge.to.name()) {
+        if let Some(stop) = stop_of(&edge.from) {
+            assert_eq!(stop_of(&edge.to), Some(stop), "{:?} -{}->", edge.from, edge.label);
+        }
+    }
+}
+
+#[test]
+fn a_stop_of_the_session_ends_it_and_the_verdict_names_the_cause() {
+    for policy in policies() {
+        for cause in STOPS {
+            let working = drive(&policy, [Event::Opened(task()), Event::Briefed, Event::Stop(cause)]);
+            assert_eq!(working.effect(), Some(Effect::EndSession));
+            for (_, how) in sessions() {
+                let ended = decide(&policy, working.clone(), Event::SessionEnded(session(how))).expect("legal");
+                let settled = decide(&policy, ended, Event::Inspected(finding(legal()))).expect("legal");
+                let Phase::Settle { outcome } = settled else { panic!("{settled:?}") };
+                assert_eq!(outcome.verdict, Verdict::Interrupted { by: cause });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_session_of_a_dead_daemon_is_interrupted_by_its_death() {
+    let working = drive(&Policy::default(), [Event::Opened(task()), Event::Briefed, Event::Restarted]);
+    assert_eq!(working.effect(), Some(Effect::EndSession));
+    assert_eq!(stop_of(&working), Some(StopCause::Death));
+}
+
+#[test]
+fn a_restart_repeats_the_effect_of_every_phase_after_the_session() {
+    for edge in edges().into_iter().filter(|edge| edge.event == Event::Restarted) {
+        let later = [PhaseName::Inspect, PhaseName::Guard, PhaseName::Review, PhaseName::Settle];
+        if later.contains(&edge.from.name()) {
+            assert_eq!(edge.to, edge.from);
+        }
+    }
+}
+
+#[test]
+fn an_orderly_stop_of_the_daemon_leaves_guard_and_review_to_the_next_start() {
+    for edge in edges().into_iter().filter(|edge| [PhaseName::Guard, PhaseName::Review].contains(&edge.from.name())) {
+        if edge.event == Event::Stop(StopCause::Shutdown) {
+            assert_eq!(edge.to, edge.from);
+        }
+    }
+}
+
+#[test]
+fn the_budget_that_is_used_up_only_grows_until_the_iteration_is_over() {
+    for edge in edges().into_iter().filter(|edge| edge.to.effect().is_some()) {
+        assert!(edge.to.spent_ms() >= edge.from.spent_ms(), "{:?} -{}-> {:?}", edge.from, edge.label, edge.to);
+    }
+}
+
+#[test]
+fn the_budget_counts_the_session_and_the_guard() {
+    let policy = Policy { review: ReviewBy::Agent, ..Policy::default() };
+    let start = [Event::Opened(task()), Event::Briefed, Event::SessionEnded(answered(Done))];
+    let guarding = drive(&policy, start.into_iter().chain([Event::Inspected(finding(legal()))]));
+    assert_eq!(guarding.spent_ms(), 1_000);
+    let reviewing = decide(&policy, guarding, Event::GuardEnded(green())).expect("legal");
+    assert_eq!(reviewing.spent_ms(), 1_200);
+    let settling = decide(&policy, reviewing, Event::ReviewEnded(ReviewEnd::Accepted)).expect("legal");
+    assert_eq!(settling.spent_ms(), 1_200);
+}
+
+#[test]
+fn an_illegal_event_names_phase_and_event() {
+    let error = decide(&Policy::default(), Phase::Open, Event::Briefed).expect_err("illegal");
+    assert_eq!(error.to_string(), "event Briefed is not possible in phase open");
+}

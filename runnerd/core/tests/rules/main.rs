@@ -1,0 +1,15 @@
+//! The oracle of the rules: what the specification says, typed anew and held against `runner-core`.
+//!
+//! One binary for all of it. Nothing here repeats how a rule is computed; expectations are values.
+
+mod documents;
+mod examine;
+mod fixture;
+mod iteration;
+mod precedence;
+mod properties;
+mod run;
+mod schemas;
+mod transition;
+mod tree;
+mod verdicts;

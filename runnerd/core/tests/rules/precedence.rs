@@ -1,0 +1,155 @@
+//! The order of SPEC 5.2, pairwise: where two findings hold at once, the first of the list is the verdict.
+
+use protocol::answer::{AgentAnswer, AnswerStatus};
+use protocol::words::{Role, VerdictName};
+use runner_core::policy::{Policy, RolesMode};
+use runner_core::verdict::{
+    Case, Finding, Judgement, Rule, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict, judge,
+};
+
+use crate::fixture::{
+    answered, child, context_exceeded, faulty, finding, illegal, invalid, legal, misconfigured, session, task,
+    unavailable,
+};
+
+/// All that `judge` looks at.
+struct Situation {
+    policy: Policy,
+    task: Task,
+    stop: Option<StopCause>,
+    session: SessionEnd,
+    finding: Finding,
+}
+
+impl Situation {
+    fn answer(&mut self) -> &mut AgentAnswer {
+        if !matches!(self.session.how, SessionHow::Answered(_)) {
+            self.session = answered(AnswerStatus::Done);
+        }
+        let SessionHow::Answered(answer) = &mut self.session.how else { panic!("an answer") };
+        answer
+    }
+
+    fn answers(&mut self, status: AnswerStatus, children: u32) {
+        let children = (children > 0).then(|| vec![child("part")]);
+        *self.answer() = AgentAnswer { status, children, summary: "x".to_owned() };
+    }
+
+    fn tree(&mut self, gained: u32, reworded: bool) {
+        self.finding.tree = TreeFinding::Legal { gained, reworded };
+    }
+
+    fn judge(&self) -> Judgement {
+        let Self { policy, task, stop, session, finding } = self;
+        judge(Case { policy, task, stop: *stop, session, finding })
+    }
+}
+
+enum Expect {
+    Verdict(VerdictName),
+    Rule(Rule),
+}
+
+/// A finding of the list: what it is called, how it comes about, what it leads to.
+struct Entry {
+    name: &'static str,
+    set: fn(&mut Situation),
+    expect: Expect,
+}
+
+fn entry(name: &'static str, expect: Expect, set: fn(&mut Situation)) -> Entry {
+    Entry { name, set, expect }
+}
+
+/// The list of SPEC 5.2: the ends of a session first, then the rules in the order in which Broken names them.
+fn list() -> Vec<Entry> {
+    use Expect::{Rule as Breaks, Verdict as Is};
+    vec![
+        entry("stopped", Is(VerdictName::Interrupted), |it| it.stop = Some(StopCause::Cancel)),
+        entry("unavailable", Is(VerdictName::Unavailable), |it| it.session = session(unavailable())),
+        entry("timed out", Is(VerdictName::Timeout), |it| it.session = session(SessionHow::TimedOut)),
+        entry("misconfigured", Is(VerdictName::Misconfigured), |it| it.session = session(misconfigured())),
+        entry("context", Breaks(Rule::Context), |it| it.session = session(context_exceeded())),
+        entry("faulty", Is(VerdictName::Fault), |it| it.session = session(faulty())),
+        entry("history", Breaks(Rule::History), |it| it.finding.history = Some("a merge is under way".to_owned())),
+        entry("invalid tree", Breaks(Rule::ValidTree), |it| it.finding.tree = invalid()),
+        entry("passed node", Breaks(Rule::PassedNode), |it| it.finding.tree = illegal(Rule::PassedNode)),
+        entry("removed node", Breaks(Rule::KeepNodes), |it| it.finding.tree = illegal(Rule::KeepNodes)),
+        entry("moved node", Breaks(Rule::KeepPlace), |it| it.finding.tree = illegal(Rule::KeepPlace)),
+        entry("reworded", Breaks(Rule::KeepGoal), |it| {
+            it.answer().status = AnswerStatus::Done;
+            it.tree(0, true);
+        }),
+        entry("children with done", Breaks(Rule::ChildrenOnlyWithDecomposed), |it| it.answers(AnswerStatus::Done, 1)),
+        entry("no children", Breaks(Rule::DecomposedNeedsChildren), |it| {
+            it.answers(AnswerStatus::Decomposed, 0);
+            it.tree(0, false);
+        }),
+        entry("both ways", Breaks(Rule::ChildrenOneWay), |it| {
+            it.answers(AnswerStatus::Decomposed, 1);
+            it.tree(1, false);
+        }),
+        entry("idle root", Breaks(Rule::RootNeedsChange), |it| {
+            it.answers(AnswerStatus::Done, 0);
+            it.tree(0, false);
+            it.task.path.truncate(1);
+            it.finding.changed_since_base = false;
+        }),
+        entry("planner's code", Breaks(Rule::PlannerNoCode), |it| {
+            it.answer();
+            it.policy.roles = RolesMode::Strict;
+            it.task.role = Role::Planner;
+            it.finding.changed_code = true;
+        }),
+        entry("worker's plan", Breaks(Rule::WorkerNoChildren), |it| {
+            it.answers(AnswerStatus::Decomposed, 1);
+            it.policy.roles = RolesMode::Strict;
+            it.task.role = Role::Worker;
+        }),
+    ]
+}
+
+fn dull() -> Situation {
+    Situation {
+        policy: Policy::default(),
+        task: task(),
+        stop: None,
+        session: answered(AnswerStatus::Done),
+        finding: finding(legal()),
+    }
+}
+
+fn holds(expect: &Expect, judgement: &Judgement) -> bool {
+    let Judgement::Final(verdict) = judgement else { return false };
+    match expect {
+        Expect::Rule(expect) => matches!(verdict, Verdict::Broken(breach) if breach.rule == *expect),
+        Expect::Verdict(expect) => verdict.name() == *expect,
+    }
+}
+
+#[test]
+fn without_a_finding_a_claim_is_a_claim() {
+    assert_eq!(dull().judge(), Judgement::Claimed);
+}
+
+#[test]
+fn each_finding_alone_is_the_verdict() {
+    for Entry { name, set, expect } in list() {
+        let mut it = dull();
+        set(&mut it);
+        assert!(holds(&expect, &it.judge()), "{name}: {:?}", it.judge());
+    }
+}
+
+#[test]
+fn of_two_findings_the_first_of_the_list_is_the_verdict() {
+    let list = list();
+    for (at, first) in list.iter().enumerate() {
+        for second in &list[at + 1..] {
+            let mut it = dull();
+            (second.set)(&mut it);
+            (first.set)(&mut it);
+            assert!(holds(&first.expect, &it.judge()), "{} and {}: {:?}", first.name, second.name, it.judge());
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! What a run does next (SPEC 4, 5.2): the order of precedence, waits, roles, stalls, and what `resume` resets.
+
+use jiff::{SignedDuration, Timestamp};
+use protocol::state::{Deaths, RunState, Stall};
+use protocol::tree::{Node, TaskTree};
+use protocol::words::{PhaseName, Role, RunStatus};
+use runner_core::policy::Policy;
+use runner_core::run::{Asked, Ended, Next, Standing, next, resumed, role, wait_until};
+use runner_core::verdict::{StopCause, Task, Verdict};
+
+use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
+
+/// All that `next` looks at.
+struct Situation {
+    policy: Policy,
+    tree: TaskTree,
+    state: RunState,
+    verdict: Option<Verdict>,
+    waits: u32,
+    asked: Asked,
+}
+
+impl Situation {
+    fn new() -> Self {
+        Self {
+            policy: Policy::default(),
+            tree: sample(),
+            state: RunState { run_id: Some("run-1".to_owned()), ..RunState::default() },
+            verdict: None,
+            waits: 0,
+            asked: Asked::Nothing,
+        }
+    }
+
+    fn with(set: impl FnOnce(&mut Self)) -> Self {
+        let mut situation = Self::new();
+        set(&mut situation);
+        situation
+    }
+
+    fn next(&self) -> Next {
+        let ended = self.verdict.as_ref().map(|verdict| Ended { verdict, now: now(), waits: self.waits });
+        next(&Standing { policy: &self.policy, tree: &self.tree, run_state: &self.state }, ended, self.asked)
+    }
+
+    fn task(&self) -> Task {
+        match self.next() {
+            Next::GoOn(task) => task,
+            other => panic!("it does not go on: {other:?}"),
+        }
+    }
+}
+
+fn now() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().expect("a time")
+}
+
+/// The state that follows, in the words of SPEC 4.
+fn state(next: &Next) -> RunStatus {
+    match next {
+        Next::GoOn(_) => RunStatus::Running,
+        Next::Wait { .. } | Next::WaitForPerson(_) => RunStatus::Waiting,
+        Next::Pause(_) => RunStatus::Paused,
+        Next::End { status, .. } => *status,
+    }
+}
+
+fn pass_all(tree: &mut TaskTree) {
+    runner_core::tree::for_each_mut(tree, |node| node.passes = true);
+}
+
+type Reason = (&'static str, RunStatus, fn(&mut Situation));
+
+/// Why a run does not just go on, in the order of SPEC 4; reasons of one state stand together.
+fn reasons() -> Vec<Reason> {
+    vec![
+        ("complete", RunStatus::Completed, |it| pass_all(&mut it.tree)),
+        ("exhausted", RunStatus::Stuck, |it| node(&mut it.tree, "b").attempts = 3),
+        ("stalled", RunStatus::Stuck, |it| it.state.stall.count = 5),
+        ("decomposing", RunStatus::Stuck, |it| it.state.decomposed_in_row = 20),
+        ("misconfigured", RunStatus::Failed, |it| {
+            it.verdict = Some(Verdict::Misconfigured { what: "log in".to_owned() });
+        }),
+        ("deaths", RunStatus::Failed, |it| it.state.deaths.count = 10),
+        ("faults", RunStatus::Failed, |it| it.state.consecutive_faults = 3),
+        ("timed out", RunStatus::TimedOut, |it| it.verdict = Some(Verdict::Timeout { during: PhaseName::Guard })),
+        ("iterations", RunStatus::Limit, |it| it.state.next_iter = 101),
+        ("cost", RunStatus::Limit, |it| {
+            it.policy.max_cost_micro_usd = Some(5);
+            it.state.usage.cost_micro_usd = Some(5);
+        }),
+        ("tokens", RunStatus::Limit, |it| {
+            it.policy.max_tokens = Some(6);
+            it.state.usage.input_tokens = Some(1);
+            it.state.usage.cached_tokens = Some(2);
+            it.state.usage.output_tokens = Some(3);
+        }),
+        ("time", RunStatus::Limit, |it| {
+            it.policy.max_run_ms = Some(1_000);
+            it.state.elapsed_ms = 1_000;
+        }),
+        ("cancel --now", RunStatus::Cancelled, |it| it.verdict = Some(Verdict::Interrupted { by: StopCause::Cancel })),
+        ("cancel", RunStatus::Cancelled, |it| it.asked = Asked::Cancel),
+        ("pause --now", RunStatus::Paused, |it| it.verdict = Some(Verdict::Interrupted { by: StopCause::Pause })),
+        ("pause", RunStatus::Paused, |it| it.asked = Asked::Pause),
+        ("unavailable", RunStatus::Waiting, |it| {
+            it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
+        }),
+        ("pending", RunStatus::Waiting, |it| it.verdict = Some(Verdict::Pending)),
+    ]
+}
+
+#[test]
+fn each_reason_alone_decides() {
+    for (name, expect, set) in reasons() {
+        assert_eq!(state(&Situation::with(set).next()), expect, "{name}");
+    }
+}
+
+#[test]
+fn of_two_reasons_the_first_of_the_order_decides() {
+    let reasons = reasons();
+    for (at, (first, expect, set_first)) in reasons.iter().enumerate() {
+        for (second, _, set_second) in &reasons[at + 1..] {
+            let mut it = Situation::new();
+            set_second(&mut it);
+            set_first(&mut it);
+            assert_eq!(state(&it.next()), *expect, "{first} and {second}");
+        }
+    }
+}
+
+#[test]
+fn every_stop_says_why_in_a_sentence_and_names_a_command() {
+    for (name, expect, set) in reasons() {
+        let reason = match Situation::with(set).next() {
+            Next::Wait { reason, .. }
+            | Next::WaitForPerson(reason)
+            | Next::Pause(reason)
+            | Next::End { reason, .. } => reason,
+            Next::GoOn(task) => panic!("{name} goes on: {task:?}"),
+        };
+        assert!(!reason.message.is_empty() && !reason.message.contains('\n'), "{name}: {}", reason.message);
+        let goes_on = |command: &str| {
+            ["runnerctl resume", "runnerctl start", "runnerctl approve"].iter().any(|known| command.starts_with(known))
+        };
+        assert_eq!(reason.command.as_deref().is_some_and(goes_on), expect != RunStatus::Completed, "{name}");
+    }
+}
+
+#[test]
+fn verdicts_that_go_on_go_on() {
+    for verdict in verdicts() {
+        let stops = matches!(
+            verdict,
+            Verdict::Pending
+                | Verdict::Unavailable { .. }
+                | Verdict::Timeout { .. }
+                | Verdict::Misconfigured { .. }
+                | Verdict::Interrupted { .. }
+        );
+        let next = Situation::with(|it| it.verdict = Some(verdict.clone())).next();
+        assert_eq!(state(&next) == RunStatus::Running, !stops, "{verdict:?}");
+    }
+    for by in [StopCause::Shutdown, StopCause::Death] {
+        let next = Situation::with(|it| it.verdict = Some(Verdict::Interrupted { by })).next();
+        assert_eq!(state(&next), RunStatus::Running, "{by:?}");
+    }
+}
+
+#[test]
+fn counters_below_their_limit_let_a_run_go_on() {
+    let it = Situation::with(|it| {
+        it.policy.max_cost_micro_usd = Some(6);
+        it.policy.max_tokens = Some(6);
+        it.policy.max_run_ms = Some(6);
+        it.state = RunState {
+            stall: Stall { digest: None, count: 4 },
+            decomposed_in_row: 19,
+            deaths: Deaths { node: Some("b".to_owned()), count: 9 },
+            consecutive_faults: 2,
+            next_iter: 100,
+            elapsed_ms: 5,
+            ..it.state.clone()
+        };
+        it.state.usage.cost_micro_usd = Some(5);
+        it.state.usage.output_tokens = Some(5);
+        it.verdict = Some(fault());
+        node(&mut it.tree, "b").attempts = 2;
+    });
+    assert_eq!(state(&it.next()), RunStatus::Running);
+}
+
+#[test]
+fn an_allowance_adds_to_the_iterations() {
+    let at =
+        |next_iter| state(&Situation::with(|it| (it.state.next_iter, it.state.allowance) = (next_iter, 20)).next());
+    assert_eq!((at(120), at(121)), (RunStatus::Running, RunStatus::Limit));
+}
+
+#[test]
+fn without_ceilings_nothing_is_counted() {
+    let it = Situation::with(|it| {
+        it.state.usage.cost_micro_usd = Some(u64::MAX);
+        it.state.usage.output_tokens = Some(u64::MAX);
+        it.state.elapsed_ms = u64::MAX;
+    });
+    assert_eq!(state(&it.next()), RunStatus::Running);
+}
+
+#[test]
+fn the_service_is_asked_again_after_one_five_fifteen_thirty_and_then_sixty_minutes() {
+    let minutes = |waits| (wait_until(now(), None, waits) - now()).total(jiff::Unit::Minute).expect("minutes");
+    let steps: Vec<f64> = (0..8).map(minutes).collect();
+    assert_eq!(steps, [1.0, 5.0, 15.0, 30.0, 60.0, 60.0, 60.0, 60.0]);
+    assert!((minutes(u32::MAX) - 60.0).abs() < f64::EPSILON);
+}
+
+#[test]
+fn a_stated_time_is_waited_for_and_sixty_seconds_more() {
+    let stated = now() + SignedDuration::from_hours(3);
+    for waits in [0, 4] {
+        assert_eq!(wait_until(now(), Some(stated), waits), stated + SignedDuration::from_secs(60));
+    }
+    let it =
+        Situation::with(|it| it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: Some(stated) }));
+    let Next::Wait { until, .. } = it.next() else { panic!("it does not wait") };
+    assert_eq!(until, stated + SignedDuration::from_secs(60));
+}
+
+#[test]
+fn a_stated_time_in_the_past_or_beyond_all_time_is_no_busy_loop_and_no_panic() {
+    assert_eq!(wait_until(now(), Some(Timestamp::MIN), 0), now() + SignedDuration::from_secs(60));
+    assert_eq!(wait_until(now(), Some(Timestamp::MAX), 0), Timestamp::MAX);
+    assert_eq!(wait_until(Timestamp::MAX, None, 0), Timestamp::MAX);
+}
+
+#[test]
+fn waits_count_towards_the_next_wait() {
+    let it = Situation::with(|it| {
+        it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
+        it.waits = 2;
+    });
+    let Next::Wait { until, .. } = it.next() else { panic!("it does not wait") };
+    assert_eq!(until, now() + SignedDuration::from_mins(15));
+}
+
+#[test]
+fn the_task_tells_the_leaf_its_path_and_its_attempts() {
+    let it = Situation::with(|it| {
+        it.state.next_iter = 8;
+        node(&mut it.tree, "b").passes = true;
+        node(&mut it.tree, "c1").attempts = 1;
+    });
+    let task = it.task();
+    assert_eq!((task.run.as_str(), task.iter, task.node.as_str()), ("run-1", 8, "c1"));
+    assert_eq!((task.path, task.attempts, task.max_attempts), (vec!["root".into(), "c".into(), "c1".into()], 1, 3));
+}
+
+#[test]
+fn roles_follow_from_repair_root_and_the_last_attempt() {
+    let with = |attempts, max_attempts| Node { attempts, max_attempts, ..leaf("b", 1) };
+    let state = RunState::default();
+    for (attempts, max_attempts, expect) in [
+        (0, 1, Role::Worker),
+        (0, 2, Role::Worker),
+        (1, 2, Role::Planner),
+        (0, 3, Role::Worker),
+        (1, 3, Role::Worker),
+        (2, 3, Role::Planner),
+        (8, 10, Role::Worker),
+        (9, 10, Role::Planner),
+        (u32::MAX, u32::MAX, Role::Worker),
+    ] {
+        assert_eq!(role(&state, &with(attempts, max_attempts), false), expect, "{attempts}/{max_attempts}");
+        assert_eq!(role(&state, &with(attempts, max_attempts), true), Role::Planner);
+    }
+    let repair = RunState { repair: Some("b".to_owned()), ..state.clone() };
+    assert_eq!(role(&repair, &with(2, 3), true), Role::Repair);
+    let other = RunState { repair: Some("a".to_owned()), ..state };
+    assert_eq!(role(&other, &with(2, 3), false), Role::Planner);
+}
+
+#[test]
+fn a_planner_may_narrow_on_the_last_attempt_once_per_node() {
+    let narrowing = |tree: TaskTree, set: fn(&mut RunState)| {
+        let it = Situation::with(|it| {
+            it.tree = tree;
+            set(&mut it.state);
+        });
+        it.task().narrowing
+    };
+    let at = |attempts, max_attempts| {
+        let mut tree = sample();
+        (node(&mut tree, "b").attempts, node(&mut tree, "b").max_attempts) = (attempts, max_attempts);
+        tree
+    };
+    let alone = |attempts, max_attempts| tree(Node { attempts, max_attempts, ..leaf("root", 0) });
+    assert!(narrowing(at(2, 3), |_| {}));
+    assert!(!narrowing(at(1, 3), |_| {}));
+    assert!(!narrowing(at(2, 3), |state| state.narrowed = vec!["a".to_owned(), "b".to_owned()]));
+    assert!(narrowing(at(2, 3), |state| state.narrowed = vec!["a".to_owned()]));
+    assert!(!narrowing(at(2, 3), |state| state.repair = Some("b".to_owned())));
+    assert!(!narrowing(at(0, 1), |_| {}), "a worker does not narrow");
+    assert!(!narrowing(alone(0, 3), |_| {}), "the root's planner has attempts left");
+    assert!(narrowing(alone(2, 3), |_| {}));
+    assert!(narrowing(alone(0, 1), |_| {}), "an only attempt is the last one");
+}
+
+#[test]
+fn the_root_alone_is_planned() {
+    let alone = Situation::with(|it| it.tree = tree(leaf("root", 0)));
+    assert_eq!(alone.task().role, Role::Planner);
+    let below = Situation::with(|it| it.tree = tree(inner("root", 0, vec![passed("a", 1), leaf("b", 2)])));
+    assert_eq!(below.task().role, Role::Worker);
+}
+
+#[test]
+fn resume_resets_what_stopped_the_run_and_keeps_the_rest() {
+    let stopped = RunState {
+        run_id: Some("run-1".to_owned()),
+        next_iter: 9,
+        consecutive_faults: 3,
+        stall: Stall { digest: Some("d".to_owned()), count: 5 },
+        decomposed_in_row: 20,
+        deaths: Deaths { node: Some("b".to_owned()), count: 10 },
+        narrowed: vec!["b".to_owned()],
+        repair: Some("b".to_owned()),
+        notes_used: vec!["n1".to_owned()],
+        allowance: 5,
+        elapsed_ms: 77,
+        ..RunState::default()
+    };
+    let expect = RunState {
+        consecutive_faults: 0,
+        stall: Stall::default(),
+        decomposed_in_row: 0,
+        deaths: Deaths::default(),
+        allowance: 25,
+        ..stopped.clone()
+    };
+    assert_eq!(resumed(&stopped, 20), expect);
+    assert_eq!(resumed(&expect, 0), expect);
+    assert_eq!(resumed(&expect, u32::MAX).allowance, u32::MAX);
+}

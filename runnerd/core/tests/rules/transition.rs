@@ -1,0 +1,509 @@
+//! From an outcome to the committed state (SPEC 3.2, 5.2): tree, bookkeeping, feedback and progress, field by field.
+
+use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, RunUsage, Stall};
+use protocol::tree::TaskTree;
+use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, VerdictName};
+use runner_core::iteration::{GuardEnd, GuardHow, Outcome};
+use runner_core::json;
+use runner_core::transition::{After, Before, Facts, MAX_FAILURE, PROGRESS_HEADING, apply};
+use runner_core::tree::{canonical, find};
+use runner_core::validate::{TreeFault, load};
+use runner_core::verdict::{FaultKind, Rule, SessionHow, StopCause, TreeFinding, Verdict};
+
+use crate::fixture::{
+    answer, broken, decomposed, fault, green, guard, inner, leaf, node, outcome, passed, sample, session, tree,
+    verdicts,
+};
+
+/// A state with something in every field, so that a field that is lost is missed.
+fn before() -> (TaskTree, RunState, Feedback) {
+    let mut tree = sample();
+    node(&mut tree, "b").attempts = 1;
+    let state = RunState {
+        run_id: Some("run-1".to_owned()),
+        base: Some("0".repeat(40)),
+        next_iter: 7,
+        last_node: Some("a".to_owned()),
+        last_status: Some(IterationStatus::Done),
+        last_summary: Some("old".to_owned()),
+        last_guard: Some(GuardOutcome::Pass),
+        consecutive_faults: 2,
+        stall: Stall { digest: Some("old".to_owned()), count: 3 },
+        decomposed_in_row: 4,
+        deaths: Deaths { node: Some("b".to_owned()), count: 6 },
+        narrowed: vec!["a".to_owned()],
+        repair: Some("b".to_owned()),
+        held_back: vec!["old.pem".to_owned()],
+        notes_used: vec!["n1".to_owned()],
+        allowance: 20,
+        guard_definition: [("justfile".to_owned(), "1".repeat(40))].into(),
+        reverted: vec!["old".to_owned()],
+        usage: RunUsage { sessions: 6, input_tokens: Some(10), ..RunUsage::default() },
+        elapsed_ms: 100,
+    };
+    let attempt = Attempt { iter: 6, verdict: VerdictName::Retry, summary: Some("old".to_owned()) };
+    let entry = NodeFeedback { history: vec![attempt], failure: None };
+    let nodes = ["b", "c1", "a", "gone"].map(|id| (id.to_owned(), entry.clone())).into();
+    (tree, state, Feedback { baseline: None, nodes })
+}
+
+/// The tree that the agent left: another title, and a node of its own.
+fn agents_tree() -> TaskTree {
+    let mut tree = before().0;
+    node(&mut tree, "c1").title = "another title".into();
+    tree.root.children.push(leaf("d", 4));
+    tree
+}
+
+fn facts() -> Facts {
+    Facts {
+        agents_tree: Some(agents_tree()),
+        notes: vec!["n1".to_owned(), "n2".to_owned()],
+        held_back: vec!["key.pem".to_owned()],
+        elapsed_ms: 11,
+    }
+}
+
+fn applied_with(outcome: &Outcome, facts: &Facts, progress: &str) -> After {
+    let (tree, run_state, feedback) = before();
+    let before = Before { tree: &tree, run_state: &run_state, feedback: &feedback, progress };
+    let after = apply(&before, outcome, facts);
+    assert_eq!(apply(&before, outcome, facts), after, "done again it yields the same");
+    assert_eq!(load(canonical(&after.tree).as_bytes()).as_ref(), Ok(&after.tree), "the tree is strictly valid");
+    after
+}
+
+fn applied(outcome: &Outcome) -> After {
+    applied_with(outcome, &facts(), "")
+}
+
+fn after(verdict: Verdict) -> After {
+    applied(&outcome(verdict))
+}
+
+/// An outcome whose session answered with `summary`.
+fn summarised(verdict: Verdict, summary: &str) -> Outcome {
+    let mut outcome = outcome(verdict);
+    let answer = AgentAnswer { summary: summary.to_owned(), ..answer(AnswerStatus::Retry) };
+    outcome.work.session = session(SessionHow::Answered(answer));
+    outcome
+}
+
+fn with_tree(verdict: Verdict, tree: TreeFinding) -> Outcome {
+    let mut outcome = outcome(verdict);
+    outcome.work.finding.tree = tree;
+    outcome
+}
+
+#[test]
+fn every_verdict_takes_the_tree_of_its_row() {
+    for verdict in verdicts() {
+        let name = verdict.name();
+        let (mut agents, mut froms) = (agents_tree(), before().0);
+        node(&mut agents, "b").passes = name == VerdictName::Accepted;
+        let charged = [VerdictName::RedGuard, VerdictName::Rejected, VerdictName::Retry, VerdictName::Broken];
+        for tree in [&mut agents, &mut froms] {
+            node(tree, "b").attempts = if charged.contains(&name) { 2 } else { 1 };
+        }
+        let expect = if name == VerdictName::Broken { froms } else { agents };
+        assert_eq!(after(verdict).tree, expect, "{name}");
+    }
+}
+
+#[test]
+fn a_tree_that_is_not_legal_is_never_taken() {
+    let invalid = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };
+    for verdict in verdicts().into_iter().filter(|verdict| runner_core::verdict::row(verdict.name()).attempts == 0) {
+        let after = applied(&with_tree(verdict.clone(), invalid.clone()));
+        let mut expect = before().0;
+        node(&mut expect, "b").passes = verdict == Verdict::Accepted;
+        assert_eq!(after.tree, expect, "{verdict:?}");
+        assert!(after.tree_refused);
+    }
+    let mut rewritten = outcome(fault());
+    rewritten.work.finding.history = Some("HEAD is elsewhere".to_owned());
+    assert_eq!(applied(&rewritten).tree, before().0);
+}
+
+#[test]
+fn a_tree_is_refused_where_the_agents_was_not_taken() {
+    assert!(!after(Verdict::Retry).tree_refused);
+    assert!(after(broken(Rule::PassedNode)).tree_refused);
+    let same = Facts { agents_tree: Some(before().0), ..facts() };
+    let idle = with_tree(broken(Rule::RootNeedsChange), TreeFinding::Legal { gained: 0, reworded: false });
+    assert!(!applied_with(&idle, &same, "").tree_refused);
+    assert!(applied(&idle).tree_refused);
+}
+
+#[test]
+fn the_last_leaf_that_passes_lets_its_parents_pass() {
+    let last = tree(inner("root", 0, vec![passed("a", 1), inner("d", 2, vec![leaf("b", 1)])]));
+    let (_, run_state, feedback) = before();
+    let before = Before { tree: &last, run_state: &run_state, feedback: &feedback, progress: "" };
+    let tree = apply(&before, &outcome(Verdict::Accepted), &Facts::default()).tree;
+    assert!(["root", "d", "b"].iter().all(|id| find(&tree, id).is_some_and(|node| node.passes)));
+    assert_eq!(load(canonical(&tree).as_bytes()), Ok(tree));
+}
+
+#[test]
+fn passes_is_written_for_accepted_alone() {
+    for verdict in verdicts() {
+        let passes = find(&after(verdict.clone()).tree, "b").expect("b").passes;
+        assert_eq!(passes, verdict == Verdict::Accepted, "{verdict:?}");
+    }
+}
+
+#[test]
+fn every_field_of_the_run_state_follows_an_accepted_node() {
+    let old = before().1;
+    let expect = RunState {
+        next_iter: 8,
+        last_node: Some("b".to_owned()),
+        last_status: Some(IterationStatus::Done),
+        last_summary: Some("what was done".to_owned()),
+        last_guard: Some(GuardOutcome::Pass),
+        consecutive_faults: 0,
+        stall: Stall::default(),
+        decomposed_in_row: 0,
+        deaths: Deaths::default(),
+        repair: None,
+        held_back: vec!["key.pem".to_owned()],
+        notes_used: vec!["n1".to_owned(), "n2".to_owned()],
+        reverted: Vec::new(),
+        usage: RunUsage { sessions: 7, ..old.usage.clone() },
+        elapsed_ms: 111,
+        ..old
+    };
+    assert_eq!(after(Verdict::Accepted).run_state, expect);
+}
+
+#[test]
+fn every_field_of_the_run_state_follows_a_death() {
+    let old = before().1;
+    let expect = RunState {
+        next_iter: 8,
+        last_node: Some("b".to_owned()),
+        last_status: Some(IterationStatus::Interrupted),
+        last_summary: None,
+        last_guard: Some(GuardOutcome::Skipped),
+        deaths: Deaths { node: Some("b".to_owned()), count: 7 },
+        held_back: vec!["key.pem".to_owned()],
+        reverted: Vec::new(),
+        usage: RunUsage { sessions: 7, ..old.usage.clone() },
+        elapsed_ms: 111,
+        ..old
+    };
+    assert_eq!(after(Verdict::Interrupted { by: StopCause::Death }).run_state, expect);
+}
+
+#[test]
+fn status_and_guard_are_those_of_the_row() {
+    for verdict in verdicts() {
+        let row = runner_core::verdict::row(verdict.name());
+        let state = after(verdict).run_state;
+        assert_eq!(
+            (state.last_status, state.last_guard),
+            (Some(row.status), Some(row.guard.unwrap_or(GuardOutcome::Skipped)))
+        );
+    }
+}
+
+#[test]
+fn a_fault_counts_an_answer_resets_and_all_else_leaves_it() {
+    let faults = |outcome: &Outcome| applied(outcome).run_state.consecutive_faults;
+    for verdict in verdicts() {
+        let expect = match verdict.name() {
+            VerdictName::Fault => 3,
+            VerdictName::Unavailable | VerdictName::Timeout | VerdictName::Misconfigured | VerdictName::Interrupted => {
+                2
+            }
+            _ => 0,
+        };
+        assert_eq!(faults(&outcome(verdict.clone())), expect, "{verdict:?}");
+    }
+    let mut exceeded = outcome(broken(Rule::Context));
+    exceeded.work.session = session(SessionHow::ContextExceeded { what: "too long".to_owned() });
+    assert_eq!(faults(&exceeded), 2, "an exceeded context is no answer");
+    let reviewer = Verdict::Fault { kind: FaultKind::Reviewer, what: "no answer".to_owned() };
+    assert_eq!(faults(&summarised(reviewer, "x")), 3);
+    assert_eq!(faults(&summarised(Verdict::Timeout { during: PhaseName::Guard }, "x")), 0);
+}
+
+#[test]
+fn the_same_status_and_summary_in_a_row_are_counted() {
+    let (tree, mut state, feedback) = before();
+    let mut count = |verdict: Verdict, summary: &str| {
+        let before = Before { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+        state = apply(&before, &summarised(verdict, summary), &facts()).run_state;
+        state.stall.count
+    };
+    assert_eq!(count(Verdict::Retry, "Still red"), 1);
+    assert_eq!(count(Verdict::Retry, "  still\n RED "), 2);
+    assert_eq!(count(fault(), "still red"), 1, "another status");
+    assert_eq!(count(Verdict::Retry, "still red"), 1);
+    assert_eq!(count(broken(Rule::PassedNode), "still red"), 2, "a broken rule is a retry too");
+    assert_eq!(count(Verdict::Retry, "green"), 1);
+    assert_eq!(count(Verdict::RedGuard, "green"), 1);
+    assert_eq!(count(Verdict::Rejected { reasons: "no".to_owned() }, "green"), 2, "both are done");
+    assert_eq!(count(Verdict::Accepted, "green"), 0);
+}
+
+#[test]
+fn sessions_without_an_answer_leave_the_stall_alone() {
+    for verdict in [
+        fault(),
+        Verdict::Interrupted { by: StopCause::Pause },
+        Verdict::Unavailable { why: "x".to_owned(), until: None },
+    ] {
+        assert_eq!(after(verdict).run_state.stall, before().1.stall);
+    }
+}
+
+#[test]
+fn decompositions_in_a_row_end_with_any_other_answer() {
+    for verdict in verdicts() {
+        let expect = match verdict.name() {
+            VerdictName::Decomposed => 5,
+            VerdictName::Fault
+            | VerdictName::Unavailable
+            | VerdictName::Timeout
+            | VerdictName::Misconfigured
+            | VerdictName::Interrupted => 4,
+            _ => 0,
+        };
+        assert_eq!(after(verdict.clone()).run_state.decomposed_in_row, expect, "{verdict:?}");
+    }
+}
+
+#[test]
+fn deaths_are_counted_per_node_and_asked_for_stops_are_none() {
+    let deaths = |by, on: &str| {
+        let mut outcome = outcome(Verdict::Interrupted { by });
+        on.clone_into(&mut outcome.work.task.node);
+        let deaths = applied(&outcome).run_state.deaths;
+        (deaths.node.unwrap_or_default(), deaths.count)
+    };
+    assert_eq!(deaths(StopCause::Death, "b"), ("b".to_owned(), 7));
+    assert_eq!(deaths(StopCause::Death, "c1"), ("c1".to_owned(), 1));
+    for by in [StopCause::Pause, StopCause::Cancel, StopCause::Shutdown] {
+        assert_eq!(deaths(by, "b"), ("b".to_owned(), 6));
+    }
+    assert_eq!(after(fault()).run_state.deaths, Deaths::default());
+}
+
+#[test]
+fn narrowing_is_noted_once() {
+    assert_eq!(after(Verdict::Narrowed).run_state.narrowed, ["a", "b"]);
+    assert_eq!(after(Verdict::Retry).run_state.narrowed, ["a"]);
+    let mut again = outcome(Verdict::Narrowed);
+    again.work.task.node = "a".to_owned();
+    assert_eq!(applied(&again).run_state.narrowed, ["a"]);
+}
+
+#[test]
+fn repair_begins_with_an_invalid_tree_and_ends_with_a_legal_answer_of_its_node() {
+    let repair = |outcome: &Outcome| applied(outcome).run_state.repair;
+    assert_eq!(repair(&outcome(broken(Rule::ValidTree))).as_deref(), Some("b"));
+    for verdict in
+        [Verdict::Accepted, Verdict::RedGuard, Verdict::Retry, Verdict::Narrowed, Verdict::Decomposed, Verdict::Pending]
+    {
+        assert_eq!(repair(&outcome(verdict.clone())), None, "{verdict:?}");
+        let mut other = outcome(verdict);
+        other.work.task.node = "c1".to_owned();
+        assert_eq!(repair(&other).as_deref(), Some("b"), "another node's answer");
+    }
+    for verdict in
+        [broken(Rule::PassedNode), broken(Rule::Context), fault(), Verdict::Interrupted { by: StopCause::Pause }]
+    {
+        assert_eq!(repair(&outcome(verdict.clone())).as_deref(), Some("b"), "{verdict:?}");
+    }
+    let mut first = outcome(broken(Rule::ValidTree));
+    first.work.task.node = "c1".to_owned();
+    assert_eq!(repair(&first).as_deref(), Some("c1"));
+}
+
+#[test]
+fn notes_are_used_by_a_session_that_answers() {
+    let used = |outcome: &Outcome| applied(outcome).run_state.notes_used.len();
+    for verdict in [Verdict::Accepted, Verdict::Retry, broken(Rule::PassedNode)] {
+        assert_eq!(used(&outcome(verdict)), 2);
+    }
+    for verdict in
+        [fault(), Verdict::Timeout { during: PhaseName::Work }, Verdict::Interrupted { by: StopCause::Cancel }]
+    {
+        assert_eq!(used(&outcome(verdict)), 1);
+    }
+    assert_eq!(used(&summarised(Verdict::Timeout { during: PhaseName::Guard }, "x")), 2);
+}
+
+#[test]
+fn usage_adds_what_is_known_and_stays_unknown_where_nothing_is() {
+    let mut known = outcome(Verdict::Retry);
+    known.work.session.usage = SessionUsage {
+        input_tokens: Some(5),
+        cached_tokens: None,
+        output_tokens: Some(u64::MAX),
+        cost_micro_usd: Some(0),
+    };
+    let expect = RunUsage {
+        sessions: 7,
+        input_tokens: Some(15),
+        cached_tokens: None,
+        output_tokens: Some(u64::MAX),
+        cost_micro_usd: Some(0),
+    };
+    assert_eq!(applied(&known).run_state.usage, expect);
+    assert_eq!(after(Verdict::Retry).run_state.usage.cost_micro_usd, None, "unknown is never 0");
+}
+
+#[test]
+fn a_persons_review_is_no_session() {
+    let mut review = outcome(Verdict::Accepted);
+    review.work.task.role = Role::Human;
+    assert_eq!(applied(&review).run_state.usage.sessions, 6);
+}
+
+#[test]
+fn reverted_paths_are_those_of_session_and_guard_once_and_sorted() {
+    let mut outcome = outcome(Verdict::Accepted);
+    outcome.work.finding.reverted = vec![".runner/z".to_owned(), ".runner/a".to_owned()];
+    outcome.guard = Some(GuardEnd { reverted: vec![".runner/m".to_owned(), ".runner/a".to_owned()], ..green() });
+    assert_eq!(applied(&outcome).run_state.reverted, [".runner/a", ".runner/m", ".runner/z"]);
+}
+
+#[test]
+fn every_verdict_clears_keeps_or_tells_the_feedback_of_its_node() {
+    for verdict in verdicts() {
+        let history = after(verdict.clone()).feedback.nodes.get("b").map(|node| node.history.len());
+        let expect = match verdict.name() {
+            VerdictName::Accepted | VerdictName::Decomposed => None,
+            VerdictName::Pending | VerdictName::Unavailable | VerdictName::Misconfigured | VerdictName::Interrupted => {
+                Some(1)
+            }
+            _ => Some(2),
+        };
+        assert_eq!(history, expect, "{verdict:?}");
+    }
+}
+
+#[test]
+fn feedback_is_kept_of_open_nodes_that_exist_only() {
+    let ids: Vec<String> = after(Verdict::Retry).feedback.nodes.into_keys().collect();
+    assert_eq!(ids, ["b", "c1"]);
+}
+
+#[test]
+fn a_failure_says_what_the_row_promises() {
+    let failure = |outcome: &Outcome| applied(outcome).feedback.nodes["b"].failure.clone();
+    let text = |outcome: &Outcome| failure(outcome).map(|failure| failure.text).unwrap_or_default();
+    assert_eq!(text(&outcome(Verdict::RedGuard)), "test lexer::tests::empty ... FAILED");
+    assert_eq!(text(&outcome(Verdict::Rejected { reasons: "no test".to_owned() })), "no test");
+    assert_eq!(text(&outcome(broken(Rule::History))), "history must not be rewritten (b: it was seen)");
+    assert_eq!(text(&outcome(fault())), "crash: signal 11");
+    assert_eq!(text(&outcome(Verdict::Timeout { during: PhaseName::Review })), "during review");
+    assert_eq!(failure(&outcome(Verdict::Retry)), None);
+    assert_eq!(failure(&outcome(Verdict::Narrowed)), None);
+    assert_eq!(
+        applied(&outcome(Verdict::Retry)).feedback.nodes["b"].history[1].summary.as_deref(),
+        Some("what was done")
+    );
+}
+
+#[test]
+fn an_invalid_tree_is_told_with_its_faults_and_its_text() {
+    let faults = vec![
+        TreeFault { path: "root.goal (id root)".to_owned(), rule: "goal is longer".to_owned() },
+        TreeFault { path: String::new(), rule: "more".to_owned() },
+    ];
+    let tree = TreeFinding::Invalid { faults, text: "{ \"version\"".to_owned(), blob: None };
+    let told = applied(&with_tree(broken(Rule::ValidTree), tree)).feedback.nodes["b"].failure.clone();
+    let expect = Failure {
+        verdict: VerdictName::Broken,
+        text: "the task tree must be valid:\n- root.goal (id root): goal is longer\n- more".to_owned(),
+        invalid_tree: Some("{ \"version\"".to_owned()),
+    };
+    assert_eq!(told, Some(expect));
+}
+
+#[test]
+fn feedback_is_bounded_whatever_is_said_and_however_often() {
+    let (tree, state, mut feedback) = before();
+    for iter in 7..40 {
+        let mut outcome = summarised(Verdict::RedGuard, &"ä".repeat(10_000));
+        outcome.work.task.iter = iter;
+        outcome.guard = Some(GuardEnd { output: "ö".repeat(1_000_000), ..guard(GuardHow::Exited(1)) });
+        let before = Before { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+        let after = apply(&before, &outcome, &facts());
+        assert!(after.run_state.last_summary.is_some_and(|summary| summary.len() <= 2_000));
+        feedback = after.feedback;
+    }
+    let told = &feedback.nodes["b"];
+    assert_eq!(told.history.iter().map(|attempt| attempt.iter).collect::<Vec<_>>(), (32..40).collect::<Vec<_>>());
+    assert!(told.history.iter().all(|attempt| attempt.summary.as_ref().is_some_and(|text| text.len() <= 2_000)));
+    assert!(told.failure.as_ref().is_some_and(|failure| failure.text.len() <= MAX_FAILURE));
+}
+
+#[test]
+fn progress_gets_one_line_per_accepted_node() {
+    let first = after(Verdict::Accepted).progress;
+    assert_eq!(first, format!("{PROGRESS_HEADING}- b — Title of b (iteration 0007)\n"));
+    let second = applied_with(&outcome(Verdict::Accepted), &facts(), &first).progress;
+    assert_eq!(second.lines().count(), first.lines().count() + 1);
+    for verdict in verdicts().into_iter().filter(|verdict| *verdict != Verdict::Accepted) {
+        assert_eq!(applied_with(&outcome(verdict), &facts(), &first).progress, first);
+    }
+}
+
+#[test]
+fn a_title_of_several_lines_is_one_line_of_progress() {
+    let mut left = agents_tree();
+    node(&mut left, "b").title = "one\n- two\r\n\tthree\rfour".to_owned();
+    let facts = Facts { agents_tree: Some(left), ..facts() };
+    let progress = applied_with(&outcome(Verdict::Accepted), &facts, "").progress;
+    assert_eq!(progress, format!("{PROGRESS_HEADING}- b — one - two three four (iteration 0007)\n"));
+}
+
+#[test]
+fn progress_keeps_the_newest_lines_within_its_bound() {
+    let limit = 64 * 1024;
+    let line = |number: usize| format!("- n{number} — Title\n");
+    let lines: String = (0..10_000).map(line).collect();
+    for old in [format!("{PROGRESS_HEADING}{lines}"), lines, "x".repeat(200_000), format!("{}\n", "x".repeat(200_000))]
+    {
+        let new = applied_with(&outcome(Verdict::Accepted), &facts(), &old).progress;
+        assert!(new.len() <= limit, "{} bytes", new.len());
+        assert!(new.starts_with(PROGRESS_HEADING));
+        assert!(new.ends_with("- b — Title of b (iteration 0007)\n") || !old.ends_with('\n'));
+        assert!(new.lines().skip(2).all(|line| line.starts_with("- ")), "whole lines only");
+    }
+}
+
+#[test]
+fn the_same_outcome_yields_the_same_bytes() {
+    for verdict in verdicts() {
+        let bytes = || {
+            let after = after(verdict.clone());
+            [
+                canonical(&after.tree),
+                json::canonical(&after.run_state),
+                json::canonical(&after.feedback),
+                after.progress,
+            ]
+        };
+        assert_eq!(bytes(), bytes());
+    }
+}
+
+#[test]
+fn an_answer_that_brings_children_opens_them() {
+    let mut split = outcome(Verdict::Decomposed);
+    split.work.session = decomposed(2);
+    let mut left = before().0;
+    node(&mut left, "b").children = vec![leaf("b.1", 1), leaf("b.2", 2)];
+    let after = applied_with(&split, &Facts { agents_tree: Some(left), ..facts() }, "");
+    assert_eq!(find(&after.tree, "b").map(|node| (node.children.len(), node.attempts)), Some((2, 1)));
+    assert!(
+        matches!(runner_core::select::select(&after.tree), runner_core::select::Selection::Open(leaf) if leaf.id == "b.1")
+    );
+}
