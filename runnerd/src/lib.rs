@@ -1,1 +1,4 @@
-//! Workspace member; its modules follow.
+//! The daemon as a library: what `runnerd` is made of, for its binary and its tests.
+
+pub mod clock;
+pub mod config;

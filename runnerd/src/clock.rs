@@ -1,0 +1,43 @@
+//! The only place that reads a clock.
+//!
+//! [`now`] is for people and for names; [`since_boot`] is for everything that measures. Nothing here waits.
+
+use std::{fs, io, time::Duration};
+
+use nix::time::ClockId;
+
+/// Returns the time of day.
+pub fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
+
+/// Returns the time since the machine started, the time it slept included.
+///
+/// Setting the clock does not change it, and all processes of one boot read the same value. It means nothing in
+/// another boot: see [`boot_id`].
+pub fn since_boot() -> Duration {
+    ClockId::CLOCK_BOOTTIME.now().expect("BUG: every supported kernel has CLOCK_BOOTTIME").into()
+}
+
+/// Returns the name of this boot: two readings of [`since_boot`] compare only if their boots are the same.
+pub fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_since_boot_does_not_go_back() {
+        let earlier = since_boot();
+        assert!(since_boot() >= earlier);
+    }
+
+    #[test]
+    fn boot_id_is_stable_within_a_boot() {
+        let id = boot_id().unwrap();
+        assert_eq!(id.len(), 36, "{id}");
+        assert_eq!(id, boot_id().unwrap());
+    }
+}

@@ -1,0 +1,74 @@
+//! What a configuration would run on this machine, for a person to confirm once.
+//!
+//! A clone brings its own `config.toml`; nothing of it may run before its commands were seen.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::executor::{Executor, ExecutorKind};
+use super::repository::RepoConfig;
+
+impl RepoConfig {
+    /// Returns every command that a run of this repository may start, each with the key it comes
+    /// from. Known agents are shown with the arguments that the file adds to their own.
+    pub fn commands(&self) -> Vec<(String, Vec<String>)> {
+        let executors = self.executor.by_section().into_iter().flat_map(agent_commands);
+        let guard = ("guard.command".to_owned(), self.guard.command.clone());
+        let hooks = [
+            ("hooks.on_complete", &self.hooks.on_complete),
+            ("hooks.on_stuck", &self.hooks.on_stuck),
+            ("hooks.on_stop", &self.hooks.on_stop),
+            ("hooks.on_question", &self.hooks.on_question),
+        ];
+        let hooks = hooks.into_iter().filter(|(_, argv)| !argv.is_empty());
+        let hooks = hooks.map(|(label, argv)| (label.to_owned(), argv.clone()));
+        let mut commands: Vec<_> = executors.chain([guard]).chain(hooks).collect();
+        // Overrides that change nothing repeat the common command.
+        let mut seen = BTreeSet::new();
+        commands.retain(|(_, argv)| seen.insert(argv.clone()));
+        commands
+    }
+
+    /// Returns what those commands may reach beyond the usual, as key and value.
+    pub fn grants(&self) -> Vec<(String, String)> {
+        let executors = self.executor.by_section().into_iter().flat_map(|(section, executor)| {
+            [
+                (format!("{section}.sandbox"), executor.sandbox.to_string()),
+                (format!("{section}.network"), executor.network.to_string()),
+            ]
+        });
+        let env = [("env.agent", &self.env.agent), ("env.guard", &self.env.guard)];
+        let env = env.into_iter().filter(|(_, names)| !names.as_slice().is_empty());
+        let env = env.map(|(label, names)| (label.to_owned(), names.as_slice().join(" ")));
+        executors.chain(env).collect()
+    }
+
+    /// Returns the SHA-256, in hexadecimal, of [`Self::commands`] and [`Self::grants`]: what a
+    /// person confirmed stays confirmed while it is the same.
+    pub fn commands_digest(&self) -> String {
+        let confirmed = json!({ "commands": self.commands(), "grants": self.grants() });
+        let digest = Sha256::digest(confirmed.to_string().as_bytes());
+        digest.iter().fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").expect("BUG: writing to a string failed");
+            hex
+        })
+    }
+}
+
+fn agent_commands((section, executor): (&'static str, &Executor)) -> Vec<(String, Vec<String>)> {
+    let first = (section.to_owned(), agent_argv(executor));
+    let fallback =
+        executor.fallback.iter().map(|kind| (format!("{section}.fallback"), agent_argv(&executor.for_fallback(*kind))));
+    std::iter::once(first).chain(fallback).collect()
+}
+
+fn agent_argv(executor: &Executor) -> Vec<String> {
+    let program = match executor.kind {
+        ExecutorKind::Command => executor.command.clone(),
+        known => vec![known.to_string()],
+    };
+    [executor.wrapper.clone(), program, executor.extra_args.clone()].concat()
+}

@@ -1,0 +1,104 @@
+//! The daemon's own settings, one file per user.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::choice::choices;
+use super::error::ConfigError;
+use super::parse::{self, Source};
+use super::table;
+
+choices! {
+    /// How much the daemon's log contains.
+    LogLevel {
+        /// Nothing.
+        Off = "off",
+        /// What went wrong.
+        Error = "error",
+        /// What may go wrong, too.
+        Warn = "warn",
+        /// What was done, too.
+        Info = "info",
+        /// How it was done, too.
+        Debug = "debug",
+        /// Everything.
+        Trace = "trace",
+    }
+}
+
+/// The settings of one user's daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DaemonConfig {
+    /// Repositories that are worked on at the same time.
+    pub max_repositories: u32,
+    /// What the log contains.
+    pub log_level: LogLevel,
+    /// Where clients connect, if not at the usual place.
+    pub socket: Option<PathBuf>,
+    /// Whether the machine is kept awake while a session runs.
+    pub inhibit_sleep: bool,
+}
+
+impl DaemonConfig {
+    /// Reads the settings; a file that does not exist means the defaults.
+    pub fn load(file: &Path) -> Result<Self, ConfigError> {
+        match std::fs::read_to_string(file) {
+            Ok(text) => Self::parse(&text, file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(source) => Err(ConfigError::Read { path: file.to_owned(), source }),
+        }
+    }
+
+    /// Reads the settings from a text; `file` is what messages call it.
+    pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
+        parse::read(table::DAEMON, Source { text, file })
+    }
+}
+
+impl Default for DaemonConfig {
+    fn default() -> Self {
+        Self::parse("", Path::new("")).expect("BUG: the defaults in the table of keys do not fit the types")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_file_means_the_defaults() {
+        let home = tempfile::tempdir().unwrap();
+        let config = DaemonConfig::load(&home.path().join("config.toml")).unwrap();
+        assert_eq!(config.max_repositories, 4);
+        assert_eq!(config.log_level, LogLevel::Info);
+        assert_eq!(config.socket, None);
+        assert!(config.inhibit_sleep);
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("config.toml");
+        std::fs::write(&file, "socket = \"/run/x.sock\"\ninhibit_sleep = false\n").unwrap();
+        let config = DaemonConfig::load(&file).unwrap();
+        assert_eq!(config.socket.as_deref(), Some(Path::new("/run/x.sock")));
+        assert!(!config.inhibit_sleep);
+    }
+
+    #[test]
+    fn an_unreadable_file_is_no_missing_file() {
+        let home = tempfile::tempdir().unwrap();
+        let error = DaemonConfig::load(home.path()).unwrap_err();
+        assert!(matches!(error, ConfigError::Read { .. }), "{error}");
+        assert!(error.to_string().contains(&home.path().display().to_string()));
+    }
+
+    #[test]
+    fn a_relative_socket_is_refused() {
+        let error = DaemonConfig::parse("socket = \"x.sock\"", Path::new("c.toml")).unwrap_err();
+        insta::assert_snapshot!(error, @r#"c.toml:1:10: `socket` must be an absolute path, not "x.sock""#);
+    }
+}

@@ -1,0 +1,155 @@
+//! What can be wrong with a configuration, and where.
+//!
+//! A message names the file, line and column when the fault is in a file, and only the key when
+//! the fault is in a value that somebody just gave.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file exists but cannot be read.
+    #[error("reading the configuration {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why the system refused.
+        source: io::Error,
+    },
+    /// The text was read and is wrong.
+    #[error("{place}{problem}")]
+    Wrong {
+        /// Where the fault is.
+        place: Place,
+        /// What the fault is.
+        problem: Box<Problem>,
+    },
+}
+
+impl ConfigError {
+    pub(super) fn wrong(place: Place, problem: Problem) -> Self {
+        let problem = Box::new(problem);
+        Self::Wrong { place, problem }
+    }
+
+    /// Reports a fault in a value that is in no file yet.
+    pub(super) fn in_value(problem: Problem) -> Self {
+        Self::wrong(Place::default(), problem)
+    }
+}
+
+/// The position of a fault: displayed as `file:line:column: `, or as nothing if it is in no file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The file as the caller names it.
+    pub file: Option<PathBuf>,
+    /// Line and column, both counted from 1, the column in characters.
+    pub position: Option<(usize, usize)>,
+}
+
+impl Place {
+    /// Finds the position of byte `offset` of `text`.
+    pub(super) fn at(file: &Path, text: &str, offset: Option<usize>) -> Self {
+        let position = offset.map(|offset| {
+            let before = &text[..text.floor_char_boundary(offset)];
+            let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+            let line = before.matches('\n').count() + 1;
+            (line, before[line_start..].chars().count() + 1)
+        });
+        Self { file: Some(file.to_owned()), position }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        write!(f, "{}:", file.display())?;
+        if let Some((line, column)) = self.position {
+            write!(f, "{line}:{column}:")?;
+        }
+        f.write_str(" ")
+    }
+}
+
+/// One fault of a configuration text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The text is no TOML.
+    #[error("invalid TOML: {0}")]
+    Syntax(String),
+    /// The text is longer than any sensible configuration.
+    #[error("the file has {size} bytes; a configuration may have {limit}")]
+    TooLarge {
+        /// Bytes found.
+        size: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// No such key exists.
+    #[error("unknown key `{key}` {}{}", section_name(section), suggestion(nearest.as_deref()))]
+    UnknownKey {
+        /// The key as written.
+        key: String,
+        /// The table it stands in, empty for the top level.
+        section: String,
+        /// The known key that was probably meant.
+        nearest: Option<String>,
+    },
+    /// A section was given a plain value.
+    #[error("`{0}` is a section and cannot be given a value")]
+    NotASection(String),
+    /// The value has the wrong type or is out of range.
+    #[error("`{key}` must be {expected}, not {found}{}", suggestion(nearest.as_deref()))]
+    Invalid {
+        /// The dotted key.
+        key: String,
+        /// What is allowed.
+        expected: String,
+        /// What was found.
+        found: String,
+        /// The allowed word that was probably meant.
+        nearest: Option<String>,
+    },
+    /// A key that its section must have is absent.
+    #[error("`{0}` is missing")]
+    Missing(String),
+    /// One setting makes no sense without another.
+    #[error("`{key}` names \"{value}\", which needs `{needed}`")]
+    Needs {
+        /// The dotted key that asks for more.
+        key: String,
+        /// Its value.
+        value: &'static str,
+        /// The dotted key that must be set too.
+        needed: String,
+    },
+    /// The values pass their checks but do not fit the types: the table of keys is out of step.
+    #[error("unusable configuration: {0}")]
+    Shape(String),
+}
+
+impl Problem {
+    /// Returns the dotted key at fault, if the fault belongs to one.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Invalid { key, .. } | Self::Needs { key, .. } => Some(key),
+            Self::NotASection(key) | Self::Missing(key) => Some(key),
+            _ => None,
+        }
+    }
+}
+
+fn section_name(section: &str) -> String {
+    match section {
+        "" => "at the top level".to_owned(),
+        named => format!("in [{named}]"),
+    }
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |word| format!("; did you mean `{word}`?"))
+}

@@ -1,0 +1,136 @@
+//! The `[executor]` section and its overrides: which agent runs, and how.
+//!
+//! Argument lists of the known agents are not here but with their backends.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use std::time::Duration;
+use toml::{Table, Value};
+
+use super::choice::choices;
+
+choices! {
+    /// The agent programs that can be run.
+    ExecutorKind {
+        /// `codex exec`.
+        Codex = "codex",
+        /// `claude -p`.
+        Claude = "claude",
+        /// `opencode run`.
+        Opencode = "opencode",
+        /// `gemini -p`.
+        Gemini = "gemini",
+        /// Any program, named by `command`.
+        Command = "command",
+    }
+}
+
+impl ExecutorKind {
+    /// Tells whether the backend itself says what a session cost.
+    pub const fn reports_cost(self) -> bool {
+        match self {
+            Self::Claude => true,
+            Self::Codex | Self::Opencode | Self::Gemini | Self::Command => false,
+        }
+    }
+}
+
+choices! {
+    /// What an agent's own sandbox allows.
+    Sandbox {
+        /// Nothing may be written.
+        ReadOnly = "read-only",
+        /// The repository may be written.
+        WorkspaceWrite = "workspace-write",
+        /// Everything is allowed.
+        DangerFullAccess = "danger-full-access",
+    }
+}
+
+/// How one kind of session is run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Executor {
+    /// The agent program.
+    pub kind: ExecutorKind,
+    /// Program and arguments for [`ExecutorKind::Command`].
+    pub command: Vec<String>,
+    /// The model to ask for, if the agent is not to choose.
+    pub model: Option<String>,
+    /// Arguments added to the agent's own.
+    #[serde(default)]
+    pub extra_args: Vec<String>,
+    /// Program and arguments put in front of the agent.
+    pub wrapper: Vec<String>,
+    /// Kinds to go on with while the service of this one is unavailable, best first.
+    pub fallback: Vec<ExecutorKind>,
+    /// Silence after which a session is ended.
+    #[serde(rename = "idle_timeout_secs", with = "super::repository::secs")]
+    pub idle_timeout: Duration,
+    /// Bytes of output that are kept.
+    pub output_limit_bytes: u64,
+    /// What the agent's own sandbox allows.
+    pub sandbox: Sandbox,
+    /// Whether that sandbox allows the network.
+    pub network: bool,
+}
+
+impl Executor {
+    /// Returns the settings for running another kind in its place: a model and extra arguments
+    /// are words of one program and are not handed to another.
+    #[must_use]
+    pub fn for_fallback(&self, kind: ExecutorKind) -> Self {
+        let mut executor = self.clone();
+        if kind != self.kind {
+            executor.kind = kind;
+            executor.model = None;
+            executor.extra_args.clear();
+        }
+        executor
+    }
+}
+
+/// The executors of a repository, overrides already applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Executors {
+    /// Sessions that work.
+    #[serde(flatten)]
+    pub work: Executor,
+    /// Sessions that plan.
+    pub plan: Executor,
+    /// Sessions that review.
+    pub review: Executor,
+}
+
+impl Executors {
+    /// Returns each executor with the section that describes it, the common one first.
+    pub fn by_section(&self) -> [(&'static str, &Executor); 3] {
+        [("executor", &self.work), ("executor.plan", &self.plan), ("executor.review", &self.review)]
+    }
+}
+
+impl<'de> Deserialize<'de> for Executors {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut common = Table::deserialize(deserializer)?;
+        let plan = common.remove("plan");
+        let review = common.remove("review");
+        let read = |table: Table| table.try_into().map_err(serde::de::Error::custom);
+        Ok(Self {
+            plan: read(overridden(&common, plan))?,
+            review: read(overridden(&common, review))?,
+            work: read(common)?,
+        })
+    }
+}
+
+fn overridden(common: &Table, changes: Option<Value>) -> Table {
+    let mut table = common.clone();
+    let Some(Value::Table(changes)) = changes else {
+        return table;
+    };
+    if changes.get("kind").is_some_and(|kind| common.get("kind") != Some(kind)) {
+        table.remove("model");
+        table.remove("extra_args");
+    }
+    table.extend(changes);
+    table
+}

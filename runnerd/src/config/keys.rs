@@ -1,0 +1,186 @@
+//! What a key of a configuration file is: its type, default and meaning, and how keys are found.
+//!
+//! The keys themselves are listed in [`super::table`].
+
+/// A table of a configuration file and the keys that it may hold.
+#[derive(Debug)]
+pub(super) struct Section {
+    /// The dotted header, empty for the top level; `*` stands for any one name.
+    pub(super) path: &'static str,
+    /// What the section is about.
+    pub(super) doc: &'static str,
+    /// Its keys in the order in which they are shown.
+    pub(super) keys: &'static [Key],
+    /// How the default file shows it.
+    pub(super) shown: Shown,
+}
+
+/// How a section appears in the file that `init` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// With every key and its default.
+    InFull,
+    /// As these lines, commented out: it changes some keys of another section.
+    Override(&'static [&'static str]),
+    /// As these lines, commented out: it exists once per name, by default not at all.
+    Entry(&'static [&'static str]),
+}
+
+/// One key of a section.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) default: Default,
+    pub(super) doc: &'static str,
+}
+
+impl Key {
+    pub(super) const fn new(name: &'static str, kind: Kind, default: Default, doc: &'static str) -> Self {
+        Self { name, kind, default, doc }
+    }
+}
+
+/// What a key is when the file does not set it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Default {
+    /// This value, as TOML.
+    Is(&'static str),
+    /// Nothing; the TOML shows what a value looks like.
+    Off(&'static str),
+    /// An error.
+    Required,
+}
+
+/// The values that a key takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// A whole number within bounds.
+    Number { min: u64, max: u64 },
+    /// An amount of money, zero or more.
+    Dollars,
+    /// `true` or `false`.
+    Flag,
+    /// Any text, the empty one too.
+    Text,
+    /// A text that is not empty.
+    Name,
+    /// A path from the root of the file system.
+    AbsolutePath,
+    /// One of a few words.
+    Choice(&'static [&'static str]),
+    /// A list of such words.
+    Choices(&'static [&'static str]),
+    /// A program and its arguments; an empty list means none.
+    Argv { required: bool },
+    /// Arguments for a program that is named elsewhere.
+    Arguments,
+    /// Names or globs.
+    Patterns,
+}
+
+impl Kind {
+    /// The upper bound of numbers that need none; TOML knows no larger ones.
+    pub(super) const UNBOUNDED: u64 = i64::MAX.unsigned_abs();
+
+    /// Says what a value must be, as the end of a sentence that begins with "must be".
+    pub(super) fn expected(self) -> String {
+        match self {
+            Self::Number { min, max: Self::UNBOUNDED } => format!("a whole number of at least {min}"),
+            Self::Number { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Dollars => "an amount of dollars, 0 or more".to_owned(),
+            Self::Flag => "true or false".to_owned(),
+            Self::Text => "a string".to_owned(),
+            Self::Name => "a string that is not empty".to_owned(),
+            Self::AbsolutePath => "an absolute path".to_owned(),
+            Self::Choice(words) => format!("one of {}", quoted(words)),
+            Self::Choices(words) => format!("a list of {}", quoted(words)),
+            Self::Argv { required: true } => "a program and its arguments as a list of strings".to_owned(),
+            Self::Argv { required: false } => {
+                "a program and its arguments as a list of strings, or an empty list".to_owned()
+            }
+            Self::Arguments => "a list of strings".to_owned(),
+            Self::Patterns => "a list of names or globs".to_owned(),
+        }
+    }
+
+    /// Tells whether a bare word given on a command line can only mean a string.
+    pub(super) fn is_textual(self) -> bool {
+        matches!(self, Self::Text | Self::Name | Self::AbsolutePath | Self::Choice(_))
+    }
+}
+
+fn quoted(words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    words.join(", ")
+}
+
+/// Finds the section with this path, its names unquoted.
+pub(super) fn section(sections: &'static [Section], path: &[&str]) -> Option<&'static Section> {
+    sections.iter().find(|section| {
+        let parts = section.parts();
+        parts.len() == path.len() && covers(&parts, path)
+    })
+}
+
+/// Tells whether a section lies at this path or below it.
+pub(super) fn leads_to_section(sections: &[Section], path: &[&str]) -> bool {
+    sections.iter().any(|section| {
+        let parts = section.parts();
+        parts.len() >= path.len() && covers(&parts, path)
+    })
+}
+
+fn covers(parts: &[&str], path: &[&str]) -> bool {
+    parts.iter().zip(path).all(|(part, name)| *part == "*" || part == name)
+}
+
+impl Section {
+    /// Returns the names that the dotted path consists of; none for the top level.
+    pub(super) fn parts(&self) -> Vec<&'static str> {
+        self.path.split('.').filter(|part| !part.is_empty()).collect()
+    }
+
+    /// Finds a key by its name.
+    pub(super) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+/// Finds the key that somebody probably meant who wrote `name` in the section at `path`.
+pub(super) fn nearest_key(sections: &'static [Section], path: &[&str], name: &str) -> Option<String> {
+    let here = section(sections, path).map_or(&[][..], |section| section.keys);
+    let below = sections.iter().filter_map(|section| {
+        let parts = section.parts();
+        (parts.len() > path.len() && covers(&parts, path)).then(|| parts[path.len()])
+    });
+    let candidates = here.iter().map(|key| key.name).chain(below.filter(|part| *part != "*"));
+    let elsewhere = || {
+        let shown = sections.iter().filter(|section| section.shown == Shown::InFull);
+        let holders = shown.filter(|section| section.key(name).is_some());
+        let full: Vec<_> = holders.map(|section| dotted(&section.parts(), name)).collect();
+        (!full.is_empty()).then(|| full.join("` or `"))
+    };
+    nearest_word(name, candidates).map(str::to_owned).or_else(elsewhere)
+}
+
+/// Finds the candidate that differs from `word` by a few letters at most.
+pub(super) fn nearest_word<'w>(word: &str, candidates: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+    let limit = (word.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::osa_distance(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Joins names to a dotted key, quoting those that TOML would not read bare.
+pub(super) fn dotted(path: &[&str], name: &str) -> String {
+    let parts: Vec<_> = path.iter().chain([&name]).map(|part| bare_or_quoted(part)).collect();
+    parts.join(".")
+}
+
+fn bare_or_quoted(part: &str) -> String {
+    toml_edit::Key::new(part).display_repr().into_owned()
+}

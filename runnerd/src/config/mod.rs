@@ -1,0 +1,37 @@
+//! Configuration files as values: a repository's `config.toml` and the daemon's own settings.
+//!
+//! Every key stands once in [`table`], with its type, default and meaning; reading, the commented
+//! file that `init` writes and `docs/configuration.md` follow from there. What a value does is not
+//! decided here, and no file is looked up: callers pass the text and the name it goes by.
+
+mod ceilings;
+mod check;
+mod choice;
+mod commands;
+mod daemon;
+mod edit;
+mod error;
+mod executor;
+mod keys;
+mod money;
+mod parse;
+mod pattern;
+mod repository;
+mod table;
+mod text;
+
+pub use ceilings::UnpricedBackend;
+pub use daemon::{DaemonConfig, LogLevel};
+pub use edit::{Origin, Setting, get, set, show, unset};
+pub use error::{ConfigError, Place, Problem};
+pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
+pub use money::{MicroUsd, Price};
+pub use pattern::Patterns;
+pub use repository::{
+    ContainmentConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, OnChange, OnTimeout, PromptConfig, RepoConfig,
+    ReviewConfig, Reviewer, RoleMode, RolesConfig, parse,
+};
+pub use text::{daemon_default_text, default_text, reference};
+
+#[cfg(test)]
+mod tests;

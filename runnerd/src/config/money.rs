@@ -1,0 +1,79 @@
+//! Amounts of money: exact integers in code, dollars in files.
+
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+const MICRO: f64 = 1_000_000.0;
+const MOST_DOLLARS: f64 = 1_000_000_000.0;
+
+/// An amount in millionths of a dollar; files and views show dollars.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MicroUsd(pub u64);
+
+impl MicroUsd {
+    /// Converts dollars, rounding to a millionth; `None` below zero and from a billion on.
+    pub fn from_dollars(dollars: f64) -> Option<Self> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range is checked, the fraction is rounded away"
+        )]
+        let micro = || (dollars * MICRO).round() as u64;
+        (0.0..MOST_DOLLARS).contains(&dollars).then(|| Self(micro()))
+    }
+
+    /// Returns the amount in dollars, for display.
+    pub fn dollars(self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "amounts stay far below 2^53")]
+        let micro = self.0 as f64;
+        micro / MICRO
+    }
+}
+
+impl Serialize for MicroUsd {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.dollars())
+    }
+}
+
+impl<'de> Deserialize<'de> for MicroUsd {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let dollars = f64::deserialize(deserializer)?;
+        Self::from_dollars(dollars)
+            .ok_or_else(|| D::Error::invalid_value(Unexpected::Float(dollars), &"an amount of dollars, 0 or more"))
+    }
+}
+
+/// What a model costs, in dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Tokens read.
+    pub input: MicroUsd,
+    /// Tokens read from a cache; the price of `input` where none is given.
+    pub cached: Option<MicroUsd>,
+    /// Tokens written.
+    pub output: MicroUsd,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollars_become_exact_micro_dollars() {
+        let cases = [
+            (0.0, Some(0)),
+            (0.125, Some(125_000)),
+            (25.0, Some(25_000_000)),
+            (0.000_000_4, Some(0)),
+            (-0.01, None),
+            (f64::NAN, None),
+            (f64::INFINITY, None),
+            (1e9, None),
+        ];
+        for (dollars, micro) in cases {
+            assert_eq!(MicroUsd::from_dollars(dollars), micro.map(MicroUsd), "{dollars}");
+        }
+    }
+}

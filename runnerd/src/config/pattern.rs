@@ -1,0 +1,229 @@
+//! Names and globs of a configuration file, as a list in which the last match counts.
+//!
+//! `*` and `?` stay within one path component, `**` does not, `[a-z]` and `[!a-z]` are classes,
+//! and a leading `!` takes out again what an earlier pattern took in. No file is looked at.
+
+use serde::{Deserialize, Serialize};
+
+/// An ordered list of globs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Patterns(Vec<String>);
+
+impl Patterns {
+    /// Makes a list from its patterns.
+    pub fn new<S: Into<String>>(patterns: impl IntoIterator<Item = S>) -> Self {
+        Self(patterns.into_iter().map(Into::into).collect())
+    }
+
+    /// Returns the patterns as they were written.
+    pub fn as_slice(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Tells whether a whole name (a variable, a branch) is matched.
+    pub fn matches_name(&self, name: &str) -> bool {
+        self.last_match(|pattern| matches(pattern, name))
+    }
+
+    /// Tells whether a path is matched: a pattern with `/` counts from the root of the
+    /// repository, one without names a file in any folder.
+    pub fn matches_path(&self, path: &str) -> bool {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        self.last_match(|pattern| match pattern.strip_prefix('/') {
+            Some(rooted) => matches(rooted, path),
+            None if pattern.contains('/') => matches(pattern, path),
+            None => matches(pattern, name),
+        })
+    }
+
+    fn last_match(&self, is_match: impl Fn(&str) -> bool) -> bool {
+        let verdict = |pattern: &String| match pattern.strip_prefix('!') {
+            Some(exception) => is_match(exception).then_some(false),
+            None => is_match(pattern).then_some(true),
+        };
+        self.0.iter().rev().find_map(verdict).unwrap_or(false)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    Literal(char),
+    One,
+    /// Any characters of one path component.
+    Star,
+    /// Any characters.
+    DoubleStar,
+    /// No folder or any number of them, with the last `/`.
+    Folders,
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
+}
+
+/// Follows all readings of the pattern at once, so that no pattern takes more than
+/// `pattern × text` steps.
+fn matches(pattern: &str, text: &str) -> bool {
+    let tokens = tokens(pattern);
+    let mut states = vec![false; tokens.len() + 1];
+    enter(&tokens, &mut states, 0);
+    for c in text.chars() {
+        let mut next = vec![false; states.len()];
+        for (index, token) in tokens.iter().enumerate().filter(|(index, _)| states[*index]) {
+            step(&tokens, token, (index, c), &mut next);
+        }
+        states = next;
+    }
+    states[tokens.len()]
+}
+
+/// Marks a state and those that are reached from it without a character.
+fn enter(tokens: &[Token], states: &mut [bool], index: usize) {
+    let mut index = index;
+    loop {
+        states[index] = true;
+        match tokens.get(index) {
+            Some(Token::Star | Token::DoubleStar | Token::Folders) => index += 1,
+            _ => return,
+        }
+    }
+}
+
+fn step(tokens: &[Token], token: &Token, (index, c): (usize, char), next: &mut [bool]) {
+    match token {
+        Token::Literal(literal) if *literal == c => enter(tokens, next, index + 1),
+        Token::One if c != '/' => enter(tokens, next, index + 1),
+        Token::Class { negated, ranges } if c != '/' && within(ranges, c) != *negated => enter(tokens, next, index + 1),
+        Token::Star if c != '/' => enter(tokens, next, index),
+        Token::DoubleStar => enter(tokens, next, index),
+        Token::Folders if c == '/' => enter(tokens, next, index),
+        Token::Folders => next[index] = true,
+        _ => {}
+    }
+}
+
+fn within(ranges: &[(char, char)], c: char) -> bool {
+    ranges.iter().any(|(low, high)| (*low..=*high).contains(&c))
+}
+
+fn tokens(pattern: &str) -> Vec<Token> {
+    let mut rest = pattern;
+    let mut tokens = Vec::new();
+    while let Some(c) = rest.chars().next() {
+        let (token, length) = token_at(rest, c, tokens.last());
+        tokens.push(token);
+        rest = &rest[length..];
+    }
+    tokens
+}
+
+fn token_at(rest: &str, c: char, before: Option<&Token>) -> (Token, usize) {
+    let at_component = matches!(before, None | Some(Token::Literal('/')));
+    match c {
+        '*' if rest.starts_with("**/") && at_component => (Token::Folders, 3),
+        '*' if rest.starts_with("**") => (Token::DoubleStar, 2),
+        '*' => (Token::Star, 1),
+        '?' => (Token::One, 1),
+        '[' => class(rest).unwrap_or((Token::Literal('['), 1)),
+        literal => (Token::Literal(literal), literal.len_utf8()),
+    }
+}
+
+/// Reads `[...]`; without a closing bracket the opening one is an ordinary character.
+fn class(rest: &str) -> Option<(Token, usize)> {
+    let inner = &rest[1..];
+    let negated = inner.starts_with(['!', '^']);
+    let inner = if negated { &inner[1..] } else { inner };
+    // A `]` in the first place belongs to the class.
+    let first = inner.chars().next()?.len_utf8();
+    let end = first + inner.get(first..)?.find(']')?;
+    let chars: Vec<char> = inner[..end].chars().collect();
+    let mut ranges = Vec::new();
+    let mut index = 0;
+    while let Some(&low) = chars.get(index) {
+        let is_range = chars.get(index + 1) == Some(&'-');
+        let high = chars.get(index + 2).filter(|_| is_range);
+        ranges.push((low, *high.unwrap_or(&low)));
+        index += if high.is_some() { 3 } else { 1 };
+    }
+    let length = 1 + usize::from(negated) + end + 1;
+    Some((Token::Class { negated, ranges }, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn globs_match_as_documented() {
+        let cases = [
+            ("justfile", "justfile", true),
+            ("justfile", "sub/justfile", true),
+            ("/justfile", "sub/justfile", false),
+            ("/justfile", "justfile", true),
+            ("ci/*.sh", "ci/test.sh", true),
+            ("ci/*.sh", "ci/deep/test.sh", false),
+            ("ci/*.sh", "sub/ci/test.sh", false),
+            ("ci/**", "ci/deep/test.sh", true),
+            ("ci/**/test.sh", "ci/test.sh", true),
+            ("ci/**/test.sh", "ci/a/b/test.sh", true),
+            ("ci/**/test.sh", "ci/atest.sh", false),
+            ("**/x", "x", true),
+            ("**/x", "a/x", true),
+            ("**/x", "ax", false),
+            (".env.*", ".env.local", true),
+            (".env.*", ".env", false),
+            ("?.c", "a.c", true),
+            ("?.c", "ab.c", false),
+            ("[a-c]x", "bx", true),
+            ("[!a-c]x", "bx", false),
+            ("[]]x", "]x", true),
+            ("[abc", "[abc", true),
+            ("*é", "caf\u{e9}", true),
+            ("*", "", true),
+        ];
+        for (pattern, path, expected) in cases {
+            let patterns = Patterns::new([pattern]);
+            assert_eq!(patterns.matches_path(path), expected, "{pattern} on {path}");
+        }
+    }
+
+    #[test]
+    fn the_last_match_counts() {
+        let patterns = Patterns::new([".env.*", "!*.example", ".env.secret.example"]);
+        assert!(patterns.matches_path(".env.local"));
+        assert!(!patterns.matches_path("app/.env.example"));
+        assert!(patterns.matches_path(".env.secret.example"));
+        assert!(!patterns.matches_path("readme"));
+    }
+
+    #[test]
+    fn a_name_is_matched_as_a_whole() {
+        let patterns = Patterns::new(["release/*", "MY_*"]);
+        assert!(patterns.matches_name("release/1.0"));
+        assert!(patterns.matches_name("MY_TOKEN"));
+        assert!(!patterns.matches_name("NOT_MY_TOKEN"));
+    }
+
+    #[test]
+    fn a_pattern_made_to_backtrack_is_answered_at_once() {
+        let pattern = "*a".repeat(200) + "b";
+        assert!(!Patterns::new([pattern]).matches_name(&"a".repeat(5000)));
+    }
+
+    proptest! {
+        #[test]
+        fn text_without_glob_characters_matches_only_itself(a in "[a-z./]{1,12}", b in "[a-z./]{1,12}") {
+            prop_assert!(matches(&a, &a));
+            prop_assert_eq!(matches(&a, &b), a == b);
+        }
+
+        #[test]
+        fn no_pattern_panics(pattern in "[*?!^a/\\[\\]é-]{0,12}", text in "[a/é\\]-]{0,12}") {
+            matches(&pattern, &text);
+        }
+    }
+}

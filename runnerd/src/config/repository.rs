@@ -1,0 +1,275 @@
+//! A repository's `config.toml` as types, one struct per section.
+//!
+//! Defaults and bounds are in [`super::table`]; the meaning of each key is there too.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use protocol::words::Containment;
+use serde::{Deserialize, Serialize};
+
+use super::choice::choices;
+use super::error::{ConfigError, Problem};
+use super::executor::{ExecutorKind, Executors};
+use super::money::{MicroUsd, Price};
+use super::parse::{self, Source};
+use super::pattern::Patterns;
+use super::table;
+
+choices! {
+    /// What an iteration that ran out of time does to its run.
+    OnTimeout {
+        /// The run ends.
+        Stop = "stop",
+        /// The run goes on, the iteration counts as a fault.
+        Retry = "retry",
+    }
+}
+
+choices! {
+    /// How sessions divide planning and working.
+    RoleMode {
+        /// A session may do either.
+        Auto = "auto",
+        /// Planners do not touch code, workers do not decompose.
+        Strict = "strict",
+    }
+}
+
+choices! {
+    /// What follows when an agent changed the guard's definition.
+    OnChange {
+        /// Both the old and the new definition must pass.
+        Both = "both",
+        /// The change is only named.
+        Report = "report",
+        /// The accepted definition is put back before the guard runs.
+        Revert = "revert",
+    }
+}
+
+choices! {
+    /// Who reviews work that the guard has passed.
+    Reviewer {
+        /// Nobody.
+        Off = "off",
+        /// A fresh agent session.
+        Agent = "agent",
+        /// A person.
+        Human = "human",
+    }
+}
+
+/// The configuration of one repository, complete and checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepoConfig {
+    /// Iterations after which a run stops.
+    pub max_iterations: u32,
+    /// Attempts that a new task gets.
+    pub max_attempts_default: u32,
+    /// Faults in a row after which a run fails.
+    pub max_consecutive_faults: u32,
+    /// Times in a row that an agent may say the same.
+    pub stall_after: u32,
+    /// Time for one iteration.
+    #[serde(rename = "iteration_timeout_secs", with = "secs")]
+    pub iteration_timeout: Duration,
+    /// What an iteration out of time does.
+    pub on_timeout: OnTimeout,
+    /// Cost after which a run stops.
+    #[serde(rename = "max_cost_usd")]
+    pub max_cost: Option<MicroUsd>,
+    /// Tokens after which a run stops.
+    pub max_tokens: Option<u64>,
+    /// Working time after which a run stops.
+    #[serde(rename = "max_run_secs", with = "optional_secs", default)]
+    pub max_run: Option<Duration>,
+    /// The agents.
+    pub executor: Executors,
+    /// How sessions are divided.
+    pub roles: RolesConfig,
+    /// The command that decides.
+    pub guard: GuardConfig,
+    /// The second opinion.
+    pub review: ReviewConfig,
+    /// What an agent is told.
+    pub prompt: PromptConfig,
+    /// Branches and commits.
+    pub git: GitConfig,
+    /// How processes are held.
+    pub containment: ContainmentConfig,
+    /// Prices by model, or by kind where no model is set.
+    #[serde(default)]
+    pub prices: BTreeMap<String, Price>,
+    /// Variables that are passed on.
+    pub env: EnvConfig,
+    /// Programs that are told of events.
+    pub hooks: HooksConfig,
+}
+
+/// The `[roles]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RolesConfig {
+    /// How sessions divide planning and working.
+    pub mode: RoleMode,
+}
+
+/// The `[guard]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuardConfig {
+    /// Program and arguments, never empty.
+    pub command: Vec<String>,
+    /// Bytes of output that are kept.
+    pub output_limit_bytes: u64,
+    /// Paths that say what the guard does.
+    pub definition: Patterns,
+    /// What follows when an agent changed one of them.
+    pub on_change: OnChange,
+    /// Whether the guard runs before the first session.
+    pub baseline: bool,
+}
+
+/// The `[review]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewConfig {
+    /// Who reviews.
+    pub by: Reviewer,
+    /// What to look for; may be empty.
+    pub criteria: String,
+}
+
+/// The `[prompt]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromptConfig {
+    /// Bytes that a prompt may have.
+    pub budget_bytes: u64,
+}
+
+/// The `[git]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GitConfig {
+    /// Branches named here are protected beside those that always are: see [`Self::protects`].
+    pub protected_branches: Patterns,
+    /// Untracked files that are not committed.
+    pub hold_back: Patterns,
+    /// Untracked files over this size are not committed.
+    pub max_file_bytes: u64,
+    /// Whether git signs the commits.
+    pub sign: bool,
+}
+
+impl GitConfig {
+    /// Tells whether a branch, named without `refs/heads/`, must never be worked on.
+    pub fn protects(&self, branch: &str) -> bool {
+        matches!(branch, "main" | "master") || self.protected_branches.matches_name(branch)
+    }
+}
+
+/// The `[containment]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContainmentConfig {
+    /// The least that the system must offer.
+    pub require: Containment,
+}
+
+/// The `[env]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvConfig {
+    /// Variables for agents.
+    pub agent: Patterns,
+    /// Variables for guards.
+    pub guard: Patterns,
+}
+
+/// The `[hooks]` section; an empty list means no hook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HooksConfig {
+    /// The goal is met.
+    pub on_complete: Vec<String>,
+    /// A task has no attempts left.
+    pub on_stuck: Vec<String>,
+    /// A run ended or halted for another reason.
+    pub on_stop: Vec<String>,
+    /// An agent left a question.
+    pub on_question: Vec<String>,
+}
+
+/// Reads a repository's configuration; `file` is what messages call the text.
+pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
+    let source = Source { text, file };
+    let config: RepoConfig = parse::read(table::REPOSITORY, source)?;
+    match missing_command(&config.executor) {
+        None => Ok(config),
+        Some((section, name)) => {
+            let mut path: Vec<_> = section.split('.').collect();
+            path.push(name);
+            let problem = Problem::Needs {
+                key: path.join("."),
+                value: ExecutorKind::Command.as_str(),
+                needed: "executor.command".to_owned(),
+            };
+            Err(source.fault_at_key(&path, problem))
+        }
+    }
+}
+
+/// Finds a section that runs `command` without naming one, and the key that asks for it.
+fn missing_command(executors: &Executors) -> Option<(&'static str, &'static str)> {
+    executors.by_section().into_iter().find_map(|(section, executor)| {
+        let key = if executor.kind == ExecutorKind::Command {
+            "kind"
+        } else if executor.fallback.contains(&ExecutorKind::Command) {
+            "fallback"
+        } else {
+            return None;
+        };
+        executor.command.is_empty().then_some((section, key))
+    })
+}
+
+impl Default for RepoConfig {
+    fn default() -> Self {
+        parse("", Path::new("")).expect("BUG: the defaults in the table of keys do not fit the types")
+    }
+}
+
+/// Durations as whole seconds.
+pub(super) mod secs {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(duration.as_secs())
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_secs)
+    }
+}
+
+/// Durations as whole seconds that may be absent.
+mod optional_secs {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the signature is serde's")]
+    pub(super) fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        duration.as_ref().map(Duration::as_secs).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_secs))
+    }
+}

@@ -1,0 +1,271 @@
+//! Every key of both configuration files: name, type, default and meaning.
+//!
+//! This is the only place that states a default. The types in [`super::repository`] and
+//! [`super::daemon`] must have exactly these keys; tests hold them together.
+
+use super::daemon::LogLevel;
+use super::executor::{ExecutorKind, Sandbox};
+use super::keys::Default::{Is, Off, Required};
+use super::keys::Kind::{AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text};
+use super::keys::Shown::{Entry, InFull, Override};
+use super::keys::{Key, Kind, Section};
+use super::repository::{OnChange, OnTimeout, Reviewer, RoleMode};
+
+const COUNT: Kind = Number { min: 1, max: 1_000_000 };
+const SECONDS: Kind = Number { min: 1, max: 365 * 24 * 60 * 60 };
+const LOG_BYTES: Kind = Number { min: 4096, max: 1 << 30 };
+const HOOK: Kind = Argv { required: false };
+
+/// The sections of a repository's `.runner/state/config.toml`.
+pub(super) const REPOSITORY: &[Section] = &[
+    Section { path: "", doc: "Limits of a run.", keys: TOP, shown: InFull },
+    Section { path: "executor", doc: "The agent that works on the tasks.", keys: EXECUTOR, shown: InFull },
+    Section {
+        path: "executor.plan",
+        doc: "What differs for sessions that plan: any key of [executor]. Another `kind` does not inherit `model` and `extra_args`.",
+        keys: EXECUTOR,
+        shown: Override(&["model = \"a-stronger-model\""]),
+    },
+    Section {
+        path: "executor.review",
+        doc: "What differs for the reviewer: any key of [executor]. Another `kind` does not inherit `model` and `extra_args`.",
+        keys: EXECUTOR,
+        shown: Override(&["kind = \"claude\""]),
+    },
+    Section { path: "roles", doc: "How sessions are divided.", keys: ROLES, shown: InFull },
+    Section {
+        path: "guard",
+        doc: "The command that decides whether a task is done: exit code 0 or not.",
+        keys: GUARD,
+        shown: InFull,
+    },
+    Section { path: "review", doc: "A second opinion after a guard that passed.", keys: REVIEW, shown: InFull },
+    Section { path: "prompt", doc: "What an agent is told.", keys: PROMPT, shown: InFull },
+    Section { path: "git", doc: "Branches and commits.", keys: GIT, shown: InFull },
+    Section { path: "containment", doc: "How firmly processes of agents are held.", keys: CONTAINMENT, shown: InFull },
+    Section {
+        path: "prices.*",
+        doc: "Prices in dollars per million tokens, for backends that report no cost. The name is the model's, or the kind's where no model is set.",
+        keys: PRICES,
+        shown: Entry(&["input = 1.25", "cached = 0.125", "output = 10.0"]),
+    },
+    Section {
+        path: "env",
+        doc: "Variables of the caller that are passed on: names or globs such as \"MY_TOOL_*\".",
+        keys: ENV,
+        shown: InFull,
+    },
+    Section {
+        path: "hooks",
+        doc: "Programs to run on events; each gets the event as JSON on standard input.",
+        keys: HOOKS,
+        shown: InFull,
+    },
+];
+
+/// The sections of the daemon's own `config.toml`.
+pub(super) const DAEMON: &[Section] =
+    &[Section { path: "", doc: "Settings of the daemon of this user.", keys: DAEMON_TOP, shown: InFull }];
+
+const TOP: &[Key] = &[
+    Key::new("max_iterations", COUNT, Is("100"), "Iterations after which a run stops."),
+    Key::new("max_attempts_default", COUNT, Is("3"), "Attempts that a new task gets before the run is stuck on it."),
+    Key::new(
+        "max_consecutive_faults",
+        COUNT,
+        Is("3"),
+        "Faults in a row (crashes, unusable answers) after which a run fails.",
+    ),
+    Key::new(
+        "stall_after",
+        Number { min: 2, max: 1_000_000 },
+        Is("5"),
+        "Times in a row that an agent may say the same before the run is stuck.",
+    ),
+    Key::new(
+        "iteration_timeout_secs",
+        SECONDS,
+        Is("1800"),
+        "Time for one iteration: agent, guard and reviewer together.",
+    ),
+    Key::new(
+        "on_timeout",
+        Choice(OnTimeout::SPELLINGS),
+        Is("\"stop\""),
+        "What an iteration out of time does to the run: stop it, or count as a fault and go on.",
+    ),
+    Key::new("max_cost_usd", Dollars, Off("25.0"), "Cost in dollars after which a run stops."),
+    Key::new(
+        "max_tokens",
+        Number { min: 1, max: Kind::UNBOUNDED },
+        Off("50000000"),
+        "Tokens, read and written, after which a run stops.",
+    ),
+    Key::new("max_run_secs", SECONDS, Off("28800"), "Working time after which a run stops."),
+];
+
+const EXECUTOR: &[Key] = &[
+    Key::new(
+        "kind",
+        Choice(ExecutorKind::SPELLINGS),
+        Is("\"codex\""),
+        "The agent program; \"command\" runs the one named by `command`.",
+    ),
+    Key::new(
+        "command",
+        Argv { required: false },
+        Is("[]"),
+        "Program and arguments for the kind \"command\": prompt on standard input, answer in the file named by $RUNNER_OUTPUT.",
+    ),
+    Key::new("model", Name, Off("\"model-name\""), "The model to ask for; without it the agent program chooses."),
+    Key::new("extra_args", Arguments, Is("[]"), "Arguments added to the agent's own."),
+    Key::new(
+        "wrapper",
+        Argv { required: false },
+        Is("[]"),
+        "Program and arguments put in front of the agent, such as a sandbox.",
+    ),
+    Key::new(
+        "fallback",
+        Choices(ExecutorKind::SPELLINGS),
+        Is("[]"),
+        "Kinds to go on with, in this order, while the service of the first is unavailable.",
+    ),
+    Key::new(
+        "idle_timeout_secs",
+        SECONDS,
+        Is("900"),
+        "Silence of an agent after which its session is ended as a fault.",
+    ),
+    Key::new(
+        "output_limit_bytes",
+        LOG_BYTES,
+        Is("1048576"),
+        "Output of an agent that is kept; of more, the first and the last part.",
+    ),
+    Key::new(
+        "sandbox",
+        Choice(Sandbox::SPELLINGS),
+        Is("\"workspace-write\""),
+        "What the agent's own sandbox allows, for agents that have one.",
+    ),
+    Key::new("network", Flag, Is("true"), "Whether that sandbox allows the network."),
+];
+
+const ROLES: &[Key] = &[Key::new(
+    "mode",
+    Choice(RoleMode::SPELLINGS),
+    Is("\"auto\""),
+    "\"auto\" lets a session plan or work; with \"strict\" planners do not touch code and workers do not decompose.",
+)];
+
+const GUARD: &[Key] = &[
+    Key::new(
+        "command",
+        Argv { required: true },
+        Is("[\"just\", \"ci\"]"),
+        "Program and arguments, run at the root of the repository.",
+    ),
+    Key::new(
+        "output_limit_bytes",
+        LOG_BYTES,
+        Is("1048576"),
+        "Output of a guard that is kept; of more, the first and the last part.",
+    ),
+    Key::new(
+        "definition",
+        Patterns,
+        Is("[\"justfile\", \"Justfile\", \"JUSTFILE\", \".justfile\"]"),
+        "Files that say what the guard does, as globs; a change by an agent is noticed.",
+    ),
+    Key::new(
+        "on_change",
+        Choice(OnChange::SPELLINGS),
+        Is("\"both\""),
+        "After such a change: \"report\" it, run \"both\" definitions and need both green, or \"revert\" it first.",
+    ),
+    Key::new("baseline", Flag, Is("true"), "Whether the guard runs once before the first session."),
+];
+
+const REVIEW: &[Key] = &[
+    Key::new(
+        "by",
+        Choice(Reviewer::SPELLINGS),
+        Is("\"off\""),
+        "Who reviews: nobody, a fresh agent session, or a person through `runnerctl approve`.",
+    ),
+    Key::new("criteria", Text, Is("\"\""), "What a reviewer is to look for."),
+];
+
+const PROMPT: &[Key] = &[Key::new(
+    "budget_bytes",
+    Number { min: 32 << 10, max: 1 << 20 },
+    Is("40960"),
+    "Size of a prompt; longer parts are cut.",
+)];
+
+const GIT: &[Key] = &[
+    Key::new(
+        "protected_branches",
+        Patterns,
+        Is("[\"main\", \"master\"]"),
+        "Branches that are never worked on, as globs; main and master always belong to them.",
+    ),
+    Key::new(
+        "hold_back",
+        Patterns,
+        Is(
+            "[\".env\", \".env.*\", \"!*.example\", \"!*.sample\", \"!*.template\", \"*.pem\", \"id_rsa\", \"id_ed25519\", \"id_ecdsa\"]",
+        ),
+        "New files that are not committed, as globs; \"!\" takes a name out again, the last match counts.",
+    ),
+    Key::new(
+        "max_file_bytes",
+        Number { min: 1, max: Kind::UNBOUNDED },
+        Is("52428800"),
+        "New files over this size are not committed.",
+    ),
+    Key::new("sign", Flag, Is("false"), "Whether git signs the commits."),
+];
+
+const CONTAINMENT: &[Key] = &[Key::new(
+    "require",
+    Choice(&["walk", "cgroup", "pidns"]),
+    Is("\"walk\""),
+    "The least that the system must offer; with less a run does not start.",
+)];
+
+const PRICES: &[Key] = &[
+    Key::new("input", Dollars, Required, "Tokens read."),
+    Key::new("cached", Dollars, Off("0.125"), "Tokens read from a cache; `input` if not set."),
+    Key::new("output", Dollars, Required, "Tokens written."),
+];
+
+const ENV: &[Key] = &[
+    Key::new("agent", Patterns, Is("[]"), "Passed on to agents."),
+    Key::new("guard", Patterns, Is("[]"), "Passed on to guards."),
+];
+
+const HOOKS: &[Key] = &[
+    Key::new("on_complete", HOOK, Is("[]"), "When the goal is met."),
+    Key::new("on_stuck", HOOK, Is("[]"), "When a task has no attempts left."),
+    Key::new("on_stop", HOOK, Is("[]"), "When a run ends or halts for any other reason."),
+    Key::new("on_question", HOOK, Is("[]"), "When an agent left a question."),
+];
+
+const DAEMON_TOP: &[Key] = &[
+    Key::new(
+        "max_repositories",
+        Number { min: 1, max: 1000 },
+        Is("4"),
+        "Repositories that are worked on at the same time.",
+    ),
+    Key::new("log_level", Choice(LogLevel::SPELLINGS), Is("\"info\""), "What the log contains."),
+    Key::new(
+        "socket",
+        AbsolutePath,
+        Off("\"/run/user/1000/runnerd/runnerd.sock\""),
+        "Where clients connect; by default in the runtime folder of the user.",
+    ),
+    Key::new("inhibit_sleep", Flag, Is("true"), "Whether the machine is kept awake while a session runs."),
+];

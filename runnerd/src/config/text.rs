@@ -1,0 +1,113 @@
+//! Texts made from the table of keys: the commented default files and the reference page.
+
+use std::fmt::Write;
+
+use super::keys::{Default, Key, Section, Shown};
+use super::table;
+
+const REPOSITORY_HEADER: &str = "\
+# Configuration of this repository for runnerd: every key with its default.
+# A session is run with the version of this file at the commit it starts from.
+# `runnerctl config set KEY VALUE` changes a key and keeps the comments.
+";
+
+const DAEMON_HEADER: &str = "\
+# Settings of this user's runnerd: every key with its default.
+";
+
+const REFERENCE_HEADER: &str = "\
+# Configuration
+
+This page is generated from the table of keys in the daemon. An unknown key or a value that does
+not fit is an error that names file, line and column. Amounts of bytes and seconds are whole
+numbers. Globs: `*` and `?` stay within one path component, `**` does not, `[a-z]` is a class; a
+pattern without `/` names a file in any folder.
+";
+
+/// Returns the `config.toml` that `init` writes into a repository.
+pub fn default_text() -> String {
+    default_file(REPOSITORY_HEADER, table::REPOSITORY)
+}
+
+/// Returns a `config.toml` for the daemon with every key and its default.
+pub fn daemon_default_text() -> String {
+    default_file(DAEMON_HEADER, table::DAEMON)
+}
+
+/// Returns the reference page in Markdown.
+pub fn reference() -> String {
+    let mut page = REFERENCE_HEADER.to_owned();
+    page.push_str("\n## A repository: `.runner/state/config.toml`\n");
+    for section in table::REPOSITORY {
+        push_reference(&mut page, section);
+    }
+    page.push_str("\n## The daemon: `$XDG_CONFIG_HOME/runnerd/config.toml`\n");
+    for section in table::DAEMON {
+        push_reference(&mut page, section);
+    }
+    page
+}
+
+fn default_file(header: &str, sections: &[Section]) -> String {
+    let mut text = header.to_owned();
+    for section in sections {
+        text.push('\n');
+        push_line(&mut text, &format!("# {}", section.doc));
+        match section.shown {
+            Shown::InFull => push_section(&mut text, section),
+            Shown::Override(lines) | Shown::Entry(lines) => {
+                push_line(&mut text, &format!("# [{}]", example_path(section)));
+                for line in lines {
+                    push_line(&mut text, &format!("# {line}"));
+                }
+            }
+        }
+    }
+    text
+}
+
+fn push_section(text: &mut String, section: &Section) {
+    if !section.path.is_empty() {
+        push_line(text, &format!("[{}]", section.path));
+    }
+    for Key { name, default, doc, .. } in section.keys {
+        text.push('\n');
+        push_line(text, &format!("# {doc}"));
+        match default {
+            Default::Is(toml) => push_line(text, &format!("{name} = {toml}")),
+            Default::Off(toml) => push_line(text, &format!("# {name} = {toml}")),
+            Default::Required => {}
+        }
+    }
+}
+
+fn push_line(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+fn example_path(section: &Section) -> String {
+    section.path.replace('*', "\"model-name\"")
+}
+
+fn push_reference(page: &mut String, section: &Section) {
+    if !section.path.is_empty() {
+        let path = section.path.replace('*', "\"<model>\"");
+        push_line(page, &format!("\n### `[{path}]`"));
+    }
+    push_line(page, &format!("\n{}", section.doc));
+    if matches!(section.shown, Shown::Override(_)) {
+        return;
+    }
+    push_line(page, "\n| key | value | default | meaning |\n|---|---|---|---|");
+    for key in section.keys {
+        let default = match key.default {
+            Default::Is(toml) => format!("`{toml}`"),
+            Default::Off(_) => "off".to_owned(),
+            Default::Required => "required".to_owned(),
+        };
+        let Key { name, kind, doc, .. } = key;
+        writeln!(page, "| `{name}` | {} | {default} | {doc} |", kind.expected())
+            .expect("BUG: writing to a string failed");
+    }
+}
