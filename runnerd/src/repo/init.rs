@@ -1,0 +1,221 @@
+//! Makes the layout of `.runner/` in a work tree, as often as wanted.
+//!
+//! Contents that follow from types (tree, schemas, run state) are handed in as bytes. Nothing is
+//! committed here, and what exists stays as it is unless replacing it was asked for.
+
+use super::durable::{self, Access, DurableError};
+use super::goal::{Goal, GoalError};
+use super::layout::Layout;
+
+/// The goal that is written where none was given.
+const DEFAULT_GOAL: &str = "\
+# Goal
+
+Say here what is to be reached, and how it can be seen that it is reached.
+";
+
+/// The lines that keep local files out of git.
+const IGNORED: [&str; 2] = ["context/", "iterations/"];
+
+/// The files that people and agents add to, with the heading each begins with.
+const HEADED: [(&str, &str); 6] = [
+    (Layout::PROGRESS, "# Progress\n"),
+    (Layout::NOTES, "# Notes\n"),
+    (Layout::ASSUMPTIONS, "# Assumptions\n"),
+    (Layout::QUESTIONS, "# Questions\n"),
+    (Layout::GUARDRAILS, "# Guardrails\n"),
+    (Layout::IMPROVEMENTS, "# Improvements\n"),
+];
+
+/// What is asked of [`init`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InitOptions<'o> {
+    /// Whether files that exist are replaced. The goal is replaced only by a given one.
+    pub force: bool,
+    /// The text of the goal.
+    pub goal: Option<&'o str>,
+    /// Files to write: the path relative to the root of the work tree, and the content.
+    pub files: &'o [(&'o str, &'o [u8])],
+}
+
+/// What [`init`] did, as paths relative to the root of the work tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InitReport {
+    /// Files that did not exist.
+    pub created: Vec<String>,
+    /// Files that stayed as they were.
+    pub kept: Vec<String>,
+    /// Files that existed and were changed.
+    pub overwritten: Vec<String>,
+}
+
+/// A layout that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// A file or folder could not be written.
+    #[error(transparent)]
+    Durable(#[from] DurableError),
+    /// The goal given is unusable.
+    #[error(transparent)]
+    Goal(#[from] GoalError),
+}
+
+/// Makes what is missing of the layout.
+pub fn init(layout: &Layout, options: &InitOptions<'_>) -> Result<InitReport, InitError> {
+    if let Some(goal) = options.goal {
+        Goal::parse(goal.as_bytes(), &layout.goal())?;
+    }
+    durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository)?;
+    let mut writer = Writer { layout, report: InitReport::default() };
+    writer.goal(options)?;
+    writer.gitignore()?;
+    let headed = HEADED.iter().map(|(path, heading)| (*path, heading.as_bytes()));
+    for (path, content) in options.files.iter().copied().chain(headed) {
+        writer.file(path, content, options.force)?;
+    }
+    Ok(writer.report)
+}
+
+struct Writer<'w> {
+    layout: &'w Layout,
+    report: InitReport,
+}
+
+impl Writer<'_> {
+    fn goal(&mut self, options: &InitOptions<'_>) -> Result<(), DurableError> {
+        let goal = options.goal.unwrap_or(DEFAULT_GOAL);
+        let replaces = options.force && options.goal.is_some();
+        self.file(Layout::GOAL, goal.as_bytes(), replaces)
+    }
+
+    fn gitignore(&mut self) -> Result<(), DurableError> {
+        let old = durable::read(&self.layout.path(Layout::GITIGNORE))?.unwrap_or_default();
+        self.file(Layout::GITIGNORE, &with_ignored(&old), true)
+    }
+
+    fn file(&mut self, relative: &str, content: &[u8], replaces: bool) -> Result<(), DurableError> {
+        let path = self.layout.path(relative);
+        let old = durable::read(&path)?;
+        let list = match &old {
+            None => &mut self.report.created,
+            Some(old) if old == content || !replaces => {
+                self.report.kept.push(relative.to_owned());
+                return Ok(());
+            }
+            Some(_) => &mut self.report.overwritten,
+        };
+        durable::replace(&path, content, Access::Repository)?;
+        list.push(relative.to_owned());
+        Ok(())
+    }
+}
+
+/// Adds the lines that are missing and keeps the rest.
+fn with_ignored(old: &[u8]) -> Vec<u8> {
+    let mut text = old.to_vec();
+    for ignored in IGNORED {
+        let present = text.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == ignored.as_bytes());
+        if !present {
+            if text.last().is_some_and(|last| *last != b'\n') {
+                text.push(b'\n');
+            }
+            text.extend_from_slice(ignored.as_bytes());
+            text.push(b'\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const FILES: &[(&str, &[u8])] = &[(Layout::TREE, b"{}\n"), (Layout::CONFIG, b"# config\n")];
+
+    fn fresh() -> (tempfile::TempDir, Layout) {
+        let home = tempfile::tempdir().unwrap();
+        let layout = Layout::new(home.path());
+        (home, layout)
+    }
+
+    fn options() -> InitOptions<'static> {
+        InitOptions { files: FILES, ..InitOptions::default() }
+    }
+
+    #[test]
+    fn the_whole_layout_is_made() {
+        let (_home, layout) = fresh();
+        let report = init(&layout, &options()).unwrap();
+        insta::assert_snapshot!(report.created.join("\n"), @r#"
+        .runner/GOAL.md
+        .runner/.gitignore
+        .runner/state/tree.json
+        .runner/state/config.toml
+        .runner/state/progress.md
+        .runner/state/notes.md
+        .runner/state/assumptions.md
+        .runner/state/questions.md
+        .runner/state/guardrails.md
+        .runner/state/improvements.md
+        "#);
+        assert_eq!(report.kept, Vec::<String>::new());
+        assert_eq!(fs::read_to_string(layout.path(Layout::GITIGNORE)).unwrap(), "context/\niterations/\n");
+        assert_eq!(fs::read(layout.tree()).unwrap(), b"{}\n");
+        let goal = Goal::parse(&fs::read(layout.goal()).unwrap(), &layout.goal()).unwrap();
+        assert_eq!((goal.id(), goal.title().as_deref()), (None, Some("Goal")));
+    }
+
+    #[test]
+    fn repeating_it_changes_nothing() {
+        let (_home, layout) = fresh();
+        let first = init(&layout, &options()).unwrap();
+        fs::write(layout.tree(), "mine").unwrap();
+        let second = init(&layout, &options()).unwrap();
+        assert_eq!(second.kept, first.created);
+        assert!(second.created.is_empty() && second.overwritten.is_empty());
+        assert_eq!(fs::read(layout.tree()).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn force_replaces_all_but_a_goal_that_nobody_gave_anew() {
+        let (_home, layout) = fresh();
+        init(&layout, &InitOptions { goal: Some("# Mine\n"), ..options() }).unwrap();
+        fs::write(layout.tree(), "mine").unwrap();
+        let report = init(&layout, &InitOptions { force: true, ..options() }).unwrap();
+        assert_eq!(report.overwritten, [Layout::TREE]);
+        assert_eq!(fs::read_to_string(layout.goal()).unwrap(), "# Mine\n");
+        let other = InitOptions { force: true, goal: Some("# Other\n"), ..options() };
+        assert_eq!(init(&layout, &other).unwrap().overwritten, [Layout::GOAL]);
+    }
+
+    #[test]
+    fn a_gitignore_gains_only_the_lines_it_lacks() {
+        let (_home, layout) = fresh();
+        fs::create_dir(layout.folder()).unwrap();
+        fs::write(layout.path(Layout::GITIGNORE), "scratch/\r\n  iterations/\r\n*.log").unwrap();
+        init(&layout, &options()).unwrap();
+        let text = fs::read_to_string(layout.path(Layout::GITIGNORE)).unwrap();
+        assert_eq!(text, "scratch/\r\n  iterations/\r\n*.log\ncontext/\n");
+    }
+
+    #[test]
+    fn an_unusable_goal_is_refused_before_anything_is_written() {
+        let (_home, layout) = fresh();
+        let result = init(&layout, &InitOptions { goal: Some("---\nid: a b\n---\n"), ..options() });
+        assert!(matches!(result, Err(InitError::Goal(_))));
+        assert!(!layout.folder().exists());
+    }
+
+    #[test]
+    fn a_linked_folder_is_refused() {
+        let (_home, layout) = fresh();
+        let elsewhere = tempfile::tempdir().unwrap();
+        symlink(elsewhere.path(), layout.folder()).unwrap();
+        let result = init(&layout, &options());
+        assert!(matches!(result, Err(InitError::Durable(DurableError::Symlink { .. }))));
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,12 @@
+//! The repository contract on disk: names under `.runner/`, who may write them, and durable files.
+//!
+//! Nothing here runs git or decides what a run does; contents of the runner's own JSON files come
+//! from the callers as bytes.
+
+pub mod durable;
+pub mod goal;
+pub mod init;
+pub mod layout;
+
+pub use goal::{Goal, GoalError};
+pub use layout::{Layout, Ownership};
