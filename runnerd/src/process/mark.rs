@@ -1,0 +1,111 @@
+//! The mark by which the processes of one program are found again.
+//!
+//! It is carried twice: as a variable of the environment, which a program may clear, and as the limit on file locks,
+//! which Linux has ignored since 2.6, hands on to every child, and lets no ordinary process raise again.
+
+use std::{env, ffi::OsString, fmt, fs, os::unix::ffi::OsStringExt as _};
+
+use nix::sys::resource::{Resource, setrlimit};
+use sha2::{Digest as _, Sha256};
+
+/// Variable that holds the mark.
+pub(super) const VARIABLE: &str = "RUNNERD_MARK";
+
+/// A text that belongs to one process and its descendants alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark(String);
+
+impl Mark {
+    /// Makes a mark of a text, which must be unique on this machine and must not hold a NUL.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether a process bears this mark.
+    pub fn is_on(&self, pid: i32) -> bool {
+        lock_limit_of(pid) == Some(self.lock_limit()) || variable_of(pid).is_some_and(|mark| mark == self.0.as_bytes())
+    }
+
+    /// Returns whether a process bears a mark that the caller does not: it comes from a program that the caller runs.
+    pub fn any_is_on(pid: i32) -> bool {
+        let own = env::var_os(VARIABLE).map(OsString::into_vec);
+        lock_limit_of(pid) != lock_limit_of(std::process::id())
+            || variable_of(pid).is_some_and(|mark| Some(mark) != own)
+    }
+
+    /// Marks the calling process and its future children.
+    ///
+    /// Fails where a lower limit is in force already; the variable is the only mark then.
+    pub(super) fn put_on_this_process(&self) -> nix::Result<()> {
+        let limit = self.lock_limit();
+        setrlimit(Resource::RLIMIT_LOCKS, limit, limit)
+    }
+
+    /// 62 bits, so that it is never "unlimited".
+    fn lock_limit(&self) -> u64 {
+        let digest = Sha256::digest(self.0.as_bytes());
+        digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)) >> 2
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Readable for every process, also for one that hides its environment; nothing where there is no limit.
+fn lock_limit_of(pid: impl fmt::Display) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn variable_of(pid: i32) -> Option<Vec<u8>> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut entries = environment.split(|byte| *byte == 0);
+    entries.find_map(|entry| Some(entry.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"=")?.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    #[test]
+    fn limit_is_never_unlimited_and_differs_from_mark_to_mark() {
+        let limit = Mark::new("a").lock_limit();
+        assert!(limit < 1 << 62);
+        assert_ne!(limit, Mark::new("b").lock_limit());
+    }
+
+    #[test]
+    fn process_without_the_mark_does_not_bear_it() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(!Mark::new("nobody's").is_on(own));
+        assert!(!Mark::any_is_on(own));
+    }
+
+    #[test]
+    fn process_bears_the_mark_of_its_environment_and_no_other() {
+        let mut command = Command::new("cat");
+        let mut child = command.env(VARIABLE, "mine").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // What it echoes, it echoes after exec.
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let seen = (Mark::new("mine").is_on(pid), Mark::new("min").is_on(pid), Mark::any_is_on(pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(seen, (true, false, true));
+    }
+}

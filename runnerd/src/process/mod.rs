@@ -1,0 +1,73 @@
+//! Runs agents, guards and reviewers, and makes sure that nothing of them is left: the only place that starts them.
+//!
+//! Every program runs under a *shim*: the daemon's own binary started anew as a small single-threaded process.
+//!
+//! ```text
+//! daemon ── live pipe, commands ──▶ shim ── TERM, KILL, wait ──▶ leader and all that descends from it
+//!    ▲ ▲                             │                              │
+//!    │ └───── words: how it goes ────┘                              │
+//!    └─────────────── stdout and stderr, one pipe ──────────────────┘
+//! ```
+//!
+//! - The shim owns the kill. It is the subreaper of everything below it, holds the deadline itself, and takes the end
+//!   of the live pipe (whose only writer is the daemon) as the order to kill. A daemon that hangs, stops or dies
+//!   neither extends a budget nor leaves a process behind. "Nothing is left" is the kernel's answer `ECHILD`.
+//! - The daemon takes the output, notices silence, ends the drain after the leader's exit, and holds a deadline behind
+//!   the shim's: a shim that was stopped or killed is given up, and what it left is found by its [`Mark`].
+//!
+//! Nothing here knows what an agent, a guard or a run is.
+
+mod capture;
+mod leader;
+mod link;
+mod mark;
+pub mod orphans;
+mod output;
+mod pidfd;
+mod program;
+mod shield;
+mod shim;
+mod spawn;
+mod spec;
+mod supervise;
+mod table;
+mod vigil;
+mod walk;
+mod watch;
+mod wire;
+
+use tokio_util::sync::CancellationToken;
+
+pub use mark::Mark;
+pub use orphans::{StillAlive, Swept, end_survivors};
+pub use shield::shield_daemon;
+pub use shim::shim_main;
+pub use spawn::{Launcher, SpawnError};
+pub use spec::{Answered, Containment, Ended, Limits, LogFile, Report, Spec};
+pub use wire::SHIM_COMMAND;
+
+use self::{capture::Capture, output::Output, supervise::Supervision, vigil::Vigil};
+use crate::clock::since_boot;
+
+/// Runs one program to its end, and everything that it started to theirs.
+///
+/// Cancelling `stop` ends it in order: SIGTERM, the grace, SIGKILL. Dropping the future kills at once. An error means
+/// that nothing ran; all that happens to a program that ran is in the [`Report`].
+pub async fn run(launcher: &Launcher, mut spec: Spec, stop: &CancellationToken) -> Result<Report, SpawnError> {
+    let began = since_boot();
+    if stop.is_cancelled() {
+        return Ok(Report::of_nothing(Ended::Stopped));
+    }
+    spec.limits = spec.limits.with_bounded_grace();
+    let capture = Capture::create(&spec.log).await?;
+    let (link, output) = spawn::start(launcher, &spec, began).await?;
+    let supervision = Supervision {
+        link,
+        output: Output::new(output, capture, spec.output),
+        vigil: Vigil::new(began, spec.limits),
+        answered: spec.answered,
+        mark: spec.mark,
+        began,
+    };
+    Ok(supervision.until_over(stop).await)
+}

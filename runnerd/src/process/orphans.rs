@@ -1,0 +1,114 @@
+//! Finds and ends what an earlier life of the daemon left running.
+//!
+//! Normally there is nothing: a shim whose daemon is gone ends everything itself within a moment, so the first thing is
+//! to wait for its lock. What is left then is found by its [`Mark`]. Nothing here guesses by number.
+
+use std::{fs::File, io, path::Path, thread, time::Duration};
+
+use rustix::process::Signal;
+use thiserror::Error;
+
+use super::{Mark, pidfd::PidFd, table};
+use crate::clock::since_boot;
+
+/// Pause before another attempt, at the shim's lock or at the table of processes.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Passes without a find that prove that there is nothing.
+const EMPTY_PASSES: u32 = 2;
+
+/// What a search found, and ended.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// Numbers of the processes, which are dead.
+    pub ended: Vec<i32>,
+}
+
+/// Something may be alive in spite of everything.
+#[derive(Debug, Error)]
+pub enum StillAlive {
+    /// Processes outlive SIGKILL by seconds: they hang in the kernel, or belong to another user.
+    #[error("ending the processes marked {mark}: alive after SIGKILL: {pids:?}")]
+    Processes {
+        /// The mark that they bear.
+        mark: Mark,
+        /// Their numbers.
+        pids: Vec<i32>,
+    },
+    /// The search could not look.
+    #[error("searching for processes marked {mark}")]
+    Unknown {
+        /// The mark that was searched for.
+        mark: Mark,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// Ends every process that bears the mark, and returns when there is none.
+///
+/// Waits for the shim that holds `lock`, at most half of `within`; a shim that keeps it is ended as well. Blocks the
+/// calling thread. Processes of an earlier boot need no search: see [`boot_id`](crate::clock::boot_id).
+pub fn end_survivors(mark: &Mark, lock: &Path, within: Duration) -> Result<Swept, StillAlive> {
+    let began = since_boot();
+    wait_for_shim(lock, began + within / 2);
+    sweep(mark, began + within)
+}
+
+/// Ends every process that bears the mark, again and again until two looks in a row find none.
+pub(super) fn sweep(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
+    let mut ended = Vec::new();
+    let mut empty = 0;
+    while empty < EMPTY_PASSES {
+        let is_last = since_boot() >= until;
+        match bearers(mark) {
+            Ok(found) if found.is_empty() => empty += 1,
+            Ok(found) if is_last => {
+                let pids = found.iter().map(|process| process.pid).collect();
+                return Err(StillAlive::Processes { mark: mark.clone(), pids });
+            }
+            Err(source) if is_last => return Err(StillAlive::Unknown { mark: mark.clone(), source }),
+            Ok(found) => {
+                empty = 0;
+                ended.extend(kill(&found, until));
+            }
+            Err(_) => {
+                empty = 0;
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+    Ok(Swept { ended })
+}
+
+/// One that may not be signalled does not die, and is found again until time is up.
+fn kill(found: &[PidFd], until: Duration) -> Vec<i32> {
+    for process in found {
+        let _ = process.signal(Signal::KILL);
+    }
+    let is_dead = |process: &&PidFd| process.wait(until.saturating_sub(since_boot()));
+    found.iter().filter(is_dead).map(|process| process.pid).collect()
+}
+
+fn wait_for_shim(lock: &Path, until: Duration) {
+    // Without the file there was no shim.
+    let Ok(lock) = File::options().append(true).open(lock) else {
+        return;
+    };
+    while lock.try_lock().is_err() && since_boot() < until {
+        thread::sleep(PAUSE);
+    }
+}
+
+/// A look that does not even see the calling process proves nothing.
+fn bearers(mark: &Mark) -> io::Result<Vec<PidFd>> {
+    let own = nix::unistd::getpid().as_raw();
+    let mut found = Vec::new();
+    let mut is_own_seen = false;
+    for entry in table::entries()? {
+        is_own_seen |= entry.pid == own;
+        if entry.pid != own && !entry.is_zombie && mark.is_on(entry.pid) {
+            found.extend(PidFd::open(entry.pid, || mark.is_on(entry.pid))?);
+        }
+    }
+    if is_own_seen { Ok(found) } else { Err(io::Error::other("the table of processes cannot be read")) }
+}

@@ -1,0 +1,46 @@
+//! A process held by a descriptor, so that a number which went to another process meanwhile is never signalled.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    time::Duration,
+};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::{
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+
+/// One process, alive or dead, but never another one.
+pub(super) struct PidFd {
+    pub pid: i32,
+    fd: OwnedFd,
+}
+
+impl PidFd {
+    /// Opens the process that has this number, if there is one and `is_it` still holds after it was opened.
+    pub(super) fn open(pid: i32, is_it: impl FnOnce() -> bool) -> io::Result<Option<Self>> {
+        let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+        match pidfd_open(number, PidfdFlags::empty()) {
+            Ok(fd) => Ok(is_it().then_some(Self { pid, fd })),
+            Err(Errno::SRCH) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Sends a signal; a process that is dead by now is no error.
+    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+        match pidfd_send_signal(&self.fd, signal) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Waits until the process is dead, and returns whether it is.
+    pub(super) fn wait(&self, within: Duration) -> bool {
+        let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
+        let mut fds = [PollFd::new(self.fd.as_fd(), PollFlags::POLLIN)];
+        matches!(poll(&mut fds, timeout), Ok(ready) if ready > 0)
+    }
+}

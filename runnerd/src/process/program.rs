@@ -1,0 +1,65 @@
+//! Finds the file of a program, so that one that is missing is known before anything runs.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use nix::unistd::{AccessFlags, access};
+
+use super::{SpawnError, Spec};
+
+/// Finds the program of `spec`: a name in the `PATH` of its environment, anything with a `/` from its folder.
+pub(super) fn find(spec: &Spec) -> Result<PathBuf, SpawnError> {
+    let name = spec.argv.first().map(OsString::as_os_str).unwrap_or_default();
+    if name.as_bytes().contains(&b'/') {
+        let path = spec.cwd.join(name);
+        return check(&path).map(|()| path.clone()).map_err(|why| refusal(name, path, &why));
+    }
+    let mut refused = None;
+    for folder in folders(spec) {
+        let path = folder.join(name);
+        match check(&path) {
+            Ok(()) if !name.is_empty() => return Ok(path),
+            Ok(()) => {}
+            Err(why) if is_absent(&why) => {}
+            Err(why) => refused = refused.or(Some((path, why))),
+        }
+    }
+    Err(match refused {
+        Some((path, why)) if !name.is_empty() => refusal(name, path, &why),
+        _ => not_found(name),
+    })
+}
+
+/// Folders relative to the work tree are left out: there, a program chooses what runs next.
+fn folders(spec: &Spec) -> impl Iterator<Item = PathBuf> {
+    let path = spec.env.iter().rev().find(|(name, _)| name == "PATH");
+    path.map(|(_, value)| std::env::split_paths(value).filter(|folder| folder.is_absolute()).collect::<Vec<_>>())
+        .unwrap_or_default()
+        .into_iter()
+}
+
+fn check(path: &Path) -> io::Result<()> {
+    if path.metadata()?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    Ok(access(path, AccessFlags::X_OK)?)
+}
+
+fn is_absent(why: &io::Error) -> bool {
+    matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn refusal(name: &OsStr, path: PathBuf, why: &io::Error) -> SpawnError {
+    if is_absent(why) {
+        return not_found(name);
+    }
+    SpawnError::NotExecutable { program: path, why: why.to_string() }
+}
+
+fn not_found(name: &OsStr) -> SpawnError {
+    SpawnError::NotFound { program: name.to_string_lossy().into_owned() }
+}

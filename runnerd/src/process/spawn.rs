@@ -1,0 +1,199 @@
+//! Starts the shim for a program, from the daemon's side.
+//!
+//! An error from here means that the program did not run: nothing has to be undone or charged.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nix::errno::Errno;
+use thiserror::Error;
+use tokio::{net::unix::pipe, time::timeout};
+
+use super::{
+    Spec,
+    link::Link,
+    program,
+    wire::{self, Order, Step, Word},
+};
+
+/// Time in which a shim answers, however busy the machine is.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// Why a program could not be started.
+#[derive(Debug, Error)]
+pub enum SpawnError {
+    /// There is no such file.
+    #[error("finding the program `{program}`: no such file in PATH or at that path")]
+    NotFound {
+        /// Name or path as it was given.
+        program: String,
+    },
+    /// The file is there and cannot be run.
+    #[error("running {}: {why}", program.display())]
+    NotExecutable {
+        /// The file.
+        program: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// The folder that it is to start in cannot be entered.
+    #[error("entering the folder {}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The log cannot be made.
+    #[error("writing the log {}", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The lock file cannot be opened.
+    #[error("opening the lock file {}", path.display())]
+    LockFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A process of an earlier start is still there.
+    #[error("locking {}: held by another process", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The system is short of processes, descriptors or memory for now; the same may work later.
+    #[error("starting a process")]
+    Obstacle(#[source] io::Error),
+    /// The daemon's own binary does not work as a shim.
+    #[error("supervising through {}", program.display())]
+    Shim {
+        /// The binary.
+        program: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+}
+
+impl SpawnError {
+    /// Tells whether the same call fails until a person changes something: the program is missing or cannot be run.
+    pub fn is_misconfigured(&self) -> bool {
+        matches!(self, Self::NotFound { .. } | Self::NotExecutable { .. })
+    }
+
+    /// Sorts out what passes by itself.
+    pub(super) fn of(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
+        match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE | Errno::ETXTBSY) => {
+                Self::Obstacle(error)
+            }
+            _ => otherwise(error),
+        }
+    }
+}
+
+/// Knows the binary that shims are made of.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    program: PathBuf,
+}
+
+impl Launcher {
+    /// Makes shims of the given binary, which must call [`shim_main`](super::shim_main) for [`SHIM_COMMAND`](super::SHIM_COMMAND).
+    pub fn new(program: PathBuf) -> Self {
+        Self { program }
+    }
+
+    /// Makes shims of the running binary, the file that was started even if another took its path meanwhile.
+    pub fn this_binary() -> Self {
+        Self::new("/proc/self/exe".into())
+    }
+}
+
+/// Starts a shim and has it start the program; also returns the program's output.
+pub(super) async fn start(
+    launcher: &Launcher,
+    spec: &Spec,
+    began: Duration,
+) -> Result<(Link, pipe::Receiver), SpawnError> {
+    let order = order(spec, began)?;
+    let shim = &launcher.program;
+    let (mut link, output) =
+        Link::open(shim, &spec.mark).map_err(|error| SpawnError::of(error, |error| broken(shim, error)))?;
+    let start = async {
+        link.send(&wire::to_line(&order)).await;
+        link.next_word().await
+    };
+    match timeout(START_LIMIT, start).await {
+        Ok(Some(Word::Started)) => Ok((link, output)),
+        Ok(Some(Word::Refused { step, errno })) => {
+            Err(refusal(step, io::Error::from_raw_os_error(errno), &order, shim))
+        }
+        Ok(_) => Err(broken(shim, io::Error::other("it ended before the program ran"))),
+        Err(elapsed) => Err(broken(shim, elapsed.into())),
+    }
+}
+
+fn order(spec: &Spec, began: Duration) -> Result<Order, SpawnError> {
+    Ok(Order {
+        program: program::find(spec)?.into(),
+        argv: spec.argv.clone(),
+        cwd: spec.cwd.clone().into(),
+        env: spec.env.clone(),
+        stdin: spec.stdin.clone(),
+        mark: spec.mark.to_string(),
+        lock: spec.lock.clone().into(),
+        deadline: began + spec.limits.budget,
+        grace: spec.limits.grace,
+        no_new_privs: spec.no_new_privs,
+    })
+}
+
+fn refusal(step: Step, source: io::Error, order: &Order, shim: &Path) -> SpawnError {
+    let (lock, folder, program) = (&order.lock, &order.cwd, &order.program);
+    match step {
+        Step::Lock => SpawnError::Locked { path: lock.into() },
+        Step::SetUp => SpawnError::of(source, |source| broken(shim, source)),
+        Step::LockFile => SpawnError::of(source, |source| SpawnError::LockFile { path: lock.into(), source }),
+        Step::Folder => SpawnError::of(source, |source| SpawnError::Folder { path: folder.into(), source }),
+        Step::Exec => SpawnError::of(source, |source| SpawnError::NotExecutable {
+            program: program.into(),
+            why: why_not(&source),
+        }),
+    }
+}
+
+/// The file is there: what the system does not find is what its first line names.
+fn why_not(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::NotFound => "its interpreter does not exist".to_owned(),
+        _ => source.to_string(),
+    }
+}
+
+fn broken(shim: &Path, source: io::Error) -> SpawnError {
+    SpawnError::Shim { program: shim.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortage_passes_and_nothing_else_does() {
+        let kind = |errno: Errno| SpawnError::of(errno.into(), |error| broken(Path::new("shim"), error));
+        for errno in [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE] {
+            assert!(matches!(kind(errno), SpawnError::Obstacle(_)), "{errno}");
+        }
+        for errno in [Errno::ENOENT, Errno::EACCES, Errno::ENOEXEC, Errno::E2BIG] {
+            assert!(matches!(kind(errno), SpawnError::Shim { .. }), "{errno}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What to run, and what became of it: plain values.
+
+use std::{ffi::OsString, io, path::PathBuf, time::Duration};
+
+use tokio::sync::mpsc;
+
+use super::{Mark, StillAlive};
+
+/// Says whether the answer that the program is to give is there; asked about twice a second, so it must be cheap.
+pub type Answered = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// One program to run.
+pub struct Spec {
+    /// Program and arguments. A program without `/` is searched in the `PATH` of [`env`](Self::env).
+    pub argv: Vec<OsString>,
+    /// Folder that it starts in.
+    pub cwd: PathBuf,
+    /// Its whole environment, but for the [`Mark`]: nothing is inherited from the daemon.
+    pub env: Vec<(OsString, OsString)>,
+    /// Bytes that it finds on its standard input, followed by the end. It need not read them.
+    pub stdin: Vec<u8>,
+    /// By which it and its descendants are found again after the daemon died; unique to this process.
+    pub mark: Mark,
+    /// File that the shim keeps locked as long as it lives.
+    pub lock: PathBuf,
+    /// Time that it has.
+    pub limits: Limits,
+    /// Where its output goes.
+    pub log: LogFile,
+    /// Ends a program that stays after its answer is there ([`Ended::Lingered`]).
+    pub answered: Option<Answered>,
+    /// Receives the output as it comes, in chunks of at most 64 KiB. One that finds the channel full is left out.
+    pub output: Option<mpsc::Sender<Vec<u8>>>,
+    /// Denies privileges beyond the user's own, for good (`no_new_privs`): no `sudo`, and no rootless `podman`, whose
+    /// helpers need them.
+    pub no_new_privs: bool,
+}
+
+/// How long a program may take. All of it is measured in time since boot, so a machine's sleep counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// From the call to the kill. SIGTERM is sent [`grace`](Self::grace) earlier.
+    pub budget: Duration,
+    /// Silence that ends it.
+    pub idle: Option<Duration>,
+    /// From SIGTERM to SIGKILL, inside the budget and at most half of it.
+    pub grace: Duration,
+}
+
+/// A file that takes the output: all of it, or its beginning and its end with one line between that counts the rest.
+#[derive(Debug, Clone)]
+pub struct LogFile {
+    /// Made anew; a file that is there is replaced.
+    pub path: PathBuf,
+    /// Bytes of output that it holds at most.
+    pub cap_bytes: u64,
+}
+
+/// Why a program is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By this signal, which nobody here sent.
+    Signaled(i32),
+    /// The budget ran out.
+    TimedOut,
+    /// It printed nothing for too long.
+    Silent,
+    /// The caller wanted it stopped.
+    Stopped,
+    /// It had answered and stayed.
+    Lingered,
+    /// Its shim was killed; what was left was found by its mark and ended.
+    SupervisorLost,
+}
+
+/// How much of what a program starts can be caught.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Containment {
+    /// Everything that descends from it. A descendant of another process that it asked (`systemd-run`, a container
+    /// engine, cron) is not found.
+    Walk,
+}
+
+/// What became of a program.
+#[derive(Debug)]
+pub struct Report {
+    /// Why it is over.
+    pub ended: Ended,
+    /// Time from the call to the end of the last process, a machine's sleep included.
+    pub elapsed: Duration,
+    /// Bytes of output in the log.
+    pub captured_bytes: u64,
+    /// Bytes of output that the log leaves out.
+    pub dropped_bytes: u64,
+    /// Why the log is not complete, if the disk refused a part of it. The program was not held up.
+    pub log_fault: Option<io::Error>,
+    /// Processes, besides the program itself, that were left and had to be killed.
+    pub survivors: u32,
+    /// What could not be ended, so that nothing else may be started in its place.
+    pub still_alive: Option<StillAlive>,
+    /// Containment that was in force.
+    pub containment: Containment,
+}
+
+impl Limits {
+    /// A grace as long as the budget would end a program as soon as it starts.
+    pub(super) fn with_bounded_grace(self) -> Self {
+        Self { grace: self.grace.min(self.budget / 2), ..self }
+    }
+}
+
+impl Report {
+    pub(super) fn of_nothing(ended: Ended) -> Self {
+        Self {
+            ended,
+            elapsed: Duration::ZERO,
+            captured_bytes: 0,
+            dropped_bytes: 0,
+            log_fault: None,
+            survivors: 0,
+            still_alive: None,
+            containment: Containment::Walk,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The kernel's table of processes, as `/proc` shows it. A reading, not a truth: it may be old when it is returned.
+
+use std::{fs, io};
+
+/// One process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub pid: i32,
+    pub parent: i32,
+    pub group: i32,
+    /// Clock ticks since boot; with the number, it names a process well enough to tell it from its successor.
+    pub started: u64,
+    /// Dead, and only waiting for its parent to notice.
+    pub is_zombie: bool,
+}
+
+/// Reads the entry of one process.
+pub(super) fn entry(pid: i32) -> Option<Entry> {
+    parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Reads the entries of all processes, each when it is asked for.
+pub(super) fn entries() -> io::Result<impl Iterator<Item = Entry>> {
+    let items = fs::read_dir("/proc")?.flatten();
+    Ok(items.filter_map(|item| item.file_name().to_str()?.parse().ok()).filter_map(entry))
+}
+
+/// The name in parentheses may hold anything, parentheses too: the fields begin after the last one.
+fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
+    let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields = str::from_utf8(&stat[end_of_name + 1..]).ok()?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    Some(Entry {
+        pid,
+        is_zombie: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_with_spaces_and_parentheses_does_not_shift_the_fields() {
+        let stat = b"77 (a) R 1 (b) S 5 6 7 0 -1 1 2 3 4 5 6 7 8 9 20 0 1 0 4242 1 1";
+        let entry = parse(77, stat).unwrap();
+        assert_eq!((entry.parent, entry.group, entry.started), (5, 6, 4242));
+        assert!(!entry.is_zombie);
+    }
+
+    #[test]
+    fn cut_off_line_is_no_entry() {
+        assert_eq!(parse(1, b"1 (init) S 0 1"), None);
+    }
+
+    #[test]
+    fn table_holds_this_process() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(entries().unwrap().any(|entry| entry.pid == own));
+    }
+}

@@ -1,0 +1,117 @@
+//! Signals to everything that descends from the calling process, found by walking the table of processes.
+//!
+//! A walk is a race against processes that fork, so nothing here claims to be complete: the shim repeats it until the
+//! kernel says that no child is left. Stronger levels of containment would signal at once what is walked here.
+
+use std::collections::{HashMap, HashSet};
+
+use nix::{
+    sys::signal::{Signal as NixSignal, killpg},
+    unistd::{Pid, getpid},
+};
+use rustix::process::Signal;
+
+use super::{
+    pidfd::PidFd,
+    table::{self, Entry},
+};
+
+/// Passes of a SIGTERM: a process born during one is seen by the next.
+const TERM_PASSES: u32 = 3;
+
+/// Asks the leader's group and every other descendant, once each, to end.
+///
+/// SIGCONT follows, because a stopped process would not see the request. The leader must not have been reaped: its
+/// group could be another's by then.
+pub(super) fn terminate(leader: Pid) {
+    // A group without members is no error: its leader is a zombie.
+    let _ = killpg(leader, NixSignal::SIGTERM);
+    let _ = killpg(leader, NixSignal::SIGCONT);
+    let mut asked = HashSet::new();
+    for _ in 0..TERM_PASSES {
+        let mut others = living_below(getpid(), entries());
+        others.retain(|entry| entry.group != leader.as_raw() && asked.insert((entry.pid, entry.started)));
+        if others.is_empty() {
+            break;
+        }
+        for entry in others {
+            signal(&entry, &[Signal::TERM, Signal::CONT]);
+        }
+    }
+}
+
+/// Kills every descendant that one pass finds, and returns those.
+///
+/// A child is killed as soon as it is seen: processes that replace themselves all the time, each the orphan of the one
+/// before, live too short for anything later.
+pub(super) fn kill() -> Vec<Entry> {
+    let own = getpid();
+    let is_child = |entry: &Entry| entry.parent == own.as_raw();
+    let table = entries().inspect(|entry| {
+        if is_child(entry) {
+            // Its number is its own until the caller reaps it.
+            let _ = nix::sys::signal::kill(Pid::from_raw(entry.pid), NixSignal::SIGKILL);
+        }
+    });
+    let found = living_below(own, table);
+    for entry in found.iter().filter(|entry| !is_child(entry)) {
+        signal(entry, &[Signal::KILL]);
+    }
+    found
+}
+
+/// A process that may not be signalled stays in the table, where the caller sees it again.
+fn signal(entry: &Entry, signals: &[Signal]) {
+    let is_same = || table::entry(entry.pid).is_some_and(|now| now.started == entry.started);
+    if let Ok(Some(process)) = PidFd::open(entry.pid, is_same) {
+        for signal in signals {
+            let _ = process.signal(*signal);
+        }
+    }
+}
+
+/// A table that cannot be read now is read again in the next pass.
+fn entries() -> impl Iterator<Item = Entry> {
+    table::entries().into_iter().flatten()
+}
+
+fn living_below(root: Pid, table: impl Iterator<Item = Entry>) -> Vec<Entry> {
+    let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
+    for entry in table {
+        children.entry(entry.parent).or_default().push(entry);
+    }
+    let mut found = Vec::new();
+    let mut parents = vec![root.as_raw()];
+    while let Some(parent) = parents.pop() {
+        let born = children.remove(&parent).unwrap_or_default();
+        parents.extend(born.iter().map(|entry| entry.pid));
+        found.extend(born.into_iter().filter(|entry| !entry.is_zombie));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, parent: i32) -> Entry {
+        Entry { pid, parent, group: pid, started: 0, is_zombie: false }
+    }
+
+    #[test]
+    fn living_descendants_at_any_depth_are_found_and_relatives_are_not() {
+        let mut zombie = process(7, 2);
+        zombie.is_zombie = true;
+        let table = [process(2, 1), process(3, 2), process(4, 3), process(5, 1), process(6, 5), zombie, process(8, 7)];
+        let mut pids: Vec<i32> =
+            living_below(Pid::from_raw(2), table.into_iter()).iter().map(|entry| entry.pid).collect();
+        pids.sort_unstable();
+        assert_eq!(pids, [3, 4, 8]);
+    }
+
+    #[test]
+    fn table_with_a_circle_ends() {
+        let table = [process(2, 3), process(3, 2)];
+        assert_eq!(living_below(Pid::from_raw(2), table.into_iter()).len(), 2);
+    }
+}

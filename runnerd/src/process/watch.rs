@@ -1,0 +1,241 @@
+//! The shim's watch over a running program: deadline, commands, and the kill that leaves nothing.
+//!
+//! It ends only when the kernel says that no child is left, or when a kill has had its time; it never waits for output.
+
+use std::{
+    collections::HashSet,
+    fs::File,
+    io::{Read as _, Write as _},
+    os::fd::AsFd as _,
+    process::ChildStdin,
+    time::Duration,
+};
+
+use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::signalfd::SignalFd,
+    unistd::Pid,
+};
+use rustix::{
+    io::Errno,
+    process::{WaitOptions, WaitStatus, wait},
+};
+
+use super::{
+    leader::Leader,
+    walk,
+    wire::{self, Cause, Command, Order, Over, Word},
+};
+use crate::clock::since_boot;
+
+/// Longest sleep between two looks at the clock: `poll` does not count a machine's sleep.
+const SLICE: Duration = Duration::from_millis(500);
+/// Time that the daemon has to drain the output after the leader's exit; more than it takes if it is well.
+const DRAIN_LIMIT: Duration = Duration::from_secs(3);
+/// Pause between two passes of a kill if no child ended meanwhile.
+const KILL_PASS: Duration = Duration::from_millis(5);
+/// After this a process that does not die is reported instead.
+const KILL_LIMIT: Duration = Duration::from_secs(4);
+
+/// A program under watch.
+pub(super) struct Watch {
+    leader: Pid,
+    leader_exit: Option<Cause>,
+    signals: SignalFd,
+    feed: Option<Feed>,
+    deadline: Duration,
+    grace: Duration,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Running,
+    /// SIGTERM was sent, or the leader is gone and the output is drained: what is left then is killed.
+    Ending {
+        cause: Cause,
+        kill_at: Duration,
+    },
+}
+
+enum Children {
+    Some,
+    None,
+}
+
+/// What the daemon's end of the live pipe says, besides nothing.
+enum Heard {
+    Nothing,
+    Stop,
+    Kill,
+}
+
+impl Watch {
+    pub(super) fn new(leader: Leader, signals: SignalFd, order: Order) -> Self {
+        Self {
+            leader: leader.pid,
+            leader_exit: None,
+            signals,
+            feed: Feed::new(leader.stdin, order.stdin),
+            deadline: order.deadline,
+            grace: order.grace,
+            phase: Phase::Running,
+        }
+    }
+
+    /// Watches until nothing that descends from the leader is alive.
+    pub(super) fn until_over(mut self, live: &File, status: &File) -> Over {
+        loop {
+            if matches!(self.reap(), Children::None) {
+                return self.over(HashSet::new(), Vec::new());
+            }
+            self.see_leader_exit(status);
+            let now = since_boot();
+            let due = match self.phase {
+                Phase::Running => self.deadline.saturating_sub(self.grace),
+                Phase::Ending { kill_at, .. } => kill_at,
+            };
+            match (now >= due, self.phase) {
+                (true, Phase::Running) => self.end(Cause::Deadline, self.deadline),
+                (true, Phase::Ending { .. }) => return self.kill_rest(),
+                (false, _) => match self.wait(live, due.saturating_sub(now).min(SLICE)) {
+                    Heard::Nothing => {}
+                    Heard::Stop => self.stop(now),
+                    Heard::Kill => return self.kill_rest(),
+                },
+            }
+        }
+    }
+
+    fn stop(&mut self, now: Duration) {
+        if matches!(self.phase, Phase::Running) {
+            self.end(Cause::Asked, self.deadline.min(now + self.grace));
+        }
+    }
+
+    /// Asks everything to end; the leader is alive, or a zombie whose number is still its own.
+    fn end(&mut self, cause: Cause, kill_at: Duration) {
+        self.phase = Phase::Ending { cause, kill_at };
+        walk::terminate(self.leader);
+    }
+
+    /// A leader that ends by itself takes its time with it; others may still be writing their last lines.
+    fn see_leader_exit(&mut self, status: &File) {
+        if let (Phase::Running, Some(cause)) = (self.phase, self.leader_exit) {
+            self.phase = Phase::Ending { cause, kill_at: since_boot() + DRAIN_LIMIT };
+            // A daemon that is gone closes the live pipe, too.
+            let _ = wire::say(status, &Word::LeaderGone);
+        }
+    }
+
+    fn kill_rest(mut self) -> Over {
+        let mut killed = HashSet::new();
+        let give_up = since_boot() + KILL_LIMIT;
+        loop {
+            let left = walk::kill();
+            killed.extend(left.iter().map(|entry| (entry.pid, entry.started)));
+            if matches!(self.reap(), Children::None) {
+                return self.over(killed, Vec::new());
+            }
+            if since_boot() >= give_up {
+                let still_alive = left.iter().map(|entry| entry.pid).collect();
+                return self.over(killed, still_alive);
+            }
+            self.wait_for_child(KILL_PASS);
+        }
+    }
+
+    fn over(&self, mut killed: HashSet<(i32, u64)>, still_alive: Vec<i32>) -> Over {
+        killed.retain(|(pid, _)| *pid != self.leader.as_raw());
+        let cause = match self.phase {
+            Phase::Ending { cause, .. } => cause,
+            Phase::Running => self.leader_exit.unwrap_or(Cause::Asked),
+        };
+        Over { cause, survivors: u32::try_from(killed.len()).unwrap_or(u32::MAX), still_alive }
+    }
+
+    /// Collects all children that ended, orphans from any depth included.
+    fn reap(&mut self) -> Children {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid.as_raw_pid() == self.leader.as_raw() => {
+                    // Once reaped, its number may come back as another's.
+                    self.leader_exit.get_or_insert(cause_of(status));
+                }
+                Ok(Some(_)) => {}
+                Err(Errno::CHILD) => return Children::None,
+                Ok(None) | Err(_) => return Children::Some,
+            }
+        }
+    }
+
+    fn wait(&mut self, live: &File, timeout: Duration) -> Heard {
+        let mut fds =
+            vec![PollFd::new(live.as_fd(), PollFlags::POLLIN), PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        fds.extend(self.feed.as_ref().map(|feed| PollFd::new(feed.pipe.as_fd(), PollFlags::POLLOUT)));
+        let _ = poll(&mut fds, to_poll(timeout));
+        let is_ready = |index: usize| fds.get(index).is_some_and(|fd| fd.any() == Some(true));
+        let (live_ready, feed_ready) = (is_ready(0), is_ready(2));
+        self.drain_signals();
+        if feed_ready {
+            self.feed = self.feed.take().and_then(Feed::write_some);
+        }
+        if live_ready { hear(live) } else { Heard::Nothing }
+    }
+
+    fn wait_for_child(&self, timeout: Duration) {
+        let _ = poll(&mut [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)], to_poll(timeout));
+        self.drain_signals();
+    }
+
+    fn drain_signals(&self) {
+        while let Ok(Some(_)) = self.signals.read_signal() {}
+    }
+}
+
+/// Reads one command; the end of the pipe, or a failure to read it, means that the daemon is gone.
+fn hear(mut live: &File) -> Heard {
+    let mut byte = [0];
+    match live.read(&mut byte) {
+        Ok(1) if Command::from_byte(byte[0]) == Command::Stop => Heard::Stop,
+        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Heard::Nothing,
+        _ => Heard::Kill,
+    }
+}
+
+fn cause_of(status: WaitStatus) -> Cause {
+    match status.terminating_signal() {
+        Some(signal) => Cause::Signaled(signal),
+        None => Cause::Exited(status.exit_status().unwrap_or(0)),
+    }
+}
+
+/// Rounded up, so that the last slice does not spin.
+fn to_poll(timeout: Duration) -> PollTimeout {
+    PollTimeout::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX)
+}
+
+/// The bytes that the program has not yet taken from its standard input.
+struct Feed {
+    pipe: ChildStdin,
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Feed {
+    /// Nothing to write is an input that ends at once.
+    fn new(pipe: ChildStdin, bytes: Vec<u8>) -> Option<Self> {
+        (!bytes.is_empty()).then_some(Self { pipe, bytes, written: 0 })
+    }
+
+    /// Writes what fits; `None` when all is written or the program has closed its input.
+    fn write_some(mut self) -> Option<Self> {
+        match self.pipe.write(&self.bytes[self.written..]) {
+            Ok(count) => self.written += count,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Some(self),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return Some(self),
+            Err(_) => return None,
+        }
+        (self.written < self.bytes.len()).then_some(self)
+    }
+}

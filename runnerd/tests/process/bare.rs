@@ -1,0 +1,49 @@
+//! The control of the kill tests: the same programs under a parent that kills only what it started.
+//!
+//! A kill test proves something only if its program would be left alive by less.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+use crate::kit::{Watched, agent};
+
+/// A program without a shim.
+pub(crate) struct Bare {
+    child: Child,
+    processes: Vec<Watched>,
+}
+
+impl Bare {
+    /// Starts it and waits until `count` processes are what they are meant to be.
+    pub(crate) fn start(call: &str, count: usize) -> Self {
+        let argv = agent(call);
+        let mut child =
+            Command::new(&argv[0]).args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let processes = lines.filter_map(|line| Watched::from_line(&line.unwrap())).take(count).collect();
+        Self { child, processes }
+    }
+
+    /// Kills the program itself, and returns how many processes that leaves.
+    pub(crate) fn left_after_kill(mut self) -> usize {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.left()
+    }
+
+    /// Lets the program end by itself, and returns how many processes that leaves.
+    pub(crate) fn left_after_end(mut self) -> usize {
+        self.child.wait().unwrap();
+        self.left()
+    }
+
+    fn left(&self) -> usize {
+        let left: Vec<&Watched> = self.processes.iter().filter(|process| !process.is_dead()).collect();
+        for process in &left {
+            process.kill();
+        }
+        left.len()
+    }
+}

@@ -1,0 +1,121 @@
+//! How programs end: by themselves, by the clock, by request.
+
+use std::time::Duration;
+
+use runnerd::process::Ended;
+
+use crate::kit::{Bench, Running, run_to_end};
+
+#[tokio::test]
+async fn exit_code_is_reported() {
+    let bench = Bench::new();
+    let report = run_to_end(bench.sh("echo out; echo err >&2; exit 3")).await;
+    assert_eq!((report.ended, report.survivors), (Ended::Exited(3), 0));
+    assert_eq!(bench.log(), "out\nerr\n");
+}
+
+#[tokio::test]
+async fn signal_is_not_taken_for_an_exit_code() {
+    let bench = Bench::new();
+    assert_eq!(run_to_end(bench.sh("kill -SEGV $$")).await.ended, Ended::Signaled(11));
+    assert_eq!(run_to_end(bench.sh("kill -40 $$")).await.ended, Ended::Signaled(40));
+    assert_eq!(run_to_end(bench.sh("exit 139")).await.ended, Ended::Exited(139));
+}
+
+#[tokio::test]
+async fn budget_ends_a_program_that_ignores_sigterm() {
+    let bench = Bench::new();
+    let mut spec = bench.agent("ignores-term");
+    spec.limits.budget = Duration::from_secs(1);
+    spec.limits.grace = Duration::from_millis(300);
+    let report = run_to_end(spec).await;
+    assert_eq!(report.ended, Ended::TimedOut);
+    assert!(report.elapsed >= Duration::from_secs(1), "{:?}", report.elapsed);
+    assert!(report.elapsed < Duration::from_secs(3), "{:?}", report.elapsed);
+}
+
+#[tokio::test]
+async fn grace_beyond_the_budget_leaves_time_to_work() {
+    let bench = Bench::new();
+    let mut spec = bench.sh("sleep 0.1; exit 6");
+    spec.limits.budget = Duration::from_secs(10);
+    spec.limits.grace = Duration::from_secs(100);
+    assert_eq!(run_to_end(spec).await.ended, Ended::Exited(6));
+}
+
+#[tokio::test]
+async fn clean_up_within_the_grace_is_completed() {
+    let bench = Bench::new();
+    let mut running = Running::start(bench.agent("slow-term 0.3"));
+    running.lines.processes(1).await;
+    running.stop.cancel();
+    assert_eq!(running.report().await.ended, Ended::Stopped);
+    assert!(bench.log().contains("CLEANED"));
+}
+
+#[tokio::test]
+async fn clean_up_beyond_the_grace_is_cut_off() {
+    let bench = Bench::new();
+    let mut spec = bench.agent("slow-term 100");
+    spec.limits.grace = Duration::from_millis(200);
+    let mut running = Running::start(spec);
+    running.lines.processes(1).await;
+    running.stop.cancel();
+    assert_eq!(running.report().await.ended, Ended::Stopped);
+    assert!(!bench.log().contains("CLEANED"));
+}
+
+#[tokio::test]
+async fn every_process_is_asked_once_to_end() {
+    let bench = Bench::new();
+    let mut running = Running::start(bench.agent("counts-term"));
+    running.lines.processes(2).await;
+    running.stop.cancel();
+    running.report().await;
+    assert_eq!(bench.log().matches("ASKED ONCE\n").count(), 2, "{}", bench.log());
+}
+
+#[tokio::test]
+async fn stop_before_the_start_runs_nothing() {
+    let bench = Bench::new();
+    let running = Running::start(bench.sh("touch ran"));
+    running.stop.cancel();
+    assert_eq!(running.report().await.ended, Ended::Stopped);
+    assert!(!bench.path("ran").exists());
+}
+
+#[tokio::test]
+async fn silence_ends_a_program() {
+    let bench = Bench::new();
+    let mut spec = bench.sh("echo one; sleep 1000");
+    spec.limits.idle = Some(Duration::from_millis(300));
+    assert_eq!(run_to_end(spec).await.ended, Ended::Silent);
+    assert_eq!(bench.log(), "one\n");
+}
+
+#[tokio::test]
+async fn program_that_prints_is_not_silent() {
+    let bench = Bench::new();
+    let mut spec = bench.sh("for i in 1 2 3 4 5 6; do echo $i; sleep 0.2; done");
+    spec.limits.idle = Some(Duration::from_millis(900));
+    assert_eq!(run_to_end(spec).await.ended, Ended::Exited(0));
+}
+
+#[tokio::test]
+async fn program_that_stays_after_its_answer_is_ended() {
+    let bench = Bench::new();
+    let mut spec = bench.sh("touch answer; sleep 1000");
+    let answer = bench.path("answer");
+    spec.answered = Some(Box::new(move || answer.exists()));
+    let report = run_to_end(spec).await;
+    assert_eq!(report.ended, Ended::Lingered);
+    assert!(report.elapsed >= Duration::from_secs(10), "{:?}", report.elapsed);
+}
+
+#[tokio::test]
+async fn program_that_answers_and_ends_has_ended_by_itself() {
+    let bench = Bench::new();
+    let mut spec = bench.sh("sleep 0.1");
+    spec.answered = Some(Box::new(|| true));
+    assert_eq!(run_to_end(spec).await.ended, Ended::Exited(0));
+}

@@ -1,0 +1,222 @@
+//! A folder to work in, programs to run in it, and processes watched from outside.
+
+use std::{
+    ffi::OsString,
+    fs,
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use runnerd::process::{Launcher, Limits, LogFile, Mark, Report, SpawnError, Spec, run};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tempfile::TempDir;
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Longest wait for anything that is bound to happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A folder that goes away with its files.
+pub(crate) struct Bench {
+    path: PathBuf,
+    _owned: Option<TempDir>,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { path: folder.path().to_owned(), _owned: Some(folder) }
+    }
+
+    /// The folder of another process, which removes it.
+    pub(crate) fn shared(path: PathBuf) -> Self {
+        Self { path, _owned: None }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// A shell script; the budget is beyond every test's patience.
+    pub(crate) fn sh(&self, script: &str) -> Spec {
+        self.spec(["sh", "-c", script].map(OsString::from).to_vec())
+    }
+
+    /// One of the programs of `agent.py`.
+    pub(crate) fn agent(&self, call: &str) -> Spec {
+        self.spec(agent(call))
+    }
+
+    pub(crate) fn spec(&self, argv: Vec<OsString>) -> Spec {
+        Spec {
+            argv,
+            cwd: self.path.clone(),
+            env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+            stdin: Vec::new(),
+            mark: self.mark(),
+            lock: self.path("lock"),
+            limits: Limits { budget: PATIENCE * 10, idle: None, grace: Duration::from_secs(1) },
+            log: LogFile { path: self.path("log"), cap_bytes: 1 << 20 },
+            answered: None,
+            output: None,
+            no_new_privs: true,
+        }
+    }
+
+    /// The folder is unique, so its name is.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark::new(self.path.to_str().unwrap())
+    }
+
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.path("log")).unwrap()).into_owned()
+    }
+}
+
+/// The command line of one of the programs of `agent.py`.
+pub(crate) fn agent(call: &str) -> Vec<OsString> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents/agent.py");
+    ["python3", script].into_iter().chain(call.split_whitespace()).map(OsString::from).collect()
+}
+
+pub(crate) fn launcher() -> Launcher {
+    Launcher::new(env!("CARGO_BIN_EXE_runnerd").into())
+}
+
+/// Runs to the end, which must come within the test's patience.
+pub(crate) async fn run_to_end(spec: Spec) -> Report {
+    Running::start(spec).report().await
+}
+
+/// A program under way.
+pub(crate) struct Running {
+    task: JoinHandle<Result<Report, SpawnError>>,
+    pub(crate) lines: Lines,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Running {
+    pub(crate) fn start(mut spec: Spec) -> Self {
+        let (sender, output) = mpsc::channel(1 << 6);
+        spec.output = Some(sender);
+        let stop = CancellationToken::new();
+        let token = stop.clone();
+        let task = tokio::spawn(async move { run(&launcher(), spec, &token).await });
+        Self { task, lines: Lines { output, rest: Vec::new() }, stop }
+    }
+
+    /// Drops the run while it is under way.
+    pub(crate) async fn abort(self) {
+        self.task.abort();
+        self.task.await.expect_err("the run is under way");
+    }
+
+    pub(crate) async fn report(self) -> Report {
+        timeout(PATIENCE, self.task).await.expect("the program is over").unwrap().unwrap()
+    }
+}
+
+/// What a program prints, as it prints it.
+pub(crate) struct Lines {
+    output: mpsc::Receiver<Vec<u8>>,
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// Waits for the next line; `None` when the program is over.
+    pub(crate) async fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line = self.rest.drain(..=end).collect();
+                return Some(String::from_utf8(line).unwrap().trim_end().to_owned());
+            }
+            let chunk = timeout(PATIENCE, self.output.recv()).await.expect("the program prints or ends");
+            self.rest.extend(chunk?);
+        }
+    }
+
+    /// Waits until `count` processes are what they are meant to be.
+    pub(crate) async fn processes(&mut self, count: usize) -> Vec<Watched> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            found.extend(Watched::from_line(&self.next().await.expect("the program prints its processes")));
+        }
+        found
+    }
+}
+
+/// A process that is watched from outside, by a descriptor: neither by its mark nor by a walk.
+pub(crate) struct Watched {
+    pub(crate) pid: i32,
+    /// `None`: it was dead before it could be watched.
+    fd: Option<OwnedFd>,
+}
+
+impl Watched {
+    pub(crate) fn open(pid: i32) -> Self {
+        Self { pid, fd: pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).ok() }
+    }
+
+    /// The parent of the process, which must be alive.
+    pub(crate) fn parent(&self) -> Self {
+        Self::open(self.status("PPid:").parse().unwrap())
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.status("Name:")
+    }
+
+    fn status(&self, field: &str) -> String {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        status.lines().find_map(|line| line.strip_prefix(field)).unwrap().trim().to_owned()
+    }
+
+    /// Reads `PID <number>`.
+    pub(crate) fn from_line(line: &str) -> Option<Self> {
+        Some(Self::open(line.strip_prefix("PID ")?.parse().unwrap()))
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dies_within(Duration::ZERO)
+    }
+
+    pub(crate) fn dies_within(&self, time: Duration) -> bool {
+        self.fd.as_ref().is_none_or(|fd| {
+            let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+            poll(&mut fds, PollTimeout::try_from(time).unwrap()).unwrap() > 0
+        })
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(fd) = &self.fd {
+            let _ = pidfd_send_signal(fd, signal);
+        }
+    }
+
+    pub(crate) fn kill(&self) {
+        self.signal(Signal::KILL);
+        assert!(self.dies_within(PATIENCE));
+    }
+}
+
+impl Drop for Watched {
+    /// A test that fails leaves nothing behind either.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.signal(Signal::KILL);
+        }
+    }
+}
+
+/// Asserts that none of them is alive now.
+pub(crate) fn assert_all_dead(processes: &[Watched]) {
+    let alive: Vec<i32> = processes.iter().filter(|process| !process.is_dead()).map(|process| process.pid).collect();
+    assert!(alive.is_empty(), "still alive: {alive:?}");
+}

@@ -1,0 +1,10 @@
+//! Runs real programs under the real shim: that they end as they should, and that nothing of them is left.
+#![expect(clippy::unwrap_used, reason = "a test may panic outside of a test function, too")]
+
+mod bare;
+mod daemon;
+mod ends;
+mod kills;
+mod kit;
+mod output;
+mod starts;

@@ -1,0 +1,123 @@
+//! What a program starts with, and programs that cannot start.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use runnerd::process::{Ended, Launcher, Mark, SpawnError, Spec, run};
+use tokio_util::sync::CancellationToken;
+
+use crate::kit::{Bench, Running, launcher, run_to_end};
+
+async fn refusal(spec: Spec) -> SpawnError {
+    run(&launcher(), spec, &CancellationToken::new()).await.expect_err("nothing can be started")
+}
+
+/// An executable file.
+fn script(bench: &Bench, text: &str) -> Spec {
+    fs::write(bench.path("script"), text).unwrap();
+    fs::set_permissions(bench.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
+    bench.spec(vec!["./script".into()])
+}
+
+#[tokio::test]
+async fn environment_is_the_given_one_and_the_mark() {
+    let bench = Bench::new();
+    let mut spec = bench.spec(vec!["env".into()]);
+    spec.env.push(("GREETING".into(), "hello".into()));
+    run_to_end(spec).await;
+    let log = bench.log();
+    let mut names: Vec<&str> = log.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["GREETING", "PATH", "RUNNERD_MARK"]);
+}
+
+#[tokio::test]
+async fn program_has_three_descriptors_no_blocked_signal_and_no_way_to_more_privileges() {
+    let bench = Bench::new();
+    // The fourth is the listing's own.
+    run_to_end(bench.sh("ls /proc/self/fd | wc -l; grep -E 'SigBlk|NoNewPrivs' /proc/self/status")).await;
+    let log = bench.log();
+    assert_eq!(log.split_whitespace().collect::<Vec<_>>(), ["4", "SigBlk:", "0000000000000000", "NoNewPrivs:", "1"]);
+}
+
+#[tokio::test]
+async fn process_and_descendants_bear_the_mark() {
+    let bench = Bench::new();
+    let mut running = Running::start(bench.agent("hides scrub"));
+    let processes = running.lines.processes(2).await;
+    let mark = bench.mark();
+    assert!(processes.iter().all(|process| mark.is_on(process.pid) && Mark::any_is_on(process.pid)));
+    running.stop.cancel();
+    running.report().await;
+}
+
+#[tokio::test]
+async fn program_that_is_not_there_is_named() {
+    let bench = Bench::new();
+    for name in ["no-such-program", "./no-such-program", "/no/such/program", ""] {
+        let error = refusal(bench.spec(vec![name.into()])).await;
+        assert!(matches!(&error, SpawnError::NotFound { program } if program == name), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn folder_relative_to_the_work_tree_is_no_place_for_a_program() {
+    let bench = Bench::new();
+    script(&bench, "#!/bin/sh\n");
+    let mut spec = bench.spec(vec!["script".into()]);
+    spec.env = vec![("PATH".into(), "::.".into())];
+    assert!(matches!(refusal(spec).await, SpawnError::NotFound { .. }));
+}
+
+#[tokio::test]
+async fn what_cannot_be_executed_is_told_from_what_is_missing() {
+    let bench = Bench::new();
+    let mut folder = bench.spec(vec![bench.path("").into()]);
+    folder.cwd = "/".into();
+    fs::write(bench.path("text"), "").unwrap();
+    let text = bench.spec(vec!["./text".into()]);
+    let orphan = script(&bench, "#!/no/such/interpreter\n");
+    for (spec, expected) in [(folder, "directory"), (text, "denied"), (orphan, "its interpreter does not exist")] {
+        match refusal(spec).await {
+            SpawnError::NotExecutable { why, .. } => assert!(why.contains(expected), "{why}"),
+            error => panic!("{error:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn missing_folder_is_told_from_a_missing_program() {
+    let bench = Bench::new();
+    let mut spec = bench.sh("true");
+    spec.cwd = bench.path("nowhere");
+    assert!(matches!(refusal(spec).await, SpawnError::Folder { path, .. } if path == bench.path("nowhere")));
+}
+
+#[tokio::test]
+async fn log_that_cannot_be_made_is_named_before_anything_runs() {
+    let bench = Bench::new();
+    let mut spec = bench.sh("touch ran");
+    spec.log.path = bench.path("nowhere/log");
+    assert!(matches!(refusal(spec).await, SpawnError::Log { .. }));
+    assert!(!bench.path("ran").exists());
+}
+
+#[tokio::test]
+async fn lock_of_a_living_shim_is_respected_and_free_after_its_end() {
+    let bench = Bench::new();
+    let mut running = Running::start(bench.agent("obeys"));
+    running.lines.processes(1).await;
+    let mut second = bench.sh("true");
+    second.log.path = bench.path("second");
+    assert!(matches!(refusal(second).await, SpawnError::Locked { path } if path == bench.path("lock")));
+    running.stop.cancel();
+    running.report().await;
+    assert_eq!(run_to_end(bench.sh("true")).await.ended, Ended::Exited(0));
+}
+
+#[tokio::test]
+async fn binary_that_is_no_shim_is_told_from_the_program() {
+    let bench = Bench::new();
+    let launcher = Launcher::new("/bin/true".into());
+    let error = run(&launcher, bench.sh("true"), &CancellationToken::new()).await.expect_err("nothing can be started");
+    assert!(matches!(error, SpawnError::Shim { .. }), "{error:?}");
+}
