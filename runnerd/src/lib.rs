@@ -2,5 +2,6 @@
 
 pub mod clock;
 pub mod config;
+pub mod git;
 pub mod process;
 pub mod repo;

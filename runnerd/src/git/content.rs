@@ -1,0 +1,174 @@
+//! Turns one file of the work tree into what git stores of it: filters, line endings, links, the executable bit. Knows
+//! nothing of the index it will go into.
+
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use gix::ObjectId;
+use gix::bstr::{BStr, ByteSlice as _};
+use gix::filter::Pipeline;
+use gix::filter::plumbing::pipeline::convert::ToGitOutcome;
+use gix::index::entry::{Mode, Stat};
+use gix::worktree::stack::state::attributes::Source;
+
+use super::error::is_transient;
+use super::scan::head_of;
+use super::{GitError, Repository};
+
+/// Two changes within this time can leave the same time stamp on a file.
+const CLOCK_GRAIN: Duration = Duration::from_millis(20);
+
+/// What git stores of one path.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) id: ObjectId,
+    pub(super) mode: Mode,
+    /// What the file looked like; size zero if it may have changed since it was read.
+    pub(super) stat: Stat,
+}
+
+/// Why a path has no content to store.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// Nothing is there any more.
+    Gone,
+    /// git cannot store it, or it cannot be read.
+    Unstorable,
+    /// The repository cannot take anything now.
+    Fault(GitError),
+}
+
+/// Stores files of one work tree, with the attributes that hold now.
+pub(super) struct Contents<'a> {
+    repo: &'a gix::Repository,
+    paths: &'a Repository,
+    pipeline: Pipeline<'a>,
+    has_symlinks: bool,
+    has_executable_bit: bool,
+}
+
+impl<'a> Contents<'a> {
+    /// Prepares to store files; `index` has to be free of entries for attribute files that are gone.
+    pub(super) fn new(
+        repo: &'a gix::Repository,
+        paths: &'a Repository,
+        index: &gix::index::State,
+    ) -> Result<Self, GitError> {
+        let prepare = || -> gix::Result<Self> {
+            let attributes = repo.attributes_only(index, Source::WorktreeThenIdMapping)?.detach();
+            let capabilities = repo.filesystem_options()?;
+            Ok(Self {
+                repo,
+                paths,
+                pipeline: Pipeline::new(repo, attributes)?,
+                has_symlinks: capabilities.symlink,
+                has_executable_bit: capabilities.executable_bit,
+            })
+        };
+        prepare().map_err(GitError::library("reading attributes and filters", paths.work_dir()))
+    }
+
+    /// Writes what is at `path` into the object database. `known` is the mode that the index has for it.
+    pub(super) fn store(
+        &mut self,
+        path: &BStr,
+        known: Option<Mode>,
+        index: &gix::index::State,
+    ) -> Result<Stored, Refused> {
+        let file = self.paths.file(path);
+        let found = fs::symlink_metadata(&file).map_err(|error| refuse(&file, error))?;
+        let stat = stat_of(&file)?;
+        let kind = found.file_type();
+        let (id, mode) = if kind.is_symlink() {
+            let target = fs::read_link(&file).map_err(|error| refuse(&file, error))?;
+            (self.write(&file, target.as_os_str().as_bytes())?, Mode::SYMLINK)
+        } else if kind.is_file() {
+            (self.filtered(path, &file, index)?, self.mode_of(found.mode(), known))
+        } else if kind.is_dir() {
+            (head_of(&file).ok_or(Refused::Unstorable)?, Mode::COMMIT)
+        } else {
+            return Err(Refused::Unstorable);
+        };
+        if !has_valid_name(path, mode) {
+            return Err(Refused::Unstorable);
+        }
+        Ok(Stored { id, mode, stat: settled(stat, &file)? })
+    }
+
+    /// git looks at the owner's executable bit alone, and keeps what it knows where the file system has none.
+    fn mode_of(&self, permissions: u32, known: Option<Mode>) -> Mode {
+        match known {
+            Some(Mode::SYMLINK) if !self.has_symlinks => Mode::SYMLINK,
+            Some(mode @ (Mode::FILE | Mode::FILE_EXECUTABLE)) if !self.has_executable_bit => mode,
+            _ if self.has_executable_bit && permissions & 0o100 != 0 => Mode::FILE_EXECUTABLE,
+            _ => Mode::FILE,
+        }
+    }
+
+    fn filtered(&mut self, path: &BStr, file: &Path, index: &gix::index::State) -> Result<ObjectId, Refused> {
+        // Neither a link nor a pipe that took the file's place meanwhile is followed or waited for.
+        let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+        let opened =
+            OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(|error| refuse(file, error))?;
+        let repo = self.repo;
+        let written = match self.pipeline.convert_to_git(opened, Path::new(OsStr::from_bytes(path)), index) {
+            Ok(ToGitOutcome::Unchanged(content)) => repo.write_blob_stream(content),
+            Ok(ToGitOutcome::Buffer(content)) => repo.write_blob(content),
+            Ok(ToGitOutcome::Process(mut content)) => {
+                let mut buffer = Vec::new();
+                content.read_to_end(&mut buffer).map_err(|error| refuse(file, error))?;
+                repo.write_blob(buffer)
+            }
+            Err(error) => Err(error),
+        };
+        written.map(gix::Id::detach).map_err(|error| refuse_stored(file, error))
+    }
+
+    fn write(&self, file: &Path, bytes: &[u8]) -> Result<ObjectId, Refused> {
+        self.repo.write_blob(bytes).map(gix::Id::detach).map_err(|error| refuse_stored(file, error))
+    }
+}
+
+fn refuse(file: &Path, error: io::Error) -> Refused {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Refused::Gone,
+        _ if is_transient(&error) => Refused::Fault(GitError::io("reading", file)(error)),
+        _ => Refused::Unstorable,
+    }
+}
+
+fn refuse_stored(file: &Path, error: gix::Error) -> Refused {
+    let error = GitError::library("storing", file)(error);
+    if error.is_obstacle() { Refused::Fault(error) } else { Refused::Unstorable }
+}
+
+fn stat_of(file: &Path) -> Result<Stat, Refused> {
+    let found = gix::index::fs::Metadata::from_path_no_follow(file).map_err(|error| refuse(file, error))?;
+    Stat::from_fs(&found).map_err(|_| Refused::Unstorable)
+}
+
+/// Makes git look again later if the file changed while it was read, or could have without its times telling.
+fn settled(before: Stat, file: &Path) -> Result<Stat, Refused> {
+    let recent = SystemTime::UNIX_EPOCH + Duration::new(u64::from(before.mtime.secs), before.mtime.nsecs) + CLOCK_GRAIN;
+    let certain = before == stat_of(file)? && recent.elapsed().is_ok();
+    Ok(if certain { before } else { Stat { size: 0, ..before } })
+}
+
+/// Tells whether git accepts each part of the path as a name in a tree.
+pub(super) fn has_valid_name(path: &BStr, mode: Mode) -> bool {
+    let rules = gix::validate::path::component::Options {
+        // Would refuse names that are legal everywhere else.
+        protect_windows: false,
+        protect_hfs: cfg!(target_os = "macos"),
+        protect_ntfs: true,
+    };
+    let link = (mode == Mode::SYMLINK).then_some(gix::validate::path::component::Mode::Symlink);
+    let last = path.rfind_byte(b'/').map_or(0, |at| at + 1);
+    path.split(|byte| *byte == b'/').all(|part| gix::validate::path::component(part.as_bstr(), None, rules).is_ok())
+        && gix::validate::path::component(path[last..].as_bstr(), link, rules).is_ok()
+}

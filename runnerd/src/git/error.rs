@@ -1,0 +1,207 @@
+//! What can go wrong while git is asked to do something. Facts about a repository are not errors; only requests that
+//! could not be carried out are.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Id, Operation};
+
+/// A request to a repository that could not be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GitError {
+    /// There is no repository at the path or above it.
+    #[error("no git repository found at or above {path}")]
+    NoRepository {
+        /// Where the search began.
+        path: PathBuf,
+    },
+    /// The repository has no work tree.
+    #[error("refusing the bare repository {path}")]
+    Bare {
+        /// The git folder.
+        path: PathBuf,
+    },
+    /// The repository belongs to another user, whose configuration could run programs.
+    #[error("refusing the repository {path}: it belongs to another user")]
+    ForeignOwner {
+        /// The git folder.
+        path: PathBuf,
+    },
+    /// The work tree's link to its git folder leads elsewhere than when the repository was found.
+    #[error("the git folder of {path} was replaced: expected {expected}, found {found}")]
+    Replaced {
+        /// The work tree.
+        path: PathBuf,
+        /// The folder found first.
+        expected: PathBuf,
+        /// The folder found now.
+        found: PathBuf,
+    },
+    /// A lock file is in the way.
+    #[error("locked by {path}")]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("{doing} {path}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file or folder.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The repository holds something that cannot be read or used.
+    #[error("{doing} in {path}")]
+    Broken {
+        /// What was being done.
+        doing: &'static str,
+        /// In which repository.
+        path: PathBuf,
+        /// The reason.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The git program reported a failure.
+    #[error("git {command} failed in {path} ({status}): {stderr}")]
+    Program {
+        /// The subcommand.
+        command: String,
+        /// The work tree.
+        path: PathBuf,
+        /// The exit status in words.
+        status: String,
+        /// The end of what it wrote to its standard error.
+        stderr: String,
+    },
+    /// A merge, rebase or the like has to be finished first.
+    #[error("{operation} under way in {path}")]
+    OperationUnderWay {
+        /// Which one.
+        operation: Operation,
+        /// The work tree.
+        path: PathBuf,
+    },
+    /// HEAD or a branch is not where the caller expected it.
+    #[error("{name} moved in {path}: expected {}, found {}", describe(*expected), describe(*found))]
+    Moved {
+        /// The reference.
+        name: String,
+        /// The work tree.
+        path: PathBuf,
+        /// What the caller expected.
+        expected: Option<Id>,
+        /// What is there.
+        found: Option<Id>,
+    },
+    /// A branch to be created is there already.
+    #[error("branch {name} already exists in {path}")]
+    BranchExists {
+        /// Its short name.
+        name: String,
+        /// The work tree.
+        path: PathBuf,
+    },
+    /// A branch is missing.
+    #[error("no branch {name} in {path}")]
+    NoBranch {
+        /// Its short name.
+        name: String,
+        /// The work tree.
+        path: PathBuf,
+    },
+    /// The work tree holds nothing that HEAD lacks.
+    #[error("nothing to commit in {path}")]
+    NothingToCommit {
+        /// The work tree.
+        path: PathBuf,
+    },
+    /// Going on would destroy bytes that are kept nowhere.
+    #[error("{file} in {path} would be lost: it is not in the rescue commit")]
+    NotRescued {
+        /// The file, relative to the work tree.
+        file: String,
+        /// The work tree.
+        path: PathBuf,
+    },
+}
+
+fn describe(id: Option<Id>) -> String {
+    id.map_or_else(|| "nothing".to_owned(), |id| id.short(12))
+}
+
+impl GitError {
+    /// Tells whether the same request may succeed later without anybody repairing the repository: a lock, a full or
+    /// read-only disk, too few resources.
+    pub fn is_obstacle(&self) -> bool {
+        match self {
+            Self::Locked { .. } => true,
+            Self::Io { source, .. } => is_transient(source),
+            _ => false,
+        }
+    }
+
+    pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { doing, path: path.to_owned(), source }
+    }
+
+    /// Sorts a failure of the library into the three kinds that callers tell apart.
+    pub(super) fn library(doing: &'static str, path: &Path) -> impl FnOnce(gix::Error) -> Self {
+        move |source| {
+            let path = path.to_owned();
+            if source.is_retryable() {
+                return Self::Locked { path };
+            }
+            match source.downcast_any_ref::<io::Error>().map(copy_of) {
+                Some(error) if is_transient(&error) => Self::Io { doing, path, source: error },
+                _ => Self::Broken { doing, path, source: Box::new(source) },
+            }
+        }
+    }
+}
+
+fn copy_of(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+pub(super) fn is_transient(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    const NO_HANDLES: [i32; 2] = [nix::libc::EMFILE, nix::libc::ENFILE];
+    matches!(
+        error.kind(),
+        Kind::StorageFull
+            | Kind::QuotaExceeded
+            | Kind::ReadOnlyFilesystem
+            | Kind::ResourceBusy
+            | Kind::WouldBlock
+            | Kind::Interrupted
+            | Kind::TimedOut
+            | Kind::OutOfMemory
+            | Kind::StaleNetworkFileHandle
+    ) || error.raw_os_error().is_some_and(|code| code == nix::libc::EIO || NO_HANDLES.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_disk_and_locks_are_obstacles() {
+        let full = GitError::io("writing", Path::new("x"))(io::Error::from_raw_os_error(nix::libc::ENOSPC));
+        assert!(full.is_obstacle());
+        assert!(GitError::Locked { path: "index.lock".into() }.is_obstacle());
+    }
+
+    #[test]
+    fn missing_and_forbidden_files_are_not_obstacles() {
+        for code in [nix::libc::ENOENT, nix::libc::EACCES] {
+            let error = GitError::io("reading", Path::new("x"))(io::Error::from_raw_os_error(code));
+            assert!(!error.is_obstacle());
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Commits and how they descend from each other.
+
+use gix::bstr::ByteSlice as _;
+
+use super::commit::Identity;
+use super::program::Git;
+use super::refs::RefStore;
+use super::{GitError, Id, Repository};
+
+/// What a commit says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitInfo {
+    /// Its id.
+    pub id: Id,
+    /// Its parents, the first first.
+    pub parents: Vec<Id>,
+    /// The tree with its files.
+    pub tree: Id,
+    /// The whole message, with what is no UTF-8 replaced.
+    pub message: String,
+    /// Who wrote it.
+    pub author: Identity,
+    /// When it was committed, in seconds since 1970 UTC.
+    pub time: i64,
+}
+
+impl Repository {
+    /// Resolves a revision, such as `HEAD~2`, a branch, a tag or the start of an id, to a commit; none if it names none.
+    pub fn resolve(&self, revision: &str) -> Result<Option<Id>, GitError> {
+        let repo = self.open()?;
+        if revision.is_empty() || revision.starts_with('-') {
+            return Ok(None);
+        }
+        let commit = format!("{revision}^{{commit}}");
+        if self.ref_store(&repo) == RefStore::Program {
+            let found =
+                Git::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", &commit]).outcome()?;
+            return Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok());
+        }
+        // A revision that is malformed, ambiguous or unknown names no commit; a missing object is told apart nowhere.
+        Ok(repo.rev_parse_single(commit.as_str()).ok().map(Id::from))
+    }
+
+    /// Tells whether `ancestor` is `of` itself or can be reached from it.
+    pub fn is_ancestor(&self, ancestor: &Id, of: &Id) -> Result<bool, GitError> {
+        if ancestor == of {
+            return Ok(true);
+        }
+        let repo = self.open()?;
+        let base = repo.merge_base(ancestor.object(), of.object());
+        let base = base.map_err(GitError::library("comparing histories", self.git_dir()))?;
+        Ok(base.is_some_and(|base| base.detach() == ancestor.object()))
+    }
+
+    /// Tells whether the content of a file was written in this work tree: it is not committed, or was committed here.
+    ///
+    /// What a clone, a pull or a checkout brought was committed elsewhere; the log of HEAD tells the difference.
+    pub fn was_written_here(&self, path: &str) -> Result<bool, GitError> {
+        let Some(head) = self.head()?.commit() else { return Ok(true) };
+        let Some(committed) = self.read(&head, path)? else { return Ok(true) };
+        let current = std::fs::read(self.work_dir().join(path)).ok();
+        if current.is_some_and(|current| current != committed) {
+            return Ok(true);
+        }
+        let log = self.git_dir().join("logs/HEAD");
+        let text = std::fs::read(&log).unwrap_or_default();
+        let made: Vec<Id> = String::from_utf8_lossy(&text).lines().filter_map(made_here).collect();
+        for commit in made.iter().rev() {
+            if self.is_ancestor(commit, &head)? && self.read(commit, path)?.as_ref() == Some(&committed) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns `tip` and its first parents, newest first, `limit` commits at most.
+    pub fn first_parents(&self, tip: &Id, limit: usize) -> Result<Vec<CommitInfo>, GitError> {
+        let repo = self.open()?;
+        let (mut commits, mut next) = (Vec::new(), Some(*tip));
+        while let Some(id) = next.filter(|_| commits.len() < limit) {
+            let info = info(&repo, id).map_err(GitError::library("reading a commit", self.git_dir()))?;
+            // A shallow clone ends where parents are named and not there.
+            next = info.parents.first().copied().filter(|parent| repo.has_object(parent.object()));
+            commits.push(info);
+        }
+        Ok(commits)
+    }
+}
+
+fn info(repo: &gix::Repository, id: Id) -> gix::Result<CommitInfo> {
+    let commit = repo.find_commit(id.object())?;
+    let decoded = commit.decode()?;
+    let author = decoded.author()?;
+    Ok(CommitInfo {
+        id,
+        parents: decoded.parents().map(Id::from).collect(),
+        tree: decoded.tree().into(),
+        message: decoded.message.to_str_lossy().into_owned(),
+        author: Identity { name: author.name.to_string(), email: author.email.to_string() },
+        time: commit.time()?.seconds,
+    })
+}
+
+/// Returns the commit of a line of a reference's log, if it was made by a commit in this work tree.
+fn made_here(line: &str) -> Option<Id> {
+    let (ids, message) = line.split_once('\t')?;
+    let made = message.starts_with("commit:") || message.starts_with("commit (");
+    made.then(|| ids.split(' ').nth(1)?.parse().ok())?
+}

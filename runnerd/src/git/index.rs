@@ -1,0 +1,117 @@
+//! The index file: read it, hold its lock, write it whole. What its entries should be is none of its business.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use gix::index::write::Extensions;
+use gix::lock::acquire::Fail;
+
+use super::{GitError, Id, Repository};
+
+/// How long another git that is just finishing is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The lock on the index: who holds it may replace the file.
+pub(super) struct IndexLock {
+    lock: gix::lock::File,
+    repository: Repository,
+    skip_hash: bool,
+}
+
+/// An index that is written but not yet the one that git sees.
+pub(super) struct PendingIndex {
+    lock: gix::lock::File,
+    repository: Repository,
+}
+
+/// The index as it was read.
+pub(super) struct Index {
+    pub(super) state: gix::index::State,
+    checksum: Option<gix::ObjectId>,
+}
+
+/// Reads the index. One that cannot be decoded counts as the tree of `head`: it is a cache, and the files matter.
+pub(super) fn read(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> Result<Index, GitError> {
+    let path = paths.index_path();
+    let skip_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false);
+    let options = gix::index::decode::Options::default();
+    let error = match gix::index::File::at_or_default(&path, repo.object_hash(), skip_hash, options) {
+        Ok(file) => {
+            return Ok(Index { checksum: file.checksum(), state: file.into() });
+        }
+        Err(error) => GitError::library("reading", &path)(error),
+    };
+    if error.is_obstacle() {
+        return Err(error);
+    }
+    tracing::warn!(%error, "the index cannot be read and is made anew");
+    Ok(Index { state: from_commit(repo, paths, head)?, checksum: None })
+}
+
+fn from_commit(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> Result<gix::index::State, GitError> {
+    let Some(head) = head else {
+        return Ok(gix::index::State::new(repo.object_hash()));
+    };
+    let read = || -> gix::Result<gix::index::State> {
+        let tree = repo.find_commit(head.object())?.tree_id()?;
+        Ok(repo.index_from_tree(&tree)?.into())
+    };
+    read().map_err(GitError::library("reading the tree of HEAD", paths.git_dir()))
+}
+
+impl Index {
+    /// Tells whether the file still holds what was read.
+    fn is_current(&self, path: &Path) -> bool {
+        let Some(checksum) = self.checksum else {
+            return false;
+        };
+        let end = File::open(path).and_then(|mut file| {
+            let mut end = vec![0; checksum.as_bytes().len()];
+            file.seek(SeekFrom::End(-i64::try_from(end.len()).map_err(io::Error::other)?))?;
+            file.read_exact(&mut end).map(|()| end)
+        });
+        end.is_ok_and(|end| end == checksum.as_bytes())
+    }
+}
+
+impl IndexLock {
+    /// Takes the lock, waiting a moment for another git.
+    pub(super) fn acquire(repo: &gix::Repository, paths: &Repository) -> Result<Self, GitError> {
+        Self::take(repo, paths, Fail::AfterDurationWithBackoff(PATIENCE))
+    }
+
+    /// Takes the lock if it is free at once and nobody replaced the index since it was read.
+    pub(super) fn acquire_for(repo: &gix::Repository, paths: &Repository, index: &Index) -> Option<Self> {
+        let lock = Self::take(repo, paths, Fail::Immediately).ok()?;
+        index.is_current(&paths.index_path()).then_some(lock)
+    }
+
+    fn take(repo: &gix::Repository, paths: &Repository, patience: Fail) -> Result<Self, GitError> {
+        let lock = gix::lock::File::acquire_to_update_resource(paths.index_path(), patience, None, 0)
+            .map_err(GitError::library("locking", &paths.git_dir().join("index.lock")))?;
+        let skip_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false);
+        Ok(Self { lock, repository: paths.clone(), skip_hash })
+    }
+
+    /// Writes `state` beside the index. Dropping the result leaves the index as it was.
+    pub(super) fn write(self, state: gix::index::State) -> Result<PendingIndex, GitError> {
+        let path = self.repository.index_path();
+        let options = gix::index::write::Options { extensions: Extensions::default(), skip_hash: self.skip_hash };
+        let file = gix::index::File::from_state(state, &path);
+        let mut out = BufWriter::with_capacity(256 * 1024, self.lock);
+        file.write_to(&mut out, options).map_err(GitError::library("writing", &path))?;
+        out.flush().map_err(GitError::io("writing", &path))?;
+        let lock = out.into_inner().map_err(|error| GitError::io("writing", &path)(error.into_error()))?;
+        Ok(PendingIndex { lock, repository: self.repository })
+    }
+}
+
+impl PendingIndex {
+    /// Makes this the index.
+    pub(super) fn publish(self) -> Result<(), GitError> {
+        let path = self.repository.index_path();
+        self.lock.commit().map(drop).map_err(|failed| GitError::io("replacing", &path)(failed.error))
+    }
+}

@@ -1,0 +1,144 @@
+//! Collects what is in the work tree into a tree, without touching the index file: what a snapshot holds and what a
+//! restoration compares with it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use gix::ObjectId;
+use gix::bstr::{BString, ByteSlice as _};
+use gix::index::State;
+use gix::index::entry::Flags;
+
+use super::content::{Contents, Refused, Stored};
+use super::hold_back::HoldBack;
+use super::preflight::Engine;
+use super::scan::Scan;
+use super::stage::Staging;
+use super::status::{self, ChangeKind};
+use super::{GitError, Id, Repository, cachetree, index, objects, porcelain};
+
+/// The work tree as a tree.
+pub(super) struct Kept {
+    pub(super) tree: ObjectId,
+    pub(super) held_back: BTreeSet<BString>,
+    pub(super) unstorable: BTreeSet<BString>,
+    /// Objects that are not on disk for sure.
+    pub(super) written: Vec<ObjectId>,
+}
+
+impl Kept {
+    /// Collects tracked and untracked files; of ignored ones those that stand where `restoring` has files.
+    pub(super) fn collect(
+        repo: &gix::Repository,
+        paths: &Repository,
+        rule: &HoldBack,
+        restoring: Option<Id>,
+    ) -> Result<Self, GitError> {
+        let mut kept = match paths.engine(repo) {
+            Engine::Program => Self::by_program(paths, rule)?,
+            Engine::Library => Self::by_library(repo, paths, rule).or_else(|error| match error {
+                GitError::Broken { .. } => {
+                    tracing::warn!(%error, "the library cannot stage the work tree; git does");
+                    Self::by_program(paths, rule)
+                }
+                obstacle => Err(obstacle),
+            })?,
+        };
+        if let Some(commit) = restoring {
+            kept.add_obstructions(repo, paths, commit)?;
+        }
+        Ok(kept)
+    }
+
+    fn by_library(repo: &gix::Repository, paths: &Repository, rule: &HoldBack) -> Result<Self, GitError> {
+        let head = paths.head()?.commit();
+        let mut state = index::read(repo, paths, head)?.state;
+        look_everywhere(&mut state);
+        let scan = Scan::run(repo, paths, &state)?;
+        let changes = status::staged(repo, paths, head, &state)?;
+        let added = changes.into_iter().filter(|(_, kind)| *kind == ChangeKind::Added).map(|(path, _)| path).collect();
+        let mut staged = Staging { repo, paths, rule, added }.run(state, scan)?;
+        let tree = cachetree::write(repo, paths, &mut staged.state, &mut staged.written)?;
+        Ok(Self { tree, held_back: staged.held_back, unstorable: staged.unstorable, written: staged.written })
+    }
+
+    fn by_program(paths: &Repository, rule: &HoldBack) -> Result<Self, GitError> {
+        let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
+        let private = folder.path().join("index");
+        let index = paths.index_path();
+        if index.exists() {
+            fs::copy(&index, &private).map_err(GitError::io("copying", &index))?;
+        }
+        let staged = porcelain::stage(paths, rule, Some(&private))?;
+        Ok(Self { tree: staged.tree, held_back: staged.held_back, unstorable: staged.unstorable, written: Vec::new() })
+    }
+
+    /// Adds what a checkout of `commit` would overwrite and what is not in the tree yet because git ignores it.
+    fn add_obstructions(&mut self, repo: &gix::Repository, paths: &Repository, commit: Id) -> Result<(), GitError> {
+        let failed = |error| GitError::library("keeping what is in the way", paths.git_dir())(error);
+        let tree = repo.find_tree(self.tree).map_err(failed)?;
+        let kept: BTreeSet<Vec<u8>> =
+            objects::files(&tree, "").map_err(failed)?.into_iter().map(|entry| entry.path).collect();
+        let mut obstructions = BTreeSet::new();
+        for entry in paths.entries(&commit, "")?.iter().filter(|entry| !kept.contains(&entry.path)) {
+            obstructions.extend(obstructing(paths, &entry.path).into_iter().filter(|path| !kept.contains(path)));
+        }
+        if obstructions.is_empty() {
+            return Ok(());
+        }
+        let state = State::new(repo.object_hash());
+        let mut contents = Contents::new(repo, paths, &state)?;
+        let mut editor = tree.edit().map_err(failed)?;
+        for path in obstructions.iter().map(|path| path.as_bstr()) {
+            match contents.store(path, None, &state) {
+                Ok(Stored { id, mode, .. }) => {
+                    let kind = mode.to_tree_entry_mode().map_or(gix::objs::tree::EntryKind::Blob, |mode| mode.kind());
+                    editor.upsert(path, kind, id).map_err(failed)?;
+                    self.written.push(id);
+                }
+                Err(Refused::Gone) => {}
+                Err(Refused::Unstorable) => drop(self.unstorable.insert(path.to_owned())),
+                Err(Refused::Fault(error)) => return Err(error),
+            }
+        }
+        self.tree = editor.write().map_err(failed)?.detach();
+        self.written.push(self.tree);
+        Ok(())
+    }
+}
+
+/// Files that git was told to take for unchanged may hold work all the same.
+fn look_everywhere(state: &mut State) {
+    for entry in state.entries_mut() {
+        entry.flags.remove(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
+    }
+}
+
+/// Returns the files on disk that would have to go for a file to be at `path`.
+fn obstructing(paths: &Repository, path: &[u8]) -> Vec<Vec<u8>> {
+    for end in path.find_iter(b"/").chain([path.len()]) {
+        let part = &path[..end];
+        match paths.file(part).symlink_metadata() {
+            Ok(found) if found.is_dir() && end < path.len() => {}
+            Ok(found) if found.is_dir() => return files_below(&paths.file(part), part),
+            Ok(_) => return vec![part.to_owned()],
+            Err(_) => return Vec::new(),
+        }
+    }
+    Vec::new()
+}
+
+fn files_below(folder: &Path, name: &[u8]) -> Vec<Vec<u8>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = [name, b"/", entry.file_name().as_bytes()].concat();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            files.extend(files_below(&entry.path(), &path));
+        } else {
+            files.push(path);
+        }
+    }
+    files
+}

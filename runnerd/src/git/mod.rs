@@ -1,0 +1,59 @@
+//! The repository as the runner needs it: what changed, one commit with all of it, branches, history, and a way back
+//! that loses nothing. The only place that says gix, and one file of it (`program`) the only one that starts the git
+//! program. It decides nothing about runs, is synchronous, and reaches no network.
+//!
+//! Each operation opens the repository anew, so that a [`Repository`] is a few paths that can be cloned and sent to
+//! another thread. Two engines carry out the operations on the work tree: the library, and the git program for
+//! repositories that use what the library does not do as git does (`preflight`). Both give the same trees. No hooks are
+//! run by either.
+//!
+//! | to do | file |
+//! |---|---|
+//! | find and open | `open`, `preflight` |
+//! | see what changed | `scan`, `status` |
+//! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
+//! | commit and name | `commit`, `refs`, `branch`, `durable` |
+//! | read back | `history`, `objects`, `diff` |
+//! | keep and restore | `rescue`, `keep`, `operation`, `locks` |
+//! | run git itself | `program`, `porcelain` |
+
+mod branch;
+mod cachetree;
+mod commit;
+mod content;
+mod diff;
+mod durable;
+mod error;
+mod exclude;
+mod history;
+mod hold_back;
+mod id;
+mod index;
+mod keep;
+mod locks;
+mod objects;
+mod open;
+mod operation;
+mod porcelain;
+mod preflight;
+mod program;
+mod refs;
+mod rescue;
+mod scan;
+mod stage;
+mod status;
+
+#[cfg(test)]
+mod tests;
+
+pub use commit::{CommitRequest, Committed, Identity};
+pub use error::GitError;
+pub use history::CommitInfo;
+pub use hold_back::HoldBack;
+pub use id::{Id, InvalidId};
+pub use objects::{Entry, EntryKind};
+pub use open::Repository;
+pub use operation::Operation;
+pub use refs::Head;
+pub use rescue::{Restore, Restored, Snapshot, SnapshotRequest};
+pub use status::{Change, ChangeKind};

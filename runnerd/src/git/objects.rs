@@ -1,0 +1,111 @@
+//! Reads and writes what git stores: files of a commit, listings, single blobs. Nothing here looks at the work tree.
+
+use gix::bstr::{BString, ByteSlice as _};
+use gix::objs::tree;
+
+use super::{GitError, Id, Repository, durable};
+
+/// One file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The path from the root, as bytes.
+    pub path: Vec<u8>,
+    /// The blob, or the commit of a submodule.
+    pub id: Id,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+/// What a path in a commit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A file.
+    File,
+    /// A file that can be executed.
+    Executable,
+    /// A symbolic link; the blob is its target.
+    Symlink,
+    /// A commit of another repository.
+    Submodule,
+}
+
+impl EntryKind {
+    fn of(mode: tree::EntryMode) -> Option<Self> {
+        match mode.kind() {
+            tree::EntryKind::Blob => Some(Self::File),
+            tree::EntryKind::BlobExecutable => Some(Self::Executable),
+            tree::EntryKind::Link => Some(Self::Symlink),
+            tree::EntryKind::Commit => Some(Self::Submodule),
+            tree::EntryKind::Tree => None,
+        }
+    }
+}
+
+impl Repository {
+    /// Returns the content of the file or link `path` in `commit`, if there is one.
+    pub fn read(&self, commit: &Id, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let repo = self.open()?;
+        let read = || -> gix::Result<Option<Vec<u8>>> {
+            let tree = repo.find_commit(commit.object())?.tree()?;
+            let entry = tree.lookup_entry_by_path(path)?.filter(|entry| entry.mode().is_blob_or_symlink());
+            entry.map(|entry| Ok(entry.object()?.detach().data)).transpose()
+        };
+        read().map_err(GitError::library("reading a file of a commit", self.git_dir()))
+    }
+
+    /// Returns all files below `folder` in `commit`, sorted by path; none if there is no such folder. The empty name is
+    /// the root.
+    pub fn entries(&self, commit: &Id, folder: &str) -> Result<Vec<Entry>, GitError> {
+        let repo = self.open()?;
+        let read = || -> gix::Result<Vec<Entry>> {
+            let mut tree = repo.find_commit(commit.object())?.tree()?;
+            let folder = folder.trim_matches('/');
+            if !folder.is_empty() {
+                let Some(entry) = tree.lookup_entry_by_path(folder)?.filter(|entry| entry.mode().is_tree()) else {
+                    return Ok(Vec::new());
+                };
+                tree = entry.object()?.into_tree();
+            }
+            let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+            files(&tree, &prefix)
+        };
+        read().map_err(GitError::library("listing a commit", self.git_dir()))
+    }
+
+    /// Returns the content of a blob.
+    pub fn blob(&self, id: &Id) -> Result<Vec<u8>, GitError> {
+        let repo = self.open()?;
+        let read = || -> gix::Result<Vec<u8>> { Ok(repo.find_blob(id.object())?.detach().data) };
+        read().map_err(GitError::library("reading a blob", self.git_dir()))
+    }
+
+    /// Stores `bytes` as a blob, durably. Nothing refers to it yet.
+    pub fn write_blob(&self, bytes: &[u8]) -> Result<Id, GitError> {
+        let repo = self.open()?;
+        let id = repo.write_blob(bytes).map_err(GitError::library("writing a blob", self.git_dir()))?.detach();
+        durable::sync_objects(&self.common_dir().join("objects"), &[id])?;
+        Ok(id.into())
+    }
+
+    /// Returns the id that `bytes` would have as a blob of this repository, without storing them.
+    pub fn hash_blob(&self, bytes: &[u8]) -> Result<Id, GitError> {
+        let kind = self.open()?.object_hash();
+        gix::objs::compute_hash(kind, gix::objs::Kind::Blob, bytes)
+            .map(Id::from)
+            .map_err(GitError::library("hashing a blob", self.git_dir()))
+    }
+}
+
+/// Returns all files of a tree, sorted by path, each with `prefix` in front.
+pub(super) fn files(tree: &gix::Tree<'_>, prefix: &str) -> gix::Result<Vec<Entry>> {
+    let files = tree.traverse().breadthfirst.files()?;
+    let mut entries: Vec<Entry> = files.iter().filter_map(|file| entry(prefix, file)).collect();
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(entries)
+}
+
+fn entry(prefix: &str, file: &gix::traverse::tree::recorder::Entry) -> Option<Entry> {
+    let kind = EntryKind::of(file.mode)?;
+    let path: BString = [prefix.as_bytes(), file.filepath.as_bytes()].concat().into();
+    Some(Entry { path: path.into(), id: file.oid.into(), kind })
+}

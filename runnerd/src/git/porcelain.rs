@@ -1,0 +1,187 @@
+//! Compares and stages the work tree with the git program, for repositories that the library does not handle as git
+//! does. Gives the same answers as `status` and `stage`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use gix::ObjectId;
+use gix::bstr::{BString, ByteSlice as _};
+
+use super::hold_back::{HoldBack, Verdict};
+use super::program::Git;
+use super::scan::{Finding, Scan};
+use super::stage::declared_submodules;
+use super::status::{Change, ChangeKind};
+use super::{GitError, Repository};
+
+/// The git program on a work tree and one of its indexes.
+pub(super) struct Porcelain<'a> {
+    paths: &'a Repository,
+    /// Another index than the work tree's own.
+    index: Option<&'a Path>,
+}
+
+/// What the git program put into an index, and what it left out.
+pub(super) struct Staged {
+    pub(super) tree: ObjectId,
+    pub(super) held_back: BTreeSet<BString>,
+    pub(super) unstorable: BTreeSet<BString>,
+}
+
+/// How one path differs from HEAD.
+struct Difference {
+    kind: ChangeKind,
+    /// Whether the work tree differs from the index as well.
+    is_unstaged: bool,
+}
+
+/// Returns what differs from HEAD, sorted by path.
+pub(super) fn changes(paths: &Repository) -> Result<Vec<Change>, GitError> {
+    let differences = Porcelain { paths, index: None }.status()?.into_iter();
+    Ok(differences.map(|(path, Difference { kind, .. })| Change { path: path.into(), kind }).collect())
+}
+
+/// Stages all, into the file `index` if there is one, and writes the tree.
+pub(super) fn stage(paths: &Repository, rule: &HoldBack, index: Option<&Path>) -> Result<Staged, GitError> {
+    let porcelain = Porcelain { paths, index };
+    let (held_back, mut unstorable) = porcelain.judge(rule)?;
+    let left_out: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
+    let refused = porcelain.add_all(&left_out)?;
+    porcelain.drop_from_index(&left_out)?;
+    unstorable.extend(refused);
+    unstorable.extend(special_files(paths));
+    let tree = porcelain.git("write-tree").line()?;
+    let tree = ObjectId::from_hex(tree.as_bytes()).map_err(|error| GitError::Broken {
+        doing: "writing a tree",
+        path: paths.git_dir().to_owned(),
+        source: Box::new(error),
+    })?;
+    Ok(Staged { tree, held_back, unstorable })
+}
+
+impl<'a> Porcelain<'a> {
+    fn git(&self, command: &str) -> Git<'a> {
+        let git = Git::new(self.paths, command);
+        match self.index {
+            Some(file) => git.env("GIT_INDEX_FILE", file),
+            None => git,
+        }
+    }
+
+    fn status(&self) -> Result<BTreeMap<BString, Difference>, GitError> {
+        let options = ["--porcelain", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty"];
+        let listing = self.git("status").args(options).run()?;
+        let mut differences = BTreeMap::new();
+        for record in listing.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
+            let path = BString::from(&record[3..]);
+            // Two records for one path: removed from the index and still there.
+            let is_second = differences.contains_key(&path);
+            let kind = if is_second { ChangeKind::Modified } else { kind_of(record[0], record[1]) };
+            differences.insert(path, Difference { kind, is_unstaged: record[1] != b' ' });
+        }
+        Ok(differences)
+    }
+
+    /// Returns which new files the rule holds back, and which of them git cannot store.
+    fn judge(&self, rule: &HoldBack) -> Result<(BTreeSet<BString>, BTreeSet<BString>), GitError> {
+        let submodules = declared_submodules(&self.paths.open()?);
+        let (mut held_back, mut unstorable) = (BTreeSet::new(), BTreeSet::new());
+        for (mut path, Difference { kind, .. }) in self.status()? {
+            if !matches!(kind, ChangeKind::Untracked | ChangeKind::Added) {
+                continue;
+            }
+            if self.paths.file(&path).join(".git").exists() {
+                if submodules.contains(without_slash(&path).as_bstr()) {
+                    continue;
+                }
+                if !path.ends_with(b"/") {
+                    path.push(b'/');
+                }
+            }
+            match rule.judge(self.paths, path.as_ref()) {
+                Verdict::HeldBack => drop(held_back.insert(path)),
+                Verdict::Unstorable => drop(unstorable.insert(path)),
+                Verdict::Welcome | Verdict::Absent => {}
+            }
+        }
+        Ok((held_back, unstorable))
+    }
+
+    /// Stages everything but `left_out`. Returns what git could not take while it took the rest.
+    fn add_all(&self, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
+        let Some(error) = self.add(&[], left_out)? else { return Ok(Vec::new()) };
+        tracing::warn!(%error, "git cannot store everything");
+        let differences = self.status()?.into_iter();
+        let missing = differences.filter(|(path, found)| found.is_unstaged && !left_out.contains(path));
+        self.add_by_halves(&missing.map(|(path, _)| path).collect::<Vec<_>>(), left_out)
+    }
+
+    /// One file can make git give up on all others; so it is found by trying fewer and fewer together.
+    fn add_by_halves(&self, missing: &[BString], left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
+        if missing.is_empty() || self.add(missing, left_out)?.is_none() {
+            return Ok(Vec::new());
+        }
+        if missing.len() == 1 {
+            return Ok(missing.to_vec());
+        }
+        let (first, second) = missing.split_at(missing.len() / 2);
+        let mut refused = self.add_by_halves(first, left_out)?;
+        refused.extend(self.add_by_halves(second, left_out)?);
+        Ok(refused)
+    }
+
+    /// Stages `only`, or everything if that is empty, but for `left_out`. Returns what git complained of.
+    fn add(&self, only: &[BString], left_out: &BTreeSet<BString>) -> Result<Option<GitError>, GitError> {
+        let mut pathspecs = Vec::new();
+        if only.is_empty() {
+            pathspecs.extend_from_slice(b":/\0");
+        }
+        let wanted = only.iter().map(|path| (":(top,literal)", path.as_bytes()));
+        let unwanted = left_out.iter().map(|path| (":(top,exclude,literal)", without_slash(path)));
+        for (magic, path) in wanted.chain(unwanted) {
+            pathspecs.extend_from_slice(magic.as_bytes());
+            pathspecs.extend_from_slice(path);
+            pathspecs.push(0);
+        }
+        let options = ["--all", "--sparse", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"];
+        let git = self.git("add").with_pathspec_magic().args(options);
+        let outcome = git.input(pathspecs).outcome()?;
+        let complains = !outcome.status.success();
+        Ok(complains.then(|| outcome.into_error("add".to_owned(), self.paths.work_dir().to_owned())))
+    }
+
+    /// What somebody staged is in the index in spite of the pathspecs.
+    fn drop_from_index(&self, left_out: &BTreeSet<BString>) -> Result<(), GitError> {
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        let names = left_out.iter().flat_map(|path| [without_slash(path), b"\0"].concat()).collect();
+        self.git("update-index").args(["--force-remove", "-z", "--stdin"]).input(names).run().map(drop)
+    }
+}
+
+fn kind_of(staged: u8, unstaged: u8) -> ChangeKind {
+    match (staged, unstaged) {
+        (b'?', _) => ChangeKind::Untracked,
+        (b'U', _) | (_, b'U') | (b'A', b'A') | (b'D', b'D') => ChangeKind::Unmerged,
+        (b'D', _) | (_, b'D') => ChangeKind::Deleted,
+        (b'A', _) | (_, b'A') => ChangeKind::Added,
+        (b'T', _) | (_, b'T') => ChangeKind::Retyped,
+        _ => ChangeKind::Modified,
+    }
+}
+
+fn without_slash(path: &BString) -> &[u8] {
+    path.strip_suffix(b"/").unwrap_or(path)
+}
+
+/// git says nothing of pipes, sockets and devices, so the library's walk names them, where it can.
+fn special_files(paths: &Repository) -> Vec<BString> {
+    let walk = || -> Result<Scan, GitError> {
+        let repo = paths.open()?;
+        let index = super::index::read(&repo, paths, None)?;
+        Scan::run(&repo, paths, &index.state)
+    };
+    let found = walk().map(|scan| scan.found).unwrap_or_default();
+    found.into_iter().filter(|(_, finding)| *finding == Finding::Unstorable).map(|(path, _)| path).collect()
+}

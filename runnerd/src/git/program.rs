@@ -1,0 +1,250 @@
+//! Runs the git program, hardened: an environment of its own, no hooks, no helpers, no questions, a time limit. The
+//! only file of this module that starts a process.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use super::{GitError, Repository};
+
+/// No single git command of the runner takes this long unless something waits for what never comes.
+const LIMIT: Duration = Duration::from_mins(15);
+const STDERR_KEPT: usize = 4096;
+
+/// What the program needs from the daemon's environment: where it is, who the user is, how to sign.
+const PASSED: [&str; 11] = [
+    "PATH",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+    "USER",
+    "LOGNAME",
+    "TMPDIR",
+    "GNUPGHOME",
+    "GPG_TTY",
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+];
+
+/// Settings that keep the program from running anything but itself, and make what it writes durable.
+const OVERRIDES: [&str; 15] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.editor=true",
+    "core.pager=cat",
+    "core.askPass=true",
+    "core.safecrlf=false",
+    "core.fsync=committed,reference",
+    "core.fsyncMethod=batch",
+    "core.alternateRefsCommand=true",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "commit.gpgSign=false",
+    "submodule.recurse=false",
+    "i18n.commitEncoding=UTF-8",
+    "i18n.logOutputEncoding=UTF-8",
+];
+
+/// One command of the git program, on one repository.
+pub(super) struct Git<'a> {
+    repository: &'a Repository,
+    command: Command,
+    name: String,
+    input: Vec<u8>,
+}
+
+/// How a command ended, for callers to whom a non-zero exit is an answer.
+pub(super) struct Outcome {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: String,
+}
+
+impl<'a> Git<'a> {
+    /// Prepares `git <name>`.
+    pub(super) fn new(repository: &'a Repository, name: &str) -> Self {
+        let mut command = Command::new("git");
+        command.env_clear().current_dir(repository.work_dir()).process_group(0);
+        command.envs(PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.envs(environment(repository));
+        command.args(["--no-pager", "--no-replace-objects", "--no-optional-locks"]);
+        for setting in OVERRIDES {
+            command.arg("-c").arg(setting);
+        }
+        command.arg(name);
+        Self { repository, command, name: name.to_owned(), input: Vec::new() }
+    }
+
+    pub(super) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    pub(super) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    pub(super) fn input(mut self, bytes: Vec<u8>) -> Self {
+        self.input = bytes;
+        self
+    }
+
+    pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Lets pathspecs of this command carry magic such as `:(exclude)`.
+    pub(super) fn with_pathspec_magic(self) -> Self {
+        self.env("GIT_LITERAL_PATHSPECS", "0")
+    }
+
+    /// Runs the command and returns its output; any exit but 0 is an error.
+    pub(super) fn run(self) -> Result<Vec<u8>, GitError> {
+        let (name, path) = (self.name.clone(), self.repository.work_dir().to_owned());
+        let outcome = self.outcome()?;
+        if outcome.status.success() { Ok(outcome.stdout) } else { Err(outcome.into_error(name, path)) }
+    }
+
+    /// Runs the command and returns its output as one line of text.
+    pub(super) fn line(self) -> Result<String, GitError> {
+        let bytes = self.run()?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+
+    /// Runs the command to its end, whatever that is. Obstacles are errors all the same.
+    pub(super) fn outcome(mut self) -> Result<Outcome, GitError> {
+        let path = self.repository.work_dir().to_owned();
+        self.command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = self.command.spawn().map_err(GitError::io("starting git in", &path))?;
+        let outcome = converse(child, self.input).map_err(GitError::io("running git in", &path))?;
+        match obstacle(&outcome, &path) {
+            Some(error) => Err(error),
+            None => Ok(outcome),
+        }
+    }
+}
+
+impl Outcome {
+    pub(super) fn into_error(self, command: String, path: PathBuf) -> GitError {
+        GitError::Program { command, path, status: self.status.to_string(), stderr: self.stderr }
+    }
+}
+
+/// Naming the folders keeps `.git` files, `commondir` and `core.worktree` from redirecting the program.
+fn environment(repository: &Repository) -> Vec<(&'static str, OsString)> {
+    let mut variables: Vec<(&str, OsString)> = vec![
+        ("GIT_DIR", repository.git_dir().into()),
+        ("GIT_COMMON_DIR", repository.common_dir().into()),
+        ("GIT_WORK_TREE", repository.work_dir().into()),
+        ("GIT_TERMINAL_PROMPT", "0".into()),
+        ("GIT_LITERAL_PATHSPECS", "1".into()),
+        ("LC_ALL", "C".into()),
+    ];
+    if repository.uses_own_configuration_only() {
+        variables.extend([
+            ("GIT_CONFIG_NOSYSTEM", "1".into()),
+            ("GIT_ATTR_NOSYSTEM", "1".into()),
+            ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
+            ("HOME", "/nonexistent".into()),
+            ("XDG_CONFIG_HOME", "/nonexistent".into()),
+        ]);
+    }
+    variables
+}
+
+/// Feeds and drains the child while a watch ends its process group at the limit.
+fn converse(mut child: Child, input: Vec<u8>) -> io::Result<Outcome> {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
+    let (over, watch) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if watch.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = killpg(group, Signal::SIGKILL);
+            }
+        });
+        scope.spawn(move || {
+            // A program that ends before it read everything says why on its standard error.
+            let _ = stdin.map(|mut pipe| pipe.write_all(&input));
+        });
+        let errors = scope.spawn(move || stderr.map_or_else(|| Ok(Vec::new()), tail));
+        let mut output = Vec::new();
+        let read = stdout.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut output));
+        let stderr = errors.join().unwrap_or_else(|_| Ok(Vec::new()));
+        let status = child.wait();
+        drop(over);
+        read?;
+        let stderr = String::from_utf8_lossy(&stderr?).trim_end().to_owned();
+        Ok(Outcome { status: status?, stdout: output, stderr })
+    })
+}
+
+fn tail(mut pipe: impl io::Read) -> io::Result<Vec<u8>> {
+    let (mut kept, mut piece) = (Vec::new(), [0; STDERR_KEPT]);
+    loop {
+        match pipe.read(&mut piece)? {
+            0 => return Ok(kept),
+            n => kept.extend_from_slice(&piece[..n]),
+        }
+        kept.drain(..kept.len().saturating_sub(STDERR_KEPT));
+    }
+}
+
+/// Recognises what may pass by itself from what git says about it.
+fn obstacle(outcome: &Outcome, path: &Path) -> Option<GitError> {
+    if outcome.status.success() {
+        return None;
+    }
+    if let Some(lock) = lock_in(&outcome.stderr) {
+        return Some(GitError::Locked { path: lock });
+    }
+    let says = |text: &str| outcome.stderr.contains(text);
+    let kind = if says("No space left on device") {
+        io::ErrorKind::StorageFull
+    } else if says("Disk quota exceeded") {
+        io::ErrorKind::QuotaExceeded
+    } else if says("Read-only file system") {
+        io::ErrorKind::ReadOnlyFilesystem
+    } else {
+        return None;
+    };
+    Some(GitError::Io { doing: "running git in", path: path.to_owned(), source: io::Error::from(kind) })
+}
+
+fn lock_in(stderr: &str) -> Option<PathBuf> {
+    let line = stderr.lines().find(|line| line.contains(".lock'") && line.contains("File exists"))?;
+    let end = line.find(".lock'")? + ".lock".len();
+    let start = line[..end].rfind('\'')? + 1;
+    Some(PathBuf::from(&line[start..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_is_named_by_its_path() {
+        let said =
+            "fatal: Unable to create '/r/.git/index.lock': File exists.\n\nAnother git process seems to be running";
+        assert_eq!(lock_in(said), Some(PathBuf::from("/r/.git/index.lock")));
+        let reference = "fatal: cannot lock ref 'HEAD': Unable to create '/r/.git/HEAD.lock': File exists.";
+        assert_eq!(lock_in(reference), Some(PathBuf::from("/r/.git/HEAD.lock")));
+    }
+
+    #[test]
+    fn only_the_end_of_long_complaints_is_kept() {
+        let long = vec![b'x'; STDERR_KEPT * 3];
+        assert_eq!(tail(long.as_slice()).unwrap().len(), STDERR_KEPT);
+    }
+}

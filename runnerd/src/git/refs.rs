@@ -1,0 +1,298 @@
+//! References: HEAD, branches and the runner's own. Reads and moves them; never touches the index or the work tree.
+//!
+//! The library does this for references in files. For any other format the git program does.
+
+use std::collections::BTreeMap;
+
+use gix::bstr::ByteSlice as _;
+use gix::date::parse::TimeBuf;
+use gix::refs::transaction::{PreviousValue, RefEdit};
+use gix::refs::{FullName, Target};
+
+use super::commit::Identity;
+use super::durable;
+use super::program::Git;
+use super::{GitError, Id, Repository};
+
+const HEADS: &str = "refs/heads/";
+
+/// What HEAD points to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Head {
+    /// A branch.
+    Branch {
+        /// Its short name, such as `runner/x`.
+        name: String,
+        /// Its tip; none before the first commit.
+        commit: Option<Id>,
+    },
+    /// A commit.
+    Detached {
+        /// That commit.
+        commit: Id,
+    },
+}
+
+impl Head {
+    /// Returns the commit that HEAD resolves to; none before the first commit.
+    pub fn commit(&self) -> Option<Id> {
+        match self {
+            Self::Branch { commit, .. } => *commit,
+            Self::Detached { commit } => Some(*commit),
+        }
+    }
+
+    /// Returns the short name of the branch, if HEAD is on one.
+    pub fn branch(&self) -> Option<&str> {
+        match self {
+            Self::Branch { name, .. } => Some(name),
+            Self::Detached { .. } => None,
+        }
+    }
+}
+
+/// Who keeps the references.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RefStore {
+    /// Files, which the library handles.
+    Files,
+    /// Another format, which only the git program knows.
+    Program,
+}
+
+/// What a reference must be before it is moved.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Before {
+    Anything,
+    Nothing,
+    Exactly(Id),
+}
+
+/// One change of one reference.
+pub(super) struct Move<'a> {
+    /// Full name, or `HEAD` for what HEAD points to.
+    pub(super) name: &'a str,
+    pub(super) to: Id,
+    pub(super) before: Before,
+    /// For the reflog.
+    pub(super) message: &'a str,
+    pub(super) by: &'a Identity,
+}
+
+impl Repository {
+    /// Returns what HEAD points to.
+    pub fn head(&self) -> Result<Head, GitError> {
+        let repo = self.open()?;
+        match self.ref_store(&repo) {
+            RefStore::Files => self.head_from_file(&repo),
+            RefStore::Program => self.head_by_program(),
+        }
+    }
+
+    fn head_from_file(&self, repo: &gix::Repository) -> Result<Head, GitError> {
+        let head = repo.head().map_err(GitError::library("reading HEAD", self.git_dir()))?;
+        let commit = head.id().map(Id::from);
+        match (head.referent_name(), commit) {
+            (Some(name), commit) => Ok(Head::Branch { name: short(&name.as_bstr().to_str_lossy()), commit }),
+            (None, Some(commit)) => Ok(Head::Detached { commit }),
+            (None, None) => Err(broken("reading HEAD", self, "it is neither a branch nor a commit")),
+        }
+    }
+
+    fn head_by_program(&self) -> Result<Head, GitError> {
+        let commit = self.find_by_program("HEAD")?;
+        let name = Git::new(self, "symbolic-ref").args(["--quiet", "HEAD"]).outcome()?;
+        if name.status.success() {
+            let name = String::from_utf8_lossy(&name.stdout).trim_end().to_owned();
+            return Ok(Head::Branch { name: short(&name), commit });
+        }
+        commit.map(|commit| Head::Detached { commit }).ok_or_else(|| broken("reading HEAD", self, "it is not a commit"))
+    }
+
+    /// Returns the tip of the branch `name`, if there is one.
+    pub fn branch(&self, name: &str) -> Result<Option<Id>, GitError> {
+        self.find_ref(&format!("{HEADS}{name}"))
+    }
+
+    /// Returns the tip of the branch `name` as last fetched from `remote`.
+    pub fn remote_branch(&self, remote: &str, name: &str) -> Result<Option<Id>, GitError> {
+        self.find_ref(&format!("refs/remotes/{remote}/{name}"))
+    }
+
+    /// Returns short name and tip of each branch whose short name starts with `prefix`, sorted by name.
+    pub fn branches_with_prefix(&self, prefix: &str) -> Result<Vec<(String, Id)>, GitError> {
+        let refs = self.refs()?;
+        let wanted = |(name, target): (String, String)| {
+            let name = name.strip_prefix(HEADS).filter(|name| name.starts_with(prefix))?;
+            Some((name.to_owned(), target.parse().ok()?))
+        };
+        Ok(refs.into_iter().filter_map(wanted).collect())
+    }
+
+    /// Returns all references by full name, HEAD included: an object id each, or `ref: ` and a name.
+    pub fn refs(&self) -> Result<BTreeMap<String, String>, GitError> {
+        let repo = self.open()?;
+        match self.ref_store(&repo) {
+            RefStore::Files => refs_from_files(&repo).map_err(GitError::library("listing references", self.git_dir())),
+            RefStore::Program => self.refs_by_program(),
+        }
+    }
+
+    fn refs_by_program(&self) -> Result<BTreeMap<String, String>, GitError> {
+        let listing = Git::new(self, "for-each-ref").arg("--format=%(refname) %(objectname) %(symref)").run()?;
+        let mut all = BTreeMap::new();
+        for line in String::from_utf8_lossy(&listing).lines() {
+            let mut words = line.split(' ');
+            if let (Some(name), Some(id)) = (words.next(), words.next()) {
+                let symbolic = words.next().filter(|target| !target.is_empty()).map(|target| format!("ref: {target}"));
+                all.insert(name.to_owned(), symbolic.unwrap_or_else(|| id.to_owned()));
+            }
+        }
+        let head = match self.head_by_program()? {
+            Head::Branch { name, .. } => format!("ref: {HEADS}{name}"),
+            Head::Detached { commit } => commit.to_string(),
+        };
+        all.insert("HEAD".to_owned(), head);
+        Ok(all)
+    }
+
+    /// Points `ref_name`, a full name below `refs/runner/`, to `id`, so that it outlives garbage collection.
+    pub fn keep(&self, ref_name: &str, id: &Id) -> Result<(), GitError> {
+        self.move_ref(&Move {
+            name: ref_name,
+            to: *id,
+            before: Before::Anything,
+            message: "runner: keep",
+            by: &Identity::runner(),
+        })
+    }
+
+    /// Resolves a reference by full name to an object id, through tags.
+    pub(super) fn find_ref(&self, name: &str) -> Result<Option<Id>, GitError> {
+        let repo = self.open()?;
+        if FullName::try_from(name).is_err() {
+            return Ok(None);
+        }
+        if self.ref_store(&repo) == RefStore::Program {
+            return self.find_by_program(name);
+        }
+        let read = |error| GitError::library("reading references", self.git_dir())(error);
+        match repo.try_find_reference(name).map_err(read)? {
+            Some(found) => found.into_fully_peeled_id().map(|id| Some(id.into())).map_err(read),
+            None => Ok(None),
+        }
+    }
+
+    fn find_by_program(&self, name: &str) -> Result<Option<Id>, GitError> {
+        let peeled = format!("{name}^{{}}");
+        let found = Git::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", &peeled]).outcome()?;
+        Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok())
+    }
+
+    /// Moves one reference if it is what the caller expects, durably, with an entry in its reflog.
+    pub(super) fn move_ref(&self, request: &Move<'_>) -> Result<(), GitError> {
+        let repo = self.open()?;
+        match self.ref_store(&repo) {
+            RefStore::Files => self.move_in_files(&repo, request),
+            RefStore::Program => self.move_by_program(request),
+        }
+    }
+
+    fn move_in_files(&self, repo: &gix::Repository, request: &Move<'_>) -> Result<(), GitError> {
+        let expected = match request.before {
+            Before::Anything => PreviousValue::Any,
+            Before::Nothing => PreviousValue::MustNotExist,
+            Before::Exactly(id) => PreviousValue::MustExistAndMatch(Target::Object(id.object())),
+        };
+        let name = full_name(request.name, self)?;
+        let edit = RefEdit::update(name, request.to.object(), expected, request.message).with_deref(true);
+        let stamp = request.by.signature();
+        let mut time = TimeBuf::default();
+        let edits = repo
+            .edit_references_as([edit], Some(stamp.to_ref(&mut time)))
+            .map_err(|error| self.moved_or(request, error))?;
+        for edit in edits {
+            let name = edit.name.as_bstr().to_str_lossy();
+            durable::sync_ref(self.folder_of(&name), &name)?;
+        }
+        Ok(())
+    }
+
+    fn move_by_program(&self, request: &Move<'_>) -> Result<(), GitError> {
+        let before = match request.before {
+            Before::Anything => None,
+            Before::Nothing => Some("0".repeat(request.to.to_string().len())),
+            Before::Exactly(id) => Some(id.to_string()),
+        };
+        let command = Git::new(self, "update-ref").args(["--create-reflog", "-m", request.message, request.name]);
+        let command = request.by.in_environment(command).arg(request.to.to_string()).args(before);
+        let outcome = command.outcome()?;
+        if outcome.status.success() {
+            return Ok(());
+        }
+        let error = outcome.into_error("update-ref".to_owned(), self.work_dir().to_owned());
+        Err(self.moved(request).unwrap_or(error))
+    }
+
+    fn moved_or(&self, request: &Move<'_>, error: gix::Error) -> GitError {
+        let lock = self.folder_of(request.name).join(format!("{}.lock", request.name));
+        match GitError::library("moving a reference", &lock)(error) {
+            GitError::Broken { doing, source, .. } => {
+                self.moved(request).unwrap_or(GitError::Broken { doing, path: self.git_dir().to_owned(), source })
+            }
+            obstacle => obstacle,
+        }
+    }
+
+    /// Explains a refused move by what the reference is now, if that is the reason.
+    fn moved(&self, request: &Move<'_>) -> Option<GitError> {
+        let found = match request.name {
+            "HEAD" => self.head().ok()?.commit(),
+            name => self.find_ref(name).ok()?,
+        };
+        let expected = match request.before {
+            Before::Anything => return None,
+            Before::Nothing => None,
+            Before::Exactly(id) => Some(id),
+        };
+        (expected != found).then(|| GitError::Moved {
+            name: request.name.to_owned(),
+            path: self.work_dir().to_owned(),
+            expected,
+            found,
+        })
+    }
+
+    fn folder_of(&self, name: &str) -> &std::path::Path {
+        if name.starts_with("refs/") { self.common_dir() } else { self.git_dir() }
+    }
+}
+
+fn refs_from_files(repo: &gix::Repository) -> Result<BTreeMap<String, String>, gix::Error> {
+    let describe = |target: gix::refs::TargetRef<'_>| match target {
+        gix::refs::TargetRef::Object(id) => id.to_string(),
+        gix::refs::TargetRef::Symbolic(name) => format!("ref: {}", name.as_bstr()),
+    };
+    let mut all = BTreeMap::new();
+    for reference in repo.references()?.all()? {
+        let reference = reference?;
+        all.insert(reference.name().as_bstr().to_string(), describe(reference.target()));
+    }
+    if let Some(head) = repo.try_find_reference("HEAD")? {
+        all.insert("HEAD".to_owned(), describe(head.target()));
+    }
+    Ok(all)
+}
+
+pub(super) fn full_name(name: &str, repository: &Repository) -> Result<FullName, GitError> {
+    FullName::try_from(name)
+        .map_err(|_| broken("naming a reference", repository, &format!("{name:?} is no name for one")))
+}
+
+fn short(name: &str) -> String {
+    name.strip_prefix(HEADS).unwrap_or(name).to_owned()
+}
+
+fn broken(doing: &'static str, repository: &Repository, why: &str) -> GitError {
+    GitError::Broken { doing, path: repository.git_dir().to_owned(), source: why.into() }
+}

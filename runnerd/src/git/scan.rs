@@ -1,0 +1,175 @@
+//! Compares the index with the work tree: one walk that finds changed, removed and new files. Reads only, and reports
+//! paths; what is to be done about them is decided by `status` and `stage`.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use gix::ObjectId;
+use gix::bstr::{BStr, BString, ByteSlice as _};
+use gix::dir::EntryRef;
+use gix::dir::entry::{Kind, Status};
+use gix::dir::walk::{Action, Delegate, EmissionMode};
+use gix::index::State;
+use gix::index::entry::Stat;
+use gix::status::index_worktree::Options;
+use gix::status::plumbing::index_as_worktree::traits::{HashEq, SubmoduleStatus};
+use gix::status::plumbing::index_as_worktree::{Change, EntryStatus};
+use gix::status::plumbing::index_as_worktree_with_renames::{Entry, VisitEntry};
+
+use super::{GitError, Repository};
+
+/// How a path differs from its entry in the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// Nothing is there that git could store, or a folder is.
+    Gone,
+    /// The content or the executable bit differs, or a submodule is at another commit.
+    Modified,
+    /// A file became a link, a repository, or the reverse.
+    Retyped,
+    /// It was announced with `git add --intent-to-add`.
+    Announced,
+    /// It has no merged entry.
+    Unmerged,
+    /// It has no entry: a file or symbolic link.
+    New,
+    /// It has no entry: a repository of its own.
+    NewRepository,
+    /// It has no entry, and git cannot store it: a pipe, socket or device.
+    Unstorable,
+}
+
+/// What one walk found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// Every path that differs.
+    pub(super) found: BTreeMap<BString, Finding>,
+    /// Entries whose content is as recorded, by position, with what the file looks like now.
+    pub(super) fresh: Vec<(usize, Stat)>,
+    /// Entries, by position, that would look unchanged once the index is written, and are not.
+    pub(super) racy: Vec<usize>,
+}
+
+impl Scan {
+    /// Compares every tracked file and walks the work tree for others, at the same time.
+    ///
+    /// Ignored files are not reported, nor changes inside submodules.
+    pub(super) fn run(repo: &gix::Repository, paths: &Repository, index: &State) -> Result<Self, GitError> {
+        let mut scan = Self::default();
+        let walker = repo.clone();
+        thread::scope(|scope| {
+            let walk = scope.spawn(move || untracked(&walker, index));
+            scan.compare(repo, paths, index)?;
+            // A submodule that became a file is seen from both sides; what the index knows about it says more.
+            for (path, finding) in walk.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))? {
+                scan.found.entry(path).or_insert(finding);
+            }
+            Ok(scan)
+        })
+        .map_err(GitError::library("comparing the index with the work tree", paths.work_dir()))
+    }
+
+    fn compare(&mut self, repo: &gix::Repository, paths: &Repository, index: &State) -> gix::Result<()> {
+        repo.index_worktree_status(
+            index,
+            None::<&BStr>,
+            self,
+            HashEq,
+            Commits { paths: paths.clone() },
+            &mut gix::progress::Discard,
+            &AtomicBool::new(false),
+            Options::default(),
+        )
+        .map(drop)
+    }
+
+    /// Takes over what the walk learned about files that did not change, so that nobody has to read them again.
+    pub(super) fn refresh(&self, state: &mut State) {
+        let entries = state.entries_mut();
+        for (position, stat) in &self.fresh {
+            entries[*position].stat = *stat;
+        }
+        for position in &self.racy {
+            entries[*position].stat.size = 0;
+        }
+    }
+
+    fn tracked(&mut self, position: usize, path: &BStr, status: &EntryStatus<ObjectId, ()>) {
+        let finding = match status {
+            EntryStatus::NeedsUpdate(stat) => return self.fresh.push((position, *stat)),
+            EntryStatus::Conflict { .. } => Finding::Unmerged,
+            EntryStatus::IntentToAdd => Finding::Announced,
+            EntryStatus::Change(Change::Removed) => Finding::Gone,
+            EntryStatus::Change(Change::Type { .. }) => Finding::Retyped,
+            EntryStatus::Change(Change::SubmoduleModification(())) => Finding::Modified,
+            EntryStatus::Change(Change::Modification { set_entry_stat_size_zero, .. }) => {
+                if *set_entry_stat_size_zero {
+                    self.racy.push(position);
+                }
+                Finding::Modified
+            }
+        };
+        self.found.insert(path.to_owned(), finding);
+    }
+}
+
+/// Returns what is neither tracked nor ignored. git itself is silent about pipes and the like; this names them.
+fn untracked(repo: &gix::Repository, index: &State) -> gix::Result<Vec<(BString, Finding)>> {
+    let options = repo.dirwalk_options()?.emit_untracked(EmissionMode::Matching);
+    let mut untracked = Untracked(Vec::new());
+    repo.dirwalk(index, None::<&BStr>, &AtomicBool::new(false), options, &mut untracked)?;
+    Ok(untracked.0)
+}
+
+struct Untracked(Vec<(BString, Finding)>);
+
+impl Delegate for Untracked {
+    fn emit(&mut self, entry: EntryRef<'_>, _: Option<Status>) -> Action {
+        let finding = match (entry.status, entry.disk_kind) {
+            (Status::Untracked, Some(Kind::File | Kind::Symlink)) => Some(Finding::New),
+            (Status::Untracked, Some(Kind::Repository)) => Some(Finding::NewRepository),
+            (Status::Untracked, Some(Kind::Untrackable)) => Some(Finding::Unstorable),
+            _ => None,
+        };
+        self.0.extend(finding.map(|finding| (entry.rela_path.into_owned(), finding)));
+        Action::Continue(())
+    }
+}
+
+impl<'index> VisitEntry<'index> for Scan {
+    type ContentChange = ObjectId;
+    type SubmoduleStatus = ();
+
+    fn visit_entry(&mut self, entry: Entry<'index, ObjectId, ()>) {
+        if let Entry::Modification { entry_index, rela_path, status, .. } = entry {
+            self.tracked(entry_index, rela_path, &status);
+        }
+    }
+}
+
+/// Compares a submodule's HEAD with its entry, whether or not `.gitmodules` knows it.
+#[derive(Clone)]
+struct Commits {
+    paths: Repository,
+}
+
+impl SubmoduleStatus for Commits {
+    type Output = ();
+
+    fn status(&mut self, entry: &gix::index::Entry, path: &BStr) -> gix::Result<Option<()>> {
+        let head = head_of(&self.paths.file(path));
+        Ok(head.filter(|head| *head != entry.id).map(drop))
+    }
+}
+
+/// Returns the commit that the repository in `folder` is at.
+pub(super) fn head_of(folder: &std::path::Path) -> Option<ObjectId> {
+    let nested = gix::open_opts(folder, gix::open::Options::isolated()).ok()?;
+    Some(nested.head_id().ok()?.detach())
+}
+
+/// Writes a path for people.
+pub(super) fn display(path: &[u8]) -> String {
+    path.to_str_lossy().into_owned()
+}

@@ -1,0 +1,200 @@
+//! Puts everything that the work tree holds into an index in memory, as `git add -A` would, but for what is held back
+//! and what cannot be stored. Writes blobs; neither the index file nor a reference.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gix::ObjectId;
+use gix::bstr::{BStr, BString, ByteSlice as _};
+use gix::index::State;
+use gix::index::entry::{Flags, Mode, Stage, Stat};
+
+use super::content::{Contents, Refused, Stored};
+use super::hold_back::{HoldBack, Verdict};
+use super::scan::{Finding, Scan};
+use super::{GitError, Repository, cachetree};
+
+/// An index that says what the work tree holds.
+pub(super) struct Staged {
+    pub(super) state: State,
+    /// Paths held back; those of repositories end in a slash.
+    pub(super) held_back: BTreeSet<BString>,
+    /// Paths that git cannot store.
+    pub(super) unstorable: BTreeSet<BString>,
+    /// Blobs that are in the index now and were not before.
+    pub(super) written: Vec<ObjectId>,
+}
+
+/// What has to be known to stage.
+pub(super) struct Staging<'a> {
+    pub(super) repo: &'a gix::Repository,
+    pub(super) paths: &'a Repository,
+    pub(super) rule: &'a HoldBack,
+    /// Paths that the index has and HEAD lacks: the rule applies to them as to untracked files.
+    pub(super) added: Vec<BString>,
+}
+
+/// New entry of a path, or none if it has to go.
+type Edits = BTreeMap<BString, Option<Stored>>;
+
+impl Staging<'_> {
+    /// Brings `state` to what `scan` saw.
+    pub(super) fn run(self, state: State, scan: Scan) -> Result<Staged, GitError> {
+        let mut staged = Staged {
+            state: cachetree::prepare(state),
+            held_back: BTreeSet::new(),
+            unstorable: BTreeSet::new(),
+            written: Vec::new(),
+        };
+        scan.refresh(&mut staged.state);
+        let mut found = scan.found;
+        self.hold_back(&mut found, &mut staged);
+        drop_gone(&mut staged.state, &found);
+        let edits = self.store(&found, &mut staged)?;
+        apply(&mut staged.state, edits);
+        Ok(staged)
+    }
+
+    /// Takes what the rule holds back out of `found`, and out of the index what was put there since HEAD.
+    fn hold_back(&self, found: &mut BTreeMap<BString, Finding>, staged: &mut Staged) {
+        let submodules = declared_submodules(self.repo);
+        for (path, is_repository) in self.candidates(found, &staged.state) {
+            if is_repository && submodules.contains(&path) {
+                continue;
+            }
+            let mut name = path.clone();
+            if is_repository {
+                name.push(b'/');
+            }
+            if self.rule.judge(self.paths, name.as_ref()) != Verdict::HeldBack {
+                continue;
+            }
+            found.remove(&path);
+            forget(&mut staged.state, path.as_ref());
+            staged.held_back.insert(name);
+        }
+    }
+
+    /// Returns the paths that HEAD lacks, and whether each is a repository.
+    fn candidates(&self, found: &BTreeMap<BString, Finding>, state: &State) -> Vec<(BString, bool)> {
+        let new = found.iter().filter_map(|(path, finding)| match finding {
+            Finding::New => Some((path.clone(), false)),
+            Finding::NewRepository => Some((path.clone(), true)),
+            _ => None,
+        });
+        let added = self.added.iter().filter_map(|path| {
+            let entry = state.entry_by_path_and_stage(path.as_ref(), Stage::Unconflicted)?;
+            Some((path.clone(), entry.mode == Mode::COMMIT))
+        });
+        new.chain(added).collect()
+    }
+
+    fn store(&self, found: &BTreeMap<BString, Finding>, staged: &mut Staged) -> Result<Edits, GitError> {
+        let mut contents = Contents::new(self.repo, self.paths, &staged.state)?;
+        let mut edits = Edits::new();
+        for (path, finding) in found {
+            if matches!(finding, Finding::Gone) {
+                continue;
+            }
+            let known =
+                staged.state.entry_by_path_and_stage(path.as_ref(), Stage::Unconflicted).map(|entry| entry.mode);
+            match contents.store(path.as_ref(), known, &staged.state) {
+                Ok(stored) => {
+                    staged.written.push(stored.id);
+                    edits.insert(path.clone(), Some(stored));
+                }
+                Err(Refused::Gone) => drop(edits.insert(path.clone(), None)),
+                Err(Refused::Unstorable) => {
+                    staged.unstorable.insert(path.clone());
+                    if *finding == Finding::Unmerged {
+                        edits.insert(path.clone(), None);
+                    }
+                }
+                Err(Refused::Fault(error)) => return Err(error),
+            }
+        }
+        Ok(edits)
+    }
+}
+
+/// Attribute files that are gone must not govern what is stored next, so removals come first.
+fn drop_gone(state: &mut State, found: &BTreeMap<BString, Finding>) {
+    let gone: Vec<&BString> =
+        found.iter().filter(|(_, finding)| **finding == Finding::Gone).map(|(path, _)| path).collect();
+    for path in &gone {
+        cachetree::forget(state, path.as_ref());
+    }
+    let gone: BTreeSet<&BStr> = gone.into_iter().map(AsRef::as_ref).collect();
+    if !gone.is_empty() {
+        state.remove_entries(|_, path, _| gone.contains(path));
+    }
+}
+
+fn forget(state: &mut State, path: &BStr) {
+    cachetree::forget(state, path);
+    if state.entry_range(path).is_some() {
+        state.remove_entries(|_, entry, _| entry == path);
+    }
+}
+
+fn apply(state: &mut State, edits: Edits) {
+    let leaving = leaving(state, &edits);
+    for path in leaving.iter().chain(edits.keys()) {
+        cachetree::forget(state, path.as_ref());
+    }
+    if !leaving.is_empty() {
+        state.remove_entries(|_, path, entry| {
+            // An unmerged path gives up all its stages; a plain one that is only changed stays.
+            leaving.contains(path) && !(entry.stage_raw() == 0 && matches!(edits.get(path), Some(Some(_))))
+        });
+    }
+    let known = state.entries().len();
+    for (path, stored) in edits {
+        let Some(Stored { id, mode, stat }) = stored else {
+            continue;
+        };
+        match state.entry_index_by_path_and_stage_bounded(path.as_ref(), Stage::Unconflicted, known) {
+            Some(position) => replace(&mut state.entries_mut()[position], id, mode, stat),
+            None => state.dangerously_push_entry(stat, id, Flags::empty(), mode, path.as_ref()),
+        }
+    }
+    if state.entries().len() > known {
+        state.sort_entries();
+    }
+}
+
+/// Returns the paths of which entries have to go: removed ones, unmerged ones, and those that a new path excludes, as
+/// no name can be a file and a folder.
+fn leaving(state: &State, edits: &Edits) -> BTreeSet<BString> {
+    let mut leaving = BTreeSet::new();
+    for (path, stored) in edits {
+        let range = state.entry_range(path.as_ref());
+        let unmerged = range.clone().is_some_and(|range| state.entries()[range].iter().any(|e| e.stage_raw() != 0));
+        if stored.is_none() || unmerged {
+            leaving.insert(path.clone());
+        }
+        if stored.is_none() || range.is_some() {
+            continue;
+        }
+        let above = path.find_iter(b"/").map(|slash| path[..slash].as_bstr());
+        leaving.extend(above.filter(|folder| state.entry_range(folder).is_some()).map(ToOwned::to_owned));
+        let below = BString::from([path.as_bytes(), b"/"].concat());
+        let inside = state.prefixed_entries(below.as_ref()).unwrap_or_default();
+        leaving.extend(inside.iter().map(|entry| entry.path(state).to_owned()));
+    }
+    leaving
+}
+
+fn replace(entry: &mut gix::index::Entry, id: ObjectId, mode: Mode, stat: Stat) {
+    entry.id = id;
+    entry.mode = mode;
+    entry.stat = stat;
+    entry.flags.remove(Flags::INTENT_TO_ADD | Flags::EXTENDED);
+}
+
+/// Returns the paths that `.gitmodules` names.
+pub(super) fn declared_submodules(repo: &gix::Repository) -> BTreeSet<BString> {
+    let Ok(Some(modules)) = repo.open_modules_file() else {
+        return BTreeSet::new();
+    };
+    modules.names().filter_map(|name| modules.path(name).ok()).collect()
+}

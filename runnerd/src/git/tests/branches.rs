@@ -1,0 +1,283 @@
+//! Finding repositories, HEAD, branches, references and locks.
+
+use std::fs;
+
+use super::fixture::{ENGINES, Fixture};
+use crate::git::open::Sources;
+use crate::git::{GitError, Head, Operation, Repository};
+
+fn on(name: &str, fixture: &Fixture) -> Head {
+    Head::Branch { name: name.to_owned(), commit: Some(fixture.head()) }
+}
+
+#[test]
+fn repository_is_found_from_any_folder_below() {
+    let fixture = Fixture::new();
+    let found = Repository::discover_with(&fixture.path("dir/sub"), Sources::RepositoryOnly).unwrap();
+    assert_eq!(found.work_dir(), fixture.path("").canonicalize().unwrap());
+    assert_eq!(found.git_dir(), found.common_dir());
+}
+
+#[test]
+fn linked_work_tree_has_a_git_folder_of_its_own() {
+    let fixture = Fixture::new();
+    fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
+    let main = fixture.repository();
+    let tree = fixture.folder().join("linked");
+    let linked = fixture.at(tree).repository();
+    assert_eq!(linked.common_dir(), main.common_dir());
+    assert_eq!(linked.git_dir(), main.common_dir().join("worktrees/linked"));
+}
+
+#[test]
+fn bare_repositories_and_plain_folders_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Repository::discover_with(folder.path(), Sources::RepositoryOnly).unwrap_err();
+    assert!(matches!(error, GitError::NoRepository { .. }), "{error}");
+    let fixture = Fixture::new();
+    fixture.git(&["clone", "--quiet", "--bare", ".", "../bare"]);
+    let error = Repository::discover_with(&fixture.folder().join("bare"), Sources::RepositoryOnly).unwrap_err();
+    assert!(matches!(error, GitError::Bare { .. }), "{error}");
+}
+
+#[test]
+fn repository_of_another_user_is_refused() {
+    let fixture = Fixture::new();
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    for path in ["", ".git"] {
+        std::os::unix::fs::chown(fixture.path(path), Some(12_345), None).unwrap();
+    }
+    let error = Repository::discover_with(&fixture.path(""), Sources::RepositoryOnly).unwrap_err();
+    assert!(matches!(error, GitError::ForeignOwner { .. }), "{error}");
+}
+
+#[test]
+fn redirected_common_folder_is_refused() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    fixture.git(&["clone", "--quiet", ".", "../other"]);
+    let other = fixture.folder().join("other/.git");
+    fixture.write(".git/commondir", other.to_str().unwrap());
+    let error = repository.head().unwrap_err();
+    assert!(matches!(error, GitError::Replaced { .. }), "{error}");
+}
+
+#[test]
+fn head_is_a_branch_unborn_or_detached() {
+    for engine in ENGINES {
+        let unborn = Fixture::unborn();
+        assert_eq!(unborn.by(engine).head().unwrap(), Head::Branch { name: "main".to_owned(), commit: None });
+        let fixture = Fixture::new();
+        assert_eq!(fixture.by(engine).head().unwrap(), on("main", &fixture));
+        fixture.git(&["checkout", "--quiet", "--detach"]);
+        let commit = fixture.head();
+        assert_eq!(fixture.by(engine).head().unwrap(), Head::Detached { commit });
+    }
+}
+
+#[test]
+fn branch_starts_at_head_with_changes_carried_along() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write("a.txt", "changed\n");
+        fixture.write("new", "x");
+        let head = fixture.head();
+        fixture.by(engine).start_branch("runner/x", &head).unwrap();
+        assert_eq!(fixture.by(engine).head().unwrap(), on("runner/x", &fixture));
+        assert_eq!(fixture.head(), head);
+        assert_eq!(fixture.status(), "M a.txt\n?? new".replace("M a", " M a"));
+        assert_eq!(fixture.git(&["reflog", "-1", "--format=%gs"]), "checkout: moving from main to runner/x");
+        fixture.git(&["stash", "--quiet", "-u"]);
+        fixture.git(&["checkout", "--quiet", "-"]);
+        assert_eq!(fixture.git(&["branch", "--show-current"]), "main");
+    }
+}
+
+#[test]
+fn branch_starts_from_a_detached_head_and_in_a_linked_work_tree() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.git(&["worktree", "add", "--quiet", "--detach", "../linked"]);
+        let tree = fixture.folder().join("linked");
+        let linked = fixture.at(tree);
+        linked.by(engine).start_branch("runner/x", &linked.head()).unwrap();
+        assert_eq!(linked.by(engine).head().unwrap(), on("runner/x", &linked));
+        let main = linked.folder().join("tree");
+        assert_eq!(linked.git_in(&main, &["branch", "--show-current"]), "main");
+    }
+}
+
+#[test]
+fn branch_starts_at_another_commit_with_its_files() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        let base = fixture.head();
+        fixture.write("a.txt", "later\n");
+        fixture.commit_by_git("later");
+        fixture.by(engine).start_branch("runner/x", &base).unwrap();
+        assert_eq!(fixture.head(), base);
+        assert_eq!(fixture.read("a.txt"), "content of a.txt\n");
+        fixture.assert_sound();
+    }
+}
+
+#[test]
+fn branch_that_exists_is_not_started_again() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.git(&["branch", "runner/x"]);
+        let error = fixture.by(engine).start_branch("runner/x", &fixture.head()).unwrap_err();
+        assert!(matches!(error, GitError::BranchExists { .. }), "{error}");
+    }
+}
+
+#[test]
+fn switch_refuses_to_overwrite_changes_and_ignored_files() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.git(&["checkout", "--quiet", "-b", "side"]);
+        fixture.write("a.txt", "side\n");
+        fixture.write("precious.log", "from side\n");
+        fixture.commit_by_git("side");
+        fixture.git(&["checkout", "--quiet", "main"]);
+        let repository = fixture.by(engine);
+
+        fixture.write("a.txt", "uncommitted\n");
+        assert!(repository.switch("side").is_err());
+        fixture.write("a.txt", "content of a.txt\n");
+        fixture.write(".git/info/exclude", "*.log\n");
+        fixture.write("precious.log", "mine\n");
+        assert!(repository.switch("side").is_err());
+        assert_eq!(fixture.read("precious.log"), "mine\n");
+
+        fixture.remove("precious.log");
+        repository.switch("side").unwrap();
+        assert_eq!(fixture.read("a.txt"), "side\n");
+        repository.switch("side").unwrap();
+        let error = repository.switch("nowhere").unwrap_err();
+        assert!(matches!(error, GitError::NoBranch { .. }), "{error}");
+    }
+}
+
+#[test]
+fn switch_to_a_branch_at_the_same_commit_keeps_changes() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.git(&["branch", "runner/x"]);
+        fixture.write("a.txt", "changed\n");
+        fixture.by(engine).switch("runner/x").unwrap();
+        assert_eq!(fixture.by(engine).head().unwrap(), on("runner/x", &fixture));
+        assert_eq!(fixture.status(), " M a.txt");
+    }
+}
+
+#[test]
+fn branch_of_another_work_tree_is_not_taken_from_it() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.git(&["worktree", "add", "--quiet", "-b", "runner/x", "../linked"]);
+        assert!(fixture.by(engine).switch("runner/x").is_err());
+        assert_eq!(fixture.by(engine).head().unwrap(), on("main", &fixture));
+    }
+}
+
+#[test]
+fn references_are_listed_and_found() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        let head = fixture.head();
+        fixture.git(&["branch", "runner/b"]);
+        fixture.git(&["branch", "runner/a"]);
+        fixture.git(&["update-ref", "refs/remotes/origin/runner/c", "HEAD"]);
+        fixture.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/runner/c"]);
+        fixture.git(&["pack-refs", "--all"]);
+        let repository = fixture.by(engine);
+        repository.keep("refs/runner/kept", &head).unwrap();
+
+        let branches = repository.branches_with_prefix("runner/").unwrap();
+        assert_eq!(branches, [("runner/a".to_owned(), head), ("runner/b".to_owned(), head)]);
+        assert_eq!(repository.branch("runner/a").unwrap(), Some(head));
+        assert_eq!(repository.branch("runner/none").unwrap(), None);
+        assert_eq!(repository.branch("not..a name").unwrap(), None);
+        assert_eq!(repository.remote_branch("origin", "runner/c").unwrap(), Some(head));
+        let refs = repository.refs().unwrap();
+        let names: Vec<&str> = refs.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "HEAD",
+                "refs/heads/main",
+                "refs/heads/runner/a",
+                "refs/heads/runner/b",
+                "refs/remotes/origin/HEAD",
+                "refs/remotes/origin/runner/c",
+                "refs/runner/kept"
+            ]
+        );
+        assert_eq!(refs["HEAD"], "ref: refs/heads/main");
+        assert_eq!(refs["refs/remotes/origin/HEAD"], "ref: refs/remotes/origin/runner/c");
+        assert_eq!(refs["refs/runner/kept"], head.to_string());
+    }
+}
+
+#[test]
+fn operations_under_way_are_told_apart() {
+    let fixture = Fixture::new();
+    let base = fixture.head();
+    fixture.git(&["checkout", "--quiet", "-b", "side"]);
+    fixture.write("a.txt", "side\n");
+    fixture.commit_by_git("side");
+    fixture.git(&["checkout", "--quiet", "main"]);
+    fixture.write("a.txt", "main\n");
+    fixture.commit_by_git("main");
+    let repository = fixture.repository();
+    assert_eq!(repository.operation(), None);
+    let side = ["merge", "rebase", "cherry-pick"];
+    let operations = [Operation::Merge, Operation::Rebase, Operation::CherryPick];
+    for (command, operation) in side.into_iter().zip(operations) {
+        fixture.try_git(&fixture.path(""), &[command, "side"]);
+        assert_eq!(repository.operation(), Some(operation));
+        fixture.git(&[command, "--abort"]);
+        assert_eq!(repository.operation(), None);
+    }
+    fixture.git(&["bisect", "start", "HEAD", &base.to_string()]);
+    assert_eq!(repository.operation(), Some(Operation::Bisect));
+}
+
+#[test]
+fn stale_locks_are_removed_and_named() {
+    let fixture = Fixture::new();
+    let locks = ["HEAD.lock", "index.lock", "packed-refs.lock", "refs/heads/main.lock"];
+    for lock in locks {
+        fixture.write(format!(".git/{lock}"), "");
+    }
+    let repository = fixture.repository();
+    let mut cleared = repository.clear_stale_locks().unwrap();
+    cleared.sort();
+    assert_eq!(cleared, locks.map(|lock| repository.git_dir().join(lock)));
+    assert_eq!(repository.clear_stale_locks().unwrap(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn lock_that_a_process_has_open_stays() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    let path = repository.git_dir().join("index.lock");
+    let open = fs::File::create(&path).unwrap();
+    let error = repository.clear_stale_locks().unwrap_err();
+    assert!(matches!(&error, GitError::Locked { path: named } if *named == path), "{error}");
+    assert!(error.is_obstacle());
+    drop(open);
+    assert_eq!(repository.clear_stale_locks().unwrap(), [path]);
+}
+
+#[test]
+fn identity_is_the_configured_one_or_none() {
+    let fixture = Fixture::new();
+    let identity = fixture.repository().identity().unwrap();
+    assert_eq!((identity.name.as_str(), identity.email.as_str()), ("A U Thor", "author@example.com"));
+    fixture.git(&["config", "--unset", "user.email"]);
+    assert_eq!(fixture.repository().identity(), None);
+}

@@ -1,0 +1,191 @@
+//! A repository of a test and the git program on it, free of the settings of whoever runs the test.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::git::open::Sources;
+use crate::git::preflight::Engine;
+use crate::git::{ChangeKind, CommitRequest, Committed, GitError, HoldBack, Id, Identity, Repository};
+
+pub(super) const ENGINES: [Engine; 2] = [Engine::Library, Engine::Program];
+
+/// A work tree below a folder of its own; the folder goes with it.
+pub(super) struct Fixture {
+    folder: TempDir,
+    tree: PathBuf,
+}
+
+impl Fixture {
+    /// Makes a repository without commits.
+    pub(super) fn unborn() -> Self {
+        Self::with_init(&[])
+    }
+
+    pub(super) fn with_init(options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        let fixture = Self { folder, tree };
+        fixture.git(&[&["init", "--quiet", "--initial-branch=main"], options].concat());
+        for (key, value) in [("user.name", "A U Thor"), ("user.email", "author@example.com"), ("gc.auto", "0")] {
+            fixture.git(&["config", key, value]);
+        }
+        fixture
+    }
+
+    /// Makes a repository with a few files in nested folders, committed.
+    pub(super) fn new() -> Self {
+        let fixture = Self::unborn();
+        for name in ["a.txt", "b.txt", "dir/c.txt", "dir/sub/d.txt", "dir/sub/e.txt", "other/f.txt"] {
+            fixture.write(name, format!("content of {name}\n"));
+        }
+        fixture.commit_by_git("base");
+        fixture
+    }
+
+    /// The same work tree under another root, such as a linked one.
+    pub(super) fn at(self, tree: impl Into<PathBuf>) -> Self {
+        Self { folder: self.folder, tree: tree.into() }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn path(&self, name: impl AsRef<[u8]>) -> PathBuf {
+        self.tree.join(OsStr::from_bytes(name.as_ref()))
+    }
+
+    pub(super) fn write(&self, name: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(super) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.path(name).symlink_metadata().is_ok()
+    }
+
+    pub(super) fn remove(&self, name: &str) {
+        let path = self.path(name);
+        if path.symlink_metadata().unwrap().is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+            .unwrap();
+    }
+
+    pub(super) fn link(&self, target: &str, name: &str) {
+        symlink(target, self.path(name)).unwrap();
+    }
+
+    pub(super) fn chmod(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    pub(super) fn fifo(&self, name: &str) {
+        nix::unistd::mkfifo(&self.path(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    }
+
+    /// Makes a repository with one commit in a sub-folder.
+    pub(super) fn nested(&self, name: &str) {
+        fs::create_dir_all(self.path(name)).unwrap();
+        self.git_in(&self.path(name), &["init", "--quiet", "--initial-branch=main"]);
+        self.write(format!("{name}/inner.txt"), "inner\n");
+        self.commit_in(name);
+    }
+
+    /// Commits everything in the repository in a sub-folder.
+    pub(super) fn commit_in(&self, name: &str) {
+        let path = self.path(name);
+        self.git_in(&path, &["add", "-A"]);
+        self.git_in(&path, &["-c", "user.name=N", "-c", "user.email=n@x", "commit", "--quiet", "-m", "inner"]);
+    }
+
+    pub(super) fn git(&self, args: &[&str]) -> String {
+        self.git_in(&self.tree, args)
+    }
+
+    pub(super) fn git_in(&self, folder: &Path, args: &[&str]) -> String {
+        let output = self.try_git(folder, args);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "git {args:?}: {stderr}");
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    pub(super) fn try_git(&self, folder: &Path, args: &[&str]) -> Output {
+        let mut git = Command::new("git");
+        git.env_clear().current_dir(folder).args(args);
+        git.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.folder()).env("LC_ALL", "C");
+        git.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        // The same commits in every fixture, so that ids can be compared.
+        git.env("GIT_AUTHOR_DATE", "1700000000 +0100").env("GIT_COMMITTER_DATE", "1700000000 +0100");
+        git.env("GIT_CONFIG_COUNT", "1")
+            .env("GIT_CONFIG_KEY_0", "protocol.file.allow")
+            .env("GIT_CONFIG_VALUE_0", "always");
+        git.output().unwrap()
+    }
+
+    pub(super) fn commit_by_git(&self, message: &str) -> Id {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "-m", message]);
+        self.head()
+    }
+
+    pub(super) fn head(&self) -> Id {
+        self.git(&["rev-parse", "HEAD"]).parse().unwrap()
+    }
+
+    pub(super) fn status(&self) -> String {
+        self.git(&["status", "--porcelain", "-uall", "--ignore-submodules=dirty"])
+    }
+
+    pub(super) fn repository(&self) -> Repository {
+        Repository::discover_with(&self.tree, Sources::RepositoryOnly).unwrap()
+    }
+
+    pub(super) fn by(&self, engine: Engine) -> Repository {
+        self.repository().with_engine(engine)
+    }
+
+    /// What the repository says is changed, as words.
+    pub(super) fn changes(&self, engine: Engine) -> Vec<(String, ChangeKind)> {
+        let changes = self.by(engine).changes().unwrap();
+        changes.into_iter().map(|change| (change.display_path(), change.kind)).collect()
+    }
+
+    /// Nothing is to be committed, and nothing is broken.
+    pub(super) fn assert_sound(&self) {
+        assert_eq!(self.status(), "");
+        let fsck = self.try_git(&self.tree, &["fsck", "--strict", "--cache", "--no-dangling"]);
+        let said = [fsck.stdout, fsck.stderr].concat();
+        assert_eq!(String::from_utf8_lossy(&said), "");
+        assert_eq!(self.git(&["write-tree"]), self.git(&["rev-parse", "HEAD^{tree}"]));
+    }
+}
+
+pub(super) fn author() -> Identity {
+    Identity { name: "Run Ner".to_owned(), email: "runner@example.com".to_owned() }
+}
+
+pub(super) fn commit(repository: &Repository) -> Result<Committed, GitError> {
+    commit_with(repository, &HoldBack::nothing())
+}
+
+pub(super) fn commit_with(repository: &Repository, hold_back: &HoldBack) -> Result<Committed, GitError> {
+    repository.commit_all(&CommitRequest {
+        message: "chore(loop): work\n\nBody.\n",
+        author: author(),
+        parent: repository.head()?.commit(),
+        hold_back,
+        sign: false,
+        allow_empty: false,
+    })
+}

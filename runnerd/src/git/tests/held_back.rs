@@ -1,0 +1,177 @@
+//! What stays out of commits: by the rule, because it is a repository, or because git cannot store it.
+
+use super::fixture::{ENGINES, Fixture, commit, commit_with};
+use crate::git::{Committed, HoldBack};
+
+fn rule() -> HoldBack {
+    HoldBack { names: [".env", ".env.*", "!*.example"].map(str::to_owned).to_vec(), max_file_bytes: 100 }
+}
+
+fn held(committed: &Committed) -> Vec<&str> {
+    committed.held_back.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn secrets_large_files_and_nested_repositories_stay_in_the_work_tree_only() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write(".env", "secret");
+        fixture.write("dir/.env.local", "secret");
+        fixture.write(".env.example", "no secret");
+        fixture.write("large file", "x".repeat(101));
+        fixture.write("fits", "x".repeat(100));
+        fixture.nested("vendor/lib");
+        let committed = commit_with(&fixture.by(engine), &rule()).unwrap();
+        assert_eq!(held(&committed), [".env", "dir/.env.local", "large file", "vendor/lib/"]);
+        let listed = fixture.git(&["show", "--name-only", "--format=", "HEAD"]);
+        assert_eq!(listed, ".env.example\nfits");
+        assert!(fixture.has(".env") && fixture.has("vendor/lib/inner.txt"));
+        fixture.assert_sound();
+        assert_eq!(fixture.changes(engine), vec![]);
+    }
+}
+
+#[test]
+fn rule_holds_for_what_was_staged_and_not_for_what_is_tracked() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write("tracked", "small");
+        fixture.commit_by_git("tracked");
+        fixture.write("tracked", "x".repeat(500));
+        fixture.write("dir/.env", "secret");
+        fixture.nested("nested");
+        fixture.git(&["add", "-A"]);
+        let committed = commit_with(&fixture.by(engine), &rule()).unwrap();
+        assert_eq!(held(&committed), ["dir/.env", "nested/"]);
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "tracked");
+        fixture.assert_sound();
+    }
+}
+
+#[test]
+fn held_back_files_are_named_until_they_are_gone_or_fit() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write("one", "x".repeat(101));
+        fixture.write("two", "x".repeat(101));
+        fixture.write("three", "x".repeat(101));
+        fixture.write("a.txt", "1");
+        let repository = fixture.by(engine);
+        assert_eq!(held(&commit_with(&repository, &rule()).unwrap()), ["one", "three", "two"]);
+
+        fixture.remove("one");
+        fixture.write("two", "small now");
+        fixture.write("a.txt", "2");
+        let committed = commit_with(&repository, &rule()).unwrap();
+        assert_eq!(held(&committed), ["three"]);
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "a.txt\ntwo");
+        fixture.assert_sound();
+    }
+}
+
+#[test]
+fn lines_of_others_in_info_exclude_are_kept() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write(".git/info/exclude", "# mine\n*.mine\nno line end");
+        fixture.write("x.mine", "ignored");
+        fixture.write("a [b]*?\\ ", "x".repeat(101));
+        fixture.write("a b", "in");
+        commit_with(&fixture.by(engine), &rule()).unwrap();
+        fixture.assert_sound();
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "a b");
+
+        fixture.remove("a [b]*?\\ ");
+        fixture.write("a b", "changed");
+        commit_with(&fixture.by(engine), &rule()).unwrap();
+        assert_eq!(fixture.read(".git/info/exclude"), "# mine\n*.mine\nno line end\n");
+    }
+}
+
+#[test]
+fn linked_work_trees_do_not_forget_each_others_files() {
+    let fixture = Fixture::new();
+    fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
+    fixture.write("main-only", "x".repeat(101));
+    fixture.write("a.txt", "1");
+    commit_with(&fixture.repository(), &rule()).unwrap();
+
+    let tree = fixture.folder().join("linked");
+    let linked = fixture.at(&tree);
+    linked.write("linked-only", "x".repeat(101));
+    linked.write("a.txt", "2");
+    commit_with(&linked.repository(), &rule()).unwrap();
+    linked.assert_sound();
+    let main = linked.folder().join("tree");
+    linked.at(main).assert_sound();
+}
+
+#[test]
+fn gitignore_that_readmits_a_secret_does_not_commit_it() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write(".gitignore", "!.env\n");
+        fixture.write(".env", "secret");
+        let committed = commit_with(&fixture.by(engine), &rule()).unwrap();
+        assert_eq!(held(&committed), [".env"]);
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), ".gitignore");
+    }
+}
+
+#[test]
+fn what_git_cannot_store_is_named_and_the_rest_is_committed() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write(".GIT/config", "[core]\n");
+        fixture.write("git~1", "x");
+        fixture.write("dir/.Git", "x");
+        fixture.fifo("pipe");
+        fixture.write("fine", "x");
+        let committed = commit(&fixture.by(engine)).unwrap();
+        assert_eq!(committed.unstorable, [".GIT/config", "dir/.Git", "git~1", "pipe"], "{engine:?}");
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "fine");
+        fixture.assert_sound();
+        assert_eq!(fixture.changes(engine), vec![]);
+    }
+}
+
+#[test]
+fn unstorable_files_are_named_again_by_the_next_commit() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write(".GIT/config", "[core]\n");
+        for content in ["1", "2"] {
+            fixture.write("a.txt", content);
+            let committed = commit(&fixture.by(engine)).unwrap();
+            assert_eq!(committed.unstorable, [".GIT/config"]);
+        }
+    }
+}
+
+#[test]
+fn tracked_file_that_became_a_pipe_keeps_its_last_content() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.remove("a.txt");
+        fixture.fifo("a.txt");
+        fixture.write("b.txt", "changed\n");
+        let committed = commit(&fixture.by(engine)).unwrap();
+        assert_eq!(committed.unstorable, ["a.txt"], "{engine:?}");
+        assert_eq!(fixture.git(&["show", "HEAD:a.txt"]), "content of a.txt");
+        assert_eq!(fixture.git(&["show", "HEAD:b.txt"]), "changed");
+    }
+}
+
+#[test]
+fn file_whose_required_filter_fails_is_named() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.git(&["config", "filter.broken.clean", "false"]);
+        fixture.git(&["config", "filter.broken.required", "true"]);
+        fixture.write(".gitattributes", "*.f filter=broken\n");
+        fixture.write("x.f", "x");
+        let committed = commit(&fixture.by(engine)).unwrap();
+        assert_eq!(committed.unstorable, ["x.f"], "{engine:?}");
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), ".gitattributes");
+    }
+}

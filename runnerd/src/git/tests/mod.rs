@@ -1,0 +1,9 @@
+//! The module against the git program's own results, in repositories that no configuration but their own reaches. Each
+//! case is carried out by both engines.
+
+mod branches;
+mod commits;
+mod fixture;
+mod held_back;
+mod reading;
+mod rescues;
