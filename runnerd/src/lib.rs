@@ -3,5 +3,8 @@
 pub mod clock;
 pub mod config;
 pub mod git;
+pub mod logging;
 pub mod process;
 pub mod repo;
+pub mod rpc;
+pub mod startup;

@@ -1,0 +1,271 @@
+//! The daemon's own log: where it goes, what it lets through, and how that is changed while it runs.
+//!
+//! For operators. What happened to a run is in its records and events: this log may lose lines under
+//! load rather than hold up the daemon.
+
+use std::env;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use protocol::private::{self, FolderError};
+use tracing::Subscriber;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::rolling::{InitError, RollingFileAppender, Rotation};
+use tracing_subscriber::filter::{EnvFilter, ParseError};
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::reload::{self, Handle};
+use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
+use tracing_subscriber::{Registry, fmt};
+
+/// The variable that holds directives which stand above the settings.
+pub const FILTER_VARIABLE: &str = "RUNNERD_LOG";
+const DEFAULT_FILTER: &str = "info";
+/// In front of every filter: the libraries that speak on the socket tell of each connection.
+const QUIET: &str = "jsonrpsee-server=warn,jsonrpsee-client=warn";
+const DAYS_KEPT: usize = 7;
+/// Lines that may wait for the disk.
+const LINES_BUFFERED: usize = 16 * 1024;
+
+/// Where the log goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Destination {
+    /// Standard error if it is a terminal, else the files.
+    #[default]
+    Auto,
+    /// Standard error.
+    Stderr,
+    /// A file per day; those of the last seven days are kept.
+    Files,
+}
+
+/// Why the log cannot be set up or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggingError {
+    /// The directives cannot be read.
+    #[error("cannot read the log filter `{filter}` ({origin})")]
+    Filter {
+        /// The directives.
+        filter: String,
+        /// Where they come from.
+        origin: &'static str,
+        /// What is wrong with them.
+        source: ParseError,
+    },
+    /// The log was set up before.
+    #[error("cannot set up the log")]
+    Init(#[from] TryInitError),
+    /// The log is gone, as at the end of the process.
+    #[error("cannot change the log filter")]
+    Reload(#[from] reload::Error),
+}
+
+/// The log of this process; what was logged last is written when this is dropped.
+#[derive(Debug)]
+pub struct Logging {
+    filter: FilterHandle,
+    dropped: Option<ErrorCounter>,
+    _worker: Option<WorkerGuard>,
+}
+
+impl Logging {
+    /// Returns what changes the filter.
+    pub fn filter(&self) -> FilterHandle {
+        self.filter.clone()
+    }
+
+    /// Returns how many lines were lost because the disk was too slow.
+    pub fn dropped_lines(&self) -> usize {
+        self.dropped.as_ref().map_or(0, ErrorCounter::dropped_lines)
+    }
+}
+
+/// Changes which events are logged.
+#[derive(Debug, Clone)]
+pub struct FilterHandle {
+    handle: Handle<EnvFilter, Registry>,
+}
+
+impl FilterHandle {
+    /// Puts other directives in force, in the form of `RUST_LOG`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if they cannot be read; the ones in force then stay.
+    pub fn set(&self, directives: &str) -> Result<(), LoggingError> {
+        Ok(self.handle.reload(parse(directives, "daemon.log_filter")?)?)
+    }
+
+    /// Returns the directives in force.
+    pub fn current(&self) -> String {
+        self.handle.with_current(ToString::to_string).unwrap_or_default()
+    }
+}
+
+/// Sets up the log of this process; `folder` is made if it is needed.
+///
+/// `level` is what the settings say; [`FILTER_VARIABLE`] stands above it. A folder that cannot be written
+/// sends the log to standard error instead.
+///
+/// # Errors
+///
+/// Fails if the directives cannot be read, or if the log was set up before.
+pub fn init(folder: &Path, destination: Destination, level: Option<&str>) -> Result<Logging, LoggingError> {
+    let variable = env::var(FILTER_VARIABLE).ok().filter(|value| !value.is_empty());
+    let filter = match (&variable, level) {
+        (Some(directives), _) => parse(directives, FILTER_VARIABLE)?,
+        (None, level) => parse(level.unwrap_or(DEFAULT_FILTER), "log_level")?,
+    };
+    let (sink, failed) = Sink::open(folder, destination);
+    let (subscriber, logging) = assemble(sink, filter);
+    subscriber.try_init()?;
+    if let Some(error) = failed {
+        tracing::warn!(error = &error as &dyn std::error::Error, "logging to standard error instead");
+    }
+    Ok(logging)
+}
+
+fn parse(directives: &str, origin: &'static str) -> Result<EnvFilter, LoggingError> {
+    EnvFilter::builder().parse(format!("{QUIET},{directives}")).map_err(|source| LoggingError::Filter {
+        filter: directives.to_owned(),
+        origin,
+        source,
+    })
+}
+
+/// Why the files cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum FilesError {
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error("cannot write the log in {path}")]
+    Appender { path: PathBuf, source: InitError },
+}
+
+/// What the lines are written to.
+enum Sink {
+    Stderr,
+    Files(RollingFileAppender),
+}
+
+impl Sink {
+    /// Opens the destination, or else standard error, and tells why it is not the one asked for.
+    fn open(folder: &Path, destination: Destination) -> (Self, Option<FilesError>) {
+        let to_stderr = match destination {
+            Destination::Auto => io::stderr().is_terminal(),
+            Destination::Stderr => true,
+            Destination::Files => false,
+        };
+        if to_stderr {
+            return (Self::Stderr, None);
+        }
+        match open_files(folder) {
+            Ok(files) => (Self::Files(files), None),
+            Err(error) => (Self::Stderr, Some(error)),
+        }
+    }
+}
+
+/// The files have a folder of their own: old ones are found by prefix and removed.
+fn open_files(folder: &Path) -> Result<RollingFileAppender, FilesError> {
+    private::make_folder(folder)?;
+    RollingFileAppender::builder()
+        .rotation(Rotation::DAILY)
+        .filename_prefix("runnerd")
+        .filename_suffix("log")
+        .max_log_files(DAYS_KEPT)
+        .build(folder)
+        .map_err(|source| FilesError::Appender { path: folder.to_owned(), source })
+}
+
+fn assemble(sink: Sink, filter: EnvFilter) -> (impl Subscriber + Send + Sync, Logging) {
+    let (filter, handle) = reload::Layer::new(filter);
+    let (writer, ansi, worker, dropped) = match sink {
+        Sink::Stderr => (BoxMakeWriter::new(io::stderr), wants_colour(), None, None),
+        Sink::Files(files) => {
+            let (writer, worker) =
+                NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_BUFFERED).finish(files);
+            let dropped = writer.error_counter();
+            (BoxMakeWriter::new(writer), false, Some(worker), Some(dropped))
+        }
+    };
+    let lines = fmt::layer().with_writer(writer).with_ansi(ansi);
+    let logging = Logging { filter: FilterHandle { handle }, dropped, _worker: worker };
+    (tracing_subscriber::registry().with(filter).with(lines), logging)
+}
+
+fn wants_colour() -> bool {
+    io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Runs `work` with a log in `folder` and returns what the log then holds.
+    fn logged(folder: &Path, work: impl FnOnce(&FilterHandle)) -> String {
+        let (sink, failed) = Sink::open(folder, Destination::Files);
+        assert!(failed.is_none(), "{failed:?}");
+        let (subscriber, logging) = assemble(sink, parse(DEFAULT_FILTER, "test").unwrap());
+        tracing::subscriber::with_default(subscriber, || work(&logging.filter()));
+        drop(logging);
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        files.map(|file| fs::read_to_string(file).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_log_is_written_to_a_private_folder_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("logs");
+        let text = logged(&folder, |_| tracing::info!("one line"));
+        assert!(text.contains("one line"), "{text}");
+        private::check_folder(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_filter_can_be_changed_while_the_log_is_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = logged(&dir.path().join("logs"), |filter| {
+            tracing::debug!("before");
+            filter.set("debug").unwrap();
+            tracing::debug!("after");
+            assert!(filter.current().contains("debug"), "{}", filter.current());
+        });
+        assert!(!text.contains("before") && text.contains("after"), "{text}");
+    }
+
+    #[test]
+    fn directives_that_cannot_be_read_leave_the_filter_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = logged(&dir.path().join("logs"), |filter| {
+            let error = filter.set("runnerd=loud").unwrap_err();
+            assert_eq!(error.to_string(), "cannot read the log filter `runnerd=loud` (daemon.log_filter)");
+            tracing::info!("still here");
+        });
+        assert!(text.contains("still here"), "{text}");
+    }
+
+    #[test]
+    fn every_connection_is_told_of_only_on_request() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = logged(&dir.path().join("logs"), |filter| {
+            filter.set("debug").unwrap();
+            tracing::debug!(target: "jsonrpsee-server", "quiet");
+            filter.set("jsonrpsee-server=debug").unwrap();
+            tracing::debug!(target: "jsonrpsee-server", "asked for");
+        });
+        assert!(!text.contains("quiet") && text.contains("asked for"), "{text}");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_sends_the_log_to_standard_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let (sink, failed) = Sink::open(&file.join("logs"), Destination::Files);
+        assert!(matches!(sink, Sink::Stderr));
+        assert!(matches!(failed, Some(FilesError::Folder(_))), "{failed:?}");
+    }
+}

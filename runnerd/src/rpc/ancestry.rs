@@ -1,0 +1,116 @@
+//! Whether a process descends from an iteration, told from `/proc`.
+//!
+//! Three signs, any of which suffices: the variable that every process of an iteration has, a supervising
+//! shim among the ancestors, or this daemon itself. A process that clears its environment *and* leaves its
+//! ancestors is not recognised: this is a guard rail, not a boundary.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::{Pid, getpid};
+use protocol::startup::MARK_VARIABLE;
+
+/// First argument of the process that supervises an agent or a guard.
+const SHIM_ARGUMENT: &[u8] = b"__shim";
+/// Longest line of ancestors that is followed.
+const GENERATIONS: usize = 128;
+const ENVIRONMENT_BYTES: u64 = 4 << 20;
+
+/// Where a process comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Descent {
+    /// Not from an iteration.
+    Free,
+    /// From an iteration, or it does not let itself be looked at.
+    Iteration,
+    /// A process ended while the line was followed.
+    Vanished,
+}
+
+/// Follows the ancestors of a process that is not this one.
+pub(super) fn descent(peer: Pid) -> Descent {
+    let mut pid = peer;
+    for _ in 0..GENERATIONS {
+        if pid == getpid() {
+            return Descent::Iteration;
+        }
+        match signs(pid) {
+            Ok(true) => return Descent::Iteration,
+            Ok(false) => {}
+            // An ancestor of another user cannot be a part of an iteration; the peer itself can hide.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && pid != peer => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Descent::Iteration,
+            Err(_) => return unseen(pid),
+        }
+        match parent(pid) {
+            Ok(Some(parent)) => pid = parent,
+            Ok(None) => return Descent::Free,
+            Err(_) => return unseen(pid),
+        }
+    }
+    Descent::Iteration
+}
+
+/// Judges a process without a readable entry: it ended, or `/proc` hides other users' processes.
+fn unseen(pid: Pid) -> Descent {
+    if kill(pid, None) == Err(Errno::EPERM) { Descent::Free } else { Descent::Vanished }
+}
+
+fn signs(pid: Pid) -> io::Result<bool> {
+    let arguments = read(pid, "cmdline")?;
+    Ok(arguments.split(|byte| *byte == 0).nth(1) == Some(SHIM_ARGUMENT) || has_mark(&read(pid, "environ")?))
+}
+
+fn has_mark(environment: &[u8]) -> bool {
+    let name = MARK_VARIABLE.as_bytes();
+    environment
+        .split(|byte| *byte == 0)
+        .any(|entry| entry.strip_prefix(name).is_some_and(|value| value.first() == Some(&b'=')))
+}
+
+fn read(pid: Pid, file: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(format!("/proc/{pid}/{file}"))?.take(ENVIRONMENT_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns the parent; `None` for the first process of the system or of the namespace.
+fn parent(pid: Pid) -> io::Result<Option<Pid>> {
+    let stat = fs::read(format!("/proc/{pid}/stat"))?;
+    let parent = parent_in(&stat).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+    Ok((parent > 0).then(|| Pid::from_raw(parent)))
+}
+
+/// Finds the fourth field. The second is the program's name in parentheses and may hold any byte, further
+/// parentheses included.
+fn parent_in(stat: &[u8]) -> Option<i32> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_name_with_parentheses_does_not_hide_the_parent() {
+        assert_eq!(parent_in(b"17 (a) R 1 (b) S 42 17 17 0"), Some(42));
+        assert_eq!(parent_in(b"17 (\xff) ) S 42 17 17 0"), Some(42));
+        assert_eq!(parent_in(b"17 (a"), None);
+    }
+
+    #[test]
+    fn only_the_variable_itself_is_a_mark() {
+        assert!(has_mark(b"PATH=/bin\0RUNNERD_MARK=r1\0"));
+        assert!(has_mark(b"RUNNERD_MARK="));
+        assert!(!has_mark(b"X=RUNNERD_MARK=r1\0RUNNERD_MARKER=1\0"));
+    }
+
+    #[test]
+    fn the_parent_of_this_process_is_the_one_that_the_system_names() {
+        assert_eq!(parent(getpid()).unwrap(), Some(nix::unistd::getppid()));
+    }
+}

@@ -1,0 +1,81 @@
+//! Calls run in tasks of their own: a client that goes away stops nothing halfway, and a panic becomes an
+//! error.
+//!
+//! Batches are switched off in the server's configuration, because they would pass by here.
+
+use jsonrpsee::core::middleware::{Batch, Notification, RpcServiceT};
+use jsonrpsee::server::MethodResponse;
+use jsonrpsee::types::error::INTERNAL_ERROR_CODE;
+use jsonrpsee::types::{ErrorObjectOwned, Id, Request};
+use protocol::error::{ErrorData, ErrorKind};
+use tokio::task::JoinError;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+/// Methods that only wait, or that belong to their connection: they end with it. Detached ones would pile
+/// up behind clients that come and go.
+const ENDS_WITH_CLIENT: &[&str] = &["run.step", "events.subscribe", "events.unsubscribe"];
+
+/// Middleware that carries out each call in a task of its own.
+#[derive(Debug, Clone)]
+pub(super) struct Detach<S> {
+    service: S,
+    calls: TaskTracker,
+}
+
+impl<S> Detach<S> {
+    /// Wraps a service; `calls` counts the calls that are under way.
+    pub(super) fn new(service: S, calls: TaskTracker) -> Self {
+        Self { service, calls }
+    }
+}
+
+impl<S> RpcServiceT for Detach<S>
+where
+    S: RpcServiceT<
+            MethodResponse = MethodResponse,
+            BatchResponse = MethodResponse,
+            NotificationResponse = MethodResponse,
+        > + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    type MethodResponse = MethodResponse;
+    type NotificationResponse = MethodResponse;
+    type BatchResponse = MethodResponse;
+
+    fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+        let service = self.service.clone();
+        let request = owned(request);
+        let (id, method) = (request.id.clone(), request.method.clone());
+        let ends_with_client = ENDS_WITH_CLIENT.contains(&&*method);
+        // The service is called inside of the task: a handler that is not async panics already there.
+        let task = self.calls.spawn(async move { service.call(request).await });
+        async move {
+            let outcome = if ends_with_client { AbortOnDropHandle::new(task).await } else { task.await };
+            outcome.unwrap_or_else(|error| panicked(id, &method, &error))
+        }
+    }
+
+    fn batch<'a>(&self, batch: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+        self.service.batch(batch)
+    }
+
+    fn notification<'a>(&self, notification: Notification<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+        self.service.notification(notification)
+    }
+}
+
+fn owned(request: Request<'_>) -> Request<'static> {
+    let params = request.params.map(std::borrow::Cow::into_owned);
+    let mut owned = Request::owned(request.method.into_owned(), params, request.id.into_owned());
+    owned.extensions = request.extensions;
+    owned
+}
+
+fn panicked(id: Id<'static>, method: &str, error: &JoinError) -> MethodResponse {
+    tracing::error!(method, %error, "a request did not come to its end");
+    let message = format!("the daemon has a bug: `{method}` did not come to its end");
+    let refusal = ErrorData::new(ErrorKind::Bug, &message).hint("see the daemon's log");
+    MethodResponse::error(id, ErrorObjectOwned::owned(INTERNAL_ERROR_CODE, message, Some(refusal)))
+}

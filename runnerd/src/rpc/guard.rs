@@ -1,0 +1,189 @@
+//! A stream that a peer cannot use to pile up work or to hold a connection for ever.
+//!
+//! While the peer does not read what was written, nothing more is read from it; if that lasts too long,
+//! both directions fail. A peer that reads slowly is read from as slowly. Says nothing about peers that are
+//! merely silent.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::time::{Sleep, sleep};
+
+/// A Unix stream with a limit on how long a write may make no progress.
+#[derive(Debug)]
+pub(super) struct GuardedIo<Held> {
+    stream: UnixStream,
+    limit: Duration,
+    /// Runs while a write waits for the peer.
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// Whether the peer has read something since it was last read from: a busy subscription stalls writes
+    /// most of the time, and must not keep the peer's requests out.
+    progressed: bool,
+    dead: bool,
+    /// The task that reads, kept also while the kernel has nothing for it: it must learn that the writer
+    /// gave up.
+    reader: Option<Waker>,
+    /// What lives as long as the stream, such as its place among the connections.
+    _held: Held,
+}
+
+impl<Held> GuardedIo<Held> {
+    pub(super) fn new(stream: UnixStream, limit: Duration, held: Held) -> Self {
+        Self { stream, limit, stalled: None, progressed: false, dead: false, reader: None, _held: held }
+    }
+
+    fn wake_reader(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// Judges the outcome of an attempt to write.
+    fn written<T>(&mut self, cx: &mut Context<'_>, attempt: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if attempt.is_ready() {
+            self.stalled = None;
+            self.progressed = true;
+            self.wake_reader();
+            return attempt;
+        }
+        let limit = self.limit;
+        let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
+        if timer.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        self.dead = true;
+        self.wake_reader();
+        Poll::Ready(Err(gave_up()))
+    }
+}
+
+impl<Held: Unpin> AsyncRead for GuardedIo<Held> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.dead {
+            return Poll::Ready(Err(gave_up()));
+        }
+        self.reader = Some(cx.waker().clone());
+        if self.stalled.is_some() && !self.progressed {
+            return Poll::Pending;
+        }
+        let attempt = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if attempt.is_ready() {
+            self.progressed = false;
+        }
+        attempt
+    }
+}
+
+impl<Held: Unpin> AsyncWrite for GuardedIo<Held> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.dead {
+            return Poll::Ready(Err(gave_up()));
+        }
+        let attempt = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.written(cx, attempt)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.dead {
+            return Poll::Ready(Err(gave_up()));
+        }
+        let attempt = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.written(cx, attempt)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+fn gave_up() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the peer does not read what it is sent")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    /// Writes until the peer's buffer is full and the limit has passed.
+    async fn write_on(io: &mut (impl AsyncWrite + Unpin)) -> io::Error {
+        loop {
+            if let Err(error) = io.write_all(&[0; 4096]).await {
+                return error;
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_never_reads_fails_the_writer_and_the_reader() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let (mut reading, mut writing) = tokio::io::split(GuardedIo::new(ours, LIMIT, ()));
+        let reader = tokio::spawn(async move { reading.read_u8().await });
+        let begin = tokio::time::Instant::now();
+        assert_eq!(write_on(&mut writing).await.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(begin.elapsed().as_secs(), LIMIT.as_secs());
+        assert_eq!(reader.await.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_while_the_peer_does_not_read() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut io = GuardedIo::new(ours, LIMIT, ());
+        theirs.write_all(b"request").await.unwrap();
+        let filled = std::future::poll_fn(|cx| {
+            loop {
+                match Pin::new(&mut io).poll_write(cx, &[0; 4096]) {
+                    Poll::Ready(result) => drop(result.unwrap()),
+                    Poll::Pending => return Poll::Ready(()),
+                }
+            }
+        });
+        filled.await;
+        assert_eq!(io.read(&mut [0; 16]).await.unwrap(), 7, "the peer may have read before");
+        theirs.write_all(b"request").await.unwrap();
+        io.stream.readable().await.unwrap();
+        assert!(poll_read_once(&mut io).await.is_pending());
+        while theirs.try_read(&mut [0; 4096]).is_ok() {}
+        io.write_all(&[0]).await.unwrap();
+        assert!(poll_read_once(&mut io).await.is_ready(), "the peer has read");
+    }
+
+    async fn poll_read_once(io: &mut GuardedIo<()>) -> Poll<io::Result<()>> {
+        std::future::poll_fn(|cx| {
+            let mut bytes = [0; 16];
+            Poll::Ready(Pin::new(&mut *io).poll_read(cx, &mut ReadBuf::new(&mut bytes)))
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn what_is_held_is_released_with_the_stream() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let place = Arc::new(());
+        let io = GuardedIo::new(ours, LIMIT, Arc::clone(&place));
+        assert_eq!(Arc::strong_count(&place), 2);
+        drop(io);
+        assert_eq!(Arc::strong_count(&place), 1);
+    }
+}

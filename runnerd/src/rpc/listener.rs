@@ -1,0 +1,206 @@
+//! Accepts connections and lets jsonrpsee serve them, until told to stop.
+//!
+//! Limits stand here: how many connections, how large a message, how long a peer may not read. HTTP and
+//! WebSocket are both served, so that `curl --unix-socket` works for looking.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use jsonrpsee::Methods;
+use jsonrpsee::core::BoxError;
+use jsonrpsee::server::middleware::rpc::{RpcService, RpcServiceBuilder};
+use jsonrpsee::server::{
+    BatchRequestConfig, HttpRequest, Server, ServerConfig, ServerHandle, StopHandle, TowerServiceBuilder,
+    serve_with_graceful_shutdown, stop_channel,
+};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::layer::util::{Identity, Stack};
+use tower::{Layer, Service as _};
+
+use super::access::Access;
+use super::detach::Detach;
+use super::guard::GuardedIo;
+use super::{Bound, Peer, PeerRole};
+
+const CONNECTIONS: usize = 256;
+/// Of which processes inside of iterations may have some: they cannot lock a person out.
+const AGENT_CONNECTIONS: usize = 64;
+const SUBSCRIPTIONS_PER_CONNECTION: u32 = 16;
+const REQUEST_BYTES: u32 = 1 << 20;
+/// A task tree may have 8 MiB, and some more when it is escaped.
+const RESPONSE_BYTES: u32 = 16 << 20;
+/// Messages that may wait for a peer; then its handlers wait.
+const MESSAGE_BUFFER: u32 = 256;
+const WRITE_STALL: Duration = Duration::from_secs(10);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// Serves the methods until `stop` is cancelled.
+///
+/// Then nothing new is accepted, running calls are answered, subscriptions end, and the socket is removed;
+/// that takes 10 seconds at most.
+///
+/// # Panics
+///
+/// Panics outside of a tokio runtime.
+pub fn serve(bound: Bound, methods: impl Into<Methods>, stop: CancellationToken) -> ServeHandle {
+    let (stop_handle, server) = stop_channel();
+    let calls = TaskTracker::new();
+    let acceptor = Acceptor {
+        protocol: Protocol { methods: methods.into(), service: service(calls.clone()), stop_handle },
+        calls,
+        slots: Arc::new(Semaphore::new(CONNECTIONS)),
+        agent_slots: Arc::new(Semaphore::new(AGENT_CONNECTIONS)),
+        uid: nix::unistd::getuid().as_raw(),
+    };
+    ServeHandle { task: tokio::spawn(acceptor.run(bound, server, stop)) }
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct ServeHandle {
+    task: JoinHandle<()>,
+}
+
+impl ServeHandle {
+    /// Waits until the server has stopped and the socket is gone.
+    pub async fn stopped(self) {
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the control socket's task failed");
+        }
+    }
+}
+
+fn service(calls: TaskTracker) -> TowerServiceBuilder<Stack<Guards, Identity>, Identity> {
+    let config = ServerConfig::builder()
+        .max_request_body_size(REQUEST_BYTES)
+        .max_response_body_size(RESPONSE_BYTES)
+        .max_connections(u32::try_from(CONNECTIONS).unwrap_or(u32::MAX))
+        .max_subscriptions_per_connection(SUBSCRIPTIONS_PER_CONNECTION)
+        .set_message_buffer_capacity(MESSAGE_BUFFER)
+        .set_batch_request_config(BatchRequestConfig::Disabled)
+        .build();
+    let middleware = RpcServiceBuilder::new().layer(Guards { calls });
+    Server::builder().set_config(config).set_rpc_middleware(middleware).to_service_builder()
+}
+
+/// What every call passes through: first whether it is allowed, then its own task.
+#[derive(Debug, Clone)]
+struct Guards {
+    calls: TaskTracker,
+}
+
+impl Layer<RpcService> for Guards {
+    type Service = Access<Detach<RpcService>>;
+
+    fn layer(&self, service: RpcService) -> Self::Service {
+        Access::new(Detach::new(service, self.calls.clone()))
+    }
+}
+
+struct Acceptor {
+    protocol: Protocol,
+    calls: TaskTracker,
+    slots: Arc<Semaphore>,
+    agent_slots: Arc<Semaphore>,
+    uid: u32,
+}
+
+/// The places that a connection takes, given back with its stream.
+type Places = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
+
+impl Acceptor {
+    async fn run(self, bound: Bound, server: ServerHandle, stop: CancellationToken) {
+        let Bound { listener, file } = bound;
+        if stop.run_until_cancelled(self.accept(&listener)).await.is_some() {
+            tracing::error!("the control socket accepts no connections any more");
+        }
+        drop(listener);
+        let calls = self.calls.clone();
+        drop(self);
+        // Fails only where no connection is left, which is what is wanted.
+        let _ = server.stop();
+        calls.close();
+        let ended = async {
+            server.stopped().await;
+            calls.wait().await;
+        };
+        if timeout(STOP_WITHIN, ended).await.is_err() {
+            tracing::warn!(calls = calls.len(), "calls or connections did not end in time");
+        }
+        drop(file);
+    }
+
+    async fn accept(&self, listener: &UnixListener) {
+        let mut failing = false;
+        while let Ok(place) = Arc::clone(&self.slots).acquire_owned().await {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    failing = false;
+                    self.admit(stream, place);
+                }
+                // Out of descriptors or memory: connections wait in the kernel until some are free.
+                Err(error) => {
+                    if !failing {
+                        tracing::warn!(%error, "cannot accept a connection; trying again");
+                    }
+                    failing = true;
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn admit(&self, stream: UnixStream, place: OwnedSemaphorePermit) {
+        let peer = match Peer::of(&stream) {
+            Ok(peer) if peer.uid == self.uid => peer,
+            Ok(peer) => return tracing::warn!(?peer, "refused a connection of another user"),
+            Err(error) => return tracing::warn!(%error, "refused a connection of nobody"),
+        };
+        let agent_place = match peer.role {
+            PeerRole::Person => None,
+            PeerRole::Agent => match Arc::clone(&self.agent_slots).try_acquire_owned() {
+                Ok(place) => Some(place),
+                Err(_) => return tracing::warn!(?peer, "refused one of too many connections from iterations"),
+            },
+        };
+        tracing::debug!(?peer, "connected");
+        let io = GuardedIo::new(stream, WRITE_STALL, (place, agent_place));
+        tokio::spawn(self.protocol.clone().converse(io, peer));
+    }
+}
+
+/// What is spoken on a connection.
+#[derive(Clone)]
+struct Protocol {
+    methods: Methods,
+    /// Shared by all connections: it numbers them.
+    service: TowerServiceBuilder<Stack<Guards, Identity>, Identity>,
+    stop_handle: StopHandle,
+}
+
+impl Protocol {
+    async fn converse(self, io: GuardedIo<Places>, peer: Peer) {
+        if let Err(error) = self.serve(io, peer).await {
+            tracing::debug!(?peer, error, "connection ended");
+        }
+    }
+
+    /// Returns a box: the compiler cannot see that the bare future is `Send`.
+    fn serve(self, io: GuardedIo<Places>, peer: Peer) -> Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>> {
+        let stopped = self.stop_handle.clone().shutdown();
+        let service = tower::service_fn(move |mut request: HttpRequest<Incoming>| {
+            request.extensions_mut().insert(peer);
+            let Self { methods, service, stop_handle } = self.clone();
+            service.build(methods, stop_handle).call(request)
+        });
+        Box::pin(serve_with_graceful_shutdown(io, service, stopped))
+    }
+}

@@ -1,0 +1,135 @@
+//! One daemon per socket and per state folder: two locks, held as long as the process lives.
+//!
+//! The runtime folder differs between a login, cron and a service, so the socket's lock alone would let
+//! two daemons write to one state folder. The files are never removed: a lock on a removed file excludes
+//! nobody. They name the holder, for messages and for clients that look for its socket.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use protocol::paths::Paths;
+use protocol::private::{self, FolderError};
+use protocol::startup::EXIT_OCCUPIED;
+
+/// Why the locks cannot be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The folder of a lock cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Another daemon has the socket or the state folder.
+    #[error("another daemon ({holder}) holds the lock {path}")]
+    Held {
+        /// The lock.
+        path: PathBuf,
+        /// Its process id and its socket, as far as it wrote them down.
+        holder: String,
+    },
+    /// The lock's file cannot be used.
+    #[error("cannot use the lock {path}")]
+    File {
+        /// The lock.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl LockError {
+    /// Returns the exit code of a daemon that could not take its locks.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Held { .. } => EXIT_OCCUPIED,
+            Self::Folder(_) | Self::File { .. } => 1,
+        }
+    }
+}
+
+/// The locks of a daemon; dropping them lets another one start.
+#[derive(Debug)]
+pub struct Locks {
+    _socket: File,
+    _state: File,
+}
+
+impl Locks {
+    /// Takes both locks without waiting, making their folders where they are missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another daemon holds one of them, or if a folder is not private to this user.
+    pub fn take(paths: &Paths) -> Result<Self, LockError> {
+        let socket = take(&paths.socket_lock(), &paths.socket)?;
+        let state = take(&paths.state_lock(), &paths.socket)?;
+        Ok(Self { _socket: socket, _state: state })
+    }
+}
+
+fn take(path: &Path, socket: &Path) -> Result<File, LockError> {
+    if let Some(folder) = path.parent() {
+        private::make_folder(folder)?;
+    }
+    let failed = |source| LockError::File { path: path.to_owned(), source };
+    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
+    let mut file = options.open(path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => sign(&mut file, socket).map_err(failed)?,
+        Err(TryLockError::WouldBlock) => {
+            return Err(LockError::Held { path: path.to_owned(), holder: read_holder(&mut file) });
+        }
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    Ok(file)
+}
+
+/// Writes down who holds the lock: process id, then socket, a line each.
+fn sign(file: &mut File, socket: &Path) -> io::Result<()> {
+    let mut text = format!("{}\n", std::process::id()).into_bytes();
+    text.extend_from_slice(socket.as_os_str().as_bytes());
+    text.push(b'\n');
+    file.set_len(0)?;
+    file.write_all(&text)
+}
+
+fn read_holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.take(8192).read_to_string(&mut text);
+    let mut lines = text.lines();
+    match (read, lines.next(), lines.next()) {
+        (Ok(_), Some(pid), Some(socket)) => format!("pid {pid}, listening on {socket}"),
+        _ => "just starting".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(dir: &Path, socket: &str) -> Paths {
+        let socket = dir.join("run").join(socket);
+        Paths { socket, socket_named: true, state: dir.join("state"), config: dir.join("config.toml") }
+    }
+
+    #[test]
+    fn a_second_daemon_is_told_who_the_first_one_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Locks::take(&paths(dir.path(), "r.sock")).unwrap();
+        let error = Locks::take(&paths(dir.path(), "r.sock")).unwrap_err();
+        assert_eq!(error.exit_code(), EXIT_OCCUPIED);
+        let named = format!("pid {}, listening on {}", std::process::id(), dir.path().join("run/r.sock").display());
+        assert!(error.to_string().contains(&named), "{error}");
+        drop(first);
+        Locks::take(&paths(dir.path(), "r.sock")).unwrap();
+    }
+
+    #[test]
+    fn another_socket_does_not_give_a_second_daemon_the_same_state() {
+        let dir = tempfile::tempdir().unwrap();
+        let _first = Locks::take(&paths(dir.path(), "a.sock")).unwrap();
+        let error = Locks::take(&paths(dir.path(), "b.sock")).unwrap_err();
+        assert!(matches!(&error, LockError::Held { path, .. } if path.ends_with("state/lock")), "{error}");
+    }
+}

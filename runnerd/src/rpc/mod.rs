@@ -1,0 +1,19 @@
+//! The control socket: who may connect, who may steer, and how calls are carried out (SPEC 9).
+//!
+//! Locks and the socket come first ([`Locks`], [`Bound`]), then [`serve`] answers with the methods that it
+//! is given. What the methods do is not known here, but for which of them only read.
+
+mod access;
+mod ancestry;
+mod detach;
+mod guard;
+mod listener;
+mod lock;
+mod peer;
+mod socket;
+
+pub use self::access::READING;
+pub use self::listener::{ServeHandle, serve};
+pub use self::lock::{LockError, Locks};
+pub use self::peer::{Peer, PeerRole};
+pub use self::socket::{Bound, SocketError};

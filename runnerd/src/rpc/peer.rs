@@ -1,0 +1,78 @@
+//! Who is at the other end of a connection: which user, and a person or a process inside an iteration.
+//!
+//! Decided once, when the connection is accepted; what each may call is `access.rs`.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
+use nix::unistd::{Pid, getpid};
+use tokio::net::UnixStream;
+
+use super::ancestry::{self, Descent};
+
+/// Walks that may be begun anew because the processes changed meanwhile.
+const WALKS: u32 = 3;
+
+/// The process at the other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its user id.
+    pub uid: u32,
+    /// Its process id when it connected.
+    pub pid: Option<i32>,
+    /// What it may do.
+    pub role: PeerRole,
+}
+
+/// What a peer may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerRole {
+    /// May call everything.
+    Person,
+    /// May read: it runs inside an iteration, or it cannot be told whether it does.
+    Agent,
+}
+
+impl Peer {
+    /// Looks at the process that made the connection; reads `/proc`, which takes well under a millisecond.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system does not name the peer.
+    pub(super) fn of(stream: &UnixStream) -> io::Result<Self> {
+        let credentials = stream.peer_cred()?;
+        let pid = credentials.pid().filter(|pid| *pid > 0);
+        let role = pid.map_or(PeerRole::Agent, |pid| role(stream, Pid::from_raw(pid)));
+        Ok(Self { uid: credentials.uid(), pid, role })
+    }
+}
+
+fn role(stream: &UnixStream, pid: Pid) -> PeerRole {
+    if pid == getpid() {
+        return PeerRole::Person;
+    }
+    // Opened before the walk and looked at after it, so that the number cannot have changed hands between.
+    let handle = getsockopt(stream, PeerPidfd);
+    let descent = (0..WALKS).map(|_| ancestry::descent(pid)).find(|descent| *descent != Descent::Vanished);
+    match descent {
+        Some(Descent::Free) if is_still(pid, handle) => PeerRole::Person,
+        _ => PeerRole::Agent,
+    }
+}
+
+/// Returns whether the process that connected still has its number.
+fn is_still(pid: Pid, handle: Result<OwnedFd, Errno>) -> bool {
+    match handle {
+        Ok(handle) => fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd()))
+            .is_ok_and(|info| info.lines().any(|line| line.strip_prefix("Pid:").is_some_and(|is| is_pid(is, pid)))),
+        // Kernels before 6.5 cannot tell.
+        Err(error) => error == Errno::ENOPROTOOPT,
+    }
+}
+
+fn is_pid(text: &str, pid: Pid) -> bool {
+    text.trim().parse() == Ok(pid.as_raw())
+}
