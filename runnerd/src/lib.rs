@@ -1,10 +1,16 @@
 //! The daemon as a library: what `runnerd` is made of, for its binary and its tests.
 
+pub mod agent;
+pub mod causes;
 pub mod clock;
 pub mod config;
+pub mod events;
 pub mod git;
+pub mod guard;
 pub mod logging;
 pub mod process;
 pub mod repo;
 pub mod rpc;
 pub mod startup;
+pub mod store;
+pub mod worker;

@@ -1,0 +1,70 @@
+//! The file that `$RUNNER_OUTPUT` names, as an agent has left it: it may be anything.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use protocol::answer::{AgentAnswer, AgentError, SessionUsage};
+use runner_core::answer::{self, MAX_OUTPUT_BYTES};
+use runner_core::digest::sha256_hex;
+
+/// What stands where the answer goes.
+#[derive(Debug)]
+pub(super) enum AnswerFile {
+    /// Nothing.
+    Absent,
+    /// Something that is no answer.
+    Invalid { what: String, digest: Option<String> },
+    /// An answer, or an error that the agent states of itself.
+    Given { content: Result<AgentAnswer, AgentError>, usage: SessionUsage, digest: String },
+}
+
+impl AnswerFile {
+    /// Returns the SHA-256 of the file, where it could be read.
+    pub(super) fn digest(&self) -> Option<String> {
+        match self {
+            Self::Absent => None,
+            Self::Invalid { digest, .. } => digest.clone(),
+            Self::Given { digest, .. } => Some(digest.clone()),
+        }
+    }
+
+    /// Returns what the session says it consumed.
+    pub(super) fn usage(&self) -> SessionUsage {
+        match self {
+            Self::Given { usage, .. } => *usage,
+            Self::Absent | Self::Invalid { .. } => SessionUsage::default(),
+        }
+    }
+}
+
+/// Reads the file.
+pub(super) fn read(path: &Path) -> AnswerFile {
+    let bytes = match read_bounded(path) {
+        Ok(Some(bytes)) if !bytes.is_empty() => bytes,
+        Ok(_) => return AnswerFile::Absent,
+        Err(error) => return AnswerFile::Invalid { what: error.to_string(), digest: None },
+    };
+    let digest = sha256_hex(&bytes);
+    match answer::read(&bytes) {
+        Ok(output) => AnswerFile::Given { content: output.content, usage: output.usage, digest },
+        Err(what) => AnswerFile::Invalid { what, digest: Some(digest) },
+    }
+}
+
+/// Reads a regular file up to one byte more than an answer may have; a link or a pipe is not followed.
+fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("$RUNNER_OUTPUT is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_OUTPUT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}

@@ -1,0 +1,115 @@
+//! The daemon's numbered stream of events (SPEC 8.2): one writer, many readers, bounded.
+//!
+//! A reader that is too slow loses events and is told so; the writer never waits.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use protocol::event::{Event, EventKind};
+use tokio::sync::broadcast;
+
+use crate::clock;
+
+/// Events that are kept for readers who come later or fall behind.
+const KEPT: usize = 4096;
+
+/// Whom an event is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// Id of the repository.
+    pub repo: Option<String>,
+    /// Id of the run.
+    pub run: Option<String>,
+    /// Number of the iteration.
+    pub iter: Option<u32>,
+}
+
+/// The stream.
+#[derive(Debug, Clone)]
+pub struct Events {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    kept: Mutex<VecDeque<Arc<Event>>>,
+    live: broadcast::Sender<Arc<Event>>,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        let (live, _) = broadcast::channel(KEPT);
+        Self { shared: Arc::new(Shared { kept: Mutex::new(VecDeque::new()), live }) }
+    }
+}
+
+impl Events {
+    /// Numbers an event and sends it to every reader.
+    pub fn publish(&self, about: About, kind: EventKind) {
+        let mut kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let seq = kept.back().map_or(1, |last| last.seq + 1);
+        let event =
+            Arc::new(Event { seq, time: clock::now(), repo: about.repo, run: about.run, iter: about.iter, kind });
+        kept.push_back(Arc::clone(&event));
+        if kept.len() > KEPT {
+            kept.pop_front();
+        }
+        // An error means that nobody listens.
+        let _ = self.shared.live.send(event);
+    }
+
+    /// Returns the number of the last event; 0 before the first.
+    pub fn last_seq(&self) -> u64 {
+        let kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.back().map_or(0, |last| last.seq)
+    }
+
+    /// Returns the kept events from `since` on, and those that come; whether some are lost.
+    pub fn subscribe(&self, since: Option<u64>) -> Subscribed {
+        let kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.shared.live.subscribe();
+        let first = kept.front().map_or(1, |event| event.seq);
+        let last = kept.back().map_or(0, |event| event.seq);
+        let wanted = since.unwrap_or(last + 1);
+        let missed = kept.iter().filter(|event| event.seq >= wanted).cloned().collect();
+        Subscribed { missed, lagged: wanted < first || wanted > last + 1, live }
+    }
+}
+
+/// A reader's part of the stream.
+#[derive(Debug)]
+pub struct Subscribed {
+    /// Events that were kept, oldest first.
+    pub missed: Vec<Arc<Event>>,
+    /// Whether the number asked for is not in the stream any more, or was never in it.
+    pub lagged: bool,
+    /// Events that come.
+    pub live: broadcast::Receiver<Arc<Event>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_comes_late_gets_what_it_missed() {
+        let events = Events::default();
+        for _ in 0..3 {
+            events.publish(About::default(), EventKind::Stopping);
+        }
+        let subscribed = events.subscribe(Some(2));
+        assert_eq!(subscribed.missed.iter().map(|event| event.seq).collect::<Vec<_>>(), [2, 3]);
+        assert!(!subscribed.lagged);
+    }
+
+    #[test]
+    fn a_reader_of_another_life_is_told_that_it_lagged() {
+        let events = Events::default();
+        events.publish(About::default(), EventKind::Stopping);
+        assert!(events.subscribe(Some(900)).lagged);
+        for _ in 0..=KEPT {
+            events.publish(About::default(), EventKind::Stopping);
+        }
+        assert!(events.subscribe(Some(1)).lagged);
+    }
+}

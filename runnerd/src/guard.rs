@@ -1,0 +1,98 @@
+//! The guard: the project's own checks, run as configured, and what they said as facts (SPEC 5).
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use runner_core::digest::sha256_hex;
+use runner_core::feedback::reduce;
+use runner_core::iteration::{GuardEnd, GuardHow};
+use runner_core::transition::MAX_FAILURE;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::GuardConfig;
+use crate::process::{self, Ended, Launcher, Limits, LogFile, Mark, Report, SpawnError, Spec};
+
+/// Time between the request to end and the kill.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What a guard is given.
+#[derive(Debug)]
+pub struct Guard<'a> {
+    /// Which command, and how much of its output is kept.
+    pub config: &'a GuardConfig,
+    /// The work tree.
+    pub folder: &'a Path,
+    /// Its environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where what it prints goes.
+    pub log: PathBuf,
+    /// What is left of the budget.
+    pub budget: Duration,
+    /// By which its processes are found.
+    pub mark: Mark,
+    /// Lock of its shim.
+    pub lock: PathBuf,
+}
+
+/// Runs the guard to its end; what it did to the repository is not looked at here.
+///
+/// A program that is missing is an end like others; the error is what may work later.
+pub async fn run(guard: Guard<'_>, launcher: &Launcher, stop: &CancellationToken) -> Result<GuardEnd, SpawnError> {
+    let log = guard.log.clone();
+    match process::run(launcher, spec(guard), stop).await {
+        Ok(report) => Ok(ended(&report, &std::fs::read(&log).unwrap_or_default())),
+        Err(error) if error.is_misconfigured() => {
+            Ok(end(GuardHow::Missing { what: format!("the guard cannot be started: {error}") }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn spec(guard: Guard<'_>) -> Spec {
+    Spec {
+        argv: guard.config.command.iter().map(OsString::from).collect(),
+        cwd: guard.folder.to_owned(),
+        env: guard.env,
+        stdin: Vec::new(),
+        mark: guard.mark,
+        lock: guard.lock,
+        limits: Limits { budget: guard.budget, idle: None, grace: GRACE },
+        log: LogFile { path: guard.log, cap_bytes: guard.config.output_limit_bytes },
+        answered: None,
+        output: None,
+        no_new_privs: false,
+    }
+}
+
+fn ended(report: &Report, output: &[u8]) -> GuardEnd {
+    let how = match report.ended {
+        Ended::Exited(code) => GuardHow::Exited(code),
+        Ended::Signaled(signal) => GuardHow::Signaled(signal),
+        Ended::TimedOut | Ended::Silent => GuardHow::TimedOut,
+        Ended::Stopped => GuardHow::Cut,
+        // Without an exit there is no proof of green.
+        Ended::Lingered | Ended::SupervisorLost => GuardHow::Signaled(nix::libc::SIGKILL),
+    };
+    GuardEnd {
+        digest: Some(sha256_hex(output)),
+        output: reduce(output, MAX_FAILURE),
+        elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
+        survivors: report.survivors,
+        ..end(how)
+    }
+}
+
+/// Returns the end of a guard that did not run, or was ended by the daemon's own end.
+pub fn end(how: GuardHow) -> GuardEnd {
+    GuardEnd {
+        how,
+        digest: None,
+        output: String::new(),
+        history: None,
+        reverted: Vec::new(),
+        wrote: Vec::new(),
+        elapsed_ms: 0,
+        survivors: 0,
+    }
+}

@@ -1,0 +1,232 @@
+//! The daemon's own state of one repository, outside of it, where no agent writes (SPEC 3).
+//!
+//! One folder per repository under the state folder: `repo.json` (identity, queue, confirmed
+//! configurations), `env.json` (the caller's environment, private), `journal.jsonl` (the live
+//! iteration) and `live/` (what its effects keep). A file that cannot be read is never overwritten.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use protocol::path::WirePath;
+use protocol::request::CallerEnv;
+use protocol::view::StopReason;
+use protocol::words::RunStatus;
+use runner_core::digest::sha256_hex;
+use runner_core::json;
+use serde::{Deserialize, Serialize};
+
+use crate::repo::durable::{self, Access, DurableError};
+
+/// Runs that are over and still listed, per repository.
+const MAX_PAST_RUNS: usize = 50;
+
+/// `repo.json`: what the daemon must not forget of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepoFile {
+    /// Version of this format.
+    pub version: u32,
+    /// Id of the repository.
+    pub id: String,
+    /// Its git folder, shared by all linked work trees.
+    pub common_dir: WirePath,
+    /// The work tree that was registered.
+    pub path: WirePath,
+    /// Digests of the commands that this user has confirmed.
+    pub confirmed: Vec<String>,
+    /// Its runs: those that are over first, the queue after them.
+    pub runs: Vec<RunRecord>,
+}
+
+impl RepoFile {
+    /// Returns what stands for a file that cannot be read; never to be written.
+    pub fn unknown(id: String) -> Self {
+        let nowhere = WirePath(PathBuf::new());
+        Self { version: 0, id, common_dir: nowhere.clone(), path: nowhere, confirmed: Vec::new(), runs: Vec::new() }
+    }
+}
+
+/// One run as the daemon remembers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    /// Id of the run.
+    pub id: String,
+    /// The work tree it runs in.
+    pub path: WirePath,
+    /// Its state.
+    pub state: RunStatus,
+    /// Why it is not running.
+    pub reason: Option<StopReason>,
+    /// When it was put into the queue.
+    pub queued_at: Timestamp,
+    /// When it reached a terminal state.
+    pub ended_at: Option<Timestamp>,
+    /// How it begins; gone once its start is committed.
+    pub beginning: Option<Beginning>,
+    /// What is to be done in a commit of its own before it goes on.
+    pub resume: Option<ResumeOrder>,
+    /// What was asked and has not taken effect.
+    pub asked: Option<AskedFor>,
+    /// When a waiting run goes on.
+    pub wait_until: Option<Timestamp>,
+    /// Waits for the service in a row.
+    pub waits: u32,
+}
+
+/// How a run begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beginning {
+    /// Commit of the base; none: the end of the run before it.
+    pub base: Option<String>,
+    /// Text of a new goal.
+    pub goal: Option<String>,
+    /// Keep the task tree although the id changes.
+    pub keep_tree: bool,
+}
+
+/// Counters to reset and iterations to grant before a run goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeOrder {
+    /// Iterations to grant.
+    pub more: u32,
+    /// Commit upon which this is done; kept before it is.
+    pub from: Option<String>,
+}
+
+/// What was asked of a run and has not taken effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedFor {
+    /// To pause.
+    Pause,
+    /// To end.
+    Cancel,
+}
+
+/// What is wrong with the daemon's state of a repository.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file could not be read or written.
+    #[error(transparent)]
+    Disk(#[from] DurableError),
+    /// The folder could not be listed.
+    #[error("listing {path}")]
+    List {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file of the folder could not be read, so nothing is written there.
+    #[error("nothing is written to {path} while a file there cannot be read")]
+    Frozen {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file is there and cannot be understood; it is left as it is.
+    #[error("cannot understand {path}: {reason}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// The folder of one repository.
+#[derive(Debug, Clone)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// Returns the id of the repository whose git folder is `common_dir`.
+pub fn repo_id(common_dir: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    sha256_hex(common_dir.as_os_str().as_bytes())[..12].to_owned()
+}
+
+impl Store {
+    /// Names the folder of repository `id` under the daemon's state folder.
+    pub fn new(state_folder: &Path, id: &str) -> Self {
+        Self { folder: state_folder.join("repos").join(id) }
+    }
+
+    /// Returns the folders of all repositories that have one.
+    pub fn all(state_folder: &Path) -> Result<Vec<Self>, StoreError> {
+        let folder = state_folder.join("repos");
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(StoreError::List { path: folder, source }),
+        };
+        let mut stores: Vec<Self> = entries.flatten().map(|entry| Self { folder: entry.path() }).collect();
+        stores.sort_by(|a, b| a.folder.cmp(&b.folder));
+        Ok(stores)
+    }
+
+    /// Returns the folder itself.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the id of the repository: the folder's name.
+    pub fn id(&self) -> String {
+        self.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Returns the journal of the live iteration.
+    pub fn journal(&self) -> PathBuf {
+        self.folder.join("journal.jsonl")
+    }
+
+    /// Returns the folder for what effects keep of the live iteration.
+    pub fn live(&self) -> PathBuf {
+        self.folder.join("live")
+    }
+
+    /// Makes the folder, private to this user.
+    pub fn create(&self) -> Result<(), StoreError> {
+        durable::create_dir(&self.folder, Access::Private)?;
+        durable::create_dir(&self.live(), Access::Private)?;
+        Ok(())
+    }
+
+    /// Reads `repo.json`; none if there is no such file.
+    pub fn load(&self) -> Result<Option<RepoFile>, StoreError> {
+        read_json(&self.folder.join("repo.json"))
+    }
+
+    /// Writes `repo.json` durably, dropping the oldest of many past runs.
+    pub fn save(&self, file: &mut RepoFile) -> Result<(), StoreError> {
+        let past = file.runs.iter().filter(|run| run.state.is_terminal()).count();
+        let mut surplus = past.saturating_sub(MAX_PAST_RUNS);
+        file.runs.retain(|run| {
+            let dropped = run.state.is_terminal() && surplus > 0;
+            surplus -= usize::from(dropped);
+            !dropped
+        });
+        durable::replace(&self.folder.join("repo.json"), json::canonical(file).as_bytes(), Access::Private)?;
+        Ok(())
+    }
+
+    /// Reads the caller's environment as it was last passed on; empty if it never was.
+    pub fn load_env(&self) -> Result<BTreeMap<String, String>, StoreError> {
+        Ok(read_json::<CallerEnv>(&self.folder.join("env.json"))?.unwrap_or_default().0)
+    }
+
+    /// Keeps the caller's environment, private to this user.
+    pub fn save_env(&self, env: &CallerEnv) -> Result<(), StoreError> {
+        durable::replace(&self.folder.join("env.json"), json::canonical(env).as_bytes(), Access::Private)?;
+        Ok(())
+    }
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
+    let Some(text) = durable::read(path)? else { return Ok(None) };
+    let value = serde_json::from_slice(&text);
+    value.map(Some).map_err(|error| StoreError::Unreadable { path: path.to_owned(), reason: error.to_string() })
+}

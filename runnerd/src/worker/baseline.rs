@@ -1,0 +1,78 @@
+//! The baseline: the guard on the base, once, before the first session (SPEC 4).
+//!
+//! A red one does not stop the run; it is shown and told to the sessions.
+
+use protocol::state::Baseline;
+use protocol::words::{GuardOutcome, PhaseName};
+use runner_core::iteration::GuardHow;
+use runner_core::json;
+use runner_core::message::RunnerCommit;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+use super::begin::{self, BeginError};
+use super::desk::reason;
+use super::load::{Loaded, load};
+use super::session::sweep;
+use super::site::{Obstacle, Site};
+use crate::guard;
+use crate::process::Mark;
+use crate::repo::durable::{self, Access};
+
+/// Returns the state at HEAD if the run still needs its baseline.
+pub(super) fn needed(site: &Site) -> Result<Option<Loaded>, Obstacle> {
+    let repository = site.repository()?;
+    let Some(head) = repository.head()?.commit() else { return Ok(None) };
+    // What is wrong with the state is said when the iteration is opened.
+    let Ok(loaded) = load(&repository, head) else { return Ok(None) };
+    let is_new = loaded.run_state.next_iter == 1 && loaded.feedback.baseline.is_none();
+    Ok((is_new && loaded.config.guard.baseline).then_some(loaded))
+}
+
+/// Runs the guard on the base and commits its result; false if it was stopped before its end.
+pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationToken) -> Result<bool, BeginError> {
+    let mark = format!("{}-{}", site.store.id(), site.run);
+    let folder = site.layout.run_records(&site.run);
+    tokio::task::block_in_place(|| -> Result<(), BeginError> {
+        sweep(site, &mark, PhaseName::Open)?;
+        std::fs::create_dir_all(&folder).map_err(Obstacle::system("creating", &folder))?;
+        Ok(())
+    })?;
+    let guard = guard::Guard {
+        config: &loaded.config.guard,
+        folder: site.layout.root(),
+        env: site.process_env(&loaded.config.env.guard),
+        log: folder.join("baseline.log"),
+        budget: Duration::from_millis(loaded.policy.budget_ms),
+        mark: Mark::new(format!("{mark}-{}", PhaseName::Open)),
+        lock: site.store.live().join("shim.lock"),
+    };
+    let end = guard::run(guard, &site.launcher, stop).await.map_err(Obstacle::from)?;
+    let output = match &end.how {
+        GuardHow::Cut => return Ok(false),
+        GuardHow::Missing { what } => return Err(BeginError::Hold(reason(what.clone(), "runnerctl resume"))),
+        GuardHow::TimedOut => Some("the guard did not end within the budget of an iteration".to_owned()),
+        GuardHow::Exited(0) => None,
+        GuardHow::Exited(_) | GuardHow::Signaled(_) => Some(end.output.clone()),
+    };
+    let outcome = end.outcome();
+    tokio::task::block_in_place(|| commit(site, loaded, outcome, output, super::settle::guard_run(&end)))?;
+    Ok(true)
+}
+
+fn commit(
+    site: &Site,
+    loaded: &Loaded,
+    guard: GuardOutcome,
+    output: Option<String>,
+    guard_run: Option<runner_core::message::GuardRun>,
+) -> Result<(), BeginError> {
+    let repository = site.repository()?;
+    let mut feedback = loaded.feedback.clone();
+    feedback.baseline = Some(Baseline { guard, output });
+    durable::replace(&site.layout.feedback(), json::canonical(&feedback).as_bytes(), Access::Repository)?;
+    let mut milestone = begin::milestone(site, Some(loaded.commit));
+    milestone.guard_run = guard_run;
+    begin::commit(site, &repository, RunnerCommit::Baseline(milestone, guard))?;
+    Ok(())
+}

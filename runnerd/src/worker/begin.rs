@@ -1,0 +1,274 @@
+//! How a run begins when its turn comes (SPEC 4): branch, `.runner/`, identity, start and resume commits.
+//!
+//! Every step is recognised if it was done before a crash. The baseline is `baseline`'s.
+
+use protocol::state::{Feedback, RunState};
+use protocol::tree::TaskTree;
+use protocol::view::StopReason;
+use runner_core::message::{Milestone, RunnerCommit};
+use runner_core::transition::PROGRESS_HEADING;
+use runner_core::{json, run, schema, tree, validate};
+
+use super::desk::reason;
+use super::load::{LoadError, load};
+use super::settle::version;
+use super::site::{Obstacle, Site};
+use crate::causes::in_one_line;
+use crate::config::{self, RepoConfig};
+use crate::git::{CommitRequest, GitError, HoldBack, Id, Repository};
+use crate::repo::durable::{self, Access};
+use crate::repo::goal::Goal;
+use crate::repo::init::{InitError, InitOptions, init};
+use crate::repo::layout::Layout;
+use crate::store::{Beginning, ResumeOrder};
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// The run is on its branch and has its start commit.
+    Ready,
+    /// A person must look first.
+    Hold(StopReason),
+}
+
+/// Why a beginning failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BeginError {
+    /// It may work later.
+    #[error(transparent)]
+    Obstacle(#[from] Obstacle),
+    /// A person must look first.
+    #[error("{}", .0.message)]
+    Hold(StopReason),
+}
+
+impl From<GitError> for BeginError {
+    fn from(error: GitError) -> Self {
+        if error.is_obstacle() { Self::Obstacle(error.into()) } else { held(&error) }
+    }
+}
+
+impl From<durable::DurableError> for BeginError {
+    fn from(error: durable::DurableError) -> Self {
+        if error.is_obstacle() { Self::Obstacle(error.into()) } else { held(&error) }
+    }
+}
+
+impl From<InitError> for BeginError {
+    fn from(error: InitError) -> Self {
+        match error {
+            InitError::Durable(error) => error.into(),
+            InitError::Goal(error) => held(&error),
+        }
+    }
+}
+
+fn held(error: &dyn std::error::Error) -> BeginError {
+    BeginError::Hold(reason(in_one_line(error), "put it right, and: runnerctl resume"))
+}
+
+/// Puts the run on its branch and makes its start commit, unless both are there.
+pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) -> Result<(), BeginError> {
+    let repository = site.repository()?;
+    repository.clear_stale_locks()?;
+    if let Some(operation) = repository.operation() {
+        let message = format!("a {operation} is under way in {}", repository.work_dir().display());
+        return Err(BeginError::Hold(reason(
+            message,
+            &format!("finish or abort the {operation}, and: runnerctl resume"),
+        )));
+    }
+    refuse_dirty(&repository)?;
+    let base = check_out(site, &repository, beginning, previous)?;
+    let head = repository.head()?.commit();
+    if head.is_some_and(|head| is_begun(site, &repository, head)) {
+        return Ok(());
+    }
+    write_beginning(site, beginning, base)?;
+    commit(site, &repository, RunnerCommit::Start(milestone(site, head)))?;
+    Ok(())
+}
+
+/// Refuses changes outside `.runner/`; those inside go into the start commit.
+fn refuse_dirty(repository: &Repository) -> Result<(), BeginError> {
+    let changes = repository.changes()?;
+    let foreign: Vec<String> =
+        changes.iter().map(crate::git::Change::display_path).filter(|path| !path.starts_with(".runner/")).collect();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    let shown = foreign.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
+    let message = format!("the work tree has changes that are not committed: {shown}");
+    Err(BeginError::Hold(reason(message, "git add -A && git commit, or git stash; then: runnerctl resume")))
+}
+
+/// Checks out the run's branch, making it if there is none; returns the base.
+fn check_out(
+    site: &Site,
+    repository: &Repository,
+    beginning: &Beginning,
+    previous: Option<&str>,
+) -> Result<Id, BeginError> {
+    let branch = site.branch();
+    let head = repository.head()?;
+    let missing =
+        || BeginError::Hold(reason("the repository has no commit yet", "git commit --allow-empty -m 'Begin'"));
+    if let Some(tip) = repository.branch(&branch)? {
+        if head.branch() != Some(branch.as_str()) {
+            repository.switch(&branch)?;
+        }
+        return Ok(tip);
+    }
+    if let Some(tip) = repository.remote_branch("origin", &branch)? {
+        repository.start_branch(&branch, &tip)?;
+        return Ok(tip);
+    }
+    let base = match (&beginning.base, previous) {
+        (Some(base), _) => repository.resolve(base)?,
+        (None, Some(previous)) => repository.branch(&format!("runner/{previous}"))?.or(head.commit()),
+        (None, None) => head.commit(),
+    };
+    let base = base.ok_or_else(missing)?;
+    repository.start_branch(&branch, &base)?;
+    Ok(base)
+}
+
+/// Whether the run's identity stands in the commit already.
+fn is_begun(site: &Site, repository: &Repository, head: Id) -> bool {
+    load(repository, head).is_ok_and(|loaded| {
+        loaded.goal.id() == Some(site.run.as_str()) && loaded.run_state.run_id.as_deref() == Some(site.run.as_str())
+    })
+}
+
+fn write_beginning(site: &Site, beginning: &Beginning, base: Id) -> Result<(), BeginError> {
+    let layout = &site.layout;
+    make_layout(layout, false, None)?;
+    let old_goal = read_goal(layout)?;
+    let had_id = old_goal.id().map(str::to_owned);
+    let goal = match &beginning.goal {
+        Some(text) => Goal::parse(text.as_bytes(), &layout.goal()).map_err(|error| held(&error))?,
+        None => old_goal,
+    };
+    let config = read_config(layout)?;
+    let keeps_tree =
+        beginning.keep_tree || (had_id.is_none() && beginning.goal.is_none()) || had_id.as_deref() == Some(&site.run);
+    let tree = if keeps_tree { read_tree(layout)? } else { fresh_tree(&config, &goal) };
+    let state = RunState { run_id: Some(site.run.clone()), base: Some(base.to_string()), ..RunState::default() };
+    let goal = goal.with_id(&site.run).map_err(|error| held(&error))?;
+    let files = [
+        (layout.goal(), goal),
+        (layout.tree(), tree::canonical(&tree)),
+        (layout.run_state(), json::canonical(&state)),
+        (layout.feedback(), json::canonical(&Feedback::default())),
+        (layout.progress(), PROGRESS_HEADING.to_owned()),
+        (layout.schema(), schema::tree_text()),
+        (layout.answer_schema(), schema::answer_text()),
+    ];
+    for (path, text) in files {
+        durable::replace(&path, text.as_bytes(), Access::Repository)?;
+    }
+    Ok(())
+}
+
+/// Makes what is missing of `.runner/`.
+pub fn make_layout(
+    layout: &Layout,
+    force: bool,
+    goal: Option<&str>,
+) -> Result<crate::repo::init::InitReport, InitError> {
+    let config = RepoConfig::default();
+    let texts = [
+        (Layout::TREE, tree::canonical(&tree::fresh(config.max_attempts_default))),
+        (Layout::SCHEMA, schema::tree_text()),
+        (Layout::ANSWER_SCHEMA, schema::answer_text()),
+        (Layout::RUN_STATE, json::canonical(&RunState::default())),
+        (Layout::FEEDBACK, json::canonical(&Feedback::default())),
+        (Layout::CONFIG, config::default_text()),
+    ];
+    let files: Vec<(&str, &[u8])> = texts.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+    init(layout, &InitOptions { force, goal, files: &files })
+}
+
+fn read_goal(layout: &Layout) -> Result<Goal, BeginError> {
+    let path = layout.goal();
+    let bytes = durable::read(&path)?.unwrap_or_default();
+    Goal::parse(&bytes, &path).map_err(|error| held(&error))
+}
+
+fn read_config(layout: &Layout) -> Result<RepoConfig, BeginError> {
+    let path = layout.config();
+    let bytes = durable::read(&path)?.unwrap_or_default();
+    config::parse(&String::from_utf8_lossy(&bytes), &path).map_err(|error| held(&error))
+}
+
+fn read_tree(layout: &Layout) -> Result<TaskTree, BeginError> {
+    let path = layout.tree();
+    let bytes = durable::read(&path)?.unwrap_or_default();
+    validate::load(&bytes).map_err(|faults| {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let message = format!("{} is not valid: {}", path.display(), faults.join("; "));
+        BeginError::Hold(reason(message, "correct it, and: runnerctl resume"))
+    })
+}
+
+fn fresh_tree(config: &RepoConfig, goal: &Goal) -> TaskTree {
+    let mut tree = tree::fresh(config.max_attempts_default);
+    if let Some(title) = goal.title().filter(|title| !title.is_empty()) {
+        tree.root.title = title;
+    }
+    tree
+}
+
+/// Resets counters and grants iterations in a commit of its own, where there is anything to do.
+///
+/// `order.from` was kept before; a commit upon it is recognised.
+pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError> {
+    let repository = site.repository()?;
+    repository.clear_stale_locks()?;
+    let Some(head) = repository.head()?.commit() else { return Ok(()) };
+    let newest = repository.first_parents(&head, 1)?.into_iter().next();
+    let was_made = newest.is_some_and(|newest| {
+        let is_upon = newest.parents.first().map(ToString::to_string) == order.from;
+        is_upon && matches!(RunnerCommit::parse(&newest.message), Ok(RunnerCommit::Resume(_)))
+    });
+    let loaded = match load(&repository, head) {
+        Ok(loaded) => loaded,
+        Err(LoadError::Git(error)) => return Err(error.into()),
+        // What is wrong is said when the iteration is opened.
+        Err(_) => return Ok(()),
+    };
+    let state = run::resumed(&loaded.run_state, order.more);
+    if was_made || state == loaded.run_state {
+        return Ok(());
+    }
+    durable::replace(&site.layout.run_state(), json::canonical(&state).as_bytes(), Access::Repository)?;
+    commit(site, &repository, RunnerCommit::Resume(milestone(site, Some(head))))?;
+    Ok(())
+}
+
+/// Returns what the runner's commits between iterations say.
+pub(super) fn milestone(site: &Site, from: Option<Id>) -> Milestone {
+    Milestone {
+        run: site.run.clone(),
+        summary: String::new(),
+        version: version(),
+        from: from.map(|from| from.to_string()),
+        guard_run: None,
+    }
+}
+
+/// Commits everything as one of the runner's commits between iterations.
+pub(super) fn commit(site: &Site, repository: &Repository, commit: RunnerCommit) -> Result<Id, BeginError> {
+    let config = read_config(&site.layout)?;
+    let hold_back =
+        HoldBack { names: config.git.hold_back.as_slice().to_vec(), max_file_bytes: config.git.max_file_bytes };
+    let committed = repository.commit_all(&CommitRequest {
+        message: &commit.compose(),
+        author: site.identity(repository),
+        parent: repository.head()?.commit(),
+        hold_back: &hold_back,
+        sign: config.git.sign,
+        allow_empty: true,
+    })?;
+    Ok(committed.commit)
+}

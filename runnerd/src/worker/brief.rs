@@ -1,0 +1,98 @@
+//! Brief: the context that a session reads and the prompt it gets, both made from From alone (SPEC 7).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use protocol::words::Role;
+use runner_core::policy::RolesMode;
+use runner_core::prompt::{self, Memory, Prompt, PromptInput};
+use runner_core::tree;
+use runner_core::verdict::Task;
+
+use super::load::{Loaded, OVERRIDES};
+use super::record;
+use super::site::{Obstacle, Site};
+use crate::git::Repository;
+use crate::repo::durable::{self, Access};
+use crate::repo::layout::Layout;
+
+/// Clears and writes the context, begins the record, and returns the prompt.
+pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obstacle> {
+    let repository = site.repository()?;
+    let sources = Sources::read(&repository, loaded, task)?;
+    let input = sources.input(loaded, task);
+    let prompt = prompt::build(&input);
+    let files = prompt::context_files(&input);
+    let context = site.layout.context();
+    clear(&context)?;
+    durable::create_dir_below(site.layout.root(), Layout::CONTEXT, Access::Repository)?;
+    for (name, text) in [
+        ("goal.md", &files.goal),
+        ("history.md", &files.history),
+        ("failure.md", &files.failure),
+        ("prompt.md", &prompt.text),
+    ] {
+        let path = context.join(name);
+        std::fs::write(&path, text).map_err(Obstacle::system("writing", &path))?;
+    }
+    record::begin(site, task, &tree::canonical(&loaded.tree), &prompt.text)
+}
+
+/// Returns the prompt of a task; the same for the same From.
+pub(super) fn prompt(site: &Site, loaded: &Loaded, task: &Task) -> Result<Prompt, Obstacle> {
+    let sources = Sources::read(&site.repository()?, loaded, task)?;
+    Ok(prompt::build(&sources.input(loaded, task)))
+}
+
+/// What the prompt takes from From besides the loaded state.
+struct Sources {
+    overrides: BTreeMap<Role, String>,
+    node_context: Option<String>,
+}
+
+impl Sources {
+    fn read(repository: &Repository, loaded: &Loaded, task: &Task) -> Result<Self, Obstacle> {
+        let path = format!("{}/{}/context.md", Layout::NODES, task.node);
+        let node_context = repository.read(&loaded.commit, &path)?;
+        let texts = OVERRIDES.into_iter().filter_map(|(role, path)| Some((role, loaded.texts.get(path)?.clone())));
+        Ok(Self {
+            overrides: texts.collect(),
+            node_context: node_context.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        })
+    }
+
+    fn input<'a>(&'a self, loaded: &'a Loaded, task: &'a Task) -> PromptInput<'a> {
+        PromptInput {
+            tree: &loaded.tree,
+            node: &task.node,
+            role: task.role,
+            narrowing: task.narrowing,
+            mode_strict: loaded.policy.roles == RolesMode::Strict,
+            goal_body: loaded.goal.body(),
+            run_state: &loaded.run_state,
+            feedback: &loaded.feedback,
+            notes: &[],
+            guard_notice: None,
+            guard_command: &loaded.config.guard.command,
+            progress: loaded.text(Layout::PROGRESS),
+            memory: Memory {
+                guardrails: loaded.text(Layout::GUARDRAILS),
+                assumptions: loaded.text(Layout::ASSUMPTIONS),
+                questions: loaded.text(Layout::QUESTIONS),
+            },
+            node_context: self.node_context.as_deref(),
+            overrides: &self.overrides,
+            review: None,
+            budget_bytes: usize::try_from(loaded.config.prompt.budget_bytes).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+fn clear(folder: &Path) -> Result<(), Obstacle> {
+    match std::fs::symlink_metadata(folder) {
+        Ok(found) if found.is_dir() => std::fs::remove_dir_all(folder),
+        Ok(_) => std::fs::remove_file(folder),
+        Err(_) => Ok(()),
+    }
+    .map_err(Obstacle::system("clearing", folder))
+}

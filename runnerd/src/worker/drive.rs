@@ -1,0 +1,161 @@
+//! The loop of an iteration: take an event, decide, keep it, go on.
+//!
+//! All rules are in `runner_core::iteration`; all effects are in the `World`. An effect that is
+//! superseded is stopped and awaited, never dropped.
+
+use std::time::Duration;
+
+use runner_core::iteration::{Effect, Event, IllegalEvent, Over, Phase, decide};
+use runner_core::policy::Policy;
+use tokio_util::sync::CancellationToken;
+
+use super::journal::JournalError;
+use super::world::{Control, Log, World};
+
+/// Pauses before an effect that was obstructed is tried again; the last one repeats.
+const RETRY_SECS: [u64; 6] = [1, 2, 5, 10, 30, 60];
+
+/// How driving ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Drove {
+    /// The iteration is over.
+    Over(Over),
+    /// The daemon leaves; the journal tells the next life where it was.
+    Left,
+}
+
+/// Why an iteration cannot be driven.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DriveError {
+    /// An event could not be kept.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A bug: an effect reported what its phase does not know.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+}
+
+/// One iteration on its way.
+pub(super) struct Drive<'a, W, C, L> {
+    /// Performs the effects.
+    pub world: &'a mut W,
+    /// Steers from outside.
+    pub control: &'a mut C,
+    /// Keeps the events.
+    pub log: &'a mut L,
+}
+
+impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
+    /// Drives the iteration from `phase` to its end.
+    pub(super) async fn run(&mut self, mut phase: Phase) -> Result<Drove, DriveError> {
+        let mut obstacles = 0;
+        loop {
+            let end = match phase {
+                Phase::Over { end } => return Ok(Drove::Over(end)),
+                phase if self.control.is_leaving() && begins(phase.effect()) => return Ok(Drove::Left),
+                phase => self.effect(phase).await?,
+            };
+            phase = match end {
+                Ended::Left => return Ok(Drove::Left),
+                Ended::Stopped(phase) => phase,
+                Ended::Event(phase, event) => {
+                    obstacles = if let Event::Obstructed { what } = &event {
+                        self.control.obstructed(what);
+                        obstacles + 1
+                    } else {
+                        0
+                    };
+                    self.take(phase, event).await?
+                }
+            };
+            if obstacles > 0 {
+                phase = self.pause(phase, obstacles).await?;
+            }
+        }
+    }
+
+    /// Performs the effect of a phase while listening to whoever steers.
+    async fn effect(&mut self, mut phase: Phase) -> Result<Ended, DriveError> {
+        self.control.entered(&phase);
+        let effect = phase.effect();
+        let begun = phase.clone();
+        let policy = self.world.policy().clone();
+        let stop = CancellationToken::new();
+        let mut running = std::pin::pin!(self.world.perform(&begun, &stop));
+        let event = loop {
+            tokio::select! {
+                biased;
+                event = running.as_mut() => break event,
+                cause = self.control.stop() => {
+                    let event = Event::Stop(cause);
+                    keep(self.log, self.control, &event, &policy).await?;
+                    phase = decide(&policy, phase, event)?;
+                    if phase.effect() != effect || self.control.is_leaving() {
+                        stop.cancel();
+                    }
+                }
+            }
+        };
+        if matches!(phase, Phase::Over { .. }) {
+            return Ok(Ended::Stopped(phase));
+        }
+        // A guard or reviewer that was ended because the daemon leaves is asked again in the next life.
+        let is_redone = phase.effect() == effect && matches!(effect, Some(Effect::RunGuard | Effect::RunReview));
+        if is_redone && stop.is_cancelled() {
+            return Ok(Ended::Left);
+        }
+        Ok(Ended::Event(phase, event))
+    }
+
+    async fn take(&mut self, phase: Phase, event: Event) -> Result<Phase, DriveError> {
+        if !matches!(event, Event::Obstructed { .. }) {
+            keep(self.log, self.control, &event, self.world.policy()).await?;
+        }
+        Ok(decide(self.world.policy(), phase, event)?)
+    }
+
+    /// Waits before an obstructed effect is tried again, listening to whoever steers.
+    async fn pause(&mut self, phase: Phase, obstacles: usize) -> Result<Phase, DriveError> {
+        tokio::select! {
+            biased;
+            cause = self.control.stop() => self.take(phase, Event::Stop(cause)).await,
+            () = tokio::time::sleep(retry_after(obstacles)) => Ok(phase),
+        }
+    }
+}
+
+/// Keeps an event, however long the disk refuses: acting on what is not kept would lose it in a crash.
+async fn keep(
+    log: &mut impl Log,
+    control: &mut impl Control,
+    event: &Event,
+    policy: &Policy,
+) -> Result<(), JournalError> {
+    let mut tries = 0;
+    loop {
+        match log.record(event, policy) {
+            Err(error) if error.is_obstacle() => {
+                tries += 1;
+                control.obstructed(&crate::causes::in_one_line(&error));
+                tokio::time::sleep(retry_after(tries)).await;
+            }
+            kept => return kept,
+        }
+    }
+}
+
+/// Returns the pause after the given number of tries, from 1.
+pub(super) fn retry_after(tries: usize) -> Duration {
+    Duration::from_secs(RETRY_SECS[(tries - 1).min(RETRY_SECS.len() - 1)])
+}
+
+enum Ended {
+    Event(Phase, Event),
+    Stopped(Phase),
+    Left,
+}
+
+/// Whether an effect begins something that is better begun by the next life.
+fn begins(effect: Option<Effect>) -> bool {
+    matches!(effect, Some(Effect::Open | Effect::Brief | Effect::RunSession | Effect::RunGuard | Effect::RunReview))
+}

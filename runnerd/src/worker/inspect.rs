@@ -1,0 +1,113 @@
+//! Inspect: what a session has left, as facts; what it must not have changed is put back (SPEC 5).
+//!
+//! The task tree is read once and kept in `live/`: the guard, the settlement and a redo after a crash
+//! all see what was parsed here.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use protocol::tree::TaskTree;
+use protocol::words::PhaseName;
+use runner_core::examine::{self, Examined};
+use runner_core::tree::MAX_TREE_BYTES;
+use runner_core::verdict::{Finding, SessionEnd, SessionHow, Task, TreeFinding};
+
+use super::load::Loaded;
+use super::mischief::{self, After};
+use super::site::{Obstacle, Site};
+use crate::git::{Id, Repository};
+use crate::repo::durable::{self, Access};
+
+/// Looks at what a session has left.
+pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &SessionEnd) -> Result<Finding, Obstacle> {
+    let repository = site.repository()?;
+    let text = agents_tree(site, task)?;
+    let after = After { from: loaded.commit, iter: task.iter, phase: PhaseName::Work, tree: None };
+    let undone = mischief::undo(site, &repository, loaded, after)?;
+    let tree = if undone.history.is_some() {
+        TreeFinding::Legal { gained: 0, reworded: false }
+    } else {
+        examine_tree(loaded, task, session, text.as_deref()).finding
+    };
+    let changes = changed_paths(&repository, &loaded.commit)?;
+    let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
+    Ok(Finding {
+        history: undone.history,
+        tree,
+        changed: !changes.is_empty() || !undone.reverted.is_empty(),
+        changed_code: changes.iter().any(|path| is_code(path)),
+        changed_since_base: changed_paths(&repository, &base)?.iter().any(|path| is_code(path)),
+        reverted: undone.reverted,
+    })
+}
+
+/// Judges the tree that a session has left, as it was kept.
+pub(super) fn examine_tree(loaded: &Loaded, task: &Task, session: &SessionEnd, text: Option<&[u8]>) -> Examined {
+    let answer = match &session.how {
+        SessionHow::Answered(answer) => Some(answer),
+        _ => None,
+    };
+    examine::examine(&examine::Session {
+        from: &loaded.tree,
+        node: &task.node,
+        text,
+        answer,
+        max_attempts: loaded.policy.max_attempts_default,
+    })
+}
+
+/// Returns the tree of a session that can be taken, as it was kept.
+pub(super) fn legal_tree(
+    site: &Site,
+    loaded: &Loaded,
+    task: &Task,
+    session: &SessionEnd,
+) -> Result<Option<TaskTree>, Obstacle> {
+    let text = agents_tree(site, task)?;
+    Ok(examine_tree(loaded, task, session, text.as_deref()).tree)
+}
+
+/// Reads the tree as the session has left it, the first time from the work tree, then as it was kept.
+///
+/// None where there is no regular file.
+pub(super) fn agents_tree(site: &Site, task: &Task) -> Result<Option<Vec<u8>>, Obstacle> {
+    let kept = kept_tree(site, task);
+    let text = match durable::read(&kept)? {
+        Some(text) => text,
+        None => {
+            let text = read_left(&site.layout.tree())?.unwrap_or_default();
+            durable::replace(&kept, &text, Access::Private)?;
+            text
+        }
+    };
+    Ok((!text.is_empty()).then_some(text))
+}
+
+fn kept_tree(site: &Site, task: &Task) -> PathBuf {
+    site.store.live().join(format!("{}-{:04}-tree.json", site.run, task.iter))
+}
+
+/// Reads a file up to more than any legal tree has; a link or a pipe is no file.
+fn read_left(path: &std::path::Path) -> Result<Option<Vec<u8>>, Obstacle> {
+    if !std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+        return Ok(None);
+    }
+    let file = std::fs::File::open(path).map_err(Obstacle::system("reading", path))?;
+    let mut text = Vec::new();
+    let limit = 4 * MAX_TREE_BYTES as u64 + 1;
+    file.take(limit).read_to_end(&mut text).map_err(Obstacle::system("reading", path))?;
+    Ok(Some(text))
+}
+
+/// Returns every path that differs between a commit and the work tree.
+fn changed_paths(repository: &Repository, since: &Id) -> Result<Vec<Vec<u8>>, Obstacle> {
+    let mut paths: Vec<Vec<u8>> = repository.changes()?.into_iter().map(|change| change.path).collect();
+    if let Some(head) = repository.head()?.commit() {
+        paths.extend(repository.changed_paths(since, &head)?);
+    }
+    Ok(paths)
+}
+
+fn is_code(path: &[u8]) -> bool {
+    !path.starts_with(b".runner/")
+}

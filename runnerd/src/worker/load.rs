@@ -1,0 +1,168 @@
+//! The committed state of a run at one commit: all that decisions and prompts are made from.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use protocol::state::{Feedback, RunState};
+use protocol::tree::TaskTree;
+use protocol::words::Role;
+use runner_core::policy::{self, Policy};
+use runner_core::validate::{self, TreeFault};
+use serde::de::DeserializeOwned;
+
+use crate::config::{self, ConfigError, OnTimeout, RepoConfig, Reviewer, RoleMode};
+use crate::git::{GitError, Id, Repository};
+use crate::repo::goal::{Goal, GoalError};
+use crate::repo::layout::Layout;
+
+/// The committed state at one commit.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The commit.
+    pub commit: Id,
+    /// The configuration.
+    pub config: RepoConfig,
+    /// The configuration as far as rules need it.
+    pub policy: Policy,
+    /// The goal.
+    pub goal: Goal,
+    /// The task tree.
+    pub tree: TaskTree,
+    /// The bookkeeping.
+    pub run_state: RunState,
+    /// The feedback.
+    pub feedback: Feedback,
+    /// Text files by path: progress, notes, memory and overrides of prompts.
+    pub texts: BTreeMap<&'static str, String>,
+}
+
+/// What is wrong with the committed state.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The repository cannot be read.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A file is missing.
+    #[error("{path} is not in commit {commit}")]
+    Missing {
+        /// The file, relative to the work tree.
+        path: &'static str,
+        /// The commit.
+        commit: Id,
+    },
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The goal.
+    #[error(transparent)]
+    Goal(#[from] GoalError),
+    /// The task tree.
+    #[error("{path} is not valid: {}", list(faults))]
+    Tree {
+        /// The file, relative to the work tree.
+        path: &'static str,
+        /// What is wrong.
+        faults: Vec<TreeFault>,
+    },
+    /// A JSON file of the runner.
+    #[error("{path} is not valid")]
+    Json {
+        /// The file, relative to the work tree.
+        path: &'static str,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+}
+
+fn list(faults: &[TreeFault]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The prompt templates that a repository may override, by role.
+pub(super) const OVERRIDES: [(Role, &str); 4] = [
+    (Role::Worker, ".runner/prompts/worker.md"),
+    (Role::Planner, ".runner/prompts/planner.md"),
+    (Role::Repair, ".runner/prompts/repair.md"),
+    (Role::Reviewer, ".runner/prompts/reviewer.md"),
+];
+
+/// Reads the committed state at `commit`.
+pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
+    let at = At { repository, commit };
+    let config = load_config(repository, commit)?;
+    let mut texts = BTreeMap::new();
+    let optional = [Layout::PROGRESS, Layout::NOTES].into_iter().chain(Layout::MEMORY);
+    for path in optional.chain(OVERRIDES.map(|(_, path)| path)) {
+        if let Some(bytes) = repository.read(&commit, path)? {
+            texts.insert(path, String::from_utf8_lossy(&bytes).into_owned());
+        }
+    }
+    Ok(Loaded {
+        commit,
+        policy: policy_of(&config),
+        config,
+        goal: Goal::parse(&at.bytes(Layout::GOAL)?, &PathBuf::from(Layout::GOAL))?,
+        tree: validate::load(&at.bytes(Layout::TREE)?)
+            .map_err(|faults| LoadError::Tree { path: Layout::TREE, faults })?,
+        run_state: at.json(Layout::RUN_STATE)?,
+        feedback: at.json(Layout::FEEDBACK)?,
+        texts,
+    })
+}
+
+/// Reads the configuration at `commit`; the defaults where there is none.
+pub fn load_config(repository: &Repository, commit: Id) -> Result<RepoConfig, LoadError> {
+    let bytes = repository.read(&commit, Layout::CONFIG)?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(config::parse(&text, &repository.work_dir().join(Layout::CONFIG))?)
+}
+
+impl Loaded {
+    /// Returns a text file; empty where there is none.
+    pub fn text(&self, path: &str) -> &str {
+        self.texts.get(path).map_or("", String::as_str)
+    }
+}
+
+struct At<'a> {
+    repository: &'a Repository,
+    commit: Id,
+}
+
+impl At<'_> {
+    fn bytes(&self, path: &'static str) -> Result<Vec<u8>, LoadError> {
+        self.repository.read(&self.commit, path)?.ok_or(LoadError::Missing { path, commit: self.commit })
+    }
+
+    fn json<T: DeserializeOwned>(&self, path: &'static str) -> Result<T, LoadError> {
+        serde_json::from_slice(&self.bytes(path)?).map_err(|source| LoadError::Json { path, source })
+    }
+}
+
+/// Returns the configuration as far as rules need it.
+pub fn policy_of(config: &RepoConfig) -> Policy {
+    let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    Policy {
+        budget_ms: millis(config.iteration_timeout),
+        max_iterations: config.max_iterations,
+        max_attempts_default: config.max_attempts_default,
+        max_consecutive_faults: config.max_consecutive_faults,
+        stall_after: config.stall_after,
+        on_timeout: match config.on_timeout {
+            OnTimeout::Stop => policy::OnTimeout::Stop,
+            OnTimeout::Retry => policy::OnTimeout::Retry,
+        },
+        roles: match config.roles.mode {
+            RoleMode::Auto => policy::RolesMode::Auto,
+            RoleMode::Strict => policy::RolesMode::Strict,
+        },
+        review: match config.review.by {
+            Reviewer::Off => policy::ReviewBy::Off,
+            Reviewer::Agent => policy::ReviewBy::Agent,
+            Reviewer::Human => policy::ReviewBy::Human,
+        },
+        max_cost_micro_usd: config.max_cost.map(|cost| cost.0),
+        max_tokens: config.max_tokens,
+        max_run_ms: config.max_run.map(millis),
+    }
+}

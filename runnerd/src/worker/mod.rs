@@ -1,0 +1,173 @@
+//! One worker per repository: its queue is worked off one run at a time, one iteration after another.
+//!
+//! ```text
+//!   rpc ──Message──▶ desk ──Turn──▶ life ──Phase──▶ drive ◀──Event── world ──▶ agent, guard, git, repo
+//!                     │                                │
+//!                     └──────── StatusView ◀───────────┘ (journal before every step)
+//! ```
+//!
+//! The worker owns the repository's durable state alone; others send messages and read snapshots. It
+//! knows nothing of JSON-RPC and sockets.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::path::WirePath;
+use protocol::reply::{ControlReply, StartReply, StepReply};
+use protocol::view::{RunSummary, StatusView};
+use tokio::sync::{mpsc, oneshot, watch};
+
+mod baseline;
+mod begin;
+mod brief;
+mod desk;
+mod drive;
+mod inspect;
+mod journal;
+mod life;
+mod load;
+mod mischief;
+mod open;
+mod record;
+mod scene;
+mod session;
+mod settle;
+mod site;
+mod snapshot;
+mod world;
+
+pub use begin::make_layout;
+pub use desk::summary;
+pub use life::{Means, spawn, spawn_held};
+pub use load::{Loaded, load, load_config, policy_of};
+pub use snapshot::{iterations, node_ref};
+
+/// Answers a request.
+pub type Reply<T> = oneshot::Sender<Result<T, ErrorData>>;
+
+/// A request to the worker of a repository; all checks that need the repository have been made.
+#[derive(Debug)]
+pub enum Message {
+    /// Put a run into the queue, or let one go on.
+    Start(Box<StartOrder>, Reply<StartReply>),
+    /// Run one iteration.
+    Step {
+        /// Which run.
+        run: Option<String>,
+        /// Who waits.
+        reply: Reply<StepReply>,
+    },
+    /// Stop after the iteration, or now.
+    Pause {
+        /// Which run.
+        run: Option<String>,
+        /// Whether the session is ended.
+        now: bool,
+        /// Who waits.
+        reply: Reply<ControlReply>,
+    },
+    /// Go on.
+    Resume {
+        /// Which run.
+        run: Option<String>,
+        /// Whether a wait is cut short.
+        now: bool,
+        /// Iterations to grant.
+        more: Option<u32>,
+        /// Who waits.
+        reply: Reply<ControlReply>,
+    },
+    /// End a run.
+    Cancel {
+        /// Which run.
+        run: Option<String>,
+        /// Who waits.
+        reply: Reply<ControlReply>,
+    },
+    /// Remember that this user has confirmed commands.
+    Confirm {
+        /// Digest of the commands.
+        digest: String,
+        /// Who waits.
+        reply: Reply<()>,
+    },
+    /// Describe one run.
+    Describe {
+        /// Its id or a unique prefix.
+        run: String,
+        /// Who waits.
+        reply: Reply<StatusView>,
+    },
+    /// List the runs, and the digests of confirmed commands.
+    List {
+        /// Who waits.
+        reply: oneshot::Sender<(Vec<RunSummary>, Vec<String>)>,
+    },
+}
+
+/// A run that may be put into the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartOrder {
+    /// Its id.
+    pub id: IdChoice,
+    /// The work tree.
+    pub path: WirePath,
+    /// Commit of the base; none: the end of the run before it.
+    pub base: Option<String>,
+    /// Text of a new goal.
+    pub goal: Option<String>,
+    /// Keep the task tree although the id changes.
+    pub keep_tree: bool,
+    /// Do not begin yet.
+    pub queue_only: bool,
+    /// Whether its branch is there.
+    pub begun: bool,
+}
+
+/// The id of a run to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdChoice {
+    /// This one.
+    Given(String),
+    /// The stem, or the first of `-2`, `-3`… that is free.
+    Derived {
+        /// The stem.
+        stem: String,
+        /// Ids that have a branch.
+        taken: BTreeSet<String>,
+    },
+}
+
+/// Talks to the worker of one repository.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    /// Id of the repository.
+    pub id: String,
+    mailbox: mpsc::Sender<Message>,
+    status: watch::Receiver<Arc<StatusView>>,
+}
+
+impl Handle {
+    /// Returns what is seen of the repository now.
+    pub fn status(&self) -> Arc<StatusView> {
+        Arc::clone(&self.status.borrow())
+    }
+
+    /// Sends a request and waits for the answer.
+    pub async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Message) -> Result<T, ErrorData> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || ErrorData::new(ErrorKind::Draining, "the daemon is going down").hint("runnerctl daemon status");
+        self.mailbox.send(request(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// Lists the runs, and the digests of confirmed commands.
+    pub async fn list(&self) -> (Vec<RunSummary>, Vec<String>) {
+        let (reply, answer) = oneshot::channel();
+        if self.mailbox.send(Message::List { reply }).await.is_err() {
+            return Default::default();
+        }
+        answer.await.unwrap_or_default()
+    }
+}

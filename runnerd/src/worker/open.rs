@@ -1,0 +1,117 @@
+//! Open: is the repository as the run needs it, and what is next?
+//!
+//! Looks only. What stops a run from being begun is a hold with the command that goes on; what ends it
+//! is decided by `runner_core::run`.
+
+use protocol::view::StopReason;
+use runner_core::message::RunnerCommit;
+use runner_core::person;
+use runner_core::run::{self, Asked, Next, Standing};
+use runner_core::verdict::Task;
+
+use super::desk::reason;
+use super::load::{LoadError, Loaded, load};
+use super::site::{Obstacle, Site};
+use crate::causes::in_one_line;
+use crate::git::{GitError, Head, Id, Repository};
+
+/// Commits that are looked through for the runner's last one.
+const MAX_PERSON_COMMITS: usize = 10_000;
+
+/// What Open found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A leaf to work on.
+    Task(Box<Loaded>, Task),
+    /// The run waits or ends.
+    Next(Next),
+    /// A person must look first.
+    Hold(StopReason),
+}
+
+/// Looks whether an iteration can begin, and on what.
+pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
+    let repository = site.repository()?;
+    let commit = match on_branch(site, &repository)? {
+        Ok(commit) => commit,
+        Err(hold) => return Ok(Found::Hold(hold)),
+    };
+    let loaded = match load(&repository, commit) {
+        Ok(loaded) => loaded,
+        Err(LoadError::Git(error)) => return Err(error.into()),
+        Err(error) => return Ok(Found::Hold(unreadable(&error))),
+    };
+    let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
+    let mut task = match run::next(&standing, None, Asked::Nothing) {
+        Next::GoOn(task) => task,
+        next => return Ok(Found::Next(next)),
+    };
+    for check in [identity, unfinished, clean, persons_commits] {
+        if let Some(hold) = check(site, &repository, &loaded)? {
+            return Ok(Found::Hold(hold));
+        }
+    }
+    task.from = commit.to_string();
+    Ok(Found::Task(Box::new(loaded), task))
+}
+
+/// Returns HEAD's commit if HEAD is on the run's branch.
+fn on_branch(site: &Site, repository: &Repository) -> Result<Result<Id, StopReason>, GitError> {
+    let branch = site.branch();
+    let seen = match repository.head()? {
+        Head::Branch { name, commit: Some(commit) } if name == branch => return Ok(Ok(commit)),
+        Head::Branch { name, .. } => format!("branch {name} is checked out"),
+        Head::Detached { commit } => format!("HEAD is detached at {}", commit.short(12)),
+    };
+    let message = format!("{seen} in {}, but the run is on {branch}", repository.work_dir().display());
+    Ok(Err(reason(message, &format!("git switch {branch} && runnerctl resume"))))
+}
+
+fn unreadable(error: &LoadError) -> StopReason {
+    reason(
+        format!("the committed state is not valid: {}", in_one_line(error)),
+        "correct the file, commit it, and: runnerctl resume",
+    )
+}
+
+fn identity(site: &Site, _: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
+    let ids = [("GOAL.md", loaded.goal.id()), ("run_state.json", loaded.run_state.run_id.as_deref())];
+    let wrong = ids.into_iter().find(|(_, id)| *id != Some(site.run.as_str()));
+    Ok(wrong.map(|(file, id)| {
+        let id = id.unwrap_or("none");
+        let message = format!("{file} names run {id}, but the branch is {}", site.branch());
+        reason(message, &format!("set the id in .runner to {}, commit, and: runnerctl resume", site.run))
+    }))
+}
+
+fn unfinished(_: &Site, repository: &Repository, _: &Loaded) -> Result<Option<StopReason>, GitError> {
+    Ok(repository.operation().map(|operation| {
+        let message = format!("a {operation} is under way in {}", repository.work_dir().display());
+        reason(message, &format!("finish or abort the {operation}, and: runnerctl resume"))
+    }))
+}
+
+fn clean(_: &Site, repository: &Repository, _: &Loaded) -> Result<Option<StopReason>, GitError> {
+    let changes = repository.changes()?;
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let shown: Vec<String> = changes.iter().take(10).map(crate::git::Change::display_path).collect();
+    let more = changes.len().saturating_sub(shown.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let message = format!("the work tree has changes that are not committed: {}{more}", shown.join(", "));
+    Ok(Some(reason(message, "git add -A && git commit, or git restore; then: runnerctl resume")))
+}
+
+/// Checks what a person has committed since the runner's last commit.
+fn persons_commits(_: &Site, repository: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
+    let commits = repository.first_parents(&loaded.commit, MAX_PERSON_COMMITS)?;
+    let last = commits.iter().find(|commit| RunnerCommit::parse(&commit.message).is_ok());
+    let Some(last) = last.filter(|last| last.id != loaded.commit) else { return Ok(None) };
+    let Ok(before) = load(repository, last.id) else { return Ok(None) };
+    let breach = person::check(&before.tree, &loaded.tree).err();
+    Ok(breach.map(|breach| {
+        let message = format!("a commit since {} breaks a rule: {breach}", last.id.short(12));
+        reason(message, "take that change back in a commit of your own, and: runnerctl resume")
+    }))
+}

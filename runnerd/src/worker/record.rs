@@ -1,0 +1,111 @@
+//! The record of an iteration under `.runner/iterations/` (SPEC 8.1): for people, not for recovery.
+//!
+//! Written plainly: nothing that is decided is ever read from here.
+
+use std::path::{Path, PathBuf};
+
+use protocol::meta::{IterationMeta, PhaseTime};
+use protocol::words::PhaseName;
+use runner_core::iteration::{Event, Outcome};
+use runner_core::json;
+use runner_core::verdict::Task;
+
+use super::journal::Entry;
+use super::site::{Obstacle, Site};
+use crate::git::{Id, Repository};
+use crate::repo::durable::{self, Access};
+
+/// Most bytes of a patch in a record.
+const MAX_PATCH_BYTES: usize = 1024 * 1024;
+
+/// Begins the record of an iteration; what a previous try has left there is set aside.
+pub(super) fn begin(site: &Site, task: &Task, tree: &str, prompt: &str) -> Result<(), Obstacle> {
+    let folder = site.layout.iteration(&site.run, task.iter);
+    if folder.join("meta.json").exists() {
+        set_aside(site, task.iter)?;
+    } else if folder.exists() {
+        std::fs::remove_dir_all(&folder).map_err(Obstacle::system("clearing", &folder))?;
+    }
+    let relative = folder.strip_prefix(site.layout.root()).unwrap_or(&folder).to_string_lossy().into_owned();
+    durable::create_dir_below(site.layout.root(), &relative, Access::Repository)?;
+    write(&folder.join("tree.before.json"), tree.as_bytes())?;
+    write(&folder.join("prompt.md"), prompt.as_bytes())
+}
+
+/// Moves the record of a try that left no commit to `<iter>.w<k>`.
+pub(super) fn set_aside(site: &Site, iter: u32) -> Result<(), Obstacle> {
+    let folder = site.layout.iteration(&site.run, iter);
+    let free = (1..).map(|wait| site.layout.waited_iteration(&site.run, iter, wait)).find(|path| !path.exists());
+    match free {
+        Some(aside) if folder.exists() => std::fs::rename(&folder, &aside).map_err(Obstacle::system("moving", &folder)),
+        _ => Ok(()),
+    }
+}
+
+/// What the record of a settled iteration is made from.
+#[derive(Debug)]
+pub(super) struct Settled<'a> {
+    /// The outcome.
+    pub outcome: &'a Outcome,
+    /// The events, oldest first.
+    pub entries: &'a [Entry],
+    /// The task tree as the agent left it, where it was read.
+    pub agents_tree: Option<&'a [u8]>,
+    /// The task tree as it was committed.
+    pub tree: &'a str,
+    /// The facts.
+    pub meta: &'a IterationMeta,
+    /// The commit.
+    pub commit: Option<Id>,
+}
+
+/// Completes the record.
+pub(super) fn complete(site: &Site, repository: &Repository, settled: &Settled<'_>) -> Result<(), Obstacle> {
+    let folder = site.layout.iteration(&site.run, settled.outcome.work.task.iter);
+    std::fs::create_dir_all(&folder).map_err(Obstacle::system("creating", &folder))?;
+    write(&folder.join("tree.after.json"), settled.tree.as_bytes())?;
+    if let Some(tree) = settled.agents_tree {
+        write(&folder.join("tree.agent.json"), tree)?;
+    }
+    let lines: Vec<String> = settled.entries.iter().filter_map(|entry| serde_json::to_string(entry).ok()).collect();
+    write(&folder.join("events.jsonl"), format!("{}\n", lines.join("\n")).as_bytes())?;
+    if let (Some(commit), Ok(from)) = (settled.commit, settled.outcome.work.task.from.parse::<Id>()) {
+        write(&folder.join("diff.patch"), &repository.diff(&from, &commit, MAX_PATCH_BYTES)?)?;
+    }
+    write(&folder.join("meta.json"), json::canonical(settled.meta).as_bytes())
+}
+
+/// Returns how long each phase took, from the times of the events.
+pub(super) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
+    let ended = |event: &Event| match event {
+        Event::Opened(_) => Some(PhaseName::Open),
+        Event::Briefed => Some(PhaseName::Brief),
+        Event::SessionEnded(_) => Some(PhaseName::Work),
+        Event::Inspected(_) => Some(PhaseName::Inspect),
+        Event::GuardEnded(_) => Some(PhaseName::Guard),
+        Event::ReviewEnded(_) => Some(PhaseName::Review),
+        Event::Settled { .. } => Some(PhaseName::Settle),
+        Event::Declined | Event::Obstructed { .. } | Event::Stop(_) | Event::Restarted => None,
+    };
+    let mut since = entries.first().map(|entry| entry.at);
+    let mut times = Vec::new();
+    for entry in entries.iter().skip(1) {
+        let (Some(phase), Some(began)) = (ended(&entry.event), since) else { continue };
+        let millis = entry.at.duration_since(began).as_millis();
+        times.push(PhaseTime { phase, duration_ms: u64::try_from(millis).unwrap_or(0) });
+        since = Some(entry.at);
+    }
+    times
+}
+
+fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Obstacle> {
+    replace_link(path);
+    std::fs::write(path, bytes).map_err(Obstacle::system("writing", path))
+}
+
+/// A link that an agent has put where a file of the record goes is not followed.
+fn replace_link(path: &Path) {
+    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+        let _ = std::fs::remove_file(path);
+    }
+}

@@ -1,0 +1,130 @@
+//! The real world: each effect of an iteration, performed on a site.
+//!
+//! Blocking work runs where blocking is allowed. What cannot be done for now is the event `Obstructed`.
+
+use std::sync::Arc;
+
+use protocol::words::PhaseName;
+use runner_core::iteration::{Effect, Event, Phase, ReviewEnd};
+use runner_core::policy::Policy;
+use runner_core::verdict::Task;
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use super::journal::Entry;
+use super::load::{Loaded, load};
+use super::open::{self, Found};
+use super::site::{Obstacle, Site};
+use super::world::World;
+use super::{brief, inspect, session, settle};
+use crate::agent;
+use crate::causes::in_one_line;
+
+/// The real world around one iteration.
+pub(super) struct Scene {
+    /// Where it takes place.
+    pub site: Site,
+    /// Mark of the iteration's processes.
+    pub mark: String,
+    /// What Open found instead of a leaf.
+    pub found: Option<Found>,
+    policy: Policy,
+    loaded: Option<Arc<Loaded>>,
+    /// The events so far, for the record.
+    entries: super::life::Entries,
+}
+
+impl Scene {
+    /// Sets up the scene; `policy` is From's if the iteration was begun by a previous life.
+    pub(super) fn new(site: Site, mark: String, policy: Policy, entries: super::life::Entries) -> Self {
+        Self { site, mark, found: None, policy, loaded: None, entries }
+    }
+
+    async fn effect(&mut self, phase: &Phase, stop: &CancellationToken) -> Result<Event, Obstacle> {
+        let Some(effect) = phase.effect() else { return Ok(Event::Declined) };
+        match (effect, phase) {
+            (Effect::Open, _) => block_in_place(|| self.open()),
+            (Effect::Brief, Phase::Brief { task }) => {
+                let loaded = self.loaded(task)?;
+                block_in_place(|| brief::brief(&self.site, &loaded, task))?;
+                Ok(Event::Briefed)
+            }
+            (Effect::RunSession, Phase::Work { task, .. }) => {
+                let loaded = self.loaded(task)?;
+                let end = session::work(&self.site, &loaded, task, &self.mark, stop).await?;
+                Ok(Event::SessionEnded(end))
+            }
+            (Effect::EndSession, Phase::Work { task, .. }) => {
+                let loaded = self.loaded(task)?;
+                let survivors = block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Work))?;
+                let executor = session::executor(&loaded, task.role);
+                Ok(Event::SessionEnded(agent::interrupted(executor, survivors, 0)))
+            }
+            (Effect::Inspect, Phase::Inspect { task, session, .. }) => {
+                let loaded = self.loaded(task)?;
+                block_in_place(|| inspect::inspect(&self.site, &loaded, task, session)).map(Event::Inspected)
+            }
+            (Effect::RunGuard, Phase::Guard { work, .. }) => {
+                let loaded = self.loaded(&work.task)?;
+                block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Guard))?;
+                let end = session::check(&self.site, &loaded, work, &self.mark, stop).await?;
+                Ok(Event::GuardEnded(end))
+            }
+            (Effect::EndGuard, Phase::Guard { work, .. }) => {
+                let loaded = self.loaded(&work.task)?;
+                block_in_place(|| {
+                    session::sweep(&self.site, &self.mark, PhaseName::Guard)?;
+                    session::cut(&self.site, &loaded, work).map(Event::GuardEnded)
+                })
+            }
+            (Effect::Settle, Phase::Settle { outcome }) => {
+                let loaded = self.loaded(&outcome.work.task)?;
+                let entries: Vec<Entry> = self.entries.lock();
+                let commit = block_in_place(|| settle::settle(&self.site, &loaded, outcome, &entries))?;
+                Ok(Event::Settled { commit: commit.map(|commit| commit.to_string()) })
+            }
+            // No configuration that asks for a reviewer is admitted by this version.
+            _ => Ok(Event::ReviewEnded(ReviewEnd::Misconfigured {
+                what: "this version has no reviewer; set review.by to \"off\"".to_owned(),
+            })),
+        }
+    }
+
+    fn open(&mut self) -> Result<Event, Obstacle> {
+        match open::open(&self.site)? {
+            Found::Task(loaded, task) => {
+                self.policy = loaded.policy.clone();
+                self.loaded = Some(Arc::from(loaded));
+                Ok(Event::Opened(task))
+            }
+            found => {
+                self.found = Some(found);
+                Ok(Event::Declined)
+            }
+        }
+    }
+
+    /// Returns the state at From, read again if a previous life had opened the iteration.
+    fn loaded(&mut self, task: &Task) -> Result<Arc<Loaded>, Obstacle> {
+        if let Some(loaded) = &self.loaded {
+            return Ok(Arc::clone(loaded));
+        }
+        let from = task.from.parse().map_err(|_| Obstacle::NoCommit(task.from.clone()))?;
+        let loaded = Arc::new(block_in_place(|| load(&self.site.repository()?, from).map_err(Obstacle::from))?);
+        self.loaded = Some(Arc::clone(&loaded));
+        Ok(loaded)
+    }
+}
+
+impl World for Scene {
+    async fn perform(&mut self, phase: &Phase, stop: &CancellationToken) -> Event {
+        match self.effect(phase, stop).await {
+            Ok(event) => event,
+            Err(obstacle) => Event::Obstructed { what: in_one_line(&obstacle) },
+        }
+    }
+
+    fn policy(&self) -> &Policy {
+        &self.policy
+    }
+}

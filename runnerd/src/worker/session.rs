@@ -1,0 +1,120 @@
+//! Work and Guard: the two effects that run a process, and what is looked at around them.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+use protocol::words::{PhaseName, Role};
+use runner_core::iteration::{GuardEnd, GuardHow, Worked};
+use runner_core::tree;
+use runner_core::verdict::{SessionEnd, Task};
+use tokio_util::sync::CancellationToken;
+
+use super::load::Loaded;
+use super::mischief::{self, After};
+use super::site::{Obstacle, Site};
+use super::{brief, inspect};
+use crate::config::Executor;
+use crate::process::Mark;
+use crate::process::orphans;
+use crate::{agent, guard};
+
+/// Time in which processes of an earlier life must be gone.
+const SWEEP_LIMIT: Duration = Duration::from_secs(10);
+
+/// Runs the agent's session.
+pub(super) async fn work(
+    site: &Site,
+    loaded: &Loaded,
+    task: &Task,
+    mark: &str,
+    stop: &CancellationToken,
+) -> Result<SessionEnd, Obstacle> {
+    let folder = site.layout.iteration(&site.run, task.iter);
+    let session = agent::Session {
+        executor: executor(loaded, task.role),
+        prompt: brief::prompt(site, loaded, task)?.text,
+        folder: site.layout.root(),
+        env: site.process_env(&loaded.config.env.agent),
+        output: folder.join("output.json"),
+        log: folder.join("executor.log"),
+        budget: Duration::from_millis(loaded.policy.budget_ms),
+        mark: Mark::new(format!("{mark}-work")),
+        lock: site.store.live().join("shim.lock"),
+    };
+    Ok(agent::run(session, &site.launcher, stop).await?)
+}
+
+/// Returns the executor for a role.
+pub(super) fn executor(loaded: &Loaded, role: Role) -> &Executor {
+    match role {
+        Role::Planner => &loaded.config.executor.plan,
+        Role::Reviewer => &loaded.config.executor.review,
+        Role::Worker | Role::Repair | Role::Human => &loaded.config.executor.work,
+    }
+}
+
+/// Ends what an earlier life has left of a phase, and returns how many processes there were.
+pub(super) fn sweep(site: &Site, mark: &str, phase: PhaseName) -> Result<u32, Obstacle> {
+    let mark = Mark::new(format!("{mark}-{phase}"));
+    let swept = orphans::end_survivors(&mark, &site.store.live().join("shim.lock"), SWEEP_LIMIT)?;
+    Ok(u32::try_from(swept.ended.len()).unwrap_or(u32::MAX))
+}
+
+/// Runs the guard, and looks at what it did.
+pub(super) async fn check(
+    site: &Site,
+    loaded: &Loaded,
+    work: &Worked,
+    mark: &str,
+    stop: &CancellationToken,
+) -> Result<GuardEnd, Obstacle> {
+    let before = stamps(site)?;
+    let left = loaded.policy.budget_ms.saturating_sub(work.session.elapsed_ms);
+    let guard = guard::Guard {
+        config: &loaded.config.guard,
+        folder: site.layout.root(),
+        env: site.process_env(&loaded.config.env.guard),
+        log: site.layout.iteration(&site.run, work.task.iter).join("guard.log"),
+        budget: Duration::from_millis(left),
+        mark: Mark::new(format!("{mark}-guard")),
+        lock: site.store.live().join("shim.lock"),
+    };
+    let end = if left == 0 { guard::end(GuardHow::TimedOut) } else { guard::run(guard, &site.launcher, stop).await? };
+    look_after(site, loaded, work, end, &before)
+}
+
+/// Returns the end of a guard that nobody runs any more.
+pub(super) fn cut(site: &Site, loaded: &Loaded, work: &Worked) -> Result<GuardEnd, Obstacle> {
+    look_after(site, loaded, work, guard::end(GuardHow::Cut), &stamps(site)?)
+}
+
+fn look_after(
+    site: &Site,
+    loaded: &Loaded,
+    work: &Worked,
+    end: GuardEnd,
+    before: &Stamps,
+) -> Result<GuardEnd, Obstacle> {
+    let repository = site.repository()?;
+    let legal = inspect::legal_tree(site, loaded, &work.task, &work.session)?;
+    let text = tree::canonical(legal.as_ref().unwrap_or(&loaded.tree));
+    let after =
+        After { from: loaded.commit, iter: work.task.iter, phase: PhaseName::Guard, tree: Some(text.as_bytes()) };
+    let undone = mischief::undo(site, &repository, loaded, after)?;
+    let wrote = stamps(site)?.into_iter().filter(|(path, stamp)| before.get(path) != Some(stamp));
+    let wrote = wrote.map(|(path, _)| path).filter(|path| !path.starts_with(".runner/")).collect();
+    Ok(GuardEnd { history: undone.history, reverted: undone.reverted, wrote, ..end })
+}
+
+/// Every path that differs from HEAD, with what tells whether it was written.
+type Stamps = BTreeMap<String, (u64, i64, i64)>;
+
+fn stamps(site: &Site) -> Result<Stamps, Obstacle> {
+    let changes = site.repository()?.changes()?;
+    let stamp = |path: &str| {
+        let found = std::fs::symlink_metadata(site.layout.path(path));
+        found.map_or((0, 0, 0), |found| (found.len(), found.mtime(), found.mtime_nsec()))
+    };
+    Ok(changes.iter().map(|change| (change.display_path(), stamp(&change.display_path()))).collect())
+}

@@ -1,0 +1,249 @@
+//! Settle: the outcome becomes the committed state, and the iteration one commit (SPEC 5.2, 5.3).
+//!
+//! Done again after a crash it writes the same bytes, and a commit that was made is recognised.
+
+use protocol::meta::IterationMeta;
+use protocol::words::Mode;
+use runner_core::digest::Digest;
+use runner_core::iteration::{GuardHow, Outcome};
+use runner_core::json;
+use runner_core::message::{
+    AgentStamp, Attempts, GuardRun, NameList, ProcessEnd, Receipt, RunnerCommit, RunnerVersion, UsageLine, VerdictLine,
+};
+use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
+use runner_core::transition::{self, Before, Facts};
+use runner_core::tree;
+use runner_core::verdict::{Task, row};
+
+use super::journal::Entry;
+use super::load::Loaded;
+use super::mischief::hold_back;
+use super::site::{Obstacle, Site};
+use super::{brief, inspect, record};
+use crate::clock;
+use crate::git::{CommitRequest, Id, Repository};
+use crate::repo::durable::{self, Access};
+
+/// Writes what the outcome leads to and commits it; returns the commit, or none where nothing changed.
+pub(super) fn settle(
+    site: &Site,
+    loaded: &Loaded,
+    outcome: &Outcome,
+    entries: &[Entry],
+) -> Result<Option<Id>, Obstacle> {
+    let repository = site.repository()?;
+    repository.clear_stale_locks()?;
+    let settling = Settling { site, loaded, outcome, repository: &repository };
+    let head = repository.head()?.commit();
+    let held_back = repository.hold_back(&hold_back(loaded))?;
+    let after = settling.after(held_back)?;
+    let made = match head {
+        Some(head) if settling.is_receipt(head)? => Some(head),
+        _ if !outcome.leaves_commit() => None,
+        _ => Some(settling.commit(head, &after)?),
+    };
+    settling.record(entries, made, &after)?;
+    if made.is_none() {
+        record::set_aside(site, outcome.work.task.iter)?;
+    }
+    Ok(made)
+}
+
+struct Settling<'a> {
+    site: &'a Site,
+    loaded: &'a Loaded,
+    outcome: &'a Outcome,
+    repository: &'a Repository,
+}
+
+impl Settling<'_> {
+    fn task(&self) -> &Task {
+        &self.outcome.work.task
+    }
+
+    fn after(&self, held_back: Vec<String>) -> Result<transition::After, Obstacle> {
+        let work = &self.outcome.work;
+        let facts = Facts {
+            agents_tree: inspect::legal_tree(self.site, self.loaded, &work.task, &work.session)?,
+            notes: Vec::new(),
+            held_back,
+            elapsed_ms: self.elapsed_ms(),
+        };
+        let before = Before {
+            tree: &self.loaded.tree,
+            run_state: &self.loaded.run_state,
+            feedback: &self.loaded.feedback,
+            progress: self.loaded.text(crate::repo::layout::Layout::PROGRESS),
+        };
+        Ok(transition::apply(&before, self.outcome, &facts))
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        let guard = self.outcome.guard.as_ref().map_or(0, |guard| guard.elapsed_ms);
+        self.outcome.work.session.elapsed_ms.saturating_add(guard)
+    }
+
+    /// Whether a commit is the one that this settlement makes.
+    fn is_receipt(&self, commit: Id) -> Result<bool, Obstacle> {
+        let Some(found) = self.repository.first_parents(&commit, 1)?.into_iter().next() else { return Ok(false) };
+        let Ok(RunnerCommit::Iteration(receipt)) = RunnerCommit::parse(&found.message) else { return Ok(false) };
+        let task = self.task();
+        Ok(receipt.run == task.run && receipt.iter == task.iter && receipt.from == task.from)
+    }
+
+    fn commit(&self, head: Option<Id>, after: &transition::After) -> Result<Id, Obstacle> {
+        let raw = if after.tree_refused { self.keep_raw()? } else { None };
+        self.write(after)?;
+        let request = CommitRequest {
+            message: &self.message(after, raw)?,
+            author: self.site.identity(self.repository),
+            parent: head,
+            hold_back: &hold_back(self.loaded),
+            sign: self.loaded.config.git.sign,
+            allow_empty: true,
+        };
+        let committed = self.repository.commit_all(&request)?;
+        if !committed.unstorable.is_empty() {
+            tracing::warn!(run = self.site.run, paths = ?committed.unstorable, "git cannot store these; they stay out");
+        }
+        Ok(committed.commit)
+    }
+
+    fn write(&self, after: &transition::After) -> Result<(), Obstacle> {
+        let layout = &self.site.layout;
+        let files = [
+            (layout.tree(), tree::canonical(&after.tree)),
+            (layout.run_state(), json::canonical(&after.run_state)),
+            (layout.feedback(), json::canonical(&after.feedback)),
+            (layout.progress(), after.progress.clone()),
+        ];
+        durable::create_dir_below(layout.root(), crate::repo::layout::Layout::STATE, Access::Repository)?;
+        for (path, text) in files {
+            if durable::read(&path)?.as_deref() != Some(text.as_bytes()) {
+                durable::replace(&path, text.as_bytes(), Access::Repository)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the tree that was not taken as a blob under a ref of its own.
+    fn keep_raw(&self) -> Result<Option<Id>, Obstacle> {
+        let Some(text) = inspect::agents_tree(self.site, self.task())? else { return Ok(None) };
+        let blob = self.repository.write_blob(&text)?;
+        let name = format!("refs/runner/raw/{}/{:04}", self.site.run, self.task().iter);
+        self.repository.keep(&name, &blob)?;
+        Ok(Some(blob))
+    }
+
+    fn message(&self, after: &transition::After, raw: Option<Id>) -> Result<String, Obstacle> {
+        let (task, session, guard) = (self.task(), &self.outcome.work.session, self.outcome.guard.as_ref());
+        let node = tree::find(&after.tree, &task.node);
+        let prompt = brief::prompt(self.site, self.loaded, task)?;
+        let verdict = &self.outcome.verdict;
+        let receipt = Receipt {
+            run: task.run.clone(),
+            iter: task.iter,
+            node: task.node.clone(),
+            status: row(verdict.name()).status,
+            guard: self.outcome.guard_outcome(),
+            summary: after.run_state.last_summary.clone().unwrap_or_default(),
+            version: version(),
+            from: task.from.clone(),
+            verdict: VerdictLine::new(verdict.name(), verdict.detail().as_deref()),
+            role: task.role,
+            mode: self.mode(),
+            attempts: Attempts {
+                charged: node.map_or(task.attempts, |node| node.attempts),
+                allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
+            },
+            agent: Some(AgentStamp::new(&session.agent, "unknown")),
+            prompt: Some(Digest::of(prompt.text.as_bytes())),
+            output: session.output_digest.as_ref().and_then(|digest| digest.parse().ok()),
+            guard_run: guard.and_then(guard_run),
+            review: None,
+            notes: NameList::default(),
+            usage: Some(UsageLine(session.usage)),
+            reverted: NameList::new(&after.run_state.reverted),
+            guard_changed: NameList::default(),
+            guard_wrote: NameList::new(guard.map_or(&[][..], |guard| &guard.wrote)),
+            held_back: NameList::new(&after.run_state.held_back),
+            tree_from: Digest::of(tree::canonical(&self.loaded.tree).as_bytes()),
+            raw: raw.map(|raw| raw.to_string()),
+        };
+        Ok(RunnerCommit::Iteration(Box::new(receipt)).compose())
+    }
+
+    fn mode(&self) -> Mode {
+        let wrote = self.outcome.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty());
+        if self.outcome.work.finding.changed_code || wrote { Mode::Execute } else { Mode::Decompose }
+    }
+
+    fn record(&self, entries: &[Entry], commit: Option<Id>, after: &transition::After) -> Result<(), Obstacle> {
+        let (task, session) = (self.task(), &self.outcome.work.session);
+        let guard = self.outcome.guard.as_ref();
+        let now = clock::now();
+        let meta = IterationMeta {
+            run: task.run.clone(),
+            iter: task.iter,
+            from: task.from.clone(),
+            node: task.node.clone(),
+            node_path: task.path.clone(),
+            role: task.role,
+            mode: self.mode(),
+            agent: session.agent.clone(),
+            verdict: self.outcome.verdict.name(),
+            detail: self.outcome.verdict.detail(),
+            status: row(self.outcome.verdict.name()).status,
+            guard: self.outcome.guard_outcome(),
+            agent_exit: session.exit,
+            guard_exit: guard.and_then(guard_exit),
+            started_at: entries.first().map_or(now, |entry| entry.at),
+            ended_at: now,
+            phases: record::phase_times(entries),
+            captured_bytes: session.captured_bytes,
+            dropped_bytes: session.dropped_bytes,
+            usage: session.usage,
+            containment: session.containment,
+            survivors_ended: session.survivors + guard.map_or(0, |guard| guard.survivors),
+            commit: commit.map(|commit| commit.to_string()),
+        };
+        let agents_tree = inspect::agents_tree(self.site, task)?;
+        let settled = record::Settled {
+            outcome: self.outcome,
+            entries,
+            agents_tree: agents_tree.as_deref(),
+            tree: &tree::canonical(&after.tree),
+            meta: &meta,
+            commit,
+        };
+        record::complete(self.site, self.repository, &settled)
+    }
+}
+
+/// Returns what receipts name as the runner's version.
+pub(super) fn version() -> RunnerVersion {
+    RunnerVersion {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        prompt_format: PROMPT_FORMAT,
+        templates: templates_digest().chars().take(12).collect(),
+    }
+}
+
+/// Returns how a guard ended, for a receipt; none where it did not end by itself.
+pub(super) fn guard_run(guard: &runner_core::iteration::GuardEnd) -> Option<GuardRun> {
+    let end = match guard.how {
+        GuardHow::Exited(code) => ProcessEnd::Exit(code),
+        GuardHow::Signaled(signal) => ProcessEnd::Signal(signal),
+        GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut => return None,
+    };
+    let output = guard.digest.as_ref()?.parse().ok()?;
+    Some(GuardRun { end, output })
+}
+
+fn guard_exit(guard: &runner_core::iteration::GuardEnd) -> Option<i32> {
+    match guard.how {
+        GuardHow::Exited(code) => Some(code),
+        GuardHow::Signaled(signal) => Some(-signal),
+        GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut => None,
+    }
+}

@@ -1,0 +1,96 @@
+//! Where a run takes place: the work tree, the daemon's folder for it, and what effects work with.
+//!
+//! Cheap to clone, so that a blocking effect can take it along.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::config::Patterns;
+use crate::git::{GitError, Identity, Repository};
+use crate::process::Launcher;
+use crate::repo::durable::DurableError;
+use crate::repo::layout::Layout;
+use crate::store::Store;
+
+/// Where a run takes place.
+#[derive(Debug, Clone)]
+pub(super) struct Site {
+    /// Id of the run.
+    pub run: String,
+    /// The work tree.
+    pub layout: Layout,
+    /// The daemon's folder for the repository.
+    pub store: Store,
+    /// Starts processes.
+    pub launcher: Launcher,
+    /// The caller's environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// An effect that cannot be done for now.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Obstacle {
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The disk.
+    #[error(transparent)]
+    Disk(#[from] DurableError),
+    /// Something else of the system.
+    #[error("{doing} {path}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// To which path.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The committed state that an effect goes back to cannot be read any more.
+    #[error(transparent)]
+    State(#[from] super::load::LoadError),
+    /// A commit that was journaled is no object id.
+    #[error("`{0}` is no commit")]
+    NoCommit(String),
+    /// Processes of an earlier life do not end.
+    #[error(transparent)]
+    Alive(#[from] crate::process::orphans::StillAlive),
+    /// A process could not be started.
+    #[error(transparent)]
+    Spawn(#[from] crate::process::SpawnError),
+}
+
+impl Obstacle {
+    /// Names what was being done to a path when the system refused.
+    pub(super) fn system(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::System { doing, path: path.to_owned(), source }
+    }
+}
+
+impl Site {
+    /// Opens the repository.
+    pub(super) fn repository(&self) -> Result<Repository, GitError> {
+        Repository::discover(self.layout.root())
+    }
+
+    /// Returns the name of the run's branch.
+    pub(super) fn branch(&self) -> String {
+        format!("runner/{}", self.run)
+    }
+
+    /// Returns who commits: the user as configured, else the runner.
+    pub(super) fn identity(&self, repository: &Repository) -> Identity {
+        repository.identity().unwrap_or_else(Identity::runner)
+    }
+
+    /// Returns the environment of a process: what every program needs, and what `names` adds.
+    ///
+    /// Everything else of the caller's and the daemon's environment stays out (SPEC 4, 6.2).
+    pub(super) fn process_env(&self, names: &Patterns) -> Vec<(OsString, OsString)> {
+        const ALWAYS: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG"];
+        let passes = |name: &str| ALWAYS.contains(&name) || name.starts_with("LC_") || names.matches_name(name);
+        let passed = self.env.iter().filter(|(name, _)| passes(name));
+        passed.map(|(name, value)| (name.into(), value.into())).collect()
+    }
+}

@@ -1,0 +1,128 @@
+//! What clients see of a run, made from what is committed and what is live.
+
+use protocol::path::WirePath;
+use protocol::state::RunUsage;
+use protocol::view::{IterationView, NodeRef, RunView};
+use protocol::words::Containment;
+use runner_core::message::{Receipt, RunnerCommit};
+use runner_core::select::{Selection, select};
+use runner_core::tree;
+
+use super::desk::summary;
+use super::load::{Loaded, load};
+use crate::git::{CommitInfo, Id, Repository};
+use crate::repo::layout::Layout;
+use crate::store::RunRecord;
+
+/// Iterations shown in a status.
+const RECENT: usize = 5;
+/// Commits looked through for them.
+const MAX_COMMITS: usize = 50;
+
+/// Describes a run of which nothing is committed yet.
+pub(super) fn blank(run: &RunRecord) -> RunView {
+    RunView {
+        summary: summary(run),
+        wait_until: run.wait_until,
+        phase: None,
+        node: None,
+        leaves_passed: 0,
+        leaves_total: 0,
+        iteration: 1,
+        usage: RunUsage::default(),
+        elapsed_ms: 0,
+        baseline: None,
+        recent: Vec::new(),
+        questions: 0,
+        held_back: Vec::new(),
+        reverted: Vec::new(),
+        containment: Containment::Walk,
+        pending: None,
+    }
+}
+
+/// Describes a run from the tip of its branch; blank where that cannot be read.
+pub(super) fn of_run(run: &RunRecord) -> RunView {
+    let read = || {
+        let repository = Repository::discover(run.path.as_path()).ok()?;
+        let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
+        let loaded = load(&repository, tip).ok()?;
+        let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
+        is_runs.then(|| of_state(run, &loaded, recent(&repository, &run.id, tip)))
+    };
+    read().unwrap_or_else(|| blank(run))
+}
+
+fn of_state(run: &RunRecord, loaded: &Loaded, recent: Vec<IterationView>) -> RunView {
+    let (leaves_passed, leaves_total) = tree::leaves(&loaded.tree);
+    let state = &loaded.run_state;
+    let node = match select(&loaded.tree) {
+        Selection::Open(leaf) | Selection::Exhausted(leaf) => Some(leaf),
+        Selection::Complete => None,
+    };
+    let questions = loaded.text(Layout::QUESTIONS).lines().filter(|line| line.starts_with("- ")).count();
+    RunView {
+        node: node.map(|leaf| node_ref(loaded, leaf)),
+        leaves_passed,
+        leaves_total,
+        iteration: state.next_iter,
+        usage: state.usage.clone(),
+        elapsed_ms: state.elapsed_ms,
+        baseline: loaded.feedback.baseline.as_ref().map(|baseline| baseline.guard),
+        recent,
+        questions: u32::try_from(questions).unwrap_or(u32::MAX),
+        held_back: state.held_back.clone(),
+        reverted: state.reverted.clone(),
+        ..blank(run)
+    }
+}
+
+/// Describes a node and what a session on it would be asked to be.
+pub fn node_ref(loaded: &Loaded, leaf: &protocol::tree::Node) -> NodeRef {
+    let path = tree::path(&loaded.tree, &leaf.id);
+    NodeRef {
+        id: leaf.id.clone(),
+        role: Some(runner_core::run::role(&loaded.run_state, leaf, path.len() == 1)),
+        path,
+        title: leaf.title.clone(),
+        attempts: leaf.attempts,
+        max_attempts: leaf.max_attempts,
+    }
+}
+
+fn recent(repository: &Repository, run: &str, tip: Id) -> Vec<IterationView> {
+    iterations(repository, run, tip, MAX_COMMITS).into_iter().take(RECENT).collect()
+}
+
+/// Returns the iterations of a run from its receipts, newest first.
+pub fn iterations(repository: &Repository, run: &str, tip: Id, limit: usize) -> Vec<IterationView> {
+    let commits = repository.first_parents(&tip, limit).unwrap_or_default();
+    commits.iter().filter_map(|commit| receipt(run, commit)).collect()
+}
+
+fn receipt(run: &str, commit: &CommitInfo) -> Option<IterationView> {
+    match RunnerCommit::parse(&commit.message) {
+        Ok(RunnerCommit::Iteration(receipt)) if receipt.run == run => Some(view(&receipt, commit)),
+        _ => None,
+    }
+}
+
+fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
+    IterationView {
+        run: receipt.run.clone(),
+        iter: receipt.iter,
+        node: receipt.node.clone(),
+        verdict: receipt.verdict.name,
+        status: receipt.status,
+        guard: receipt.guard,
+        commit: Some(commit.id.to_string()),
+        summary: receipt.summary.lines().next().map(str::to_owned).filter(|line| !line.is_empty()),
+        ended_at: jiff::Timestamp::from_second(commit.time).ok(),
+        duration_ms: None,
+    }
+}
+
+/// Returns a work tree's path for the wire.
+pub(super) fn wire(layout: &Layout) -> WirePath {
+    WirePath::from(layout.root())
+}
