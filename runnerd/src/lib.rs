@@ -1,14 +1,18 @@
 //! The daemon as a library: what `runnerd` is made of, for its binary and its tests.
 
+pub mod admit;
 pub mod agent;
 pub mod causes;
 pub mod clock;
 pub mod config;
+pub mod daemon;
 pub mod events;
 pub mod git;
 pub mod guard;
 pub mod logging;
+pub mod methods;
 pub mod process;
+pub mod registry;
 pub mod repo;
 pub mod rpc;
 pub mod startup;

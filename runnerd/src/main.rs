@@ -1,10 +1,76 @@
 //! Entry point of the daemon's binary, which is also the program of its shims.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Parser;
+use protocol::paths::Paths;
+use runnerd::config::DaemonConfig;
+use runnerd::daemon::{self, DaemonError};
+use runnerd::logging::{self, Destination};
+use runnerd::startup::Readiness;
+
+/// Drives coding agents through a task tree in git repositories. Steered with `runnerctl`.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Args {
+    /// Socket to listen on.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Log to standard error, even if it is no terminal.
+    #[arg(long)]
+    log_stderr: bool,
+    /// Started by a client: leave its session and report on standard output.
+    #[arg(long, hide = true)]
+    launched: bool,
+}
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == runnerd::process::SHIM_COMMAND) {
         return runnerd::process::shim_main();
     }
-    ExitCode::SUCCESS
+    if let Err(error) = runnerd::process::shield_daemon() {
+        eprint(&format!("error: shielding the daemon from its children: {error}"));
+        return ExitCode::FAILURE;
+    }
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "not started");
+            eprint(&format!("error: {error:#}"));
+            error.downcast_ref::<DaemonError>().map_or(ExitCode::FAILURE, |error| error.exit_code().into())
+        }
+    }
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let readiness = if args.launched {
+        Readiness::take_stdout().context("leaving the session of the client")?
+    } else {
+        Readiness::unheard()
+    };
+    let paths = Paths::find(args.socket.as_deref())?;
+    let config = DaemonConfig::load(&paths.config)?;
+    let paths = match &config.socket {
+        Some(socket) if !paths.socket_named => paths.with_socket(socket, "socket in config.toml")?,
+        _ => paths,
+    };
+    let destination = if args.log_stderr { Destination::Stderr } else { Destination::Auto };
+    let logging = logging::init(&paths.logs(), destination, Some(config.log_level.as_str()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_stack_size(8 * 1024 * 1024)
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    let result = runtime.block_on(daemon::run(paths, config, &logging, readiness));
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    Ok(result?)
+}
+
+/// Says why the daemon did not start; there may be no log yet.
+#[expect(clippy::print_stderr, reason = "the only message before there is a log")]
+fn eprint(message: &str) {
+    eprintln!("{message}");
 }

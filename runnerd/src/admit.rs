@@ -1,0 +1,292 @@
+//! What must hold before a run is put into the queue (SPEC 3.3, 4): checked where the request comes in,
+//! so that the answer is a refusal with the next command and not a run that is held in the night.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::path::WirePath;
+use protocol::request::StartParams;
+use runner_core::ids::check_id;
+
+use crate::agent;
+use crate::causes::in_one_line;
+use crate::config::{self, RepoConfig, Reviewer};
+use crate::git::{Change, GitError, Head, Id, Repository};
+use crate::repo::durable;
+use crate::repo::goal::Goal;
+use crate::repo::layout::Layout;
+use crate::worker::{self, IdChoice, StartOrder};
+
+/// Paths shown of a dirty tree.
+const SHOWN_PATHS: usize = 10;
+
+/// Finds the repository around a path.
+pub fn repository(path: &Path) -> Result<Repository, ErrorData> {
+    Repository::discover(path).map_err(|error| {
+        let message = format!("no usable git work tree at {}", path.display());
+        let refused = ErrorData::new(ErrorKind::NotARepository, message);
+        let causes = vec![in_one_line(&error)];
+        ErrorData { causes, ..refused.hint("git init, or name a path inside a git work tree") }
+    })
+}
+
+/// Turns an error of git into one for the client.
+pub fn git_error(error: &GitError) -> ErrorData {
+    ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
+}
+
+/// What a configuration would run, and whether this user must confirm it first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commands {
+    /// Digest of the commands.
+    pub digest: String,
+    /// The commands, to be shown.
+    pub shown: String,
+    /// Whether the configuration was written here, not brought by a clone or a pull.
+    pub written_here: bool,
+}
+
+/// Checks everything that a start needs of the repository.
+pub fn start(repository: &Repository, params: &StartParams) -> Result<(StartOrder, Commands), ErrorData> {
+    let head = head_commit(repository)?;
+    refuse_dirty(repository)?;
+    if let Some(operation) = repository.operation() {
+        let message = format!("a {operation} is under way in {}", repository.work_dir().display());
+        return Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("finish or abort the {operation}")));
+    }
+    let layout = Layout::new(repository.work_dir());
+    let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
+    let id = choose_id(repository, &layout, params, new_goal.as_ref(), head)?;
+    let begun = match &id {
+        IdChoice::Given(id) => begun(repository, id, new_goal.is_some())?,
+        IdChoice::Derived { .. } => false,
+    };
+    let config = match &id {
+        IdChoice::Given(id) if begun => config_of_branch(repository, id)?,
+        IdChoice::Given(_) | IdChoice::Derived { .. } => config_of_work_tree(&layout)?,
+    };
+    let commands = check_config(repository, &config, &params.env.0)?;
+    let order = StartOrder {
+        id,
+        path: WirePath::from(repository.work_dir()),
+        base: base(repository, params.base.as_deref())?,
+        goal: params.goal.clone(),
+        keep_tree: params.keep_tree,
+        queue_only: params.queue_only,
+        begun,
+    };
+    Ok((order, commands))
+}
+
+/// Checks what a step or a resume needs: the commands of the run's branch can be found and are known.
+pub fn go_on(repository: &Repository, run: &str, env: &BTreeMap<String, String>) -> Result<Commands, ErrorData> {
+    let config = match repository.branch(&format!("runner/{run}")).map_err(|error| git_error(&error))? {
+        Some(_) => config_of_branch(repository, run)?,
+        None => config_of_work_tree(&Layout::new(repository.work_dir()))?,
+    };
+    check_config(repository, &config, env)
+}
+
+fn head_commit(repository: &Repository) -> Result<Id, ErrorData> {
+    repository.head().map_err(|error| git_error(&error))?.commit().ok_or_else(|| {
+        let message =
+            format!("{} has no commit yet, so there is nothing to begin from", repository.work_dir().display());
+        ErrorData::new(ErrorKind::WrongState, message).hint("git add -A && git commit --allow-empty -m 'Begin'")
+    })
+}
+
+fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {
+    let changes = repository.changes().map_err(|error| git_error(&error))?;
+    let foreign: Vec<String> =
+        changes.iter().map(Change::display_path).filter(|path| !path.starts_with(".runner/")).collect();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    let mut message =
+        format!("{} has {} paths that are not committed:", repository.work_dir().display(), foreign.len());
+    for path in foreign.iter().take(SHOWN_PATHS) {
+        let _ = write!(message, "\n  {path}");
+    }
+    if foreign.len() > SHOWN_PATHS {
+        let _ = write!(message, "\n  and {} more", foreign.len() - SHOWN_PATHS);
+    }
+    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint("git add -A && git commit, or git stash -u"))
+}
+
+fn goal(bytes: &[u8], layout: &Layout) -> Result<Goal, ErrorData> {
+    Goal::parse(bytes, &layout.goal()).map_err(|error| {
+        ErrorData::new(ErrorKind::InvalidFile, error.to_string())
+            .caused_by(&error)
+            .hint("correct the goal and start again")
+    })
+}
+
+fn choose_id(
+    repository: &Repository,
+    layout: &Layout,
+    params: &StartParams,
+    new_goal: Option<&Goal>,
+    head: Id,
+) -> Result<IdChoice, ErrorData> {
+    let in_file = match new_goal {
+        Some(goal) => goal.id().map(str::to_owned),
+        None => {
+            let bytes = durable::read(&layout.goal())
+                .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
+            bytes.map(|bytes| goal(&bytes, layout)).transpose()?.and_then(|goal| goal.id().map(str::to_owned))
+        }
+    };
+    if let Some(id) = params.id.clone().or(in_file) {
+        return check_id(&id).map(|()| IdChoice::Given(id)).map_err(|error| {
+            ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
+        });
+    }
+    let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
+    let taken: BTreeSet<String> =
+        branches.into_iter().filter_map(|(name, _)| name.strip_prefix("runner/").map(str::to_owned)).collect();
+    Ok(IdChoice::Derived { stem: format!("run-{}", head.short(8)), taken })
+}
+
+/// Whether the run's branch is there with its identity; a branch of that name that is another's is refused.
+fn begun(repository: &Repository, id: &str, has_goal: bool) -> Result<bool, ErrorData> {
+    let branch = format!("runner/{id}");
+    let local = repository.branch(&branch).map_err(|error| git_error(&error))?;
+    let tip = match local {
+        Some(tip) => Some(tip),
+        None => repository.remote_branch("origin", &branch).map_err(|error| git_error(&error))?,
+    };
+    let Some(tip) = tip else { return Ok(false) };
+    let Ok(loaded) = worker::load(repository, tip) else { return Ok(true) };
+    let ids = [("GOAL.md", loaded.goal.id()), ("run_state.json", loaded.run_state.run_id.as_deref())];
+    for (file, found) in ids {
+        if found.is_some_and(|found| found != id) {
+            let found = found.unwrap_or("none");
+            let message = format!("branch {branch} is there, but {file} on it names run {found}");
+            return Err(ErrorData::new(ErrorKind::IdentityMismatch, message)
+                .hint(format!("runnerctl start --id {found}, or choose another id with --id")));
+        }
+    }
+    if has_goal && loaded.run_state.run_id.is_some() {
+        let message = format!("run {id} has begun, and its goal is not replaced");
+        return Err(ErrorData::new(ErrorKind::WrongState, message)
+            .hint(format!("runnerctl start --id {id} without a goal to go on, or another --id")));
+    }
+    Ok(true)
+}
+
+/// Returns the commit of the base: the one that was named, else HEAD unless it is a run's.
+fn base(repository: &Repository, named: Option<&str>) -> Result<Option<String>, ErrorData> {
+    if let Some(revision) = named {
+        let found = repository.resolve(revision).map_err(|error| git_error(&error))?;
+        let none = || {
+            ErrorData::new(ErrorKind::InvalidRequest, format!("`{revision}` names no commit")).hint("git log --oneline")
+        };
+        return found.map(|id| Some(id.to_string())).ok_or_else(none);
+    }
+    Ok(match repository.head().map_err(|error| git_error(&error))? {
+        Head::Branch { name, .. } if name.starts_with("runner/") => None,
+        head => head.commit().map(|commit| commit.to_string()),
+    })
+}
+
+fn config_of_branch(repository: &Repository, run: &str) -> Result<RepoConfig, ErrorData> {
+    let branch = format!("runner/{run}");
+    let local = repository.branch(&branch).map_err(|error| git_error(&error))?;
+    let tip = match local {
+        Some(tip) => Some(tip),
+        None => repository.remote_branch("origin", &branch).map_err(|error| git_error(&error))?,
+    };
+    match tip {
+        Some(tip) => worker::load_config(repository, tip).map_err(|error| invalid_config(&error)),
+        None => config_of_work_tree(&Layout::new(repository.work_dir())),
+    }
+}
+
+/// Reads the configuration of the work tree; the defaults where there is none.
+pub fn config_of_work_tree(layout: &Layout) -> Result<RepoConfig, ErrorData> {
+    let path = layout.config();
+    let bytes = durable::read(&path)
+        .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?
+        .unwrap_or_default();
+    config::parse(&String::from_utf8_lossy(&bytes), &path).map_err(|error| invalid_config(&error))
+}
+
+fn invalid_config(error: &dyn std::error::Error) -> ErrorData {
+    ErrorData::new(ErrorKind::InvalidFile, in_one_line(error)).hint("correct .runner/state/config.toml")
+}
+
+/// Checks that what the configuration names can be run, and returns what it would run.
+fn check_config(
+    repository: &Repository,
+    config: &RepoConfig,
+    env: &BTreeMap<String, String>,
+) -> Result<Commands, ErrorData> {
+    let unusable = |message: String, hint: &str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
+    if let Err(error) = config.check_ceilings() {
+        return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
+    }
+    if config.review.by != Reviewer::Off {
+        return unusable(
+            "this version has no reviews".to_owned(),
+            "set review.by = \"off\" in .runner/state/config.toml",
+        );
+    }
+    for (section, executor) in config.executor.by_section() {
+        if let Some(why) = agent::unsupported(executor.kind) {
+            let hint = "in .runner/state/config.toml set executor.kind = \"command\" and executor.command";
+            return unusable(format!("[{section}]: {why}"), hint);
+        }
+        let program = executor.wrapper.first().or(executor.command.first());
+        find_program(repository, program.map(String::as_str), &format!("{section}.command"), env)?;
+    }
+    find_program(repository, config.guard.command.first().map(String::as_str), "guard.command", env)?;
+    Ok(Commands {
+        digest: config.commands_digest(),
+        shown: show(config),
+        written_here: repository.was_written_here(Layout::CONFIG).map_err(|error| git_error(&error))?,
+    })
+}
+
+fn show(config: &RepoConfig) -> String {
+    let mut text = String::new();
+    for (label, argv) in config.commands() {
+        let words: Vec<String> = argv.iter().map(|word| format!("{word:?}")).collect();
+        let _ = write!(text, "\n  {label}: {}", words.join(" "));
+    }
+    text
+}
+
+fn find_program(
+    repository: &Repository,
+    program: Option<&str>,
+    key: &str,
+    env: &BTreeMap<String, String>,
+) -> Result<(), ErrorData> {
+    let program = program.unwrap_or_default();
+    let found = if program.contains('/') {
+        is_program(&repository.work_dir().join(program))
+    } else {
+        let path = env.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| is_program(&folder.join(program)))
+    };
+    if found {
+        return Ok(());
+    }
+    let hint = match program {
+        "just" => "install just (https://just.systems), or set guard.command in .runner/state/config.toml".to_owned(),
+        _ => format!("install {program}, put it on PATH, or change {key} in .runner/state/config.toml"),
+    };
+    Err(ErrorData::new(ErrorKind::MissingCommand, format!("{key}: cannot find the program `{program}`")).hint(hint))
+}
+
+fn is_program(path: &PathBuf) -> bool {
+    nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok() && path.is_file()
+}
+
+/// Returns the refusal of a configuration that nobody has confirmed.
+pub fn unconfirmed(commands: &Commands) -> ErrorData {
+    let message = format!("this repository's configuration was not confirmed; it would run:{}", commands.shown);
+    ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the commands, and start again with --yes")
+}

@@ -1,0 +1,154 @@
+//! Builds, starts and stops everything, in order.
+//!
+//! Locks first, then state, then the socket; the other way round at the end. A signal to end lets live
+//! sessions end after their grace; a second one ends the process at once, and the journal does the rest.
+
+use std::sync::Arc;
+
+use protocol::paths::Paths;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock;
+use crate::config::DaemonConfig;
+use crate::events::Events;
+use crate::logging::Logging;
+use crate::methods::Api;
+use crate::process::Launcher;
+use crate::registry::{Registry, RegistryError};
+use crate::rpc::{self, Bound, LockError, Locks, SocketError};
+use crate::startup::Readiness;
+use crate::worker::Means;
+
+/// Why the daemon does not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Another daemon, or a folder that is not private.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The socket.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The registered repositories.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The system.
+    #[error("setting up {what}")]
+    System {
+        /// What was set up.
+        what: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+impl DaemonError {
+    /// Returns the exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Lock(error) => error.exit_code(),
+            Self::Socket(error) => error.exit_code(),
+            Self::Registry(_) | Self::System { .. } => 1,
+        }
+    }
+}
+
+/// Runs the daemon until it is told to end.
+pub async fn run(
+    paths: Paths,
+    config: DaemonConfig,
+    logging: &Logging,
+    readiness: Readiness,
+) -> Result<(), DaemonError> {
+    let up = match Up::build(paths, config, logging) {
+        Ok(up) => up,
+        Err(error) => {
+            readiness.failed(&error);
+            return Err(error);
+        }
+    };
+    readiness.ready();
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), "listening");
+    up.serve().await;
+    tracing::info!("ended");
+    Ok(())
+}
+
+/// A daemon that is up.
+struct Up {
+    server: rpc::ServeHandle,
+    workers: crate::registry::Task,
+    stop_serving: CancellationToken,
+    shutdown: CancellationToken,
+    drain: CancellationToken,
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    _locks: Locks,
+}
+
+impl Up {
+    fn build(paths: Paths, config: DaemonConfig, logging: &Logging) -> Result<Self, DaemonError> {
+        let system = |what| move |source| DaemonError::System { what, source };
+        let terminate = signal(SignalKind::terminate()).map_err(system("signals"))?;
+        let interrupt = signal(SignalKind::interrupt()).map_err(system("signals"))?;
+        let locks = Locks::take(&paths)?;
+        let bound = Bound::new(&paths, &locks)?;
+        let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
+        let events = Events::default();
+        let means = Means {
+            launcher: Launcher::this_binary(),
+            events: events.clone(),
+            slots: Arc::new(Semaphore::new(usize::try_from(config.max_repositories).unwrap_or(1))),
+            shutdown: shutdown.clone(),
+            drain: drain.clone(),
+        };
+        let (registry, workers) = Registry::open(&paths.state, means)?;
+        let api = Api {
+            registry,
+            events,
+            paths: Arc::new(paths),
+            started_at: clock::now(),
+            log_filter: logging.filter(),
+            shutdown: shutdown.clone(),
+            drain: drain.clone(),
+        };
+        let stop_serving = CancellationToken::new();
+        let server = rpc::serve(bound, api.into_methods(), stop_serving.clone());
+        Ok(Self { server, workers, stop_serving, shutdown, drain, terminate, interrupt, _locks: locks })
+    }
+
+    async fn serve(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            () = self.shutdown.cancelled() => {}
+            () = self.drain.cancelled() => {}
+        }
+        if !self.drain.is_cancelled() {
+            self.shutdown.cancel();
+        }
+        tracing::info!(draining = self.drain.is_cancelled(), "ending");
+        let mut workers = self.workers;
+        loop {
+            tokio::select! {
+                _ = &mut workers => break,
+                _ = self.terminate.recv() => {
+                    if self.shutdown.is_cancelled() {
+                        tracing::warn!("ending at once; the next start goes on from the journal");
+                        break;
+                    }
+                    self.shutdown.cancel();
+                }
+                _ = self.interrupt.recv() => {
+                    if self.shutdown.is_cancelled() {
+                        break;
+                    }
+                    self.shutdown.cancel();
+                }
+            }
+        }
+        self.stop_serving.cancel();
+        self.server.stopped().await;
+    }
+}

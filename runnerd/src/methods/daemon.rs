@@ -1,0 +1,73 @@
+//! `daemon.*`: the daemon itself.
+
+use jsonrpsee::core::{RpcResult, async_trait};
+use protocol::api::{API_MAJOR, API_MINOR, DaemonApiServer};
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::event::EventKind;
+use protocol::path::WirePath;
+use protocol::request::{Hello, LogFilter};
+use protocol::view::DaemonView;
+use protocol::words::{Containment, RunStatus};
+
+use super::Api;
+use crate::events::About;
+
+#[async_trait]
+impl DaemonApiServer for Api {
+    async fn hello(&self, params: Hello) -> RpcResult<DaemonView> {
+        tracing::debug!(client = params.client, version = params.version, "hello");
+        Ok(self.describe().await)
+    }
+
+    async fn info(&self) -> RpcResult<DaemonView> {
+        Ok(self.describe().await)
+    }
+
+    async fn drain(&self) -> RpcResult<DaemonView> {
+        let view = self.describe().await;
+        self.events.publish(About::default(), EventKind::Stopping);
+        self.drain.cancel();
+        Ok(DaemonView { draining: true, ..view })
+    }
+
+    async fn shutdown(&self) -> RpcResult<DaemonView> {
+        let view = self.describe().await;
+        self.events.publish(About::default(), EventKind::Stopping);
+        self.shutdown.cancel();
+        Ok(view)
+    }
+
+    async fn log_filter(&self, params: LogFilter) -> RpcResult<DaemonView> {
+        self.log_filter.set(&params.filter).map_err(|error| {
+            ErrorData::new(ErrorKind::InvalidRequest, error.to_string())
+                .caused_by(&error)
+                .hint("directives have the form of RUST_LOG, e.g. info,runnerd::git=debug")
+        })?;
+        Ok(self.describe().await)
+    }
+}
+
+impl Api {
+    async fn describe(&self) -> DaemonView {
+        let workers = self.registry.list().await;
+        let is_running = |status: &protocol::view::StatusView| {
+            status.repo.queue.first().is_some_and(|run| run.state == RunStatus::Running)
+        };
+        let running = workers.iter().filter(|worker| is_running(&worker.status())).count();
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        DaemonView {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            api_major: API_MAJOR,
+            api_minor: API_MINOR,
+            pid: std::process::id(),
+            started_at: self.started_at,
+            socket: WirePath(self.paths.socket.clone()),
+            state_folder: WirePath(self.paths.state.clone()),
+            containment: Containment::Walk,
+            repositories: count(workers.len()),
+            running: count(running),
+            draining: self.drain.is_cancelled(),
+            log_filter: self.log_filter.current(),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `iteration.*`: the records of iterations, and their files in pieces.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use jsonrpsee::core::{RpcResult, async_trait};
+use protocol::api::IterationApiServer;
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::meta::IterationMeta;
+use protocol::path::WirePath;
+use protocol::reply::IterationReply;
+use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
+use protocol::view::{IterationView, TextView};
+use protocol::words::{PhaseName, RunStatus};
+
+use super::{Api, blocking};
+use crate::admit::git_error;
+use crate::git::Repository;
+use crate::repo::layout::Layout;
+use crate::worker::iterations;
+
+/// Most bytes of a file in one reply.
+const MAX_PIECE: u64 = 256 * 1024;
+/// Most commits looked through for receipts.
+const MAX_COMMITS: usize = 100_000;
+
+#[async_trait]
+impl IterationApiServer for Api {
+    async fn list(&self, params: AtRun) -> RpcResult<Vec<IterationView>> {
+        let at = self.place(AtIteration { path: params.path, run: params.run, iter: None }).await?;
+        Ok(blocking(move || listed(&at)).await?)
+    }
+
+    async fn get(&self, params: AtIteration) -> RpcResult<IterationReply> {
+        let at = self.place(params).await?;
+        Ok(blocking(move || described(&at)).await?)
+    }
+
+    async fn log(&self, params: LogParams) -> RpcResult<TextView> {
+        let at = self.place(params.at).await?;
+        let (stream, offset, raw) = (params.stream, params.offset, params.raw);
+        Ok(blocking(move || piece(&at, stream, offset, raw)).await?)
+    }
+}
+
+/// An iteration and where its record is.
+struct Place {
+    repository: Repository,
+    run: String,
+    iter: Option<u32>,
+    /// The phase of the live iteration, if it is this run's.
+    live: Option<(u32, PhaseName)>,
+}
+
+impl Place {
+    fn layout(&self) -> Layout {
+        Layout::new(self.repository.work_dir())
+    }
+
+    fn iter(&self) -> Result<u32, ErrorData> {
+        self.iter.ok_or_else(|| {
+            let message = format!("run {} has no iteration yet", self.run);
+            ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status")
+        })
+    }
+}
+
+impl Api {
+    async fn place(&self, params: AtIteration) -> Result<Place, ErrorData> {
+        let repository = self.repository(params.path.as_path()).await?;
+        let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
+        let current = status.as_ref().and_then(|status| status.run.as_ref());
+        let wanted = params.run.clone().or_else(|| current.map(|run| run.summary.id.clone()));
+        let on_branch = || {
+            let head = repository.head().ok()?;
+            head.branch()?.strip_prefix("runner/").map(str::to_owned)
+        };
+        let wanted = wanted
+            .or_else(on_branch)
+            .ok_or_else(|| ErrorData::new(ErrorKind::NotFound, "this repository has no run").hint("runnerctl start"))?;
+        let run = full_id(&repository, &wanted)?;
+        let current = current.filter(|current| current.summary.id == run);
+        let live = current.filter(|current| current.summary.state == RunStatus::Running || current.phase.is_some());
+        let live = live.and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
+        let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
+        let newest =
+            live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter(&repository, &run));
+        Ok(Place { iter: params.iter.or(newest), repository, run, live })
+    }
+}
+
+/// Completes the unique prefix of a run's id from its branch.
+fn full_id(repository: &Repository, wanted: &str) -> Result<String, ErrorData> {
+    let branches = repository.branches_with_prefix(&format!("runner/{wanted}")).map_err(|error| git_error(&error))?;
+    let ids: Vec<&str> = branches.iter().filter_map(|(name, _)| name.strip_prefix("runner/")).collect();
+    match ids[..] {
+        [one] => Ok(one.to_owned()),
+        _ if ids.contains(&wanted) || ids.is_empty() => Ok(wanted.to_owned()),
+        _ => {
+            let message = format!("`{wanted}` is the start of more than one run: {}", ids.join(", "));
+            Err(ErrorData::new(ErrorKind::InvalidRequest, message))
+        }
+    }
+}
+
+fn last_iter(repository: &Repository, run: &str) -> Option<u32> {
+    let tip = repository.branch(&format!("runner/{run}")).ok()??;
+    iterations(repository, run, tip, 100).first().map(|iteration| iteration.iter)
+}
+
+fn listed(at: &Place) -> Result<Vec<IterationView>, ErrorData> {
+    let tip = at.repository.branch(&format!("runner/{}", at.run)).map_err(|error| git_error(&error))?;
+    let Some(tip) = tip else { return Ok(Vec::new()) };
+    let mut views = iterations(&at.repository, &at.run, tip, MAX_COMMITS);
+    views.reverse();
+    for view in &mut views {
+        view.duration_ms = meta(&at.layout(), &at.run, view.iter).as_ref().map(duration_ms);
+    }
+    Ok(views)
+}
+
+fn meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
+    let text = std::fs::read(layout.iteration(run, iter).join("meta.json")).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+fn duration_ms(meta: &IterationMeta) -> u64 {
+    u64::try_from(meta.ended_at.duration_since(meta.started_at).as_millis()).unwrap_or(0)
+}
+
+fn described(at: &Place) -> Result<IterationReply, ErrorData> {
+    let iter = at.iter()?;
+    let meta = meta(&at.layout(), &at.run, iter);
+    let listed = listed(at)?.into_iter().find(|view| view.iter == iter);
+    let of_meta = || {
+        meta.as_ref().map(|meta| IterationView {
+            run: meta.run.clone(),
+            iter,
+            node: meta.node.clone(),
+            verdict: meta.verdict,
+            status: meta.status,
+            guard: meta.guard,
+            commit: meta.commit.clone(),
+            summary: None,
+            ended_at: Some(meta.ended_at),
+            duration_ms: Some(duration_ms(meta)),
+        })
+    };
+    let iteration = listed.or_else(of_meta).ok_or_else(|| unknown(at, iter))?;
+    Ok(IterationReply { iteration, record: WirePath(at.layout().iteration(&at.run, iter)), meta })
+}
+
+fn unknown(at: &Place, iter: u32) -> ErrorData {
+    let message = format!("run {} has no iteration {iter:04}", at.run);
+    ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl log")
+}
+
+fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
+    let iter = at.iter()?;
+    let folder = at.layout().iteration(&at.run, iter);
+    let (name, phase) = match stream {
+        LogStream::Agent => ("executor.log", Some(PhaseName::Work)),
+        LogStream::Guard => ("guard.log", Some(PhaseName::Guard)),
+        LogStream::Prompt => ("prompt.md", None),
+        LogStream::Diff => ("diff.patch", None),
+        LogStream::Output => ("output.json", None),
+    };
+    let is_written = at.live.is_some_and(|(live, now)| live == iter && phase.is_some_and(|phase| now <= phase));
+    let path = folder.join(name);
+    let bytes = match read_piece(&path, offset) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && is_written => Vec::new(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(absent(at, iter, &folder, name)),
+        Err(error) => {
+            return Err(ErrorData::new(ErrorKind::Fault, format!("reading {}: {error}", path.display())));
+        }
+    };
+    let whole = if bytes.len() as u64 == MAX_PIECE { whole_characters(&bytes) } else { bytes.len() };
+    let complete = !is_written && (bytes.len() as u64) < MAX_PIECE;
+    let text = if raw { encode(&bytes[..whole]) } else { String::from_utf8_lossy(&bytes[..whole]).into_owned() };
+    Ok(TextView { text, next_offset: offset + whole as u64, complete })
+}
+
+fn read_piece(path: &PathBuf, offset: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_PIECE).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Ends a piece before a character that it would cut.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    }
+}
+
+fn absent(at: &Place, iter: u32, folder: &Path, name: &str) -> ErrorData {
+    if !folder.is_dir() {
+        return unknown(at, iter);
+    }
+    ErrorData::new(ErrorKind::NotFound, format!("iteration {iter:04} of run {} has no {name}", at.run))
+        .hint(format!("runnerctl log {iter}"))
+}
+
+fn encode(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0_u32, |group, &byte| group << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
+        for at in 0..4 {
+            let digit = DIGITS[(group >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}

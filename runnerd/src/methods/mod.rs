@@ -1,0 +1,89 @@
+//! The methods of the control socket, by noun: each checks, asks a worker or reads, and answers.
+//!
+//! The only place that knows both the wire and the daemon.
+
+mod daemon;
+mod events;
+mod iteration;
+mod repo;
+mod run;
+mod tree;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jsonrpsee::RpcModule;
+use protocol::api::{
+    ConfigApiServer, DaemonApiServer, EventApiServer, IterationApiServer, RepoApiServer, RunApiServer, TreeApiServer,
+};
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::paths::Paths;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use crate::admit;
+use crate::events::Events;
+use crate::git::Repository;
+use crate::logging::FilterHandle;
+use crate::registry::Registry;
+use crate::worker::Handle;
+
+/// What the methods work with.
+#[derive(Debug, Clone)]
+pub struct Api {
+    /// The repositories.
+    pub registry: Registry,
+    /// The stream of events.
+    pub events: Events,
+    /// Where things are.
+    pub paths: Arc<Paths>,
+    /// When the daemon started.
+    pub started_at: Timestamp,
+    /// What is logged.
+    pub log_filter: FilterHandle,
+    /// Ends everything.
+    pub shutdown: CancellationToken,
+    /// Lets nothing new begin.
+    pub drain: CancellationToken,
+}
+
+impl Api {
+    /// Returns all methods.
+    pub fn into_methods(self) -> RpcModule<()> {
+        let mut module = RpcModule::new(());
+        let unique = "BUG: two methods have the same name";
+        module.merge(DaemonApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(RepoApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(RunApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(TreeApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(ConfigApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(IterationApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(EventApiServer::into_rpc(self)).expect(unique);
+        module
+    }
+
+    /// Finds the repository around a path, registered or not.
+    async fn repository(&self, path: &Path) -> Result<Repository, ErrorData> {
+        let path = path.to_owned();
+        blocking(move || admit::repository(&path)).await
+    }
+
+    /// Finds the worker of the repository around a path.
+    async fn worker(&self, path: &Path) -> Result<(Repository, Handle), ErrorData> {
+        let repository = self.repository(path).await?;
+        let handle = self.registry.find(repository.common_dir()).await.ok_or_else(|| {
+            let message = format!("{} is not registered", repository.work_dir().display());
+            ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
+        })?;
+        Ok((repository, handle))
+    }
+}
+
+/// Runs what blocks where blocking is allowed.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ErrorData> + Send + 'static,
+) -> Result<T, ErrorData> {
+    let bug = |error: tokio::task::JoinError| ErrorData::new(ErrorKind::Bug, format!("a request failed: {error}"));
+    spawn_blocking(work).await.map_err(bug)?
+}

@@ -1,0 +1,28 @@
+//! `repo.*`: the registered repositories.
+
+use jsonrpsee::core::{RpcResult, async_trait};
+use protocol::api::RepoApiServer;
+use protocol::request::AtPath;
+use protocol::view::RepoView;
+
+use super::Api;
+
+#[async_trait]
+impl RepoApiServer for Api {
+    async fn list(&self) -> RpcResult<Vec<RepoView>> {
+        let mut views: Vec<RepoView> =
+            self.registry.list().await.iter().map(|worker| worker.status().repo.clone()).collect();
+        views.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(views)
+    }
+
+    async fn remove(&self, params: AtPath) -> RpcResult<RepoView> {
+        // A repository whose folder is gone is found by the path that was registered.
+        let known = self.registry.list().await.into_iter().find(|worker| worker.status().repo.path == params.path);
+        let id = match known {
+            Some(worker) => worker.id,
+            None => self.worker(params.path.as_path()).await?.1.id,
+        };
+        Ok(self.registry.remove(&id).await?)
+    }
+}

@@ -1,0 +1,149 @@
+//! `run.*`: starting, steering and watching runs.
+
+use jsonrpsee::core::{RpcResult, async_trait};
+use protocol::api::RunApiServer;
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::path::WirePath;
+use protocol::reply::{ControlReply, InitReply, StartReply, StepReply};
+use protocol::request::{AtPath, AtRun, CallerEnv, InitParams, PauseParams, ResumeParams, StartParams, StepParams};
+use protocol::view::{RunSummary, StatusView};
+
+use super::{Api, blocking};
+use crate::admit::{self, Commands};
+use crate::git::Repository;
+use crate::repo::layout::Layout;
+use crate::store::Store;
+use crate::worker::{Handle, Message, make_layout};
+
+#[async_trait]
+impl RunApiServer for Api {
+    async fn init(&self, params: InitParams) -> RpcResult<InitReply> {
+        let repository = self.repository(params.path.as_path()).await?;
+        Ok(blocking(move || init(&repository, params.force)).await?)
+    }
+
+    async fn start(&self, params: StartParams) -> RpcResult<StartReply> {
+        if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
+            return Err(draining().into());
+        }
+        let repository = self.repository(params.path.as_path()).await?;
+        let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
+        let (confirmed, env) = (params.confirmed, params.env.clone());
+        let (order, commands) = blocking(move || admit::start(&repository, &params)).await?;
+        let known = self.registry.find(&common_dir).await;
+        if !confirmed && !commands.written_here {
+            let digests = match &known {
+                Some(worker) => worker.list().await.1,
+                None => Vec::new(),
+            };
+            if !digests.contains(&commands.digest) {
+                return Err(admit::unconfirmed(&commands).into());
+            }
+        }
+        let worker = self.registry.register(&common_dir, &path).await?;
+        self.remember(&worker, commands, env).await?;
+        Ok(worker.ask(|reply| Message::Start(Box::new(order), reply)).await?)
+    }
+
+    async fn step(&self, params: StepParams) -> RpcResult<StepReply> {
+        let (repository, worker) = self.worker(params.path.as_path()).await?;
+        self.readmit(repository, &worker, params.run.clone(), params.confirmed, params.env).await?;
+        Ok(worker.ask(|reply| Message::Step { run: params.run, reply }).await?)
+    }
+
+    async fn pause(&self, params: PauseParams) -> RpcResult<ControlReply> {
+        let (_, worker) = self.worker(params.path.as_path()).await?;
+        Ok(worker.ask(|reply| Message::Pause { run: params.run, now: params.now, reply }).await?)
+    }
+
+    async fn resume(&self, params: ResumeParams) -> RpcResult<ControlReply> {
+        let (repository, worker) = self.worker(params.path.as_path()).await?;
+        self.readmit(repository, &worker, params.run.clone(), params.confirmed, params.env).await?;
+        let (run, now, more) = (params.run, params.now, params.more);
+        Ok(worker.ask(|reply| Message::Resume { run, now, more, reply }).await?)
+    }
+
+    async fn cancel(&self, params: AtRun) -> RpcResult<ControlReply> {
+        let (_, worker) = self.worker(params.path.as_path()).await?;
+        Ok(worker.ask(|reply| Message::Cancel { run: params.run, reply }).await?)
+    }
+
+    async fn status(&self, params: AtRun) -> RpcResult<StatusView> {
+        let (_, worker) = self.worker(params.path.as_path()).await?;
+        match params.run {
+            None => Ok((*worker.status()).clone()),
+            Some(run) => Ok(worker.ask(|reply| Message::Describe { run, reply }).await?),
+        }
+    }
+
+    async fn status_all(&self) -> RpcResult<Vec<StatusView>> {
+        let workers = self.registry.list().await;
+        let mut views: Vec<StatusView> = workers.iter().map(|worker| (*worker.status()).clone()).collect();
+        views.sort_by(|a, b| a.repo.path.cmp(&b.repo.path));
+        Ok(views)
+    }
+
+    async fn list(&self, params: AtPath) -> RpcResult<Vec<RunSummary>> {
+        let (_, worker) = self.worker(params.path.as_path()).await?;
+        Ok(worker.list().await.0)
+    }
+
+    async fn queue(&self, params: AtPath) -> RpcResult<Vec<RunSummary>> {
+        let (_, worker) = self.worker(params.path.as_path()).await?;
+        Ok(worker.status().repo.queue.clone())
+    }
+}
+
+impl Api {
+    /// Checks that a run may go on, and remembers what its caller has passed on.
+    async fn readmit(
+        &self,
+        repository: Repository,
+        worker: &Handle,
+        run: Option<String>,
+        confirmed: bool,
+        env: CallerEnv,
+    ) -> Result<(), ErrorData> {
+        let current = worker.status().run.as_ref().map(|run| run.summary.id.clone());
+        let Some(run) = run.or(current) else { return Ok(()) };
+        let caller = env.0.clone();
+        let commands = blocking(move || admit::go_on(&repository, &run, &caller)).await?;
+        let is_known = commands.written_here || worker.list().await.1.contains(&commands.digest);
+        if !confirmed && !is_known {
+            return Err(admit::unconfirmed(&commands));
+        }
+        self.remember(worker, commands, env).await
+    }
+
+    /// Keeps the confirmation and the caller's environment.
+    async fn remember(&self, worker: &Handle, commands: Commands, env: CallerEnv) -> Result<(), ErrorData> {
+        worker.ask(|reply| Message::Confirm { digest: commands.digest, reply }).await?;
+        if env.0.is_empty() {
+            return Ok(());
+        }
+        let store = Store::new(&self.paths.state, &worker.id);
+        blocking(move || {
+            store.save_env(&env).map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
+        })
+        .await
+    }
+}
+
+fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
+    let layout = Layout::new(repository.work_dir());
+    let report = make_layout(&layout, force, None).map_err(|error| {
+        ErrorData::new(ErrorKind::InvalidFile, format!("cannot make .runner/ in {}", layout.root().display()))
+            .caused_by(&error)
+            .hint("put the file right, and: runnerctl init")
+    })?;
+    Ok(InitReply {
+        path: WirePath::from(layout.root()),
+        created: report.created,
+        kept: report.kept,
+        overwritten: report.overwritten,
+    })
+}
+
+fn draining() -> ErrorData {
+    ErrorData::new(ErrorKind::Draining, "the daemon is going down").hint("runnerctl daemon status")
+}

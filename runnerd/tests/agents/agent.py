@@ -1,0 +1,237 @@
+"""Programs that behave badly, for the tests of `process`; the first argument says how.
+
+A process that a test must find dead prints `PID <number>` once it is what it is meant to be.
+"""
+
+import ctypes
+import fcntl
+import os
+import signal
+import sys
+import time
+
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
+
+
+def say(text):
+    os.write(1, f"{text}\n".encode())
+
+
+def here():
+    say(f"PID {os.getpid()}")
+
+
+def stay():
+    while True:
+        signal.pause()
+
+
+def await_term():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    here()
+    signal.sigwait({signal.SIGTERM})
+
+
+def prctl(option, value):
+    ctypes.CDLL(None).prctl(option, value)
+
+
+def child(life):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            life()
+        finally:
+            os._exit(0)
+    return pid
+
+
+def detached(*how):
+    """Starts a process in a session of its own whose parents are gone; returns when it is what `how` says."""
+    ready, done = os.pipe()
+
+    def grandchild():
+        os.write(done, str(os.getpid()).encode())
+        if "keepfds" not in how:
+            null = os.open("/dev/null", os.O_RDWR)
+            for fd in (0, 1, 2):
+                os.dup2(null, fd)
+        if "nondump" in how:
+            prctl(PR_SET_DUMPABLE, 0)
+        if "scrub" in how:
+            # The pipe is closed by exec.
+            os.execve("/bin/sleep", ["sleep", "1000"], {})
+        os.close(done)
+        stay()
+
+    def middle():
+        os.setsid()
+        child(grandchild)
+
+    os.waitpid(child(middle), 0)
+    os.close(done)
+    pid = b""
+    while more := os.read(ready, 100):
+        pid += more
+    say(f"PID {pid.decode()}")
+
+
+def obeys():
+    here()
+    stay()
+
+
+def ignores_term():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    here()
+    stay()
+
+
+def slow_term(seconds):
+    def clean_up(*_):
+        time.sleep(float(seconds))
+        say("CLEANED")
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, clean_up)
+    here()
+    stay()
+
+
+def counts_term():
+    """Two processes, one of them in a group of its own, that say how often they were asked to end."""
+
+    def life():
+        await_term()
+        again = signal.sigtimedwait({signal.SIGTERM}, 0.3)
+        say("ASKED AGAIN" if again else "ASKED ONCE")
+
+    def other():
+        os.setpgid(0, 0)
+        life()
+
+    pid = child(other)
+    life()
+    os.waitpid(pid, 0)
+
+
+def daemonizes(*how):
+    detached(*how)
+
+
+def hides(*how):
+    detached(*how)
+    obeys()
+
+
+def own_groups():
+    def life():
+        os.setpgid(0, 0)
+        ignores_term()
+
+    for _ in range(5):
+        child(life)
+    obeys()
+
+
+def nested_subreaper():
+    def life():
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        detached("scrub")
+        ignores_term()
+
+    child(life)
+    obeys()
+
+
+def stopped():
+    def life():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGSTOP)
+        stay()
+
+    pid = child(life)
+    os.waitpid(pid, os.WUNTRACED)
+    say(f"PID {pid}")
+    obeys()
+
+
+def comet(width, end):
+    """Lines of processes, each of which forks its successor into a new session and exits; they end with the file.
+
+    All of them share one lock on the file: it is free when none is left.
+    """
+    fcntl.flock(os.open(end, os.O_RDONLY), fcntl.LOCK_SH)
+
+    def line():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while os.path.exists(end):
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+            time.sleep(0.001)
+
+    for _ in range(int(width)):
+        child(line)
+    obeys()
+
+
+def kills_shim(*how):
+    shim = os.getppid()
+    detached(*how)
+    here()
+    os.kill(shim, signal.SIGKILL)
+    stay()
+
+
+def stops_shim():
+    shim = os.getppid()
+    detached()
+    os.kill(shim, signal.SIGSTOP)
+    obeys()
+
+
+def floods(size, stream):
+    block = b"x" * (1 << 20)
+    for _ in range(int(size)):
+        os.write(int(stream), block)
+    os.write(int(stream), b"\nLAST LINE\n")
+
+
+def interleaves(lines):
+    for number in range(int(lines)):
+        os.write(1 + number % 2, f"{number}\n".encode())
+
+
+def holds_pipe():
+    child(stay)
+
+
+def chatters():
+    def life():
+        while True:
+            say("still here")
+            time.sleep(0.02)
+
+    child(life)
+
+
+def writes_late():
+    def life():
+        for _ in range(10):
+            time.sleep(0.04)
+            say("working")
+        say("LAST LINE")
+        stay()
+
+    child(life)
+
+
+def reads_late():
+    """Takes its input only when it is asked for the end, and says how much there was."""
+    await_term()
+    say(f"READ {len(sys.stdin.buffer.read())}")
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1].replace("-", "_")](*sys.argv[2:])

@@ -1,0 +1,169 @@
+//! A server on a socket of its own, with methods that do what a test needs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jsonrpsee::core::server::SubscriptionMessage;
+use jsonrpsee::types::{ErrorObjectOwned, Params};
+use jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule, SubscriptionCloseResponse};
+use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::client::{ConnectError, ConnectOptions, Connection};
+use protocol::paths::Paths;
+use protocol::view::DaemonView;
+use protocol::words::Containment;
+use runnerd::rpc::{Bound, Locks, ServeHandle, serve};
+use tempfile::TempDir;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// What the methods tell a test.
+#[derive(Default)]
+pub(crate) struct Told {
+    /// A slow call has begun.
+    pub(crate) begun: Notify,
+    /// A slow call may end.
+    pub(crate) go_on: Notify,
+    /// A slow call has come to its end.
+    pub(crate) finished: Notify,
+    /// A waiting call was dropped.
+    pub(crate) dropped: Notify,
+    /// A subscription's task has ended.
+    pub(crate) unsubscribed: Notify,
+}
+
+pub(crate) struct Server {
+    pub(crate) told: Arc<Told>,
+    pub(crate) paths: Paths,
+    stop: CancellationToken,
+    handle: ServeHandle,
+    _locks: Locks,
+    dir: TempDir,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths_in(dir.path());
+        Self::start_at(dir, paths)
+    }
+
+    pub(crate) fn start_at(dir: TempDir, paths: Paths) -> Self {
+        let locks = Locks::take(&paths).unwrap();
+        let bound = Bound::new(&paths, &locks).unwrap();
+        let told = Arc::new(Told::default());
+        let stop = CancellationToken::new();
+        let handle = serve(bound, methods(&told, &paths), stop.clone());
+        Self { told, paths, stop, handle, _locks: locks, dir }
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.paths.socket
+    }
+
+    pub(crate) fn begin_to_stop(&self) {
+        self.stop.cancel();
+    }
+
+    pub(crate) async fn stopped(self) -> TempDir {
+        self.stop.cancel();
+        self.handle.stopped().await;
+        self.dir
+    }
+
+    pub(crate) async fn connect(&self) -> Connection {
+        connect(&self.paths).await.unwrap()
+    }
+}
+
+pub(crate) async fn connect(paths: &Paths) -> Result<Connection, ConnectError> {
+    let options = ConnectOptions {
+        socket: Some(paths.socket.clone()),
+        client_name: "test".into(),
+        version: "0".into(),
+        ..ConnectOptions::default()
+    };
+    Connection::open(&options).await
+}
+
+pub(crate) fn paths_in(dir: &Path) -> Paths {
+    Paths {
+        socket: dir.join("run/runnerd.sock"),
+        socket_named: true,
+        state: dir.join("state"),
+        config: dir.join("config.toml"),
+    }
+}
+
+/// Tells that it was dropped.
+struct OnDrop(Arc<Told>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.dropped.notify_one();
+    }
+}
+
+fn methods(told: &Arc<Told>, paths: &Paths) -> RpcModule<Told> {
+    let mut module = RpcModule::from_arc(Arc::clone(told));
+    let view = view(paths);
+    module.register_method("daemon.hello", move |_, _, _| Ok::<_, ErrorObjectOwned>(view.clone())).unwrap();
+    module.register_method("run.status", |_, _, _| "fine").unwrap();
+    module.register_method("run.pause", |params, _, _| params.one::<u32>()).unwrap();
+    module.register_method("test.large", |_, _, _| "x".repeat(8 << 20)).unwrap();
+    module.register_method("test.panic", |_, _, _| panic_on_purpose()).unwrap();
+    let panics = |_, _, _| async { panic_on_purpose() };
+    module.register_async_method("test.panic_later", panics).unwrap();
+    let slow = |_, told: Arc<Told>, _| async move {
+        told.begun.notify_one();
+        told.go_on.notified().await;
+        told.finished.notify_one();
+        "slow"
+    };
+    module.register_async_method("test.slow", slow).unwrap();
+    let step = |_, told: Arc<Told>, _| async move {
+        let _told = OnDrop(Arc::clone(&told));
+        told.begun.notify_one();
+        std::future::pending::<()>().await;
+    };
+    module.register_async_method("run.step", step).unwrap();
+    module.register_subscription("events.subscribe", "event", "events.unsubscribe", subscribe).unwrap();
+    module
+}
+
+fn panic_on_purpose() -> &'static str {
+    panic!("on purpose")
+}
+
+/// Sends one event, or events without end where the request has the parameter `true`.
+async fn subscribe(
+    params: Params<'static>,
+    pending: PendingSubscriptionSink,
+    told: Arc<Told>,
+    _: Extensions,
+) -> SubscriptionCloseResponse {
+    let busy = params.one().unwrap_or(false);
+    let item = SubscriptionMessage::from(serde_json::value::to_raw_value(&"x".repeat(64 << 10)).unwrap());
+    if let Ok(sink) = pending.accept().await {
+        while sink.send(item.clone()).await.is_ok() && busy {}
+        sink.closed().await;
+    }
+    told.unsubscribed.notify_one();
+    SubscriptionCloseResponse::None
+}
+
+fn view(paths: &Paths) -> DaemonView {
+    DaemonView {
+        version: "0".into(),
+        api_major: API_MAJOR,
+        api_minor: API_MINOR,
+        pid: std::process::id(),
+        started_at: jiff::Timestamp::UNIX_EPOCH,
+        socket: (&*paths.socket).into(),
+        state_folder: (&*paths.state).into(),
+        containment: Containment::Walk,
+        repositories: 0,
+        running: 0,
+        draining: false,
+        log_filter: "info".into(),
+    }
+}

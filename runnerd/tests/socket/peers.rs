@@ -1,0 +1,94 @@
+//! Peers from inside an iteration read, and do not steer.
+//!
+//! The peers are this test's own program, started anew as [`peer_process`] in several ways; a server in this
+//! process is what the daemon would be.
+
+use std::env;
+use std::ffi::OsString;
+use std::process::Stdio;
+
+use protocol::startup::MARK_VARIABLE;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Command;
+
+use crate::fixture::Server;
+use crate::raw;
+
+const SOCKET: &str = "TEST_PEER_SOCKET";
+const READ: &str = "read: fine";
+const STEERED: &str = "steered";
+const REFUSED: &str = "refused: inside_iteration";
+
+/// Starts a peer directly. `"$@"` is the peer's command line.
+const CHILD: &str = r#"exec "$@""#;
+/// Starts a peer that is nobody's child by the time it connects: it waits for a line, sent when the shell
+/// that started it is gone.
+const ORPHAN: &str = r#"exec 3<&0; "$@" <&3 &"#;
+/// The same, with a shell between that carries the mark and a peer without it.
+const ORPHAN_OF_MARKED: &str = r#"exec 3<&0; RUNNERD_MARK=run sh -c 'env -u RUNNERD_MARK "$@"; exit $?' sh "$@" <&3 &"#;
+
+/// Starts a peer by a shell script and returns what it says.
+async fn peer(server: &Server, script: &str, mark: bool) -> Vec<String> {
+    let program = env::current_exe().unwrap();
+    let arguments = ["--exact", "peers::peer_process", "--include-ignored", "--nocapture", "--quiet"];
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).arg(program).args(arguments).env(SOCKET, server.socket());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove(MARK_VARIABLE);
+    if mark {
+        command.env(MARK_VARIABLE, OsString::from("run"));
+    }
+    let mut shell = command.spawn().unwrap();
+    let (mut input, mut output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+    if script != CHILD {
+        shell.wait().await.unwrap();
+    }
+    input.write_all(b"go\n").await.unwrap();
+    let mut said = String::new();
+    output.read_to_string(&mut said).await.unwrap();
+    said.lines().filter_map(|line| line.strip_prefix("peer ")).map(str::to_owned).collect()
+}
+
+/// The peer: reads, tries to steer, and says how that went.
+#[tokio::test]
+#[ignore = "the other process of the tests of this file"]
+#[expect(clippy::print_stdout, reason = "the other process listens")]
+async fn peer_process() {
+    let Some(socket) = env::var_os(SOCKET) else { return };
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    let answer = raw::post(socket.as_ref(), raw::request("run.status").as_bytes()).await;
+    assert!(answer.contains(r#""result":"fine""#), "{answer}");
+    println!("\npeer {READ}");
+    let steer = br#"{"jsonrpc":"2.0","id":1,"method":"run.pause","params":[7]}"#;
+    let answer = raw::post(socket.as_ref(), steer).await;
+    let refused = answer.contains(r#""kind":"inside_iteration""#);
+    assert!(refused || answer.contains(r#""result":7"#), "{answer}");
+    println!("peer {}", if refused { REFUSED } else { STEERED });
+}
+
+#[tokio::test]
+async fn a_child_of_the_daemon_reads_and_does_not_steer() {
+    let server = Server::start();
+    assert_eq!(peer(&server, CHILD, false).await, [READ, REFUSED]);
+}
+
+#[tokio::test]
+async fn an_orphan_with_the_mark_reads_and_does_not_steer() {
+    let server = Server::start();
+    assert_eq!(peer(&server, ORPHAN, true).await, [READ, REFUSED]);
+}
+
+#[tokio::test]
+async fn a_mark_on_an_ancestor_is_enough() {
+    let server = Server::start();
+    assert_eq!(peer(&server, ORPHAN_OF_MARKED, false).await, [READ, REFUSED]);
+}
+
+#[tokio::test]
+async fn a_process_from_elsewhere_steers() {
+    if env::var_os(MARK_VARIABLE).is_some() {
+        // These tests run inside an iteration themselves: no process is from elsewhere.
+        return;
+    }
+    let server = Server::start();
+    assert_eq!(peer(&server, ORPHAN, false).await, [READ, STEERED]);
+}
