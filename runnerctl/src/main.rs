@@ -1,2 +1,43 @@
-//! Workspace member; its modules follow.
-fn main() {}
+//! `runnerctl`, the client of `runnerd`: every command is one or a few requests.
+//!
+//! It knows the conversation and nothing else: no file of the daemon's, no rule of a run.
+
+mod args;
+mod caller_env;
+mod commands;
+mod confirm;
+mod failure;
+mod feed;
+mod invocation;
+mod progress;
+mod text;
+mod ui;
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use protocol::error::ExitStatus;
+
+use crate::args::Cli;
+use crate::failure::Failure;
+use crate::ui::Ui;
+
+fn main() -> ExitCode {
+    let status = match Cli::try_parse() {
+        Ok(cli) => {
+            let ui = Ui::from_terminal(&cli.global);
+            run(&ui, cli).unwrap_or_else(|failure| ui.fail(&failure))
+        }
+        Err(error) => args::complain(&error),
+    };
+    ExitCode::from(status.code())
+}
+
+fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::io("starting the client", &error))?;
+    runtime.block_on(commands::run(ui, cli))
+}

@@ -1,0 +1,25 @@
+# worth FIGURE: prints what one figure is worth.
+worth() {
+    case $1 in
+        I) echo 1 ;;
+        V) echo 5 ;;
+        X) echo 10 ;;
+        L) echo 50 ;;
+        C) echo 100 ;;
+        D) echo 500 ;;
+        M) echo 1000 ;;
+        *) return 1 ;;
+    esac
+}
+
+# decode NUMERAL: prints a Roman numeral as a number.
+decode() {
+    rest=$1
+    total=0
+    while [ -n "$rest" ]; do
+        value=$(worth "${rest%"${rest#?}"}") || return 1
+        total=$((total + value))
+        rest=${rest#?}
+    done
+    printf '%s\n' "$total"
+}

@@ -1,0 +1,188 @@
+//! The command line: options that hold everywhere, and the list of commands.
+//!
+//! A command's own options stand in its file under `commands/`.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use protocol::error::ExitStatus;
+
+use crate::commands::{
+    cancel, config, daemon, demo, help, init, log, pause, queue, repos, resume, select, start, status, step, tree,
+    validate,
+};
+use crate::failure::Failure;
+
+/// Drives coding agents through a task tree in a git repository, one commit per iteration.
+#[derive(Debug, Parser)]
+#[command(
+    name = "runnerctl",
+    version,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    after_help = "Start with `runnerctl demo`. `runnerctl help COMMAND` has examples, `runnerctl help exit-codes` the exit codes."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that hold for every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options for every command")]
+pub(crate) struct Global {
+    /// Answer with JSON: one object, or one per line when following
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Work as if started in DIR
+    #[arg(short = 'C', global = true, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// The daemon's socket [default: `RUNNERD_SOCKET`, else in the runtime folder]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Do not start a daemon where none runs
+    #[arg(long, global = true)]
+    pub(crate) no_spawn: bool,
+    /// When to use colours; `NO_COLOR` is honoured
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+    /// Print facts and errors alone
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// The repository that a command is about.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// Any path in the repository [default: the current directory]
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// The run that a command is about.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+}
+
+impl Place {
+    /// Returns the path, where one was given.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Init(init::InitArgs),
+    Start(start::StartArgs),
+    Step(step::StepArgs),
+    Pause(pause::PauseArgs),
+    Resume(resume::ResumeArgs),
+    Cancel(cancel::CancelArgs),
+    Status(status::StatusArgs),
+    Tree(tree::TreeArgs),
+    Select(select::SelectArgs),
+    Validate(validate::ValidateArgs),
+    Log(log::LogArgs),
+    Queue(queue::QueueArgs),
+    Repos(repos::ReposArgs),
+    Config(config::ConfigArgs),
+    Daemon(daemon::DaemonArgs),
+    Demo(demo::DemoArgs),
+    Help(help::HelpArgs),
+    #[command(name = "__demo-agent", hide = true)]
+    DemoAgent,
+}
+
+/// Prints what the parser has to say, as JSON where that was asked for, and returns the exit code.
+pub(crate) fn complain(error: &clap::Error) -> ExitStatus {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitStatus::Fine;
+    }
+    let wants_json = std::env::args_os().any(|arg| arg == "--json");
+    if let (true, Failure::Report(report)) = (wants_json, Failure::usage(first_line(error))) {
+        let _ = std::io::stderr().write_all(report.to_json().as_bytes());
+    } else {
+        let _ = error.print();
+    }
+    ExitStatus::Usage
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_visible_command_has_examples() {
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(examples.starts_with("Examples:\n"), "`{}` has no examples", command.get_name());
+            assert!(examples.contains(&format!("runnerctl {}", command.get_name())), "`{}`", command.get_name());
+        }
+    }
+
+    #[test]
+    fn examples_can_be_typed() {
+        for command in Cli::command().get_subcommands() {
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in examples.lines().filter_map(|line| line.trim().strip_prefix("runnerctl ")) {
+                let typed = line.split("  ").next().unwrap_or(line).replace('"', "");
+                let parsed = parse(&format!("runnerctl {typed}"));
+                assert!(parsed.is_ok(), "{line}: {}", parsed.err().map(|error| error.to_string()).unwrap_or_default());
+            }
+        }
+    }
+
+    #[test]
+    fn options_for_every_command_stand_on_either_side() {
+        let cli = parse("runnerctl --json status /p --no-spawn").expect("parses");
+        assert!(cli.global.json && cli.global.no_spawn);
+    }
+
+    #[test]
+    fn a_goal_is_a_file_or_a_text_and_not_both() {
+        assert!(parse("runnerctl start --goal a.md -m text").is_err());
+        assert!(parse("runnerctl start --queue-only --wait").is_err());
+    }
+
+    #[test]
+    fn an_iteration_may_be_written_with_its_zeros() {
+        let cli = parse("runnerctl log 0003 --guard").expect("parses");
+        assert!(matches!(cli.command, Command::Log(args) if args.iter == Some(3)));
+        assert!(parse("runnerctl log 3 --guard --agent").is_err());
+    }
+}

@@ -1,0 +1,88 @@
+//! Which of the caller's variables go with a request to the daemon (SPEC 4): `PATH`, locale and what `[env]` names.
+//!
+//! The daemon's own environment is a service's; an agent that works in the caller's shell is to work in a run.
+
+use std::ffi::OsString;
+
+use jsonrpsee::core::client::Client;
+use protocol::api::ConfigApiClient as _;
+use protocol::path::WirePath;
+use protocol::request::{CallerEnv, ConfigKey};
+use serde_json::Value;
+
+/// Sent always. `TERM` is not among them: no session has a terminal.
+const ALWAYS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ"];
+
+/// Collects the variables for the repository at `path`.
+pub(crate) async fn collect(client: &Client, path: &WirePath) -> CallerEnv {
+    // A configuration that cannot be read is for the request itself to complain about.
+    let config = client.get(ConfigKey { path: path.clone(), key: None }).await;
+    let named = config.map(|reply| names(&reply.value)).unwrap_or_default();
+    select(std::env::vars_os(), &named)
+}
+
+/// Returns what `[env]` names, for the agent and for the guard.
+fn names(config: &Value) -> Vec<String> {
+    ["agent", "guard"]
+        .iter()
+        .filter_map(|who| config["env"][who].as_array())
+        .flatten()
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// Keeps the variables that are sent always or match a name; a value that is not UTF-8 stays here.
+fn select(variables: impl Iterator<Item = (OsString, OsString)>, named: &[String]) -> CallerEnv {
+    let wanted = |name: &str| ALWAYS.iter().copied().chain(named.iter().map(String::as_str)).any(|p| matches(p, name));
+    let pairs = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    CallerEnv(pairs.filter(|(name, _)| wanted(name)).collect())
+}
+
+/// Returns whether a name matches a pattern in which `*` stands for any characters.
+///
+/// A repository writes the patterns: each part is searched once, from the left.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(head) else { return false };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        let Some(at) = name.find(part) else { return false };
+        name = &name[at + part.len()..];
+    }
+    name.ends_with(tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_named_variables_leave_the_shell() {
+        let named = names(&json!({"env": {"agent": ["ACME_*"], "guard": ["CI"]}}));
+        let shell =
+            [("PATH", "/bin"), ("LC_TIME", "C"), ("ACME_KEY", "k"), ("CI", "1"), ("TERM", "x"), ("SECRET", "s")];
+        let env = select(shell.iter().map(|(name, value)| (name.into(), value.into())), &named);
+        assert_eq!(env.0.into_keys().collect::<Vec<_>>(), ["ACME_KEY", "CI", "LC_TIME", "PATH"]);
+    }
+
+    #[test]
+    fn a_value_that_is_not_text_is_skipped() {
+        let shell = [("PATH".into(), OsString::from_vec(vec![0xff])), ("HOME".into(), "/h".into())];
+        assert_eq!(select(shell.into_iter(), &[]).0.into_keys().collect::<Vec<_>>(), ["HOME"]);
+    }
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        assert!(matches("*_PROXY", "HTTPS_PROXY") && matches("A*C", "ABBC") && matches("*", ""));
+        assert!(!matches("LC_*", "LANG") && !matches("PATH", "PATHEXT") && !matches("A*C", "ABCD"));
+    }
+
+    #[test]
+    fn a_configuration_without_names_adds_none() {
+        assert!(names(&json!({"guard": {}})).is_empty());
+    }
+}

@@ -1,0 +1,31 @@
+//! `cancel`: ends a run; branch and commits stay.
+
+use clap::Args;
+use protocol::api::RunApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::AtRun;
+
+use crate::args::Target;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::run::controlled;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl cancel                 the run that is first in the queue
+  runnerctl cancel --run tidy-2    one that waits behind it";
+
+/// End a run; its branch and commits stay
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CancelArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: CancelArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(args.target.place.path())?;
+    let reply = invocation.connect().await?.client().cancel(AtRun { path, run: args.target.run }).await?;
+    invocation.ui.answer("cancel", &reply, |_| controlled(&reply, "ends when its session has ended"))?;
+    Ok(ExitStatus::Fine)
+}

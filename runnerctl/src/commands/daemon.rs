@@ -1,0 +1,165 @@
+//! `daemon`: the life of the daemon itself.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use protocol::api::DaemonApiClient as _;
+use protocol::client::{ConnectError, Connection};
+use protocol::error::ExitStatus;
+use protocol::view::DaemonView;
+use tokio::time::{Instant, sleep};
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::measure::ago;
+use crate::text::paint::DIM;
+use crate::text::safe::safe;
+use crate::text::screen::Screen;
+use crate::text::table::{Cell, Table};
+
+/// A daemon that closed its connections has this long to take its socket away.
+const LAST_STEPS: Duration = Duration::from_secs(15);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+const EXAMPLES: &str = "Examples:
+  runnerctl daemon status
+  runnerctl daemon run      in the foreground, until Ctrl-C
+  runnerctl daemon stop     live sessions are ended after their grace; runs go on at the next start
+  runnerctl daemon drain    after the current iterations";
+
+/// Run, stop or describe the daemon
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DaemonArgs {
+    #[command(subcommand)]
+    verb: DaemonVerb,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+enum DaemonVerb {
+    /// Run it in the foreground
+    Run,
+    /// Stop it; live sessions are ended after their grace
+    Stop,
+    /// Stop it after the current iterations
+    Drain,
+    /// Describe it; exit code 5 where none runs
+    Status,
+}
+
+/// Runs the command. None of these starts a daemon in the background.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result<ExitStatus, Failure> {
+    if matches!(args.verb, DaemonVerb::Run) {
+        return Err(become_daemon(invocation));
+    }
+    let connection = invocation.connect_running().await.map_err(|error| match error {
+        ConnectError::NoDaemon { .. } => Failure::from(error).hint("runnerctl daemon run"),
+        error => error.into(),
+    })?;
+    let client = connection.client();
+    match args.verb {
+        DaemonVerb::Run | DaemonVerb::Status => {
+            let view = client.info().await?;
+            invocation.ui.answer("daemon", &view, |screen| render(&view, screen))?;
+            return Ok(ExitStatus::Fine);
+        }
+        DaemonVerb::Stop => ended(invocation, &connection, client.shutdown().await?).await?,
+        DaemonVerb::Drain => {
+            let view = client.drain().await?;
+            invocation.ui.note(&format!("Waiting for the current iterations ({})\n", view.running));
+            ended(invocation, &connection, view).await?;
+        }
+    }
+    Ok(ExitStatus::Fine)
+}
+
+/// Turns this process into the daemon, and returns only where that fails.
+fn become_daemon(invocation: &Invocation<'_>) -> Failure {
+    let program = program();
+    let mut command = Command::new(&program);
+    if let Some(socket) = &invocation.socket {
+        command.env("RUNNERD_SOCKET", socket);
+    }
+    let error = command.exec();
+    Failure::io(format!("starting {}", program.display()), &error)
+        .hint("install runnerd beside runnerctl, or in a folder of PATH")
+}
+
+/// Returns `runnerd` beside this program, else as `PATH` finds it.
+pub(crate) fn program() -> PathBuf {
+    let beside = std::env::current_exe().ok().map(|exe| exe.with_file_name("runnerd"));
+    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("runnerd"))
+}
+
+/// Waits until a daemon that was told to end is gone, its socket included.
+async fn ended(invocation: &Invocation<'_>, connection: &Connection, view: DaemonView) -> Result<(), Failure> {
+    connection.client().on_disconnect().await;
+    gone(view.socket.as_path()).await?;
+    invocation.ui.answer("daemon", &view, |_| format!("daemon {} stopped\n", view.pid))
+}
+
+/// Waits until nothing stands at `socket`.
+async fn gone(socket: &Path) -> Result<(), Failure> {
+    let deadline = Instant::now() + LAST_STEPS;
+    while socket.exists() {
+        if Instant::now() > deadline {
+            let message = format!("the daemon stopped answering, but {} is still there", socket.display());
+            return Err(Failure::new(ExitStatus::Error, "timeout", message).hint("runnerctl daemon status"));
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+    Ok(())
+}
+
+fn render(view: &DaemonView, screen: &Screen) -> String {
+    let mut facts = Table::bare();
+    let mut fact = |name, value: String| facts.row([Cell::styled(DIM, name), value.into()]);
+    fact("version", format!("{} (protocol {}.{})", view.version, view.api_major, view.api_minor));
+    fact("process", format!("{}, started {}", view.pid, ago(view.started_at, screen.now)));
+    fact("socket", view.socket.to_string());
+    fact("state", view.state_folder.to_string());
+    fact("containment", view.containment.to_string());
+    fact("repositories", format!("{}, {} running", view.repositories, view.running));
+    fact("log filter", view.log_filter.clone());
+    let word = if view.draining { "draining" } else { "running" };
+    format!("daemon {}\n{}", safe(word), facts.render(screen, 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+    use protocol::words::Containment;
+
+    use super::*;
+
+    #[test]
+    fn a_daemon_says_where_its_things_are() {
+        let view = DaemonView {
+            version: "0.1.0".into(),
+            api_major: 1,
+            api_minor: 0,
+            pid: 4711,
+            started_at: "2026-01-01T11:00:00Z".parse().expect("a time"),
+            socket: Path::new("/run/user/1000/runnerd/runnerd.sock").into(),
+            state_folder: Path::new("/home/me/.local/state/runnerd").into(),
+            containment: Containment::Walk,
+            repositories: 3,
+            running: 1,
+            draining: false,
+            log_filter: "info".into(),
+        };
+        insta::assert_snapshot!(strip_str(&render(&view, &Screen::fixed())), @r"
+        daemon running
+          version       0.1.0 (protocol 1.0)
+          process       4711, started 1h 00m ago
+          socket        /run/user/1000/runnerd/runnerd.sock
+          state         /home/me/.local/state/runnerd
+          containment   walk
+          repositories  3, 1 running
+          log filter    info
+        ");
+    }
+}

@@ -1,0 +1,250 @@
+//! The scripted agent of the demo: reads its prompt, looks at the repository, does the next piece of work.
+//!
+//! It plays an agent's part honestly: it gets nothing but what every agent gets, and keeps nothing between
+//! sessions. It makes one mistake, and learns of it from its prompt.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use protocol::answer::{AgentAnswer, AgentError, AgentErrorClass, AnswerStatus};
+use protocol::error::ExitStatus;
+use protocol::tree::{Node, TaskTree};
+use serde::Serialize;
+
+use super::script::{COMMAND, COMMAND_HALF, DECODE, DECODE_WRONG, ENCODE, File, Part, REFUSE};
+use crate::failure::Failure;
+use crate::text::safe::safe;
+use crate::ui::Ui;
+
+/// What a session leaves in the file named by `RUNNER_OUTPUT`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Given(AgentAnswer),
+    None { error: AgentError },
+}
+
+/// Runs one session in the current directory.
+pub(crate) fn run() -> Result<ExitStatus, Failure> {
+    let output = std::env::var_os("RUNNER_OUTPUT").map(PathBuf::from).ok_or_else(|| {
+        Failure::usage("the demo's agent is started by the runner: RUNNER_OUTPUT is not set").hint("runnerctl demo")
+    })?;
+    let mut prompt = Vec::new();
+    io::stdin().read_to_end(&mut prompt).map_err(|error| Failure::io("reading the prompt", &error))?;
+    let session = Session { work_tree: Path::new("."), prompt: &String::from_utf8_lossy(&prompt) };
+    let answer = serde_json::to_vec(&session.answer()?).expect("BUG: an answer is not JSON");
+    fs::write(&output, answer).map_err(|error| Failure::io(format!("writing {}", output.display()), &error))?;
+    Ok(ExitStatus::Fine)
+}
+
+/// What a session knows.
+struct Session<'a> {
+    work_tree: &'a Path,
+    prompt: &'a str,
+}
+
+impl Session<'_> {
+    fn answer(&self) -> Result<Answer, Failure> {
+        let tree = self.tree()?;
+        let Some(leaf) = next_leaf(&tree.root) else { return Ok(unknown("there is no open leaf")) };
+        say(&format!("{} bytes of prompt; the task is {}", self.prompt.len(), leaf.title))?;
+        if leaf.id == tree.root.id {
+            return Ok(split("Three parts: each direction alone, then the command around them.", &Part::OF_GOAL));
+        }
+        let Some(part) = Part::titled(&leaf.title) else { return Ok(unknown(&leaf.title)) };
+        self.work(part)
+    }
+
+    fn work(&self, part: Part) -> Result<Answer, Failure> {
+        match part {
+            Part::Encode => self.write(ENCODE, AnswerStatus::Done, "Numbers become numerals, with checks."),
+            Part::Decode if !self.exists("lib/decode.sh") => {
+                self.write(DECODE_WRONG, AnswerStatus::Done, "Numerals become numbers: the figures are added up.")
+            }
+            Part::Decode => {
+                let seen = self.evidence().map(|line| format!(" The guard said: {line}.")).unwrap_or_default();
+                let summary = format!("A smaller figure before a larger one is taken off.{seen}");
+                self.write(DECODE, AnswerStatus::Done, &summary)
+            }
+            Part::Command => Ok(split("Two steps: convert either way, then refuse the rest.", &Part::OF_COMMAND)),
+            Part::BothWays if !self.contains("bin/roman", "encode.sh") => {
+                self.write(COMMAND_HALF, AnswerStatus::Retry, "Numbers work; telling numerals apart is left.")
+            }
+            Part::BothWays => self.write(COMMAND, AnswerStatus::Done, "The command converts either way."),
+            Part::Refuse => self.write(REFUSE, AnswerStatus::Done, "What is neither is refused with exit code 2."),
+        }
+    }
+
+    fn tree(&self) -> Result<TaskTree, Failure> {
+        let path = self.work_tree.join(".runner/state/tree.json");
+        let failed = |error: &io::Error| Failure::io(format!("reading {}", path.display()), error);
+        let bytes = fs::read(&path).map_err(|error| failed(&error))?;
+        serde_json::from_slice(&bytes).map_err(|error| failed(&error.into()))
+    }
+
+    /// Returns the first line of the prompt that is a check which did not hold.
+    fn evidence(&self) -> Option<&str> {
+        self.prompt.lines().map(str::trim).find(|line| line.starts_with("FAIL ") && line.contains("expected"))
+    }
+
+    fn exists(&self, file: &str) -> bool {
+        self.work_tree.join(file).exists()
+    }
+
+    fn contains(&self, file: &str, text: &str) -> bool {
+        fs::read_to_string(self.work_tree.join(file)).is_ok_and(|found| found.contains(text))
+    }
+
+    fn write(&self, files: &[File], status: AnswerStatus, summary: &str) -> Result<Answer, Failure> {
+        write_files(self.work_tree, files)?;
+        for (path, _) in files {
+            say(&format!("wrote {path}"))?;
+        }
+        say(summary)?;
+        Ok(Answer::Given(AgentAnswer { status, summary: summary.into(), children: None }))
+    }
+}
+
+/// Writes files into a work tree, with the folders that they need.
+pub(super) fn write_files(work_tree: &Path, files: &[File]) -> Result<(), Failure> {
+    for (path, text) in files {
+        let path = work_tree.join(path);
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.and_then(|()| fs::write(&path, text))
+            .map_err(|error| Failure::io(format!("writing {}", path.display()), &error))?;
+    }
+    Ok(())
+}
+
+fn split(summary: &str, parts: &[Part]) -> Answer {
+    let children = parts.iter().map(|part| part.spec()).collect();
+    Answer::Given(AgentAnswer { status: AnswerStatus::Decomposed, summary: summary.into(), children: Some(children) })
+}
+
+fn unknown(what: &str) -> Answer {
+    let message = format!("the demo's agent knows the demo's tasks alone, and not: {what}");
+    Answer::None { error: AgentError { class: AgentErrorClass::Misconfigured, until: None, message } }
+}
+
+/// Returns the leftmost leaf that does not pass: the children of a tree at HEAD are in order.
+fn next_leaf(node: &Node) -> Option<&Node> {
+    if node.is_leaf() {
+        return (!node.passes).then_some(node);
+    }
+    node.children.iter().find_map(next_leaf)
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    Ui::text(&format!("{}\n", safe(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::process::Command;
+
+    use protocol::tree::TREE_VERSION;
+
+    use super::super::script::SCRATCH;
+    use super::*;
+
+    /// A work tree that is driven as the runner drives it: the demo's own checks decide what passes.
+    struct Driven {
+        folder: tempfile::TempDir,
+        tree: TaskTree,
+    }
+
+    impl Driven {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            write_files(folder.path(), SCRATCH).expect("writes");
+            let root = node("root", "Roman numerals");
+            Self { folder, tree: TaskTree { version: TREE_VERSION, root } }
+        }
+
+        /// Runs a session and returns its answer, and what the checks say where it claims to be done.
+        fn session(&mut self, prompt: &str) -> (AgentAnswer, Option<String>) {
+            let json = serde_json::to_string(&self.tree).expect("serializes");
+            write_file(self.folder.path(), ".runner/state/tree.json", &json);
+            let session = Session { work_tree: self.folder.path(), prompt };
+            let Answer::Given(answer) = session.answer().expect("answers") else { panic!("no answer") };
+            let leaf = next_leaf_mut(&mut self.tree.root).expect("an open leaf");
+            for (at, child) in answer.children.iter().flatten().enumerate() {
+                leaf.children.push(node(&format!("{}.{}", leaf.id, at + 1), &child.title));
+            }
+            if answer.status != AnswerStatus::Done {
+                return (answer, None);
+            }
+            let guard = Command::new("sh").arg("ci.sh").current_dir(self.folder.path()).output().expect("runs");
+            leaf.passes = guard.status.success();
+            (answer, Some(String::from_utf8_lossy(&guard.stdout).into_owned()))
+        }
+    }
+
+    fn write_file(folder: &Path, path: &str, text: &str) {
+        fs::create_dir_all(folder.join(path).parent().expect("a parent")).expect("makes a folder");
+        fs::write(folder.join(path), text).expect("writes");
+    }
+
+    fn node(id: &str, title: &str) -> Node {
+        Node {
+            id: id.into(),
+            order: 1,
+            title: title.into(),
+            goal: String::new(),
+            acceptance: Vec::new(),
+            passes: false,
+            attempts: 0,
+            max_attempts: 3,
+            children: Vec::new(),
+        }
+    }
+
+    fn next_leaf_mut(node: &mut Node) -> Option<&mut Node> {
+        if node.is_leaf() {
+            return (!node.passes).then_some(node);
+        }
+        node.children.iter_mut().find_map(next_leaf_mut)
+    }
+
+    #[test]
+    fn the_sessions_bring_the_goal_about_with_one_red_guard_and_one_retry() {
+        let mut driven = Driven::new();
+        let (mut story, mut prompt) = (String::new(), String::new());
+        while next_leaf(&driven.tree.root).is_some() {
+            let (answer, guard) = driven.session(&prompt);
+            let last = guard.as_deref().and_then(|text| text.lines().last()).unwrap_or("-").to_owned();
+            let _ = writeln!(story, "{:?}  {}  {last}", answer.status, answer.summary);
+            prompt = guard.unwrap_or_default();
+            assert!(story.lines().count() < 20, "{story}");
+        }
+        insta::assert_snapshot!(story, @r"
+        Decomposed  Three parts: each direction alone, then the command around them.  -
+        Done  Numbers become numerals, with checks.  4 checks, 0 failed
+        Done  Numerals become numbers: the figures are added up.  8 checks, 2 failed
+        Done  A smaller figure before a larger one is taken off. The guard said: FAIL decode IV: expected 4, got 6.  8 checks, 0 failed
+        Decomposed  Two steps: convert either way, then refuse the rest.  -
+        Retry  Numbers work; telling numerals apart is left.  -
+        Done  The command converts either way.  10 checks, 0 failed
+        Done  What is neither is refused with exit code 2.  16 checks, 0 failed
+        ");
+        let roman = |arg| Command::new("sh").args(["bin/roman", arg]).current_dir(driven.folder.path()).output();
+        assert_eq!(roman("MCMXCIV").expect("runs").stdout, b"1994\n");
+        assert_eq!(roman("IIII").expect("runs").status.code(), Some(2));
+    }
+
+    #[test]
+    fn a_task_of_another_goal_is_not_guessed_at() {
+        let mut driven = Driven::new();
+        driven.tree.root.children.push(node("root.1", "Port the service"));
+        write_file(
+            driven.folder.path(),
+            ".runner/state/tree.json",
+            &serde_json::to_string(&driven.tree).expect("json"),
+        );
+        let answer = Session { work_tree: driven.folder.path(), prompt: "" }.answer().expect("answers");
+        let json = serde_json::to_value(&answer).expect("serializes");
+        assert_eq!(json["error"]["class"], "misconfigured");
+    }
+}

@@ -1,0 +1,194 @@
+//! `demo`: a complete run with a scripted agent, in a scratch repository.
+//!
+//! The run is a real one: the same daemon, the same requests, the same commits. Only the agent is a script.
+
+pub(crate) mod agent;
+mod own_daemon;
+mod scratch;
+mod script;
+mod show;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use protocol::api::RunApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::{AtRun, InitParams, StartParams};
+use protocol::view::RunView;
+use protocol::words::RunStatus;
+use serde::Serialize;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use self::own_daemon::OwnDaemon;
+use self::scratch::{Scratch, is_installed};
+use crate::caller_env;
+use crate::commands::outcome;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::paint::{HEAD, HINT, paint};
+use crate::text::run::{headline, stop_reason};
+use crate::text::safe::safe;
+use crate::ui::Ui;
+
+/// A run that takes longer does not do what the script says.
+const LONGEST: Duration = Duration::from_mins(3);
+
+const EXAMPLES: &str = "Examples:
+  runnerctl demo                     in a temporary folder, which stays
+  runnerctl demo --dir roman-demo    in a folder of your own, new or empty
+  runnerctl demo --clean             and remove it at the end";
+
+/// Show a complete run with a scripted agent; needs no account
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DemoArgs {
+    /// Make the scratch repository in DIR, which is new or empty
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Remove the scratch repository at the end
+    #[arg(long)]
+    clean: bool,
+    /// Use the daemon that all commands use, not one that ends with the demo
+    #[arg(long)]
+    shared: bool,
+}
+
+#[derive(Serialize)]
+struct Ended<'a> {
+    path: String,
+    run: &'a RunView,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: DemoArgs) -> Result<ExitStatus, Failure> {
+    let mut stop = Interrupts::listen()?;
+    let folder = args.dir.as_deref().map(|folder| invocation.resolve(Some(folder))).transpose()?;
+    let scratch = Scratch::make(folder)?;
+    let own = match own_daemon(&args).await {
+        Ok(own) => own,
+        Err(failure) => {
+            scratch.remove()?;
+            return Err(failure);
+        }
+    };
+    let inside = own.as_ref().map_or_else(|| invocation.clone(), |own| invocation.with_daemon(own.socket().to_owned()));
+    let played = tokio::select! {
+        played = play(&inside, &scratch) => played,
+        () = stop.next() => Err(Failure::new(ExitStatus::Interrupted, "interrupted", "the demo was interrupted")),
+        () = tokio::time::sleep(LONGEST) => Err(Failure::new(ExitStatus::Error, "timeout", "the demo took too long")),
+    };
+    let stopped = match own {
+        Some(own) => own.stop(&inside).await,
+        None if played.is_err() => cancel(&inside, &scratch).await,
+        None => Ok(()),
+    };
+    let code = close(invocation.ui, &scratch, played)?;
+    stopped?;
+    if args.clean {
+        scratch.remove()?;
+    }
+    Ok(code)
+}
+
+async fn own_daemon(args: &DemoArgs) -> Result<Option<OwnDaemon>, Failure> {
+    if args.shared { Ok(None) } else { OwnDaemon::start().await.map(Some) }
+}
+
+/// Plays the whole run and returns its last state.
+async fn play(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<RunView, Failure> {
+    let ui = invocation.ui;
+    let guard = guard(ui);
+    say(ui, &introduction(scratch, guard))?;
+    let connection = invocation.connect().await?;
+    let path = invocation.place(Some(scratch.folder()))?;
+    connection.client().init(InitParams { path: path.clone(), force: false }).await?;
+    let own = std::env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
+    scratch.configure(&own, guard)?;
+    let params = StartParams {
+        env: caller_env::collect(connection.client(), &path).await,
+        path: path.clone(),
+        goal: Some(script::GOAL.to_owned()),
+        id: None,
+        base: None,
+        keep_tree: false,
+        queue_only: false,
+        confirmed: true,
+    };
+    let reply = connection.client().start(params).await?;
+    show::show(invocation, AtRun { path, run: Some(reply.run.id) }).await
+}
+
+/// Chooses the guard: `just ci`, or where that is missing the script that it calls.
+fn guard(ui: &Ui) -> &'static [&'static str] {
+    if is_installed("just", std::env::var_os("PATH").as_deref()) {
+        return &["just", "ci"];
+    }
+    ui.note("just is not installed: the guard runs the same checks with sh ci.sh\n");
+    &["sh", "ci.sh"]
+}
+
+fn introduction(scratch: &Scratch, guard: &[&str]) -> String {
+    let folder = safe(&scratch.folder().display().to_string());
+    let guard = guard.join(" ");
+    format!(
+        "{}\nA scripted agent writes a converter for Roman numerals in {folder}\nThe guard is `{guard}`. \
+         Every iteration is a fresh session, and ends in one commit.\n",
+        paint(HEAD, "A complete run, from goal to finished branch"),
+    )
+}
+
+/// Says how the demo ended, and returns its exit code.
+fn close(ui: &Ui, scratch: &Scratch, played: Result<RunView, Failure>) -> Result<ExitStatus, Failure> {
+    let folder = scratch.folder().display().to_string();
+    let run = played.inspect_err(|_| ui.note(&format!("The scratch repository is {}\n", safe(&folder))))?;
+    let code = outcome(run.summary.state).unwrap_or(ExitStatus::Error);
+    if ui.json {
+        Ui::object("demo", &Ended { path: folder, run: &run })?;
+        return Ok(code);
+    }
+    let mut text = format!("\n{}{}", headline(&run.summary), stop_reason(run.summary.reason.as_ref()));
+    if run.summary.state == RunStatus::Completed {
+        let log = scratch.git(&["log", "--oneline", "--no-decorate"])?;
+        let _ = write!(text, "\n$ git log --oneline\n{log}\n$ sh bin/roman 1994\n{}\n", scratch.roman("1994")?);
+    }
+    Ui::text(&text)?;
+    ui.note(&format!("\nLook around: {}\n", paint(HINT, &safe(&format!("cd {folder} && git log --stat")))));
+    Ok(code)
+}
+
+fn say(ui: &Ui, text: &str) -> Result<(), Failure> {
+    if ui.is_terse() { Ok(()) } else { Ui::text(text) }
+}
+
+/// Takes the run out of a daemon that goes on without the demo.
+async fn cancel(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<(), Failure> {
+    let path = invocation.place(Some(scratch.folder()))?;
+    // A run that was never started, or is over, needs no cancelling.
+    let _ = invocation.connect().await?.client().cancel(AtRun { path, run: None }).await;
+    Ok(())
+}
+
+/// The signals that end the demo in order.
+struct Interrupts {
+    int: Signal,
+    term: Signal,
+    hup: Signal,
+}
+
+impl Interrupts {
+    fn listen() -> Result<Self, Failure> {
+        let on = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", &error));
+        let (int, term, hup) = (SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup());
+        Ok(Self { int: on(int)?, term: on(term)?, hup: on(hup)? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.int.recv() => {}
+            _ = self.term.recv() => {}
+            _ = self.hup.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The scratch repository of the demo: a small program with its checks, under git and `.runner/`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::agent::write_files;
+use super::script::SCRATCH;
+use crate::failure::Failure;
+use crate::text::safe::safe_lines;
+
+/// Nothing of the caller's git is to reach the scratch repository: identity, signing, hooks, templates.
+const SETTINGS: [&str; 10] = [
+    "-c",
+    "user.name=runner demo",
+    "-c",
+    "user.email=demo@localhost",
+    "-c",
+    "commit.gpgsign=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "init.defaultBranch=main",
+];
+
+/// The scratch repository.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    folder: PathBuf,
+}
+
+impl Scratch {
+    /// Makes the repository in a folder that is new or empty; by default in a new temporary one, which stays.
+    pub(super) fn make(folder: Option<PathBuf>) -> Result<Self, Failure> {
+        let folder = match folder {
+            Some(folder) => empty(folder)?,
+            None => temporary().map_err(|error| Failure::io("making a temporary folder", &error))?,
+        };
+        let scratch = Self { folder };
+        write_files(&scratch.folder, SCRATCH)?;
+        scratch.git(&["init", "--quiet", "--template="])?;
+        scratch.commit("feat: say what roman is to become")?;
+        Ok(scratch)
+    }
+
+    /// Returns the folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Says in `.runner/` which agent and which guard are used, and commits it.
+    pub(super) fn configure(&self, agent: &Path, guard: &[&str]) -> Result<(), Failure> {
+        let path = self.folder.join(".runner/state/config.toml");
+        let agent = agent
+            .to_str()
+            .ok_or_else(|| Failure::usage(format!("the path of this program is not UTF-8: {}", agent.display())))?;
+        // A list of JSON strings is one of TOML strings too.
+        let [agent, guard] = [&[agent, "__demo-agent"], guard].map(|argv| serde_json::json!(argv));
+        let text = format!("[executor]\nkind = \"command\"\ncommand = {agent}\n\n[guard]\ncommand = {guard}\n");
+        fs::write(&path, text).map_err(|error| Failure::io(format!("writing {}", path.display()), &error))?;
+        self.commit("chore: set up the runner")
+    }
+
+    /// Runs git in the repository and returns what it printed.
+    pub(super) fn git(&self, args: &[&str]) -> Result<String, Failure> {
+        let mut command = Command::new("git");
+        command.args(SETTINGS).args(args).current_dir(&self.folder).env("GIT_CONFIG_NOSYSTEM", "1");
+        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"] {
+            command.env_remove(variable);
+        }
+        let doing = || format!("running git {} in {}", args.join(" "), self.folder.display());
+        let output = command.output().map_err(|error| Failure::io(doing(), &error).hint("install git"))?;
+        if !output.status.success() {
+            let error = io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+            return Err(Failure::io(doing(), &error));
+        }
+        Ok(safe_lines(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// Runs the finished program and returns what it printed.
+    pub(super) fn roman(&self, argument: &str) -> Result<String, Failure> {
+        let output = Command::new("sh").args(["bin/roman", argument]).current_dir(&self.folder).output();
+        let output = output.map_err(|error| Failure::io("running bin/roman", &error))?;
+        Ok(safe_lines(String::from_utf8_lossy(&output.stdout).trim()))
+    }
+
+    /// Removes the folder.
+    pub(super) fn remove(self) -> Result<(), Failure> {
+        fs::remove_dir_all(&self.folder)
+            .map_err(|error| Failure::io(format!("removing {}", self.folder.display()), &error))
+    }
+
+    fn commit(&self, message: &str) -> Result<(), Failure> {
+        self.git(&["add", "--all"])?;
+        self.git(&["commit", "--quiet", "--message", message]).map(drop)
+    }
+}
+
+fn temporary() -> io::Result<PathBuf> {
+    Ok(tempfile::Builder::new().prefix("runner-demo-").tempdir()?.keep())
+}
+
+fn empty(folder: PathBuf) -> Result<PathBuf, Failure> {
+    let made = fs::create_dir_all(&folder).and_then(|()| fs::read_dir(&folder));
+    let mut entries = made.map_err(|error| Failure::io(format!("making {}", folder.display()), &error))?;
+    match entries.next() {
+        None => Ok(folder),
+        Some(_) => Err(Failure::usage(format!("{} is not empty", folder.display())).hint("runnerctl demo")),
+    }
+}
+
+/// Returns whether a program is found in one of the folders of `path`.
+pub(super) fn is_installed(program: &str, path: Option<&OsStr>) -> bool {
+    let executable = |file: PathBuf| {
+        fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    path.is_some_and(|path| std::env::split_paths(path).any(|folder| executable(folder.join(program))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scratch_repository_is_clean_and_on_main() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let scratch = Scratch::make(Some(folder.path().join("new"))).expect("makes a repository");
+        assert_eq!(scratch.git(&["status", "--porcelain", "--branch"]).expect("status"), "## main\n");
+    }
+
+    #[test]
+    fn a_folder_with_files_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("mine"), "").expect("writes");
+        assert_eq!(Scratch::make(Some(folder.path().into())).expect_err("refuses").status().code(), 2);
+    }
+
+    #[test]
+    fn an_agent_whose_path_has_quotes_is_configured() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let scratch = Scratch::make(Some(folder.path().into())).expect("makes a repository");
+        fs::create_dir_all(folder.path().join(".runner/state")).expect("makes a folder");
+        scratch.configure(Path::new("/a \"b\"/runnerctl"), &["just", "ci"]).expect("configures");
+        let text = fs::read_to_string(folder.path().join(".runner/state/config.toml")).expect("reads");
+        insta::assert_snapshot!(text, @r#"
+        [executor]
+        kind = "command"
+        command = ["/a \"b\"/runnerctl","__demo-agent"]
+
+        [guard]
+        command = ["just","ci"]
+        "#);
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_run_is_not_installed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("just"), "").expect("writes");
+        assert!(!is_installed("just", Some(folder.path().as_os_str())));
+        assert!(is_installed("sh", std::env::var_os("PATH").as_deref()));
+        assert!(!is_installed("sh", None));
+    }
+}

@@ -1,0 +1,70 @@
+//! `init`: makes `.runner/` in a repository.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use protocol::api::RunApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::reply::InitReply;
+use protocol::request::InitParams;
+
+use crate::args::Place;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::safe::safe;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl init                    in the repository around the current directory
+  runnerctl init ~/proj --force     overwrite what is there";
+
+/// Make `.runner/`: goal, task tree and configuration
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Overwrite what is there
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: InitArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(args.place.path())?;
+    let reply = invocation.connect().await?.client().init(InitParams { path, force: args.force }).await?;
+    invocation.ui.answer("init", &reply, |_| render(&reply))?;
+    invocation.ui.note("\nWrite the goal into .runner/GOAL.md, then: runnerctl start\n");
+    Ok(ExitStatus::Fine)
+}
+
+fn render(reply: &InitReply) -> String {
+    let mut text = String::new();
+    for (word, files) in [("created", &reply.created), ("overwritten", &reply.overwritten), ("kept", &reply.kept)] {
+        for file in files {
+            let _ = writeln!(text, "{word:<11}  {}", safe(file));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_was_kept_is_told_apart_from_what_was_made() {
+        let reply = InitReply {
+            path: Path::new("/p").into(),
+            created: vec![".runner/GOAL.md".into()],
+            kept: vec![".runner/state/tree.json".into()],
+            overwritten: vec![".runner/state/config.toml".into()],
+        };
+        insta::assert_snapshot!(render(&reply), @r"
+        created      .runner/GOAL.md
+        overwritten  .runner/state/config.toml
+        kept         .runner/state/tree.json
+        ");
+    }
+}

@@ -1,0 +1,237 @@
+//! `log`: records of iterations, live while one runs.
+
+use std::time::Duration;
+
+use clap::Args;
+use jsonrpsee::core::client::Subscription as Stream;
+use protocol::api::{EventApiClient as _, IterationApiClient as _};
+use protocol::client::Connection;
+use protocol::error::ExitStatus;
+use protocol::event::Event;
+use protocol::reply::IterationReply;
+use protocol::request::{AtIteration, AtRun, LogParams, LogStream, Subscription};
+use protocol::view::{IterationView, TextView};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::iteration::{line, table};
+use crate::text::measure::span;
+use crate::text::paint::DIM;
+use crate::text::safe::safe_lines;
+use crate::text::screen::Screen;
+use crate::text::table::{Cell, Table};
+use crate::ui::Ui;
+
+/// New text is looked for at the latest after this time, should no event tell of it.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+const EXAMPLES: &str = "Examples:
+  runnerctl log               the iterations of the run
+  runnerctl log 3             the facts of iteration 3
+  runnerctl log 3 --guard     what its guard printed
+  runnerctl log -f            what the agent prints, live
+  runnerctl log 3 --diff --run tidy-1";
+
+/// Show records of iterations
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LogArgs {
+    /// Number of the iteration [default with a stream: the live one, else the last]
+    #[arg(value_name = "ITER")]
+    pub(crate) iter: Option<u32>,
+    #[command(flatten)]
+    streams: Streams,
+    /// Go on until nothing more is written; the agent's output by default
+    #[arg(short, long)]
+    follow: bool,
+    /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+struct Streams {
+    /// What the agent printed
+    #[arg(long)]
+    agent: bool,
+    /// What the guard printed
+    #[arg(long)]
+    guard: bool,
+    /// The prompt
+    #[arg(long)]
+    prompt: bool,
+    /// What the iteration changed
+    #[arg(long)]
+    diff: bool,
+    /// The answer
+    #[arg(long)]
+    output: bool,
+}
+
+impl Streams {
+    fn chosen(&self) -> Option<LogStream> {
+        [
+            (self.agent, LogStream::Agent),
+            (self.guard, LogStream::Guard),
+            (self.prompt, LogStream::Prompt),
+            (self.diff, LogStream::Diff),
+            (self.output, LogStream::Output),
+        ]
+        .into_iter()
+        .find_map(|(chosen, stream)| chosen.then_some(stream))
+    }
+}
+
+#[derive(Serialize)]
+struct Iterations<'a> {
+    iterations: &'a [IterationView],
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(None)?;
+    let connection = invocation.connect().await?;
+    let stream = args.streams.chosen().or(args.follow.then_some(LogStream::Agent));
+    match (stream, args.iter) {
+        (Some(stream), iter) => {
+            let at = AtIteration { path, run: args.run, iter };
+            let reader = Reader {
+                ui: invocation.ui,
+                connection: &connection,
+                at: LogParams { at, stream, offset: 0, raw: false },
+            };
+            if args.follow { reader.follow().await? } else { reader.whole().await? }
+        }
+        (None, Some(iter)) => {
+            let at = AtIteration { path, run: args.run, iter: Some(iter) };
+            let reply = connection.client().get(at).await?;
+            invocation.ui.answer("iteration", &reply, |screen| summary(&reply, screen))?;
+        }
+        (None, None) => {
+            let iterations = connection.client().list(AtRun { path, run: args.run }).await?;
+            let answer = Iterations { iterations: &iterations };
+            invocation.ui.answer("iterations", &answer, |screen| list(&iterations, screen))?;
+        }
+    }
+    Ok(ExitStatus::Fine)
+}
+
+fn list(iterations: &[IterationView], screen: &Screen) -> String {
+    if iterations.is_empty() { String::new() } else { table(iterations, screen) }
+}
+
+fn summary(reply: &IterationReply, screen: &Screen) -> String {
+    let mut facts = Table::bare();
+    let mut fact = |name, value: Cell| facts.row([Cell::styled(DIM, name), value]);
+    if let Some(meta) = &reply.meta {
+        fact("node", meta.node_path.join("/").into());
+        fact("session", format!("{} as {}, {}", meta.agent, meta.role, meta.mode).into());
+        if let Some(detail) = &meta.detail {
+            fact("detail", detail.into());
+        }
+        let phases: Vec<String> =
+            meta.phases.iter().map(|time| format!("{} {}", time.phase, span(time.duration_ms))).collect();
+        fact("phases", phases.join(", ").into());
+        fact("output", format!("{} bytes kept, {} dropped", meta.captured_bytes, meta.dropped_bytes).into());
+    }
+    if let Some(commit) = &reply.iteration.commit {
+        fact("commit", commit.into());
+    }
+    fact("record", reply.record.to_string().into());
+    line(&reply.iteration, screen) + &facts.render(screen, 2)
+}
+
+/// Reads one file of a record.
+struct Reader<'a> {
+    ui: &'a Ui,
+    connection: &'a Connection,
+    at: LogParams,
+}
+
+impl Reader<'_> {
+    /// Prints what is there.
+    async fn whole(mut self) -> Result<(), Failure> {
+        let mut all = TextView { text: String::new(), next_offset: 0, complete: false };
+        loop {
+            let part = self.read().await?;
+            let end = part.complete || part.text.is_empty();
+            if self.ui.json {
+                all.text += &part.text;
+            } else {
+                Ui::text(&safe_lines(&part.text))?;
+            }
+            (all.next_offset, all.complete) = (part.next_offset, part.complete);
+            if end {
+                return if self.ui.json { Ui::object("log", &all) } else { Ok(()) };
+            }
+        }
+    }
+
+    /// Prints what is there and what comes, until nobody writes any more.
+    async fn follow(mut self) -> Result<(), Failure> {
+        let wanted = Subscription { path: Some(self.at.at.path.clone()), since: None, output: true };
+        let mut events = self.connection.client().subscribe_events(wanted).await?;
+        loop {
+            let part = self.read().await?;
+            if self.ui.json && !part.text.is_empty() {
+                Ui::object("log", &part)?;
+            } else if !self.ui.json {
+                Ui::text(&safe_lines(&part.text))?;
+            }
+            if part.complete {
+                return Ok(());
+            }
+            if part.text.is_empty() {
+                wait_for_more(&mut events).await;
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<TextView, Failure> {
+        let part = self.connection.client().log(self.at.clone()).await?;
+        self.at.offset = part.next_offset;
+        Ok(part)
+    }
+}
+
+/// Returns when something happened in the repository, or after a while.
+async fn wait_for_more(events: &mut Stream<Event>) {
+    let _ = tokio::time::timeout(LONGEST_WAIT, events.next()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use anstream::adapter::strip_str;
+
+    use super::*;
+    use crate::text::samples;
+
+    #[test]
+    fn iterations_are_listed_with_what_they_came_to() {
+        let run = samples::run();
+        insta::assert_snapshot!(strip_str(&list(&run.recent, &Screen::fixed())), @r"
+        ITER  VERDICT   GUARD       NODE        TIME    COMMIT    SUMMARY
+        0003  RedGuard  guard=fail  parser.lex  14s     01234567  the lexer knows numbers
+        0002  Accepted  guard=pass  parser.ast  1m 01s  01234567
+        ");
+    }
+
+    #[test]
+    fn an_iteration_without_facts_still_names_its_record() {
+        let reply = IterationReply {
+            iteration: samples::iteration(),
+            record: Path::new("/home/me/proj/.runner/iterations/run-1a2b3c4d/0003").into(),
+            meta: None,
+        };
+        insta::assert_snapshot!(strip_str(&summary(&reply, &Screen::fixed())), @r"
+        0003  RedGuard  guard=fail  parser.lex  14s  01234567  the lexer knows numbers
+          commit  0123456789abcdef0123456789abcdef01234567
+          record  /home/me/proj/.runner/iterations/run-1a2b3c4d/0003
+        ");
+    }
+}

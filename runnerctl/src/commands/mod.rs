@@ -1,0 +1,64 @@
+//! The commands, one file each: options, the requests, and how the answer looks.
+
+pub(crate) mod cancel;
+pub(crate) mod config;
+pub(crate) mod daemon;
+pub(crate) mod demo;
+pub(crate) mod help;
+pub(crate) mod init;
+pub(crate) mod log;
+pub(crate) mod pause;
+pub(crate) mod queue;
+pub(crate) mod repos;
+pub(crate) mod resume;
+pub(crate) mod select;
+pub(crate) mod start;
+pub(crate) mod status;
+pub(crate) mod step;
+pub(crate) mod tree;
+pub(crate) mod validate;
+
+use protocol::error::ExitStatus;
+use protocol::words::RunStatus;
+
+use crate::args::{Cli, Command};
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::ui::Ui;
+
+/// Runs the command and returns its exit code.
+pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
+    let invocation = Invocation::new(ui, cli.global);
+    match cli.command {
+        Command::Init(args) => init::run(&invocation, args).await,
+        Command::Start(args) => start::run(&invocation, args).await,
+        Command::Step(args) => step::run(&invocation, args).await,
+        Command::Pause(args) => pause::run(&invocation, args).await,
+        Command::Resume(args) => resume::run(&invocation, args).await,
+        Command::Cancel(args) => cancel::run(&invocation, args).await,
+        Command::Status(args) => status::run(&invocation, args).await,
+        Command::Tree(args) => tree::run(&invocation, args).await,
+        Command::Select(args) => select::run(&invocation, args).await,
+        Command::Validate(args) => validate::run(&invocation, args).await,
+        Command::Log(args) => log::run(&invocation, args).await,
+        Command::Queue(args) => queue::run(&invocation, args).await,
+        Command::Repos(args) => repos::run(&invocation, args).await,
+        Command::Config(args) => config::run(&invocation, args).await,
+        Command::Daemon(args) => daemon::run(&invocation, args).await,
+        Command::Demo(args) => demo::run(&invocation, args).await,
+        Command::Help(args) => help::run(ui, &args),
+        Command::DemoAgent => demo::agent::run(),
+    }
+}
+
+/// Returns the exit code that a run's state stands for; none while it goes on by itself.
+pub(crate) fn outcome(state: RunStatus) -> Option<ExitStatus> {
+    match state {
+        RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => None,
+        RunStatus::Paused | RunStatus::Held => Some(ExitStatus::Refused),
+        RunStatus::Completed => Some(ExitStatus::Fine),
+        RunStatus::Stuck => Some(ExitStatus::Stuck),
+        RunStatus::Limit | RunStatus::TimedOut => Some(ExitStatus::Limit),
+        RunStatus::Failed | RunStatus::Cancelled => Some(ExitStatus::RunEnded),
+    }
+}

@@ -1,0 +1,36 @@
+//! `pause`: stops a run after its current iteration, or at once.
+
+use clap::Args;
+use protocol::api::RunApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::PauseParams;
+
+use crate::args::Target;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::run::controlled;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl pause          after the current iteration
+  runnerctl pause --now    end the session; its work is committed";
+
+/// Stop a run after its current iteration
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PauseArgs {
+    #[command(flatten)]
+    target: Target,
+    /// End the session at once and commit its work
+    #[arg(long)]
+    now: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: PauseArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(args.target.place.path())?;
+    let params = PauseParams { path, run: args.target.run, now: args.now };
+    let reply = invocation.connect().await?.client().pause(params).await?;
+    let pending = if args.now { "pauses when its session has ended" } else { "pauses after this iteration" };
+    invocation.ui.answer("pause", &reply, |_| controlled(&reply, pending))?;
+    Ok(ExitStatus::Fine)
+}

@@ -1,0 +1,85 @@
+//! `repos`: the repositories that the daemon knows.
+
+use clap::Args;
+use protocol::api::RepoApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::AtPath;
+use protocol::view::RepoView;
+use serde::Serialize;
+use std::path::PathBuf;
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::paint::{LOOK, of_state};
+use crate::text::safe::safe;
+use crate::text::screen::Screen;
+use crate::text::table::{Cell, Table};
+
+const EXAMPLES: &str = "Examples:
+  runnerctl repos
+  runnerctl repos --remove ~/old    forget one; its files stay";
+
+/// List the repositories that the daemon knows
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReposArgs {
+    /// Forget the repository at PATH; its files stay
+    #[arg(long, value_name = "PATH")]
+    remove: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Repos<'a> {
+    repos: &'a [RepoView],
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: ReposArgs) -> Result<ExitStatus, Failure> {
+    let connection = invocation.connect().await?;
+    if let Some(path) = &args.remove {
+        let path = invocation.place(Some(path))?;
+        let repo = connection.client().remove(AtPath { path }).await?;
+        let text = format!("forgot {}\n", safe(&repo.path.to_string()));
+        invocation.ui.answer("repo", &repo, |_| text)?;
+        return Ok(ExitStatus::Fine);
+    }
+    let repos = connection.client().list().await?;
+    invocation.ui.answer("repos", &Repos { repos: &repos }, |screen| render(&repos, screen))?;
+    if repos.is_empty() {
+        invocation.ui.note("No repositories. Add one: runnerctl start PATH\n");
+    }
+    Ok(ExitStatus::Fine)
+}
+
+fn render(repos: &[RepoView], screen: &Screen) -> String {
+    let mut table = Table::headed(["REPO", "STATE", "RUNS", "PATH"]);
+    for repo in repos {
+        let state = match (&repo.held, repo.queue.first()) {
+            (Some(_), _) => Cell::styled(LOOK, "held"),
+            (None, Some(run)) => Cell::styled(of_state(run.state), run.state.as_str()),
+            (None, None) => "idle".into(),
+        };
+        table.row([Cell::from(&repo.id), state, repo.queue.len().to_string().into(), repo.path.to_string().into()]);
+    }
+    if repos.is_empty() { String::new() } else { table.render(screen, 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+    use crate::text::samples;
+
+    #[test]
+    fn a_repository_has_the_state_of_its_first_run() {
+        let mut idle = samples::repo();
+        idle.queue.clear();
+        let repos = [samples::repo(), idle];
+        insta::assert_snapshot!(strip_str(&render(&repos, &Screen::fixed())), @r"
+        REPO      STATE    RUNS  PATH
+        9f86d081  running  1     /home/me/proj
+        9f86d081  idle     0     /home/me/proj
+        ");
+    }
+}

@@ -1,0 +1,57 @@
+//! `resume`: lets a run go on that stopped.
+
+use clap::Args;
+use protocol::api::RunApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::ResumeParams;
+
+use crate::args::Target;
+use crate::caller_env;
+use crate::confirm::confirmed;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::run::controlled;
+use crate::wait::wait;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl resume              a run that is paused, held or failed
+  runnerctl resume --more 20    beyond `max_iterations`
+  runnerctl resume --now        without waiting for the time it waits for";
+
+/// Let a run go on
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    target: Target,
+    /// Do not wait for the time that the run waits for
+    #[arg(long)]
+    now: bool,
+    /// Grant N iterations beyond `max_iterations`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    more: Option<u32>,
+    /// Show progress until the run ends, is paused or held
+    #[arg(long)]
+    wait: bool,
+    /// Confirm the commands in the repository's configuration
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: ResumeArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(args.target.place.path())?;
+    let connection = invocation.connect().await?;
+    let params = ResumeParams {
+        env: caller_env::collect(connection.client(), &path).await,
+        path: path.clone(),
+        run: args.target.run,
+        now: args.now,
+        more: args.more,
+        confirmed: false,
+    };
+    let request = async |confirmed| connection.client().resume(ResumeParams { confirmed, ..params.clone() }).await;
+    let reply = confirmed(invocation.ui, args.yes, request).await?;
+    invocation.ui.answer("resume", &reply, |_| controlled(&reply, "goes on when its session has ended"))?;
+    if args.wait { wait(invocation, path, reply.run.id).await } else { Ok(ExitStatus::Fine) }
+}

@@ -1,0 +1,63 @@
+//! `select`: tells the next leaf.
+
+use clap::Args;
+use protocol::api::TreeApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::AtRun;
+use protocol::view::{NodeRef, SelectView};
+
+use crate::args::Target;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::safe::safe;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl select           exit code 3: the leaf has no attempts left; 7: the tree is complete
+  runnerctl select --json    with title and role";
+
+/// Tell the next leaf
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SelectArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: SelectArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(args.target.place.path())?;
+    let view = invocation.connect().await?.client().select(AtRun { path, run: args.target.run }).await?;
+    invocation.ui.answer("select", &view, |_| render(&view))?;
+    Ok(match view {
+        SelectView::Open { .. } => ExitStatus::Fine,
+        SelectView::Stuck { .. } => ExitStatus::Stuck,
+        SelectView::Complete => ExitStatus::Complete,
+    })
+}
+
+fn render(view: &SelectView) -> String {
+    match view {
+        SelectView::Open { node } => leaf("open", node),
+        SelectView::Stuck { node } => leaf("stuck", node),
+        SelectView::Complete => "complete\n".into(),
+    }
+}
+
+fn leaf(word: &str, node: &NodeRef) -> String {
+    let NodeRef { id, attempts, max_attempts, path, .. } = node;
+    format!("{word} {} attempts={attempts}/{max_attempts} path={}\n", safe(id), safe(&path.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::samples;
+
+    #[test]
+    fn the_next_leaf_is_told_with_its_place_and_attempts() {
+        let node = samples::node();
+        insta::assert_snapshot!(render(&SelectView::Open { node: node.clone() }), @"open parser.lex attempts=1/3 path=root/parser/parser.lex");
+        insta::assert_snapshot!(render(&SelectView::Stuck { node }), @"stuck parser.lex attempts=1/3 path=root/parser/parser.lex");
+        insta::assert_snapshot!(render(&SelectView::Complete), @"complete");
+    }
+}

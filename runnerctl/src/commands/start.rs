@@ -1,0 +1,150 @@
+//! `start`: puts a run into a repository's queue, or lets one go on.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use protocol::api::RunApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::reply::StartReply;
+use protocol::request::StartParams;
+
+use crate::args::Place;
+use crate::caller_env;
+use crate::confirm::confirmed;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::paint::{HINT, of_state, paint};
+use crate::text::safe::safe;
+use crate::wait::wait;
+
+/// The daemon's limit for a goal; a larger one is refused before it is sent.
+const GOAL_LIMIT: u64 = 64 * 1024;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl start                            the goal in .runner/GOAL.md, in the background
+  runnerctl start ~/proj --goal port.md      a new goal from a file
+  runnerctl start --goal - --wait            a goal from stdin; stay until the run ends
+  runnerctl start -m Tidy --id tidy-1        a goal and an id of your own
+  runnerctl start --base v1.2 --queue-only   queued behind the others, and paused there";
+
+/// Put a run into the queue, or let one go on
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub(crate) struct StartArgs {
+    #[command(flatten)]
+    place: Place,
+    /// A new goal, from a Markdown file (`-`: stdin)
+    #[arg(long, value_name = "FILE", conflicts_with = "message")]
+    goal: Option<PathBuf>,
+    /// A new goal, as text
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
+    /// Id of the run [default: made from the commit]
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// Revision that the branch begins from [default: HEAD]
+    #[arg(long, value_name = "REV")]
+    base: Option<String>,
+    /// Keep the task tree although the goal is new
+    #[arg(long)]
+    keep_tree: bool,
+    /// Leave the run paused in the queue
+    #[arg(long, conflicts_with = "wait")]
+    queue_only: bool,
+    /// Show progress until the run ends, is paused or held
+    #[arg(long)]
+    wait: bool,
+    /// Confirm the commands in the repository's configuration
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(args.place.path())?;
+    let goal = goal(invocation, &args)?;
+    let connection = invocation.connect().await?;
+    let params = StartParams {
+        env: caller_env::collect(connection.client(), &path).await,
+        path: path.clone(),
+        goal,
+        id: args.id,
+        base: args.base,
+        keep_tree: args.keep_tree,
+        queue_only: args.queue_only,
+        confirmed: false,
+    };
+    let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
+    let reply = confirmed(invocation.ui, args.yes, request).await?;
+    invocation.ui.answer("start", &reply, |_| render(&reply))?;
+    if args.wait {
+        return wait(invocation, path, reply.run.id).await;
+    }
+    invocation.ui.note(&format!("\nSee how far it is: {}\n", paint(HINT, "runnerctl status")));
+    Ok(ExitStatus::Fine)
+}
+
+/// Returns the text of a new goal, where one was given.
+fn goal(invocation: &Invocation<'_>, args: &StartArgs) -> Result<Option<String>, Failure> {
+    match &args.goal {
+        None => Ok(args.message.clone()),
+        Some(file) if file == Path::new("-") => read_goal(io::stdin().lock(), "stdin").map(Some),
+        Some(file) => {
+            let file = invocation.resolve(Some(file))?;
+            let name = file.display().to_string();
+            let opened = File::open(&file).map_err(|error| Failure::io(format!("reading the goal {name}"), &error))?;
+            read_goal(opened, &name).map(Some)
+        }
+    }
+}
+
+fn read_goal(source: impl Read, name: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = source.take(GOAL_LIMIT + 1).read_to_string(&mut text);
+    read.map_err(|error| Failure::io(format!("reading the goal {name}"), &error))?;
+    if text.len() as u64 > GOAL_LIMIT {
+        return Err(Failure::usage(format!("the goal {name} is longer than 64 KiB")));
+    }
+    if text.trim().is_empty() {
+        return Err(Failure::usage(format!("the goal {name} is empty")));
+    }
+    Ok(text)
+}
+
+fn render(reply: &StartReply) -> String {
+    let run = &reply.run;
+    let ahead = match reply.ahead {
+        0 => String::new(),
+        1 => ", behind 1 run".into(),
+        n => format!(", behind {n} runs"),
+    };
+    let again = if reply.resumed { " again" } else { "" };
+    let state = paint(of_state(run.state), run.state.as_str());
+    format!("run {} {state}{again} on branch {}{ahead}\n", safe(&run.id), safe(&run.branch))
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+    use crate::text::samples;
+
+    #[test]
+    fn the_branch_is_named_and_so_are_the_runs_before() {
+        let mut reply = StartReply { run: samples::summary(), ahead: 0, resumed: false };
+        insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
+        (reply.ahead, reply.resumed) = (2, true);
+        insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running again on branch runner/run-1a2b3c4d, behind 2 runs");
+    }
+
+    #[test]
+    fn a_goal_that_is_too_long_is_refused_before_it_is_sent() {
+        assert!(read_goal("x".repeat(64 * 1024).as_bytes(), "g").is_ok());
+        assert!(read_goal("x".repeat(64 * 1024 + 1).as_bytes(), "g").is_err());
+        assert!(read_goal(" \n".as_bytes(), "g").is_err());
+    }
+}

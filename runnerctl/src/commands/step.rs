@@ -1,0 +1,84 @@
+//! `step`: runs one iteration and waits for it.
+
+use clap::Args;
+use protocol::api::RunApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::reply::StepReply;
+use protocol::request::StepParams;
+use protocol::words::RunStatus;
+
+use super::outcome;
+use crate::args::Target;
+use crate::caller_env;
+use crate::confirm::confirmed;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::iteration::line;
+use crate::text::run::{headline, stop_reason};
+use crate::text::screen::Screen;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl step               one iteration of the run that is first in the queue
+  runnerctl step --run tidy    of the run whose id begins like this";
+
+/// Run one iteration of a run that is not running
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StepArgs {
+    #[command(flatten)]
+    target: Target,
+    /// Confirm the commands in the repository's configuration
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: StepArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(args.target.place.path())?;
+    let connection = invocation.connect().await?;
+    let env = caller_env::collect(connection.client(), &path).await;
+    let params = StepParams { path, run: args.target.run, confirmed: false, env };
+    let request = async |confirmed| connection.client().step(StepParams { confirmed, ..params.clone() }).await;
+    let reply = confirmed(invocation.ui, args.yes, request).await?;
+    invocation.ui.answer("step", &reply, |screen| render(&reply, screen))?;
+    Ok(exit_status(&reply))
+}
+
+/// A run that is paused after its iteration did what was asked.
+fn exit_status(reply: &StepReply) -> ExitStatus {
+    match reply.run.state {
+        RunStatus::Paused if reply.iteration.is_some() => ExitStatus::Fine,
+        state => outcome(state).unwrap_or(ExitStatus::Fine),
+    }
+}
+
+fn render(reply: &StepReply, screen: &Screen) -> String {
+    let iteration = reply.iteration.as_ref().map(|iteration| line(iteration, screen)).unwrap_or_default();
+    iteration + &headline(&reply.run) + &stop_reason(reply.run.reason.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+    use crate::text::samples;
+
+    #[test]
+    fn a_run_that_is_paused_after_its_step_is_fine() {
+        let mut reply = StepReply { run: samples::summary(), iteration: Some(samples::iteration()) };
+        reply.run.state = RunStatus::Paused;
+        assert_eq!(exit_status(&reply), ExitStatus::Fine);
+        reply.iteration = None;
+        assert_eq!(exit_status(&reply), ExitStatus::Refused);
+    }
+
+    #[test]
+    fn the_iteration_comes_before_the_state() {
+        let reply = StepReply { run: samples::summary(), iteration: Some(samples::iteration()) };
+        insta::assert_snapshot!(strip_str(&render(&reply, &Screen::fixed())), @r"
+        0003  RedGuard  guard=fail  parser.lex  14s  01234567  the lexer knows numbers
+        run run-1a2b3c4d running on branch runner/run-1a2b3c4d
+        ");
+    }
+}

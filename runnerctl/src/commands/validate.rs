@@ -1,0 +1,75 @@
+//! `validate`: checks schema, invariants, layout and identity.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use protocol::api::TreeApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::reply::ValidateReply;
+use protocol::request::AtPath;
+
+use crate::args::Place;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::paint::{BAD, GOOD, paint};
+use crate::text::safe::safe;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl validate           a line per check; exit code 1 where one does not hold
+  runnerctl validate ~/proj";
+
+/// Check schema, invariants, layout and identity
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ValidateArgs {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: ValidateArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(args.place.path())?;
+    let reply = invocation.connect().await?.client().validate(AtPath { path }).await?;
+    invocation.ui.answer("validate", &reply, |_| render(&reply))?;
+    Ok(if reply.ok { ExitStatus::Fine } else { ExitStatus::Error })
+}
+
+fn render(reply: &ValidateReply) -> String {
+    let mut text = String::new();
+    for check in &reply.checks {
+        let name = safe(&check.name);
+        if check.ok {
+            let _ = writeln!(text, "{name:<10} {}", paint(GOOD, "ok"));
+        }
+        for fault in &check.faults {
+            let _ = writeln!(text, "{name:<10} {} {}", paint(BAD, "fault"), safe(fault));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use anstream::adapter::strip_str;
+    use protocol::view::CheckView;
+
+    use super::*;
+
+    #[test]
+    fn each_check_is_ok_or_has_its_faults() {
+        let check = |name: &str, faults: &[&str]| CheckView {
+            name: name.into(),
+            ok: faults.is_empty(),
+            faults: faults.iter().map(ToString::to_string).collect(),
+        };
+        let checks = vec![check("layout", &[]), check("tree", &["/root/x: unknown field", "/root/id: empty"])];
+        let reply = ValidateReply { path: Path::new("/p").into(), ok: false, checks };
+        insta::assert_snapshot!(strip_str(&render(&reply)), @r"
+        layout     ok
+        tree       fault /root/x: unknown field
+        tree       fault /root/id: empty
+        ");
+    }
+}

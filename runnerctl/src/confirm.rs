@@ -1,0 +1,43 @@
+//! Asks a person once before commands of a repository that they did not write are run (SPEC 3.3).
+
+use std::io::{self, Write as _};
+
+use protocol::client::CallError;
+use protocol::error::ErrorKind;
+
+use crate::failure::{Failure, is_refusal};
+use crate::text::safe::safe_lines;
+use crate::ui::Ui;
+
+/// Makes a request, and makes it once more as confirmed where the daemon asks for that and the person agrees.
+pub(crate) async fn confirmed<T, E: Into<CallError>>(
+    ui: &Ui,
+    yes: bool,
+    request: impl AsyncFn(bool) -> Result<T, E>,
+) -> Result<T, Failure> {
+    let error = match request(yes).await {
+        Ok(reply) => return Ok(reply),
+        Err(error) => error.into(),
+    };
+    if yes || !is_refusal(&error, ErrorKind::Unconfirmed) {
+        return Err(error.into());
+    }
+    if !ui.can_ask() {
+        return Err(Failure::from(error).hint("look at the commands, then add --yes"));
+    }
+    if !ask(&format!("{}\nRun these commands? [y/N] ", safe_lines(&error.to_string())))? {
+        return Err(error.into());
+    }
+    request(true).await.map_err(|error| error.into().into())
+}
+
+fn ask(question: &str) -> Result<bool, Failure> {
+    let mut answer = String::new();
+    let mut stderr = io::stderr().lock();
+    stderr
+        .write_all(question.as_bytes())
+        .and_then(|()| stderr.flush())
+        .and_then(|()| io::stdin().read_line(&mut answer))
+        .map_err(|error| Failure::io("asking for confirmation", &error))?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,229 @@
+//! What ends a command: message, causes, hint and exit code (SPEC 10).
+//!
+//! Where an error of the daemon or of the connection becomes one for a person; how it is printed is in `ui`.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io;
+
+use protocol::client::{CallError, ConnectError};
+use protocol::error::{ErrorData, ErrorKind, ExitStatus};
+use serde::Serialize;
+
+use crate::text::paint::{BAD, HINT, paint};
+use crate::text::safe::safe;
+
+/// Why a command ended without an answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something to tell.
+    Report(Box<Report>),
+    /// Whoever read the output went away: nobody is left to be told.
+    BrokenPipe,
+}
+
+/// What is told about a failure.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// The exit code.
+    pub(crate) status: ExitStatus,
+    /// One word that a script acts on.
+    pub(crate) kind: &'static str,
+    /// What went wrong.
+    pub(crate) message: String,
+    /// What led to it, outermost first.
+    pub(crate) causes: Vec<String>,
+    /// The command to type next.
+    pub(crate) hint: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Outer<'a> {
+    error: Told<'a>,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    kind: &'a str,
+    message: &'a str,
+    hint: Option<&'a str>,
+    causes: &'a [String],
+}
+
+impl Failure {
+    /// Builds a failure from its exit code, its word and a message.
+    pub(crate) fn new(status: ExitStatus, kind: &'static str, message: impl Into<String>) -> Self {
+        let report = Report { status, kind, message: message.into(), causes: Vec::new(), hint: None };
+        Self::Report(Box::new(report))
+    }
+
+    /// Builds the failure of a command line that parses and makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(ExitStatus::Usage, "usage", message)
+    }
+
+    /// Builds the failure of an operation of the system; `doing` says what was being done to which path.
+    pub(crate) fn io(doing: impl Into<String>, error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::BrokenPipe;
+        }
+        Self::new(ExitStatus::Error, "io", doing).caused_by(error.to_string())
+    }
+
+    /// Adds a cause below those that are there.
+    #[must_use]
+    pub(crate) fn caused_by(mut self, cause: impl Into<String>) -> Self {
+        if let Self::Report(report) = &mut self {
+            report.causes.push(cause.into());
+        }
+        self
+    }
+
+    /// Adds a chain of causes.
+    #[must_use]
+    fn caused_by_all(mut self, first: Option<&(dyn Error + 'static)>) -> Self {
+        let mut next = first;
+        while let Some(cause) = next {
+            self = self.caused_by(cause.to_string());
+            next = cause.source();
+        }
+        self
+    }
+
+    /// Adds the command to type next.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        if let Self::Report(report) = &mut self {
+            report.hint = Some(hint.into());
+        }
+        self
+    }
+
+    /// Returns the exit code.
+    pub(crate) fn status(&self) -> ExitStatus {
+        match self {
+            Self::Report(report) => report.status,
+            Self::BrokenPipe => ExitStatus::Fine,
+        }
+    }
+}
+
+impl Report {
+    /// Returns the object that `--json` prints, on a line.
+    pub(crate) fn to_json(&self) -> String {
+        let Self { kind, message, hint, causes, .. } = self;
+        let error = Told { kind, message, hint: hint.as_deref(), causes };
+        serde_json::to_string(&Outer { error }).expect("BUG: an error is not an object") + "\n"
+    }
+
+    /// Returns the lines for a person: `error:`, `caused by:`, and after a blank line `hint:`.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = format!("{} {}\n", paint(BAD, "error:"), indented(&self.message));
+        for cause in &self.causes {
+            let _ = writeln!(text, "{} {}", paint(BAD, "caused by:"), indented(cause));
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(text, "\n{} {}", paint(HINT, "hint:"), indented(hint));
+        }
+        text
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().lines().map(safe).collect::<Vec<_>>().join("\n  ")
+}
+
+impl From<ErrorData> for Failure {
+    fn from(error: ErrorData) -> Self {
+        Self::Report(Box::new(Report {
+            status: error.kind.into(),
+            kind: error.kind.as_str(),
+            message: error.message,
+            causes: error.causes,
+            hint: error.hint,
+        }))
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        let failure = |kind| Self::new(error.exit_status(), kind, error.to_string());
+        match error {
+            CallError::Refused(data) => data.into(),
+            CallError::Gone => failure("no_daemon").hint("runnerctl daemon status"),
+            CallError::Timeout => failure("timeout").hint("runnerctl daemon status"),
+            CallError::Protocol(_) => failure("protocol"),
+        }
+    }
+}
+
+impl From<jsonrpsee::core::client::Error> for Failure {
+    fn from(error: jsonrpsee::core::client::Error) -> Self {
+        CallError::from(error).into()
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let kind = match error {
+            ConnectError::Refused(data) => return data.into(),
+            ConnectError::Paths(_) => "usage",
+            ConnectError::InsideIteration { .. } => ErrorKind::InsideIteration.as_str(),
+            ConnectError::Foreign { .. } => "foreign_daemon",
+            ConnectError::ProtocolMismatch { .. } => ErrorKind::ProtocolMismatch.as_str(),
+            ConnectError::NoDaemon { .. }
+            | ConnectError::Unreachable { .. }
+            | ConnectError::Handshake { .. }
+            | ConnectError::Start(_) => "no_daemon",
+        };
+        let failure = Self::new(error.exit_status(), kind, error.to_string()).caused_by_all(error.source());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// Returns whether the daemon refused for this reason.
+pub(crate) fn is_refusal(error: &CallError, kind: ErrorKind) -> bool {
+    matches!(error, CallError::Refused(data) if data.kind == kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    fn refusal() -> Report {
+        let mut data = ErrorData::new(ErrorKind::DirtyTree, "the work tree of /p has changes\na.txt\nb.txt");
+        data.causes.push("a cause\u{1b}[2J".into());
+        match Failure::from(data.hint("git stash")) {
+            Failure::Report(report) => *report,
+            Failure::BrokenPipe => panic!("a refusal is reported"),
+        }
+    }
+
+    #[test]
+    fn an_error_names_its_causes_and_the_next_command() {
+        insta::assert_snapshot!(strip_str(&refusal().to_text()), @r"
+        error: the work tree of /p has changes
+          a.txt
+          b.txt
+        caused by: a cause␛[2J
+
+        hint: git stash
+        ");
+    }
+
+    #[test]
+    fn an_error_as_json_has_the_kind_that_scripts_act_on() {
+        insta::assert_snapshot!(refusal().to_json(), @r#"{"error":{"kind":"dirty_tree","message":"the work tree of /p has changes\na.txt\nb.txt","hint":"git stash","causes":["a cause\u001b[2J"]}}"#);
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_error() {
+        let failure = Failure::io("writing", &io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(failure.status(), ExitStatus::Fine);
+    }
+}

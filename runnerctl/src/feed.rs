@@ -1,0 +1,137 @@
+//! What happens to one run, as a stream that outlives a restart of the daemon.
+//!
+//! Events are passed on as they come; after them the run's state is read once. What is shown is in `progress`.
+
+use std::future::ready;
+use std::time::Duration;
+
+use jsonrpsee::core::client::Subscription as Stream;
+use protocol::api::{EventApiClient as _, RunApiClient as _};
+use protocol::client::{CallError, Connection};
+use protocol::error::ExitStatus;
+use protocol::event::Event;
+use protocol::request::{AtRun, Subscription};
+use protocol::view::StatusView;
+use tokio::time::{Instant, sleep};
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// A daemon that is away for longer is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// One piece of news about a run.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Something happened in the run's repository.
+    Event(Box<Event>),
+    /// The state after all events so far.
+    Status(Box<StatusView>),
+    /// The daemon went away; the next piece of news is awaited from its successor.
+    Lost,
+}
+
+/// Follows one run.
+#[derive(Debug)]
+pub(crate) struct Feed<'a> {
+    invocation: &'a Invocation<'a>,
+    at: AtRun,
+    link: Option<Link>,
+    /// Whether the state is older than the last event.
+    stale: bool,
+}
+
+#[derive(Debug)]
+struct Link {
+    connection: Connection,
+    events: Stream<Event>,
+}
+
+impl<'a> Feed<'a> {
+    /// Subscribes to the events of a run that the daemon knows.
+    pub(crate) async fn open(invocation: &'a Invocation<'a>, at: AtRun) -> Result<Self, Failure> {
+        let link = Link::open(invocation.connect().await?, &at).await?;
+        Ok(Self { invocation, at, link: Some(link), stale: true })
+    }
+
+    /// Returns the connection, where there is one at this moment.
+    pub(crate) fn connection(&self) -> Option<&Connection> {
+        self.link.as_ref().map(|link| &link.connection)
+    }
+
+    /// Waits for the next piece of news; fails where the daemon stays away.
+    pub(crate) async fn next(&mut self) -> Result<News, Failure> {
+        if self.link.is_none() {
+            self.link = Some(reconnect(self.invocation, &self.at).await?);
+            self.stale = true;
+        }
+        let link = self.link.as_mut().expect("BUG: a link was just made");
+        let Some(news) = link.next(self.stale, &self.at).await? else {
+            self.link = None;
+            return Ok(News::Lost);
+        };
+        self.stale = matches!(news, News::Event(_));
+        Ok(news)
+    }
+}
+
+impl Link {
+    async fn open(connection: Connection, at: &AtRun) -> Result<Self, CallError> {
+        let wanted = Subscription { path: Some(at.path.clone()), since: None, output: false };
+        let events = connection.client().subscribe_events(wanted).await?;
+        Ok(Self { connection, events })
+    }
+
+    /// Returns the next event, or the state once no event is left to be read; none where the connection is gone.
+    ///
+    /// The state that is returned is never older than an event that came before it.
+    async fn next(&mut self, mut stale: bool, at: &AtRun) -> Result<Option<News>, Failure> {
+        let mut answer = None;
+        loop {
+            tokio::select! {
+                biased;
+                event = self.events.next() => match event {
+                    Some(Ok(event)) => return Ok(Some(News::Event(Box::new(event)))),
+                    // An event of a later version: the state tells what it did.
+                    Some(Err(_)) => (stale, answer) = (true, None),
+                    None => return Ok(None),
+                },
+                () = ready(()), if answer.is_some() => return Ok(answer),
+                () = ready(()), if stale => match self.state(at).await? {
+                    None => return Ok(None),
+                    read => answer = read,
+                },
+            }
+        }
+    }
+
+    async fn state(&self, at: &AtRun) -> Result<Option<News>, Failure> {
+        match self.connection.client().status(at.clone()).await.map_err(CallError::from) {
+            Ok(status) => Ok(Some(News::Status(Box::new(status)))),
+            Err(CallError::Gone) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Connects to the daemon that follows one that went away; it is for others to start it.
+async fn reconnect(invocation: &Invocation<'_>, at: &AtRun) -> Result<Link, Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        if let Ok(connection) = invocation.connect_running().await
+            && let Ok(link) = Link::open(connection, at).await
+        {
+            return Ok(link);
+        }
+        if Instant::now() + pause > deadline {
+            let lost = format!("the daemon went away and did not come back within {} s", PATIENCE.as_secs());
+            return Err(Failure::new(ExitStatus::NoDaemon, "no_daemon", lost)
+                .hint("runnerctl status (starts the daemon, and the run goes on)"));
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,260 @@
+//! Which lines a watched run is worth: pure, fed with events and states.
+//!
+//! A line either passes (the live line of a terminal) or stays. Where there is no terminal, all stay.
+
+use jiff::Timestamp;
+use protocol::event::{Event, EventKind};
+use protocol::view::{IterationView, RunView};
+use protocol::words::{GuardOutcome, PhaseName, RunStatus, VerdictName};
+
+use crate::text::measure::{between, span, until};
+use crate::text::paint::{DIM, LOOK, of_guard, of_verdict, paint};
+use crate::text::safe::safe;
+use crate::text::screen::Screen;
+
+/// A line of progress.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// What is going on; the next one takes its place where that can be done.
+    Passing {
+        /// Iteration, phase and node.
+        text: String,
+        /// Time since the iteration began, in milliseconds.
+        elapsed_ms: u64,
+    },
+    /// What has happened.
+    Lasting(String),
+}
+
+/// What was shown of a run so far.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    run: String,
+    /// The iteration that is under way, and when it was first seen.
+    live: Option<(u32, Timestamp)>,
+    /// The phase that was shown last.
+    phase: Option<(u32, PhaseName)>,
+    /// The last iteration that was shown, or was over at the beginning.
+    shown: Option<u32>,
+    state: Option<RunStatus>,
+    obstacle: Option<String>,
+}
+
+impl Progress {
+    /// Begins with nothing shown of a run.
+    pub(crate) fn of(run: &str) -> Self {
+        Self { run: run.to_owned(), ..Self::default() }
+    }
+
+    /// Returns the lines that an event is worth.
+    pub(crate) fn event(&mut self, event: &Event) -> Vec<Line> {
+        if event.run.as_deref().is_some_and(|run| run != self.run) {
+            return Vec::new();
+        }
+        match &event.kind {
+            EventKind::Phase { phase, node } => self.phase(event, *phase, node.as_deref()),
+            EventKind::Iteration { node, verdict, guard, .. } => {
+                let Some(iter) = event.iter else { return Vec::new() };
+                self.finished(&Finished { iter, node, verdict: *verdict, guard: *guard, ms: self.elapsed(event) })
+            }
+            EventKind::Obstacle { message } => self.obstructed(message),
+            EventKind::Reverted { paths } => vec![notice(&format!("put back: {}", paths.join(", ")))],
+            EventKind::Warning { message } => vec![notice(message)],
+            EventKind::Stopping => vec![notice("the daemon stops; the run goes on at its next start")],
+            EventKind::RunState { .. }
+            | EventKind::Tree { .. }
+            | EventKind::Commit { .. }
+            | EventKind::Output { .. }
+            | EventKind::Lagged => Vec::new(),
+        }
+    }
+
+    /// Returns the lines that a state is worth: iterations that no event told of, and what the run waits for.
+    pub(crate) fn status(&mut self, run: &RunView, screen: &Screen) -> Vec<Line> {
+        let newest = run.recent.first().map_or(0, |iteration| iteration.iter);
+        let shown = *self.shown.get_or_insert(newest);
+        let mut lines: Vec<Line> = Vec::new();
+        for iteration in run.recent.iter().rev().filter(|iteration| iteration.iter > shown) {
+            lines.extend(self.finished(&Finished::from(iteration)));
+        }
+        let state = run.summary.state;
+        if self.state.replace(state) != Some(state) && matches!(state, RunStatus::Queued | RunStatus::Waiting) {
+            lines.push(notice(&waiting(run, screen)));
+        }
+        if let Some(phase) = run.phase.as_ref().filter(|phase| self.phase != Some((run.iteration, phase.name))) {
+            self.phase = Some((run.iteration, phase.name));
+            self.live = Some((run.iteration, phase.iteration_since));
+            let node = run.node.as_ref().map(|node| node.id.as_str());
+            lines.push(passing(run.iteration, phase.name, node, between(phase.iteration_since, screen.now)));
+        }
+        lines
+    }
+
+    fn phase(&mut self, event: &Event, phase: PhaseName, node: Option<&str>) -> Vec<Line> {
+        let Some(iter) = event.iter else { return Vec::new() };
+        if self.live.is_none_or(|(live, _)| live != iter) {
+            self.live = Some((iter, event.time));
+        }
+        self.obstacle = None;
+        let again = self.phase.replace((iter, phase)) == Some((iter, phase));
+        if again || phase == PhaseName::Over {
+            return Vec::new();
+        }
+        vec![passing(iter, phase, node, self.elapsed(event).unwrap_or_default())]
+    }
+
+    fn elapsed(&self, event: &Event) -> Option<u64> {
+        let (live, since) = self.live?;
+        (Some(live) == event.iter).then(|| between(since, event.time))
+    }
+
+    fn finished(&mut self, iteration: &Finished<'_>) -> Vec<Line> {
+        if self.shown.is_some_and(|shown| iteration.iter <= shown) {
+            return Vec::new();
+        }
+        self.shown = Some(iteration.iter);
+        vec![Line::Lasting(iteration.line())]
+    }
+
+    fn obstructed(&mut self, message: &str) -> Vec<Line> {
+        if self.obstacle.as_deref() == Some(message) {
+            return Vec::new();
+        }
+        self.obstacle = Some(message.to_owned());
+        vec![notice(&format!("waits: {message}"))]
+    }
+}
+
+/// A finished iteration, as an event or a state tells of it.
+struct Finished<'a> {
+    iter: u32,
+    node: &'a str,
+    verdict: VerdictName,
+    guard: GuardOutcome,
+    ms: Option<u64>,
+}
+
+impl<'a> From<&'a IterationView> for Finished<'a> {
+    fn from(view: &'a IterationView) -> Self {
+        Self { iter: view.iter, node: &view.node, verdict: view.verdict, guard: view.guard, ms: view.duration_ms }
+    }
+}
+
+impl Finished<'_> {
+    fn line(&self) -> String {
+        let verdict = paint(of_verdict(self.verdict), self.verdict.as_str());
+        let guard = paint(of_guard(self.guard), &format!("guard={}", self.guard));
+        let time = self.ms.map(|ms| format!("  {}", paint(DIM, &span(ms)))).unwrap_or_default();
+        format!("{:04} {verdict}  {}  {guard}{time}", self.iter, safe(self.node))
+    }
+}
+
+fn passing(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u64) -> Line {
+    let text = format!("{iter:04} {:<7}  {}", phase.as_str(), safe(node.unwrap_or_default()));
+    Line::Passing { text: text.trim_end().to_owned(), elapsed_ms }
+}
+
+fn notice(message: &str) -> Line {
+    Line::Lasting(paint(LOOK, &safe(message)))
+}
+
+fn waiting(run: &RunView, screen: &Screen) -> String {
+    let until = run.wait_until.map(|time| format!(" until {}", until(time, screen.now))).unwrap_or_default();
+    let reason = run.summary.reason.as_ref().map(|reason| format!(": {}", reason.message)).unwrap_or_default();
+    format!("{}{until}{reason}", run.summary.state)
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+    use protocol::words::IterationStatus;
+
+    use super::*;
+    use crate::text::measure::seconds;
+    use crate::text::samples;
+
+    fn event(iter: u32, second: u32, kind: EventKind) -> Event {
+        let time = format!("2026-01-01T12:00:{second:02}Z").parse().expect("a time");
+        Event { seq: 1, time, repo: None, run: Some("run-1a2b3c4d".into()), iter: Some(iter), kind }
+    }
+
+    fn phase(phase: PhaseName) -> EventKind {
+        EventKind::Phase { phase, node: Some("parser.lex".into()) }
+    }
+
+    fn over(verdict: VerdictName, guard: GuardOutcome) -> EventKind {
+        let status = IterationStatus::Done;
+        EventKind::Iteration { node: "parser.lex".into(), verdict, status, guard, attempts: 1, max_attempts: 3 }
+    }
+
+    fn text(lines: &[Line]) -> String {
+        let line = |line: &Line| match line {
+            Line::Passing { text, elapsed_ms } => format!("~ {text}  {}\n", seconds(*elapsed_ms)),
+            Line::Lasting(text) => format!("{}\n", strip_str(text)),
+        };
+        lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn an_iteration_is_a_line_per_phase_and_one_that_stays() {
+        let mut progress = Progress::of("run-1a2b3c4d");
+        let events = [
+            event(3, 0, phase(PhaseName::Work)),
+            event(3, 12, phase(PhaseName::Guard)),
+            event(3, 14, phase(PhaseName::Settle)),
+            event(3, 14, over(VerdictName::RedGuard, GuardOutcome::Fail)),
+            event(3, 14, phase(PhaseName::Over)),
+        ];
+        let lines: Vec<Line> = events.iter().flat_map(|event| progress.event(event)).collect();
+        insta::assert_snapshot!(text(&lines), @r"
+        ~ 0003 work     parser.lex  0s
+        ~ 0003 guard    parser.lex  12s
+        ~ 0003 settle   parser.lex  14s
+        0003 RedGuard  parser.lex  guard=fail  14s
+        ");
+    }
+
+    #[test]
+    fn another_run_of_the_repository_is_not_shown() {
+        let mut progress = Progress::of("run-other");
+        assert_eq!(progress.event(&event(3, 0, phase(PhaseName::Work))), []);
+    }
+
+    #[test]
+    fn iterations_that_ended_before_are_not_told() {
+        let mut progress = Progress::of("run-1a2b3c4d");
+        let lines = progress.status(&samples::run(), &Screen::fixed());
+        insta::assert_snapshot!(text(&lines), @"~ 0004 guard    parser.lex  12s");
+    }
+
+    #[test]
+    fn an_iteration_that_no_event_told_of_is_caught_up_once() {
+        let mut progress = Progress::of("run-1a2b3c4d");
+        let mut run = samples::run();
+        run.recent.remove(0);
+        progress.status(&run, &Screen::fixed());
+        let lines = progress.status(&samples::run(), &Screen::fixed());
+        assert!(text(&lines).starts_with("0003 RedGuard  parser.lex  guard=fail  14s\n"), "{lines:?}");
+        assert_eq!(progress.event(&event(3, 14, over(VerdictName::RedGuard, GuardOutcome::Fail))), []);
+    }
+
+    #[test]
+    fn a_wait_is_told_once_with_its_end() {
+        let mut progress = Progress::of("run-1a2b3c4d");
+        let mut run = samples::run();
+        run.summary.state = RunStatus::Waiting;
+        run.phase = None;
+        run.wait_until = Some("2026-01-01T12:05:00Z".parse().expect("a time"));
+        let lines = progress.status(&run, &Screen::fixed());
+        insta::assert_snapshot!(text(&lines), @"waiting until 2026-01-01T12:05:00Z (in 5m 00s)");
+        assert_eq!(progress.status(&run, &Screen::fixed()), []);
+    }
+
+    #[test]
+    fn an_obstacle_that_stays_is_told_once() {
+        let mut progress = Progress::of("run-1a2b3c4d");
+        let full = || event(3, 0, EventKind::Obstacle { message: "no space left on the disk".into() });
+        assert_eq!(progress.event(&full()).len(), 1);
+        assert_eq!(progress.event(&full()), []);
+    }
+}

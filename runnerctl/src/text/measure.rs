@@ -1,0 +1,88 @@
+//! Durations, times, counts and money as people read them; `--json` has the exact figures.
+
+use jiff::Timestamp;
+
+/// Returns a duration given in milliseconds: `340ms`, `1.4s`, `42s`, `3m 04s`, `1h 05m`, `2d 03h`.
+pub(crate) fn span(ms: u64) -> String {
+    let secs = ms / 1000;
+    match secs {
+        0 => format!("{ms}ms"),
+        1..10 => format!("{secs}.{}s", ms % 1000 / 100),
+        10..60 => format!("{secs}s"),
+        60..3_600 => format!("{}m {:02}s", secs / 60, secs % 60),
+        3_600..86_400 => format!("{}h {:02}m", secs / 3_600, secs % 3_600 / 60),
+        _ => format!("{}d {:02}h", secs / 86_400, secs % 86_400 / 3_600),
+    }
+}
+
+/// Returns a duration given in milliseconds in full seconds: `0s`, `42s`, `3m 04s`.
+pub(crate) fn seconds(ms: u64) -> String {
+    if ms < 10_000 { format!("{}s", ms / 1000) } else { span(ms) }
+}
+
+/// Returns the milliseconds from one time to another; 0 where the clock went back.
+pub(crate) fn between(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.as_millisecond().saturating_sub(from.as_millisecond())).unwrap_or(0)
+}
+
+/// Returns how long ago a time was: `3m 04s ago`.
+pub(crate) fn ago(time: Timestamp, now: Timestamp) -> String {
+    format!("{} ago", seconds(between(time, now)))
+}
+
+/// Returns a time that is to come: `2026-01-01T12:00:00Z (in 12m 00s)`.
+pub(crate) fn until(time: Timestamp, now: Timestamp) -> String {
+    let second = Timestamp::from_second(time.as_second()).unwrap_or(time);
+    format!("{second} (in {})", span(between(now, time)))
+}
+
+/// Returns a count: `950`, `1.2k`, `3.4M`.
+pub(crate) fn count(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => tenths(n / 100, "k"),
+        _ => tenths(n / 100_000, "M"),
+    }
+}
+
+fn tenths(n: u64, unit: &str) -> String {
+    if n.is_multiple_of(10) { format!("{}{unit}", n / 10) } else { format!("{}.{}{unit}", n / 10, n % 10) }
+}
+
+/// Returns millionths of a dollar as dollars, rounded up to the cent.
+pub(crate) fn dollars(micro: u64) -> String {
+    let cents = micro.div_ceil(10_000);
+    format!("${}.{:02}", cents / 100, cents % 100)
+}
+
+/// Returns the short form of a commit id.
+pub(crate) fn short(commit: &str) -> &str {
+    commit.get(..8).unwrap_or(commit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_has_two_figures_that_matter() {
+        let texts = [340, 1_420, 42_000, 184_000, 3_900_000, 183_600_000].map(span);
+        assert_eq!(texts, ["340ms", "1.4s", "42s", "3m 04s", "1h 05m", "2d 03h"]);
+    }
+
+    #[test]
+    fn a_clock_that_went_back_gives_no_negative_age() {
+        let time: Timestamp = "2026-01-01T00:00:10Z".parse().expect("a time");
+        assert_eq!(ago(time, "2026-01-01T00:00:00Z".parse().expect("a time")), "0s ago");
+    }
+
+    #[test]
+    fn money_is_never_rounded_down_to_nothing() {
+        assert_eq!([0, 1, 3_214_000].map(dollars), ["$0.00", "$0.01", "$3.22"]);
+    }
+
+    #[test]
+    fn counts_are_short() {
+        assert_eq!([950, 1_250, 800_000, 3_450_000].map(count), ["950", "1.2k", "800k", "3.4M"]);
+    }
+}

@@ -1,0 +1,15 @@
+//! How answers become text: pure functions from views to strings.
+//!
+//! Styles are always in the string; `ui` takes them out where the reader is no terminal.
+
+pub(crate) mod iteration;
+pub(crate) mod measure;
+pub(crate) mod paint;
+pub(crate) mod run;
+pub(crate) mod safe;
+#[cfg(test)]
+pub(crate) mod samples;
+pub(crate) mod screen;
+pub(crate) mod status;
+pub(crate) mod table;
+pub(crate) mod tree;

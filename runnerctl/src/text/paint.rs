@@ -1,0 +1,62 @@
+//! The few styles of the client, by meaning; a state is never told by colour alone.
+
+use anstyle::{AnsiColor, Style};
+use protocol::words::{GuardOutcome, RunStatus, VerdictName};
+
+/// Done, passed, green.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+/// Failed, red.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// Needs a look.
+pub(crate) const LOOK: Style = AnsiColor::Yellow.on_default().bold();
+/// Under way.
+pub(crate) const LIVE: Style = AnsiColor::Cyan.on_default().bold();
+/// A command to type.
+pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
+/// Of little weight.
+pub(crate) const DIM: Style = Style::new().dimmed();
+/// A heading.
+pub(crate) const HEAD: Style = Style::new().bold();
+/// Nothing special.
+pub(crate) const PLAIN: Style = Style::new();
+
+/// Returns `text` in a style.
+pub(crate) fn paint(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Returns the style of a run's state.
+pub(crate) fn of_state(state: RunStatus) -> Style {
+    match state {
+        RunStatus::Completed => GOOD,
+        RunStatus::Running => LIVE,
+        RunStatus::Queued | RunStatus::Cancelled => DIM,
+        RunStatus::Paused | RunStatus::Waiting | RunStatus::Held => LOOK,
+        RunStatus::Stuck | RunStatus::Limit | RunStatus::TimedOut | RunStatus::Failed => BAD,
+    }
+}
+
+/// Returns the style of an iteration's outcome.
+pub(crate) fn of_verdict(verdict: VerdictName) -> Style {
+    match verdict {
+        VerdictName::Accepted => GOOD,
+        VerdictName::Decomposed => LIVE,
+        VerdictName::Retry | VerdictName::Narrowed | VerdictName::Pending | VerdictName::Unavailable => LOOK,
+        VerdictName::Interrupted => DIM,
+        VerdictName::RedGuard
+        | VerdictName::Rejected
+        | VerdictName::Broken
+        | VerdictName::Fault
+        | VerdictName::Timeout
+        | VerdictName::Misconfigured => BAD,
+    }
+}
+
+/// Returns the style of a guard's result.
+pub(crate) fn of_guard(guard: GuardOutcome) -> Style {
+    match guard {
+        GuardOutcome::Pass => GOOD,
+        GuardOutcome::Fail => BAD,
+        GuardOutcome::Skipped => DIM,
+    }
+}

@@ -1,0 +1,59 @@
+//! A run in few words: its state, why it stopped, and what goes on.
+
+use protocol::reply::ControlReply;
+use protocol::view::{RunSummary, StopReason};
+
+use super::paint::{HINT, of_state, paint};
+use super::safe::safe;
+
+/// Returns the line `run <id> <state> on branch <branch>`.
+pub(crate) fn headline(run: &RunSummary) -> String {
+    let state = paint(of_state(run.state), run.state.as_str());
+    format!("run {} {state} on branch {}\n", safe(&run.id), safe(&run.branch))
+}
+
+/// Returns the lines that say why a run stopped and which command goes on.
+pub(crate) fn stop_reason(reason: Option<&StopReason>) -> String {
+    let Some(reason) = reason else { return String::new() };
+    let command = reason.command.as_deref().map(|command| format!("  go on with: {}\n", paint(HINT, &safe(command))));
+    format!("  {}\n{}", safe(&reason.message), command.unwrap_or_default())
+}
+
+/// Returns why a run is not running, in one line for a table.
+pub(crate) fn why(run: &RunSummary) -> String {
+    run.reason.as_ref().map(|reason| reason.message.clone()).unwrap_or_default()
+}
+
+/// Returns what a request to pause, resume or cancel did; `pending` says what is yet to happen.
+pub(crate) fn controlled(reply: &ControlReply, pending: &str) -> String {
+    if reply.pending {
+        let state = paint(of_state(reply.run.state), reply.run.state.as_str());
+        return format!("run {} {state}, {pending}\n", safe(&reply.run.id));
+    }
+    headline(&reply.run) + &stop_reason(reply.run.reason.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+    use crate::text::samples;
+
+    #[test]
+    fn a_run_that_stopped_names_the_command_that_goes_on() {
+        let run = samples::stuck().summary;
+        let reply = ControlReply { run, pending: false };
+        insta::assert_snapshot!(strip_str(&controlled(&reply, "")), @r"
+        run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
+          parser.lex has used all of its 3 attempts
+          go on with: runnerctl retry parser.lex
+        ");
+    }
+
+    #[test]
+    fn a_request_that_waits_for_the_iteration_says_so() {
+        let reply = ControlReply { run: samples::summary(), pending: true };
+        insta::assert_snapshot!(strip_str(&controlled(&reply, "pauses after this iteration")), @"run run-1a2b3c4d running, pauses after this iteration");
+    }
+}

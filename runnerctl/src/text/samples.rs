@@ -1,0 +1,116 @@
+//! Views as the daemon would send them, for tests of renderings.
+
+use std::path::Path;
+
+use protocol::state::RunUsage;
+use protocol::view::{IterationView, NodeRef, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason};
+use protocol::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
+
+/// A run that is running.
+pub(crate) fn summary() -> RunSummary {
+    RunSummary {
+        id: "run-1a2b3c4d".into(),
+        branch: "runner/run-1a2b3c4d".into(),
+        path: Path::new("/home/me/proj").into(),
+        state: RunStatus::Running,
+        reason: None,
+        queued_at: "2026-01-01T11:00:00Z".parse().expect("a time"),
+        ended_at: None,
+    }
+}
+
+/// A repository with that run.
+pub(crate) fn repo() -> RepoView {
+    RepoView { id: "9f86d081".into(), path: Path::new("/home/me/proj").into(), held: None, queue: vec![summary()] }
+}
+
+/// A leaf below the root.
+pub(crate) fn node() -> NodeRef {
+    NodeRef {
+        id: "parser.lex".into(),
+        path: ["root", "parser", "parser.lex"].map(str::to_owned).to_vec(),
+        title: "Cut the text into tokens".into(),
+        attempts: 1,
+        max_attempts: 3,
+        role: Some(Role::Worker),
+    }
+}
+
+/// An iteration whose guard was red.
+pub(crate) fn iteration() -> IterationView {
+    IterationView {
+        run: "run-1a2b3c4d".into(),
+        iter: 3,
+        node: "parser.lex".into(),
+        verdict: VerdictName::RedGuard,
+        status: IterationStatus::Done,
+        guard: GuardOutcome::Fail,
+        commit: Some("0123456789abcdef0123456789abcdef01234567".into()),
+        summary: Some("the lexer knows numbers".into()),
+        ended_at: Some("2026-01-01T11:59:00Z".parse().expect("a time")),
+        duration_ms: Some(14_200),
+    }
+}
+
+/// A repository whose run is in its fourth iteration.
+pub(crate) fn status() -> StatusView {
+    StatusView { repo: repo(), run: Some(run()) }
+}
+
+/// A run in its fourth iteration.
+pub(crate) fn run() -> RunView {
+    RunView {
+        summary: summary(),
+        wait_until: None,
+        phase: Some(PhaseView {
+            name: PhaseName::Guard,
+            since: "2026-01-01T11:59:58Z".parse().expect("a time"),
+            iteration_since: "2026-01-01T11:59:48Z".parse().expect("a time"),
+            budget_ms: 1_800_000,
+            obstacle: None,
+        }),
+        node: Some(node()),
+        leaves_passed: 4,
+        leaves_total: 9,
+        iteration: 4,
+        usage: RunUsage {
+            sessions: 3,
+            input_tokens: Some(1_250_000),
+            cached_tokens: Some(800_000),
+            output_tokens: Some(30_400),
+            cost_micro_usd: None,
+        },
+        elapsed_ms: 3_900_000,
+        baseline: Some(GuardOutcome::Pass),
+        recent: vec![iteration(), accepted()],
+        questions: 2,
+        held_back: vec![".env".into()],
+        reverted: Vec::new(),
+        containment: Containment::Walk,
+        pending: None,
+    }
+}
+
+/// A run that cannot go on by itself.
+pub(crate) fn stuck() -> RunView {
+    let mut run = run();
+    run.summary.state = RunStatus::Stuck;
+    run.summary.reason = Some(StopReason {
+        message: "parser.lex has used all of its 3 attempts".into(),
+        command: Some("runnerctl retry parser.lex".into()),
+    });
+    run.phase = None;
+    run
+}
+
+fn accepted() -> IterationView {
+    IterationView {
+        iter: 2,
+        node: "parser.ast".into(),
+        verdict: VerdictName::Accepted,
+        guard: GuardOutcome::Pass,
+        summary: None,
+        duration_ms: Some(61_000),
+        ..iteration()
+    }
+}

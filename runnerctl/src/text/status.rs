@@ -1,0 +1,239 @@
+//! `status` as text: a repository in detail, or one line for each.
+
+use std::fmt::Write as _;
+
+use protocol::view::{NodeRef, PhaseView, RunView, StatusView};
+use protocol::words::{GuardOutcome, RunStatus};
+
+use super::iteration::lines;
+use super::measure::{between, count, dollars, span, until};
+use super::paint::{BAD, DIM, HEAD, LOOK, of_state, paint};
+use super::run::{headline, stop_reason};
+use super::safe::safe;
+use super::screen::Screen;
+use super::table::{Cell, Table};
+
+/// At most as many paths are listed; the count says how many there are.
+const PATHS_SHOWN: usize = 10;
+
+/// Returns one line per repository under a heading.
+pub(crate) fn overview(all: &[StatusView], screen: &Screen) -> String {
+    let mut table = Table::headed(["REPOSITORY", "STATE", "LEAVES", "NOW"]);
+    for status in all {
+        table.row(overview_row(status, screen));
+    }
+    if all.is_empty() { String::new() } else { table.render(screen, 0) }
+}
+
+fn overview_row(status: &StatusView, screen: &Screen) -> [Cell; 4] {
+    let path = status.repo.path.to_string();
+    match (&status.repo.held, &status.run) {
+        (Some(held), _) => [path.into(), Cell::styled(LOOK, "held"), "".into(), Cell::from(&held.message)],
+        (None, None) => [path.into(), Cell::styled(DIM, "idle"), "".into(), "".into()],
+        (None, Some(run)) => {
+            let state = run.summary.state;
+            let leaves = format!("{}/{}", run.leaves_passed, run.leaves_total);
+            [path.into(), Cell::styled(of_state(state), state.as_str()), leaves.into(), now(run, screen).into()]
+        }
+    }
+}
+
+/// Returns what a run does, or why it does nothing, in one line.
+pub(crate) fn now(run: &RunView, screen: &Screen) -> String {
+    if let (RunStatus::Running, Some(phase)) = (run.summary.state, &run.phase) {
+        let node = run.node.as_ref().map(|node| node.id.as_str()).unwrap_or_default();
+        let elapsed = span(between(phase.iteration_since, screen.now));
+        return format!("{:04} {} {node} {elapsed}", run.iteration, phase.name);
+    }
+    let waits = run.wait_until.map(|time| format!("until {}: ", until(time, screen.now))).unwrap_or_default();
+    let reason = run.summary.reason.as_ref().map(|reason| reason.message.as_str()).unwrap_or_default();
+    waits + reason
+}
+
+/// Returns a repository in detail.
+pub(crate) fn detail(status: &StatusView, screen: &Screen) -> String {
+    let mut text = format!("{}\n", paint(HEAD, &safe(&status.repo.path.to_string())));
+    if let Some(held) = &status.repo.held {
+        let _ = write!(text, "{}\n{}", paint(LOOK, "held"), stop_reason(Some(held)));
+    }
+    match &status.run {
+        Some(run) => text += &run_detail(run, screen),
+        None => text += "no run\n",
+    }
+    let behind = status.repo.queue.len().saturating_sub(1);
+    if behind > 0 {
+        let _ = writeln!(text, "\n{behind} more in the queue: runnerctl queue");
+    }
+    text
+}
+
+fn run_detail(run: &RunView, screen: &Screen) -> String {
+    let mut text = headline(&run.summary) + &stop_reason(run.summary.reason.as_ref());
+    text += "\n";
+    let mut facts = Table::bare();
+    for (name, value) in facts_of(run, screen) {
+        facts.row([Cell::styled(DIM, name), value]);
+    }
+    text += &facts.render(screen, 2);
+    if !run.recent.is_empty() {
+        text += "\n  last iterations\n";
+        text += &lines(&run.recent, screen, 4);
+    }
+    text + &paths("held back", &run.held_back) + &paths("put back", &run.reverted)
+}
+
+fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
+    let mut facts: Vec<(&'static str, Cell)> = Vec::new();
+    if let Some(phase) = &run.phase {
+        facts.push(("phase", phase_text(run.iteration, phase, screen).into()));
+        if let Some(obstacle) = &phase.obstacle {
+            facts.push(("obstacle", Cell::styled(BAD, obstacle)));
+        }
+    }
+    if let Some(time) = run.wait_until {
+        facts.push(("waits", format!("until {}", until(time, screen.now)).into()));
+    }
+    if let Some(pending) = run.pending {
+        facts.push(("asked for", Cell::styled(LOOK, pending_text(pending))));
+    }
+    if let Some(node) = &run.node {
+        facts.push(("node", node_text(node).into()));
+        facts.push(("attempts", attempts_text(node).into()));
+    }
+    facts.push(("leaves", format!("{}/{} passed", run.leaves_passed, run.leaves_total).into()));
+    facts.push(("time", format!("{} in iterations", span(run.elapsed_ms)).into()));
+    facts.push(("usage", usage_text(run).into()));
+    if run.baseline == Some(GuardOutcome::Fail) {
+        facts.push(("baseline", Cell::styled(LOOK, "the guard was red before the first session")));
+    }
+    if run.questions > 0 {
+        facts.push(("questions", format!("{} open, in .runner/state/questions.md", run.questions).into()));
+    }
+    facts.push(("containment", run.containment.as_str().into()));
+    facts
+}
+
+fn phase_text(iteration: u32, phase: &PhaseView, screen: &Screen) -> String {
+    let here = span(between(phase.since, screen.now));
+    let spent = span(between(phase.iteration_since, screen.now));
+    format!("{iteration:04} {} {here}, iteration {spent} of {}", phase.name, span(phase.budget_ms))
+}
+
+fn node_text(node: &NodeRef) -> String {
+    let role = node.role.map(|role| format!(" ({role})")).unwrap_or_default();
+    format!("{}  {}{role}", node.path.join("/"), node.title)
+}
+
+fn attempts_text(node: &NodeRef) -> String {
+    format!("{}/{} used", node.attempts, node.max_attempts)
+}
+
+fn pending_text(pending: protocol::view::PendingControl) -> &'static str {
+    match pending {
+        protocol::view::PendingControl::Pause => "pause",
+        protocol::view::PendingControl::Cancel => "cancel",
+    }
+}
+
+fn usage_text(run: &RunView) -> String {
+    let usage = &run.usage;
+    let tokens = |n: Option<u64>| n.map_or_else(|| "unknown".to_owned(), count);
+    let input = tokens(usage.input_tokens);
+    let cached = tokens(usage.cached_tokens);
+    let output = tokens(usage.output_tokens);
+    let cost = usage.cost_micro_usd.map_or_else(|| "unknown".to_owned(), dollars);
+    format!("sessions {}, tokens in {input}, cached {cached}, out {output}, cost {cost}", usage.sessions)
+}
+
+fn paths(title: &str, paths: &[String]) -> String {
+    if paths.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n  {title} ({})\n", paths.len());
+    for path in paths.iter().take(PATHS_SHOWN) {
+        let _ = writeln!(text, "    {}", safe(path));
+    }
+    if paths.len() > PATHS_SHOWN {
+        let _ = writeln!(text, "    and {} more", paths.len() - PATHS_SHOWN);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+    use crate::text::samples;
+
+    fn plain(text: &str) -> String {
+        strip_str(text).to_string()
+    }
+
+    #[test]
+    fn a_running_run_is_told_with_phase_node_and_usage() {
+        insta::assert_snapshot!(plain(&detail(&samples::status(), &Screen::fixed())), @r"
+        /home/me/proj
+        run run-1a2b3c4d running on branch runner/run-1a2b3c4d
+
+          phase        0004 guard 2.0s, iteration 12s of 30m 00s
+          node         root/parser/parser.lex  Cut the text into tokens (worker)
+          attempts     1/3 used
+          leaves       4/9 passed
+          time         1h 05m in iterations
+          usage        sessions 3, tokens in 1.2M, cached 800k, out 30.4k, cost unknown
+          questions    2 open, in .runner/state/questions.md
+          containment  walk
+
+          last iterations
+            0003  RedGuard  guard=fail  parser.lex  14s     01234567  the lexer knows numbers
+            0002  Accepted  guard=pass  parser.ast  1m 01s  01234567
+
+          held back (1)
+            .env
+        ");
+    }
+
+    #[test]
+    fn a_stuck_run_says_why_and_what_goes_on() {
+        let status = StatusView { run: Some(samples::stuck()), ..samples::status() };
+        let text = plain(&detail(&status, &Screen::fixed()));
+        assert!(text.contains("run run-1a2b3c4d stuck on branch"), "{text}");
+        assert!(text.contains("  go on with: runnerctl retry parser.lex\n"), "{text}");
+        assert!(!text.contains("phase"), "{text}");
+    }
+
+    #[test]
+    fn a_line_per_repository_fits_the_terminal() {
+        let held = protocol::view::StopReason { message: "cannot read its journal".into(), command: None };
+        let broken = StatusView { repo: protocol::view::RepoView { held: Some(held), ..samples::repo() }, run: None };
+        let stuck = StatusView { run: Some(samples::stuck()), ..samples::status() };
+        let text =
+            plain(&overview(&[samples::status(), stuck, broken], &Screen { width: Some(60), ..Screen::fixed() }));
+        insta::assert_snapshot!(text, @r"
+        REPOSITORY     STATE    LEAVES  NOW
+        /home/me/proj  running  4/9     0004 guard parser.lex 12s
+        /home/me/proj  stuck    4/9     parser.lex has used all of …
+        /home/me/proj  held             cannot read its journal
+        ");
+    }
+
+    #[test]
+    fn nothing_of_an_agent_reaches_the_terminal_as_a_command() {
+        let json = serde_json::to_string(&samples::status()).expect("serializes");
+        let hostile = json.replace("parser", "\\u001b]0;x\\u0007").replace("knows", "\\u009b2J\\u202e");
+        let status: StatusView = serde_json::from_str(&hostile).expect("parses");
+        let screen = Screen::fixed();
+        for text in [detail(&status, &screen), overview(&[status], &screen)] {
+            let plain = plain(&text);
+            assert!(plain.contains('␛') && plain.chars().all(|c| c == '\n' || !c.is_control()), "{plain}");
+        }
+    }
+
+    #[test]
+    fn a_long_list_of_paths_is_counted() {
+        let many: Vec<String> = (0..12).map(|n| format!("f{n}")).collect();
+        let text = paths("held back", &many);
+        assert!(text.contains("held back (12)") && text.contains("and 2 more") && !text.contains("f10"), "{text}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Where output goes: facts to stdout, everything else to stderr, styles only to a terminal.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use protocol::error::ExitStatus;
+use serde::Serialize;
+
+use crate::args::{Color, Global};
+use crate::failure::Failure;
+use crate::text::screen::Screen;
+
+/// The reader's wishes.
+#[derive(Debug)]
+pub(crate) struct Ui {
+    /// Answers are JSON.
+    pub(crate) json: bool,
+    quiet: bool,
+    screen: Screen,
+}
+
+/// An answer with the name of its form in front.
+#[derive(Serialize)]
+struct Tagged<'a, T> {
+    schema: String,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+impl Ui {
+    /// Looks at the options and the terminal.
+    pub(crate) fn from_terminal(global: &Global) -> Self {
+        match global.color {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+        Self { json: global.json, quiet: global.quiet, screen: Screen::of_stdout() }
+    }
+
+    /// Returns what renderings depend on, at this moment.
+    pub(crate) fn screen(&self) -> Screen {
+        Screen { now: jiff::Timestamp::now(), ..self.screen }
+    }
+
+    /// Whether progress can be drawn in place.
+    pub(crate) fn is_live(&self) -> bool {
+        !self.is_terse() && io::stderr().is_terminal()
+    }
+
+    /// Whether nothing but the final answer is wanted.
+    pub(crate) fn is_terse(&self) -> bool {
+        self.json || self.quiet
+    }
+
+    /// Whether a question can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        !self.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Answers: one JSON object named `runner/<name>.v1`, or text.
+    pub(crate) fn answer<T: Serialize>(
+        &self,
+        name: &str,
+        body: &T,
+        text: impl FnOnce(&Screen) -> String,
+    ) -> Result<(), Failure> {
+        if self.json { Self::object(name, body) } else { Self::text(&text(&self.screen())) }
+    }
+
+    /// Prints one JSON object named `runner/<name>.v1` on a line.
+    pub(crate) fn object<T: Serialize>(name: &str, body: &T) -> Result<(), Failure> {
+        let tagged = Tagged { schema: format!("runner/{name}.v1"), body };
+        let line = serde_json::to_string(&tagged).expect("BUG: an answer is not an object");
+        Self::text(&(line + "\n"))
+    }
+
+    /// Prints facts.
+    pub(crate) fn text(text: &str) -> Result<(), Failure> {
+        let mut out = anstream::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::io("writing output", &error))
+    }
+
+    /// Says something beside the facts; nothing with `--quiet` or `--json`.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.is_terse() {
+            // Nothing is lost with a note, and nobody can be told that stderr is closed.
+            let _ = anstream::stderr().lock().write_all(text.as_bytes());
+        }
+    }
+
+    /// Reports a failure on stderr and returns its exit code.
+    pub(crate) fn fail(&self, failure: &Failure) -> ExitStatus {
+        if let Failure::Report(report) = failure {
+            let text = if self.json { report.to_json() } else { report.to_text() };
+            let _ = anstream::stderr().lock().write_all(text.as_bytes());
+        }
+        failure.status()
+    }
+}

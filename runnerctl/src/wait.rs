@@ -1,0 +1,163 @@
+//! `--wait`: shows a run's progress until it ends, is paused or held.
+//!
+//! Ctrl-C ends the watching, never the run.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use protocol::error::ExitStatus;
+use protocol::path::WirePath;
+use protocol::request::AtRun;
+use protocol::view::{RunView, StatusView};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::commands::outcome;
+use crate::failure::Failure;
+use crate::feed::{Feed, News};
+use crate::invocation::Invocation;
+use crate::progress::{Line, Progress};
+use crate::text::measure::{seconds, span};
+use crate::text::run::{headline, stop_reason};
+use crate::ui::Ui;
+
+const TICK: Duration = Duration::from_millis(120);
+
+/// Follows a run and returns the exit code of the state it came to.
+pub(crate) async fn wait(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
+    // From here on Ctrl-C has this meaning, whatever is awaited at the moment.
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
+    let mut watch = Watch::new(invocation.ui, &run);
+    let mut feed = Feed::open(invocation, AtRun { path, run: Some(run) }).await?;
+    loop {
+        tokio::select! {
+            news = feed.next() => if let Some(status) = watch.take(news?)? {
+                return Ok(status);
+            },
+            _ = interrupt.recv() => {
+                watch.lines.end();
+                invocation.ui.note("\nNo longer watching; the run goes on. To stop it: runnerctl pause\n");
+                return Ok(ExitStatus::Interrupted);
+            }
+        }
+    }
+}
+
+struct Watch<'a> {
+    ui: &'a Ui,
+    progress: Progress,
+    lines: Lines<'a>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(ui: &'a Ui, run: &str) -> Self {
+        Self { ui, progress: Progress::of(run), lines: Lines::new(ui) }
+    }
+
+    /// Shows a piece of news and returns the exit code where it was the last.
+    fn take(&mut self, news: News) -> Result<Option<ExitStatus>, Failure> {
+        match news {
+            News::Event(event) => {
+                if self.ui.json {
+                    Ui::object("event", &event)?;
+                }
+                let lines = self.progress.event(&event);
+                self.lines.show(lines);
+                Ok(None)
+            }
+            News::Lost => {
+                let text = "the daemon went away; waiting for it to come back".to_owned();
+                self.lines.show(vec![Line::Lasting(text)]);
+                Ok(None)
+            }
+            News::Status(status) => self.status(&status),
+        }
+    }
+
+    fn status(&mut self, status: &StatusView) -> Result<Option<ExitStatus>, Failure> {
+        let Some(run) = &status.run else { return Ok(None) };
+        let lines = self.progress.status(run, &self.ui.screen());
+        self.lines.show(lines);
+        let Some(code) = outcome(run.summary.state) else { return Ok(None) };
+        self.lines.end();
+        self.ui.answer("status", status, |_| ending(run))?;
+        Ok(Some(code))
+    }
+}
+
+/// Returns the last words on a run.
+pub(crate) fn ending(run: &RunView) -> String {
+    let leaves =
+        format!("  {}/{} leaves passed, {} in iterations\n", run.leaves_passed, run.leaves_total, span(run.elapsed_ms));
+    headline(&run.summary) + &stop_reason(run.summary.reason.as_ref()) + &leaves
+}
+
+/// Where lines of progress go: one place of a terminal, or one line each.
+pub(crate) struct Lines<'a> {
+    ui: &'a Ui,
+    bar: Option<ProgressBar>,
+}
+
+impl<'a> Lines<'a> {
+    /// Begins to show progress.
+    pub(crate) fn new(ui: &'a Ui) -> Self {
+        Self { ui, bar: ui.is_live().then(|| bar(ui)) }
+    }
+
+    /// Shows lines.
+    pub(crate) fn show(&self, lines: Vec<Line>) {
+        for line in lines {
+            match (&self.bar, line) {
+                (Some(bar), Line::Passing { text, elapsed_ms }) => {
+                    bar.set_message(text);
+                    bar.set_elapsed(Duration::from_millis(elapsed_ms));
+                }
+                (None, Line::Passing { text, elapsed_ms }) => {
+                    self.ui.note(&format!("{text}  {}\n", seconds(elapsed_ms)));
+                }
+                (_, Line::Lasting(text)) => self.apart(|| self.ui.note(&(text + "\n"))),
+            }
+        }
+    }
+
+    /// Runs something that prints, with the live line out of its way.
+    pub(crate) fn apart<T>(&self, print: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    /// Takes the live line away.
+    pub(crate) fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(ui: &Ui) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    let ticks = ui.screen().pick("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ", "|/-\\ ");
+    let style = ProgressStyle::with_template("{spinner} {elapsed:>4}  {wide_msg}").expect("BUG: the template is wrong");
+    bar.set_style(style.tick_chars(ticks));
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+    use crate::text::samples;
+
+    #[test]
+    fn the_last_words_say_what_goes_on() {
+        insta::assert_snapshot!(strip_str(&ending(&samples::stuck())), @r"
+        run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
+          parser.lex has used all of its 3 attempts
+          go on with: runnerctl retry parser.lex
+          4/9 leaves passed, 1h 05m in iterations
+        ");
+    }
+}

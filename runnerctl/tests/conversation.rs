@@ -1,0 +1,203 @@
+//! The client's program against a stand-in for the daemon: what it asks, what it prints, how it ends.
+
+mod fake;
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Output, Stdio};
+
+use fake::{Chapter, FakeDaemon};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use protocol::error::{ErrorData, ErrorKind};
+use serde_json::{Value, json};
+
+fn run(state: &str) -> Value {
+    json!({
+        "id": "run-1", "branch": "runner/run-1", "path": "/p", "state": state, "reason": null,
+        "queued_at": "2026-01-01T00:00:00Z", "ended_at": null,
+    })
+}
+
+fn status(state: &str) -> Value {
+    json!({
+        "repo": {"id": "r", "path": "/p", "held": null, "queue": []},
+        "run": {
+            "summary": run(state), "wait_until": null, "phase": null, "node": null, "leaves_passed": 1,
+            "leaves_total": 3, "iteration": 3, "elapsed_ms": 61_000, "baseline": "pass", "recent": [], "questions": 0,
+            "usage": {"sessions": 2, "input_tokens": null, "cached_tokens": null, "output_tokens": null, "cost_micro_usd": null},
+            "held_back": [], "reverted": [], "containment": "walk", "pending": null,
+        },
+    })
+}
+
+fn event(second: u32, kind: &str, data: &Value) -> Value {
+    let time = format!("2026-01-01T00:00:{second:02}Z");
+    json!({"seq": second, "time": time, "repo": "r", "run": "run-1", "iter": 3, "kind": kind, "data": data})
+}
+
+fn red_iteration() -> Vec<Value> {
+    let over = json!({"node": "a.b", "verdict": "RedGuard", "status": "done", "guard": "fail", "attempts": 3, "max_attempts": 3});
+    vec![
+        event(0, "phase", &json!({"phase": "work", "node": "a.b"})),
+        event(12, "phase", &json!({"phase": "guard", "node": "a.b"})),
+        event(13, "from_a_later_version", &json!({"x": 1})),
+        event(14, "iteration", &over),
+    ]
+}
+
+fn started() -> Value {
+    json!({"run": run("queued"), "ahead": 0, "resumed": false})
+}
+
+fn text(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    format!("{out}--- stderr\n{err}--- exit {}\n", output.status.code().unwrap_or(-1))
+}
+
+#[test]
+fn waiting_tells_each_phase_and_ends_with_the_state_of_the_run() {
+    let chapter = Chapter { events: red_iteration(), status: status("stuck"), dies: false };
+    let daemon = FakeDaemon::start().answers("run.start", started()).answers("run.status", status("running"));
+    let daemon = daemon.tells(vec![chapter]);
+    let output = daemon.client(&["start", "--wait", "-m", "goal"]).output().expect("runs");
+    insta::assert_snapshot!(text(&output), @r"
+    run run-1 queued on branch runner/run-1
+    run run-1 stuck on branch runner/run-1
+      1/3 leaves passed, 1m 01s in iterations
+    --- stderr
+    0003 work     a.b  0s
+    0003 guard    a.b  12s
+    0003 RedGuard  a.b  guard=fail  14s
+    --- exit 3
+    ");
+}
+
+#[test]
+fn waiting_outlives_a_restart_of_the_daemon() {
+    let first = Chapter { events: red_iteration(), status: status("running"), dies: true };
+    let second = Chapter { events: Vec::new(), status: status("completed"), dies: false };
+    let daemon = FakeDaemon::start().answers("run.start", started()).answers("run.status", status("running"));
+    let daemon = daemon.tells(vec![first, second]);
+    let output = daemon.client(&["start", "--wait"]).output().expect("runs");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains("the daemon went away"), "{}", text(&output));
+    assert!(text(&output).contains("run run-1 completed"), "{}", text(&output));
+}
+
+#[test]
+fn waiting_with_json_is_a_line_per_event_and_the_state_last() {
+    let chapter = Chapter { events: red_iteration(), status: status("completed"), dies: false };
+    let daemon = FakeDaemon::start().answers("run.start", started()).answers("run.status", status("running"));
+    let daemon = daemon.tells(vec![chapter]);
+    let output = daemon.client(&["start", "--wait", "--json"]).output().expect("runs");
+    let lines: Vec<Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(&line.expect("text")).expect("json")).collect();
+    let schemas: Vec<&str> = lines.iter().filter_map(|line| line["schema"].as_str()).collect();
+    assert_eq!(schemas.first().copied(), Some("runner/start.v1"));
+    assert_eq!(schemas.last().copied(), Some("runner/status.v1"));
+    assert_eq!(schemas.iter().filter(|schema| **schema == "runner/event.v1").count(), 4);
+    assert_eq!(output.stderr, b"");
+}
+
+#[test]
+fn ctrl_c_ends_the_watching_and_not_the_run() {
+    let daemon = FakeDaemon::start().answers("run.start", started()).answers("run.status", status("running"));
+    let daemon = daemon.tells(vec![Chapter { events: red_iteration(), status: status("running"), dies: false }]);
+    let mut client =
+        daemon.client(&["start", "--wait"]).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("spawns");
+    let mut stderr = BufReader::new(client.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("reads");
+    assert_eq!(line, "0003 work     a.b  0s\n");
+    kill(Pid::from_raw(client.id().try_into().expect("a pid")), Signal::SIGINT).expect("signals");
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).expect("reads");
+    assert_eq!(client.wait().expect("ends").code(), Some(130));
+    assert!(rest.contains("the run goes on"), "{rest}");
+}
+
+#[test]
+fn commands_of_a_clone_are_confirmed_by_an_option_where_nobody_can_be_asked() {
+    let error = ErrorData::new(ErrorKind::Unconfirmed, "this configuration was not confirmed; it runs: just ci");
+    let daemon = FakeDaemon::start().refuses("run.start", error);
+    let output = daemon.client(&["start"]).output().expect("runs");
+    insta::assert_snapshot!(text(&output), @r"
+    --- stderr
+    error: this configuration was not confirmed; it runs: just ci
+
+    hint: look at the commands, then add --yes
+    --- exit 6
+    ");
+    let daemon = daemon.answers("run.start", started());
+    assert!(daemon.client(&["start", "--yes"]).status().expect("runs").success());
+    let confirmed: Vec<Value> = daemon.asked("run.start").iter().map(|params| params["confirmed"].clone()).collect();
+    assert_eq!(confirmed, [json!(false), json!(true)]);
+}
+
+#[test]
+fn a_request_carries_the_absolute_path_and_no_variable_that_nobody_named() {
+    let daemon = FakeDaemon::start().answers("run.start", started());
+    assert!(daemon.client(&["start", "sub/../x"]).status().expect("runs").success());
+    let params = daemon.asked("run.start").remove(0);
+    assert!(params["path"].as_str().is_some_and(|path| path.starts_with('/')), "{params}");
+    let names: Vec<&String> = params["env"].as_object().expect("an object").keys().collect();
+    assert_eq!(names, ["HOME", "LANG"]);
+}
+
+#[test]
+fn outside_a_repository_status_lists_all() {
+    let daemon = FakeDaemon::start()
+        .refuses("run.status", ErrorData::new(ErrorKind::NotARepository, "/x is not in a git work tree"))
+        .answers("run.status_all", json!([status("running"), status("stuck")]));
+    let output = daemon.client(&["status"]).output().expect("runs");
+    insta::assert_snapshot!(text(&output), @r"
+    REPOSITORY  STATE    LEAVES  NOW
+    /p          running  1/3
+    /p          stuck    1/3
+    --- stderr
+    --- exit 0
+    ");
+    let named = daemon.client(&["status", "/x"]).output().expect("runs");
+    assert_eq!(named.status.code(), Some(1), "{}", text(&named));
+}
+
+#[test]
+fn select_on_a_complete_tree_has_an_exit_code_of_its_own() {
+    let daemon = FakeDaemon::start().answers("tree.select", json!({"status": "complete"}));
+    let output = daemon.client(&["select", "--json"]).output().expect("runs");
+    assert_eq!(text(&output), "{\"schema\":\"runner/select.v1\",\"status\":\"complete\"}\n--- stderr\n--- exit 7\n");
+}
+
+#[test]
+fn a_tree_as_deep_as_is_allowed_is_shown() {
+    let node = |depth: u32, children: Value| {
+        json!({
+            "id": format!("n{depth}"), "order": 1, "title": "t", "goal": "g", "acceptance": [], "passes": false,
+            "attempts": 0, "max_attempts": 3, "children": children,
+        })
+    };
+    let root = (0..63).rev().fold(node(63, json!([])), |below, depth| node(depth, json!([below])));
+    let reply = json!({"tree": {"version": 1, "root": root}, "current": "n63", "state": null});
+    let daemon = FakeDaemon::start().answers("tree.get", reply);
+    let output = daemon.client(&["tree"]).output().expect("runs");
+    assert_eq!(output.stdout.lines().count(), 64, "{}", text(&output));
+}
+
+#[test]
+fn a_reader_that_went_away_ends_the_client_quietly() {
+    let daemon = FakeDaemon::start().answers("iteration.list", json!([]));
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = daemon.client(&["log", "--json"]).stdout(writer).output().expect("runs");
+    assert_eq!(text(&output), "--- stderr\n--- exit 0\n");
+}
+
+#[test]
+fn a_daemon_of_another_version_is_told_apart() {
+    let daemon =
+        FakeDaemon::start().answers("daemon.hello", json!({"version": "9.0.0", "api_major": 9, "api_minor": 0}));
+    let output = daemon.client(&["repos", "--json"]).output().expect("runs");
+    assert_eq!(output.status.code(), Some(8));
+    let error: Value = serde_json::from_slice(&output.stderr).expect("json");
+    assert_eq!(error["error"]["kind"], "protocol_mismatch");
+}

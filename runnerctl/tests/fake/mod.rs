@@ -1,0 +1,172 @@
+//! A stand-in for the daemon: it answers with what a test gives it, and remembers what it was asked.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::core::to_json_raw_value;
+use jsonrpsee::server::{Server, StopHandle, serve, stop_channel};
+use jsonrpsee::types::ErrorObjectOwned;
+use protocol::error::ErrorData;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::UnixListener;
+use tokio::sync::watch;
+
+/// What a method answers.
+type Reply = Result<Value, ErrorData>;
+
+/// What the daemon does with each subscription: the events it sends, and the state of the run after them.
+#[derive(Clone)]
+pub(crate) struct Chapter {
+    /// The events.
+    pub(crate) events: Vec<Value>,
+    /// What `run.status` answers then.
+    pub(crate) status: Value,
+    /// Whether the daemon goes away, to come back for the next chapter.
+    pub(crate) dies: bool,
+}
+
+struct State {
+    replies: HashMap<&'static str, Reply>,
+    asked: Vec<(&'static str, Value)>,
+    story: Vec<Chapter>,
+}
+
+/// The daemon.
+pub(crate) struct FakeDaemon {
+    _runtime: tokio::runtime::Runtime,
+    folder: TempDir,
+    state: Arc<Mutex<State>>,
+}
+
+const METHODS: [&str; 8] = [
+    "daemon.hello",
+    "config.get",
+    "run.start",
+    "run.status",
+    "run.status_all",
+    "tree.get",
+    "tree.select",
+    "iteration.list",
+];
+
+impl FakeDaemon {
+    /// Starts a daemon that answers `daemon.hello` alone.
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("s");
+        let hello = json!({
+            "version": "0.1.0", "api_major": 1, "api_minor": 0, "pid": 1, "started_at": "2026-01-01T00:00:00Z",
+            "socket": socket, "state_folder": "/state", "containment": "walk", "repositories": 0, "running": 0,
+            "draining": false, "log_filter": "info",
+        });
+        let replies = HashMap::from([("daemon.hello", Ok(hello)), ("config.get", Ok(json!({"value": {}})))]);
+        let state = Arc::new(Mutex::new(State { replies, asked: Vec::new(), story: Vec::new() }));
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+        let listener = runtime.block_on(async { UnixListener::bind(&socket) }).expect("binds");
+        runtime.spawn(lives(listener, Arc::clone(&state)));
+        Self { _runtime: runtime, folder, state }
+    }
+
+    /// Sets what a method answers.
+    pub(crate) fn answers(self, method: &'static str, reply: Value) -> Self {
+        self.state.lock().expect("not poisoned").replies.insert(method, Ok(reply));
+        self
+    }
+
+    /// Sets how a method is refused.
+    pub(crate) fn refuses(self, method: &'static str, error: ErrorData) -> Self {
+        self.state.lock().expect("not poisoned").replies.insert(method, Err(error));
+        self
+    }
+
+    /// Sets what subscribers see, a chapter each.
+    pub(crate) fn tells(self, story: Vec<Chapter>) -> Self {
+        self.state.lock().expect("not poisoned").story = story;
+        self
+    }
+
+    /// Returns the parameters of each request of a method.
+    pub(crate) fn asked(&self, method: &str) -> Vec<Value> {
+        let state = self.state.lock().expect("not poisoned");
+        state.asked.iter().filter(|(name, _)| *name == method).map(|(_, params)| params[0].clone()).collect()
+    }
+
+    /// Returns the client, to be run against this daemon from an empty environment.
+    pub(crate) fn client(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runnerctl"));
+        command.arg("--no-spawn").arg("--socket").arg(self.socket()).args(args).stdin(Stdio::null());
+        command.env_clear().env("HOME", self.folder.path()).env("LANG", "C.UTF-8").env("SECRET", "s");
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("s")
+    }
+}
+
+/// Serves one life after the other on the same socket.
+async fn lives(listener: UnixListener, state: Arc<Mutex<State>>) {
+    loop {
+        let (stop, handle) = stop_channel();
+        let (death, mut dies) = watch::channel(false);
+        let methods = methods(&state, death);
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => {
+                    let (stream, _) = accepted.expect("accepts");
+                    let service = Server::builder().to_service_builder().build(methods.clone(), StopHandle::clone(&stop));
+                    tokio::spawn(serve(stream, service));
+                }
+                _ = dies.changed() => break,
+            }
+        }
+        let _ = handle.stop();
+    }
+}
+
+fn methods(state: &Arc<Mutex<State>>, death: watch::Sender<bool>) -> RpcModule<Arc<Mutex<State>>> {
+    let mut module = RpcModule::new(Arc::clone(state));
+    for method in METHODS {
+        let answer = move |params: jsonrpsee::types::Params<'_>, state: &Arc<Mutex<State>>, _: &_| {
+            let mut state = state.lock().expect("not poisoned");
+            state.asked.push((method, params.parse().unwrap_or_default()));
+            let reply = state.replies.get(method).cloned().unwrap_or_else(|| panic!("{method} was not expected"));
+            reply.map_err(ErrorObjectOwned::from)
+        };
+        module.register_method(method, answer).expect("a new name");
+    }
+    let subscribe = move |_: jsonrpsee::types::Params<'static>,
+                          pending: jsonrpsee::PendingSubscriptionSink,
+                          state: Arc<Arc<Mutex<State>>>,
+                          _| {
+        let death = death.clone();
+        async move {
+            let sink = pending.accept().await.expect("accepts");
+            let Some(chapter) = next_chapter(&state) else { return sink.closed().await };
+            for event in &chapter.events {
+                sink.send(to_json_raw_value(event).expect("json")).await.expect("sends");
+            }
+            state.lock().expect("not poisoned").replies.insert("run.status", Ok(chapter.status));
+            if chapter.dies {
+                death.send_replace(true);
+            } else {
+                let lagged = json!({"seq": 99, "time": "2026-01-01T00:00:00Z", "repo": null, "run": null, "iter": null, "kind": "lagged"});
+                sink.send(to_json_raw_value(&lagged).expect("json")).await.expect("sends");
+            }
+            sink.closed().await;
+        }
+    };
+    module.register_subscription("events.subscribe", "event", "events.unsubscribe", subscribe).expect("a new name");
+    module
+}
+
+fn next_chapter(state: &Arc<Mutex<State>>) -> Option<Chapter> {
+    let mut state = state.lock().expect("not poisoned");
+    (!state.story.is_empty()).then(|| state.story.remove(0))
+}
