@@ -49,12 +49,17 @@ pub struct Commands {
 }
 
 /// Checks everything that a start needs of the repository.
-pub fn start(repository: &Repository, params: &StartParams) -> Result<(StartOrder, Commands), ErrorData> {
+///
+/// While a run is at work in the work tree, its state says nothing; it is checked when the new run has its turn.
+pub fn start(
+    repository: &Repository,
+    params: &StartParams,
+    is_at_work: bool,
+) -> Result<(StartOrder, Commands), ErrorData> {
     let head = head_commit(repository)?;
-    refuse_dirty(repository)?;
-    if let Some(operation) = repository.operation() {
-        let message = format!("a {operation} is under way in {}", repository.work_dir().display());
-        return Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("finish or abort the {operation}")));
+    if !is_at_work {
+        refuse_dirty(repository)?;
+        refuse_operation(repository)?;
     }
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
@@ -113,6 +118,12 @@ fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {
         let _ = write!(message, "\n  and {} more", foreign.len() - SHOWN_PATHS);
     }
     Err(ErrorData::new(ErrorKind::DirtyTree, message).hint("git add -A && git commit, or git stash -u"))
+}
+
+fn refuse_operation(repository: &Repository) -> Result<(), ErrorData> {
+    let Some(operation) = repository.operation() else { return Ok(()) };
+    let message = format!("a {operation} is under way in {}", repository.work_dir().display());
+    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("finish or abort the {operation}")))
 }
 
 fn goal(bytes: &[u8], layout: &Layout) -> Result<Goal, ErrorData> {

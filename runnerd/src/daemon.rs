@@ -4,6 +4,7 @@
 //! sessions end after their grace; a second one ends the process at once, and the journal does the rest.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::paths::Paths;
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,6 +21,9 @@ use crate::registry::{Registry, RegistryError};
 use crate::rpc::{self, Bound, LockError, Locks, SocketError};
 use crate::startup::Readiness;
 use crate::worker::Means;
+
+/// Time to look at the registered repositories before clients are answered.
+const LOOK_AROUND: Duration = Duration::from_secs(2);
 
 /// Why the daemon does not come up.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +72,7 @@ pub async fn run(
             return Err(error);
         }
     };
+    up.look_around().await;
     readiness.ready();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), "listening");
     up.serve().await;
@@ -77,6 +82,7 @@ pub async fn run(
 
 /// A daemon that is up.
 struct Up {
+    registry: Registry,
     server: rpc::ServeHandle,
     workers: crate::registry::Task,
     stop_serving: CancellationToken,
@@ -105,7 +111,7 @@ impl Up {
         };
         let (registry, workers) = Registry::open(&paths.state, means)?;
         let api = Api {
-            registry,
+            registry: registry.clone(),
             events,
             paths: Arc::new(paths),
             started_at: clock::now(),
@@ -115,7 +121,19 @@ impl Up {
         };
         let stop_serving = CancellationToken::new();
         let server = rpc::serve(bound, api.into_methods(), stop_serving.clone());
-        Ok(Self { server, workers, stop_serving, shutdown, drain, terminate, interrupt, _locks: locks })
+        Ok(Self { registry, server, workers, stop_serving, shutdown, drain, terminate, interrupt, _locks: locks })
+    }
+
+    /// Waits until the workers have looked at their repositories, so that the first answers are true.
+    async fn look_around(&self) {
+        let looked = async {
+            for mut worker in self.registry.list().await {
+                worker.looked().await;
+            }
+        };
+        if tokio::time::timeout(LOOK_AROUND, looked).await.is_err() {
+            tracing::warn!("some repositories are slow to read; they are shown as they were");
+        }
     }
 
     async fn serve(mut self) {

@@ -7,6 +7,7 @@ use protocol::path::WirePath;
 use protocol::reply::{ControlReply, InitReply, StartReply, StepReply};
 use protocol::request::{AtPath, AtRun, CallerEnv, InitParams, PauseParams, ResumeParams, StartParams, StepParams};
 use protocol::view::{RunSummary, StatusView};
+use protocol::words::RunStatus;
 
 use super::{Api, blocking};
 use crate::admit::{self, Commands};
@@ -29,8 +30,9 @@ impl RunApiServer for Api {
         let repository = self.repository(params.path.as_path()).await?;
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
         let (confirmed, env) = (params.confirmed, params.env.clone());
-        let (order, commands) = blocking(move || admit::start(&repository, &params)).await?;
         let known = self.registry.find(&common_dir).await;
+        let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path));
+        let (order, commands) = blocking(move || admit::start(&repository, &params, is_at_work)).await?;
         if !confirmed && !commands.written_here {
             let digests = match &known {
                 Some(worker) => worker.list().await.1,
@@ -127,6 +129,12 @@ impl Api {
         })
         .await
     }
+}
+
+/// Whether a run of the repository is being driven in this work tree.
+fn is_at_work(status: &StatusView, path: &std::path::Path) -> bool {
+    let head = status.repo.queue.first();
+    head.is_some_and(|run| run.state == RunStatus::Running && run.path.as_path() == path)
 }
 
 fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {

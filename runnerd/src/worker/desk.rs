@@ -46,6 +46,8 @@ pub(super) struct Desk {
     pub frozen: bool,
     /// What is seen of the current run beside its record.
     pub view: Option<RunView>,
+    /// Budget of an iteration of the current run, in milliseconds.
+    pub(super) budget_ms: u64,
     mailbox: mpsc::Receiver<Message>,
     status: watch::Sender<Arc<StatusView>>,
     events: Events,
@@ -83,6 +85,7 @@ impl Desk {
             held: None,
             frozen: false,
             view: None,
+            budget_ms: 0,
             mailbox,
             status,
             events,
@@ -197,8 +200,7 @@ impl Desk {
 
     /// Returns the run at the head of the queue, else the last one that ended.
     pub(super) fn current(&self) -> Option<&RunRecord> {
-        let head = self.file.runs.iter().find(|run| !run.state.is_terminal());
-        head.or_else(|| self.file.runs.iter().max_by_key(|run| run.ended_at))
+        current(&self.file)
     }
 
     /// Waits for a request, or for a time, or for the daemon to go down.
@@ -287,7 +289,7 @@ impl Desk {
         let repo = repo_view(&self.file, self.held.clone());
         let record = self.find(Some(run))?;
         let live = self.run_view().filter(|view| view.summary.id == record.id);
-        let view = live.unwrap_or_else(|| tokio::task::block_in_place(|| super::snapshot::of_run(record)));
+        let view = live.unwrap_or_else(|| tokio::task::block_in_place(|| super::snapshot::of_run(record).view));
         Ok(StatusView { repo, run: Some(view) })
     }
 
@@ -489,6 +491,12 @@ impl Desk {
             }
         }
     }
+}
+
+/// Returns the run at the head of the queue, else the last one that ended.
+pub(super) fn current(file: &RepoFile) -> Option<&RunRecord> {
+    let head = file.runs.iter().find(|run| !run.state.is_terminal());
+    head.or_else(|| file.runs.iter().max_by_key(|run| run.ended_at))
 }
 
 /// Describes a repository.

@@ -65,7 +65,8 @@ pub fn spawn_held(means: Means, store: Store) -> (Handle, impl Future<Output = (
 fn employ(means: Means, store: Store, file: RepoFile, frozen: bool) -> (Handle, impl Future<Output = ()> + Send) {
     let (sender, mailbox) = mpsc::channel(MAILBOX);
     let id = file.id.clone();
-    let (status, seen) = watch::channel(Arc::new(StatusView { repo: desk::repo_view(&file, None), run: None }));
+    let run = desk::current(&file).map(snapshot::blank);
+    let (status, seen) = watch::channel(Arc::new(StatusView { repo: desk::repo_view(&file, None), run }));
     let wires = Wires {
         mailbox,
         status,
@@ -150,7 +151,9 @@ impl Life {
 
     /// Makes the view anew from what is committed.
     fn refresh(&mut self) {
-        self.desk.view = self.desk.current().map(|run| block_in_place(|| snapshot::of_run(run)));
+        let seen = self.desk.current().map(|run| block_in_place(|| snapshot::of_run(run)));
+        self.desk.budget_ms = seen.as_ref().map_or(0, |seen| seen.budget_ms);
+        self.desk.view = seen.map(|seen| seen.view);
         self.desk.show();
     }
 
@@ -524,11 +527,17 @@ impl Control for Pilot<'_> {
         if let Some(task) = phase.task() {
             self.iter = Some(task.iter);
         }
+        let budget_ms = self.desk.budget_ms;
         if let Some(view) = &mut self.desk.view {
-            let since = view.phase.as_ref().map_or(now, |phase| phase.iteration_since);
-            let budget_ms = view.phase.as_ref().map_or(0, |phase| phase.budget_ms);
-            view.phase =
-                Some(PhaseView { name: phase.name(), since: now, iteration_since: since, budget_ms, obstacle: None });
+            let began =
+                view.phase.as_ref().filter(|_| !matches!(phase, Phase::Open)).map(|phase| phase.iteration_since);
+            view.phase = Some(PhaseView {
+                name: phase.name(),
+                since: now,
+                iteration_since: began.unwrap_or(now),
+                budget_ms,
+                obstacle: None,
+            });
             show_task(view, phase);
         }
         self.desk.show();

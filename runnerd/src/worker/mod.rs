@@ -154,6 +154,12 @@ impl Handle {
         Arc::clone(&self.status.borrow())
     }
 
+    /// Waits until the worker has looked at its repository for the first time.
+    pub async fn looked(&mut self) {
+        // An error means that the worker is gone; there is nothing to wait for.
+        let _ = self.status.changed().await;
+    }
+
     /// Sends a request and waits for the answer.
     pub async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Message) -> Result<T, ErrorData> {
         let (reply, answer) = oneshot::channel();

@@ -1,6 +1,5 @@
 //! What clients see of a run, made from what is committed and what is live.
 
-use protocol::path::WirePath;
 use protocol::state::RunUsage;
 use protocol::view::{IterationView, NodeRef, RunView};
 use protocol::words::Containment;
@@ -41,16 +40,26 @@ pub(super) fn blank(run: &RunRecord) -> RunView {
     }
 }
 
+/// What is seen of a run between two iterations.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    /// The view.
+    pub(super) view: RunView,
+    /// Budget of an iteration, in milliseconds; 0 where the configuration cannot be read.
+    pub(super) budget_ms: u64,
+}
+
 /// Describes a run from the tip of its branch; blank where that cannot be read.
-pub(super) fn of_run(run: &RunRecord) -> RunView {
+pub(super) fn of_run(run: &RunRecord) -> Seen {
     let read = || {
         let repository = Repository::discover(run.path.as_path()).ok()?;
         let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
         let loaded = load(&repository, tip).ok()?;
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
-        is_runs.then(|| of_state(run, &loaded, recent(&repository, &run.id, tip)))
+        let view = of_state(run, &loaded, recent(&repository, &run.id, tip));
+        is_runs.then_some(Seen { view, budget_ms: loaded.policy.budget_ms })
     };
-    read().unwrap_or_else(|| blank(run))
+    read().unwrap_or_else(|| Seen { view: blank(run), budget_ms: 0 })
 }
 
 fn of_state(run: &RunRecord, loaded: &Loaded, recent: Vec<IterationView>) -> RunView {
@@ -120,9 +129,4 @@ fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         ended_at: jiff::Timestamp::from_second(commit.time).ok(),
         duration_ms: None,
     }
-}
-
-/// Returns a work tree's path for the wire.
-pub(super) fn wire(layout: &Layout) -> WirePath {
-    WirePath::from(layout.root())
 }
