@@ -8,8 +8,8 @@ use gix::date::parse::TimeBuf;
 use gix::refs::Target;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 
-use super::commit::Identity;
 use super::durable;
+use super::identity::Identity;
 use super::program::Git;
 use super::refs::{Before, Head, Move, RefStore, full_name};
 use super::{GitError, Id, Repository};

@@ -6,62 +6,14 @@ use std::collections::BTreeSet;
 use gix::ObjectId;
 use gix::bstr::BString;
 
-use super::hold_back::{HoldBack, Verdict};
-use super::index::{self, IndexLock, PendingIndex};
-use super::preflight::Engine;
+use super::hold_back::HoldBack;
+use super::identity::Identity;
+use super::index::PendingIndex;
+use super::prepare::Prepared;
 use super::program::Git;
 use super::refs::{Before, Move};
-use super::scan::{Scan, display};
-use super::stage::Staging;
-use super::status::{self, ChangeKind};
-use super::{GitError, Id, Repository, cachetree, durable, exclude, porcelain};
-
-/// Who a commit is by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// The name, in any script.
-    pub name: String,
-    /// The address.
-    pub email: String,
-}
-
-impl Identity {
-    /// Returns who commits where nobody is configured.
-    pub fn runner() -> Self {
-        Self { name: "runnerd".to_owned(), email: "runnerd@localhost".to_owned() }
-    }
-
-    /// Returns the signature of this moment.
-    pub(super) fn signature(&self) -> gix::actor::Signature {
-        gix::actor::Signature {
-            name: clean(&self.name).into(),
-            email: clean(&self.email).into(),
-            time: gix::date::Time::now_local_or_utc(),
-        }
-    }
-
-    /// Returns the signature of this moment as git writes it.
-    pub(super) fn stamp(&self) -> String {
-        let signature = self.signature();
-        format!("{} <{}> {}", signature.name, signature.email, signature.time)
-    }
-
-    /// Makes a command of the git program commit as this identity.
-    pub(super) fn in_environment<'a>(&self, git: Git<'a>) -> Git<'a> {
-        let (name, email) = (clean(&self.name), clean(&self.email));
-        git.env("GIT_AUTHOR_NAME", &name)
-            .env("GIT_AUTHOR_EMAIL", &email)
-            .env("GIT_COMMITTER_NAME", &name)
-            .env("GIT_COMMITTER_EMAIL", &email)
-    }
-}
-
-/// Leaves out what would end the field early in a commit.
-fn clean(field: &str) -> String {
-    let kept: String = field.chars().filter(|c| !matches!(c, '<' | '>' | '\n' | '\r' | '\0')).collect();
-    let kept = kept.trim();
-    if kept.is_empty() { "runnerd".to_owned() } else { kept.to_owned() }
-}
+use super::scan::display;
+use super::{GitError, Id, Repository, durable};
 
 /// What to commit and how.
 #[derive(Debug, Clone)]
@@ -93,17 +45,6 @@ pub struct Committed {
     pub unstorable: Vec<String>,
 }
 
-/// Everything up to the tree, by either engine.
-struct Prepared {
-    tree: ObjectId,
-    held_back: BTreeSet<BString>,
-    unstorable: BTreeSet<BString>,
-    /// Objects that are not on disk for sure.
-    written: Vec<ObjectId>,
-    /// The index to publish once HEAD moved; the git program publishes its own at once.
-    index: Option<PendingIndex>,
-}
-
 impl Repository {
     /// Commits all that differs from HEAD, untracked files included, and leaves nothing to commit.
     ///
@@ -124,109 +65,23 @@ impl Repository {
             });
         }
         let repo = self.open()?;
-        let mut prepared = self.prepare(&repo, request)?;
-        if !request.allow_empty && Some(prepared.tree) == self.tree_of(&repo, request.parent)? {
-            prepared.index.map_or(Ok(()), PendingIndex::publish)?;
+        let Prepared { mut collected, index } = self.prepare(&repo, request)?;
+        if !request.allow_empty && collected.tree == self.tree_of(&repo, request.parent)?.id {
+            index.map_or(Ok(()), PendingIndex::publish)?;
             return Err(GitError::NothingToCommit { path: self.work_dir().to_owned() });
         }
-        let commit = self.write_commit(&repo, request, prepared.tree)?;
-        prepared.written.push(commit.object());
-        durable::sync_objects(&self.common_dir().join("objects"), &prepared.written)?;
+        let commit = self.write_commit(&repo, request, collected.tree)?;
+        collected.written.push(commit.object());
+        durable::sync_objects(&self.common_dir().join("objects"), &collected.written)?;
         self.advance_head(request, commit)?;
-        prepared.index.map_or(Ok(()), PendingIndex::publish)?;
+        index.map_or(Ok(()), PendingIndex::publish)?;
         let names = |paths: BTreeSet<BString>| paths.iter().map(|path| display(path)).collect();
         Ok(Committed {
             commit,
-            tree: prepared.tree.into(),
-            held_back: names(prepared.held_back),
-            unstorable: names(prepared.unstorable),
+            tree: collected.tree.into(),
+            held_back: names(collected.held_back),
+            unstorable: names(collected.unstorable),
         })
-    }
-
-    /// Hides from git what a commit would leave out now, and returns the paths, sorted.
-    pub fn hold_back(&self, rule: &HoldBack) -> Result<Vec<String>, GitError> {
-        let (held_back, unstorable) = self.reconsider(rule)?;
-        let mut hidden: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
-        let is_new = |kind: ChangeKind| matches!(kind, ChangeKind::Untracked | ChangeKind::Added);
-        for change in self.changes()?.into_iter().filter(|change| is_new(change.kind)) {
-            let path = BString::from(change.path);
-            if matches!(rule.judge(self, path.as_ref()), Verdict::HeldBack | Verdict::Unstorable) {
-                hidden.insert(path);
-            }
-        }
-        exclude::write(self, &hidden)?;
-        Ok(hidden.iter().map(|path| display(path)).collect())
-    }
-
-    fn prepare(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<Prepared, GitError> {
-        let (held_back, unstorable) = self.reconsider(request.hold_back)?;
-        let by_program = || self.prepare_by_program(request);
-        let mut prepared = match self.engine(repo) {
-            Engine::Program => by_program()?,
-            Engine::Library => self.prepare_by_library(repo, request).or_else(|error| match error {
-                GitError::Broken { .. } => {
-                    tracing::warn!(%error, "the library cannot stage the work tree; git does");
-                    by_program()
-                }
-                obstacle => Err(obstacle),
-            })?,
-        };
-        prepared.held_back.extend(held_back);
-        prepared.unstorable.extend(unstorable);
-        exclude::write(self, &prepared.held_back.union(&prepared.unstorable).cloned().collect())?;
-        Ok(prepared)
-    }
-
-    /// Looks again at what earlier commits left out: what would go in now is hidden no longer.
-    fn reconsider(&self, rule: &HoldBack) -> Result<(BTreeSet<BString>, BTreeSet<BString>), GitError> {
-        let hidden = exclude::read(self)?;
-        let (mut held_back, mut unstorable) = (BTreeSet::new(), BTreeSet::new());
-        for path in &hidden {
-            match rule.judge(self, path.as_ref()) {
-                Verdict::HeldBack => drop(held_back.insert(path.clone())),
-                Verdict::Unstorable => drop(unstorable.insert(path.clone())),
-                Verdict::Welcome | Verdict::Absent => {}
-            }
-        }
-        exclude::write(self, &held_back.union(&unstorable).cloned().collect())?;
-        Ok((held_back, unstorable))
-    }
-
-    fn prepare_by_library(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<Prepared, GitError> {
-        let lock = IndexLock::acquire(repo, self)?;
-        let state = index::read(repo, self, request.parent)?.state;
-        let scan = Scan::run(repo, self, &state)?;
-        let changes = status::staged(repo, self, request.parent, &state)?;
-        let added = changes.into_iter().filter(|(_, kind)| *kind == ChangeKind::Added).map(|(path, _)| path).collect();
-        let staging = Staging { repo, paths: self, rule: request.hold_back, added };
-        let mut staged = staging.run(state, scan)?;
-        let tree = cachetree::write(repo, self, &mut staged.state, &mut staged.written)?;
-        Ok(Prepared {
-            tree,
-            held_back: staged.held_back,
-            unstorable: staged.unstorable,
-            written: staged.written,
-            index: Some(lock.write(staged.state)?),
-        })
-    }
-
-    fn prepare_by_program(&self, request: &CommitRequest<'_>) -> Result<Prepared, GitError> {
-        let staged = porcelain::stage(self, request.hold_back, None)?;
-        Ok(Prepared {
-            tree: staged.tree,
-            held_back: staged.held_back,
-            unstorable: staged.unstorable,
-            written: Vec::new(),
-            index: None,
-        })
-    }
-
-    fn tree_of(&self, repo: &gix::Repository, commit: Option<Id>) -> Result<Option<ObjectId>, GitError> {
-        let Some(commit) = commit else {
-            return Ok(None);
-        };
-        let read = || repo.find_commit(commit.object())?.tree_id().map(gix::Id::detach);
-        read().map(Some).map_err(GitError::library("reading a commit", self.git_dir()))
     }
 
     fn write_commit(
@@ -282,13 +137,5 @@ impl Repository {
             message: &message,
             by: &request.author,
         })
-    }
-
-    /// Returns who the user is by git's configuration, if it says so completely.
-    pub fn identity(&self) -> Option<Identity> {
-        let repo = self.open().ok()?;
-        let config = repo.config_snapshot();
-        let value = |key: &str| config.string(key).map(|value| value.to_string()).filter(|value| !value.is_empty());
-        Some(Identity { name: value("user.name")?, email: value("user.email")? })
     }
 }

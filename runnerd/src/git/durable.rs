@@ -11,7 +11,7 @@ use gix::ObjectId;
 use super::GitError;
 
 /// Above this many new objects one flush of the whole file system costs less than one of each.
-const ONE_BY_ONE: usize = 256;
+const ONE_BY_ONE: usize = 16;
 
 /// Flushes those of `ids` that are loose objects below `objects`, and their folders.
 pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {

@@ -2,7 +2,7 @@
 
 use gix::bstr::ByteSlice as _;
 
-use super::commit::Identity;
+use super::identity::Identity;
 use super::program::Git;
 use super::refs::RefStore;
 use super::{GitError, Id, Repository};

@@ -6,29 +6,18 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use gix::ObjectId;
-use gix::bstr::{BString, ByteSlice as _};
+use gix::bstr::ByteSlice as _;
 use gix::index::State;
 use gix::index::entry::Flags;
 
 use super::content::{Contents, Refused, Stored};
 use super::hold_back::HoldBack;
-use super::preflight::Engine;
 use super::scan::Scan;
-use super::stage::Staging;
+use super::stage::{Collected, Staging};
 use super::status::{self, ChangeKind};
 use super::{GitError, Id, Repository, cachetree, index, objects, porcelain};
 
-/// The work tree as a tree.
-pub(super) struct Kept {
-    pub(super) tree: ObjectId,
-    pub(super) held_back: BTreeSet<BString>,
-    pub(super) unstorable: BTreeSet<BString>,
-    /// Objects that are not on disk for sure.
-    pub(super) written: Vec<ObjectId>,
-}
-
-impl Kept {
+impl Collected {
     /// Collects tracked and untracked files; of ignored ones those that stand where `restoring` has files.
     pub(super) fn collect(
         repo: &gix::Repository,
@@ -36,16 +25,8 @@ impl Kept {
         rule: &HoldBack,
         restoring: Option<Id>,
     ) -> Result<Self, GitError> {
-        let mut kept = match paths.engine(repo) {
-            Engine::Program => Self::by_program(paths, rule)?,
-            Engine::Library => Self::by_library(repo, paths, rule).or_else(|error| match error {
-                GitError::Broken { .. } => {
-                    tracing::warn!(%error, "the library cannot stage the work tree; git does");
-                    Self::by_program(paths, rule)
-                }
-                obstacle => Err(obstacle),
-            })?,
-        };
+        let engine = paths.engine(repo);
+        let mut kept = engine.carry_out(|| Self::by_library(repo, paths, rule), || Self::by_program(paths, rule))?;
         if let Some(commit) = restoring {
             kept.add_obstructions(repo, paths, commit)?;
         }
@@ -71,8 +52,7 @@ impl Kept {
         if index.exists() {
             fs::copy(&index, &private).map_err(GitError::io("copying", &index))?;
         }
-        let staged = porcelain::stage(paths, rule, Some(&private))?;
-        Ok(Self { tree: staged.tree, held_back: staged.held_back, unstorable: staged.unstorable, written: Vec::new() })
+        porcelain::stage(paths, rule, Some(&private))
     }
 
     /// Adds what a checkout of `commit` would overwrite and what is not in the tree yet because git ignores it.

@@ -12,7 +12,7 @@
 //! | find and open | `open`, `preflight` |
 //! | see what changed | `scan`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
-//! | commit and name | `commit`, `refs`, `branch`, `durable` |
+//! | commit and name | `prepare`, `commit`, `identity`, `refs`, `branch`, `durable` |
 //! | read back | `history`, `objects`, `diff` |
 //! | keep and restore | `rescue`, `keep`, `operation`, `locks` |
 //! | run git itself | `program`, `porcelain` |
@@ -28,6 +28,7 @@ mod exclude;
 mod history;
 mod hold_back;
 mod id;
+mod identity;
 mod index;
 mod keep;
 mod locks;
@@ -36,6 +37,7 @@ mod open;
 mod operation;
 mod porcelain;
 mod preflight;
+mod prepare;
 mod program;
 mod refs;
 mod rescue;
@@ -46,11 +48,12 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use commit::{CommitRequest, Committed, Identity};
+pub use commit::{CommitRequest, Committed};
 pub use error::GitError;
 pub use history::CommitInfo;
 pub use hold_back::HoldBack;
 pub use id::{Id, InvalidId};
+pub use identity::Identity;
 pub use objects::{Entry, EntryKind};
 pub use open::Repository;
 pub use operation::Operation;

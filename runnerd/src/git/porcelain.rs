@@ -10,7 +10,7 @@ use gix::bstr::{BString, ByteSlice as _};
 use super::hold_back::{HoldBack, Verdict};
 use super::program::Git;
 use super::scan::{Finding, Scan};
-use super::stage::declared_submodules;
+use super::stage::{Collected, declared_submodules};
 use super::status::{Change, ChangeKind};
 use super::{GitError, Repository};
 
@@ -19,13 +19,6 @@ pub(super) struct Porcelain<'a> {
     paths: &'a Repository,
     /// Another index than the work tree's own.
     index: Option<&'a Path>,
-}
-
-/// What the git program put into an index, and what it left out.
-pub(super) struct Staged {
-    pub(super) tree: ObjectId,
-    pub(super) held_back: BTreeSet<BString>,
-    pub(super) unstorable: BTreeSet<BString>,
 }
 
 /// How one path differs from HEAD.
@@ -42,7 +35,7 @@ pub(super) fn changes(paths: &Repository) -> Result<Vec<Change>, GitError> {
 }
 
 /// Stages all, into the file `index` if there is one, and writes the tree.
-pub(super) fn stage(paths: &Repository, rule: &HoldBack, index: Option<&Path>) -> Result<Staged, GitError> {
+pub(super) fn stage(paths: &Repository, rule: &HoldBack, index: Option<&Path>) -> Result<Collected, GitError> {
     let porcelain = Porcelain { paths, index };
     let (held_back, mut unstorable) = porcelain.judge(rule)?;
     let left_out: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
@@ -56,7 +49,8 @@ pub(super) fn stage(paths: &Repository, rule: &HoldBack, index: Option<&Path>) -
         path: paths.git_dir().to_owned(),
         source: Box::new(error),
     })?;
-    Ok(Staged { tree, held_back, unstorable })
+    // The program was told to make its objects durable itself.
+    Ok(Collected { tree, held_back, unstorable, written: Vec::new() })
 }
 
 impl<'a> Porcelain<'a> {

@@ -9,8 +9,8 @@ use gix::date::parse::TimeBuf;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 use gix::refs::{FullName, Target};
 
-use super::commit::Identity;
 use super::durable;
+use super::identity::Identity;
 use super::program::Git;
 use super::{GitError, Id, Repository};
 

@@ -8,13 +8,13 @@ use std::path::Path;
 use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice as _};
 
-use super::commit::Identity;
 use super::hold_back::HoldBack;
-use super::keep::Kept;
+use super::identity::Identity;
 use super::objects::{Entry, EntryKind};
 use super::program::Git;
 use super::refs::{Before, Move};
 use super::scan::display;
+use super::stage::Collected;
 use super::{Change, ChangeKind, GitError, Id, Repository, durable, index};
 
 /// What to keep and where.
@@ -84,7 +84,7 @@ impl Repository {
     pub fn snapshot(&self, request: &SnapshotRequest<'_>) -> Result<Snapshot, GitError> {
         let repo = self.open()?;
         let head = self.head()?.commit();
-        let mut kept = Kept::collect(&repo, self, request.hold_back, request.restoring)?;
+        let mut kept = Collected::collect(&repo, self, request.hold_back, request.restoring)?;
         let signature = request.author.signature();
         let commit = gix::objs::Commit {
             tree: kept.tree,
@@ -116,7 +116,7 @@ impl Repository {
     /// files go only if they are in the rescue; ignored files stay, and so do all other references.
     pub fn restore(&self, request: &Restore<'_>) -> Result<Restored, GitError> {
         let repo = self.open()?;
-        let kept = Kept::collect(&repo, self, request.hold_back, Some(request.to))?;
+        let kept = Collected::collect(&repo, self, request.hold_back, Some(request.to))?;
         let scene = Scene {
             target: files(self.entries(&request.to, "")?),
             present: files(self.files_of(&repo, kept.tree)?),

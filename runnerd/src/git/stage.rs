@@ -24,6 +24,15 @@ pub(super) struct Staged {
     pub(super) written: Vec<ObjectId>,
 }
 
+/// What became of the work tree as a whole.
+pub(super) struct Collected {
+    pub(super) tree: ObjectId,
+    pub(super) held_back: BTreeSet<BString>,
+    pub(super) unstorable: BTreeSet<BString>,
+    /// Objects that are not on disk for sure.
+    pub(super) written: Vec<ObjectId>,
+}
+
 /// What has to be known to stage.
 pub(super) struct Staging<'a> {
     pub(super) repo: &'a gix::Repository,

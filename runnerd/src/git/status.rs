@@ -9,7 +9,6 @@ use gix::status::tree_index::TrackRenames;
 
 use super::index::{self, Index, IndexLock};
 use super::porcelain;
-use super::preflight::Engine;
 use super::scan::{Finding, Scan, display};
 use super::{GitError, Id, Repository};
 
@@ -52,16 +51,7 @@ impl Repository {
     /// Ignored files are left out, and what is changed only inside submodules.
     pub fn changes(&self) -> Result<Vec<Change>, GitError> {
         let repo = self.open()?;
-        if self.engine(&repo) == Engine::Program {
-            return porcelain::changes(self);
-        }
-        self.changes_by_library(&repo).or_else(|error| match error {
-            GitError::Broken { .. } => {
-                tracing::warn!(%error, "the library cannot compare the work tree; git does");
-                porcelain::changes(self)
-            }
-            obstacle => Err(obstacle),
-        })
+        self.engine(&repo).carry_out(|| self.changes_by_library(&repo), || porcelain::changes(self))
     }
 
     fn changes_by_library(&self, repo: &gix::Repository) -> Result<Vec<Change>, GitError> {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::fixture::{ENGINES, Fixture, author, commit};
+use super::fixture::{ENGINES, Fixture, commit, request};
 use crate::git::{ChangeKind, CommitRequest, GitError, HoldBack};
 
 /// Commits what `prepare` leaves in the work tree once with git and once with each engine.
@@ -207,9 +207,6 @@ same_as_git! {
         f
     }, |f| { f.write("a.txt", "x"); f.write("new", "x"); };
     missing_index_is_made_anew: || { let f = Fixture::new(); f.remove(".git/index"); f }, |f| f.write("a.txt", "x");
-    ten_thousand_new_files_are_committed: Fixture::new, |f| {
-        for i in 0..10_000 { f.write(format!("many/{}/{i}", i % 100), i.to_string()); }
-    };
     shared_repository_is_committed: || { let f = Fixture::new(); f.git(&["config", "core.sharedRepository", "group"]); f },
         |f| f.write("a.txt", "x");
 }
@@ -265,15 +262,7 @@ fn empty_commit_is_made_if_allowed() {
     for engine in ENGINES {
         let fixture = Fixture::new();
         let hold_back = HoldBack::nothing();
-        let parent = Some(fixture.head());
-        let request = CommitRequest {
-            message: "empty",
-            author: author(),
-            parent,
-            hold_back: &hold_back,
-            sign: false,
-            allow_empty: true,
-        };
+        let request = CommitRequest { message: "empty", allow_empty: true, ..request(&fixture, &hold_back) };
         let committed = fixture.by(engine).commit_all(&request).unwrap();
         assert_eq!(fixture.head(), committed.commit);
         assert_eq!(
@@ -293,14 +282,7 @@ fn head_that_moved_is_not_committed_on() {
         let theirs = fixture.commit_by_git("theirs");
         fixture.write("a.txt", "ours\n");
         let hold_back = HoldBack::nothing();
-        let request = CommitRequest {
-            message: "x",
-            author: author(),
-            parent: Some(stale),
-            hold_back: &hold_back,
-            sign: false,
-            allow_empty: false,
-        };
+        let request = CommitRequest { parent: Some(stale), ..request(&fixture, &hold_back) };
         let error = fixture.by(engine).commit_all(&request).unwrap_err();
         assert!(matches!(error, GitError::Moved { found, .. } if found == Some(theirs)), "{error}");
         assert_eq!(fixture.head(), theirs);
@@ -421,4 +403,45 @@ fn touched_files_are_no_change_and_need_not_be_read_again() {
     assert_eq!(fixture.git(&["diff-files", "--name-only"]), "a.txt");
     assert_eq!(fixture.repository().changes().unwrap(), vec![]);
     assert_eq!(fixture.git(&["diff-files", "--name-only"]), "");
+}
+
+#[test]
+fn ten_thousand_new_files_are_committed() {
+    let fixture = Fixture::new();
+    for i in 0..10_000 {
+        fixture.write(format!("many/{}/{i}", i % 100), i.to_string());
+    }
+    assert_eq!(fixture.repository().changes().unwrap().len(), 10_000);
+    commit(&fixture.repository()).unwrap();
+    fixture.assert_sound();
+    assert_eq!(fixture.git(&["ls-tree", "-r", "--name-only", "HEAD"]).lines().count(), 10_006);
+}
+
+#[test]
+fn signed_commit_carries_the_signature() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        let signer = fixture.folder().join("signer");
+        let script = "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\necho 'a signature'\n";
+        fixture.write("../signer", script);
+        fixture.chmod("../signer", 0o755);
+        fixture.git(&["config", "gpg.program", signer.to_str().unwrap()]);
+        fixture.write("a.txt", "x");
+        let commit_signed = |fixture: &Fixture| {
+            let hold_back = HoldBack::nothing();
+            let request = CommitRequest { sign: true, ..request(fixture, &hold_back) };
+            fixture.by(engine).commit_all(&request)
+        };
+        let committed = commit_signed(&fixture).unwrap();
+        let raw = fixture.git(&["cat-file", "-p", &committed.commit.to_string()]);
+        assert!(raw.contains("gpgsig a signature"), "{raw}");
+        assert!(raw.contains("author Run Ner <runner@example.com>"), "{raw}");
+        assert!(raw.ends_with("\n\nchore(loop): work"), "{raw}");
+
+        fixture.write("../signer", "#!/bin/sh\nexit 1\n");
+        fixture.write("a.txt", "y");
+        let error = commit_signed(&fixture).unwrap_err();
+        assert!(matches!(error, GitError::Program { .. }), "{error}");
+        assert_eq!(fixture.head(), committed.commit);
+    }
 }

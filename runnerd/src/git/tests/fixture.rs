@@ -175,6 +175,17 @@ pub(super) fn author() -> Identity {
     Identity { name: "Run Ner".to_owned(), email: "runner@example.com".to_owned() }
 }
 
+pub(super) fn request<'a>(fixture: &Fixture, hold_back: &'a HoldBack) -> CommitRequest<'a> {
+    CommitRequest {
+        message: "chore(loop): work",
+        author: author(),
+        parent: fixture.repository().head().unwrap().commit(),
+        hold_back,
+        sign: false,
+        allow_empty: false,
+    }
+}
+
 pub(super) fn commit(repository: &Repository) -> Result<Committed, GitError> {
     commit_with(repository, &HoldBack::nothing())
 }

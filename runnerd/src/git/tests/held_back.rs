@@ -175,3 +175,55 @@ fn file_whose_required_filter_fails_is_named() {
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), ".gitattributes");
     }
 }
+
+#[test]
+fn unreadable_files_are_named_and_the_rest_is_committed() {
+    if nix::unistd::geteuid().is_root() {
+        return;
+    }
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write("shut/inside", "x");
+        for (path, mode) in [("new", 0o000), ("a.txt", 0o000), ("shut", 0o000)] {
+            if !fixture.has(path) {
+                fixture.write(path, "x");
+            }
+            fixture.chmod(path, mode);
+        }
+        fixture.write("fine", "x");
+        let committed = commit(&fixture.by(engine)).unwrap();
+        assert_eq!(committed.unstorable, ["new"], "{engine:?}");
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "fine");
+        fixture.chmod("shut", 0o755);
+    }
+}
+
+#[test]
+fn repository_that_becomes_a_submodule_is_held_back_no_longer() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.nested("lib");
+        fixture.write("a.txt", "x");
+        assert_eq!(held(&commit(&fixture.by(engine)).unwrap()), ["lib/"]);
+        fixture.write(".gitmodules", "[submodule \"lib\"]\n\tpath = lib\n\turl = ./lib\n");
+        fixture.git(&["add", "--force", "lib"]);
+        assert_eq!(held(&commit(&fixture.by(engine)).unwrap()), Vec::<&str>::new());
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), ".gitmodules\nlib");
+        fixture.assert_sound();
+    }
+}
+
+#[test]
+fn file_that_somebody_committed_is_held_back_no_longer() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write(".env", "secret");
+        fixture.write("a.txt", "x");
+        assert_eq!(held(&commit_with(&fixture.by(engine), &rule()).unwrap()), [".env"]);
+        fixture.git(&["add", "--force", ".env"]);
+        fixture.git(&["commit", "--quiet", "-m", "a person's"]);
+        fixture.write("a.txt", "y");
+        assert_eq!(held(&commit_with(&fixture.by(engine), &rule()).unwrap()), Vec::<&str>::new());
+        fixture.assert_sound();
+    }
+}

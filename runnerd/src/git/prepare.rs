@@ -1,0 +1,116 @@
+//! The part of a commit before the commit: everything that is to go in, staged and written as a tree, by whichever
+//! engine handles the repository. HEAD is as before when it is done.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use gix::bstr::{BStr, BString, ByteSlice as _};
+
+use super::commit::CommitRequest;
+use super::hold_back::{HoldBack, Verdict};
+use super::index::{self, IndexLock, PendingIndex};
+use super::scan::{Scan, display};
+use super::stage::{Collected, Staged, Staging, declared_submodules};
+use super::status::{self, Change, ChangeKind};
+use super::{GitError, Id, Repository, cachetree, exclude, porcelain};
+
+/// The tree to commit, and the index to publish once HEAD moved; the git program publishes its own at once.
+pub(super) struct Prepared {
+    pub(super) collected: Collected,
+    pub(super) index: Option<PendingIndex>,
+}
+
+impl Repository {
+    /// Hides from git what a commit would leave out now, and returns the paths, sorted.
+    pub fn hold_back(&self, rule: &HoldBack) -> Result<Vec<String>, GitError> {
+        let repo = self.open()?;
+        let head = self.tree_of(&repo, self.head()?.commit())?;
+        let (mut hidden, unstorable) = self.reconsider(&repo, &head, rule)?;
+        hidden.extend(unstorable);
+        let submodules = declared_submodules(&repo);
+        for Change { path, kind } in self.changes()? {
+            let path = BString::from(path);
+            let is_submodule = submodules.contains(path.strip_suffix(b"/").unwrap_or(&path).as_bstr());
+            if is_submodule || !matches!(kind, ChangeKind::Untracked | ChangeKind::Added) {
+                continue;
+            }
+            if matches!(rule.judge(self, path.as_ref()), Verdict::HeldBack | Verdict::Unstorable) {
+                hidden.insert(path);
+            }
+        }
+        exclude::write(self, &hidden)?;
+        Ok(hidden.iter().map(|path| display(path)).collect())
+    }
+
+    /// Stages everything and writes the tree; hides from git what stays out.
+    pub(super) fn prepare(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<Prepared, GitError> {
+        let head = self.tree_of(repo, request.parent)?;
+        let (held_back, unstorable) = self.reconsider(repo, &head, request.hold_back)?;
+        let by_program = || {
+            let collected = porcelain::stage(self, request.hold_back, None)?;
+            Ok(Prepared { collected, index: None })
+        };
+        let engine = self.engine(repo);
+        let mut prepared = engine.carry_out(|| self.prepare_by_library(repo, request), by_program)?;
+        let collected = &mut prepared.collected;
+        collected.held_back.extend(held_back);
+        collected.unstorable.extend(unstorable);
+        let untracked = collected.unstorable.iter().filter(|path| !has_path(&head, path.as_ref()));
+        exclude::write(self, &collected.held_back.iter().chain(untracked).cloned().collect())?;
+        Ok(prepared)
+    }
+
+    /// Looks again at what earlier commits left out: what is tracked or would go in now is hidden no longer.
+    fn reconsider(
+        &self,
+        repo: &gix::Repository,
+        head: &gix::Tree<'_>,
+        rule: &HoldBack,
+    ) -> Result<(BTreeSet<BString>, BTreeSet<BString>), GitError> {
+        let (mut held_back, mut unstorable) = (BTreeSet::new(), BTreeSet::new());
+        let hidden = exclude::read(self)?;
+        if hidden.is_empty() {
+            return Ok((held_back, unstorable));
+        }
+        let submodules = declared_submodules(repo);
+        for path in hidden {
+            let name = path.strip_suffix(b"/").unwrap_or(&path).as_bstr();
+            if submodules.contains(name) || has_path(head, name) {
+                continue;
+            }
+            match rule.judge(self, path.as_ref()) {
+                Verdict::HeldBack => drop(held_back.insert(path)),
+                Verdict::Unstorable => drop(unstorable.insert(path)),
+                Verdict::Welcome | Verdict::Absent => {}
+            }
+        }
+        exclude::write(self, &held_back.union(&unstorable).cloned().collect())?;
+        Ok((held_back, unstorable))
+    }
+
+    fn prepare_by_library(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<Prepared, GitError> {
+        let lock = IndexLock::acquire(repo, self)?;
+        let state = index::read(repo, self, request.parent)?.state;
+        let scan = Scan::run(repo, self, &state)?;
+        let changes = status::staged(repo, self, request.parent, &state)?;
+        let added = changes.into_iter().filter(|(_, kind)| *kind == ChangeKind::Added).map(|(path, _)| path).collect();
+        let staging = Staging { repo, paths: self, rule: request.hold_back, added };
+        let mut staged = staging.run(state, scan)?;
+        let tree = cachetree::write(repo, self, &mut staged.state, &mut staged.written)?;
+        let Staged { state, held_back, unstorable, written } = staged;
+        let collected = Collected { tree, held_back, unstorable, written };
+        Ok(Prepared { collected, index: Some(lock.write(state)?) })
+    }
+
+    /// Returns the tree of a commit; the empty one before the first.
+    pub(super) fn tree_of<'r>(&self, repo: &'r gix::Repository, commit: Option<Id>) -> Result<gix::Tree<'r>, GitError> {
+        let Some(commit) = commit else { return Ok(repo.empty_tree()) };
+        let read = || repo.find_commit(commit.object())?.tree();
+        read().map_err(GitError::library("reading a commit", self.git_dir()))
+    }
+}
+
+fn has_path(tree: &gix::Tree<'_>, path: &BStr) -> bool {
+    tree.lookup_entry_by_path(OsStr::from_bytes(path)).is_ok_and(|entry| entry.is_some())
+}
