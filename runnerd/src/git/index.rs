@@ -11,7 +11,7 @@ use gix::lock::acquire::Fail;
 use super::{GitError, Id, Repository};
 
 /// How long another git that is just finishing is waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The lock on the index: who holds it may replace the file.
 pub(super) struct IndexLock {

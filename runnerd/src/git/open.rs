@@ -84,6 +84,9 @@ impl Repository {
 
     /// Opens the library's view of the repository. Refuses one whose parts moved.
     pub(super) fn open(&self) -> Result<gix::Repository, GitError> {
+        if !self.git_dir.exists() {
+            return Err(GitError::NoRepository { path: self.work_dir.clone() });
+        }
         let mut repo = gix::open_opts(&self.git_dir, options(self.sources).open_path_as_is(true))
             .map_err(GitError::library("opening the repository", &self.git_dir))?;
         let common_dir = canonical(repo.common_dir())?;

@@ -3,6 +3,7 @@
 //! The library does this for references in files. For any other format the git program does.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice as _;
 use gix::date::parse::TimeBuf;
@@ -235,13 +236,23 @@ impl Repository {
     }
 
     fn moved_or(&self, request: &Move<'_>, error: gix::Error) -> GitError {
-        let lock = self.folder_of(request.name).join(format!("{}.lock", request.name));
-        match GitError::library("moving a reference", &lock)(error) {
+        match GitError::library("moving a reference", &self.lock_in_the_way(request.name))(error) {
             GitError::Broken { doing, source, .. } => {
-                self.moved(request).unwrap_or(GitError::Broken { doing, path: self.git_dir().to_owned(), source })
+                let path = self.git_dir().to_owned();
+                self.moved(request).unwrap_or(GitError::Broken { doing, path, source })
             }
             obstacle => obstacle,
         }
+    }
+
+    /// Returns the lock file that keeps a reference, or the branch that HEAD names, from being moved.
+    fn lock_in_the_way(&self, name: &str) -> PathBuf {
+        let own = self.folder_of(name).join(format!("{name}.lock"));
+        if name != "HEAD" || own.exists() {
+            return own;
+        }
+        let branch = self.head().ok().and_then(|head| head.branch().map(ToOwned::to_owned));
+        branch.map_or(own, |branch| self.common_dir().join(format!("{HEADS}{branch}.lock")))
     }
 
     /// Explains a refused move by what the reference is now, if that is the reason.
@@ -263,7 +274,7 @@ impl Repository {
         })
     }
 
-    fn folder_of(&self, name: &str) -> &std::path::Path {
+    fn folder_of(&self, name: &str) -> &Path {
         if name.starts_with("refs/") { self.common_dir() } else { self.git_dir() }
     }
 }

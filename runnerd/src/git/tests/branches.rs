@@ -4,6 +4,7 @@ use std::fs;
 
 use super::fixture::{ENGINES, Fixture};
 use crate::git::open::Sources;
+use crate::git::preflight::Engine;
 use crate::git::{GitError, Head, Operation, Repository};
 
 fn on(name: &str, fixture: &Fixture) -> Head {
@@ -280,4 +281,31 @@ fn identity_is_the_configured_one_or_none() {
     assert_eq!((identity.name.as_str(), identity.email.as_str()), ("A U Thor", "author@example.com"));
     fixture.git(&["config", "--unset", "user.email"]);
     assert_eq!(fixture.repository().identity(), None);
+}
+
+#[test]
+fn repository_that_is_gone_is_named() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    fixture.remove(".git");
+    let error = repository.changes().unwrap_err();
+    assert!(matches!(&error, GitError::NoRepository { path } if path == repository.work_dir()), "{error}");
+    assert!(fixture.has("a.txt"));
+}
+
+#[test]
+fn program_works_where_the_library_differs_from_git() {
+    let plain = Fixture::new();
+    let chosen = |fixture: &Fixture| {
+        let repository = fixture.repository();
+        repository.engine(&repository.open().unwrap())
+    };
+    assert_eq!(chosen(&plain), Engine::Library);
+    for setting in ["core.sparseCheckout", "core.ignoreCase", "core.sharedRepository"] {
+        let fixture = Fixture::new();
+        fixture.git(&["config", setting, "true"]);
+        assert_eq!(chosen(&fixture), Engine::Program, "{setting}");
+    }
+    plain.write(".gitattributes", "*.txt working-tree-encoding=UTF-16\n");
+    assert_eq!(chosen(&plain), Engine::Program);
 }

@@ -183,6 +183,14 @@ same_as_git! {
     detached_head_is_advanced: || { let f = Fixture::new(); f.git(&["checkout", "--quiet", "--detach"]); f },
         |f| f.write("a.txt", "x");
     linked_work_tree_is_committed: linked, |f| { f.write("a.txt", "x"); f.write("new", "x"); };
+    repository_with_its_git_folder_elsewhere_is_committed: || {
+        let f = Fixture::with_init(&["--separate-git-dir=../elsewhere"]); f.write("a", "x"); f.commit_by_git("base"); f
+    }, |f| { f.write("a", "changed"); f.write("n", "new"); };
+    work_tree_of_a_submodule_is_committed: || {
+        let f = with_submodule();
+        let tree = f.path("sm");
+        f.at(tree)
+    }, |f| { f.write("inner.txt", "changed"); f.write("n", "new"); };
     packed_repository_is_committed: || { let f = Fixture::new(); f.git(&["gc", "--quiet"]); f.git(&["pack-refs", "--all"]); f },
         |f| { f.write("a.txt", "x"); f.write("new", "x"); };
     sha256_repository_is_committed: || {
@@ -316,7 +324,7 @@ fn branch_lock_leaves_the_index_as_it_was() {
     fixture.write("a.txt", "x");
     fixture.write(".git/refs/heads/main.lock", "");
     let error = commit(&fixture.repository()).unwrap_err();
-    assert!(error.is_obstacle(), "{error}");
+    assert!(matches!(&error, GitError::Locked { path } if path.ends_with("refs/heads/main.lock")), "{error}");
     assert_eq!(fixture.status(), " M a.txt");
     fixture.remove(".git/refs/heads/main.lock");
     commit(&fixture.repository()).unwrap();

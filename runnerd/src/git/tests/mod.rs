@@ -5,5 +5,6 @@ mod branches;
 mod commits;
 mod fixture;
 mod held_back;
+mod random;
 mod reading;
 mod rescues;
