@@ -1,1 +1,89 @@
-//! stub
+//! The generated parts of `docs/iteration.md`: tables that are read from the code and compared with the page.
+//!
+//! `UPDATE_GENERATED=1` rewrites the page; the prose around the parts is written by hand.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use protocol::words::{GuardOutcome, PhaseName, VerdictName};
+use runner_core::iteration::Effect;
+use runner_core::verdict::{FeedbackEffect, Row, RunEffect, TreeTaken, row};
+
+use crate::{iteration, precedence};
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/iteration.md")
+}
+
+/// The row of a verdict in the words of the page.
+fn cells(row: Row) -> [String; 6] {
+    let tree = match row.tree {
+        TreeTaken::Agents => "the agent's",
+        TreeTaken::AgentsPassed => "the agent's, the leaf passes",
+        TreeTaken::AgentsIfLegal => "the agent's if legal, else From's",
+        TreeTaken::Froms => "From's",
+    };
+    let run = match row.run {
+        RunEffect::GoesOn => "goes on",
+        RunEffect::WaitsForPerson => "waits for a person",
+        RunEffect::WaitsForService => "waits for the service",
+        RunEffect::CountsFault => "goes on; failed after too many in a row",
+        RunEffect::TimedOut => "timed out",
+        RunEffect::Failed => "failed, with the fix",
+        RunEffect::AsAsked => "as asked; failed after too many deaths in a row",
+    };
+    let feedback = match row.feedback {
+        FeedbackEffect::Cleared => "cleared",
+        FeedbackEffect::Kept => "kept",
+        FeedbackEffect::Told => "told",
+    };
+    let attempts = if row.attempts == 0 { "–".to_owned() } else { format!("+{}", row.attempts) };
+    let guard = row.guard.map_or("as it ran", GuardOutcome::as_str);
+    [tree, &attempts, guard, row.status.as_str(), run, feedback].map(str::to_owned)
+}
+
+fn verdicts() -> String {
+    let mut text = String::from("| verdict | task tree | attempts | `guard=` | `status=` | the run | feedback |\n");
+    text.push_str("|---|---|---|---|---|---|---|\n");
+    for verdict in VerdictName::ALL {
+        writeln!(text, "| **{verdict}** | {} |", cells(row(*verdict)).join(" | ")).expect("writes");
+    }
+    text
+}
+
+/// What is in flight in each phase, and what is in flight after a stop there.
+fn effects() -> String {
+    let mut text = String::from("| phase | effect | after a stop |\n|---|---|---|\n");
+    for phase in PhaseName::ALL {
+        let (runs, ends) = iteration::effects(*phase);
+        let word = |effect: Option<Effect>| effect.map_or("–".to_owned(), |effect| format!("`{effect:?}`"));
+        writeln!(text, "| {phase} | {} | {} |", word(runs), word(ends)).expect("writes");
+    }
+    text
+}
+
+/// Puts a generated part between its marks.
+fn put(page: &str, name: &str, part: &str) -> String {
+    let (begin, end) = (format!("<!-- generated: {name} -->\n"), format!("<!-- end: {name} -->"));
+    let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("the mark of {name} is missing"));
+    let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("the end of {name} is missing"));
+    format!("{before}{begin}\n{part}\n{end}{after}")
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test compares and rewrites a file")]
+fn the_page_about_iterations_has_the_tables_of_the_code() {
+    let found = std::fs::read_to_string(page()).expect("docs/iteration.md is there");
+    let parts = [
+        ("phases", iteration::table()),
+        ("effects", effects()),
+        ("precedence", precedence::list_text()),
+        ("verdicts", verdicts()),
+    ];
+    let expect = parts.iter().fold(found.clone(), |page, (name, part)| put(&page, name, part));
+    if std::env::var_os("UPDATE_GENERATED").is_some() {
+        std::fs::write(page(), expect).expect("docs/iteration.md can be written");
+    } else {
+        assert!(found == expect, "docs/iteration.md is stale: UPDATE_GENERATED=1 rewrites it");
+    }
+}

@@ -65,43 +65,51 @@ fn entry(name: &'static str, expect: Expect, set: fn(&mut Situation)) -> Entry {
 fn list() -> Vec<Entry> {
     use Expect::{Rule as Breaks, Verdict as Is};
     vec![
-        entry("stopped", Is(VerdictName::Interrupted), |it| it.stop = Some(StopCause::Cancel)),
-        entry("unavailable", Is(VerdictName::Unavailable), |it| it.session = session(unavailable())),
-        entry("timed out", Is(VerdictName::Timeout), |it| it.session = session(SessionHow::TimedOut)),
-        entry("misconfigured", Is(VerdictName::Misconfigured), |it| it.session = session(misconfigured())),
-        entry("context", Breaks(Rule::Context), |it| it.session = session(context_exceeded())),
-        entry("faulty", Is(VerdictName::Fault), |it| it.session = session(faulty())),
-        entry("history", Breaks(Rule::History), |it| it.finding.history = Some("a merge is under way".to_owned())),
-        entry("invalid tree", Breaks(Rule::ValidTree), |it| it.finding.tree = invalid()),
-        entry("passed node", Breaks(Rule::PassedNode), |it| it.finding.tree = illegal(Rule::PassedNode)),
-        entry("removed node", Breaks(Rule::KeepNodes), |it| it.finding.tree = illegal(Rule::KeepNodes)),
-        entry("moved node", Breaks(Rule::KeepPlace), |it| it.finding.tree = illegal(Rule::KeepPlace)),
-        entry("reworded", Breaks(Rule::KeepGoal), |it| {
+        entry("the user stopped it", Is(VerdictName::Interrupted), |it| it.stop = Some(StopCause::Cancel)),
+        entry("the service was unavailable", Is(VerdictName::Unavailable), |it| it.session = session(unavailable())),
+        entry("the budget ran out", Is(VerdictName::Timeout), |it| it.session = session(SessionHow::TimedOut)),
+        entry("the agent is misconfigured", Is(VerdictName::Misconfigured), |it| it.session = session(misconfigured())),
+        entry("the context was exceeded", Breaks(Rule::Context), |it| it.session = session(context_exceeded())),
+        entry("the process failed, went silent or gave no valid answer", Is(VerdictName::Fault), |it| {
+            it.session = session(faulty())
+        }),
+        entry("history was rewritten", Breaks(Rule::History), |it| {
+            it.finding.history = Some("a merge is under way".to_owned())
+        }),
+        entry("the tree is unreadable or invalid", Breaks(Rule::ValidTree), |it| it.finding.tree = invalid()),
+        entry("a passed node was touched", Breaks(Rule::PassedNode), |it| it.finding.tree = illegal(Rule::PassedNode)),
+        entry("a node was removed or renamed", Breaks(Rule::KeepNodes), |it| {
+            it.finding.tree = illegal(Rule::KeepNodes)
+        }),
+        entry("a node was moved", Breaks(Rule::KeepPlace), |it| it.finding.tree = illegal(Rule::KeepPlace)),
+        entry("goal or acceptance were touched with `done`", Breaks(Rule::KeepGoal), |it| {
             it.answer().status = AnswerStatus::Done;
             it.tree(0, true);
         }),
-        entry("children with done", Breaks(Rule::ChildrenOnlyWithDecomposed), |it| it.answers(AnswerStatus::Done, 1)),
-        entry("no children", Breaks(Rule::DecomposedNeedsChildren), |it| {
+        entry("children came with `done` or `retry`", Breaks(Rule::ChildrenOnlyWithDecomposed), |it| {
+            it.answers(AnswerStatus::Done, 1)
+        }),
+        entry("`decomposed` came without children", Breaks(Rule::DecomposedNeedsChildren), |it| {
             it.answers(AnswerStatus::Decomposed, 0);
             it.tree(0, false);
         }),
-        entry("both ways", Breaks(Rule::ChildrenOneWay), |it| {
+        entry("children came in the answer and in the tree", Breaks(Rule::ChildrenOneWay), |it| {
             it.answers(AnswerStatus::Decomposed, 1);
             it.tree(1, false);
         }),
-        entry("idle root", Breaks(Rule::RootNeedsChange), |it| {
+        entry("the root was claimed while nothing differs from the base", Breaks(Rule::RootNeedsChange), |it| {
             it.answers(AnswerStatus::Done, 0);
             it.tree(0, false);
             it.task.path.truncate(1);
             it.finding.changed_since_base = false;
         }),
-        entry("planner's code", Breaks(Rule::PlannerNoCode), |it| {
+        entry("strict mode: a planner touched code", Breaks(Rule::PlannerNoCode), |it| {
             it.answer();
             it.policy.roles = RolesMode::Strict;
             it.task.role = Role::Planner;
             it.finding.changed_code = true;
         }),
-        entry("worker's plan", Breaks(Rule::WorkerNoChildren), |it| {
+        entry("strict mode: a worker decomposed", Breaks(Rule::WorkerNoChildren), |it| {
             it.answers(AnswerStatus::Decomposed, 1);
             it.policy.roles = RolesMode::Strict;
             it.task.role = Role::Worker;
@@ -117,6 +125,15 @@ fn dull() -> Situation {
         session: answered(AnswerStatus::Done),
         finding: finding(legal()),
     }
+}
+
+/// The list in Markdown, with what each finding leads to.
+pub(crate) fn list_text() -> String {
+    let lines = list().into_iter().enumerate().map(|(at, entry)| match entry.expect {
+        Expect::Verdict(verdict) => format!("{}. {}: **{verdict}**\n", at + 1, entry.name),
+        Expect::Rule(rule) => format!("{}. {}: **Broken** ({})\n", at + 1, entry.name, rule.as_str()),
+    });
+    lines.collect()
 }
 
 fn holds(expect: &Expect, judgement: &Judgement) -> bool {
