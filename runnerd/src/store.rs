@@ -93,6 +93,8 @@ pub struct Beginning {
 pub struct ResumeOrder {
     /// Iterations to grant.
     pub more: u32,
+    /// Whether the counters that stopped the run are reset.
+    pub reset: bool,
     /// Commit upon which this is done; kept before it is.
     pub from: Option<String>,
 }

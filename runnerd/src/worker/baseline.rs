@@ -7,12 +7,14 @@ use protocol::words::{GuardOutcome, PhaseName};
 use runner_core::iteration::GuardHow;
 use runner_core::json;
 use runner_core::message::RunnerCommit;
+use runner_core::tree;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::begin::{self, BeginError};
 use super::desk::reason;
 use super::load::{Loaded, load};
+use super::mischief::{self, After};
 use super::session::sweep;
 use super::site::{Obstacle, Site};
 use crate::guard;
@@ -34,6 +36,7 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
     let mark = format!("{}-{}", site.store.id(), site.run);
     let folder = site.layout.run_records(&site.run);
     tokio::task::block_in_place(|| -> Result<(), BeginError> {
+        site.clear_live()?;
         sweep(site, &mark, PhaseName::Open)?;
         std::fs::create_dir_all(&folder).map_err(Obstacle::system("creating", &folder))?;
         Ok(())
@@ -56,8 +59,16 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
         GuardHow::Exited(_) | GuardHow::Signaled(_) => Some(end.output.clone()),
     };
     let outcome = end.outcome();
+    tokio::task::block_in_place(|| look_after(site, loaded))?;
     tokio::task::block_in_place(|| commit(site, loaded, outcome, output, super::settle::guard_run(&end)))?;
     Ok(true)
+}
+
+/// Puts back what the guard must not have changed.
+fn look_after(site: &Site, loaded: &Loaded) -> Result<(), Obstacle> {
+    let text = tree::canonical(&loaded.tree);
+    let after = After { from: loaded.commit, iter: 0, phase: PhaseName::Guard, tree: Some(text.as_bytes()) };
+    mischief::undo(site, &site.repository()?, loaded, after).map(drop)
 }
 
 fn commit(

@@ -78,6 +78,11 @@ pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) 
             &format!("finish or abort the {operation}, and: runnerctl resume"),
         )));
     }
+    let is_on_branch = repository.head()?.branch() == Some(site.branch().as_str());
+    if is_on_branch && repository.head()?.commit().is_some_and(|head| is_begun(site, &repository, head)) {
+        // A crash may have come between a commit of the beginning and the index.
+        return Ok(repository.refresh_index()?);
+    }
     refuse_dirty(&repository)?;
     let base = check_out(site, &repository, beginning, previous)?;
     let head = repository.head()?.commit();
@@ -219,12 +224,18 @@ fn fresh_tree(config: &RepoConfig, goal: &Goal) -> TaskTree {
     tree
 }
 
-/// Resets counters and grants iterations in a commit of its own, where there is anything to do.
+/// Goes back to the run's branch, resets counters and grants iterations: the latter in a commit of its own, where
+/// there is anything to do.
 ///
 /// `order.from` was kept before; a commit upon it is recognised.
 pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError> {
     let repository = site.repository()?;
     repository.clear_stale_locks()?;
+    let branch = site.branch();
+    if repository.head()?.branch() != Some(branch.as_str()) && repository.branch(&branch)?.is_some() {
+        refuse_dirty(&repository)?;
+        repository.switch(&branch)?;
+    }
     let Some(head) = repository.head()?.commit() else { return Ok(()) };
     let newest = repository.first_parents(&head, 1)?.into_iter().next();
     let was_made = newest.is_some_and(|newest| {
@@ -237,8 +248,16 @@ pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError>
         // What is wrong is said when the iteration is opened.
         Err(_) => return Ok(()),
     };
-    let state = run::resumed(&loaded.run_state, order.more);
-    if was_made || state == loaded.run_state {
+    if was_made {
+        return Ok(repository.refresh_index()?);
+    }
+    let allowance = loaded.run_state.allowance.saturating_add(order.more);
+    let state = if order.reset {
+        run::resumed(&loaded.run_state, order.more)
+    } else {
+        RunState { allowance, ..loaded.run_state.clone() }
+    };
+    if state == loaded.run_state {
         return Ok(());
     }
     durable::replace(&site.layout.run_state(), json::canonical(&state).as_bytes(), Access::Repository)?;

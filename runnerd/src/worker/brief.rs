@@ -18,6 +18,7 @@ use crate::repo::layout::Layout;
 
 /// Clears and writes the context, begins the record, and returns the prompt.
 pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obstacle> {
+    site.clear_live()?;
     let repository = site.repository()?;
     let sources = Sources::read(&repository, loaded, task)?;
     let input = sources.input(loaded, task);

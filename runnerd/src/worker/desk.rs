@@ -328,7 +328,7 @@ impl Desk {
             queued_at: clock::now(),
             ended_at: None,
             beginning: Some(Beginning { base: order.base, goal: order.goal, keep_tree: order.keep_tree }),
-            resume: resumed.then_some(ResumeOrder { more: 0, from: None }),
+            resume: resumed.then_some(ResumeOrder { more: 0, reset: true, from: None }),
             asked: None,
             wait_until: None,
             waits: 0,
@@ -455,8 +455,10 @@ impl Desk {
             record.wait_until = None;
             record.reason = None;
             record.ended_at = None;
-            if was_over || more.is_some() {
-                record.resume = Some(ResumeOrder { more: more.unwrap_or(0), from: None });
+            if record.state != RunStatus::Running || more.is_some() {
+                let earlier = record.resume.as_ref().map_or(0, |order| order.more);
+                let more = earlier.saturating_add(more.unwrap_or(0));
+                record.resume = Some(ResumeOrder { more, reset: was_over, from: None });
             }
             if record.state != RunStatus::Running {
                 record.state = RunStatus::Queued;

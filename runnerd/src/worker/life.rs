@@ -146,7 +146,18 @@ impl Life {
             self.desk.frozen = false;
         }
         self.recorded = block_in_place(|| journal::read(&self.desk.store.journal()))?;
+        if self.recorded.as_ref().is_some_and(|recorded| self.is_done_with(recorded)) {
+            journal::remove(&self.desk.store.journal())?;
+            self.recorded = None;
+        }
         Ok(())
+    }
+
+    /// Whether an iteration is over and what follows from it has been written down.
+    fn is_done_with(&self, recorded: &Recorded) -> bool {
+        let is_running = self.desk.run(&recorded.header.run).is_some_and(|run| run.state == RunStatus::Running);
+        let phase = journal::replay(&self.desk.store.journal(), recorded);
+        !is_running && matches!(phase, Ok(Phase::Over { .. }))
     }
 
     /// Makes the view anew from what is committed.
@@ -229,6 +240,7 @@ impl Life {
             return Ok(true);
         }
         let site = self.site(&run)?;
+        let run = self.mark_resume(run, &site).await?;
         let mut tries = 0;
         loop {
             let stop = CancellationToken::new();
@@ -263,6 +275,25 @@ impl Life {
         })
         .await;
         Ok(true)
+    }
+
+    /// Keeps the commit upon which a run is resumed, so that doing it twice is recognised.
+    async fn mark_resume(
+        &mut self,
+        run: RunRecord,
+        site: &Site,
+    ) -> Result<RunRecord, Box<dyn std::error::Error + Send + Sync>> {
+        if run.resume.as_ref().is_none_or(|order| order.from.is_some()) {
+            return Ok(run);
+        }
+        let tip = block_in_place(|| site.repository()?.branch(&site.branch()))?;
+        self.write(&run.id, |run| {
+            if let Some(order) = &mut run.resume {
+                order.from = tip.map(|tip| tip.to_string());
+            }
+        })
+        .await;
+        Ok(self.desk.run(&run.id).cloned().unwrap_or(run))
     }
 
     /// Shows what is in the way and waits; true if the run was stopped meanwhile.
@@ -310,18 +341,8 @@ impl Life {
             Drove::Over(Over::Settled { verdict, commit }) => {
                 let then = self.settled(id, &site, &log, &verdict, commit.as_deref()).await?;
                 journal::remove(&self.desk.store.journal())?;
-                self.sweep_live();
                 Ok(then)
             }
-        }
-    }
-
-    /// Removes what the effects of a settled iteration have kept.
-    fn sweep_live(&self) {
-        let Ok(files) = std::fs::read_dir(self.desk.store.live()) else { return };
-        for file in files.flatten().filter(|file| file.path().extension().is_some_and(|end| end == "json")) {
-            // What stays is overwritten or removed by the next iteration.
-            let _ = std::fs::remove_file(file.path());
         }
     }
 

@@ -38,7 +38,10 @@ pub(super) fn settle(
     let held_back = repository.hold_back(&hold_back(loaded))?;
     let after = settling.after(held_back)?;
     let made = match head {
-        Some(head) if settling.is_receipt(head)? => Some(head),
+        Some(head) if settling.is_receipt(head)? => {
+            repository.refresh_index()?;
+            Some(head)
+        }
         _ if !outcome.leaves_commit() => None,
         _ => Some(settling.commit(head, &after)?),
     };

@@ -74,6 +74,18 @@ impl Site {
         Repository::discover(self.layout.root())
     }
 
+    /// Removes what the effects of an earlier iteration have kept; its number may be used again.
+    pub(super) fn clear_live(&self) -> Result<(), Obstacle> {
+        let folder = self.store.live();
+        for file in std::fs::read_dir(&folder).map_err(Obstacle::system("listing", &folder))?.flatten() {
+            let path = file.path();
+            if path.extension().is_some_and(|end| end == "json") {
+                std::fs::remove_file(&path).map_err(Obstacle::system("removing", &path))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the name of the run's branch.
     pub(super) fn branch(&self) -> String {
         format!("runner/{}", self.run)
