@@ -1,6 +1,7 @@
 //! The daemon's numbered stream of events (SPEC 8.2): one writer, many readers, bounded.
 //!
-//! A reader that is too slow loses events and is told so; the writer never waits.
+//! A reader that is too slow loses events and is told so; the writer never waits. Output of agents and
+//! guards goes to those who asked for it, and is not kept.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,8 @@ use crate::clock;
 
 /// Events that are kept for readers who come later or fall behind.
 const KEPT: usize = 4096;
+/// Pieces of output that may wait for a reader.
+const OUTPUT_KEPT: usize = 256;
 
 /// Whom an event is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,18 +37,35 @@ pub struct Events {
 struct Shared {
     kept: Mutex<VecDeque<Arc<Event>>>,
     live: broadcast::Sender<Arc<Event>>,
+    output: broadcast::Sender<Arc<Event>>,
 }
 
 impl Default for Events {
     fn default() -> Self {
         let (live, _) = broadcast::channel(KEPT);
-        Self { shared: Arc::new(Shared { kept: Mutex::new(VecDeque::new()), live }) }
+        let (output, _) = broadcast::channel(OUTPUT_KEPT);
+        Self { shared: Arc::new(Shared { kept: Mutex::new(VecDeque::new()), live, output }) }
     }
 }
 
 impl Events {
-    /// Numbers an event and sends it to every reader.
-    pub fn publish(&self, about: About, kind: EventKind) {
+    /// Sends output to those who asked for it, with the number of the event before it.
+    pub fn publish_output(&self, about: About, kind: EventKind) {
+        if self.shared.output.receiver_count() > 0 {
+            let seq = self.last_seq();
+            let event = Event { seq, time: clock::now(), repo: about.repo, run: about.run, iter: about.iter, kind };
+            // An error means that the last reader has just left.
+            let _ = self.shared.output.send(Arc::new(event));
+        }
+    }
+
+    /// Returns the output that comes.
+    pub fn subscribe_output(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.shared.output.subscribe()
+    }
+
+    /// Numbers an event, sends it to every reader, and returns it.
+    pub fn publish(&self, about: About, kind: EventKind) -> Arc<Event> {
         let mut kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = kept.back().map_or(1, |last| last.seq + 1);
         let event =
@@ -55,7 +75,8 @@ impl Events {
             kept.pop_front();
         }
         // An error means that nobody listens.
-        let _ = self.shared.live.send(event);
+        let _ = self.shared.live.send(Arc::clone(&event));
+        event
     }
 
     /// Returns the number of the last event; 0 before the first.

@@ -8,6 +8,7 @@ use runner_core::digest::sha256_hex;
 use runner_core::feedback::reduce;
 use runner_core::iteration::{GuardEnd, GuardHow};
 use runner_core::transition::MAX_FAILURE;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::GuardConfig;
@@ -27,6 +28,8 @@ pub struct Guard<'a> {
     pub env: Vec<(OsString, OsString)>,
     /// Where what it prints goes.
     pub log: PathBuf,
+    /// Who sees what it prints as it comes.
+    pub live: Option<mpsc::Sender<Vec<u8>>>,
     /// What is left of the budget.
     pub budget: Duration,
     /// By which its processes are found.
@@ -60,7 +63,7 @@ fn spec(guard: Guard<'_>) -> Spec {
         limits: Limits { budget: guard.budget, idle: None, grace: GRACE },
         log: LogFile { path: guard.log, cap_bytes: guard.config.output_limit_bytes },
         answered: None,
-        output: None,
+        output: guard.live,
         no_new_privs: false,
     }
 }

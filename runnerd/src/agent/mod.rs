@@ -12,6 +12,7 @@ use std::time::Duration;
 use protocol::answer::{AgentError, AgentErrorClass, SessionUsage};
 use protocol::words::Containment;
 use runner_core::verdict::{FaultKind, SessionEnd, SessionHow};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::answer_file::AnswerFile;
@@ -40,6 +41,8 @@ pub struct Session<'a> {
     pub output: PathBuf,
     /// Where what it prints goes.
     pub log: PathBuf,
+    /// Who sees what it prints as it comes.
+    pub live: Option<mpsc::Sender<Vec<u8>>>,
     /// What is left of the budget.
     pub budget: Duration,
     /// By which its processes are found.
@@ -113,7 +116,7 @@ fn spec(session: Session<'_>) -> Spec {
         limits: Limits { budget: session.budget, idle: Some(executor.idle_timeout), grace: GRACE },
         log: LogFile { path: session.log, cap_bytes: executor.output_limit_bytes },
         answered: Some(Box::new(move || matches!(answer_file::read(&answer), AnswerFile::Given { .. }))),
-        output: None,
+        output: session.live,
         no_new_privs: false,
     }
 }

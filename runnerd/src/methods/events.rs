@@ -8,6 +8,7 @@ use protocol::api::EventApiServer;
 use protocol::event::{Event, EventKind};
 use protocol::request::Subscription;
 use serde_json::value::RawValue;
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Api;
@@ -17,6 +18,7 @@ impl EventApiServer for Api {
     async fn subscribe_events(&self, pending: PendingSubscriptionSink, params: Subscription) -> SubscriptionResult {
         // The stream is joined before the answer: nothing that happens after it is missed.
         let mut subscribed = self.events.subscribe(params.since);
+        let mut output = params.output.then(|| self.events.subscribe_output());
         let repo = match &params.path {
             Some(path) => match self.repository(path.as_path()).await {
                 Ok(repository) => Some(crate::store::repo_id(repository.common_dir())),
@@ -40,6 +42,7 @@ impl EventApiServer for Api {
                 () = sink.closed() => return Ok(()),
                 () = self.shutdown.cancelled() => return Ok(()),
                 event = subscribed.live.recv() => event,
+                event = next_output(output.as_mut()) => Ok(event),
             };
             match event {
                 Ok(event) if wanted(&event) => sink.send(message(&event)?).await?,
@@ -57,6 +60,18 @@ impl Api {
         let seq = self.events.last_seq();
         let time = crate::clock::now();
         Arc::new(Event { seq, time, repo: None, run: None, iter: None, kind: EventKind::Lagged })
+    }
+}
+
+/// Waits for output, for ever if none was asked for; what was too fast for this subscriber is left out.
+async fn next_output(output: Option<&mut Receiver<Arc<Event>>>) -> Arc<Event> {
+    let Some(output) = output else { return std::future::pending().await };
+    loop {
+        match output.recv().await {
+            Ok(event) => return event,
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
     }
 }
 

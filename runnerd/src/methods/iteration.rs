@@ -1,10 +1,12 @@
 //! `iteration.*`: the records of iterations, and their files in pieces.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jsonrpsee::core::{RpcResult, async_trait};
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::api::IterationApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::meta::IterationMeta;
@@ -183,7 +185,8 @@ fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextVi
 }
 
 fn read_piece(path: &PathBuf, offset: u64) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    // An agent may have put a link or a pipe there.
+    let mut file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
     file.take(MAX_PIECE).read_to_end(&mut bytes)?;

@@ -47,6 +47,7 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
         env: site.process_env(&loaded.config.env.guard),
         log: folder.join("baseline.log"),
         budget: Duration::from_millis(loaded.policy.budget_ms),
+        live: None,
         mark: Mark::new(format!("{mark}-{}", PhaseName::Open)),
         lock: site.store.live().join("shim.lock"),
     };

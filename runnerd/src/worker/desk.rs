@@ -164,10 +164,13 @@ impl Desk {
         self.show();
     }
 
-    /// Publishes an event about a run of this repository.
+    /// Publishes an event about a run of this repository, and adds it to the run's own list.
     pub(super) fn tell(&self, run: &str, iter: Option<u32>, kind: EventKind) {
         let about = About { repo: Some(self.file.id.clone()), run: Some(run.to_owned()), iter };
-        self.events.publish(about, kind);
+        let event = self.events.publish(about, kind);
+        if let Some(record) = self.run(run) {
+            super::record::note(record.path.as_path(), run, &event);
+        }
     }
 
     /// Publishes the view.

@@ -229,6 +229,7 @@ impl Life {
             layout: Layout::new(run.path.as_path()),
             store: self.desk.store.clone(),
             launcher: self.means.launcher.clone(),
+            events: self.means.events.clone(),
             env: self.desk.store.load_env()?,
         })
     }

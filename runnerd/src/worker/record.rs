@@ -2,7 +2,12 @@
 //!
 //! Written plainly: nothing that is decided is ever read from here.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::words::PhaseName;
@@ -14,6 +19,7 @@ use super::journal::Entry;
 use super::site::{Obstacle, Site};
 use crate::git::{Id, Repository};
 use crate::repo::durable::{self, Access};
+use crate::repo::layout::Layout;
 
 /// Most bytes of a patch in a record.
 const MAX_PATCH_BYTES: usize = 1024 * 1024;
@@ -30,6 +36,17 @@ pub(super) fn begin(site: &Site, task: &Task, tree: &str, prompt: &str) -> Resul
     durable::create_dir_below(site.layout.root(), &relative, Access::Repository)?;
     write(&folder.join("tree.before.json"), tree.as_bytes())?;
     write(&folder.join("prompt.md"), prompt.as_bytes())
+}
+
+/// Adds an event to the list of its run, once the run has records; for people, so a refusal is left at that.
+pub(super) fn note(work_tree: &Path, run: &str, event: &protocol::event::Event) {
+    let file = Layout::new(work_tree).run_records(run).join("events.jsonl");
+    let Ok(mut line) = serde_json::to_vec(event) else { return };
+    line.push(b'\n');
+    let opened = OpenOptions::new().append(true).create(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(&file);
+    if let Err(error) = opened.and_then(|mut file| file.write_all(&line)) {
+        tracing::debug!(path = %file.display(), %error, "the event is not in the run's list");
+    }
 }
 
 /// Moves the record of a try that left no commit to `<iter>.w<k>`.
@@ -99,13 +116,13 @@ pub(super) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
 }
 
 fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Obstacle> {
-    replace_link(path);
+    clear_way(path);
     std::fs::write(path, bytes).map_err(Obstacle::system("writing", path))
 }
 
-/// A link that an agent has put where a file of the record goes is not followed.
-fn replace_link(path: &Path) {
-    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+/// What an agent has put where a file of the record goes, a link or a pipe, is not written to.
+fn clear_way(path: &Path) {
+    if std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
         let _ = std::fs::remove_file(path);
     }
 }

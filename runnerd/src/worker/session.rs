@@ -39,6 +39,7 @@ pub(super) async fn work(
         output: folder.join("output.json"),
         log: folder.join("executor.log"),
         budget: Duration::from_millis(loaded.policy.budget_ms),
+        live: Some(site.output(task.iter, PhaseName::Work)),
         mark: Mark::new(format!("{mark}-work")),
         lock: site.store.live().join("shim.lock"),
     };
@@ -77,6 +78,7 @@ pub(super) async fn check(
         env: site.process_env(&loaded.config.env.guard),
         log: site.layout.iteration(&site.run, work.task.iter).join("guard.log"),
         budget: Duration::from_millis(left),
+        live: Some(site.output(work.task.iter, PhaseName::Guard)),
         mark: Mark::new(format!("{mark}-guard")),
         lock: site.store.live().join("shim.lock"),
     };

@@ -6,12 +6,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use protocol::event::EventKind;
+use protocol::words::PhaseName;
+use tokio::sync::mpsc;
+
 use crate::config::Patterns;
+use crate::events::{About, Events};
 use crate::git::{GitError, Identity, Repository};
 use crate::process::Launcher;
 use crate::repo::durable::DurableError;
 use crate::repo::layout::Layout;
 use crate::store::Store;
+
+/// Pieces of output that may wait to be sent on.
+const OUTPUT_CHUNKS: usize = 16;
 
 /// Where a run takes place.
 #[derive(Debug, Clone)]
@@ -24,6 +32,8 @@ pub(super) struct Site {
     pub store: Store,
     /// Starts processes.
     pub launcher: Launcher,
+    /// The daemon's stream of events.
+    pub(super) events: Events,
     /// The caller's environment.
     pub env: BTreeMap<String, String>,
 }
@@ -72,6 +82,20 @@ impl Site {
     /// Opens the repository.
     pub(super) fn repository(&self) -> Result<Repository, GitError> {
         Repository::discover(self.layout.root())
+    }
+
+    /// Returns where a process sends what it prints, for those who asked to see it.
+    pub(super) fn output(&self, iter: u32, phase: PhaseName) -> mpsc::Sender<Vec<u8>> {
+        let (sender, mut chunks) = mpsc::channel::<Vec<u8>>(OUTPUT_CHUNKS);
+        let about = About { repo: Some(self.store.id()), run: Some(self.run.clone()), iter: Some(iter) };
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            while let Some(chunk) = chunks.recv().await {
+                let text = runner_core::fence::clean(&String::from_utf8_lossy(&chunk));
+                events.publish_output(about.clone(), EventKind::Output { phase, text });
+            }
+        });
+        sender
     }
 
     /// Removes what the effects of an earlier iteration have kept; its number may be used again.
