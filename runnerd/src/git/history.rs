@@ -66,11 +66,21 @@ impl Repository {
         let text = std::fs::read(&log).unwrap_or_default();
         let made: Vec<Id> = String::from_utf8_lossy(&text).lines().filter_map(made_here).collect();
         for commit in made.iter().rev() {
-            if self.is_ancestor(commit, &head)? && self.read(commit, path)?.as_ref() == Some(&committed) {
+            if self.is_ancestor(commit, &head)? && self.introduces(commit, path, &committed)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Tells whether `commit` has this content at `path`, and its first parent another or none.
+    fn introduces(&self, commit: &Id, path: &str, content: &[u8]) -> Result<bool, GitError> {
+        if self.read(commit, path)?.as_deref() != Some(content) {
+            return Ok(false);
+        }
+        let history = self.first_parents(commit, 1)?;
+        let Some(parent) = history.first().and_then(|info| info.parents.first()) else { return Ok(true) };
+        Ok(self.read(parent, path)?.as_deref() != Some(content))
     }
 
     /// Returns `tip` and its first parents, newest first, `limit` commits at most.

@@ -227,3 +227,19 @@ fn file_that_somebody_committed_is_held_back_no_longer() {
         fixture.assert_sound();
     }
 }
+
+#[test]
+fn files_are_hidden_before_anything_is_committed() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write(".env", "secret");
+        fixture.write("large", "x".repeat(101));
+        fixture.nested("lib");
+        fixture.write("fine", "x");
+        let repository = fixture.by(engine);
+        assert_eq!(repository.hold_back(&rule()).unwrap(), [".env", "large", "lib/"]);
+        assert_eq!(fixture.status(), "?? fine");
+        fixture.remove("large");
+        assert_eq!(repository.hold_back(&rule()).unwrap(), [".env", "lib/"]);
+    }
+}

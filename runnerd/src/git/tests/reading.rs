@@ -211,3 +211,19 @@ fn missing_object_is_no_obstacle() {
     assert!(matches!(error, GitError::Broken { .. }), "{error}");
     assert!(!error.is_obstacle());
 }
+
+#[test]
+fn what_a_clone_brought_was_not_written_here() {
+    let fixture = Fixture::new();
+    fixture.git(&["clone", "--quiet", ".", "../clone"]);
+    let tree = fixture.folder().join("clone");
+    let clone = fixture.at(tree);
+    let was_written_here = |path| clone.repository().was_written_here(path).unwrap();
+    assert!(!was_written_here("a.txt"));
+    assert!(was_written_here("none"));
+    clone.write("a.txt", "edited\n");
+    assert!(was_written_here("a.txt"));
+    clone.git(&["-c", "user.name=N", "-c", "user.email=n@x", "commit", "--quiet", "-a", "-m", "edited"]);
+    assert!(was_written_here("a.txt"));
+    assert!(!was_written_here("b.txt"));
+}
