@@ -71,15 +71,15 @@ fn list() -> Vec<Entry> {
         entry("the agent is misconfigured", Is(VerdictName::Misconfigured), |it| it.session = session(misconfigured())),
         entry("the context was exceeded", Breaks(Rule::Context), |it| it.session = session(context_exceeded())),
         entry("the process failed, went silent or gave no valid answer", Is(VerdictName::Fault), |it| {
-            it.session = session(faulty())
+            it.session = session(faulty());
         }),
         entry("history was rewritten", Breaks(Rule::History), |it| {
-            it.finding.history = Some("a merge is under way".to_owned())
+            it.finding.history = Some("a merge is under way".to_owned());
         }),
         entry("the tree is unreadable or invalid", Breaks(Rule::ValidTree), |it| it.finding.tree = invalid()),
         entry("a passed node was touched", Breaks(Rule::PassedNode), |it| it.finding.tree = illegal(Rule::PassedNode)),
         entry("a node was removed or renamed", Breaks(Rule::KeepNodes), |it| {
-            it.finding.tree = illegal(Rule::KeepNodes)
+            it.finding.tree = illegal(Rule::KeepNodes);
         }),
         entry("a node was moved", Breaks(Rule::KeepPlace), |it| it.finding.tree = illegal(Rule::KeepPlace)),
         entry("goal or acceptance were touched with `done`", Breaks(Rule::KeepGoal), |it| {
@@ -87,7 +87,7 @@ fn list() -> Vec<Entry> {
             it.tree(0, true);
         }),
         entry("children came with `done` or `retry`", Breaks(Rule::ChildrenOnlyWithDecomposed), |it| {
-            it.answers(AnswerStatus::Done, 1)
+            it.answers(AnswerStatus::Done, 1);
         }),
         entry("`decomposed` came without children", Breaks(Rule::DecomposedNeedsChildren), |it| {
             it.answers(AnswerStatus::Decomposed, 0);
