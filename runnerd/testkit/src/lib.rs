@@ -1,1 +1,31 @@
-//! Workspace member; its modules follow.
+//! Test kit: a home of its own, repositories in it, scripted agents and guards, and the real daemon and client.
+//!
+//! For tests alone: whatever goes wrong here panics with what was being done. Nothing here knows how the daemon works
+//! inside; it is started, asked and killed as a user would do it. The binaries are those of the workspace's build:
+//! `cargo build --workspace` makes them, and a run of all tests does so by itself.
+
+mod binary;
+mod client;
+mod config;
+mod daemon;
+mod gate;
+mod home;
+mod processes;
+mod receipt;
+mod repo;
+mod script;
+
+use std::time::Duration;
+
+pub use self::binary::binary;
+pub use self::client::Client;
+pub use self::config::Config;
+pub use self::daemon::Daemon;
+pub use self::gate::Gate;
+pub use self::home::{Home, Output};
+pub use self::receipt::Receipt;
+pub use self::repo::Repo;
+pub use self::script::Script;
+
+/// Longest wait for anything that is bound to happen.
+pub const PATIENCE: Duration = Duration::from_mins(1);

@@ -1,0 +1,5 @@
+//! Whole runs: the real daemon and client in a home of their own, a scripted agent, the git program as witness.
+//!
+//! What the rules decide is tested without processes in `runner-core`; here it is seen in the branch.
+
+mod verdicts;

@@ -1,0 +1,17 @@
+//! Where the programs under test are: beside the test's own folder in the build's output.
+
+use std::env;
+use std::path::PathBuf;
+
+/// Returns the path of one of the workspace's programs.
+///
+/// # Panics
+///
+/// Panics if it was not built.
+pub fn binary(name: &str) -> PathBuf {
+    let own = env::current_exe().expect("a test knows its own executable");
+    let found = own.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!("`{name}` is not built for {}: run `cargo build --workspace` with the same profile", own.display())
+    })
+}

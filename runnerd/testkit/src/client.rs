@@ -1,0 +1,106 @@
+//! A connection to the daemon for tests that are not asynchronous themselves.
+
+use std::path::Path;
+
+use jsonrpsee::core::client::{Client as RpcClient, Subscription as Events};
+use protocol::api::{EventApiClient as _, RunApiClient as _};
+use protocol::client::{ConnectOptions, Connection};
+use protocol::event::Event;
+use protocol::path::WirePath;
+use protocol::request::{AtRun, Subscription};
+use protocol::view::{RunView, StatusView};
+use protocol::words::RunStatus;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use crate::PATIENCE;
+
+/// A connection, and the runtime that it lives on.
+#[derive(Debug)]
+pub struct Client {
+    connection: Connection,
+    runtime: Runtime,
+}
+
+impl Client {
+    /// Connects to the daemon that listens on a socket.
+    pub(crate) fn connect(socket: &Path) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
+        let options = ConnectOptions {
+            socket: Some(socket.to_owned()),
+            client_name: "testkit".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            ..ConnectOptions::default()
+        };
+        let connection = runtime.block_on(Connection::open(&options)).expect("the daemon can be reached");
+        Self { connection, runtime }
+    }
+
+    /// Returns what the generated client traits are called on.
+    pub fn rpc(&self) -> &RpcClient {
+        self.connection.client()
+    }
+
+    /// Waits for the future of a request, which must be done within [`PATIENCE`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is not.
+    pub fn wait<F: Future>(&self, request: F) -> F::Output {
+        let bounded = async { timeout(PATIENCE, request).await };
+        self.runtime.block_on(bounded).expect("the daemon answers in time")
+    }
+
+    /// Returns the state of a repository.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the daemon does not tell.
+    pub fn status(&self, path: &Path) -> StatusView {
+        self.wait(self.rpc().status(at(path))).expect("the daemon tells the state")
+    }
+
+    /// Returns the repository's run.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it has none.
+    pub fn run(&self, path: &Path) -> RunView {
+        self.status(path).run.expect("the repository has a run")
+    }
+
+    /// Waits until the repository's run is in a state.
+    pub fn wait_for(&self, path: &Path, state: RunStatus) -> RunView {
+        self.wait_until(path, |run| run.summary.state == state)
+    }
+
+    /// Waits until the repository's run is as wanted; it is looked at again after every event.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no event comes for [`PATIENCE`].
+    pub fn wait_until(&self, path: &Path, wanted: impl Fn(&RunView) -> bool) -> RunView {
+        let mut events = self.events(path);
+        loop {
+            let run = self.status(path).run;
+            match run {
+                Some(run) if wanted(&run) => return run,
+                run => self.next(&mut events).unwrap_or_else(|| panic!("nothing happens any more: {run:#?}")),
+            };
+        }
+    }
+
+    fn events(&self, path: &Path) -> Events<Event> {
+        let params = Subscription { path: Some(WirePath::from(path)), ..Subscription::default() };
+        self.wait(self.rpc().subscribe_events(params)).expect("the daemon sends its events")
+    }
+
+    fn next(&self, events: &mut Events<Event>) -> Option<Event> {
+        let next = self.runtime.block_on(async { timeout(PATIENCE, events.next()).await }).ok()?;
+        next?.ok()
+    }
+}
+
+fn at(path: &Path) -> AtRun {
+    AtRun { path: WirePath::from(path), run: None }
+}

@@ -1,0 +1,73 @@
+//! The text of a `config.toml` for tests. Nothing is checked here: a test may want it wrong.
+
+use std::fmt::Write as _;
+
+/// A configuration: agent and guard are commands, all else is lines of TOML in their sections.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    agent: Vec<String>,
+    check: Vec<String>,
+    top: Vec<String>,
+    executor: Vec<String>,
+    guard: Vec<String>,
+    rest: Vec<String>,
+}
+
+impl Config {
+    /// Begins with an agent and a guard, each a program and its arguments.
+    pub fn new(agent: &[&str], guard: &[&str]) -> Self {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Self { agent: owned(agent), check: owned(guard), ..Self::default() }
+    }
+
+    /// Replaces the guard's command.
+    #[must_use]
+    pub fn guarded_by(mut self, guard: &[&str]) -> Self {
+        self.check = guard.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// Adds a line before all sections, like `stall_after = 3`.
+    #[must_use]
+    pub fn top(mut self, line: &str) -> Self {
+        self.top.push(line.to_owned());
+        self
+    }
+
+    /// Adds a line to `[executor]`.
+    #[must_use]
+    pub fn executor(mut self, line: &str) -> Self {
+        self.executor.push(line.to_owned());
+        self
+    }
+
+    /// Adds a line to `[guard]`.
+    #[must_use]
+    pub fn guard(mut self, line: &str) -> Self {
+        self.guard.push(line.to_owned());
+        self
+    }
+
+    /// Adds lines after all sections; they begin with a section of their own.
+    #[must_use]
+    pub fn section(mut self, lines: &str) -> Self {
+        self.rest.push(lines.to_owned());
+        self
+    }
+
+    /// Returns the text of the file.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut section = |head: &str, lines: &[String]| {
+            let _ = writeln!(text, "{head}");
+            for line in lines {
+                let _ = writeln!(text, "{line}");
+            }
+        };
+        section("# of a test", &self.top);
+        section(&format!("[executor]\nkind = \"command\"\ncommand = {:?}", self.agent), &self.executor);
+        section(&format!("[guard]\ncommand = {:?}", self.check), &self.guard);
+        section("", &self.rest);
+        text
+    }
+}

@@ -1,0 +1,76 @@
+//! The real daemon as a child of the test: started, killed, ended.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use nix::sys::signal::Signal;
+use protocol::startup;
+
+use crate::PATIENCE;
+use crate::processes;
+
+/// A daemon that listens. It is ended where this is dropped.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+}
+
+impl Daemon {
+    /// Starts the daemon as a client would and waits until it listens.
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.arg(startup::FLAG).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the daemon can be started");
+        let output = child.stdout.take().expect("BUG: standard output is a pipe");
+        let (sender, line) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let _ = BufReader::new(output).read_line(&mut line);
+            let _ = sender.send(line);
+        });
+        let line = line.recv_timeout(PATIENCE).expect("the daemon says whether it listens");
+        assert_eq!(line.trim_end(), startup::READY, "the daemon does not come up");
+        Self { child }
+    }
+
+    /// Returns the process id.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system has ids that do not fit.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("BUG: a process id is an i32")
+    }
+
+    /// Kills the daemon as a power cut would; what it had started lives on.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system refuses.
+    pub fn kill(mut self) {
+        self.child.kill().expect("the daemon can be killed");
+        self.child.wait().expect("the daemon can be waited for");
+    }
+
+    /// Asks the daemon to end, as a service manager does, and returns how it did.
+    pub fn stop(mut self) -> ExitStatus {
+        self.end()
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        processes::signal(self.pid(), Signal::SIGTERM);
+        if !processes::gone_within(self.pid(), PATIENCE) {
+            processes::signal(self.pid(), Signal::SIGKILL);
+        }
+        self.child.wait().expect("the daemon can be waited for")
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if self.child.try_wait().ok().flatten().is_none() {
+            self.end();
+        }
+    }
+}

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Scripted guard: the n-th run is guard/<n>.sh, else guard/default.sh.
+kit=$(cd "$(dirname "$0")/../scripts/NAME" && pwd)
+export kit
+g=$(($(cat "$kit/guarded") + 1))
+echo "$g" > "$kit/guarded"
+gate() { echo > "$kit/gates/$1.in"; read -r _ < "$kit/gates/$1.out"; }
+step="$kit/guard/$g.sh"
+[ -e "$step" ] || step="$kit/guard/default.sh"
+. "$step"

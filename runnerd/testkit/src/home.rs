@@ -1,0 +1,224 @@
+//! A home folder for one test: everything that daemon, client and git would find of the user's is in it.
+//!
+//! When it is dropped, every process that belongs to it must be gone; its daemon is ended first.
+
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use nix::sys::signal::Signal;
+use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::binary::binary;
+use crate::client::Client;
+use crate::daemon::Daemon;
+use crate::repo::Repo;
+use crate::{PATIENCE, processes};
+
+const GIT_CONFIG: &str = "[user]\n\tname = Kit\n\temail = kit@localhost\n[init]\n\tdefaultBranch = main\n";
+/// The fixture's own commits have one time, so that equal repositories have equal ids.
+const COMMIT_TIME: &str = "2026-01-01T00:00:00Z";
+
+/// A home folder.
+#[derive(Debug)]
+pub struct Home {
+    path: PathBuf,
+    env: Vec<(String, String)>,
+    _folder: TempDir,
+}
+
+impl Home {
+    /// Makes a home with git's configuration and nothing else.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it cannot be made.
+    #[expect(clippy::new_without_default, reason = "it makes folders")]
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("kit").tempdir().expect("a temporary folder can be made");
+        let path = folder.path().canonicalize().expect("a temporary folder has a path");
+        for private in ["bin", "state", "run", "config", "repos", "tmp"] {
+            DirBuilder::new().mode(0o700).create(path.join(private)).expect("a folder can be made");
+        }
+        fs::write(path.join(".gitconfig"), GIT_CONFIG).expect("git's configuration can be written");
+        Self { env: environment(&path), path, _folder: folder }
+    }
+
+    /// Returns the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the whole environment of what runs here.
+    pub fn env(&self) -> &[(String, String)] {
+        &self.env
+    }
+
+    /// Returns the daemon's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.path.join("run/s")
+    }
+
+    /// Returns the folder of the daemon's state.
+    pub fn state(&self) -> PathBuf {
+        self.path.join("state")
+    }
+
+    /// Makes a repository with one commit, and a script for its agent and guard.
+    pub fn repo(&self, name: &str) -> Repo {
+        Repo::new(self, name)
+    }
+
+    /// Makes a repository whose agent and guard are its script.
+    pub fn scripted(&self, name: &str) -> Repo {
+        let repo = self.repo(name);
+        repo.configure(&repo.config());
+        repo
+    }
+
+    /// Starts the daemon.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not come up.
+    pub fn daemon(&self) -> Daemon {
+        let mut command = self.command("runnerd");
+        let log = File::options().create(true).append(true).open(self.path.join("runnerd.stderr"));
+        command.stderr(log.expect("a file for the daemon's words can be made"));
+        Daemon::start(command)
+    }
+
+    /// Connects to the daemon, which must run.
+    pub fn client(&self) -> Client {
+        Client::connect(&self.socket())
+    }
+
+    /// Runs `runnerctl` without letting it start a daemon, and waits for its end.
+    pub fn ctl(&self, args: &[&str]) -> Output {
+        let mut command = self.command("runnerctl");
+        command.arg("--no-spawn").args(args);
+        Output::of(command)
+    }
+
+    /// Runs `runnerctl` on a repository.
+    pub fn ctl_in(&self, repo: &Repo, args: &[&str]) -> Output {
+        let mut command = self.command("runnerctl");
+        command.arg("--no-spawn").args(args).current_dir(repo.path());
+        Output::of(command)
+    }
+
+    /// Starts a run and waits for its end.
+    pub fn run(&self, repo: &Repo, args: &[&str]) -> Output {
+        self.ctl_in(repo, &[&["start", "--wait", "--yes"], args].concat())
+    }
+
+    /// Returns one of the programs under test, with this home's environment and nothing else.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(binary(program));
+        command.env_clear().envs(self.env.iter().cloned()).current_dir(&self.path);
+        command
+    }
+
+    /// Returns the processes that belong to this home.
+    pub fn processes(&self) -> Vec<i32> {
+        processes::alive_of(&self.path)
+    }
+
+    /// Ends the daemons that a client has started here.
+    fn end_daemons(&self) {
+        let daemon = binary("runnerd");
+        let is_daemon = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == daemon);
+        for pid in self.processes().into_iter().filter(is_daemon) {
+            processes::signal(pid, Signal::SIGTERM);
+            processes::gone_within(pid, PATIENCE);
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.end_daemons();
+        let left = self.processes();
+        let described: Vec<String> = left.iter().map(|pid| processes::describe(*pid)).collect();
+        for pid in left {
+            processes::signal(pid, Signal::SIGKILL);
+        }
+        assert!(described.is_empty() || thread::panicking(), "left behind: {described:#?}");
+    }
+}
+
+fn environment(home: &Path) -> Vec<(String, String)> {
+    let at = |name: &str| home.join(name).display().to_string();
+    let path = format!("{}:{}", at("bin"), std::env::var("PATH").unwrap_or_default());
+    let entries = [
+        ("PATH", path),
+        ("HOME", home.display().to_string()),
+        ("TMPDIR", at("tmp")),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("XDG_CONFIG_HOME", at("config")),
+        ("XDG_STATE_HOME", at("xdg-state")),
+        ("XDG_CACHE_HOME", at("cache")),
+        ("XDG_DATA_HOME", at("data")),
+        ("XDG_RUNTIME_DIR", at("run")),
+        (STATE_VARIABLE, at("state")),
+        (SOCKET_VARIABLE, at("run/s")),
+        ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+        ("GIT_AUTHOR_DATE", COMMIT_TIME.to_owned()),
+        ("GIT_COMMITTER_DATE", COMMIT_TIME.to_owned()),
+    ];
+    entries.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}
+
+/// What a program printed, and its exit code.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// Exit code; -1 where a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// Runs a program to its end, which must come within twice [`PATIENCE`].
+    fn of(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("the program can be started");
+        let pid = i32::try_from(child.id()).expect("BUG: a process id is an i32");
+        let (sender, output) = mpsc::channel();
+        thread::spawn(move || sender.send(child.wait_with_output()));
+        let Ok(output) = output.recv_timeout(2 * PATIENCE) else {
+            processes::signal(pid, Signal::SIGKILL);
+            panic!("{command:?} does not end");
+        };
+        let output = output.expect("the program can be waited for");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    /// Asserts the exit code, showing everything that was printed where it is another.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is another.
+    #[track_caller]
+    pub fn exits(&self, code: i32) -> &Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Returns standard output as JSON.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+    }
+}

@@ -1,0 +1,46 @@
+//! Processes that belong to a home, found by what they carry of it: environment or working directory.
+
+use std::fs;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rustix::process::{Pid as RawPid, PidfdFlags, pidfd_open};
+
+/// Returns the ids of the live processes whose environment or working directory names the folder, but for the caller.
+pub(crate) fn alive_of(folder: &Path) -> Vec<i32> {
+    let own = std::process::id().to_string();
+    let entries = fs::read_dir("/proc").expect("the process table can be read");
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| *name != own).filter_map(|name| name.parse().ok()).filter(|pid| belongs(*pid, folder)).collect()
+}
+
+fn belongs(pid: i32, folder: &Path) -> bool {
+    let needle = folder.as_os_str().as_encoded_bytes();
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.windows(needle.len()).any(|window| window == needle)
+        || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+}
+
+/// Describes a process for the message of a failed test.
+pub(crate) fn describe(pid: i32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    format!("{pid} `{}`", String::from_utf8_lossy(&line).replace('\0', " ").trim_end())
+}
+
+/// Sends a signal; a process that is gone already is no failure.
+pub(crate) fn signal(pid: i32, signal: Signal) {
+    let _ = kill(Pid::from_raw(pid), signal);
+}
+
+/// Waits until a process is gone; false if it stays.
+pub(crate) fn gone_within(pid: i32, limit: Duration) -> bool {
+    let Some(pid) = RawPid::from_raw(pid) else { return true };
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    let limit = PollTimeout::try_from(limit).expect("BUG: the limit is too long for poll");
+    poll(&mut fds, limit).expect("a process can be polled") > 0
+}

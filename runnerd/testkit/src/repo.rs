@@ -1,0 +1,185 @@
+//! A repository of a home, worked on by the git program, never by the code under test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use protocol::state::{Feedback, RunState};
+use protocol::tree::{Node, TaskTree};
+use serde::de::DeserializeOwned;
+
+use crate::config::Config;
+use crate::home::Home;
+use crate::receipt::Receipt;
+use crate::script::Script;
+
+/// A repository with one commit on `main`, and the script of its agent and guard.
+#[derive(Debug)]
+pub struct Repo {
+    path: PathBuf,
+    script: Script,
+    env: Vec<(String, String)>,
+}
+
+impl Repo {
+    pub(crate) fn new(home: &Home, name: &str) -> Self {
+        let path = home.path().join("repos").join(name);
+        fs::create_dir_all(&path).expect("a folder for the repository can be made");
+        let repo = Self { path, script: Script::new(home.path(), name), env: home.env().to_vec() };
+        repo.git(&["init", "-q", "-b", "main"]);
+        repo.write("README.md", "A project.\n");
+        repo.commit("First commit");
+        repo
+    }
+
+    /// Returns the work tree.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the script of its agent and guard.
+    pub fn script(&self) -> &Script {
+        &self.script
+    }
+
+    /// Returns a configuration with the scripted agent and guard and no baseline.
+    pub fn config(&self) -> Config {
+        Config::new(&[&self.script.agent()], &[&self.script.checker()]).guard("baseline = false")
+    }
+
+    /// Commits a configuration.
+    pub fn configure(&self, config: &Config) -> &Self {
+        self.write(".runner/state/config.toml", &config.text());
+        self.commit("Configure the runner");
+        self
+    }
+
+    /// Commits a task tree.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it cannot be written.
+    pub fn plant(&self, tree: &TaskTree) -> &Self {
+        let text = serde_json::to_string_pretty(tree).expect("BUG: a task tree does not serialize");
+        self.write(".runner/state/tree.json", &format!("{text}\n"));
+        self.commit("Plan the work");
+        self
+    }
+
+    /// Writes a file, with the folders that it needs.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it cannot be written.
+    pub fn write(&self, path: &str, text: &str) -> &Self {
+        let path = self.path.join(path);
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
+        made.unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
+        self
+    }
+
+    /// Reads a file of the work tree.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it cannot be read.
+    pub fn read(&self, path: &str) -> String {
+        let path = self.path.join(path);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()))
+    }
+
+    /// Commits everything in the work tree and returns the commit.
+    pub fn commit(&self, message: &str) -> String {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", message]);
+        self.head()
+    }
+
+    /// Runs git and returns what it printed, without the last line's end.
+    ///
+    /// # Panics
+    ///
+    /// Panics if git fails.
+    pub fn git(&self, args: &[&str]) -> String {
+        let output = self.command("git").args(args).output().expect("git can be started");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "git {args:?}: {}: {said}", output.status);
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    /// Returns the commit of HEAD.
+    pub fn head(&self) -> String {
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// Returns a file as a revision has it.
+    pub fn show(&self, revision: &str, path: &str) -> String {
+        self.git(&["show", &format!("{revision}:{path}")])
+    }
+
+    /// Returns the task tree of a revision.
+    pub fn tree(&self, revision: &str) -> TaskTree {
+        self.json(revision, ".runner/state/tree.json")
+    }
+
+    /// Returns a node of HEAD's task tree.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is not there.
+    pub fn node(&self, id: &str) -> Node {
+        let tree = self.tree("HEAD");
+        find(&tree.root, id).unwrap_or_else(|| panic!("no node {id} in {tree:#?}")).clone()
+    }
+
+    /// Returns the run state of a revision.
+    pub fn run_state(&self, revision: &str) -> RunState {
+        self.json(revision, ".runner/state/run_state.json")
+    }
+
+    /// Returns the feedback of a revision.
+    pub fn feedback(&self, revision: &str) -> Feedback {
+        self.json(revision, ".runner/state/feedback.json")
+    }
+
+    /// Returns the receipts of the iterations on HEAD's branch, oldest first.
+    pub fn receipts(&self) -> Vec<Receipt> {
+        let commits = self.git(&["rev-list", "--reverse", "--first-parent", "HEAD"]);
+        let receipts = commits.lines().map(|commit| Receipt::read(self, commit));
+        receipts.filter(|receipt| receipt.trailer("Runner-Commit") == Some("iteration")).collect()
+    }
+
+    /// Returns the refs under a prefix, in order.
+    pub fn refs(&self, prefix: &str) -> Vec<String> {
+        self.git(&["for-each-ref", "--format=%(refname)", prefix]).lines().map(str::to_owned).collect()
+    }
+
+    /// Asserts that the work tree is clean and that git finds no fault in the repository.
+    ///
+    /// # Panics
+    ///
+    /// Panics if one of these does not hold.
+    pub fn assert_sound(&self) {
+        assert_eq!(self.git(&["status", "--porcelain"]), "", "the work tree is not clean");
+        let output = self.command("git").args(["fsck", "--strict", "--no-progress", "--no-dangling"]).output();
+        let output = output.expect("git can be started");
+        let said = [output.stdout, output.stderr].concat();
+        assert_eq!(String::from_utf8_lossy(&said), "", "git fsck has something to say");
+        assert!(output.status.success(), "git fsck: {}", output.status);
+    }
+
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().envs(self.env.iter().cloned()).current_dir(&self.path);
+        command
+    }
+
+    fn json<T: DeserializeOwned>(&self, revision: &str, path: &str) -> T {
+        let text = self.show(revision, path);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{revision}:{path}: {error}:\n{text}"))
+    }
+}
+
+fn find<'a>(node: &'a Node, id: &str) -> Option<&'a Node> {
+    if node.id == id { Some(node) } else { node.children.iter().find_map(|child| find(child, id)) }
+}

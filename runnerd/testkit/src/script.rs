@@ -1,0 +1,124 @@
+//! What a scripted agent and a scripted guard do, session by session.
+//!
+//! Both are programs on the home's `PATH`, so that a configuration names no path and is the same in every home. The
+//! words that a step may use (`answer`, `decompose`, `gate`…) are in `agent.sh`; `$kit` is the script's folder, `$tree`
+//! the task tree, `$n` the number of the session. The prompt is saved before the step runs.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::gate::Gate;
+
+/// The script of one agent and one guard.
+#[derive(Debug, Clone)]
+pub struct Script {
+    folder: PathBuf,
+    name: String,
+}
+
+impl Script {
+    /// Makes a script whose agent answers `done` and whose guard is green.
+    pub(crate) fn new(home: &Path, name: &str) -> Self {
+        let folder = home.join("scripts").join(name);
+        for part in ["steps", "guard", "prompts", "deaf", "gates", "files"] {
+            fs::create_dir_all(folder.join(part)).expect("the script's folders can be made");
+        }
+        let script = Self { folder, name: name.to_owned() };
+        script.put("count", "0\n");
+        script.put("guarded", "0\n");
+        script.put("sessions.log", "");
+        script.program(home, &script.agent(), include_str!("agent.sh"));
+        script.program(home, &script.checker(), include_str!("guard.sh"));
+        script.always("answer done 'All is done.'");
+        script.guard_always("exit 0");
+        script
+    }
+
+    /// Returns the name of the agent's program.
+    pub fn agent(&self) -> String {
+        format!("agent-{}", self.name)
+    }
+
+    /// Returns the name of the guard's program.
+    pub fn checker(&self) -> String {
+        format!("guard-{}", self.name)
+    }
+
+    /// Returns the script's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Sets what one session does.
+    pub fn step(&self, session: u32, text: &str) -> &Self {
+        self.put(&format!("steps/{session}.sh"), text)
+    }
+
+    /// Sets what one session does, which does not read its prompt.
+    pub fn deaf_step(&self, session: u32, text: &str) -> &Self {
+        self.put(&format!("deaf/{session}"), "").step(session, text)
+    }
+
+    /// Sets what every session does that has no step of its own.
+    pub fn always(&self, text: &str) -> &Self {
+        self.put("steps/default.sh", text)
+    }
+
+    /// Sets what one run of the guard does; the baseline counts.
+    pub fn guard_step(&self, run: u32, text: &str) -> &Self {
+        self.put(&format!("guard/{run}.sh"), text)
+    }
+
+    /// Sets what every run of the guard does that has no step of its own.
+    pub fn guard_always(&self, text: &str) -> &Self {
+        self.put("guard/default.sh", text)
+    }
+
+    /// Puts a file where steps find it as `$kit/files/NAME`.
+    pub fn file(&self, name: &str, text: &str) -> &Self {
+        self.put(&format!("files/{name}"), text)
+    }
+
+    /// Makes a gate that a step passes with `gate NAME`.
+    pub fn gate(&self, name: &str) -> Gate {
+        Gate::new(&self.folder.join("gates"), name)
+    }
+
+    /// Returns the prompt of a session.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there was no such session, or if it did not read its prompt.
+    pub fn prompt(&self, session: u32) -> String {
+        let path = self.folder.join(format!("prompts/{session}.md"));
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()))
+    }
+
+    /// Returns how many sessions have begun.
+    pub fn sessions(&self) -> usize {
+        self.log().iter().filter(|line| line.starts_with("begin ")).count()
+    }
+
+    /// Returns `begin N` and `end N` of each session, in order; one that was killed has no end.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the log cannot be read.
+    pub fn log(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.folder.join("sessions.log")).expect("the log of the sessions can be read");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn put(&self, path: &str, text: &str) -> &Self {
+        let path = self.folder.join(path);
+        fs::write(&path, text).unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
+        self
+    }
+
+    fn program(&self, home: &Path, name: &str, text: &str) {
+        let path = home.join("bin").join(name);
+        fs::write(&path, text.replace("NAME", &self.name)).expect("a program can be written");
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a program can be made executable");
+    }
+}
