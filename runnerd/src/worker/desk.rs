@@ -57,6 +57,7 @@ pub(super) struct Desk {
     pub stepped_iter: Option<u32>,
     live: Option<String>,
     recheck: bool,
+    is_end_told: bool,
     steps: Vec<(String, oneshot::Sender<Result<StepReply, ErrorData>>)>,
 }
 
@@ -94,6 +95,7 @@ impl Desk {
             stepped_iter: None,
             live: None,
             recheck: false,
+            is_end_told: false,
             steps: Vec::new(),
         }
     }
@@ -161,6 +163,7 @@ impl Desk {
     /// Marks the run that is being driven.
     pub(super) fn set_live(&mut self, run: Option<&str>) {
         self.live = run.map(str::to_owned);
+        self.is_end_told = false;
         self.show();
     }
 
@@ -229,12 +232,15 @@ impl Desk {
         }
     }
 
-    /// Waits until somebody wants the live run to stop now. Cancel-safe.
+    /// Waits until somebody wants the live run to stop now; the daemon's own end is told once a turn. Cancel-safe.
     pub(super) async fn stop(&mut self) -> StopCause {
         loop {
             let message = tokio::select! {
                 biased;
-                () = self.shutdown.cancelled() => return StopCause::Shutdown,
+                () = self.shutdown.cancelled(), if !self.is_end_told => {
+                    self.is_end_told = true;
+                    return StopCause::Shutdown;
+                }
                 message = self.mailbox.recv() => message,
             };
             match message {
@@ -243,6 +249,7 @@ impl Desk {
                         return cause;
                     }
                 }
+                None if self.is_end_told => std::future::pending().await,
                 None => self.shutdown.cancelled().await,
             }
         }
