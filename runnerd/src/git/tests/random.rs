@@ -51,7 +51,7 @@ fn edit(fixture: &Fixture, choices: &mut Choices) {
         match choices.below(8) {
             0..=3 => put(fixture, name, |path| fs::write(path, content)),
             4 if !name.ends_with(".gitignore") => {
-                put(fixture, name, |path| symlink(content.trim_end().to_owned() + "x", path))
+                put(fixture, name, |path| symlink(content.trim_end().to_owned() + "x", path));
             }
             5 => drop(fixture.has(name).then(|| fixture.remove(name))),
             6 if fixture.path(name).is_file() => fixture.chmod(name, [0o644, 0o755][choices.below(2)]),
