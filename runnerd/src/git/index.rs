@@ -8,6 +8,7 @@ use std::time::Duration;
 use gix::index::write::Extensions;
 use gix::lock::acquire::Fail;
 
+use super::scan::Scan;
 use super::{GitError, Id, Repository};
 
 /// How long another git that is just finishing is waited for.
@@ -73,6 +74,22 @@ impl Index {
             file.read_exact(&mut end).map(|()| end)
         });
         end.is_ok_and(|end| end == checksum.as_bytes())
+    }
+}
+
+impl Repository {
+    /// Brings an index up to HEAD that lags behind although the work tree does not, and returns whether it did.
+    ///
+    /// That is what a death leaves between the move of HEAD and the new index; nothing of the work tree is touched.
+    pub fn catch_up_index(&self) -> Result<bool, GitError> {
+        let repo = self.open()?;
+        let lock = IndexLock::acquire(&repo, self)?;
+        let state = from_commit(&repo, self, self.head()?.commit())?;
+        if !Scan::run(&repo, self, &state)?.found.is_empty() {
+            return Ok(false);
+        }
+        lock.write(state)?.publish()?;
+        Ok(true)
     }
 }
 

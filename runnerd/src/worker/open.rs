@@ -92,7 +92,7 @@ fn unfinished(_: &Site, repository: &Repository, _: &Loaded) -> Result<Option<St
 }
 
 fn clean(_: &Site, repository: &Repository, _: &Loaded) -> Result<Option<StopReason>, GitError> {
-    let changes = repository.changes()?;
+    let changes = Site::changes(repository)?;
     if changes.is_empty() {
         return Ok(None);
     }

@@ -6,20 +6,17 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use protocol::event::EventKind;
-use protocol::words::PhaseName;
-use tokio::sync::mpsc;
+use runner_core::message::RunnerCommit;
 
 use crate::config::Patterns;
-use crate::events::{About, Events};
-use crate::git::{GitError, Identity, Repository};
+use crate::git::{Change, GitError, Id, Identity, Repository};
 use crate::process::Launcher;
 use crate::repo::durable::DurableError;
 use crate::repo::layout::Layout;
 use crate::store::Store;
 
-/// Pieces of output that may wait to be sent on.
-const OUTPUT_CHUNKS: usize = 16;
+/// Commits that are looked through for one that was made before a crash.
+const MAX_COMMITS_UPON: usize = 10_000;
 
 /// Where a run takes place.
 #[derive(Debug, Clone)]
@@ -84,27 +81,36 @@ impl Site {
         Repository::discover(self.layout.root())
     }
 
-    /// Returns where a process sends what it prints, for those who asked to see it.
-    pub(super) fn output(&self, iter: u32, phase: PhaseName) -> mpsc::Sender<Vec<u8>> {
-        let (sender, mut chunks) = mpsc::channel::<Vec<u8>>(OUTPUT_CHUNKS);
-        let about = About { repo: Some(self.store.id()), run: Some(self.run.clone()), iter: Some(iter) };
-        let events = self.events.clone();
-        tokio::spawn(async move {
-            while let Some(chunk) = chunks.recv().await {
-                let text = runner_core::fence::clean(&String::from_utf8_lossy(&chunk));
-                events.publish_output(about.clone(), EventKind::Output { phase, text });
-            }
-        });
-        sender
+    /// Returns what differs from HEAD; an index that a death left behind HEAD does not count.
+    pub(super) fn changes(repository: &Repository) -> Result<Vec<Change>, GitError> {
+        let changes = repository.changes()?;
+        if !changes.is_empty() && repository.catch_up_index()? {
+            return repository.changes();
+        }
+        Ok(changes)
     }
 
-    /// Removes what the effects of an earlier iteration have kept; its number may be used again.
-    pub(super) fn clear_live(&self) -> Result<(), Obstacle> {
+    /// Returns whether one of the commits upon `from` is what `is_it` looks for: an effect that is done again
+    /// recognises by it what it has made. What others have committed on top hides nothing.
+    pub(super) fn was_made(
+        repository: &Repository,
+        from: &str,
+        is_it: impl Fn(&RunnerCommit) -> bool,
+    ) -> Result<Option<Id>, GitError> {
+        let Some(head) = repository.head()?.commit().filter(|head| head.to_string() != from) else { return Ok(None) };
+        let commits = repository.first_parents(&head, MAX_COMMITS_UPON)?;
+        let upon = commits.iter().take_while(|commit| commit.id.to_string() != from);
+        let made = upon.filter(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|commit| is_it(&commit)));
+        Ok(made.last().map(|commit| commit.id))
+    }
+
+    /// Forgets what a try of iteration `iter` has kept for its effects to be done again.
+    pub(super) fn forget_kept(&self, iter: u32) -> Result<(), Obstacle> {
         let folder = self.store.live();
+        let start = format!("{}-{iter:04}-", self.run);
         for file in std::fs::read_dir(&folder).map_err(Obstacle::system("listing", &folder))?.flatten() {
-            let path = file.path();
-            if path.extension().is_some_and(|end| end == "json") {
-                std::fs::remove_file(&path).map_err(Obstacle::system("removing", &path))?;
+            if file.file_name().to_string_lossy().starts_with(&start) {
+                std::fs::remove_file(file.path()).map_err(Obstacle::system("removing", &file.path()))?;
             }
         }
         Ok(())
