@@ -17,8 +17,6 @@ use crate::worker::{self, Handle, Means};
 
 /// Requests that may wait.
 const MAILBOX: usize = 256;
-/// Version of `repo.json`.
-const VERSION: u32 = 1;
 
 /// Asks the registry.
 #[derive(Debug, Clone)]
@@ -96,10 +94,12 @@ struct Owner {
 
 impl Owner {
     async fn serve(mut self, mut mailbox: mpsc::Receiver<Request>) {
-        loop {
+        // While workers come to their end they can still be found: a drain may take as long as an iteration.
+        while !(self.is_ending() && self.tasks.is_empty()) {
+            let (shutdown, drain) = (self.means.shutdown.clone(), self.means.drain.clone());
             tokio::select! {
-                () = self.means.shutdown.cancelled() => break,
-                () = self.means.drain.cancelled() => break,
+                () = shutdown.cancelled(), if !self.is_ending() => {}
+                () = drain.cancelled(), if !self.is_ending() => {}
                 request = mailbox.recv() => match request {
                     Some(request) => self.handle(request),
                     None => break,
@@ -111,6 +111,10 @@ impl Owner {
         while let Some(ended) = self.tasks.join_next().await {
             report(ended);
         }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.means.shutdown.is_cancelled() || self.means.drain.is_cancelled()
     }
 
     fn handle(&mut self, request: Request) {
@@ -150,9 +154,12 @@ impl Owner {
         if let Some(known) = self.workers.get(&id) {
             return Ok(known.clone());
         }
+        if self.is_ending() {
+            return Err(draining());
+        }
         let store = Store::new(&self.state_folder, &id);
         let mut file = RepoFile {
-            version: VERSION,
+            version: RepoFile::VERSION,
             id: id.clone(),
             common_dir: WirePath::from(common_dir),
             path: WirePath::from(path),

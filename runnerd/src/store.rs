@@ -40,6 +40,9 @@ pub struct RepoFile {
 }
 
 impl RepoFile {
+    /// Version of this format.
+    pub const VERSION: u32 = 1;
+
     /// Returns what stands for a file that cannot be read; never to be written.
     pub fn unknown(id: String) -> Self {
         let nowhere = WirePath(PathBuf::new());
@@ -93,7 +96,7 @@ pub struct Beginning {
 pub struct ResumeOrder {
     /// Iterations to grant.
     pub more: u32,
-    /// Whether the counters that stopped the run are reset.
+    /// Whether the counters that stopped it are reset.
     pub reset: bool,
     /// Commit upon which this is done; kept before it is.
     pub from: Option<String>,
@@ -107,6 +110,8 @@ pub enum AskedFor {
     Pause,
     /// To end.
     Cancel,
+    /// To pause, because one iteration is all that was asked for.
+    Step,
 }
 
 /// What is wrong with the daemon's state of a repository.
@@ -199,7 +204,15 @@ impl Store {
 
     /// Reads `repo.json`; none if there is no such file.
     pub fn load(&self) -> Result<Option<RepoFile>, StoreError> {
-        read_json(&self.folder.join("repo.json"))
+        let path = self.folder.join("repo.json");
+        let file: Option<RepoFile> = read_json(&path)?;
+        match file {
+            Some(RepoFile { version, .. }) if version != RepoFile::VERSION => {
+                let reason = format!("it has version {version}, and this daemon knows {}", RepoFile::VERSION);
+                Err(StoreError::Unreadable { path, reason })
+            }
+            file => Ok(file),
+        }
     }
 
     /// Writes `repo.json` durably, dropping the oldest of many past runs.

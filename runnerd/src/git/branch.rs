@@ -12,7 +12,6 @@ use super::durable;
 use super::identity::Identity;
 use super::program::Git;
 use super::refs::{Before, Head, Move, RefStore, full_name};
-use super::status::ChangeKind;
 use super::{GitError, Id, Repository};
 
 impl Repository {
@@ -37,14 +36,6 @@ impl Repository {
             by: &self.identity().unwrap_or_else(Identity::runner),
         })?;
         self.point_head(name)
-    }
-
-    /// Sets the index to HEAD's tree: after a crash it may still be that of the commit before. The work tree stays.
-    pub fn refresh_index(&self) -> Result<(), GitError> {
-        if self.changes()?.iter().all(|change| change.kind == ChangeKind::Untracked) {
-            return Ok(());
-        }
-        Git::new(self, "reset").args(["--quiet", "--mixed", "HEAD"]).run().map(drop)
     }
 
     /// Puts the work tree on the existing branch `name`.

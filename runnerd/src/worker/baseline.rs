@@ -36,7 +36,7 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
     let mark = format!("{}-{}", site.store.id(), site.run);
     let folder = site.layout.run_records(&site.run);
     tokio::task::block_in_place(|| -> Result<(), BeginError> {
-        site.clear_live()?;
+        site.forget_kept(0)?;
         sweep(site, &mark, PhaseName::Open)?;
         std::fs::create_dir_all(&folder).map_err(Obstacle::system("creating", &folder))?;
         Ok(())

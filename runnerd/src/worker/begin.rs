@@ -15,7 +15,7 @@ use super::settle::version;
 use super::site::{Obstacle, Site};
 use crate::causes::in_one_line;
 use crate::config::{self, RepoConfig};
-use crate::git::{CommitRequest, GitError, HoldBack, Id, Repository};
+use crate::git::{Change, CommitRequest, GitError, HoldBack, Id, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::goal::Goal;
 use crate::repo::init::{InitError, InitOptions, init};
@@ -78,11 +78,6 @@ pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) 
             &format!("finish or abort the {operation}, and: runnerctl resume"),
         )));
     }
-    let is_on_branch = repository.head()?.branch() == Some(site.branch().as_str());
-    if is_on_branch && repository.head()?.commit().is_some_and(|head| is_begun(site, &repository, head)) {
-        // A crash may have come between a commit of the beginning and the index.
-        return Ok(repository.refresh_index()?);
-    }
     refuse_dirty(&repository)?;
     let base = check_out(site, &repository, beginning, previous)?;
     let head = repository.head()?.commit();
@@ -96,15 +91,32 @@ pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) 
 
 /// Refuses changes outside `.runner/`; those inside go into the start commit.
 fn refuse_dirty(repository: &Repository) -> Result<(), BeginError> {
-    let changes = repository.changes()?;
-    let foreign: Vec<String> =
-        changes.iter().map(crate::git::Change::display_path).filter(|path| !path.starts_with(".runner/")).collect();
+    let changes = Site::changes(repository)?;
+    refuse(changes.iter().map(Change::display_path).filter(|path| !path.starts_with(".runner/")).collect())
+}
+
+fn refuse(foreign: Vec<String>) -> Result<(), BeginError> {
     if foreign.is_empty() {
         return Ok(());
     }
     let shown = foreign.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
     let message = format!("the work tree has changes that are not committed: {shown}");
     Err(BeginError::Hold(reason(message, "git add -A && git commit, or git stash; then: runnerctl resume")))
+}
+
+/// Puts a run that has begun on its branch when it goes on, and returns HEAD.
+///
+/// Another run may have had its turn since. What is not committed stays where it is, and is refused.
+pub(super) fn take_up(site: &Site) -> Result<Option<Id>, BeginError> {
+    let repository = site.repository()?;
+    repository.clear_stale_locks()?;
+    let branch = site.branch();
+    let is_there = repository.branch(&branch)?.is_some();
+    if is_there && repository.operation().is_none() && repository.head()?.branch() != Some(branch.as_str()) {
+        refuse(Site::changes(&repository)?.iter().map(Change::display_path).collect())?;
+        repository.switch(&branch)?;
+    }
+    Ok(repository.head()?.commit())
 }
 
 /// Checks out the run's branch, making it if there is none; returns the base.
@@ -160,14 +172,15 @@ fn write_beginning(site: &Site, beginning: &Beginning, base: Id) -> Result<(), B
     let tree = if keeps_tree { read_tree(layout)? } else { fresh_tree(&config, &goal) };
     let state = RunState { run_id: Some(site.run.clone()), base: Some(base.to_string()), ..RunState::default() };
     let goal = goal.with_id(&site.run).map_err(|error| held(&error))?;
+    // The goal comes last: done again after a crash, the id in it says that all is written.
     let files = [
-        (layout.goal(), goal),
         (layout.tree(), tree::canonical(&tree)),
         (layout.run_state(), json::canonical(&state)),
         (layout.feedback(), json::canonical(&Feedback::default())),
         (layout.progress(), PROGRESS_HEADING.to_owned()),
         (layout.schema(), schema::tree_text()),
         (layout.answer_schema(), schema::answer_text()),
+        (layout.goal(), goal),
     ];
     for (path, text) in files {
         durable::replace(&path, text.as_bytes(), Access::Repository)?;
@@ -227,7 +240,7 @@ fn fresh_tree(config: &RepoConfig, goal: &Goal) -> TaskTree {
 /// Goes back to the run's branch, resets counters and grants iterations: the latter in a commit of its own, where
 /// there is anything to do.
 ///
-/// `order.from` was kept before; a commit upon it is recognised.
+/// `order.from` was kept before; a commit upon it is recognised, so that nothing is granted twice.
 pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError> {
     let repository = site.repository()?;
     repository.clear_stale_locks()?;
@@ -237,25 +250,21 @@ pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError>
         repository.switch(&branch)?;
     }
     let Some(head) = repository.head()?.commit() else { return Ok(()) };
-    let newest = repository.first_parents(&head, 1)?.into_iter().next();
-    let was_made = newest.is_some_and(|newest| {
-        let is_upon = newest.parents.first().map(ToString::to_string) == order.from;
-        is_upon && matches!(RunnerCommit::parse(&newest.message), Ok(RunnerCommit::Resume(_)))
-    });
+    let from = order.from.clone().unwrap_or_else(|| head.to_string());
+    let made = Site::was_made(&repository, &from, |commit| matches!(commit, RunnerCommit::Resume(_)))?;
+    if made.is_some() || repository.head()?.branch() != Some(site.branch().as_str()) {
+        return Ok(());
+    }
     let loaded = match load(&repository, head) {
         Ok(loaded) => loaded,
         Err(LoadError::Git(error)) => return Err(error.into()),
         // What is wrong is said when the iteration is opened.
         Err(_) => return Ok(()),
     };
-    if was_made {
-        return Ok(repository.refresh_index()?);
-    }
     let allowance = loaded.run_state.allowance.saturating_add(order.more);
-    let state = if order.reset {
-        run::resumed(&loaded.run_state, order.more)
-    } else {
-        RunState { allowance, ..loaded.run_state.clone() }
+    let state = match order.reset {
+        true => run::resumed(&loaded.run_state, order.more),
+        false => RunState { allowance, ..loaded.run_state.clone() },
     };
     if state == loaded.run_state {
         return Ok(());

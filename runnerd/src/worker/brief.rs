@@ -18,7 +18,8 @@ use crate::repo::layout::Layout;
 
 /// Clears and writes the context, begins the record, and returns the prompt.
 pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obstacle> {
-    site.clear_live()?;
+    // A try that left no commit had the same number.
+    site.forget_kept(task.iter)?;
     let repository = site.repository()?;
     let sources = Sources::read(&repository, loaded, task)?;
     let input = sources.input(loaded, task);

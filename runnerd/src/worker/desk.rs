@@ -55,9 +55,14 @@ pub(super) struct Desk {
     drain: CancellationToken,
     /// Number of the iteration that a step has run.
     pub stepped_iter: Option<u32>,
+    /// The run whose iteration a previous life has begun; its journal is gone through when it has its turn.
+    pub unfinished: Option<String>,
     live: Option<String>,
-    recheck: bool,
-    is_end_told: bool,
+    recheck: Option<Message>,
+    /// Whether nobody can ask anything any more.
+    forsaken: bool,
+    /// Whether whoever drives was told that everything is to end.
+    told: bool,
     steps: Vec<(String, oneshot::Sender<Result<StepReply, ErrorData>>)>,
 }
 
@@ -93,25 +98,31 @@ impl Desk {
             shutdown,
             drain,
             stepped_iter: None,
+            unfinished: None,
             live: None,
-            recheck: false,
-            is_end_told: false,
+            recheck: None,
+            forsaken: false,
+            told: false,
             steps: Vec::new(),
         }
     }
 
-    /// Decides what to do next with the queue: the first run that is not over has its turn.
+    /// Decides what to do next with the queue: what was running goes on, else the first run that is not over.
     pub(super) fn turn(&self, now: Timestamp) -> Turn {
-        if self.is_leaving() {
+        if self.is_leaving() || self.forsaken {
             return Turn::Leave;
         }
         if self.held.is_some() {
             return Turn::Rest(None);
         }
+        let mut queue = self.file.runs.iter().filter(|run| !run.state.is_terminal());
+        if let Some(run) = queue.clone().find(|run| run.state == RunStatus::Running) {
+            return Turn::Run(run.id.clone());
+        }
         if let Some((run, _)) = self.steps.first() {
             return Turn::Step(run.clone());
         }
-        let Some(run) = self.file.runs.iter().find(|run| !run.state.is_terminal()) else { return Turn::Rest(None) };
+        let Some(run) = queue.next() else { return Turn::Rest(None) };
         match (run.state, run.wait_until) {
             (RunStatus::Queued | RunStatus::Running, _) => Turn::Run(run.id.clone()),
             (RunStatus::Waiting, Some(until)) if until <= now => Turn::Run(run.id.clone()),
@@ -163,7 +174,7 @@ impl Desk {
     /// Marks the run that is being driven.
     pub(super) fn set_live(&mut self, run: Option<&str>) {
         self.live = run.map(str::to_owned);
-        self.is_end_told = false;
+        self.told = false;
         self.show();
     }
 
@@ -182,9 +193,22 @@ impl Desk {
         self.status.send_replace(Arc::new(status));
     }
 
-    /// Returns whether a held repository is to be looked at again, once.
-    pub(super) fn take_recheck(&mut self) -> bool {
-        std::mem::take(&mut self.recheck)
+    /// Returns the request for which a held repository is to be looked at again.
+    pub(super) fn take_recheck(&mut self) -> Option<Message> {
+        self.recheck.take()
+    }
+
+    /// Answers a request that had the repository looked at again.
+    pub(super) fn answer_rechecked(&mut self, message: Message) {
+        let Message::Resume { run, now, more, reply } = message else { return };
+        let going_on = self.find(run.as_deref()).ok().filter(|run| run.state == RunStatus::Running);
+        let answer = match (&self.held, going_on.map(|run| run.id.clone())) {
+            (Some(held), _) => Err(held_error(held)),
+            (None, Some(id)) => self.controlled(&id, false),
+            (None, None) => self.resume(run.as_deref(), now, more),
+        };
+        // Whoever has stopped waiting needs no answer.
+        let _ = reply.send(answer);
     }
 
     fn run_view(&self) -> Option<RunView> {
@@ -192,9 +216,10 @@ impl Desk {
         let mut view = self.view.clone().filter(|view| view.summary.id == current.id)?;
         view.summary = summary(current);
         view.wait_until = current.wait_until;
-        view.pending = current.asked.map(|asked| match asked {
-            AskedFor::Pause => PendingControl::Pause,
-            AskedFor::Cancel => PendingControl::Cancel,
+        view.pending = current.asked.and_then(|asked| match asked {
+            AskedFor::Pause => Some(PendingControl::Pause),
+            AskedFor::Cancel => Some(PendingControl::Cancel),
+            AskedFor::Step => None,
         });
         let obstacle = view.phase.as_ref().and_then(|phase| phase.obstacle.clone());
         if let (Some(message), RunStatus::Running) = (obstacle, view.summary.state) {
@@ -224,21 +249,24 @@ impl Desk {
             () = self.shutdown.cancelled() => {}
             () = self.drain.cancelled() => {}
             message = self.mailbox.recv() => {
-                if let Some(message) = message {
-                    self.handle(message);
+                match message {
+                    Some(message) => drop(self.handle(message)),
+                    None => self.forsaken = true,
                 }
             }
             () = timer => {}
         }
     }
 
-    /// Waits until somebody wants the live run to stop now; the daemon's own end is told once a turn. Cancel-safe.
+    /// Waits until somebody wants the live run to stop now. Cancel-safe.
+    ///
+    /// That everything is to end is said once; after it only requests are answered.
     pub(super) async fn stop(&mut self) -> StopCause {
         loop {
             let message = tokio::select! {
                 biased;
-                () = self.shutdown.cancelled(), if !self.is_end_told => {
-                    self.is_end_told = true;
+                () = self.shutdown.cancelled(), if !self.told => {
+                    self.told = true;
                     return StopCause::Shutdown;
                 }
                 message = self.mailbox.recv() => message,
@@ -249,7 +277,7 @@ impl Desk {
                         return cause;
                     }
                 }
-                None if self.is_end_told => std::future::pending().await,
+                None if self.told => std::future::pending().await,
                 None => self.shutdown.cancelled().await,
             }
         }
@@ -270,6 +298,10 @@ impl Desk {
                 let (answer, cause) = self.pause(run.as_deref(), now);
                 let _ = reply.send(answer);
                 cause
+            }
+            message @ Message::Resume { .. } if self.held.is_some() => {
+                self.recheck = Some(message);
+                None
             }
             Message::Resume { run, now, more, reply } => {
                 let _ = reply.send(self.resume(run.as_deref(), now, more));
@@ -361,16 +393,17 @@ impl Desk {
     }
 
     fn step(&mut self, run: Option<&str>, reply: oneshot::Sender<Result<StepReply, ErrorData>>) {
-        let found = self.find(run).and_then(|run| match (&self.held, self.live.as_deref(), run.state) {
+        let running = self.live.as_ref().or(self.unfinished.as_ref());
+        let running = running.or(self.file.runs.iter().find(|run| run.state == RunStatus::Running).map(|run| &run.id));
+        let found = self.find(run).and_then(|run| match (&self.held, running, run.state) {
             (Some(held), _, _) => Err(held_error(held)),
-            (None, Some(live), _) => Err(wrong_state(&format!("run {live} is running"), "runnerctl pause")),
-            (None, None, RunStatus::Completed) => {
-                Err(wrong_state(&format!("run {} is completed", run.id), "runnerctl start"))
+            (None, Some(other), _) if *other != run.id || run.state == RunStatus::Running => {
+                Err(wrong_state(&format!("run {other} is running"), "runnerctl pause"))
             }
-            (None, None, RunStatus::Running) => {
-                Err(wrong_state(&format!("run {} is running", run.id), "runnerctl pause"))
+            (None, _, RunStatus::Completed | RunStatus::Cancelled) => {
+                Err(wrong_state(&format!("run {} is {}", run.id, run.state), "runnerctl start"))
             }
-            (None, None, _) => Ok(run.id.clone()),
+            (None, _, _) => Ok(run.id.clone()),
         });
         match found {
             Ok(run) => self.steps.push((run, reply)),
@@ -396,12 +429,14 @@ impl Desk {
             Err(error) => return (Err(error), None),
         };
         let is_live = self.live.as_ref() == Some(&run.id);
+        // An iteration that a previous life has begun comes to its end first.
+        let is_live = is_live || self.is_unfinished(&run.id) && run.state == RunStatus::Running;
         if run.state.is_terminal() {
             return (Err(wrong_state(&format!("run {} is {}", run.id, run.state), "runnerctl resume")), None);
         }
         let changed = self.change(&run.id, |run| {
             if is_live {
-                run.asked = run.asked.or(Some(AskedFor::Pause));
+                run.asked = run.asked.filter(|asked| *asked == AskedFor::Cancel).or(Some(AskedFor::Pause));
             } else {
                 run.state = RunStatus::Paused;
                 run.reason = Some(reason("paused by the user", "runnerctl resume"));
@@ -419,24 +454,26 @@ impl Desk {
             Err(error) => return (Err(error), None),
         };
         let is_live = self.live.as_ref() == Some(&run.id);
+        let is_unfinished = self.is_unfinished(&run.id);
         if run.state.is_terminal() {
             return (Err(wrong_state(&format!("run {} is {}", run.id, run.state), "runnerctl status")), None);
         }
         let changed = self.change(&run.id, |run| {
-            if is_live {
+            if is_live || is_unfinished {
+                // What a session has left is committed before the run ends.
                 run.asked = Some(AskedFor::Cancel);
+                run.state = RunStatus::Running;
             } else {
                 end(run, RunStatus::Cancelled, reason("cancelled by the user", "runnerctl start"));
             }
         });
-        let answer = changed.map_err(|error| fault(&error)).and_then(|()| self.controlled(&run.id, is_live));
+        let answer =
+            changed.map_err(|error| fault(&error)).and_then(|()| self.controlled(&run.id, is_live || is_unfinished));
         let cause = (answer.is_ok() && is_live).then_some(StopCause::Cancel);
         (answer, cause)
     }
 
     fn resume(&mut self, run: Option<&str>, now: bool, more: Option<u32>) -> Result<ControlReply, ErrorData> {
-        // A repository that is held is looked at again.
-        self.recheck = self.held.is_some();
         let run = self.find(run)?.clone();
         let refused = match run.state {
             RunStatus::Completed | RunStatus::Cancelled => {
@@ -466,9 +503,9 @@ impl Desk {
             record.reason = None;
             record.ended_at = None;
             if record.state != RunStatus::Running || more.is_some() {
-                let earlier = record.resume.as_ref().map_or(0, |order| order.more);
-                let more = earlier.saturating_add(more.unwrap_or(0));
-                record.resume = Some(ResumeOrder { more, reset: was_over, from: None });
+                let before = record.resume.take().unwrap_or(ResumeOrder { more: 0, reset: false, from: None });
+                let more = before.more.saturating_add(more.unwrap_or(0));
+                record.resume = Some(ResumeOrder { more, reset: before.reset || was_over, from: None });
             }
             if record.state != RunStatus::Running {
                 record.state = RunStatus::Queued;
@@ -478,6 +515,10 @@ impl Desk {
         let state = self.run(&run.id).map_or(RunStatus::Queued, |run| run.state);
         self.tell(&run.id, None, EventKind::RunState { state, reason: None });
         self.controlled(&run.id, false)
+    }
+
+    fn is_unfinished(&self, id: &str) -> bool {
+        self.unfinished.as_deref() == Some(id)
     }
 
     fn controlled(&self, id: &str, pending: bool) -> Result<ControlReply, ErrorData> {

@@ -68,6 +68,9 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
                     self.take(phase, event).await?
                 }
             };
+            if obstacles > 0 && self.control.is_leaving() {
+                return Ok(Drove::Left);
+            }
             if obstacles > 0 {
                 phase = self.pause(phase, obstacles).await?;
             }
@@ -125,6 +128,7 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
 }
 
 /// Keeps an event, however long the disk refuses: acting on what is not kept would lose it in a crash.
+/// A daemon that leaves does not wait for it: then the effect is done again.
 async fn keep(
     log: &mut impl Log,
     control: &mut impl Control,
@@ -134,7 +138,7 @@ async fn keep(
     let mut tries = 0;
     loop {
         match log.record(event, policy) {
-            Err(error) if error.is_obstacle() => {
+            Err(error) if error.is_obstacle() && !control.is_leaving() => {
                 tries += 1;
                 control.obstructed(&crate::causes::in_one_line(&error));
                 tokio::time::sleep(retry_after(tries)).await;

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::repo::durable::{self, Access, DurableError};
 
+/// Version of the format.
+pub(super) const VERSION: u32 = 1;
+
 /// First line: what the fold needs besides the events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -152,7 +155,10 @@ pub(super) fn read(path: &Path) -> Result<Option<Recorded>, JournalError> {
     let unreadable =
         |line: usize, reason: String| JournalError::Unreadable { path: path.to_owned(), line: line + 1, reason };
     let (_, first) = lines.next().ok_or_else(|| unreadable(0, "it has no header".to_owned()))?;
-    let header = serde_json::from_slice(first).map_err(|error| unreadable(0, error.to_string()))?;
+    let header: Header = serde_json::from_slice(first).map_err(|error| unreadable(0, error.to_string()))?;
+    if header.version != VERSION {
+        return Err(unreadable(0, format!("it has version {}, and this daemon knows {VERSION}", header.version)));
+    }
     let entries = lines
         .map(|(at, text)| serde_json::from_slice(text).map_err(|error| unreadable(at, error.to_string())))
         .collect::<Result<_, _>>()?;

@@ -29,12 +29,10 @@ use crate::clock;
 use crate::events::Events;
 use crate::process::Launcher;
 use crate::repo::layout::Layout;
-use crate::store::{AskedFor, RepoFile, RunRecord, Store};
+use crate::store::{AskedFor, RepoFile, ResumeOrder, RunRecord, Store};
 
 /// Requests that may wait for a worker.
 const MAILBOX: usize = 64;
-/// Version of the journal's format.
-const JOURNAL_VERSION: u32 = 1;
 
 /// What all workers share.
 #[derive(Debug, Clone)]
@@ -101,12 +99,8 @@ struct Life {
     recorded: Option<Recorded>,
 }
 
-/// How far a run is driven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extent {
-    Whole,
-    OneIteration,
-}
+/// Why a run cannot go on.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Whether a run goes on after an iteration.
 enum Then {
@@ -119,13 +113,14 @@ impl Life {
         self.recover();
         loop {
             match self.desk.turn(clock::now()) {
-                Turn::Run(run) => self.take_turn(&run, Extent::Whole).await,
-                Turn::Step(run) => self.take_turn(&run, Extent::OneIteration).await,
+                Turn::Run(run) => self.take_turn(&run, false).await,
+                Turn::Step(run) => self.take_turn(&run, true).await,
                 Turn::Rest(until) => self.desk.rest(until).await,
                 Turn::Leave => return,
             }
-            if self.desk.take_recheck() {
+            if let Some(message) = self.desk.take_recheck() {
                 self.recover();
+                self.desk.answer_rechecked(message);
             }
         }
     }
@@ -140,16 +135,23 @@ impl Life {
         self.refresh();
     }
 
-    fn read_left(&mut self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    fn read_left(&mut self) -> Result<(), Failure> {
         if self.desk.frozen {
             self.desk.file = self.desk.store.load()?.ok_or("repo.json is gone")?;
             self.desk.frozen = false;
         }
-        self.recorded = block_in_place(|| journal::read(&self.desk.store.journal()))?;
-        if self.recorded.as_ref().is_some_and(|recorded| self.is_done_with(recorded)) {
-            journal::remove(&self.desk.store.journal())?;
-            self.recorded = None;
+        self.recorded = None;
+        self.desk.unfinished = None;
+        let path = self.desk.store.journal();
+        let Some(recorded) = block_in_place(|| journal::read(&path))? else { return Ok(()) };
+        let Some(run) = self.desk.run(&recorded.header.run) else { return Ok(()) };
+        let is_over = matches!(journal::replay(&path, &recorded), Ok(Phase::Over { .. }));
+        if run.state != RunStatus::Running && (is_over || run.state.is_terminal()) {
+            // What followed from it is written down.
+            return Ok(journal::remove(&path)?);
         }
+        self.desk.unfinished = Some(run.id.clone());
+        self.recorded = Some(recorded);
         Ok(())
     }
 
@@ -168,59 +170,57 @@ impl Life {
         self.desk.show();
     }
 
-    async fn take_turn(&mut self, run: &str, extent: Extent) {
+    async fn take_turn(&mut self, run: &str, is_step: bool) {
         let slots = Arc::clone(&self.means.slots);
         let _slot = tokio::select! {
             slot = slots.acquire_owned() => slot,
             () = self.desk.rest(None) => return,
         };
         self.desk.set_live(Some(run));
-        let prior = self.desk.run(run).map(|run| run.state);
-        let driven = self.drive_run(run, extent).await;
+        let driven = self.drive_run(run, is_step).await;
         self.desk.set_live(None);
         if let Err(error) = driven {
+            if self.desk.is_shutting_down() {
+                tracing::warn!(repo = self.desk.file.id, run, error = in_one_line(&*error), "left as it is");
+                return;
+            }
             tracing::error!(repo = self.desk.file.id, run, error = in_one_line(&*error), "run held");
             let message = format!("the daemon could not go on: {}", in_one_line(&*error));
             self.write(run, |run| hold(run, reason(message, "runnerctl resume"))).await;
-        }
-        if extent == Extent::OneIteration && prior.is_some() && !self.desk.is_leaving() {
-            self.rest_after_step(run).await;
+            // What is journaled is gone through again when the run is resumed.
+            self.recover();
         }
         self.refresh();
+        if self.desk.run(run).is_some_and(|run| run.state != RunStatus::Running) {
+            let iteration = self.desk.view.as_ref().and_then(|view| view.recent.first().cloned());
+            self.desk.stepped(run, iteration.filter(|iteration| Some(iteration.iter) == self.desk.stepped_iter));
+        }
     }
 
-    /// After a step a run that would go on is paused, and whoever asked for it is answered.
-    async fn rest_after_step(&mut self, run: &str) {
-        self.write(run, |run| {
-            if run.state == RunStatus::Running {
-                run.state = RunStatus::Paused;
-                run.reason = Some(reason("one iteration was asked for and is done", "runnerctl resume"));
-            }
-        })
-        .await;
-        self.refresh();
-        let iteration = self.desk.view.as_ref().and_then(|view| view.recent.first().cloned());
-        self.desk.stepped(run, iteration.filter(|iteration| Some(iteration.iter) == self.desk.stepped_iter));
-    }
-
-    async fn drive_run(&mut self, id: &str, extent: Extent) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    async fn drive_run(&mut self, id: &str, is_step: bool) -> Result<(), Failure> {
         self.desk.stepped_iter = None;
         self.write(id, |run| {
+            if is_step {
+                run.asked = Some(AskedFor::Step);
+                let reset = run.state.is_terminal();
+                run.resume = run.resume.take().or(Some(ResumeOrder { more: 0, reset, from: None }));
+            }
             run.state = RunStatus::Running;
             run.reason = None;
             run.wait_until = None;
+            run.ended_at = None;
         })
         .await;
-        if !self.begin(id).await? {
-            return Ok(());
-        }
-        loop {
+        let mut is_first = true;
+        while self.begin(id, is_first).await? {
+            is_first = false;
             self.refresh();
             let Then::GoOn = self.iterate(id).await? else { return Ok(()) };
-            if extent == Extent::OneIteration || self.desk.is_leaving() {
+            if self.desk.is_leaving() {
                 return Ok(());
             }
         }
+        Ok(())
     }
 
     fn site(&self, run: &RunRecord) -> Result<Site, crate::store::StoreError> {
@@ -234,81 +234,80 @@ impl Life {
         })
     }
 
-    /// Begins or resumes a run; false if it cannot go on now.
-    async fn begin(&mut self, id: &str) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
-        let Some(run) = self.desk.run(id).cloned() else { return Ok(false) };
-        if self.recorded.as_ref().is_some_and(|recorded| recorded.header.run == id) {
+    /// Does what is to be done before the next iteration; false if the run cannot go on now.
+    async fn begin(&mut self, id: &str, is_first: bool) -> Result<bool, Failure> {
+        if self.recorded.is_some() {
             return Ok(true);
         }
-        let site = self.site(&run)?;
-        let run = self.mark_resume(run, &site).await?;
+        let mut needs_baseline = is_first;
         let mut tries = 0;
         loop {
-            let stop = CancellationToken::new();
-            let previous = self.previous(id);
-            let (result, cause) = attend(&mut self.desk, prepare(&site, &run, previous, &stop), &stop).await;
-            let result = match (cause, result) {
-                (Some(StopCause::Shutdown), _) => return Ok(false),
-                (Some(_), _) => {
-                    self.stopped_before_work(id).await;
-                    return Ok(false);
-                }
-                (None, result) => result,
+            if self.stopped_before_work(id).await || self.desk.is_shutting_down() {
+                return Ok(false);
+            }
+            let Some(run) = self.desk.run(id).cloned() else { return Ok(false) };
+            let is_prepared = run.beginning.is_none() && run.resume.is_none();
+            let result = match (is_prepared, needs_baseline) {
+                (true, false) => return Ok(true),
+                (true, true) => self.baseline(&self.site(&run)?).await.inspect(|()| needs_baseline = false),
+                (false, _) => self.prepare(&self.site(&run)?, &run).await,
             };
             match result {
-                Ok(()) => break,
+                Ok(()) => {}
                 Err(begin::BeginError::Hold(why)) => {
                     self.write(id, |run| hold(run, why)).await;
                     return Ok(false);
                 }
                 Err(begin::BeginError::Obstacle(obstacle)) => {
                     tries += 1;
-                    let stopped = self.wait_for_obstacle(id, &in_one_line(&obstacle), tries).await;
-                    if stopped {
-                        return Ok(false);
-                    }
+                    self.wait_for_obstacle(id, &in_one_line(&obstacle), tries).await;
                 }
             }
         }
-        self.write(id, |run| {
-            run.beginning = None;
-            run.resume = None;
-        })
-        .await;
-        Ok(true)
     }
 
-    /// Keeps the commit upon which a run is resumed, so that doing it twice is recognised.
-    async fn mark_resume(
-        &mut self,
-        run: RunRecord,
-        site: &Site,
-    ) -> Result<RunRecord, Box<dyn std::error::Error + Send + Sync>> {
-        if run.resume.as_ref().is_none_or(|order| order.from.is_some()) {
-            return Ok(run);
-        }
-        let tip = block_in_place(|| site.repository()?.branch(&site.branch()))?;
-        self.write(&run.id, |run| {
-            if let Some(order) = &mut run.resume {
-                order.from = tip.map(|tip| tip.to_string());
+    /// Does the next step of a beginning, and writes down that it is done before the one after it.
+    async fn prepare(&mut self, site: &Site, run: &RunRecord) -> Result<(), begin::BeginError> {
+        let previous = self.previous(&run.id);
+        let (mut beginning, mut resume) = (run.beginning.clone(), run.resume.clone());
+        block_in_place(|| -> Result<(), begin::BeginError> {
+            match (&beginning, &mut resume) {
+                (Some(order), _) => begin::begin(site, order, previous.as_deref())?,
+                (None, Some(order)) if order.from.is_none() => {
+                    order.from = begin::take_up(site)?.map(|head| head.to_string());
+                    return Ok(());
+                }
+                (None, Some(order)) => begin::resume(site, order)?,
+                (None, None) => {}
             }
-        })
-        .await;
-        Ok(self.desk.run(&run.id).cloned().unwrap_or(run))
+            if beginning.take().is_none() {
+                resume = None;
+            }
+            Ok(())
+        })?;
+        self.write(&run.id, |run| (run.beginning, run.resume) = (beginning, resume)).await;
+        Ok(())
     }
 
-    /// Shows what is in the way and waits; true if the run was stopped meanwhile.
-    async fn wait_for_obstacle(&mut self, id: &str, what: &str, tries: usize) -> bool {
+    /// Runs the guard on the base, if that has not been done.
+    async fn baseline(&mut self, site: &Site) -> Result<(), begin::BeginError> {
+        let stop = CancellationToken::new();
+        let running = async {
+            match block_in_place(|| baseline::needed(site))? {
+                Some(loaded) => baseline::baseline(site, &loaded, &stop).await.map(drop),
+                None => Ok(()),
+            }
+        };
+        attend(&mut self.desk, running, &stop).await
+    }
+
+    /// Shows what is in the way and waits, no longer than until somebody wants to stop.
+    async fn wait_for_obstacle(&mut self, id: &str, what: &str, tries: usize) {
         let mut pilot = Pilot { desk: &mut self.desk, run: id.to_owned(), iter: None };
         pilot.obstructed(what);
         tokio::select! {
-            cause = pilot.stop() => {
-                if cause != StopCause::Shutdown {
-                    self.stopped_before_work(id).await;
-                }
-                true
-            }
-            () = tokio::time::sleep(super::drive::retry_after(tries)) => false,
+            _ = pilot.stop() => {}
+            () = tokio::time::sleep(super::drive::retry_after(tries)) => {}
         }
     }
 
@@ -320,13 +319,12 @@ impl Life {
     }
 
     /// Runs one iteration and writes down what follows from it.
-    async fn iterate(&mut self, id: &str) -> Result<Then, Box<dyn std::error::Error + Send + Sync>> {
+    async fn iterate(&mut self, id: &str) -> Result<Then, Failure> {
         let Some(run) = self.desk.run(id).cloned() else { return Ok(Then::Rest) };
         let site = self.site(&run)?;
         let entries = Entries::default();
-        let mine = self.recorded.take_if(|recorded| recorded.header.run == id);
-        let (phase, mut log) = match mine {
-            Some(recorded) => JournalLog::reopen(&self.desk.store, recorded, entries.clone())?,
+        let (phase, mut log) = match self.recorded.clone() {
+            Some(recorded) => self.reopen(id, recorded, &entries).await?,
             None => (Phase::Open, JournalLog::new(&self.desk.store, &site.run, entries.clone())),
         };
         let mut scene = Scene::new(site.clone(), log.header.mark.clone(), log.header.policy.clone(), entries);
@@ -336,14 +334,55 @@ impl Life {
             Drove::Left => Ok(Then::Rest),
             Drove::Over(Over::Untouched) => {
                 let then = self.untouched(id, scene.found.take()).await;
-                journal::remove(&self.desk.store.journal())?;
+                self.close_journal();
                 Ok(then)
             }
             Drove::Over(Over::Settled { verdict, commit }) => {
                 let then = self.settled(id, &site, &log, &verdict, commit.as_deref()).await?;
-                journal::remove(&self.desk.store.journal())?;
+                self.sweep_live();
+                self.close_journal();
                 Ok(then)
             }
+        }
+    }
+
+    /// Goes on with the journal of a previous life, however long the disk refuses.
+    async fn reopen(
+        &mut self,
+        id: &str,
+        recorded: Recorded,
+        entries: &Entries,
+    ) -> Result<(Phase, JournalLog), DriveError> {
+        let mut tries = 0;
+        loop {
+            match JournalLog::reopen(&self.desk.store, recorded.clone(), entries.clone()) {
+                Err(DriveError::Journal(error)) if error.is_obstacle() && !self.desk.is_shutting_down() => {
+                    tries += 1;
+                    self.wait_for_obstacle(id, &in_one_line(&error), tries).await;
+                }
+                reopened => {
+                    let reopened = reopened?;
+                    self.recorded = None;
+                    self.desk.unfinished = None;
+                    return Ok(reopened);
+                }
+            }
+        }
+    }
+
+    /// Removes the journal of an iteration from which nothing is left to follow.
+    fn close_journal(&self) {
+        if let Err(error) = journal::remove(&self.desk.store.journal()) {
+            tracing::warn!(repo = self.desk.file.id, error = in_one_line(&error), "the journal stays");
+        }
+    }
+
+    /// Removes what the effects of a settled iteration have kept.
+    fn sweep_live(&self) {
+        let Ok(files) = std::fs::read_dir(self.desk.store.live()) else { return };
+        for file in files.flatten().filter(|file| file.file_name() != "shim.lock") {
+            // What stays is removed when the same number is used again.
+            let _ = std::fs::remove_file(file.path());
         }
     }
 
@@ -361,16 +400,19 @@ impl Life {
         }
     }
 
-    /// Writes down a stop that was asked for before anything was begun.
-    async fn stopped_before_work(&mut self, id: &str) {
-        self.write(id, |run| match run.asked {
-            Some(AskedFor::Cancel) => {
-                desk::end(run, RunStatus::Cancelled, reason("cancelled by the user", "runnerctl start"))
+    /// Writes down a stop that was asked for before anything was begun, if one was.
+    async fn stopped_before_work(&mut self, id: &str) -> bool {
+        let asked = self.desk.run(id).and_then(|run| run.asked);
+        let stop = asked.filter(|asked| *asked != AskedFor::Step);
+        let Some(stop) = stop else { return false };
+        self.write(id, |run| match stop {
+            AskedFor::Cancel => {
+                desk::end(run, RunStatus::Cancelled, reason("cancelled by the user", "runnerctl start"));
             }
-            Some(AskedFor::Pause) => pause(run, reason("paused by the user", "runnerctl resume")),
-            None => {}
+            AskedFor::Pause | AskedFor::Step => pause(run, reason("paused by the user", "runnerctl resume")),
         })
         .await;
+        true
     }
 
     async fn settled(
@@ -380,25 +422,25 @@ impl Life {
         log: &JournalLog,
         verdict: &Verdict,
         commit: Option<&str>,
-    ) -> Result<Then, Box<dyn std::error::Error + Send + Sync>> {
-        let loaded = block_in_place(|| -> Result<_, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<Then, Failure> {
+        let loaded = block_in_place(|| -> Result<_, Failure> {
             let repository = site.repository()?;
-            let head = repository.head()?.commit().ok_or("HEAD has no commit")?;
-            Ok(load(&repository, head)?)
+            let tip = repository.branch(&site.branch())?.ok_or("the run's branch is gone")?;
+            Ok(load(&repository, tip)?)
         })?;
         self.tell_settled(id, &loaded, log, verdict, commit);
         let Some(run) = self.desk.run(id) else { return Ok(Then::Rest) };
         let asked = match run.asked {
             None => Asked::Nothing,
-            Some(AskedFor::Pause) => Asked::Pause,
+            Some(AskedFor::Pause | AskedFor::Step) => Asked::Pause,
             Some(AskedFor::Cancel) => Asked::Cancel,
         };
         let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
         let ended = Ended { verdict, now: clock::now(), waits: run.waits };
         let next = run::next(&standing, Some(ended), asked);
-        let is_wait = matches!(verdict, Verdict::Unavailable { .. });
-        let waits = if is_wait { run.waits.saturating_add(1) } else { 0 };
-        self.write(id, |run| run.waits = waits).await;
+        if !matches!(verdict, Verdict::Unavailable { .. }) && run.waits > 0 {
+            self.write(id, |run| run.waits = 0).await;
+        }
         Ok(self.follow(id, next).await)
     }
 
@@ -445,6 +487,7 @@ impl Life {
                     run.state = RunStatus::Waiting;
                     run.reason = Some(reason);
                     run.wait_until = Some(until);
+                    run.waits = run.waits.saturating_add(1);
                 })
                 .await;
             }
@@ -455,7 +498,14 @@ impl Life {
                 })
                 .await;
             }
-            Next::Pause(reason) => self.write(id, |run| pause(run, reason)).await,
+            Next::Pause(why) => {
+                self.write(id, |run| {
+                    let is_step = run.asked == Some(AskedFor::Step);
+                    let stepped = || reason("one iteration was asked for and is done", "runnerctl resume");
+                    pause(run, if is_step { stepped() } else { why });
+                })
+                .await;
+            }
             Next::End { status, reason } => self.write(id, |run| desk::end(run, status, reason)).await,
         }
         Then::Rest
@@ -477,42 +527,14 @@ impl Life {
     }
 }
 
-/// Prepares a run for its first or next iteration: branch, start, resume, baseline.
-async fn prepare(
-    site: &Site,
-    run: &RunRecord,
-    previous: Option<String>,
-    stop: &CancellationToken,
-) -> Result<(), begin::BeginError> {
-    block_in_place(|| {
-        if let Some(beginning) = &run.beginning {
-            begin::begin(site, beginning, previous.as_deref())?;
-        }
-        run.resume.as_ref().map_or(Ok(()), |order| begin::resume(site, order))
-    })?;
-    let needed = block_in_place(|| baseline::needed(site))?;
-    if let Some(loaded) = needed.filter(|_| !stop.is_cancelled()) {
-        baseline::baseline(site, &loaded, stop).await?;
-    }
-    Ok(())
-}
-
 /// Lets something come to its end while requests are answered; a stop that is asked for is passed on.
-async fn attend<T>(
-    desk: &mut Desk,
-    running: impl Future<Output = T>,
-    stop: &CancellationToken,
-) -> (T, Option<StopCause>) {
+async fn attend<T>(desk: &mut Desk, running: impl Future<Output = T>, stop: &CancellationToken) -> T {
     let mut running = std::pin::pin!(running);
-    let mut asked = None;
     loop {
         tokio::select! {
             biased;
-            result = running.as_mut() => return (result, asked),
-            cause = desk.stop(), if asked.is_none() => {
-                asked = Some(cause);
-                stop.cancel();
-            }
+            result = running.as_mut() => return result,
+            _ = desk.stop() => stop.cancel(),
         }
     }
 }
@@ -597,7 +619,7 @@ impl JournalLog {
     fn new(store: &Store, run: &str, entries: Entries) -> Self {
         let nonce = clock::now().as_nanosecond();
         let header = Header {
-            version: JOURNAL_VERSION,
+            version: journal::VERSION,
             run: run.to_owned(),
             mark: format!("{}-{run}-{nonce:x}", store.id()),
             policy: Policy::default(),
@@ -630,12 +652,13 @@ impl Log for JournalLog {
     fn record(&mut self, event: &Event, policy: &Policy) -> Result<(), JournalError> {
         let entry = Entry { at: clock::now(), event: event.clone() };
         match (&mut self.journal, event) {
-            (Some(journal), _) => block_in_place(|| journal.append(entry))?,
-            (None, Event::Opened(_)) => {
+            // Opened anew after a restart, the configuration may be another.
+            (_, Event::Opened(_)) => {
                 self.header.policy = policy.clone();
                 let header = self.header.clone();
                 self.journal = Some(block_in_place(|| Journal::begin(&self.path, header, entry))?);
             }
+            (Some(journal), _) => block_in_place(|| journal.append(entry))?,
             (None, _) => return Ok(()),
         }
         if let Some(journal) = &self.journal {

@@ -35,15 +35,13 @@ pub(super) fn settle(
     repository.clear_stale_locks()?;
     let settling = Settling { site, loaded, outcome, repository: &repository };
     let head = repository.head()?.commit();
+    let upon = settling.upon(head)?;
     let held_back = repository.hold_back(&hold_back(loaded))?;
     let after = settling.after(held_back)?;
-    let made = match head {
-        Some(head) if settling.is_receipt(head)? => {
-            repository.refresh_index()?;
-            Some(head)
-        }
-        _ if !outcome.leaves_commit() => None,
-        _ => Some(settling.commit(head, &after)?),
+    let made = match settling.receipt(&upon)? {
+        Some(receipt) => Some(receipt),
+        None if !outcome.leaves_commit() => None,
+        None => Some(settling.commit(head, &after)?),
     };
     settling.record(entries, made, &after)?;
     if made.is_none() {
@@ -86,12 +84,26 @@ impl Settling<'_> {
         self.outcome.work.session.elapsed_ms.saturating_add(guard)
     }
 
-    /// Whether a commit is the one that this settlement makes.
-    fn is_receipt(&self, commit: Id) -> Result<bool, Obstacle> {
-        let Some(found) = self.repository.first_parents(&commit, 1)?.into_iter().next() else { return Ok(false) };
-        let Ok(RunnerCommit::Iteration(receipt)) = RunnerCommit::parse(&found.message) else { return Ok(false) };
+    /// Returns the commit upon which this settlement makes its own, kept when it was first tried.
+    ///
+    /// What was there before is the session's, whatever its messages say.
+    fn upon(&self, head: Option<Id>) -> Result<String, Obstacle> {
+        let kept = self.site.store.live().join(format!("{}-{:04}-upon", self.site.run, self.task().iter));
+        if let Some(upon) = durable::read(&kept)? {
+            return Ok(String::from_utf8_lossy(&upon).into_owned());
+        }
+        let upon = head.map_or_else(String::new, |head| head.to_string());
+        durable::replace(&kept, upon.as_bytes(), Access::Private)?;
+        Ok(upon)
+    }
+
+    /// Returns the commit that this settlement has made already.
+    fn receipt(&self, upon: &str) -> Result<Option<Id>, Obstacle> {
         let task = self.task();
-        Ok(receipt.run == task.run && receipt.iter == task.iter && receipt.from == task.from)
+        Ok(Site::was_made(self.repository, upon, |commit| {
+            matches!(commit, RunnerCommit::Iteration(receipt)
+                if receipt.run == task.run && receipt.iter == task.iter && receipt.from == task.from)
+        })?)
     }
 
     fn commit(&self, head: Option<Id>, after: &transition::After) -> Result<Id, Obstacle> {

@@ -6,9 +6,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use protocol::event::EventKind;
+use protocol::words::PhaseName;
 use runner_core::message::RunnerCommit;
+use tokio::sync::mpsc;
 
 use crate::config::Patterns;
+use crate::events::{About, Events};
 use crate::git::{Change, GitError, Id, Identity, Repository};
 use crate::process::Launcher;
 use crate::repo::durable::DurableError;
@@ -17,6 +21,8 @@ use crate::store::Store;
 
 /// Commits that are looked through for one that was made before a crash.
 const MAX_COMMITS_UPON: usize = 10_000;
+/// Pieces of output that may wait to be sent on.
+const OUTPUT_CHUNKS: usize = 16;
 
 /// Where a run takes place.
 #[derive(Debug, Clone)]
@@ -102,6 +108,20 @@ impl Site {
         let upon = commits.iter().take_while(|commit| commit.id.to_string() != from);
         let made = upon.filter(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|commit| is_it(&commit)));
         Ok(made.last().map(|commit| commit.id))
+    }
+
+    /// Returns where a process sends what it prints, for those who asked to see it.
+    pub(super) fn output(&self, iter: u32, phase: PhaseName) -> mpsc::Sender<Vec<u8>> {
+        let (sender, mut chunks) = mpsc::channel::<Vec<u8>>(OUTPUT_CHUNKS);
+        let about = About { repo: Some(self.store.id()), run: Some(self.run.clone()), iter: Some(iter) };
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            while let Some(chunk) = chunks.recv().await {
+                let text = runner_core::fence::clean(&String::from_utf8_lossy(&chunk));
+                events.publish_output(about.clone(), EventKind::Output { phase, text });
+            }
+        });
+        sender
     }
 
     /// Forgets what a try of iteration `iter` has kept for its effects to be done again.

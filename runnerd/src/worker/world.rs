@@ -20,7 +20,7 @@ pub(super) trait World {
 
 /// Who steers an iteration from outside.
 pub(super) trait Control {
-    /// Waits for somebody to want the iteration to end now. Must be cancel-safe.
+    /// Waits for somebody to want the iteration to end now; each cause is said once. Must be cancel-safe.
     fn stop(&mut self) -> impl Future<Output = runner_core::verdict::StopCause> + Send;
 
     /// Returns whether the daemon is leaving: nothing new is begun, and what can be done again is left.
