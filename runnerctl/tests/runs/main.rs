@@ -2,4 +2,5 @@
 //!
 //! What the rules decide is tested without processes in `runner-core`; here it is seen in the branch.
 
+mod play;
 mod verdicts;

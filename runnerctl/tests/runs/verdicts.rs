@@ -1,17 +1,319 @@
 //! One run per row of the table of verdicts (SPEC 5.2), seen from outside.
 
-use runner_testkit::Home;
+use protocol::words::{RunStatus, VerdictName};
+
+use crate::play::{LEAVE, Play, RUN, Row, leaf, node, sample};
+
+fn failure_of_b(play: &Play) -> String {
+    let feedback = play.repo.feedback("HEAD");
+    feedback.nodes["b"].failure.as_ref().expect("the failure is told").text.clone()
+}
 
 #[test]
-fn accepted_leaf_passes_and_completes_the_run() {
-    let home = Home::new();
-    let repo = home.scripted("one");
-    let _daemon = home.daemon();
-    repo.script().step(1, "echo done > result.txt; answer done 'The result is written.'");
-    home.run(&repo, &["-m", "Write the result"]).exits(0);
-    let receipts = repo.receipts();
-    assert_eq!(receipts.len(), 1, "{receipts:#?}");
-    assert_eq!(receipts[0].verdict(), "Accepted");
-    assert!(repo.tree("HEAD").root.passes);
-    repo.assert_sound();
+fn accepted_leaf_passes_and_is_listed_in_the_progress() {
+    let play = Play::new();
+    play.script().step(1, "echo 1 > result.txt\nanswer done 'The result is written.'");
+    let seen = play.first(4);
+    seen.is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    assert_eq!(seen.receipt.body, "The result is written.");
+    assert_eq!(seen.receipt.trailer("Runner-Role"), Some("worker"));
+    assert_eq!(seen.receipt.trailer("Runner-Mode"), Some("execute"));
+    assert!(seen.receipt.trailer("Runner-Guard").unwrap().starts_with("exit=0 sha256:"));
+    let mut expected = sample();
+    node(&mut expected, "b").passes = true;
+    assert_eq!(play.repo.tree("HEAD"), expected);
+    assert!(play.repo.feedback("HEAD").nodes.is_empty());
+    assert!(play.repo.show("HEAD", ".runner/state/progress.md").contains("b — Title of b (iteration 0001)"));
+    assert_eq!(play.repo.show("HEAD", "result.txt"), "1");
+    assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Limit);
+}
+
+#[test]
+fn red_guard_charges_the_attempt_and_tells_what_it_said() {
+    let play = Play::new();
+    play.script().step(1, "echo half > result.txt\nanswer done 'It should work.'");
+    play.script().guard_step(1, "echo 'FAIL: the result is half'\nexit 1");
+    let seen = play.first(4);
+    seen.is(&Row { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
+    assert!(seen.receipt.trailer("Runner-Guard").unwrap().starts_with("exit=1 "));
+    assert!(failure_of_b(&play).contains("FAIL: the result is half"));
+    assert!(play.record(1, "guard.log").contains("FAIL: the result is half"));
+    assert_eq!((play.repo.node("b").passes, play.repo.node("b").attempts), (false, 1));
+    assert_eq!(play.repo.show("HEAD", "result.txt"), "half", "work is never discarded");
+}
+
+#[test]
+fn retry_charges_the_attempt_and_passes_the_summary_on() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    play.script().step(1, "answer retry 'The parser is left.'").step(2, "answer retry 'The lexer is left.'");
+    play.run().exits(4);
+    let seen = play.seen(1);
+    seen.is(&Row { verdict: "Retry", status: "retry", guard: "skipped", attempts: "1/3" });
+    assert_eq!(seen.receipt.trailer("Runner-Guard"), None);
+    assert_eq!(seen.receipt.trailer("Runner-Mode"), Some("decompose"));
+    play.seen(2).is(&Row { verdict: "Retry", status: "retry", guard: "skipped", attempts: "2/3" });
+    assert!(play.script().prompt(2).contains("The parser is left."));
+    let history = &play.repo.feedback("HEAD").nodes["b"].history;
+    let summaries: Vec<_> = history.iter().map(|attempt| (attempt.iter, attempt.summary.as_deref())).collect();
+    assert_eq!(summaries, [(1, Some("The parser is left.")), (2, Some("The lexer is left."))]);
+}
+
+#[test]
+fn planner_that_makes_the_last_attempt_smaller_is_charged_nothing_once() {
+    let mut tree = sample();
+    node(&mut tree, "b").attempts = 2;
+    let play = Play::with(&tree, |config| config.top("max_iterations = 2"));
+    play.leaves(|left| node(left, "b").goal = "A smaller goal".to_owned());
+    play.script().step(1, &format!("{LEAVE}answer retry 'It is smaller now.'"));
+    play.script().step(2, "sed -i 's/A smaller goal/The smallest goal/' \"$tree\"\nanswer retry 'Smaller still.'");
+    play.run().exits(3);
+    let seen = play.seen(1);
+    seen.is(&Row { verdict: "Narrowed", status: "retry", guard: "skipped", attempts: "2/3" });
+    assert_eq!(seen.receipt.trailer("Runner-Role"), Some("planner"));
+    assert_eq!(play.repo.tree(&seen.receipt.commit).root.children[1].goal, "A smaller goal");
+    assert_eq!(play.repo.run_state("HEAD").narrowed, ["b"]);
+    play.seen(2).is(&Row { verdict: "Retry", status: "retry", guard: "skipped", attempts: "3/3" });
+    assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Stuck);
+}
+
+#[test]
+fn children_of_the_answer_are_inserted_in_their_order() {
+    let play = Play::new();
+    play.script().step(1, "decompose 'Two parts.' first second");
+    let seen = play.first(4);
+    seen.is(&Row { verdict: "Decomposed", status: "decomposed", guard: "skipped", attempts: "0/3" });
+    let children = play.repo.node("b").children;
+    let seen: Vec<_> = children.iter().map(|node| (node.id.as_str(), node.order, node.title.as_str())).collect();
+    assert_eq!(seen, [("b.1", 1, "first"), ("b.2", 2, "second")]);
+    assert!(children.iter().all(|node| !node.passes && node.attempts == 0 && node.max_attempts == 3));
+    assert_eq!(play.repo.run_state("HEAD").decomposed_in_row, 1);
+}
+
+#[test]
+fn children_that_were_added_to_the_tree_are_taken() {
+    let play = Play::new();
+    play.leaves(|tree| node(tree, "b").children = vec![leaf("late", 9), leaf("early", -3)]);
+    play.script().step(1, &format!("{LEAVE}answer decomposed 'Two parts, in the tree.'"));
+    play.first(4).is(&Row { verdict: "Decomposed", status: "decomposed", guard: "skipped", attempts: "0/3" });
+    let ids: Vec<String> = play.repo.node("b").children.into_iter().map(|node| node.id).collect();
+    assert_eq!(ids, ["early", "late"]);
+}
+
+#[test]
+fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
+    let play =
+        Play::with(&sample(), |config| config.top("max_consecutive_faults = 6").executor("idle_timeout_secs = 1"));
+    let steps = [
+        ("echo 1 > work\nexit 3", "exit code: it exited with code 3"),
+        ("echo 2 > work\nkill -9 $$", "crash: it died of signal 9"),
+        ("echo 3 > work", "no answer: it wrote nothing"),
+        ("echo 4 > work\nanswer_json '{\"status\":\"perhaps\",\"summary\":\"x\"}'", "invalid answer: "),
+        ("echo 5 > work\nanswer done ''", "invalid answer: "),
+        ("echo 6 > work\nexec sleep 600", "silence: it printed nothing"),
+    ];
+    for (session, (step, _)) in (1..).zip(steps) {
+        play.script().step(session, step);
+    }
+    play.run().exits(9);
+    for (iter, (_, detail)) in (1..).zip(steps) {
+        let seen = play.seen(iter);
+        seen.is(&Row { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" }).tells(detail);
+        assert_eq!(play.repo.show(&seen.receipt.commit, "work"), iter.to_string());
+        assert_eq!(play.repo.run_state(&seen.receipt.commit).consecutive_faults, iter);
+    }
+    let run = play.client().run(play.repo.path());
+    assert_eq!(run.summary.state, RunStatus::Failed);
+    assert!(run.summary.reason.unwrap().message.starts_with("6 sessions in a row"));
+    assert!(failure_of_b(&play).contains("it printed nothing"));
+}
+
+#[test]
+fn answer_begins_the_count_of_faults_anew() {
+    let play = Play::with(&sample(), |config| config.top("max_consecutive_faults = 2\nmax_iterations = 3"));
+    play.script().step(1, "exit 1").step(2, "answer retry 'Nearly.'").step(3, "exit 1");
+    play.run().exits(4);
+    let faults = [1, 2, 3].map(|iter| play.repo.run_state(&play.seen(iter).receipt.commit).consecutive_faults);
+    assert_eq!(faults, [1, 0, 1]);
+}
+
+#[test]
+fn unavailable_service_leaves_no_commit_and_the_number_is_used_again() {
+    let play = Play::new();
+    play.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'");
+    play.begin();
+    let client = play.client();
+    let run = client.wait_for(play.repo.path(), RunStatus::Waiting);
+    assert!(run.wait_until.is_some());
+    assert!(run.summary.reason.unwrap().message.contains("usage limit reached"));
+    assert_eq!(play.repo.receipts(), []);
+    assert!(play.has_record("0001.w1") && !play.has_record("0001"));
+    play.repo.assert_sound();
+    play.home.ctl_in(&play.repo, &["resume", "--now"]).exits(0);
+    client.wait_for(play.repo.path(), RunStatus::Limit);
+    play.seen(1).is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    assert_eq!(play.script().prompt(1), play.script().prompt(2), "the prompt is a function of From");
+}
+
+#[test]
+fn work_before_the_service_went_away_is_committed() {
+    let play = Play::new();
+    let until = "2999-01-01T00:00:00Z";
+    let error = format!("{{\"error\":{{\"class\":\"unavailable\",\"until\":\"{until}\",\"message\":\"overloaded\"}}}}");
+    play.script().step(1, &format!("echo half > work\nanswer_json '{error}'"));
+    play.begin();
+    let run = play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    assert_eq!(run.wait_until.unwrap().to_string(), "2999-01-01T00:01:00Z");
+    let seen = play.seen(1);
+    seen.is(&Row { verdict: "Unavailable", status: "waiting", guard: "skipped", attempts: "0/3" });
+    seen.tells("overloaded");
+    assert_eq!(play.repo.show("HEAD", "work"), "half");
+    assert!(play.repo.feedback("HEAD").nodes.is_empty());
+}
+
+#[test]
+fn session_over_its_budget_ends_the_run_as_timed_out() {
+    let play = Play::with(&sample(), |config| config.top("iteration_timeout_secs = 1"));
+    play.script().step(1, "echo half > work\nexec sleep 600");
+    let seen = play.first(4);
+    seen.is(&Row { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("during work");
+    assert_eq!(play.repo.show("HEAD", "work"), "half");
+    assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::TimedOut);
+}
+
+#[test]
+fn guard_over_the_budget_ends_the_run_as_timed_out() {
+    let play = Play::with(&sample(), |config| config.top("iteration_timeout_secs = 2"));
+    play.script().guard_step(1, "echo begun\nexec sleep 600");
+    let seen = play.first(4);
+    seen.is(&Row { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("during guard");
+    assert!(!play.repo.node("b").passes);
+}
+
+#[test]
+fn timeouts_are_tried_again_where_that_is_configured() {
+    let lines = "iteration_timeout_secs = 2\non_timeout = \"retry\"\nmax_iterations = 2";
+    let play = Play::with(&sample(), |config| config.top(lines));
+    play.script().step(1, "exec sleep 600").guard_step(1, "echo slow\nexec sleep 600");
+    play.run().exits(4);
+    play.seen(1).is(&Row { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" }).tells("timeout");
+    play.seen(2).is(&Row { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
+}
+
+#[test]
+fn misconfigured_agent_that_changed_nothing_leaves_no_commit() {
+    let play = Play::new();
+    play.script()
+        .step(1, "answer_json '{\"error\":{\"class\":\"misconfigured\",\"message\":\"log in with `agent login`\"}}'");
+    play.run().exits(9);
+    assert_eq!(play.repo.receipts(), []);
+    play.repo.assert_sound();
+    let run = play.client().run(play.repo.path());
+    assert_eq!(run.summary.state, RunStatus::Failed);
+    assert!(run.summary.reason.unwrap().message.contains("log in with `agent login`"));
+    play.home.ctl_in(&play.repo, &["resume"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.seen(1).is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+}
+
+#[test]
+fn guard_whose_program_is_gone_fails_the_run_and_keeps_the_work() {
+    let play = Play::new();
+    play.script().step(1, "echo 1 > work\nrm \"$kit/../../bin/guard-one\"\nanswer done 'Done.'");
+    let seen = play.first(9);
+    seen.is(&Row { verdict: "Misconfigured", status: "fault", guard: "skipped", attempts: "0/3" }).tells("guard-one");
+    assert_eq!(play.repo.show("HEAD", "work"), "1");
+}
+
+#[test]
+fn pause_now_commits_the_work_as_interrupted_and_resume_goes_on() {
+    let play = Play::new();
+    let gate = play.script().gate("working");
+    play.script().step(1, "echo half > work\nanswer done 'Said too early.'\ngate working");
+    play.begin();
+    gate.reached();
+    play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
+    let client = play.client();
+    client.wait_for(play.repo.path(), RunStatus::Paused);
+    let seen = play.seen(1);
+    seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
+    seen.tells("pause --now");
+    assert_eq!(play.repo.show("HEAD", "work"), "half");
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1"]).exits(0);
+    client.wait_for(play.repo.path(), RunStatus::Limit);
+    play.seen(2).is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+}
+
+#[test]
+fn cancel_ends_the_guard_and_keeps_branch_and_work() {
+    let play = Play::new();
+    let gate = play.script().gate("checking");
+    play.script().step(1, "echo 1 > work\nanswer done 'Done.'").guard_step(1, "gate checking");
+    play.begin();
+    gate.reached();
+    play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Cancelled);
+    let seen = play.seen(1);
+    seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" }).tells("cancel");
+    assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));
+    assert!(!play.repo.node("b").passes);
+}
+
+#[test]
+fn run_is_completed_when_every_leaf_passes() {
+    let play = Play::with(&sample(), |config| config);
+    play.script().always("echo $n > work\nanswer done \"Step $n.\"");
+    play.run().exits(0);
+    let nodes: Vec<String> = play.repo.receipts().iter().map(|receipt| receipt.subject.clone()).collect();
+    let expected = ["0001 node b", "0002 node c1", "0003 node c2"];
+    let expected = expected.map(|place| format!("chore(loop): run {RUN} iter {place} status=done guard=pass"));
+    assert_eq!(nodes, expected);
+    assert!(play.repo.tree("HEAD").root.passes, "inner nodes pass with their children");
+    assert!(play.repo.node("c").passes);
+    play.seen(3);
+}
+
+#[test]
+fn leaf_without_attempts_left_stops_the_run_as_stuck() {
+    let play = Play::with(&sample(), |config| config);
+    play.script().always("answer retry \"Try $n.\"");
+    let output = play.run();
+    output.exits(3);
+    assert_eq!(play.repo.receipts().len(), 3);
+    assert_eq!(play.repo.node("b").attempts, 3);
+    let roles = [1, 2, 3].map(|iter| play.seen(iter).receipt.trailer("Runner-Role").map(str::to_owned));
+    assert_eq!(roles.map(Option::unwrap), ["worker", "worker", "planner"]);
+    let reason = play.client().run(play.repo.path()).summary.reason.unwrap();
+    assert!(reason.message.contains('b') && reason.command.is_some(), "{reason:?}");
+}
+
+#[test]
+fn same_answer_again_and_again_is_a_stall() {
+    let mut tree = sample();
+    node(&mut tree, "b").max_attempts = 50;
+    let play = Play::with(&tree, |config| config.top("stall_after = 3"));
+    play.script().always("answer retry '  Still   TRYING. '");
+    play.script().step(2, "answer retry 'still trying.'");
+    play.run().exits(3);
+    assert_eq!(play.repo.receipts().len(), 3);
+    assert_eq!(play.repo.run_state("HEAD").stall.count, 3);
+}
+
+#[test]
+fn what_a_session_consumed_is_in_receipt_record_and_run_state() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let usage = "\"usage\":{\"in\":100,\"cached\":20,\"out\":7,\"cost_micro_usd\":1500}";
+    play.script()
+        .step(1, &format!("answer_json '{{\"status\":\"retry\",\"summary\":\"a\",\"children\":null,{usage}}}'"));
+    play.script().step(2, "answer retry 'Without numbers.'");
+    play.run().exits(4);
+    let first = play.seen(1);
+    let line = first.receipt.trailer("Runner-Usage").unwrap();
+    assert!(line.contains("in=100 cached=20 out=7 cost_usd=0.0015"), "{line}");
+    assert_eq!(first.meta.usage.input_tokens, Some(100));
+    let line = play.seen(2).receipt.trailer("Runner-Usage").unwrap_or("absent").to_owned();
+    assert!(line == "absent" || line.contains("cost_usd=unknown"), "{line}");
+    let usage = play.repo.run_state("HEAD").usage;
+    assert_eq!((usage.sessions, usage.output_tokens, usage.cost_micro_usd), (2, Some(7), Some(1500)));
+    let recent = play.client().run(play.repo.path()).recent;
+    assert_eq!(recent[0].verdict, VerdictName::Retry);
 }

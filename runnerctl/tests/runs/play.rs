@@ -1,0 +1,178 @@
+//! A repository with a planted task tree, run for as many iterations as a test wants, and what is seen afterwards.
+
+use std::fs;
+
+use protocol::meta::IterationMeta;
+use protocol::tree::{Node, TREE_VERSION, TaskTree};
+use runner_testkit::{Client, Config, Daemon, Home, Output, Receipt, Repo, Script};
+
+/// Id of every test's run.
+pub(crate) const RUN: &str = "play";
+
+/// Leaves the file `tree.json` of the script as the task tree.
+pub(crate) const LEAVE: &str = "cp \"$kit/files/tree.json\" \"$tree\"\n";
+
+pub(crate) fn leaf(id: &str, order: i64) -> Node {
+    Node {
+        id: id.to_owned(),
+        order,
+        title: format!("Title of {id}"),
+        goal: format!("Goal of {id}"),
+        acceptance: vec![format!("{id} holds")],
+        passes: false,
+        attempts: 0,
+        max_attempts: 3,
+        children: Vec::new(),
+    }
+}
+
+pub(crate) fn inner(id: &str, order: i64, children: Vec<Node>) -> Node {
+    Node { children, ..leaf(id, order) }
+}
+
+/// A root with a passed leaf `a`, an open leaf `b`, which is selected, and an open branch `c` of `c1` and `c2`.
+pub(crate) fn sample() -> TaskTree {
+    let passed = Node { passes: true, ..leaf("a", 1) };
+    let branch = inner("c", 3, vec![leaf("c1", 1), leaf("c2", 2)]);
+    TaskTree { version: TREE_VERSION, root: inner("root", 0, vec![passed, leaf("b", 2), branch]) }
+}
+
+pub(crate) fn node<'a>(tree: &'a mut TaskTree, id: &str) -> &'a mut Node {
+    fn find<'a>(node: &'a mut Node, id: &str) -> Option<&'a mut Node> {
+        if node.id == id { Some(node) } else { node.children.iter_mut().find_map(|child| find(child, id)) }
+    }
+    find(&mut tree.root, id).expect("the node is in the tree")
+}
+
+/// A repository, its script, and the daemon. The daemon ends before the home is looked through.
+pub(crate) struct Play {
+    _daemon: Daemon,
+    pub(crate) repo: Repo,
+    pub(crate) home: Home,
+}
+
+impl Play {
+    /// The sample tree, one iteration.
+    pub(crate) fn new() -> Self {
+        Self::with(&sample(), |config| config.top("max_iterations = 1"))
+    }
+
+    pub(crate) fn with(tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
+        let home = Home::new();
+        let repo = home.repo("one");
+        repo.configure(&configure(repo.config()));
+        repo.plant(tree);
+        let daemon = home.daemon();
+        Self { _daemon: daemon, repo, home }
+    }
+
+    pub(crate) fn script(&self) -> &Script {
+        self.repo.script()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.home.client()
+    }
+
+    /// Sets the tree that `LEAVE` leaves: the sample, changed.
+    pub(crate) fn leaves(&self, change: impl FnOnce(&mut TaskTree)) -> &Script {
+        let mut tree = sample();
+        change(&mut tree);
+        self.script().file("tree.json", &serde_json::to_string(&tree).unwrap())
+    }
+
+    /// Starts the run and waits for its end.
+    pub(crate) fn run(&self) -> Output {
+        self.home.run(&self.repo, &["--id", RUN, "-m", "Reach the goal"])
+    }
+
+    /// Starts the run and leaves it to itself.
+    pub(crate) fn begin(&self) {
+        let args = ["start", "--yes", "--id", RUN, "-m", "Reach the goal"];
+        self.home.ctl_in(&self.repo, &args).exits(0);
+    }
+
+    /// Starts the run, waits for its end and returns what its first iteration left.
+    pub(crate) fn first(&self, exit: i32) -> Seen {
+        self.run().exits(exit);
+        self.seen(1)
+    }
+
+    /// Returns what an iteration left; the repository must be sound.
+    pub(crate) fn seen(&self, iter: u32) -> Seen {
+        self.repo.assert_sound();
+        let receipts = self.repo.receipts();
+        let subject = format!("chore(loop): run {RUN} iter {iter:04} ");
+        let receipt = receipts.iter().find(|receipt| receipt.subject.starts_with(&subject));
+        let receipt = receipt.unwrap_or_else(|| panic!("no receipt of {iter} in {receipts:#?}")).clone();
+        let meta: IterationMeta = serde_json::from_str(&self.record(iter, "meta.json")).unwrap();
+        let seen = Seen { receipt, meta };
+        seen.is_consistent(self, iter);
+        seen
+    }
+
+    /// Returns a file of an iteration's record.
+    pub(crate) fn record(&self, iter: u32, file: &str) -> String {
+        self.repo.read(&format!(".runner/iterations/{RUN}/{iter:04}/{file}"))
+    }
+
+    pub(crate) fn has_record(&self, iteration: &str) -> bool {
+        fs::exists(self.repo.path().join(format!(".runner/iterations/{RUN}/{iteration}"))).unwrap()
+    }
+}
+
+/// What a row of the table says of an iteration.
+pub(crate) struct Row {
+    pub(crate) verdict: &'static str,
+    pub(crate) status: &'static str,
+    pub(crate) guard: &'static str,
+    pub(crate) attempts: &'static str,
+}
+
+/// An iteration as its commit and its record tell it.
+pub(crate) struct Seen {
+    pub(crate) receipt: Receipt,
+    pub(crate) meta: IterationMeta,
+}
+
+impl Seen {
+    /// Asserts subject and trailers, and that they agree with the record.
+    #[track_caller]
+    pub(crate) fn is(&self, row: &Row) -> &Self {
+        let trailer = |name| self.receipt.trailer(name).unwrap_or_default();
+        assert_eq!(self.receipt.verdict(), row.verdict, "{:#?}", self.receipt);
+        let end = format!("node {} status={} guard={}", self.meta.node, row.status, row.guard);
+        assert!(self.receipt.subject.ends_with(&end), "{} against {end}", self.receipt.subject);
+        assert_eq!(trailer("Runner-Attempts"), row.attempts);
+        assert_eq!(self.meta.verdict.as_str(), row.verdict);
+        assert_eq!((self.meta.status.as_str(), self.meta.guard.as_str()), (row.status, row.guard));
+        self
+    }
+
+    /// Asserts that the receipt's verdict tells something.
+    #[track_caller]
+    pub(crate) fn tells(&self, detail: &str) -> &Self {
+        let line = self.receipt.trailer("Runner-Verdict").unwrap_or_default();
+        assert!(line.contains(detail), "`{line}` does not tell `{detail}`");
+        self
+    }
+
+    /// What holds of every iteration.
+    fn is_consistent(&self, play: &Play, iter: u32) {
+        let repo = &play.repo;
+        let commit = &self.receipt.commit;
+        let from = self.receipt.trailer("Runner-From").expect("a receipt names From");
+        assert_eq!(self.meta.from, from);
+        assert_eq!(self.meta.commit.as_ref(), Some(commit));
+        repo.git(&["merge-base", "--is-ancestor", from, commit]);
+        let state = repo.run_state(commit);
+        assert_eq!((state.run_id.as_deref(), state.next_iter), (Some(RUN), iter + 1));
+        assert_eq!(state.last_node.as_ref(), Some(&self.meta.node));
+        assert_eq!((state.last_status, state.last_guard), (Some(self.meta.status), Some(self.meta.guard)));
+        for file in ["events.jsonl", "prompt.md", "executor.log", "tree.before.json", "tree.after.json", "diff.patch"] {
+            assert!(play.has_record(&format!("{iter:04}/{file}")), "the record lacks {file}");
+        }
+        assert_eq!(play.record(iter, "tree.after.json").trim_end(), repo.show(commit, ".runner/state/tree.json"));
+        assert_eq!(play.record(iter, "tree.before.json").trim_end(), repo.show(from, ".runner/state/tree.json"));
+    }
+}
