@@ -10,13 +10,13 @@ use protocol::path::WirePath;
 use protocol::request::StartParams;
 use runner_core::ids::check_id;
 
-use crate::agent;
 use crate::causes::in_one_line;
-use crate::config::{self, RepoConfig, Reviewer};
+use crate::config::{self, RepoConfig};
 use crate::git::{Change, GitError, Head, Id, Repository};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
+use crate::unbuilt;
 use crate::worker::{self, IdChoice, StartOrder};
 
 /// Paths shown of a dirty tree.
@@ -72,6 +72,9 @@ pub fn start(
         IdChoice::Given(id) if begun => config_of_branch(repository, id)?,
         IdChoice::Given(_) | IdChoice::Derived { .. } => config_of_work_tree(&layout)?,
     };
+    if let IdChoice::Given(id) = &id {
+        refuse_protected(&config, id)?;
+    }
     let commands = check_config(repository, &config, &params.env.0)?;
     let order = StartOrder {
         id,
@@ -202,6 +205,15 @@ fn base(repository: &Repository, named: Option<&str>) -> Result<Option<String>, 
     })
 }
 
+fn refuse_protected(config: &RepoConfig, id: &str) -> Result<(), ErrorData> {
+    let branch = format!("runner/{id}");
+    if !config.git.protects(&branch) {
+        return Ok(());
+    }
+    let message = format!("branch {branch} is protected by git.protected_branches");
+    Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("choose another id with --id"))
+}
+
 fn config_of_branch(repository: &Repository, run: &str) -> Result<RepoConfig, ErrorData> {
     let branch = format!("runner/{run}");
     let local = repository.branch(&branch).map_err(|error| git_error(&error))?;
@@ -238,17 +250,10 @@ fn check_config(
     if let Err(error) = config.check_ceilings() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
     }
-    if config.review.by != Reviewer::Off {
-        return unusable(
-            "this version has no reviews".to_owned(),
-            "set review.by = \"off\" in .runner/state/config.toml",
-        );
+    if let Some(unbuilt) = unbuilt::first(config) {
+        return unusable(unbuilt.message, unbuilt.hint);
     }
     for (section, executor) in config.executor.by_section() {
-        if let Some(why) = agent::unsupported(executor.kind) {
-            let hint = "in .runner/state/config.toml set executor.kind = \"command\" and executor.command";
-            return unusable(format!("[{section}]: {why}"), hint);
-        }
         let program = executor.wrapper.first().or(executor.command.first());
         find_program(repository, program.map(String::as_str), &format!("{section}.command"), env)?;
     }

@@ -17,4 +17,5 @@ pub mod repo;
 pub mod rpc;
 pub mod startup;
 pub mod store;
+pub mod unbuilt;
 pub mod worker;

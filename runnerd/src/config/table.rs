@@ -176,13 +176,13 @@ const GUARD: &[Key] = &[
         "definition",
         Patterns,
         Is("[\"justfile\", \"Justfile\", \"JUSTFILE\", \".justfile\"]"),
-        "Files that say what the guard does, as globs; a change by an agent is noticed.",
+        "Files that say what the guard does, as globs. Not in this version: nothing looks at them.",
     ),
     Key::new(
         "on_change",
         Choice(OnChange::SPELLINGS),
         Is("\"both\""),
-        "After such a change: \"report\" it, run \"both\" definitions and need both green, or \"revert\" it first.",
+        "After such a change: \"report\" it, run \"both\" definitions and need both green, or \"revert\" it first. Not in this version: nothing is done.",
     ),
     Key::new("baseline", Flag, Is("true"), "Whether the guard runs once before the first session."),
 ];
@@ -192,7 +192,7 @@ const REVIEW: &[Key] = &[
         "by",
         Choice(Reviewer::SPELLINGS),
         Is("\"off\""),
-        "Who reviews: nobody, a fresh agent session, or a person through `runnerctl approve`.",
+        "Who reviews: nobody, a fresh agent session, or a person. This version runs with \"off\" alone.",
     ),
     Key::new("criteria", Text, Is("\"\""), "What a reviewer is to look for."),
 ];
@@ -232,7 +232,7 @@ const CONTAINMENT: &[Key] = &[Key::new(
     "require",
     Choice(&["walk", "cgroup", "pidns"]),
     Is("\"walk\""),
-    "The least that the system must offer; with less a run does not start.",
+    "The least that the system must offer; with less a run does not start. This version offers \"walk\".",
 )];
 
 const PRICES: &[Key] = &[
@@ -267,5 +267,10 @@ const DAEMON_TOP: &[Key] = &[
         Off("\"/run/user/1000/runnerd/runnerd.sock\""),
         "Where clients connect; by default in the runtime folder of the user.",
     ),
-    Key::new("inhibit_sleep", Flag, Is("true"), "Whether the machine is kept awake while a session runs."),
+    Key::new(
+        "inhibit_sleep",
+        Flag,
+        Is("true"),
+        "Whether the machine is kept awake while a session runs. Not in this version: it is not.",
+    ),
 ];

@@ -33,7 +33,7 @@ fn the_default_file_reads_well() {
     insta::assert_snapshot!(head.join("\n"), @r#"
     # Configuration of this repository for runnerd: every key with its default.
     # A session is run with the version of this file at the commit it starts from.
-    # `runnerctl config set KEY VALUE` changes a key and keeps the comments.
+    # Change it by hand and commit it.
 
     # Limits of a run.
 

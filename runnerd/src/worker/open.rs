@@ -46,7 +46,7 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
         Next::GoOn(task) => task,
         next => return Ok(Found::Next(next)),
     };
-    for check in [identity, unfinished, clean, persons_commits] {
+    for check in [unbuilt, identity, unfinished, clean, persons_commits] {
         if let Some(hold) = check(site, &repository, &loaded)? {
             return Ok(Found::Hold(hold));
         }
@@ -72,6 +72,13 @@ fn unreadable(error: &LoadError) -> StopReason {
         format!("the committed state is not valid: {}", in_one_line(error)),
         "correct the file, commit it, and: runnerctl resume",
     )
+}
+
+/// A configuration that was committed since the run was admitted may ask for what this version does not do.
+#[expect(clippy::unnecessary_wraps, reason = "one of a list of checks with the same signature")]
+fn unbuilt(_: &Site, _: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
+    Ok(crate::unbuilt::first(&loaded.config)
+        .map(|unbuilt| reason(unbuilt.message, &format!("{}, commit, and: runnerctl resume", unbuilt.hint))))
 }
 
 fn identity(site: &Site, _: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
