@@ -1,8 +1,11 @@
 //! Amounts of money: exact integers in code, dollars in files.
 
+use protocol::answer::SessionUsage;
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Tokens that a price is for.
+const TOKENS_PER_PRICE: u128 = 1_000_000;
 const MICRO: f64 = 1_000_000.0;
 const MOST_DOLLARS: f64 = 1_000_000_000.0;
 
@@ -56,6 +59,17 @@ pub struct Price {
     pub output: MicroUsd,
 }
 
+impl Price {
+    /// Returns the cost of a session in millionths of a dollar; none where it did not say what it read and wrote.
+    pub fn of(&self, usage: &SessionUsage) -> Option<u64> {
+        let part = |tokens: u64, price: MicroUsd| u128::from(tokens) * u128::from(price.0);
+        let input = part(usage.input_tokens?, self.input);
+        let cached = part(usage.cached_tokens.unwrap_or(0), self.cached.unwrap_or(self.input));
+        let output = part(usage.output_tokens?, self.output);
+        u64::try_from((input + cached + output).div_ceil(TOKENS_PER_PRICE)).ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +89,18 @@ mod tests {
         for (dollars, micro) in cases {
             assert_eq!(MicroUsd::from_dollars(dollars), micro.map(MicroUsd), "{dollars}");
         }
+    }
+
+    #[test]
+    fn a_price_makes_a_cost_of_what_a_session_said() {
+        let price = Price { input: MicroUsd(1_250_000), cached: Some(MicroUsd(125_000)), output: MicroUsd(10_000_000) };
+        let said = |input, output| SessionUsage {
+            input_tokens: input,
+            cached_tokens: Some(8_000),
+            output_tokens: output,
+            cost_micro_usd: None,
+        };
+        assert_eq!(price.of(&said(Some(1_000), Some(100))), Some(1_250 + 1_000 + 1_000));
+        assert_eq!(price.of(&said(Some(1_000), None)), None, "what is not known is not free");
     }
 }

@@ -31,8 +31,9 @@ pub(super) async fn work(
     stop: &CancellationToken,
 ) -> Result<SessionEnd, Obstacle> {
     let folder = site.layout.iteration(&site.run, task.iter);
+    let executor = executor(loaded, task.role);
     let session = agent::Session {
-        executor: executor(loaded, task.role),
+        executor,
         prompt: brief::prompt(site, loaded, task)?.text,
         folder: site.layout.root(),
         env: site.process_env(&loaded.config.env.agent),
@@ -43,7 +44,12 @@ pub(super) async fn work(
         mark: Mark::new(format!("{mark}-work")),
         lock: site.store.live().join("shim.lock"),
     };
-    Ok(agent::run(session, &site.launcher, stop).await?)
+    let mut end = agent::run(session, &site.launcher, stop).await?;
+    if end.usage.cost_micro_usd.is_none() {
+        let price = loaded.config.price_of(executor);
+        end.usage.cost_micro_usd = price.and_then(|price| price.of(&end.usage));
+    }
+    Ok(end)
 }
 
 /// Returns the executor for a role.
