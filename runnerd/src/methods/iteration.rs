@@ -15,6 +15,7 @@ use protocol::reply::IterationReply;
 use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
 use protocol::view::{IterationView, TextView};
 use protocol::words::{PhaseName, RunStatus};
+use runner_core::fence;
 
 use super::{Api, blocking};
 use crate::admit::git_error;
@@ -78,9 +79,10 @@ impl Api {
             let head = repository.head().ok()?;
             head.branch()?.strip_prefix("runner/").map(str::to_owned)
         };
-        let wanted = wanted
-            .or_else(on_branch)
-            .ok_or_else(|| ErrorData::new(ErrorKind::NotFound, "this repository has no run").hint("runnerctl start"))?;
+        let wanted = wanted.or_else(on_branch).ok_or_else(|| {
+            let message = format!("{} has no run", repository.work_dir().display());
+            ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
+        })?;
         let run = full_id(&repository, &wanted)?;
         let current = current.filter(|current| current.summary.id == run);
         let live = current.filter(|current| current.summary.state == RunStatus::Running || current.phase.is_some());
@@ -93,7 +95,7 @@ impl Api {
 }
 
 /// Completes the unique prefix of a run's id from its branch.
-fn full_id(repository: &Repository, wanted: &str) -> Result<String, ErrorData> {
+pub(super) fn full_id(repository: &Repository, wanted: &str) -> Result<String, ErrorData> {
     let branches = repository.branches_with_prefix(&format!("runner/{wanted}")).map_err(|error| git_error(&error))?;
     let ids: Vec<&str> = branches.iter().filter_map(|(name, _)| name.strip_prefix("runner/")).collect();
     match ids[..] {
@@ -101,7 +103,7 @@ fn full_id(repository: &Repository, wanted: &str) -> Result<String, ErrorData> {
         _ if ids.contains(&wanted) || ids.is_empty() => Ok(wanted.to_owned()),
         _ => {
             let message = format!("`{wanted}` is the start of more than one run: {}", ids.join(", "));
-            Err(ErrorData::new(ErrorKind::InvalidRequest, message))
+            Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
         }
     }
 }
@@ -180,7 +182,7 @@ fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextVi
     };
     let whole = if bytes.len() as u64 == MAX_PIECE { whole_characters(&bytes) } else { bytes.len() };
     let complete = !is_written && (bytes.len() as u64) < MAX_PIECE;
-    let text = if raw { encode(&bytes[..whole]) } else { String::from_utf8_lossy(&bytes[..whole]).into_owned() };
+    let text = if raw { encode(&bytes[..whole]) } else { visible(&bytes[..whole]) };
     Ok(TextView { text, next_offset: offset + whole as u64, complete })
 }
 
@@ -207,6 +209,11 @@ fn absent(at: &Place, iter: u32, folder: &Path, name: &str) -> ErrorData {
     }
     ErrorData::new(ErrorKind::NotFound, format!("iteration {iter:04} of run {} has no {name}", at.run))
         .hint(format!("runnerctl log {iter}"))
+}
+
+/// Returns text that a terminal does not obey: terminal escapes are removed, other control characters spelled out.
+fn visible(bytes: &[u8]) -> String {
+    fence::clean(&String::from_utf8_lossy(bytes))
 }
 
 fn encode(bytes: &[u8]) -> String {

@@ -108,6 +108,14 @@ impl Api {
     ) -> Result<(), ErrorData> {
         let current = worker.status().run.as_ref().map(|run| run.summary.id.clone());
         let Some(run) = run.or(current) else { return Ok(()) };
+        // The worker says what is wrong with a beginning that fits none or several.
+        let known: Vec<String> = worker.list().await.0.into_iter().map(|known| known.id).collect();
+        let mut fitting = known.iter().filter(|known| known.starts_with(&run));
+        let run = match (known.contains(&run), fitting.next(), fitting.next()) {
+            (false, Some(one), None) => one.clone(),
+            (true, ..) => run,
+            (false, ..) => return Ok(()),
+        };
         let caller = env.0.clone();
         let commands = blocking(move || admit::go_on(&repository, &run, &caller)).await?;
         let is_known = commands.written_here || worker.list().await.1.contains(&commands.digest);

@@ -10,6 +10,7 @@ use protocol::view::{CheckView, SelectView};
 use runner_core::select::{Selection, select};
 use runner_core::validate;
 
+use super::iteration::full_id;
 use super::{Api, blocking};
 use crate::admit::{self, git_error};
 use crate::causes::in_one_line;
@@ -25,11 +26,11 @@ impl TreeApiServer for Api {
     async fn get(&self, params: AtRun) -> RpcResult<TreeReply> {
         let repository = self.repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
+        let loaded = blocking(move || load_tip(&repository, params.run.as_deref())).await?;
         let run = status.as_ref().and_then(|status| status.run.as_ref());
+        let run = run.filter(|run| loaded.run_state.run_id.as_ref() == Some(&run.summary.id));
         let state = run.map(|run| run.summary.state);
         let live = run.filter(|run| run.phase.is_some()).and_then(|run| run.node.as_ref()).map(|node| node.id.clone());
-        let wanted = params.run.clone();
-        let loaded = blocking(move || load_tip(&repository, wanted.as_deref())).await?;
         let next = match select(&loaded.tree) {
             Selection::Open(leaf) | Selection::Exhausted(leaf) => Some(leaf.id.clone()),
             Selection::Complete => None,
@@ -63,12 +64,13 @@ impl ConfigApiServer for Api {
 
 /// Reads the state at the tip of a run's branch, else at HEAD.
 fn load_tip(repository: &Repository, run: Option<&str>) -> Result<Loaded, ErrorData> {
-    let tip = match run {
+    let run = run.map(|run| full_id(repository, run)).transpose()?;
+    let tip = match &run {
         Some(run) => repository.branch(&format!("runner/{run}")).map_err(|error| git_error(&error))?,
         None => repository.head().map_err(|error| git_error(&error))?.commit(),
     };
     let no_run = || {
-        let message = match run {
+        let message = match &run {
             Some(run) => format!("there is no branch runner/{run}"),
             None => format!("{} has no commit yet", repository.work_dir().display()),
         };
