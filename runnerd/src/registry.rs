@@ -107,9 +107,15 @@ impl Owner {
                 Some(ended) = self.tasks.join_next() => report(ended),
             }
         }
-        mailbox.close();
-        while let Some(ended) = self.tasks.join_next().await {
-            report(ended);
+        // A drain may take as long as an iteration: what can be seen is shown until the last worker has ended.
+        loop {
+            tokio::select! {
+                ended = self.tasks.join_next() => match ended {
+                    Some(ended) => report(ended),
+                    None => return,
+                },
+                Some(request) = mailbox.recv() => self.handle(request),
+            }
         }
     }
 

@@ -432,7 +432,7 @@ impl Desk {
         // An iteration that a previous life has begun comes to its end first.
         let is_live = is_live || self.is_unfinished(&run.id) && run.state == RunStatus::Running;
         if run.state.is_terminal() {
-            return (Err(wrong_state(&format!("run {} is {}", run.id, run.state), "runnerctl resume")), None);
+            return (Err(wrong_state(&format!("run {} is {}", run.id, run.state), "runnerctl status")), None);
         }
         let changed = self.change(&run.id, |run| {
             if is_live {
@@ -476,8 +476,12 @@ impl Desk {
     fn resume(&mut self, run: Option<&str>, now: bool, more: Option<u32>) -> Result<ControlReply, ErrorData> {
         let run = self.find(run)?.clone();
         let refused = match run.state {
-            RunStatus::Completed | RunStatus::Cancelled => {
-                Some(wrong_state(&format!("run {} is {}", run.id, run.state), "runnerctl start"))
+            RunStatus::Completed => {
+                Some(wrong_state(&format!("run {} is completed", run.id), "runnerctl start --goal FILE"))
+            }
+            RunStatus::Cancelled => {
+                let hint = format!("runnerctl start --id {}", run.id);
+                Some(wrong_state(&format!("run {} is cancelled", run.id), &hint))
             }
             RunStatus::Waiting if !now => {
                 let message = format!("run {} waits and goes on by itself", run.id);
@@ -528,7 +532,10 @@ impl Desk {
     /// Finds a run by id or unique prefix; none: the current one.
     fn find(&self, wanted: Option<&str>) -> Result<&RunRecord, ErrorData> {
         let Some(wanted) = wanted else {
-            let none = || ErrorData::new(ErrorKind::NotFound, "this repository has no run").hint("runnerctl start");
+            let none = || {
+                let message = format!("{} has no run", self.file.path);
+                ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
+            };
             return self.current().ok_or_else(none);
         };
         if let Some(run) = self.run(wanted) {
@@ -540,7 +547,7 @@ impl Desk {
             (None, _) => Err(not_found(wanted)),
             (Some(a), Some(b)) => {
                 let message = format!("`{wanted}` is the start of more than one run: {}, {}", a.id, b.id);
-                Err(ErrorData::new(ErrorKind::InvalidRequest, message))
+                Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
             }
         }
     }
@@ -602,7 +609,7 @@ fn fault(error: &StoreError) -> ErrorData {
 }
 
 fn not_found(id: &str) -> ErrorData {
-    ErrorData::new(ErrorKind::NotFound, format!("no run {id} in this repository")).hint("runnerctl queue --all")
+    ErrorData::new(ErrorKind::NotFound, format!("no run {id} in this repository")).hint("runnerctl queue --ended")
 }
 
 fn wrong_state(message: &str, hint: &str) -> ErrorData {

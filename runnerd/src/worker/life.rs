@@ -130,14 +130,23 @@ impl Life {
         self.desk.held = self.read_left().err().map(|error| {
             tracing::error!(repo = self.desk.file.id, error = in_one_line(&*error), "repository held");
             let message = format!("the daemon's state of this repository cannot be read: {}", in_one_line(&*error));
-            reason(message, "look at the file, move it away, and: runnerctl resume")
+            let command = if self.desk.frozen {
+                "restore the file, and: runnerctl resume; or forget the repository: runnerctl repos --remove PATH"
+            } else {
+                "look at the file, move it away, and: runnerctl resume"
+            };
+            reason(message, command)
         });
         self.refresh();
     }
 
     fn read_left(&mut self) -> Result<(), Failure> {
         if self.desk.frozen {
-            self.desk.file = self.desk.store.load()?.ok_or("repo.json is gone")?;
+            self.desk.file = self
+                .desk
+                .store
+                .load()?
+                .ok_or_else(|| format!("{} has no repo.json", self.desk.store.folder().display()))?;
             self.desk.frozen = false;
         }
         self.recorded = None;
@@ -423,12 +432,14 @@ impl Life {
         verdict: &Verdict,
         commit: Option<&str>,
     ) -> Result<Then, Failure> {
-        let loaded = block_in_place(|| -> Result<_, Failure> {
+        let (loaded, made) = block_in_place(|| -> Result<_, Failure> {
             let repository = site.repository()?;
             let tip = repository.branch(&site.branch())?.ok_or("the run's branch is gone")?;
-            Ok(load(&repository, tip)?)
+            let made = commit.map(str::parse).transpose()?;
+            let made = made.map(|made| repository.first_parents(&made, 1)).transpose()?;
+            Ok((load(&repository, tip)?, made.and_then(|made| made.into_iter().next())))
         })?;
-        self.tell_settled(id, &loaded, log, verdict, commit);
+        self.tell_settled(id, &loaded, log, verdict, made.as_ref());
         let Some(run) = self.desk.run(id) else { return Ok(Then::Rest) };
         let asked = match run.asked {
             None => Asked::Nothing,
@@ -450,7 +461,7 @@ impl Life {
         loaded: &super::load::Loaded,
         log: &JournalLog,
         verdict: &Verdict,
-        commit: Option<&str>,
+        commit: Option<&crate::git::CommitInfo>,
     ) {
         let Some(task) = log.task() else { return };
         self.desk.stepped_iter = Some(task.iter);
@@ -458,8 +469,8 @@ impl Life {
         let row = runner_core::verdict::row(verdict.name());
         let iter = Some(task.iter);
         if let Some(commit) = commit {
-            let subject = format!("chore(loop): run {id} iter {:04} node {}", task.iter, task.node);
-            self.desk.tell(id, iter, EventKind::Commit { commit: commit.to_owned(), subject });
+            let subject = commit.message.lines().next().unwrap_or_default().to_owned();
+            self.desk.tell(id, iter, EventKind::Commit { commit: commit.id.to_string(), subject });
         }
         if !loaded.run_state.reverted.is_empty() && commit.is_some() {
             self.desk.tell(id, iter, EventKind::Reverted { paths: loaded.run_state.reverted.clone() });
