@@ -11,7 +11,7 @@ use protocol::request::{CallerEnv, ConfigKey};
 use serde_json::Value;
 
 /// Sent always. `TERM` is not among them: no session has a terminal.
-const ALWAYS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ"];
+const ALWAYS: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ"];
 
 /// Collects the variables for the repository at `path`.
 pub(crate) async fn collect(client: &Client, path: &WirePath) -> CallerEnv {

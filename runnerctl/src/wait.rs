@@ -156,7 +156,7 @@ mod tests {
         insta::assert_snapshot!(strip_str(&ending(&samples::stuck())), @r"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           parser.lex has used all of its 3 attempts
-          go on with: runnerctl retry parser.lex
+          go on with: runnerctl resume
           4/9 leaves passed, 1h 05m in iterations
         ");
     }

@@ -47,7 +47,7 @@ mod tests {
         insta::assert_snapshot!(strip_str(&controlled(&reply, "")), @r"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           parser.lex has used all of its 3 attempts
-          go on with: runnerctl retry parser.lex
+          go on with: runnerctl resume
         ");
     }
 

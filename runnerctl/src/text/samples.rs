@@ -97,7 +97,7 @@ pub(crate) fn stuck() -> RunView {
     run.summary.state = RunStatus::Stuck;
     run.summary.reason = Some(StopReason {
         message: "parser.lex has used all of its 3 attempts".into(),
-        command: Some("runnerctl retry parser.lex".into()),
+        command: Some("runnerctl resume".into()),
     });
     run.phase = None;
     run

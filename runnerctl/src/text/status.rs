@@ -199,7 +199,7 @@ mod tests {
         let status = StatusView { run: Some(samples::stuck()), ..samples::status() };
         let text = plain(&detail(&status, &Screen::fixed()));
         assert!(text.contains("run run-1a2b3c4d stuck on branch"), "{text}");
-        assert!(text.contains("  go on with: runnerctl retry parser.lex\n"), "{text}");
+        assert!(text.contains("  go on with: runnerctl resume\n"), "{text}");
         assert!(!text.contains("phase"), "{text}");
     }
 

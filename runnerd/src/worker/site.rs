@@ -150,9 +150,9 @@ impl Site {
     ///
     /// Everything else of the caller's and the daemon's environment stays out (SPEC 4, 6.2).
     pub(super) fn process_env(&self, names: &Patterns) -> Vec<(OsString, OsString)> {
-        const ALWAYS: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG"];
-        let passes = |name: &str| ALWAYS.contains(&name) || name.starts_with("LC_") || names.matches_name(name);
-        let passed = self.env.iter().filter(|(name, _)| passes(name));
+        const ALWAYS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE"];
+        let is_named = |name: &str| ALWAYS.contains(&name) || name.starts_with("LC_") || names.matches_name(name);
+        let passed = self.env.iter().filter(|(name, _)| is_named(name));
         passed.map(|(name, value)| (name.into(), value.into())).collect()
     }
 }
