@@ -1,0 +1,343 @@
+//! One example of parameters and reply per method, made of the types themselves.
+//!
+//! All of them tell the same story: a run of the repository at `/home/me/proj` in its third iteration.
+
+use std::any::type_name;
+use std::fmt::Debug;
+
+use jiff::Timestamp;
+use protocol::answer::SessionUsage;
+use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::event::{Event, EventKind};
+use protocol::meta::{IterationMeta, PhaseTime};
+use protocol::path::WirePath;
+use protocol::reply::{
+    ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
+};
+use protocol::request::{
+    AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, Hello, InitParams, LogFilter, LogParams, LogStream, PauseParams,
+    ResumeParams, StartParams, StepParams, Subscription,
+};
+use protocol::state::RunUsage;
+use protocol::tree::{Node, TaskTree};
+use protocol::view::{
+    CheckView, DaemonView, IterationView, NodeRef, PhaseView, RepoView, RunSummary, RunView, SelectView, StatusView,
+    StopReason, TextView,
+};
+use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, Role, RunStatus, VerdictName};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+const ID: &str = "port-to-postgres";
+const COMMIT: &str = "3f0a9c1e5b7d2f4a6c8e0b1d3f5a7c9e1b3d5f70";
+const FROM: &str = "8d1c2b3a4f5e6d7c8b9a0f1e2d3c4b5a69788790";
+
+/// An example of one method.
+pub struct Example {
+    pub method: &'static str,
+    /// Name of the parameter's type; empty if there is none.
+    pub params_type: String,
+    pub params: Option<Value>,
+    pub reply_type: String,
+    pub reply: Value,
+}
+
+/// Returns the examples in the order of the methods.
+pub fn all() -> Vec<Example> {
+    [daemon(), repositories(), runs(), views_of_runs(), trees(), iterations()].into_iter().flatten().collect()
+}
+
+/// A value that says the same after a journey over the wire.
+trait Wire: Serialize + DeserializeOwned + PartialEq + Debug {
+    fn sent(&self) -> Value {
+        let value = serde_json::to_value(self).expect("serializes");
+        let back: Self = serde_json::from_value(value.clone()).expect("is read back");
+        assert_eq!(*self, back);
+        value
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + PartialEq + Debug> Wire for T {}
+
+fn example<P: Wire, R: Wire>(method: &'static str, params: &P, reply: &R) -> Example {
+    Example { params_type: short::<P>(), params: Some(params.sent()), ..bare(method, reply) }
+}
+
+/// The example of a method without parameters.
+fn bare<R: Wire>(method: &'static str, reply: &R) -> Example {
+    Example { method, params_type: String::new(), params: None, reply_type: short::<R>(), reply: reply.sent() }
+}
+
+/// Returns the name of a type without the modules in front of it.
+fn short<T>() -> String {
+    let words = type_name::<T>().split('<').map(|word| word.rsplit("::").next().unwrap_or(word));
+    words.collect::<Vec<_>>().join("<")
+}
+
+fn at(time: &str) -> Timestamp {
+    format!("2026-01-01T{time}Z").parse().expect("a time")
+}
+
+fn path(text: &str) -> WirePath {
+    WirePath(text.into())
+}
+
+fn proj() -> WirePath {
+    path("/home/me/proj")
+}
+
+fn daemon() -> Vec<Example> {
+    let view = DaemonView {
+        version: "0.1.0".into(),
+        api_major: API_MAJOR,
+        api_minor: API_MINOR,
+        pid: 4711,
+        started_at: at("08:00:00"),
+        socket: path("/run/user/1000/runnerd/runnerd.sock"),
+        state_folder: path("/home/me/.local/state/runnerd"),
+        containment: Containment::Walk,
+        repositories: 1,
+        running: 1,
+        draining: false,
+        log_filter: "info".into(),
+    };
+    let hello =
+        Hello { client: "runnerctl".into(), version: "0.1.0".into(), api_major: API_MAJOR, api_minor: API_MINOR };
+    let finer = LogFilter { filter: "info,runnerd::git=debug".into() };
+    vec![
+        example("daemon.hello", &hello, &view),
+        bare("daemon.info", &view),
+        bare("daemon.drain", &DaemonView { draining: true, ..view.clone() }),
+        bare("daemon.shutdown", &view),
+        example("daemon.log_filter", &finer, &DaemonView { log_filter: finer.filter.clone(), ..view.clone() }),
+    ]
+}
+
+fn repo(queue: Vec<RunSummary>) -> RepoView {
+    RepoView { id: "9f86d081884c".into(), path: proj(), held: None, queue }
+}
+
+fn repositories() -> Vec<Example> {
+    vec![
+        bare("repo.list", &vec![repo(vec![summary(RunStatus::Running)])]),
+        example("repo.remove", &AtPath { path: proj() }, &repo(Vec::new())),
+    ]
+}
+
+fn summary(state: RunStatus) -> RunSummary {
+    RunSummary {
+        id: ID.into(),
+        branch: format!("runner/{ID}"),
+        path: proj(),
+        state,
+        reason: None,
+        queued_at: at("09:00:00"),
+        ended_at: None,
+    }
+}
+
+fn stopped(state: RunStatus, message: &str, command: &str) -> RunSummary {
+    let reason = StopReason { message: message.into(), command: Some(command.into()) };
+    RunSummary { reason: Some(reason), ..summary(state) }
+}
+
+fn caller() -> CallerEnv {
+    CallerEnv([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())].into())
+}
+
+fn runs() -> Vec<Example> {
+    let init = InitReply {
+        path: proj(),
+        created: vec![".runner/GOAL.md".into(), ".runner/state/tree.json".into()],
+        kept: vec![".runner/state/config.toml".into()],
+        overwritten: Vec::new(),
+    };
+    let start = StartParams {
+        path: proj(),
+        goal: Some("# Port the store to Postgres\n".into()),
+        id: Some(ID.into()),
+        base: None,
+        keep_tree: false,
+        queue_only: false,
+        confirmed: false,
+        env: caller(),
+    };
+    let step = StepParams { path: proj(), run: None, confirmed: false, env: caller() };
+    let paused = stopped(RunStatus::Paused, "one iteration was asked for and is done", "runnerctl resume");
+    let resume = ResumeParams { path: proj(), run: None, now: false, more: Some(20), confirmed: false, env: caller() };
+    let cancelled = RunSummary {
+        ended_at: Some(at("10:00:00")),
+        ..stopped(RunStatus::Cancelled, "cancelled by the user", "runnerctl start")
+    };
+    vec![
+        example("run.init", &InitParams { path: proj(), force: false }, &init),
+        example("run.start", &start, &StartReply { run: summary(RunStatus::Queued), ahead: 0, resumed: false }),
+        example("run.step", &step, &StepReply { run: paused, iteration: Some(iteration()) }),
+        example(
+            "run.pause",
+            &PauseParams { path: proj(), run: None, now: true },
+            &ControlReply { run: summary(RunStatus::Running), pending: true },
+        ),
+        example("run.resume", &resume, &ControlReply { run: summary(RunStatus::Queued), pending: false }),
+        example("run.cancel", &at_run(), &ControlReply { run: cancelled, pending: false }),
+    ]
+}
+
+fn at_run() -> AtRun {
+    AtRun { path: proj(), run: Some("port".into()) }
+}
+
+fn iteration() -> IterationView {
+    IterationView {
+        run: ID.into(),
+        iter: 2,
+        node: "root.1".into(),
+        verdict: VerdictName::RedGuard,
+        status: IterationStatus::Done,
+        guard: GuardOutcome::Fail,
+        commit: Some(COMMIT.into()),
+        summary: Some("The schema is there; two tests still name the old store.".into()),
+        ended_at: Some(at("09:31:00")),
+        duration_ms: Some(184_210),
+    }
+}
+
+fn node() -> NodeRef {
+    NodeRef {
+        id: "root.1".into(),
+        path: vec!["root".into(), "root.1".into()],
+        title: "Move the accounts table".into(),
+        attempts: 1,
+        max_attempts: 3,
+        role: Some(Role::Worker),
+    }
+}
+
+fn views_of_runs() -> Vec<Example> {
+    let usage = RunUsage { sessions: 2, input_tokens: Some(48_210), output_tokens: Some(3_120), ..RunUsage::default() };
+    let phase = PhaseView {
+        name: PhaseName::Work,
+        since: at("09:31:02"),
+        iteration_since: at("09:31:00"),
+        budget_ms: 1_800_000,
+        obstacle: None,
+    };
+    let run = RunView {
+        summary: summary(RunStatus::Running),
+        wait_until: None,
+        phase: Some(phase),
+        node: Some(node()),
+        leaves_passed: 0,
+        leaves_total: 2,
+        iteration: 3,
+        usage,
+        elapsed_ms: 290_400,
+        baseline: Some(GuardOutcome::Pass),
+        recent: vec![iteration()],
+        questions: 0,
+        held_back: vec![".env".into()],
+        reverted: Vec::new(),
+        containment: Containment::Walk,
+        pending: None,
+    };
+    let status = StatusView { repo: repo(vec![summary(RunStatus::Running)]), run: Some(run) };
+    let queue = vec![summary(RunStatus::Running)];
+    vec![
+        example("run.status", &AtRun { path: proj(), run: None }, &status),
+        bare("run.status_all", &vec![status]),
+        example("run.list", &AtPath { path: proj() }, &queue),
+        example("run.queue", &AtPath { path: proj() }, &queue),
+    ]
+}
+
+fn tree_node(id: &str, title: &str, children: Vec<Node>) -> Node {
+    Node {
+        id: id.into(),
+        order: 1,
+        title: title.into(),
+        goal: format!("{title}."),
+        acceptance: vec!["the guard is green".into()],
+        passes: false,
+        attempts: u32::from(id == "root.1"),
+        max_attempts: 3,
+        children,
+    }
+}
+
+fn trees() -> Vec<Example> {
+    let root = tree_node(
+        "root",
+        "Port the store to Postgres",
+        vec![tree_node("root.1", "Move the accounts table", Vec::new())],
+    );
+    let tree = TreeReply {
+        tree: TaskTree { version: 1, root },
+        current: Some("root.1".into()),
+        state: Some(RunStatus::Running),
+    };
+    let check = |name: &str, faults: &[&str]| CheckView {
+        name: name.into(),
+        ok: faults.is_empty(),
+        faults: faults.iter().map(ToString::to_string).collect(),
+    };
+    let checks = vec![check("layout", &[]), check("goal", &[".runner/GOAL.md is missing"])];
+    let key = ConfigKey { path: proj(), key: Some("guard.command".into()) };
+    vec![
+        example("tree.get", &at_run(), &tree),
+        example("tree.select", &at_run(), &SelectView::Open { node: node() }),
+        example("tree.validate", &AtPath { path: proj() }, &ValidateReply { path: proj(), ok: false, checks }),
+        example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]) }),
+    ]
+}
+
+fn meta() -> IterationMeta {
+    let phases =
+        [(PhaseName::Brief, 12), (PhaseName::Work, 170_300), (PhaseName::Inspect, 25), (PhaseName::Guard, 13_800)];
+    IterationMeta {
+        run: ID.into(),
+        iter: 2,
+        from: FROM.into(),
+        node: "root.1".into(),
+        node_path: node().path,
+        role: Role::Worker,
+        mode: Mode::Execute,
+        agent: "command".into(),
+        verdict: VerdictName::RedGuard,
+        detail: None,
+        status: IterationStatus::Done,
+        guard: GuardOutcome::Fail,
+        agent_exit: Some(0),
+        guard_exit: Some(1),
+        started_at: at("09:27:55"),
+        ended_at: at("09:31:00"),
+        phases: phases.map(|(phase, duration_ms)| PhaseTime { phase, duration_ms }).to_vec(),
+        captured_bytes: 20_480,
+        dropped_bytes: 0,
+        usage: SessionUsage { input_tokens: Some(24_105), output_tokens: Some(1_560), ..SessionUsage::default() },
+        containment: Containment::Walk,
+        survivors_ended: 0,
+        commit: Some(COMMIT.into()),
+    }
+}
+
+fn iterations() -> Vec<Example> {
+    let second = AtIteration { path: proj(), run: None, iter: Some(2) };
+    let record = path("/home/me/proj/.runner/iterations/port-to-postgres/0002");
+    let log = LogParams { at: second.clone(), stream: LogStream::Guard, offset: 0, raw: false };
+    let text = TextView { text: "error: 2 tests failed\n".into(), next_offset: 22, complete: true };
+    let event = Event {
+        seq: 118,
+        time: at("09:31:02"),
+        repo: Some("9f86d081884c".into()),
+        run: Some(ID.into()),
+        iter: Some(3),
+        kind: EventKind::Phase { phase: PhaseName::Work, node: Some("root.1".into()) },
+    };
+    vec![
+        example("iteration.list", &at_run(), &vec![iteration()]),
+        example("iteration.get", &second, &IterationReply { iteration: iteration(), record, meta: Some(meta()) }),
+        example("iteration.log", &log, &text),
+        example("events.subscribe", &Subscription { path: Some(proj()), since: Some(118), output: false }, &event),
+    ]
+}

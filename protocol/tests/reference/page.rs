@@ -1,0 +1,165 @@
+//! The page itself: prose that is written here, and tables and examples that are not.
+
+use std::fmt::Write as _;
+
+use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::error::{ERROR_CODE, ErrorData, ErrorKind, ExitStatus};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::examples::{self, Example};
+use crate::source::{self, Method};
+
+const HEAD: &str = r#"# The protocol of the control socket
+
+<!-- Generated: `UPDATE_GENERATED=1 cargo test -p runner-protocol --test reference` rewrites this page. -->
+
+`runnerctl` has no door of its own: whatever it can do, any program of the same user can do with the requests on this page. They
+are JSON-RPC 2.0 over a Unix socket, as WebSocket for clients that stay, or as one HTTP POST per request.
+
+## Connecting
+
+The socket is the first of: `--socket PATH`, `RUNNERD_SOCKET`, `socket` in the daemon's configuration,
+`$XDG_RUNTIME_DIR/runnerd/runnerd.sock`, `/run/user/<uid>/runnerd/runnerd.sock`, and `run/runnerd.sock` in the state folder where
+there is no runtime folder. `runnerctl daemon status` names it.
+
+A request by hand; the host in the address is ignored:
+
+```sh
+curl --silent --unix-socket "$XDG_RUNTIME_DIR/runnerd/runnerd.sock" http://localhost/ \
+  -H 'Content-Type: application/json' \
+  -d '{"jsonrpc": "2.0", "id": 1, "method": "daemon.info", "params": []}'
+```
+
+Only the user that the daemon belongs to is answered: the socket has mode 0600, and the peer's user id is compared. A process inside
+a running iteration (an agent, a guard) may call the methods that read and no other; see `security.md` for how it is told and what
+that is worth. `runnerctl` starts a daemon where none runs; a program of another make has to start `runnerd` itself.
+
+The first request on a connection should be `daemon.hello`. The daemon answers it whatever version it is told: it is the client
+that compares. `api_major` must be equal, and the daemon's `api_minor` at least the client's.
+
+## Conventions
+
+- A method takes no parameter or one object, sent as the only positional parameter: `"params": [{…}]`, else `"params": []`.
+- Fields that the schema does not require may be left out. The daemon ignores fields that it does not know; a client should too.
+- Paths are strings; a path that is not UTF-8 is `{"hex": "2f746d70…"}`, its bytes in hexadecimal. A path in a request is absolute
+  and may be any path inside the work tree.
+- Times are RFC 3339 in UTC; durations are whole milliseconds in fields that end in `_ms`; money is whole millionths of a US dollar.
+- A run is named by its id or by a unique beginning of it.
+- Limits: 1 MiB per request, 16 MiB per reply, 256 connections (64 of them for processes inside iterations), 16 subscriptions per
+  connection, no batches. A client that reads nothing for 10 seconds while the daemon has something to send is disconnected.
+- A request that changes something is durable before it is answered, and goes on if its client goes away. `run.step` is the
+  exception in one respect: its step goes on, but nobody is told.
+
+`schemas/` holds the types as JSON Schema: `rpc.v1.schema.json` has one definition per type that is named below.
+"#;
+
+const EVENTS: &str = r#"
+`events.subscribe` answers with the id of the subscription; each event is then a notification of the method `events.event`. It needs
+a WebSocket: HTTP has nobody to notify. `since` asks for the events from that number on; the daemon keeps the last 4096. Numbers begin
+anew with the daemon. A subscriber that was too slow, or asks for a number that is gone, gets `lagged` and should read the state
+again with `run.status`. With `path` it gets the events of that repository and those of the daemon itself.
+
+"#;
+
+const EVENTS_END: &str = r#"
+`output` and `warning` are part of the format and are sent by no version yet, so `output: true` in a subscription has no effect.
+`iteration.log` reads what an agent prints while it runs.
+"#;
+
+/// Returns the whole page.
+pub fn text() -> String {
+    let examples = examples::all();
+    let mut page = HEAD.to_owned();
+    let _ = write!(
+        page,
+        "\n## Methods\n\nAPI version {API_MAJOR}.{API_MINOR}. *reads*: allowed from inside an iteration.\n"
+    );
+    page += &index();
+    for section in source::sections() {
+        let _ = write!(page, "\n## `{}`\n\n{}\n", section.namespace, section.doc);
+        if section.namespace == "events" {
+            page += EVENTS;
+            page += &table(
+                ["kind", "tells"],
+                source::event_kinds().iter().map(|(kind, doc)| [format!("`{kind}`"), doc.clone()]),
+            );
+            page += EVENTS_END;
+        }
+        for method in &section.methods {
+            let example = examples.iter().find(|example| example.method == method.name).expect("every method has one");
+            page += &described(method, example);
+        }
+    }
+    page + &errors() + &exit_codes()
+}
+
+fn index() -> String {
+    let reading = source::reading();
+    let rows = source::sections().into_iter().flat_map(|section| section.methods).map(|method| {
+        let reads = if reading.contains(&method.name.as_str()) { "*reads*" } else { "" };
+        let anchor = method.name.replace('.', "");
+        [format!("[`{}`](#{anchor})", method.name), method.doc, reads.to_owned()]
+    });
+    format!("\n{}", table(["method", "does", ""], rows))
+}
+
+fn described(method: &Method, example: &Example) -> String {
+    let mut text = format!("\n### `{}`\n\n{}\n\n", method.name, method.doc);
+    let params = if method.params.is_empty() { "nothing".to_owned() } else { format!("`{}`", method.params) };
+    let verb = if method.is_subscription { "sends" } else { "answers with" };
+    let _ = write!(text, "Takes {params}, {verb} `{}`.\n\n", method.reply);
+    text += &block(&request(method, example));
+    let reply = if method.is_subscription {
+        let params = json!({"subscription": 1, "result": example.reply});
+        json!({"jsonrpc": "2.0", "method": "events.event", "params": params})
+    } else {
+        json!({"jsonrpc": "2.0", "id": 1, "result": example.reply})
+    };
+    text + "\n" + &block(&reply)
+}
+
+fn request(method: &Method, example: &Example) -> Value {
+    let params: Vec<&Value> = example.params.iter().collect();
+    json!({"jsonrpc": "2.0", "id": 1, "method": method.name, "params": params})
+}
+
+fn errors() -> String {
+    let data = ErrorData::new(ErrorKind::DirtyTree, "/home/me/proj has 2 paths that are not committed:\n  Cargo.toml\n  src/main.rs")
+        .hint("git add -A && git commit, or git stash -u");
+    let error = json!({"code": ERROR_CODE, "message": data.message, "data": data});
+    let meanings = source::words(include_str!("../../src/error.rs"), "ErrorKind");
+    assert_eq!(meanings.len(), ErrorKind::ALL.len(), "a kind without a meaning");
+    let rows = ErrorKind::ALL.iter().zip(meanings).map(|(kind, (word, meaning))| {
+        assert_eq!(kind.as_str(), word);
+        [format!("`{word}`"), meaning, ExitStatus::from(*kind).code().to_string()]
+    });
+    let table = table(["kind", "when", "exit code"], rows);
+    let example = block(&json!({"jsonrpc": "2.0", "id": 1, "error": error}));
+    format!(
+        "\n## Errors\n\nAn error of the daemon's own has the code {ERROR_CODE} and `data` of the type `ErrorData`: `kind` is for \
+         programs, `message` for people,\n`hint` is what to do next where that is known, `causes` what led to it. Malformed requests and \
+         unknown methods have the codes of\nJSON-RPC and no `data`. The exit code is what `runnerctl` makes of it.\n\n{example}\n{table}"
+    )
+}
+
+fn exit_codes() -> String {
+    let rows = ExitStatus::TABLE.iter().map(|(status, meaning)| [status.code().to_string(), (*meaning).to_owned()]);
+    format!(
+        "\n## Exit codes of `runnerctl`\n\n{}\nCode 10 belongs to `verify`, which this version does not have.\n",
+        table(["code", "meaning"], rows)
+    )
+}
+
+fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let mut text = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(N));
+    for row in rows {
+        let _ = writeln!(text, "| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    }
+    text
+}
+
+fn block(value: &impl Serialize) -> String {
+    let json = serde_json::to_string_pretty(value).expect("serializes");
+    format!("```json\n{json}\n```\n")
+}
