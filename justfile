@@ -1,0 +1,29 @@
+# Names for commands; what they do is in scripts/ and .ci/run.
+
+# List the names.
+default:
+    @just --list --unsorted
+
+# Build everything and show a complete run; no account is needed.
+demo *OPTIONS:
+    scripts/demo.sh {{ OPTIONS }}
+
+# Build everything and run the tests.
+test *OPTIONS:
+    scripts/test.sh {{ OPTIONS }}
+
+# Format the code.
+fmt:
+    cargo fmt --all
+
+# Look for mistakes; a warning is an error.
+lint:
+    cargo clippy --locked --workspace --all-targets -- -D warnings
+
+# Write schemas and generated documentation anew.
+generate:
+    scripts/generate.sh
+
+# All that must hold before a commit lands.
+ci:
+    .ci/run

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Writes all files anew that are generated from the code: schemas and parts of the documentation.
+set -eu
+
+# shellcheck source=scripts/tools.sh
+. "$(dirname -- "$0")/tools.sh"
+find_rust
+
+cd -- "$root"
+say "writing schemas/"
+cargo run --locked --quiet --package runner-core --example schemas
+say "writing docs/"
+export UPDATE_GENERATED=1
+cargo test --locked --quiet --package runner-core --test rules documents
+cargo test --locked --quiet --package runnerd --lib the_reference_page_is_current

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Builds the workspace and runs its tests: scripts/test.sh [ARGUMENTS OF `cargo nextest run` OR `cargo test`]
+# With arguments the documentation's examples are left out.
+set -eu
+
+# shellcheck source=scripts/tools.sh
+. "$(dirname -- "$0")/tools.sh"
+find_tools
+
+cd -- "$root"
+say "building the workspace"
+cargo build --locked --workspace
+if [ $# -eq 0 ]; then
+    say "running the documentation's examples"
+    cargo test --locked --workspace --doc --quiet
+    set -- --workspace
+fi
+if cargo nextest --version >/dev/null 2>&1; then
+    say "running the tests with cargo nextest"
+    exec cargo nextest run --locked "$@"
+fi
+say "running the tests with cargo test (cargo-nextest is faster, where it is installed)"
+exec cargo test --locked --bins --lib --tests "$@"
