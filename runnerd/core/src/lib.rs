@@ -3,6 +3,8 @@
 //! No I/O, no async, no clock, no environment: what comes from outside comes in as a value. The
 //! daemon performs what is decided here and reports what happened as events.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod ansi;
 pub mod answer;
 mod clip;

@@ -171,10 +171,7 @@ fn used_up(standing: &Standing<'_>) -> Option<Next> {
 }
 
 fn by_request(asked: Asked, ended: Option<Ended<'_>>) -> Option<Next> {
-    let by = ended.and_then(|ended| match ended.verdict {
-        Verdict::Interrupted { by } => Some(*by),
-        _ => None,
-    });
+    let by = ended.and_then(|ended| if let Verdict::Interrupted { by } = ended.verdict { Some(*by) } else { None });
     match (asked, by) {
         (Asked::Cancel, _) | (_, Some(StopCause::Cancel)) => {
             Some(end(RunStatus::Cancelled, "cancelled by the user", "runnerctl start"))
@@ -187,17 +184,13 @@ fn by_request(asked: Asked, ended: Option<Ended<'_>>) -> Option<Next> {
 }
 
 fn waits(ended: Ended<'_>) -> Option<Next> {
-    match ended.verdict {
-        Verdict::Unavailable { why, until } => {
-            let until = wait_until(ended.now, *until, ended.waits);
-            let reason = reason(format!("the model's service is not available: {why}"), "runnerctl resume --now");
-            Some(Next::Wait { until, reason })
-        }
-        Verdict::Pending => {
-            Some(Next::WaitForPerson(reason("the finished node waits for a person's review", "runnerctl approve")))
-        }
-        _ => None,
+    if let Verdict::Unavailable { why, until } = ended.verdict {
+        let until = wait_until(ended.now, *until, ended.waits);
+        let reason = reason(format!("the model's service is not available: {why}"), "runnerctl resume --now");
+        return Some(Next::Wait { until, reason });
     }
+    let pending = *ended.verdict == Verdict::Pending;
+    pending.then(|| Next::WaitForPerson(reason("the finished node waits for a person's review", "runnerctl approve")))
 }
 
 /// Returns when the service is asked again: a minute after the stated time, else by steps.

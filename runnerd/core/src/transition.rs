@@ -5,11 +5,12 @@
 use protocol::answer::AgentAnswer;
 use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, RunUsage, Stall};
 use protocol::tree::TaskTree;
-use protocol::words::{IterationStatus, Role, VerdictName};
+use protocol::words::{IterationStatus, Role};
 
 use crate::digest::sha256_hex;
 use crate::iteration::Outcome;
 use crate::tree;
+use crate::validate::TreeFault;
 use crate::verdict::{FeedbackEffect, Row, Rule, SessionHow, StopCause, TreeFinding, TreeTaken, Verdict, row};
 
 /// Most attempts that are remembered of one node.
@@ -163,25 +164,23 @@ fn decomposed_in_row(in_row: u32, verdict: &Verdict) -> u32 {
 
 fn next_deaths(old: &Deaths, outcome: &Outcome) -> Deaths {
     let node = &outcome.work.task.node;
-    match outcome.verdict {
-        Verdict::Interrupted { by: StopCause::Death } if old.node.as_ref() == Some(node) => {
+    let Verdict::Interrupted { by } = outcome.verdict else { return Deaths::default() };
+    match by {
+        StopCause::Death if old.node.as_ref() == Some(node) => {
             Deaths { node: Some(node.clone()), count: old.count.saturating_add(1) }
         }
-        Verdict::Interrupted { by: StopCause::Death } => Deaths { node: Some(node.clone()), count: 1 },
-        Verdict::Interrupted { .. } => old.clone(),
-        _ => Deaths::default(),
+        StopCause::Death => Deaths { node: Some(node.clone()), count: 1 },
+        StopCause::Pause | StopCause::Cancel | StopCause::Shutdown => old.clone(),
     }
 }
 
 /// The repair role begins with an invalid tree and ends with the node's first answer that breaks no rule.
 fn next_repair(old: Option<&String>, outcome: &Outcome) -> Option<String> {
     let node = &outcome.work.task.node;
-    match &outcome.verdict {
-        Verdict::Broken(breach) if breach.rule == Rule::ValidTree => Some(node.clone()),
-        Verdict::Broken(_) => old.cloned(),
-        _ if answer(outcome).is_some() => old.filter(|repair| *repair != node).cloned(),
-        _ => old.cloned(),
+    if let Verdict::Broken(breach) = &outcome.verdict {
+        return if breach.rule == Rule::ValidTree { Some(node) } else { old }.cloned();
     }
+    old.filter(|repair| *repair != node || answer(outcome).is_none()).cloned()
 }
 
 fn reverted(outcome: &Outcome) -> Vec<String> {
@@ -232,29 +231,29 @@ fn tell(node: &mut NodeFeedback, outcome: &Outcome) {
     node.failure = failure_text(outcome).map(|text| Failure {
         verdict,
         text: crate::feedback::clip(&text, MAX_FAILURE),
-        invalid_tree: invalid_tree(outcome),
+        invalid_tree: invalid_tree(outcome).map(|(_, text)| text.to_owned()),
     });
 }
 
 fn failure_text(outcome: &Outcome) -> Option<String> {
-    let guard = || outcome.guard.as_ref().map(|guard| guard.output.clone());
-    match &outcome.verdict {
-        Verdict::RedGuard => guard(),
-        Verdict::Rejected { reasons } => Some(reasons.clone()),
-        Verdict::Broken(breach) if breach.rule == Rule::ValidTree => Some(tree_faults(outcome)),
-        verdict => verdict.detail(),
+    if outcome.verdict == Verdict::RedGuard {
+        return outcome.guard.as_ref().map(|guard| guard.output.clone());
+    }
+    match invalid_tree(outcome) {
+        Some((faults, _)) => {
+            let lines: Vec<String> = faults.iter().map(|fault| format!("- {fault}")).collect();
+            Some(format!("{}:\n{}", Rule::ValidTree.as_str(), lines.join("\n")))
+        }
+        None => outcome.verdict.detail(),
     }
 }
 
-fn tree_faults(outcome: &Outcome) -> String {
-    let TreeFinding::Invalid { faults, .. } = &outcome.work.finding.tree else { return String::new() };
-    let lines: Vec<String> = faults.iter().map(|fault| format!("- {fault}")).collect();
-    format!("{}:\n{}", Rule::ValidTree.as_str(), lines.join("\n"))
-}
-
-fn invalid_tree(outcome: &Outcome) -> Option<String> {
-    match (&outcome.work.finding.tree, outcome.verdict.name()) {
-        (TreeFinding::Invalid { text, .. }, VerdictName::Broken) => Some(text.clone()),
+/// Returns what is wrong with a tree that the verdict is about, and its text.
+fn invalid_tree(outcome: &Outcome) -> Option<(&[TreeFault], &str)> {
+    match (&outcome.verdict, &outcome.work.finding.tree) {
+        (Verdict::Broken(breach), TreeFinding::Invalid { faults, text, .. }) if breach.rule == Rule::ValidTree => {
+            Some((faults, text))
+        }
         _ => None,
     }
 }

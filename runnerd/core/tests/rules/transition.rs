@@ -427,6 +427,16 @@ fn an_invalid_tree_is_told_with_its_faults_and_its_text() {
 }
 
 #[test]
+fn an_invalid_tree_is_not_told_where_another_rule_decided() {
+    let invalid = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };
+    for verdict in [broken(Rule::Context), broken(Rule::History), fault()] {
+        let told = applied(&with_tree(verdict.clone(), invalid.clone())).feedback.nodes["b"].failure.clone();
+        let told = told.expect("a failure");
+        assert_eq!((Some(told.text), told.invalid_tree), (verdict.detail(), None));
+    }
+}
+
+#[test]
 fn feedback_is_bounded_whatever_is_said_and_however_often() {
     let (tree, state, mut feedback) = before();
     for iter in 7..40 {
