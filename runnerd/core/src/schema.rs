@@ -6,8 +6,13 @@ use std::sync::OnceLock;
 
 use jsonschema::Validator;
 use protocol::answer::AgentAnswer;
+use protocol::error::ErrorData;
+use protocol::event::Event;
+use protocol::meta::IterationMeta;
+use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
-use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use protocol::{reply, request, view};
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::Value;
 
 use crate::json;
@@ -25,6 +30,55 @@ pub fn tree_text() -> String {
 /// Returns the schema of an agent's answer as `init` writes it.
 pub fn answer_text() -> String {
     json::canonical(&of::<AgentAnswer>())
+}
+
+/// Returns every schema with the name of its file in `schemas/`.
+pub fn files() -> Vec<(&'static str, String)> {
+    vec![
+        ("tree.v1.schema.json", tree_text()),
+        ("agent-output.v1.schema.json", answer_text()),
+        ("run-state.v1.schema.json", json::canonical(&of::<RunState>())),
+        ("feedback.v1.schema.json", json::canonical(&of::<Feedback>())),
+        ("iteration-meta.v1.schema.json", json::canonical(&of::<IterationMeta>())),
+        ("event.v1.schema.json", json::canonical(&of::<Event>())),
+        ("rpc.v1.schema.json", json::canonical(&rpc())),
+    ]
+}
+
+/// Returns the definitions of all that is said on the control socket: parameters, replies, views, errors.
+fn rpc() -> Schema {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    define_parameters(&mut generator);
+    define_replies(&mut generator);
+    json_schema!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "RPC",
+        "description": "Parameters, replies, views and errors of the control socket, one definition each.",
+        "$defs": generator.take_definitions(true),
+    })
+}
+
+/// Defines the named types and all that they refer to.
+macro_rules! define {
+    ($generator:expr; $($name:ty),+ $(,)?) => {
+        $($generator.subschema_for::<$name>();)+
+    };
+}
+
+fn define_parameters(generator: &mut SchemaGenerator) {
+    define!(generator;
+        request::Hello, request::AtPath, request::AtRun, request::InitParams, request::StartParams,
+        request::StepParams, request::PauseParams, request::ResumeParams, request::LogFilter, request::ConfigKey,
+        request::AtIteration, request::LogParams, request::Subscription,
+    );
+}
+
+fn define_replies(generator: &mut SchemaGenerator) {
+    define!(generator;
+        reply::InitReply, reply::StartReply, reply::StepReply, reply::ControlReply, reply::TreeReply,
+        reply::ValidateReply, reply::ConfigReply, reply::IterationReply, view::DaemonView, view::RepoView,
+        view::RunSummary, view::StatusView, view::SelectView, view::IterationView, view::TextView, Event, ErrorData,
+    );
 }
 
 /// Returns the compiled schema of the task tree.
