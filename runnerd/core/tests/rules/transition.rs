@@ -147,6 +147,15 @@ fn the_last_leaf_that_passes_lets_its_parents_pass() {
 }
 
 #[test]
+fn attempts_never_pass_what_is_allowed() {
+    let mut full = agents_tree();
+    node(&mut full, "b").attempts = 3;
+    let facts = Facts { agents_tree: Some(full), ..facts() };
+    let tree = applied_with(&outcome(Verdict::Retry), &facts, "").tree;
+    assert_eq!(find(&tree, "b").map(|node| node.attempts), Some(3));
+}
+
+#[test]
 fn passes_is_written_for_accepted_alone() {
     for verdict in verdicts() {
         let passes = find(&after(verdict.clone()).tree, "b").expect("b").passes;

@@ -339,6 +339,19 @@ fn the_leftmost_open_leaf_is_selected() {
 }
 
 #[test]
+fn passes_is_derived_bottom_up_in_both_directions() {
+    let derived = |root: Node| {
+        let mut tree = tree(root);
+        runner_core::tree::derive_passes(&mut tree);
+        tree.root.passes
+    };
+    let below = |passes| inner("d", 1, vec![passed("d1", 1), Node { passes, ..leaf("d2", 2) }]);
+    assert!(derived(Node { passes: false, ..inner("root", 0, vec![Node { passes: false, ..below(true) }]) }));
+    assert!(!derived(Node { passes: true, ..inner("root", 0, vec![Node { passes: true, ..below(false) }]) }));
+    assert!(derived(passed("root", 0)) && !derived(leaf("root", 0)));
+}
+
+#[test]
 fn a_path_leads_from_the_root_to_the_node() {
     assert_eq!(path(&sample(), "c2"), ["root", "c", "c2"]);
     assert_eq!(path(&sample(), "root"), ["root"]);
