@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_core::digest::sha256_hex;
+use runner_core::digest::Digest;
 use runner_core::feedback::reduce;
 use runner_core::iteration::{GuardEnd, GuardHow};
 use runner_core::transition::MAX_FAILURE;
@@ -78,7 +78,7 @@ fn ended(report: &Report, output: &[u8]) -> GuardEnd {
         Ended::Lingered | Ended::SupervisorLost => GuardHow::Signaled(nix::libc::SIGKILL),
     };
     GuardEnd {
-        digest: Some(sha256_hex(output)),
+        digest: Some(Digest::of(output).to_string()),
         output: reduce(output, MAX_FAILURE),
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
         survivors: report.survivors,

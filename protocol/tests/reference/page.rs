@@ -125,8 +125,11 @@ fn request(method: &Method, example: &Example) -> Value {
 }
 
 fn errors() -> String {
-    let data = ErrorData::new(ErrorKind::DirtyTree, "/home/me/proj has 2 paths that are not committed:\n  Cargo.toml\n  src/main.rs")
-        .hint("git add -A && git commit, or git stash -u");
+    let data = ErrorData::new(
+        ErrorKind::DirtyTree,
+        "/home/me/proj has 2 paths that are not committed:\n  Cargo.toml\n  src/main.rs",
+    )
+    .hint("git add -A && git commit, or git stash -u");
     let error = json!({"code": ERROR_CODE, "message": data.message, "data": data});
     let meanings = source::words(include_str!("../../src/error.rs"), "ErrorKind");
     assert_eq!(meanings.len(), ErrorKind::ALL.len(), "a kind without a meaning");

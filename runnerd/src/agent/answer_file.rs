@@ -8,7 +8,7 @@ use std::path::Path;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::answer::{AgentAnswer, AgentError, SessionUsage};
 use runner_core::answer::{self, MAX_OUTPUT_BYTES};
-use runner_core::digest::sha256_hex;
+use runner_core::digest::Digest;
 
 /// What stands where the answer goes.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) enum AnswerFile {
 }
 
 impl AnswerFile {
-    /// Returns the SHA-256 of the file, where it could be read.
+    /// Returns the digest of the file, where it could be read.
     pub(super) fn digest(&self) -> Option<String> {
         match self {
             Self::Absent => None,
@@ -47,7 +47,7 @@ pub(super) fn read(path: &Path) -> AnswerFile {
         Ok(_) => return AnswerFile::Absent,
         Err(error) => return AnswerFile::Invalid { what: error.to_string(), digest: None },
     };
-    let digest = sha256_hex(&bytes);
+    let digest = Digest::of(&bytes).to_string();
     match answer::read(&bytes) {
         Ok(output) => AnswerFile::Given { content: output.content, usage: output.usage, digest },
         Err(what) => AnswerFile::Invalid { what, digest: Some(digest) },

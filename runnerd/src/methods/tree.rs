@@ -70,11 +70,12 @@ fn load_tip(repository: &Repository, run: Option<&str>) -> Result<Loaded, ErrorD
         None => repository.head().map_err(|error| git_error(&error))?.commit(),
     };
     let no_run = || {
-        let message = match &run {
-            Some(run) => format!("there is no branch runner/{run}"),
-            None => format!("{} has no commit yet", repository.work_dir().display()),
+        let place = repository.work_dir().display();
+        let (message, hint) = match &run {
+            Some(run) => (format!("there is no branch runner/{run} in {place}"), "runnerctl queue --ended"),
+            None => (format!("{place} has no commit yet"), "git commit --allow-empty -m 'Begin'"),
         };
-        ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
+        ErrorData::new(ErrorKind::NotFound, message).hint(hint)
     };
     load_at(repository, tip.ok_or_else(no_run)?)
 }

@@ -189,8 +189,19 @@ impl Desk {
 
     /// Publishes the view.
     pub(super) fn show(&mut self) {
+        self.look_at_current();
         let status = StatusView { repo: repo_view(&self.file, self.held.clone()), run: self.run_view() };
         self.status.send_replace(Arc::new(status));
+    }
+
+    /// Makes the view anew where it is that of another run: a run is seen from the moment it is in the queue.
+    fn look_at_current(&mut self) {
+        let Some(current) = self.current() else { return };
+        if self.view.as_ref().is_none_or(|view| view.summary.id != current.id) {
+            let seen = tokio::task::block_in_place(|| super::snapshot::of_run(current));
+            self.budget_ms = seen.budget_ms;
+            self.view = Some(seen.view);
+        }
     }
 
     /// Returns the request for which a held repository is to be looked at again.
@@ -229,9 +240,10 @@ impl Desk {
         Some(view)
     }
 
-    /// Returns the run at the head of the queue, else the last one that ended.
+    /// Returns the run that is being driven, else the one at the head of the queue, else the last one that ended.
     pub(super) fn current(&self) -> Option<&RunRecord> {
-        current(&self.file)
+        let live = self.live.as_ref().and_then(|live| self.run(live));
+        live.or_else(|| current(&self.file))
     }
 
     /// Waits for a request, or for a time, or for the daemon to go down.
@@ -464,7 +476,8 @@ impl Desk {
                 run.asked = Some(AskedFor::Cancel);
                 run.state = RunStatus::Running;
             } else {
-                end(run, RunStatus::Cancelled, reason("cancelled by the user", "runnerctl start"));
+                let command = format!("runnerctl start --id {}", run.id);
+                end(run, RunStatus::Cancelled, reason("cancelled by the user", &command));
             }
         });
         let answer =

@@ -187,7 +187,6 @@ impl Life {
         };
         self.desk.set_live(Some(run));
         let driven = self.drive_run(run, is_step).await;
-        self.desk.set_live(None);
         if let Err(error) = driven {
             if self.desk.is_shutting_down() {
                 tracing::warn!(repo = self.desk.file.id, run, error = in_one_line(&*error), "left as it is");
@@ -199,6 +198,7 @@ impl Life {
             // What is journaled is gone through again when the run is resumed.
             self.recover();
         }
+        self.desk.set_live(None);
         self.refresh();
         if self.desk.run(run).is_some_and(|run| run.state != RunStatus::Running) {
             let iteration = self.desk.view.as_ref().and_then(|view| view.recent.first().cloned());
