@@ -6,6 +6,8 @@ mod args;
 mod caller_env;
 mod commands;
 mod confirm;
+#[cfg(test)]
+mod documents;
 mod failure;
 mod feed;
 mod invocation;

@@ -1,0 +1,118 @@
+//! Holds the documents and the daemon's hints against the command line: what they tell people to type can be typed.
+//!
+//! Tests only. Whether a command does what is said of it is not known here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory as _, Parser as _};
+
+use crate::args::Cli;
+
+/// Commands that are named for a state that this version does not get into: reviews are refused when a run is started.
+const NOT_BUILT: [&str; 1] = ["approve"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Returns the files below a folder that end in `end`, but for tests.
+fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if entry.is_dir() && !name.starts_with("tests") {
+            found.extend(files(&entry, end));
+        } else if name.ends_with(end) && name != "tests.rs" {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut pages = files(&root().join("docs"), ".md");
+    pages.extend(
+        ["ARCHITECTURE.md", "README.md"].map(|page| root().join(page)).into_iter().filter(|page| page.exists()),
+    );
+    pages
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Returns the command lines of a page: lines of its `sh` blocks, and code within its text.
+fn typed(page: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut language = None;
+    for line in page.lines() {
+        if let Some(fence) = line.strip_prefix("```") {
+            language = language.is_none().then(|| fence.to_owned());
+        } else if language.as_deref() == Some("sh") {
+            let code = line.split(" #").next().unwrap_or(line);
+            lines.extend(code.split("&&").map(|part| part.trim().to_owned()));
+        } else if language.is_none() {
+            lines.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+        }
+    }
+    lines.retain(|line| line.starts_with("runnerctl ") && !line.contains(['…', '<', '|']));
+    lines
+}
+
+#[test]
+fn commands_in_the_documents_can_be_typed() {
+    let mut count = 0;
+    for path in documents() {
+        for line in typed(&read(&path)) {
+            count += 1;
+            let words = line.replace("--wait`", "--wait").replace('"', "");
+            let parsed = Cli::try_parse_from(words.split_whitespace());
+            let is_help = parsed.as_ref().err().is_some_and(|error| !error.use_stderr());
+            let is_group = parsed
+                .as_ref()
+                .err()
+                .is_some_and(|error| error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+            assert!(parsed.is_ok() || is_help || is_group, "{}: `{line}`", path.display());
+        }
+    }
+    assert!(count > 40, "only {count} commands were found");
+}
+
+#[test]
+fn commands_in_the_messages_of_the_daemon_exist() {
+    let folders = ["runnerd/src", "runnerd/core/src", "runnerd/core/templates", "protocol/src"];
+    let known = Cli::command();
+    let known: Vec<&str> = known.get_subcommands().map(clap::Command::get_name).chain(NOT_BUILT).collect();
+    let mut count = 0;
+    for path in
+        folders.iter().flat_map(|folder| [files(&root().join(folder), ".rs"), files(&root().join(folder), ".md")])
+    {
+        for (file, text) in path.iter().map(|file| (file, read(file))) {
+            for rest in text.split("runnerctl ").skip(1) {
+                let word: String = rest.chars().take_while(char::is_ascii_lowercase).collect();
+                let is_command = rest[word.len()..].starts_with([' ', '"', '`', '\n', '{', ';', ',', '.', ')']);
+                let is_prose =
+                    matches!(word.as_str(), "" | "is" | "with" | "and" | "makes" | "starts" | "beside" | "in");
+                if is_command && !is_prose {
+                    count += 1;
+                    assert!(known.contains(&word.as_str()), "{}: runnerctl {word}", file.display());
+                }
+            }
+        }
+    }
+    assert!(count > 30, "only {count} commands were found");
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    for path in documents() {
+        let page = read(&path);
+        for target in page.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let is_local = !target.is_empty() && !target.contains("://") && !target.contains(' ');
+            let file = path.parent().expect("a folder").join(target);
+            assert!(!is_local || file.exists(), "{} links to {target}", path.display());
+        }
+    }
+}
