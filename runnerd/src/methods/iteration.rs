@@ -9,7 +9,6 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::api::IterationApiServer;
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::meta::IterationMeta;
 use protocol::path::WirePath;
 use protocol::reply::IterationReply;
 use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
@@ -21,7 +20,7 @@ use super::{Api, blocking};
 use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
-use crate::worker::iterations;
+use crate::worker::{add_durations, duration_ms, iterations, meta};
 
 /// Most bytes of a file in one reply.
 const MAX_PIECE: u64 = 256 * 1024;
@@ -118,19 +117,8 @@ fn listed(at: &Place) -> Result<Vec<IterationView>, ErrorData> {
     let Some(tip) = tip else { return Ok(Vec::new()) };
     let mut views = iterations(&at.repository, &at.run, tip, MAX_COMMITS);
     views.reverse();
-    for view in &mut views {
-        view.duration_ms = meta(&at.layout(), &at.run, view.iter).as_ref().map(duration_ms);
-    }
+    add_durations(&at.layout(), &mut views);
     Ok(views)
-}
-
-fn meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
-    let text = std::fs::read(layout.iteration(run, iter).join("meta.json")).ok()?;
-    serde_json::from_slice(&text).ok()
-}
-
-fn duration_ms(meta: &IterationMeta) -> u64 {
-    u64::try_from(meta.ended_at.duration_since(meta.started_at).as_millis()).unwrap_or(0)
 }
 
 fn described(at: &Place) -> Result<IterationReply, ErrorData> {

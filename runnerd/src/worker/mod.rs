@@ -41,7 +41,7 @@ pub use begin::make_layout;
 pub use desk::summary;
 pub use life::{Means, spawn, spawn_held};
 pub use load::{Loaded, load, load_config, policy_of};
-pub use snapshot::{iterations, node_ref};
+pub use snapshot::{add_durations, duration_ms, iterations, meta, node_ref};
 
 /// Answers a request.
 pub type Reply<T> = oneshot::Sender<Result<T, ErrorData>>;

@@ -1,5 +1,6 @@
 //! What clients see of a run, made from what is committed and what is live.
 
+use protocol::meta::IterationMeta;
 use protocol::state::RunUsage;
 use protocol::view::{IterationView, NodeRef, RunView};
 use protocol::words::Containment;
@@ -100,7 +101,28 @@ pub fn node_ref(loaded: &Loaded, leaf: &protocol::tree::Node) -> NodeRef {
 }
 
 fn recent(repository: &Repository, run: &str, tip: Id) -> Vec<IterationView> {
-    iterations(repository, run, tip, MAX_COMMITS).into_iter().take(RECENT).collect()
+    let mut views: Vec<IterationView> =
+        iterations(repository, run, tip, MAX_COMMITS).into_iter().take(RECENT).collect();
+    add_durations(&Layout::new(repository.work_dir()), &mut views);
+    views
+}
+
+/// Fills in how long iterations took, as far as their records are there.
+pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
+    for view in views {
+        view.duration_ms = meta(layout, &view.run, view.iter).as_ref().map(duration_ms);
+    }
+}
+
+/// Reads the facts of an iteration's record, for people; none where there is no record.
+pub fn meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
+    let text = std::fs::read(layout.iteration(run, iter).join("meta.json")).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// Returns how long an iteration took, in milliseconds.
+pub fn duration_ms(meta: &IterationMeta) -> u64 {
+    u64::try_from(meta.ended_at.duration_since(meta.started_at).as_millis()).unwrap_or(0)
 }
 
 /// Returns the iterations of a run from its receipts, newest first.
