@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use protocol::words::{GuardOutcome, PhaseName, VerdictName};
+use protocol::words::{GuardOutcome, VerdictName};
 use runner_core::iteration::Effect;
 use runner_core::verdict::{FeedbackEffect, Row, RunEffect, TreeTaken, row};
 
@@ -54,8 +54,7 @@ fn verdicts() -> String {
 /// What is in flight in each phase, and what is in flight after a stop there.
 fn effects() -> String {
     let mut text = String::from("| phase | effect | after a stop |\n|---|---|---|\n");
-    for phase in PhaseName::ALL {
-        let (runs, ends) = iteration::effects(*phase);
+    for (phase, runs, ends) in iteration::effects() {
         let word = |effect: Option<Effect>| effect.map_or("–".to_owned(), |effect| format!("`{effect:?}`"));
         writeln!(text, "| {phase} | {} | {} |", word(runs), word(ends)).expect("writes");
     }

@@ -224,15 +224,18 @@ pub(crate) fn table() -> String {
     text
 }
 
-/// The effect of a phase as it is entered, and the other one that a person's stop leads to there.
-pub(crate) fn effects(name: PhaseName) -> (Option<Effect>, Option<Effect>) {
+/// Each phase with its effect as it is entered, and the other one that a person's stop leads to there.
+pub(crate) fn effects() -> Vec<(PhaseName, Option<Effect>, Option<Effect>)> {
     let phases: Vec<Phase> = edges().into_iter().flat_map(|edge| [edge.from, edge.to]).collect();
-    let of = |stopped: bool| {
+    let effect = |name: PhaseName, stopped: bool| {
         let found = phases.iter().find(|phase| phase.name() == name && stop_of(phase).is_some() == stopped);
         found.and_then(Phase::effect)
     };
-    let (runs, ends) = (of(false), of(true));
-    (runs, ends.filter(|ends| Some(*ends) != runs))
+    let row = |name: &PhaseName| {
+        let (runs, ends) = (effect(*name, false), effect(*name, true));
+        (*name, runs, ends.filter(|ends| Some(*ends) != runs))
+    };
+    PhaseName::ALL.iter().map(row).collect()
 }
 
 #[test]

@@ -129,6 +129,7 @@ fn a_key_that_stands_twice_is_refused() {
 #[test]
 fn what_is_not_json_is_refused() {
     let canonical = canonical(&sample());
+    assert!(load(canonical.replace('\n', "\r\n\t").as_bytes()).is_ok(), "white space does not count");
     let bom = [b"\xef\xbb\xbf", canonical.as_bytes()].concat();
     let not_utf8 = canonical
         .replace("Title of b", "\u{1}")
@@ -262,8 +263,6 @@ fn eight_mebibytes_of_canonical_form_are_allowed_and_no_more() {
     }
     assert_eq!(canonical(&tree).len(), limit);
     assert!(load(&text(&tree)).is_ok());
-    let pretty = canonical(&tree).replace("  ", "    ");
-    assert!(load(pretty.as_bytes()).is_ok(), "white space does not count");
     tree.root.title.push('x');
     check_fault(&text(&tree), "", "canonical form is larger than 8388608 bytes");
     check_fault(&vec![b' '; 4 * limit + 1], "", "bytes, more than");
