@@ -2,5 +2,10 @@
 //!
 //! What the rules decide is tested without processes in `runner-core`; here it is seen in the branch.
 
+mod agents;
+mod broken;
+mod determinism;
+mod history;
 mod play;
+mod precedence;
 mod verdicts;

@@ -60,6 +60,7 @@ impl Play {
     pub(crate) fn with(tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
         let home = Home::new();
         let repo = home.repo("one");
+        repo.write(".runner/GOAL.md", "# Reach the goal\n");
         repo.configure(&configure(repo.config()));
         repo.plant(tree);
         let daemon = home.daemon();
@@ -83,12 +84,12 @@ impl Play {
 
     /// Starts the run and waits for its end.
     pub(crate) fn run(&self) -> Output {
-        self.home.run(&self.repo, &["--id", RUN, "-m", "Reach the goal"])
+        self.home.run(&self.repo, &["--id", RUN])
     }
 
     /// Starts the run and leaves it to itself.
     pub(crate) fn begin(&self) {
-        let args = ["start", "--yes", "--id", RUN, "-m", "Reach the goal"];
+        let args = ["start", "--yes", "--id", RUN];
         self.home.ctl_in(&self.repo, &args).exits(0);
     }
 

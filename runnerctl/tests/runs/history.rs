@@ -1,0 +1,160 @@
+//! Sessions that rewrite history, and sessions that only look as if (SPEC 5.3).
+//!
+//! Whatever they do, From stays an ancestor of the branch, and nothing that they threw away is lost.
+
+use protocol::words::RunStatus;
+
+use crate::play::{Play, RUN, Row, Seen};
+
+const BROKEN: Row = Row { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
+const ACCEPTED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
+const RESCUE: &str = "refs/runner/rescue/play/0001";
+
+/// Runs one iteration whose session leaves work, a secret ignored file, and then does `deed`.
+fn rewrites(deed: &str, detail: &str) -> (Play, Seen) {
+    let play = Play::new();
+    play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
+    let seen = play.first(4);
+    seen.is(&BROKEN).tells("history must not be rewritten").tells(detail);
+    assert_eq!(play.repo.refs("refs/runner/rescue"), [RESCUE]);
+    assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));
+    let from = seen.receipt.trailer("Runner-From").unwrap();
+    assert_eq!(play.repo.git(&["rev-parse", "HEAD^"]), from, "the receipt stands on From");
+    let missing = play.repo.git(&["ls-tree", "--name-only", "HEAD", "work"]);
+    assert_eq!(missing, "", "what came with rewritten history is not in the branch");
+    assert_eq!(play.repo.show(RESCUE, "work"), "kept", "and not lost");
+    assert!(!play.repo.node("b").passes);
+    (play, seen)
+}
+
+#[test]
+fn reset_is_undone() {
+    rewrites("git add -A; git reset -q --soft HEAD~1", "does not contain");
+}
+
+#[test]
+fn amend_is_undone() {
+    rewrites("git add -A; git commit -q --amend -m 'Mine now'", "does not contain");
+}
+
+#[test]
+fn switch_to_another_branch_is_undone() {
+    rewrites(
+        "git switch -q -c elsewhere; git add -A; git commit -q -m Elsewhere",
+        "HEAD was moved to branch elsewhere",
+    );
+}
+
+#[test]
+fn detached_head_is_put_back() {
+    rewrites("git checkout -q --detach", "HEAD was detached");
+}
+
+#[test]
+fn merge_that_was_left_under_way_is_ended() {
+    let deed = "git switch -q -c other; echo theirs > README.md; git commit -qam Theirs; git switch -q -; \
+                echo ours > README.md; git commit -qam Ours; git merge other > /dev/null";
+    let (play, _) = rewrites(deed, "a merge was left under way");
+    assert!(!play.repo.path().join(".git/MERGE_HEAD").exists());
+}
+
+#[test]
+fn branch_that_was_deleted_is_made_again() {
+    rewrites("git checkout -q --detach; git branch -q -D runner/play", "HEAD was detached");
+}
+
+#[test]
+fn branch_that_was_deleted_below_head_is_made_again() {
+    rewrites("git update-ref -d refs/heads/runner/play", "branch runner/play was removed");
+}
+
+#[test]
+fn garbage_collection_is_no_rewriting() {
+    let play = Play::new();
+    play.script().step(1, "echo 1 > work\ngit gc -q --prune=now\ngit pack-refs --all\nanswer done 'Done.'");
+    play.first(4).is(&ACCEPTED);
+}
+
+#[test]
+fn commits_of_the_agent_stay_below_the_receipt() {
+    let play = Play::new();
+    play.script().step(1, "echo 1 > work; git add -A; git commit -q -m 'My step'\necho 2 > more\nanswer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&ACCEPTED);
+    assert_eq!(play.repo.git(&["log", "-1", "--format=%s", "HEAD^"]), "My step");
+    assert_eq!(play.repo.git(&["rev-parse", "HEAD~2"]), seen.receipt.trailer("Runner-From").unwrap());
+    assert_eq!(play.repo.show("HEAD", "more"), "2");
+}
+
+#[test]
+fn other_refs_are_left_as_the_agent_set_them() {
+    let play = Play::new();
+    play.script().step(1, "git tag mine; git branch side\nanswer done 'Done.'");
+    play.first(4).is(&ACCEPTED);
+    assert_eq!(play.repo.refs("refs/tags"), ["refs/tags/mine"]);
+    assert_eq!(play.repo.refs("refs/heads/side"), ["refs/heads/side"]);
+}
+
+#[test]
+fn locks_of_dead_processes_are_removed_and_the_work_is_kept() {
+    let play = Play::new();
+    let locks = "touch .git/index.lock .git/HEAD.lock .git/refs/heads/runner/play.lock .git/packed-refs.lock";
+    play.script().step(1, &format!("echo 1 > work\n{locks}\nanswer done 'Done.'"));
+    play.first(4).is(&ACCEPTED);
+    assert_eq!(play.repo.show("HEAD", "work"), "1");
+}
+
+#[test]
+fn guard_that_rewrites_history_passes_nothing() {
+    let play = Play::new();
+    play.script().step(1, "echo kept > work\nanswer done 'Done.'");
+    play.script().guard_step(1, "git add -A; git commit -q --amend -m Mine");
+    let seen = play.first(4);
+    seen.tells("history must not be rewritten");
+    assert_eq!(seen.receipt.verdict(), "Broken");
+    assert_eq!(play.repo.show(RESCUE, "work"), "kept");
+    assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Limit);
+}
+
+#[test]
+fn folder_of_the_runner_that_was_removed_is_put_back() {
+    let play = Play::new();
+    play.script().step(1, "echo 1 > work\nrm -rf .runner\nanswer retry 'Swept.'");
+    let seen = play.first(4);
+    seen.is(&BROKEN).tells("the file is gone");
+    let reverted = seen.receipt.trailer("Runner-Reverted").expect("what was put back is named");
+    assert!(reverted.contains(".runner/state/config.toml"), "{reverted}");
+    assert_eq!(play.repo.show("HEAD", ".runner/GOAL.md"), play.repo.show("HEAD^", ".runner/GOAL.md"));
+}
+
+#[test]
+fn files_of_the_runner_are_put_back_and_the_next_prompt_names_them() {
+    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let deeds = "echo 'max_iterations = 9999' > .runner/state/config.toml\necho x > .runner/state/mine.txt\n\
+                 rm .runner/state/schema.json\necho 1 > work\n";
+    play.script().step(1, &format!("{deeds}answer done 'Done.'"));
+    play.run().exits(4);
+    let seen = play.seen(1);
+    seen.is(&ACCEPTED);
+    let paths = [".runner/state/config.toml", ".runner/state/mine.txt", ".runner/state/schema.json"];
+    assert_eq!(play.repo.run_state(&seen.receipt.commit).reverted, paths);
+    let changed = play.repo.git(&["diff", "--name-only", "HEAD~2", "HEAD", "--", paths[0], paths[1], paths[2]]);
+    assert_eq!(changed, "");
+    let prompt = play.script().prompt(2);
+    for path in paths {
+        assert!(seen.receipt.trailer("Runner-Reverted").unwrap().contains(path));
+        assert!(prompt.contains(path), "{path} is not in the prompt");
+    }
+}
+
+#[test]
+fn memory_may_grow_and_not_change() {
+    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let memory = ".runner/state/assumptions.md";
+    play.script().step(1, &format!("echo '- the first' >> {memory}\nanswer done 'One.'"));
+    play.script().step(2, &format!("echo '- another' > {memory}\nanswer done 'Two.'"));
+    play.run().exits(4);
+    assert_eq!(play.seen(1).receipt.trailer("Runner-Reverted"), None);
+    assert!(play.seen(2).receipt.trailer("Runner-Reverted").unwrap().contains(memory));
+    assert!(play.repo.show("HEAD", memory).ends_with("- the first"));
+}
