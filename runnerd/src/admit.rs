@@ -56,14 +56,14 @@ pub fn start(
     params: &StartParams,
     is_at_work: bool,
 ) -> Result<(StartOrder, Commands), ErrorData> {
-    let head = head_commit(repository)?;
+    head_commit(repository)?;
     if !is_at_work {
         refuse_dirty(repository)?;
         refuse_operation(repository)?;
     }
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
-    let id = choose_id(repository, &layout, params, new_goal.as_ref(), head)?;
+    let id = choose_id(repository, &layout, params, new_goal.as_ref())?;
     let begun = match &id {
         IdChoice::Given(id) => begun(repository, id, new_goal.is_some())?,
         IdChoice::Derived { .. } => false,
@@ -142,16 +142,8 @@ fn choose_id(
     layout: &Layout,
     params: &StartParams,
     new_goal: Option<&Goal>,
-    head: Id,
 ) -> Result<IdChoice, ErrorData> {
-    let in_file = match new_goal {
-        Some(goal) => goal.id().map(str::to_owned),
-        None => {
-            let bytes = durable::read(&layout.goal())
-                .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
-            bytes.map(|bytes| goal(&bytes, layout)).transpose()?.and_then(|goal| goal.id().map(str::to_owned))
-        }
-    };
+    let in_file = new_goal.map_or_else(|| id_of_work_tree(layout), |goal| Ok(goal.id().map(str::to_owned)))?;
     if let Some(id) = params.id.clone().or(in_file) {
         return check_id(&id).map(|()| IdChoice::Given(id)).map_err(|error| {
             ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
@@ -160,7 +152,15 @@ fn choose_id(
     let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
     let taken: BTreeSet<String> =
         branches.into_iter().filter_map(|(name, _)| name.strip_prefix("runner/").map(str::to_owned)).collect();
-    Ok(IdChoice::Derived { stem: format!("run-{}", head.short(8)), taken })
+    Ok(IdChoice::Derived { stem: format!("run-{}", head_commit(repository)?.short(8)), taken })
+}
+
+/// Returns the id that `GOAL.md` in the work tree names.
+fn id_of_work_tree(layout: &Layout) -> Result<Option<String>, ErrorData> {
+    let bytes = durable::read(&layout.goal())
+        .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
+    let goal = bytes.map(|bytes| goal(&bytes, layout)).transpose()?;
+    Ok(goal.and_then(|goal| goal.id().map(str::to_owned)))
 }
 
 /// Whether the run's branch is there with its identity; a branch of that name that is another's is refused.

@@ -61,7 +61,7 @@ impl DaemonError {
 /// Runs the daemon until it is told to end.
 pub async fn run(
     paths: Paths,
-    config: DaemonConfig,
+    config: &DaemonConfig,
     logging: &Logging,
     readiness: Readiness,
 ) -> Result<(), DaemonError> {
@@ -94,7 +94,7 @@ struct Up {
 }
 
 impl Up {
-    fn build(paths: Paths, config: DaemonConfig, logging: &Logging) -> Result<Self, DaemonError> {
+    fn build(paths: Paths, config: &DaemonConfig, logging: &Logging) -> Result<Self, DaemonError> {
         let system = |what| move |source| DaemonError::System { what, source };
         let terminate = signal(SignalKind::terminate()).map_err(system("signals"))?;
         let interrupt = signal(SignalKind::interrupt()).map_err(system("signals"))?;

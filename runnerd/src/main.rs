@@ -64,7 +64,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("starting the runtime")?;
-    let result = runtime.block_on(daemon::run(paths, config, &logging, readiness));
+    let result = runtime.block_on(daemon::run(paths, &config, &logging, readiness));
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     Ok(result?)
 }

@@ -60,7 +60,7 @@ impl Place {
         Layout::new(self.repository.work_dir())
     }
 
-    fn iter(&self) -> Result<u32, ErrorData> {
+    fn number(&self) -> Result<u32, ErrorData> {
         self.iter.ok_or_else(|| {
             let message = format!("run {} has no iteration yet", self.run);
             ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status")
@@ -122,7 +122,7 @@ fn listed(at: &Place) -> Result<Vec<IterationView>, ErrorData> {
 }
 
 fn described(at: &Place) -> Result<IterationReply, ErrorData> {
-    let iter = at.iter()?;
+    let iter = at.number()?;
     let meta = meta(&at.layout(), &at.run, iter);
     let listed = listed(at)?.into_iter().find(|view| view.iter == iter);
     let of_meta = || {
@@ -149,7 +149,7 @@ fn unknown(at: &Place, iter: u32) -> ErrorData {
 }
 
 fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
-    let iter = at.iter()?;
+    let iter = at.number()?;
     let folder = at.layout().iteration(&at.run, iter);
     let (name, phase) = match stream {
         LogStream::Agent => ("executor.log", Some(PhaseName::Work)),

@@ -49,7 +49,8 @@ impl RunApiServer for Api {
 
     async fn step(&self, params: StepParams) -> RpcResult<StepReply> {
         let (repository, worker) = self.worker(params.path.as_path()).await?;
-        self.readmit(repository, &worker, params.run.clone(), params.confirmed, params.env).await?;
+        let caller = Caller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
+        self.readmit(repository, &worker, caller).await?;
         Ok(worker.ask(|reply| Message::Step { run: params.run, reply }).await?)
     }
 
@@ -60,7 +61,8 @@ impl RunApiServer for Api {
 
     async fn resume(&self, params: ResumeParams) -> RpcResult<ControlReply> {
         let (repository, worker) = self.worker(params.path.as_path()).await?;
-        self.readmit(repository, &worker, params.run.clone(), params.confirmed, params.env).await?;
+        let caller = Caller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
+        self.readmit(repository, &worker, caller).await?;
         let (run, now, more) = (params.run, params.now, params.more);
         Ok(worker.ask(|reply| Message::Resume { run, now, more, reply }).await?)
     }
@@ -96,16 +98,17 @@ impl RunApiServer for Api {
     }
 }
 
+/// Who wants a run to go on, and what they pass on.
+struct Caller {
+    run: Option<String>,
+    confirmed: bool,
+    env: CallerEnv,
+}
+
 impl Api {
     /// Checks that a run may go on, and remembers what its caller has passed on.
-    async fn readmit(
-        &self,
-        repository: Repository,
-        worker: &Handle,
-        run: Option<String>,
-        confirmed: bool,
-        env: CallerEnv,
-    ) -> Result<(), ErrorData> {
+    async fn readmit(&self, repository: Repository, worker: &Handle, caller: Caller) -> Result<(), ErrorData> {
+        let Caller { run, confirmed, env } = caller;
         let current = worker.status().run.as_ref().map(|run| run.summary.id.clone());
         let Some(run) = run.or(current) else { return Ok(()) };
         // The worker says what is wrong with a beginning that fits none or several.

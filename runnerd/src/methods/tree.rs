@@ -191,15 +191,12 @@ fn get_config(repository: &Repository, key: Option<&str>) -> Result<ConfigReply,
         .map_err(|error| ErrorData::new(ErrorKind::Bug, format!("the configuration does not serialize: {error}")))?;
     let Some(key) = key else { return Ok(ConfigReply { value: all }) };
     let found = key.split('.').try_fold(&all, |value, part| value.get(part)).cloned();
-    match found {
-        Some(value) => Ok(ConfigReply { value }),
-        None => {
-            let text = String::from_utf8_lossy(&durable::read(&layout.config()).ok().flatten().unwrap_or_default())
-                .into_owned();
-            let unknown = config::get(&text, key)
-                .err()
-                .map_or_else(|| format!("unknown key `{key}`"), |error| in_one_line(&error));
-            Err(ErrorData::new(ErrorKind::InvalidRequest, unknown).hint("runnerctl config get"))
-        }
-    }
+    found.map(|value| ConfigReply { value }).ok_or_else(|| unknown_key(&layout, key))
+}
+
+fn unknown_key(layout: &Layout, key: &str) -> ErrorData {
+    let bytes = durable::read(&layout.config()).ok().flatten().unwrap_or_default();
+    let error = config::get(&String::from_utf8_lossy(&bytes), key).err();
+    let message = error.map_or_else(|| format!("unknown key `{key}`"), |error| in_one_line(&error));
+    ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl config get")
 }

@@ -3,7 +3,7 @@
 //! A red one does not stop the run; it is shown and told to the sessions.
 
 use protocol::state::Baseline;
-use protocol::words::{GuardOutcome, PhaseName};
+use protocol::words::PhaseName;
 use runner_core::iteration::GuardHow;
 use runner_core::json;
 use runner_core::message::RunnerCommit;
@@ -59,9 +59,10 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
         GuardHow::Exited(0) => None,
         GuardHow::Exited(_) | GuardHow::Signaled(_) => Some(end.output.clone()),
     };
-    let outcome = end.outcome();
     tokio::task::block_in_place(|| look_after(site, loaded))?;
-    tokio::task::block_in_place(|| commit(site, loaded, outcome, output, super::settle::guard_run(&end)))?;
+    tokio::task::block_in_place(|| {
+        commit(site, loaded, Baseline { guard: end.outcome(), output }, super::settle::guard_run(&end))
+    })?;
     Ok(true)
 }
 
@@ -75,16 +76,16 @@ fn look_after(site: &Site, loaded: &Loaded) -> Result<(), Obstacle> {
 fn commit(
     site: &Site,
     loaded: &Loaded,
-    guard: GuardOutcome,
-    output: Option<String>,
+    baseline: Baseline,
     guard_run: Option<runner_core::message::GuardRun>,
 ) -> Result<(), BeginError> {
     let repository = site.repository()?;
     let mut feedback = loaded.feedback.clone();
-    feedback.baseline = Some(Baseline { guard, output });
+    let guard = baseline.guard;
+    feedback.baseline = Some(baseline);
     durable::replace(&site.layout.feedback(), json::canonical(&feedback).as_bytes(), Access::Repository)?;
     let mut milestone = begin::milestone(site, Some(loaded.commit));
     milestone.guard_run = guard_run;
-    begin::commit(site, &repository, RunnerCommit::Baseline(milestone, guard))?;
+    begin::commit(site, &repository, &RunnerCommit::Baseline(milestone, guard))?;
     Ok(())
 }

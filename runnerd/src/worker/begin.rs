@@ -22,35 +22,32 @@ use crate::repo::init::{InitError, InitOptions, init};
 use crate::repo::layout::Layout;
 use crate::store::{Beginning, ResumeOrder};
 
-/// What came of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Begun {
-    /// The run is on its branch and has its start commit.
-    Ready,
-    /// A person must look first.
-    Hold(StopReason),
-}
-
 /// Why a beginning failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BeginError {
     /// It may work later.
     #[error(transparent)]
-    Obstacle(#[from] Obstacle),
+    Obstacle(Box<Obstacle>),
     /// A person must look first.
     #[error("{}", .0.message)]
     Hold(StopReason),
 }
 
+impl From<Obstacle> for BeginError {
+    fn from(obstacle: Obstacle) -> Self {
+        Self::Obstacle(Box::new(obstacle))
+    }
+}
+
 impl From<GitError> for BeginError {
     fn from(error: GitError) -> Self {
-        if error.is_obstacle() { Self::Obstacle(error.into()) } else { held(&error) }
+        if error.is_obstacle() { Obstacle::from(error).into() } else { held(&error) }
     }
 }
 
 impl From<durable::DurableError> for BeginError {
     fn from(error: durable::DurableError) -> Self {
-        if error.is_obstacle() { Self::Obstacle(error.into()) } else { held(&error) }
+        if error.is_obstacle() { Obstacle::from(error).into() } else { held(&error) }
     }
 }
 
@@ -85,17 +82,18 @@ pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) 
         return Ok(());
     }
     write_beginning(site, beginning, base)?;
-    commit(site, &repository, RunnerCommit::Start(milestone(site, head)))?;
+    commit(site, &repository, &RunnerCommit::Start(milestone(site, head)))?;
     Ok(())
 }
 
 /// Refuses changes outside `.runner/`; those inside go into the start commit.
 fn refuse_dirty(repository: &Repository) -> Result<(), BeginError> {
     let changes = Site::changes(repository)?;
-    refuse(changes.iter().map(Change::display_path).filter(|path| !path.starts_with(".runner/")).collect())
+    let foreign = changes.iter().map(Change::display_path).filter(|path| !path.starts_with(".runner/"));
+    refuse(&foreign.collect::<Vec<_>>())
 }
 
-fn refuse(foreign: Vec<String>) -> Result<(), BeginError> {
+fn refuse(foreign: &[String]) -> Result<(), BeginError> {
     if foreign.is_empty() {
         return Ok(());
     }
@@ -113,7 +111,7 @@ pub(super) fn take_up(site: &Site) -> Result<Option<Id>, BeginError> {
     let branch = site.branch();
     let is_there = repository.branch(&branch)?.is_some();
     if is_there && repository.operation().is_none() && repository.head()?.branch() != Some(branch.as_str()) {
-        refuse(Site::changes(&repository)?.iter().map(Change::display_path).collect())?;
+        refuse(&Site::changes(&repository)?.iter().map(Change::display_path).collect::<Vec<_>>())?;
         repository.switch(&branch)?;
     }
     Ok(repository.head()?.commit())
@@ -262,15 +260,16 @@ pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError>
         Err(_) => return Ok(()),
     };
     let allowance = loaded.run_state.allowance.saturating_add(order.more);
-    let state = match order.reset {
-        true => run::resumed(&loaded.run_state, order.more),
-        false => RunState { allowance, ..loaded.run_state.clone() },
+    let state = if order.reset {
+        run::resumed(&loaded.run_state, order.more)
+    } else {
+        RunState { allowance, ..loaded.run_state.clone() }
     };
     if state == loaded.run_state {
         return Ok(());
     }
     durable::replace(&site.layout.run_state(), json::canonical(&state).as_bytes(), Access::Repository)?;
-    commit(site, &repository, RunnerCommit::Resume(milestone(site, Some(head))))?;
+    commit(site, &repository, &RunnerCommit::Resume(milestone(site, Some(head))))?;
     Ok(())
 }
 
@@ -286,7 +285,7 @@ pub(super) fn milestone(site: &Site, from: Option<Id>) -> Milestone {
 }
 
 /// Commits everything as one of the runner's commits between iterations.
-pub(super) fn commit(site: &Site, repository: &Repository, commit: RunnerCommit) -> Result<Id, BeginError> {
+pub(super) fn commit(site: &Site, repository: &Repository, commit: &RunnerCommit) -> Result<Id, BeginError> {
     let config = read_config(&site.layout)?;
     let hold_back =
         HoldBack { names: config.git.hold_back.as_slice().to_vec(), max_file_bytes: config.git.max_file_bytes };

@@ -72,15 +72,12 @@ pub(super) fn legal_tree(
 /// None where there is no regular file.
 pub(super) fn agents_tree(site: &Site, task: &Task) -> Result<Option<Vec<u8>>, Obstacle> {
     let kept = kept_tree(site, task);
-    let text = match durable::read(&kept)? {
-        Some(text) => text,
-        None => {
-            let text = read_left(&site.layout.tree())?.unwrap_or_default();
-            durable::replace(&kept, &text, Access::Private)?;
-            text
-        }
-    };
-    Ok((!text.is_empty()).then_some(text))
+    if let Some(text) = durable::read(&kept)? {
+        return Ok((!text.is_empty()).then_some(text));
+    }
+    let text = read_left(&site.layout.tree())?;
+    durable::replace(&kept, text.as_deref().unwrap_or_default(), Access::Private)?;
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
 fn kept_tree(site: &Site, task: &Task) -> PathBuf {

@@ -46,8 +46,12 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
         Next::GoOn(task) => task,
         next => return Ok(Found::Next(next)),
     };
-    for check in [unbuilt, identity, unfinished, clean, persons_commits] {
-        if let Some(hold) = check(site, &repository, &loaded)? {
+    let hold = unbuilt(&loaded).or_else(|| identity(site, &loaded)).or_else(|| unfinished(&repository));
+    if let Some(hold) = hold {
+        return Ok(Found::Hold(hold));
+    }
+    for check in [clean, persons_commits] {
+        if let Some(hold) = check(&repository, &loaded)? {
             return Ok(Found::Hold(hold));
         }
     }
@@ -75,30 +79,29 @@ fn unreadable(error: &LoadError) -> StopReason {
 }
 
 /// A configuration that was committed since the run was admitted may ask for what this version does not do.
-#[expect(clippy::unnecessary_wraps, reason = "one of a list of checks with the same signature")]
-fn unbuilt(_: &Site, _: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
-    Ok(crate::unbuilt::first(&loaded.config)
-        .map(|unbuilt| reason(unbuilt.message, &format!("{}, commit, and: runnerctl resume", unbuilt.hint))))
+fn unbuilt(loaded: &Loaded) -> Option<StopReason> {
+    crate::unbuilt::first(&loaded.config)
+        .map(|unbuilt| reason(unbuilt.message, &format!("{}, commit, and: runnerctl resume", unbuilt.hint)))
 }
 
-fn identity(site: &Site, _: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
+fn identity(site: &Site, loaded: &Loaded) -> Option<StopReason> {
     let ids = [("GOAL.md", loaded.goal.id()), ("run_state.json", loaded.run_state.run_id.as_deref())];
     let wrong = ids.into_iter().find(|(_, id)| *id != Some(site.run.as_str()));
-    Ok(wrong.map(|(file, id)| {
+    wrong.map(|(file, id)| {
         let id = id.unwrap_or("none");
         let message = format!("{file} names run {id}, but the branch is {}", site.branch());
         reason(message, &format!("set the id in .runner to {}, commit, and: runnerctl resume", site.run))
-    }))
+    })
 }
 
-fn unfinished(_: &Site, repository: &Repository, _: &Loaded) -> Result<Option<StopReason>, GitError> {
-    Ok(repository.operation().map(|operation| {
+fn unfinished(repository: &Repository) -> Option<StopReason> {
+    repository.operation().map(|operation| {
         let message = format!("a {operation} is under way in {}", repository.work_dir().display());
         reason(message, &format!("finish or abort the {operation}, and: runnerctl resume"))
-    }))
+    })
 }
 
-fn clean(_: &Site, repository: &Repository, _: &Loaded) -> Result<Option<StopReason>, GitError> {
+fn clean(repository: &Repository, _: &Loaded) -> Result<Option<StopReason>, GitError> {
     let changes = Site::changes(repository)?;
     if changes.is_empty() {
         return Ok(None);
@@ -111,7 +114,7 @@ fn clean(_: &Site, repository: &Repository, _: &Loaded) -> Result<Option<StopRea
 }
 
 /// Checks what a person has committed since the runner's last commit.
-fn persons_commits(_: &Site, repository: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
+fn persons_commits(repository: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
     let commits = repository.first_parents(&loaded.commit, MAX_PERSON_COMMITS)?;
     let last = commits.iter().find(|commit| RunnerCommit::parse(&commit.message).is_ok());
     let Some(last) = last.filter(|last| last.id != loaded.commit) else { return Ok(None) };

@@ -52,7 +52,8 @@ pub(super) fn note(work_tree: &Path, run: &str, event: &protocol::event::Event) 
 /// Moves the record of a try that left no commit to `<iter>.w<k>`.
 pub(super) fn set_aside(site: &Site, iter: u32) -> Result<(), Obstacle> {
     let folder = site.layout.iteration(&site.run, iter);
-    let free = (1..).map(|wait| site.layout.waited_iteration(&site.run, iter, wait)).find(|path| !path.exists());
+    let free =
+        (1..=u32::MAX).map(|wait| site.layout.waited_iteration(&site.run, iter, wait)).find(|path| !path.exists());
     match free {
         Some(aside) if folder.exists() => std::fs::rename(&folder, &aside).map_err(Obstacle::system("moving", &folder)),
         _ => Ok(()),

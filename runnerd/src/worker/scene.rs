@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::journal::Entry;
 use super::load::{Loaded, load};
 use super::open::{self, Found};
+use super::session::Surroundings;
 use super::site::{Obstacle, Site};
 use super::world::World;
 use super::{brief, inspect, session, settle};
@@ -51,7 +52,7 @@ impl Scene {
             }
             (Effect::RunSession, Phase::Work { task, .. }) => {
                 let loaded = self.loaded(task)?;
-                let end = session::work(&self.site, &loaded, task, &self.mark, stop).await?;
+                let end = session::work(self.around(&loaded, stop), task).await?;
                 Ok(Event::SessionEnded(end))
             }
             (Effect::EndSession, Phase::Work { task, .. }) => {
@@ -67,7 +68,7 @@ impl Scene {
             (Effect::RunGuard, Phase::Guard { work, .. }) => {
                 let loaded = self.loaded(&work.task)?;
                 block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Guard))?;
-                let end = session::check(&self.site, &loaded, work, &self.mark, stop).await?;
+                let end = session::check(self.around(&loaded, stop), work).await?;
                 Ok(Event::GuardEnded(end))
             }
             (Effect::EndGuard, Phase::Guard { work, .. }) => {
@@ -88,6 +89,10 @@ impl Scene {
                 what: "this version has no reviewer; set review.by to \"off\"".to_owned(),
             })),
         }
+    }
+
+    fn around<'a>(&'a self, loaded: &'a Loaded, stop: &'a CancellationToken) -> Surroundings<'a> {
+        Surroundings { site: &self.site, loaded, mark: &self.mark, stop }
     }
 
     fn open(&mut self) -> Result<Event, Obstacle> {

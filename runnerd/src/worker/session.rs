@@ -22,14 +22,22 @@ use crate::{agent, guard};
 /// Time in which processes of an earlier life must be gone.
 const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 
+/// What the processes of an iteration have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// Where they run.
+    pub(super) site: &'a Site,
+    /// The state at From.
+    pub(super) loaded: &'a Loaded,
+    /// By which they are found.
+    pub(super) mark: &'a str,
+    /// Ends them.
+    pub(super) stop: &'a CancellationToken,
+}
+
 /// Runs the agent's session.
-pub(super) async fn work(
-    site: &Site,
-    loaded: &Loaded,
-    task: &Task,
-    mark: &str,
-    stop: &CancellationToken,
-) -> Result<SessionEnd, Obstacle> {
+pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<SessionEnd, Obstacle> {
+    let Surroundings { site, loaded, mark, stop } = around;
     let folder = site.layout.iteration(&site.run, task.iter);
     let executor = executor(loaded, task.role);
     let session = agent::Session {
@@ -69,13 +77,8 @@ pub(super) fn sweep(site: &Site, mark: &str, phase: PhaseName) -> Result<u32, Ob
 }
 
 /// Runs the guard, and looks at what it did.
-pub(super) async fn check(
-    site: &Site,
-    loaded: &Loaded,
-    work: &Worked,
-    mark: &str,
-    stop: &CancellationToken,
-) -> Result<GuardEnd, Obstacle> {
+pub(super) async fn check(around: Surroundings<'_>, work: &Worked) -> Result<GuardEnd, Obstacle> {
+    let Surroundings { site, loaded, mark, stop } = around;
     let before = stamps(site)?;
     let left = loaded.policy.budget_ms.saturating_sub(work.session.elapsed_ms);
     let guard = guard::Guard {
@@ -89,30 +92,29 @@ pub(super) async fn check(
         lock: site.store.live().join("shim.lock"),
     };
     let end = if left == 0 { guard::end(GuardHow::TimedOut) } else { guard::run(guard, &site.launcher, stop).await? };
-    look_after(site, loaded, work, end, &before)
+    let wrote = written_since(site, &before)?;
+    look_after(site, loaded, work, GuardEnd { wrote, ..end })
 }
 
 /// Returns the end of a guard that nobody runs any more.
 pub(super) fn cut(site: &Site, loaded: &Loaded, work: &Worked) -> Result<GuardEnd, Obstacle> {
-    look_after(site, loaded, work, guard::end(GuardHow::Cut), &stamps(site)?)
+    look_after(site, loaded, work, guard::end(GuardHow::Cut))
 }
 
-fn look_after(
-    site: &Site,
-    loaded: &Loaded,
-    work: &Worked,
-    end: GuardEnd,
-    before: &Stamps,
-) -> Result<GuardEnd, Obstacle> {
+fn look_after(site: &Site, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Result<GuardEnd, Obstacle> {
     let repository = site.repository()?;
     let legal = inspect::legal_tree(site, loaded, &work.task, &work.session)?;
     let text = tree::canonical(legal.as_ref().unwrap_or(&loaded.tree));
     let after =
         After { from: loaded.commit, iter: work.task.iter, phase: PhaseName::Guard, tree: Some(text.as_bytes()) };
     let undone = mischief::undo(site, &repository, loaded, after)?;
+    Ok(GuardEnd { history: undone.history, reverted: undone.reverted, ..end })
+}
+
+/// Returns the paths outside `.runner/` that were written since `before`.
+fn written_since(site: &Site, before: &Stamps) -> Result<Vec<String>, Obstacle> {
     let wrote = stamps(site)?.into_iter().filter(|(path, stamp)| before.get(path) != Some(stamp));
-    let wrote = wrote.map(|(path, _)| path).filter(|path| !path.starts_with(".runner/")).collect();
-    Ok(GuardEnd { history: undone.history, reverted: undone.reverted, wrote, ..end })
+    Ok(wrote.map(|(path, _)| path).filter(|path| !path.starts_with(".runner/")).collect())
 }
 
 /// Every path that differs from HEAD, with what tells whether it was written.
