@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::clip::fit;
 use crate::ids::{MAX_ID_BYTES, check_id};
-use crate::json::{self, Bounds};
+use crate::json::{self, Bounds, OutOfBounds};
 use crate::tree::{self, MAX_DEPTH, MAX_NODES, MAX_TREE_BYTES};
 use crate::{schema, strict_json};
 
@@ -33,6 +33,9 @@ pub const MAX_ACCEPTANCE_BYTES: usize = 400;
 /// depth of a legal tree far enough to name the node that is too deep.
 const BOUNDS: Bounds = Bounds { bytes: 4 * MAX_TREE_BYTES, objects: MAX_NODES + 1, nesting: 4 * MAX_DEPTH };
 
+/// Most bytes of a path in a message; of a longer one both ends are shown.
+const MAX_SHOWN_PATH: usize = 160;
+
 /// One thing that is wrong with a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeFault {
@@ -44,7 +47,16 @@ pub struct TreeFault {
 
 impl fmt::Display for TreeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.path.is_empty() { f.write_str(&self.rule) } else { write!(f, "{}: {}", self.path, self.rule) }
+        match self.path.len() {
+            0 => f.write_str(&self.rule),
+            // The rule is to be read in one line with its place, however deep that is.
+            length if length > MAX_SHOWN_PATH => {
+                let head = &self.path[..self.path.floor_char_boundary(MAX_SHOWN_PATH / 2)];
+                let tail = &self.path[self.path.ceil_char_boundary(length - MAX_SHOWN_PATH / 2)..];
+                write!(f, "{head}…{tail}: {}", self.rule)
+            }
+            _ => write!(f, "{}: {}", self.path, self.rule),
+        }
     }
 }
 
@@ -126,11 +138,21 @@ fn check_node(node: &Node, path: &str, depth: usize, faults: &mut Vec<TreeFault>
 }
 
 fn parse(text: &[u8]) -> Result<Value, Vec<TreeFault>> {
-    json::check_bounds(text, BOUNDS).map_err(|error| vec![whole(&error.to_string())])?;
+    json::check_bounds(text, BOUNDS).map_err(|error| vec![whole(&out_of_bounds(&error))])?;
     let value = strict_json::parse(text).map_err(|error| vec![whole(&format!("it is not JSON: {error}"))])?;
     match nodes(&value).into_iter().find(|node| node.depth > MAX_DEPTH) {
         Some(node) => Err(vec![node.fault("", format!("it is deeper than {MAX_DEPTH} levels"))]),
         None => Ok(value),
+    }
+}
+
+/// Says what is out of bounds in the words of a tree: all its objects but the outermost are nodes.
+fn out_of_bounds(error: &OutOfBounds) -> String {
+    match error {
+        OutOfBounds::Objects { line, column, .. } => {
+            format!("it has more than {MAX_NODES} nodes (line {line}, column {column})")
+        }
+        OutOfBounds::Bytes { .. } | OutOfBounds::Nesting { .. } => error.to_string(),
     }
 }
 
