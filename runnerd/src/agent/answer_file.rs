@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
-use protocol::answer::{AgentAnswer, AgentError, SessionUsage};
+use protocol::answer::{AgentAnswer, AgentError, AgentErrorClass, SessionUsage};
 use runner_core::answer::{self, MAX_OUTPUT_BYTES};
 use runner_core::digest::Digest;
 
@@ -29,6 +29,11 @@ impl AnswerFile {
             Self::Invalid { digest, .. } => digest.clone(),
             Self::Given { digest, .. } => Some(digest.clone()),
         }
+    }
+
+    /// Returns whether the agent states that its service was not available.
+    pub(super) fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Given { content: Err(stated), .. } if stated.class == AgentErrorClass::Unavailable)
     }
 
     /// Returns what the session says it consumed.

@@ -139,11 +139,13 @@ fn ended(report: &Report, answer: &AnswerFile, blank: SessionEnd) -> SessionEnd 
     }
 }
 
-/// Classes the end of a session; what the agent states of itself comes before its exit code.
+/// Classes the end of a session; what the agent states of itself comes before its exit code, and a budget that ran
+/// out before all but an unavailable service.
 fn how(ended: Ended, answer: &AnswerFile) -> SessionHow {
     let fault = |kind: FaultKind, what: String| SessionHow::Faulty { kind, what };
     match (ended, answer) {
         (Ended::Stopped, _) => SessionHow::Cut,
+        (Ended::TimedOut, answer) if !answer.is_unavailable() => SessionHow::TimedOut,
         (_, AnswerFile::Given { content: Err(stated), .. }) => stated_error(stated),
         (Ended::TimedOut, _) => SessionHow::TimedOut,
         (Ended::Silent, _) => fault(FaultKind::Silence, "it printed nothing for idle_timeout_secs".to_owned()),
