@@ -32,9 +32,9 @@ pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &Sessi
     let changes = changed_paths(&repository, &loaded.commit)?;
     let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
     Ok(Finding {
+        changed: !changes.is_empty() || !undone.reverted.is_empty() || undone.history.is_some(),
         history: undone.history,
         tree,
-        changed: !changes.is_empty() || !undone.reverted.is_empty(),
         changed_code: changes.iter().any(|path| is_code(path)),
         changed_since_base: changed_paths(&repository, &base)?.iter().any(|path| is_code(path)),
         reverted: undone.reverted,
