@@ -115,7 +115,7 @@ impl Undo<'_> {
         match tip {
             None => Ok(Some(format!("branch {branch} was removed"))),
             Some(tip) if self.repository.is_ancestor(&from, &tip)? => Ok(None),
-            Some(_) => Ok(Some(format!("branch {branch} does not contain {} any more", from.short(12)))),
+            Some(_) => Ok(Some(format!("branch {branch} does not contain the commit at which the session began"))),
         }
     }
 
@@ -261,6 +261,14 @@ fn present(site: &Site) -> Result<Vec<String>, Obstacle> {
         }
     }
     Ok(paths)
+}
+
+/// Removes what an agent has left where a file of the runner goes, unless it is a file.
+pub(super) fn clear_for_file(file: &Path) -> Result<(), Obstacle> {
+    match std::fs::symlink_metadata(file) {
+        Ok(found) if !found.is_file() => remove(file),
+        _ => Ok(()),
+    }
 }
 
 fn remove(file: &Path) -> Result<(), Obstacle> {

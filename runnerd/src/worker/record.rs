@@ -67,6 +67,10 @@ pub(super) struct Settled<'a> {
     pub outcome: &'a Outcome,
     /// The events, oldest first.
     pub entries: &'a [Entry],
+    /// The prompt.
+    pub prompt: &'a str,
+    /// The task tree as it was at From.
+    pub tree_before: &'a str,
     /// The task tree as the agent left it, where it was read.
     pub agents_tree: Option<&'a [u8]>,
     /// The task tree as it was committed.
@@ -81,6 +85,9 @@ pub(super) struct Settled<'a> {
 pub(super) fn complete(site: &Site, repository: &Repository, settled: &Settled<'_>) -> Result<(), Obstacle> {
     let folder = site.layout.iteration(&site.run, settled.outcome.work.task.iter);
     std::fs::create_dir_all(&folder).map_err(Obstacle::system("creating", &folder))?;
+    // The session could remove what the record began with.
+    write(&folder.join("prompt.md"), settled.prompt.as_bytes())?;
+    write(&folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
     write(&folder.join("tree.after.json"), settled.tree.as_bytes())?;
     if let Some(tree) = settled.agents_tree {
         write(&folder.join("tree.agent.json"), tree)?;

@@ -19,7 +19,7 @@ use super::journal::Entry;
 use super::load::Loaded;
 use super::mischief::hold_back;
 use super::site::{Obstacle, Site};
-use super::{brief, inspect, record};
+use super::{brief, inspect, mischief, record};
 use crate::clock;
 use crate::git::{CommitRequest, Id, Repository};
 use crate::repo::durable::{self, Access};
@@ -134,6 +134,7 @@ impl Settling<'_> {
         ];
         durable::create_dir_below(layout.root(), crate::repo::layout::Layout::STATE, Access::Repository)?;
         for (path, text) in files {
+            mischief::clear_for_file(&path)?;
             if durable::read(&path)?.as_deref() != Some(text.as_bytes()) {
                 durable::replace(&path, text.as_bytes(), Access::Repository)?;
             }
@@ -226,6 +227,8 @@ impl Settling<'_> {
         let settled = record::Settled {
             outcome: self.outcome,
             entries,
+            prompt: &brief::prompt(self.site, self.loaded, task)?.text,
+            tree_before: &tree::canonical(&self.loaded.tree),
             agents_tree: agents_tree.as_deref(),
             tree: &tree::canonical(&after.tree),
             meta: &meta,
