@@ -119,7 +119,7 @@ fn guard_that_rewrites_history_passes_nothing() {
 #[test]
 fn folder_of_the_runner_that_was_removed_is_put_back() {
     let play = Play::new();
-    play.script().step(1, "echo 1 > work\nrm -rf .runner\nanswer retry 'Swept.'");
+    play.script().step(1, "echo 1 > work\nrm -rf .runner\nmkdir -p \"${RUNNER_OUTPUT%/*}\"\nanswer retry 'Swept.'");
     let seen = play.first(4);
     seen.is(&BROKEN).tells("the file is gone");
     let reverted = seen.receipt.trailer("Runner-Reverted").expect("what was put back is named");

@@ -43,7 +43,7 @@ fn fault_takes_a_tree_that_is_legal() {
 
 #[test]
 fn unavailable_service_goes_before_an_exit_code_and_an_invalid_tree() {
-    let play = Play::new();
+    let play = Play::with(&sample(), |config| config);
     play.script().step(1, &format!("{INVALID}{}exit 3", STATES.replace("CLASS", "unavailable")));
     play.begin();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
@@ -116,7 +116,7 @@ fn broken_rule_goes_before_the_guard() {
 
 #[test]
 fn stop_by_the_user_goes_before_everything() {
-    let play = Play::new();
+    let play = Play::with(&sample(), |config| config);
     let gate = play.script().gate("working");
     play.script().step(1, &format!("{RESET}{INVALID}{}gate working", STATES.replace("CLASS", "misconfigured")));
     play.begin();

@@ -156,7 +156,7 @@ fn unavailable_service_leaves_no_commit_and_the_number_is_used_again() {
 
 #[test]
 fn work_before_the_service_went_away_is_committed() {
-    let play = Play::new();
+    let play = Play::with(&sample(), |config| config);
     let until = "2999-01-01T00:00:00Z";
     let error = format!("{{\"error\":{{\"class\":\"unavailable\",\"until\":\"{until}\",\"message\":\"overloaded\"}}}}");
     play.script().step(1, &format!("echo half > work\nanswer_json '{error}'"));
@@ -226,7 +226,7 @@ fn guard_whose_program_is_gone_fails_the_run_and_keeps_the_work() {
 
 #[test]
 fn pause_now_commits_the_work_as_interrupted_and_resume_goes_on() {
-    let play = Play::new();
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("working");
     play.script().step(1, "echo half > work\nanswer done 'Said too early.'\ngate working");
     play.begin();
@@ -238,14 +238,14 @@ fn pause_now_commits_the_work_as_interrupted_and_resume_goes_on() {
     seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
     seen.tells("pause --now");
     assert_eq!(play.repo.show("HEAD", "work"), "half");
-    play.home.ctl_in(&play.repo, &["resume", "--more", "1"]).exits(0);
+    play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     client.wait_for(play.repo.path(), RunStatus::Limit);
     play.seen(2).is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
 }
 
 #[test]
 fn cancel_ends_the_guard_and_keeps_branch_and_work() {
-    let play = Play::new();
+    let play = Play::with(&sample(), |config| config);
     let gate = play.script().gate("checking");
     play.script().step(1, "echo 1 > work\nanswer done 'Done.'").guard_step(1, "gate checking");
     play.begin();

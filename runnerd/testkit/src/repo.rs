@@ -176,7 +176,10 @@ impl Repo {
 
     fn json<T: DeserializeOwned>(&self, revision: &str, path: &str) -> T {
         let text = self.show(revision, path);
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{revision}:{path}: {error}:\n{text}"))
+        // A tree of the depth that is allowed nests deeper than the default limit.
+        let mut reader = serde_json::Deserializer::from_str(&text);
+        reader.disable_recursion_limit();
+        T::deserialize(&mut reader).unwrap_or_else(|error| panic!("{revision}:{path}: {error}:\n{text}"))
     }
 }
 
