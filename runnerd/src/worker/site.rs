@@ -90,10 +90,11 @@ impl Site {
     /// Returns what differs from HEAD; an index that a death left behind HEAD does not count.
     pub(super) fn changes(repository: &Repository) -> Result<Vec<Change>, GitError> {
         let changes = repository.changes()?;
-        if !changes.is_empty() && repository.catch_up_index()? {
-            return repository.changes();
+        if changes.is_empty() {
+            return Ok(changes);
         }
-        Ok(changes)
+        repository.clear_stale_locks()?;
+        if repository.catch_up_index()? { repository.changes() } else { Ok(changes) }
     }
 
     /// Returns whether one of the commits upon `from` is what `is_it` looks for: an effect that is done again

@@ -453,3 +453,23 @@ fn signed_commit_carries_the_signature() {
         assert_eq!(fixture.head(), committed.commit);
     }
 }
+
+#[test]
+fn index_that_a_death_left_behind_head_is_brought_up_and_one_with_work_in_the_tree_is_not() {
+    let fixture = Fixture::new();
+    fixture.write("a.txt", "one\n");
+    fixture.git(&["add", "-A"]);
+    fixture.git(&["commit", "-q", "-m", "one"]);
+    let index = fs::read(fixture.path(".git/index")).unwrap();
+    fixture.write("a.txt", "two\n");
+    fixture.git(&["commit", "-q", "-a", "-m", "two"]);
+    fs::write(fixture.path(".git/index"), index).unwrap();
+    let repository = fixture.repository();
+    assert!(!repository.changes().unwrap().is_empty());
+    fixture.write("new.txt", "a person's\n");
+    assert!(!repository.catch_up_index().unwrap());
+    fs::remove_file(fixture.path("new.txt")).unwrap();
+    assert!(repository.catch_up_index().unwrap());
+    assert_eq!(repository.changes().unwrap(), []);
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+}
