@@ -164,13 +164,6 @@ impl Life {
         Ok(())
     }
 
-    /// Whether an iteration is over and what follows from it has been written down.
-    fn is_done_with(&self, recorded: &Recorded) -> bool {
-        let is_running = self.desk.run(&recorded.header.run).is_some_and(|run| run.state == RunStatus::Running);
-        let phase = journal::replay(&self.desk.store.journal(), recorded);
-        !is_running && matches!(phase, Ok(Phase::Over { .. }))
-    }
-
     /// Makes the view anew from what is committed.
     fn refresh(&mut self) {
         let seen = self.desk.current().map(|run| block_in_place(|| snapshot::of_run(run)));
