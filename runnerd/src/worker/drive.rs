@@ -65,14 +65,20 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
                     } else {
                         0
                     };
-                    self.take(phase, event).await?
+                    match self.take(phase, event).await? {
+                        Some(phase) => phase,
+                        None => return Ok(Drove::Left),
+                    }
                 }
             };
             if obstacles > 0 && self.control.is_leaving() {
                 return Ok(Drove::Left);
             }
             if obstacles > 0 {
-                phase = self.pause(phase, obstacles).await?;
+                match self.pause(phase, obstacles).await? {
+                    Some(waited) => phase = waited,
+                    None => return Ok(Drove::Left),
+                }
             }
         }
     }
@@ -91,7 +97,11 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
                 event = running.as_mut() => break event,
                 cause = self.control.stop() => {
                     let event = Event::Stop(cause);
-                    keep(self.log, self.control, &event, &policy).await?;
+                    if !keep(self.log, self.control, &event, &policy).await? {
+                        stop.cancel();
+                        running.await;
+                        return Ok(Ended::Left);
+                    }
                     phase = decide(&policy, phase, event)?;
                     if phase.effect() != effect || self.control.is_leaving() {
                         stop.cancel();
@@ -110,40 +120,44 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
         Ok(Ended::Event(phase, event))
     }
 
-    async fn take(&mut self, phase: Phase, event: Event) -> Result<Phase, DriveError> {
-        if !matches!(event, Event::Obstructed { .. }) {
-            keep(self.log, self.control, &event, self.world.policy()).await?;
+    /// Keeps an event and acts upon it; none if the daemon leaves without.
+    async fn take(&mut self, phase: Phase, event: Event) -> Result<Option<Phase>, DriveError> {
+        let is_worth_keeping = !matches!(event, Event::Obstructed { .. });
+        if is_worth_keeping && !keep(self.log, self.control, &event, self.world.policy()).await? {
+            return Ok(None);
         }
-        Ok(decide(self.world.policy(), phase, event)?)
+        Ok(Some(decide(self.world.policy(), phase, event)?))
     }
 
     /// Waits before an obstructed effect is tried again, listening to whoever steers.
-    async fn pause(&mut self, phase: Phase, obstacles: usize) -> Result<Phase, DriveError> {
+    async fn pause(&mut self, phase: Phase, obstacles: usize) -> Result<Option<Phase>, DriveError> {
         tokio::select! {
             biased;
             cause = self.control.stop() => self.take(phase, Event::Stop(cause)).await,
-            () = tokio::time::sleep(retry_after(obstacles)) => Ok(phase),
+            () = tokio::time::sleep(retry_after(obstacles)) => Ok(Some(phase)),
         }
     }
 }
 
 /// Keeps an event, however long the disk refuses: acting on what is not kept would lose it in a crash.
-/// A daemon that leaves does not wait for it: then the effect is done again.
+///
+/// A daemon that leaves does not wait for the disk: false, and the next life does again what was done.
 async fn keep(
     log: &mut impl Log,
     control: &mut impl Control,
     event: &Event,
     policy: &Policy,
-) -> Result<(), JournalError> {
+) -> Result<bool, JournalError> {
     let mut tries = 0;
     loop {
         match log.record(event, policy) {
-            Err(error) if error.is_obstacle() && !control.is_leaving() => {
+            Err(error) if error.is_obstacle() && control.is_leaving() => return Ok(false),
+            Err(error) if error.is_obstacle() => {
                 tries += 1;
                 control.obstructed(&crate::causes::in_one_line(&error));
                 tokio::time::sleep(retry_after(tries)).await;
             }
-            kept => return kept,
+            kept => return kept.map(|()| true),
         }
     }
 }

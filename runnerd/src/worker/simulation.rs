@@ -1,0 +1,405 @@
+//! Drives thousands of iterations through a scripted world on a paused clock: every answer, obstacle, stop, death and
+//! orderly end comes from a seed, which a failure names. No process, no file, no repository.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::words::{Containment, Role};
+use runner_core::iteration::{Effect, Event, GuardHow, Over, Phase, decide};
+use runner_core::policy::Policy;
+use runner_core::verdict::{FaultKind, Finding, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::drive::{Drive, Drove};
+use super::journal::{self, Entry, Header, JournalError, Recorded};
+use super::world::{Control, Log, World};
+use crate::guard;
+
+/// Seeds that are tried.
+const SEEDS: u64 = 5_000;
+/// Longest life of an iteration, in which it must come to its end.
+const LONGEST: Duration = Duration::from_hours(48);
+/// Longest a process takes that is asked to end.
+const GRACE: Duration = Duration::from_secs(10);
+/// Lives after which nothing happens from outside any more.
+const EVENTFUL_LIVES: u32 = 4;
+
+/// A small generator: the same seed, the same numbers.
+#[derive(Clone)]
+struct Random(Arc<AtomicU64>);
+
+impl Random {
+    fn next(&self) -> u64 {
+        let state = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 16
+    }
+
+    fn below(&self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn one_in(&self, chances: u64) -> bool {
+        self.below(chances) == 0
+    }
+}
+
+/// What is durable, and what is watched: both outlive the daemon.
+#[derive(Debug, Default)]
+struct Lasting {
+    entries: Vec<Entry>,
+    sessions: u32,
+    commits: u32,
+    in_flight: Option<Effect>,
+}
+
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Lasting>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Lasting> {
+        self.0.lock().unwrap()
+    }
+}
+
+struct ScriptedWorld {
+    random: Random,
+    lasting: Shared,
+    policy: Policy,
+}
+
+impl World for ScriptedWorld {
+    fn perform(&mut self, phase: &Phase, stop: &CancellationToken) -> impl Future<Output = Event> + Send {
+        let effect = phase.effect().expect("a phase that is over has no effect");
+        let scene = Performance {
+            random: self.random.clone(),
+            lasting: self.lasting.clone(),
+            effect,
+            has_commit: matches!(phase, Phase::Settle { outcome } if outcome.leaves_commit()),
+            stop: stop.clone(),
+        };
+        scene.play()
+    }
+
+    fn policy(&self) -> &Policy {
+        &self.policy
+    }
+}
+
+struct Performance {
+    random: Random,
+    lasting: Shared,
+    effect: Effect,
+    has_commit: bool,
+    stop: CancellationToken,
+}
+
+impl Performance {
+    async fn play(self) -> Event {
+        // A daemon that died while it recorded an event does not act upon it.
+        tokio::task::yield_now().await;
+        assert_eq!(self.lasting.lock().in_flight.replace(self.effect), None, "an effect was dropped while it ran");
+        let event = self.perform().await;
+        self.lasting.lock().in_flight = None;
+        event
+    }
+
+    async fn perform(&self) -> Event {
+        if self.random.one_in(6) {
+            sleep(Duration::from_millis(self.random.below(200))).await;
+            return Event::Obstructed { what: "the disk is full".to_owned() };
+        }
+        match self.effect {
+            Effect::Open => self.briefly(Event::Opened(task())).await,
+            Effect::Brief => self.briefly(Event::Briefed).await,
+            Effect::RunSession => {
+                self.lasting.lock().sessions += 1;
+                let is_cut = self.process().await;
+                Event::SessionEnded(session(if is_cut { SessionHow::Cut } else { self.answer() }))
+            }
+            Effect::EndSession => self.briefly(Event::SessionEnded(session(SessionHow::Cut))).await,
+            Effect::Inspect => self.briefly(Event::Inspected(finding(self.random.one_in(4)))).await,
+            Effect::RunGuard => {
+                let is_cut = self.process().await;
+                let code = i32::from(self.random.one_in(3));
+                Event::GuardEnded(guard::end(if is_cut { GuardHow::Cut } else { GuardHow::Exited(code) }))
+            }
+            Effect::EndGuard => self.briefly(Event::GuardEnded(guard::end(GuardHow::Cut))).await,
+            Effect::Settle => self.settle().await,
+            Effect::RunReview | Effect::EndReview => panic!("nobody reviews"),
+        }
+    }
+
+    async fn briefly(&self, event: Event) -> Event {
+        sleep(Duration::from_millis(1 + self.random.below(50))).await;
+        event
+    }
+
+    /// Lets a process take its time; true if it was asked to end before it had.
+    async fn process(&self) -> bool {
+        tokio::select! {
+            () = sleep(Duration::from_secs(self.random.below(1_200))) => false,
+            () = self.stop.cancelled() => {
+                sleep(Duration::from_secs(self.random.below(GRACE.as_secs()))).await;
+                true
+            }
+        }
+    }
+
+    /// Commits unless that was done before a death, and takes a moment before and after.
+    async fn settle(&self) -> Event {
+        sleep(Duration::from_millis(1 + self.random.below(50))).await;
+        if self.has_commit {
+            let mut lasting = self.lasting.lock();
+            lasting.commits = lasting.commits.max(1);
+        }
+        self.briefly(Event::Settled { commit: self.has_commit.then(|| "c".repeat(40)) }).await
+    }
+
+    fn answer(&self) -> SessionHow {
+        let answered =
+            |status| SessionHow::Answered(AgentAnswer { status, summary: "so far".to_owned(), children: None });
+        match self.random.below(6) {
+            0 | 1 => answered(AnswerStatus::Done),
+            2 => answered(AnswerStatus::Retry),
+            3 => SessionHow::Faulty { kind: FaultKind::Exit, what: "it exited with code 3".to_owned() },
+            4 => SessionHow::Unavailable { why: "overloaded".to_owned(), until: None },
+            _ => SessionHow::TimedOut,
+        }
+    }
+}
+
+struct ScriptedControl {
+    stops: Vec<(Instant, StopCause)>,
+    is_leaving: bool,
+    obstacles: u32,
+}
+
+impl Control for ScriptedControl {
+    async fn stop(&mut self) -> StopCause {
+        let Some((at, cause)) = self.stops.first().copied() else { return std::future::pending().await };
+        sleep_until(at).await;
+        self.stops.remove(0);
+        self.is_leaving |= cause == StopCause::Shutdown;
+        cause
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.is_leaving
+    }
+
+    fn entered(&mut self, _: &Phase) {}
+
+    fn obstructed(&mut self, _: &str) {
+        self.obstacles += 1;
+    }
+}
+
+/// A journal that dies with the daemon at its `dies_at`-th event: before it is durable, or after.
+struct ScriptedLog {
+    lasting: Shared,
+    dies_at: Option<u64>,
+    is_kept: bool,
+    refusals: u64,
+    random: Random,
+    death: CancellationToken,
+}
+
+impl Log for ScriptedLog {
+    fn record(&mut self, event: &Event, _: &Policy) -> Result<(), JournalError> {
+        if self.refusals > 0 && self.random.one_in(3) {
+            self.refusals -= 1;
+            let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(JournalError::Append { path: "journal.jsonl".into(), source });
+        }
+        let dies = self.dies_at.as_mut().is_some_and(|left| {
+            *left = left.saturating_sub(1);
+            *left == 0
+        });
+        if dies {
+            self.death.cancel();
+        }
+        if self.is_kept || !self.death.is_cancelled() {
+            self.lasting.lock().entries.push(Entry { at: jiff::Timestamp::UNIX_EPOCH, event: event.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// One iteration from its seed.
+struct Simulation {
+    random: Random,
+    lasting: Shared,
+    policy: Policy,
+    seed: u64,
+}
+
+impl Simulation {
+    fn new(seed: u64) -> Self {
+        let random = Random(Arc::new(AtomicU64::new(seed)));
+        Self { random, lasting: Shared::default(), policy: Policy::default(), seed }
+    }
+
+    async fn play(&self) -> Over {
+        for life in 0.. {
+            let is_eventful = life < EVENTFUL_LIVES;
+            if let Some(Drove::Over(end)) = self.live(is_eventful).await {
+                return end;
+            }
+            assert!(is_eventful, "seed {}: left although nobody asked: {:#?}", self.seed, self.lasting.lock());
+        }
+        unreachable!("a life without events ends the iteration")
+    }
+
+    /// One life of the daemon; none if it died.
+    async fn live(&self, is_eventful: bool) -> Option<Drove> {
+        let death = CancellationToken::new();
+        let mut log = ScriptedLog {
+            lasting: self.lasting.clone(),
+            dies_at: (is_eventful && self.random.one_in(2)).then(|| 1 + self.random.below(8)),
+            is_kept: self.random.one_in(2),
+            refusals: self.random.below(3),
+            random: self.random.clone(),
+            death: death.clone(),
+        };
+        let mut world =
+            ScriptedWorld { random: self.random.clone(), lasting: self.lasting.clone(), policy: self.policy.clone() };
+        let stops = if is_eventful { self.stops() } else { Vec::new() };
+        let mut control = ScriptedControl { stops, is_leaving: false, obstacles: 0 };
+        let phase = self.recovered(&mut log);
+        let mut drive = Drive { world: &mut world, control: &mut control, log: &mut log };
+        let drove = tokio::select! {
+            biased;
+            () = death.cancelled() => None,
+            drove = timeout(LONGEST, drive.run(phase)) => {
+                let drove = drove.unwrap_or_else(|_| panic!("seed {}: it does not end: {:#?}", self.seed, self.lasting.lock()));
+                Some(drove.unwrap_or_else(|error| panic!("seed {}: {error}: {:#?}", self.seed, self.lasting.lock())))
+            }
+        };
+        let drove = drove.filter(|_| !death.is_cancelled());
+        let in_flight = self.lasting.lock().in_flight.take();
+        assert!(drove.is_none() || in_flight.is_none(), "seed {}: {in_flight:?} was left running", self.seed);
+        drove
+    }
+
+    /// Goes on where the journal says, as a restarted daemon does.
+    fn recovered(&self, log: &mut ScriptedLog) -> Phase {
+        if self.lasting.lock().entries.is_empty() {
+            return Phase::Open;
+        }
+        let phase = self.replayed();
+        log.record_surely(&Event::Restarted, &self.policy);
+        decide(&self.policy, phase, Event::Restarted).unwrap()
+    }
+
+    fn replayed(&self) -> Phase {
+        let header =
+            Header { version: journal::VERSION, run: "r".into(), mark: "m".into(), policy: self.policy.clone() };
+        let recorded = Recorded { header, entries: self.lasting.lock().entries.clone() };
+        let replayed = journal::replay("journal.jsonl".as_ref(), &recorded);
+        replayed.unwrap_or_else(|error| panic!("seed {}: {error}: {recorded:#?}", self.seed))
+    }
+
+    fn stops(&self) -> Vec<(Instant, StopCause)> {
+        let causes = [StopCause::Pause, StopCause::Cancel, StopCause::Shutdown];
+        let count = self.random.below(3);
+        // Half of them come while the short phases last.
+        let limit = if self.random.one_in(2) { 200 } else { 2_400_000 };
+        let mut stops: Vec<_> = (0..count)
+            .map(|_| Instant::now() + Duration::from_millis(self.random.below(limit)))
+            .map(|at| (at, causes[usize::try_from(self.random.below(3)).unwrap()]))
+            .collect();
+        stops.sort_by_key(|(at, _)| *at);
+        stops
+    }
+
+    fn check(&self, end: &Over) {
+        let replayed = self.replayed();
+        let lasting = self.lasting.lock();
+        let seen = || format!("seed {}: {end:?}: {lasting:#?}", self.seed);
+        assert_eq!(replayed, Phase::Over { end: end.clone() }, "{}", seen());
+        let settled = lasting.entries.iter().filter(|entry| matches!(entry.event, Event::Settled { .. })).count();
+        match end {
+            Over::Untouched => assert_eq!((settled, lasting.commits, lasting.sessions), (0, 0, 0), "{}", seen()),
+            Over::Settled { verdict, commit } => {
+                assert_eq!((settled, lasting.commits), (1, u32::from(commit.is_some())), "{}", seen());
+                assert!(!self.is_stopped_by_person(&lasting) || is_interrupted(verdict), "{}", seen());
+            }
+        }
+    }
+
+    /// Whether somebody wanted the iteration to end before it was decided how it ends.
+    fn is_stopped_by_person(&self, lasting: &Lasting) -> bool {
+        let mut phase = Phase::Open;
+        let mut is_stopped = false;
+        for entry in &lasting.entries {
+            let is_open = matches!(phase, Phase::Work { .. } | Phase::Inspect { .. } | Phase::Guard { .. });
+            let by_person = matches!(entry.event, Event::Stop(StopCause::Pause | StopCause::Cancel));
+            is_stopped |= is_open && by_person;
+            phase = decide(&self.policy, phase, entry.event.clone()).unwrap();
+        }
+        is_stopped
+    }
+}
+
+impl ScriptedLog {
+    fn record_surely(&mut self, event: &Event, policy: &Policy) {
+        while self.record(event, policy).is_err() {}
+    }
+}
+
+fn is_interrupted(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Interrupted { .. })
+}
+
+fn task() -> Task {
+    Task {
+        run: "r".into(),
+        iter: 1,
+        from: "f".repeat(40),
+        node: "root.1".into(),
+        path: vec!["root".into(), "root.1".into()],
+        role: Role::Worker,
+        narrowing: false,
+        attempts: 0,
+        max_attempts: 3,
+    }
+}
+
+fn session(how: SessionHow) -> SessionEnd {
+    SessionEnd {
+        how,
+        exit: None,
+        agent: "command".into(),
+        output_digest: None,
+        usage: SessionUsage::default(),
+        elapsed_ms: 1,
+        captured_bytes: 0,
+        dropped_bytes: 0,
+        survivors: 0,
+        containment: Containment::Walk,
+    }
+}
+
+fn finding(is_idle: bool) -> Finding {
+    Finding {
+        history: None,
+        tree: TreeFinding::Legal { gained: 0, reworded: false },
+        changed: !is_idle,
+        changed_code: !is_idle,
+        changed_since_base: true,
+        reverted: Vec::new(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_happens_an_iteration_is_settled_once_or_leaves_no_trace() {
+    for seed in 0..SEEDS {
+        let simulation = Simulation::new(seed);
+        let end = simulation.play().await;
+        simulation.check(&end);
+    }
+}
