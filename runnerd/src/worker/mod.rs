@@ -33,6 +33,8 @@ mod record;
 mod scene;
 mod session;
 mod settle;
+#[cfg(test)]
+mod simulation;
 mod site;
 mod snapshot;
 mod world;

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use protocol::startup;
@@ -50,6 +51,30 @@ impl Daemon {
     /// Panics if the system refuses.
     pub fn kill(mut self) {
         self.child.kill().expect("the daemon can be killed");
+        self.child.wait().expect("the daemon can be waited for");
+    }
+
+    /// Asks the daemon to end, twice, and waits until it has.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not end.
+    pub fn signal_twice(mut self) {
+        processes::signal(self.pid(), Signal::SIGTERM);
+        // Signals that are pending together are one.
+        while !processes::gone_within(self.pid(), Duration::from_millis(500)) {
+            processes::signal(self.pid(), Signal::SIGTERM);
+        }
+        self.child.wait().expect("the daemon can be waited for");
+    }
+
+    /// Waits until somebody else has killed the daemon.
+    ///
+    /// # Panics
+    ///
+    /// Panics if nobody does.
+    pub fn killed(mut self) {
+        assert!(processes::gone_within(self.pid(), PATIENCE), "nobody kills the daemon");
         self.child.wait().expect("the daemon can be waited for");
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
@@ -81,6 +82,18 @@ impl Home {
         repo
     }
 
+    /// Sets how many repositories the daemon drives at once.
+    ///
+    /// # Panics
+    ///
+    /// Panics if its configuration cannot be written.
+    pub fn allow_repositories(&self, count: u32) {
+        let folder = self.path.join("config/runnerd");
+        let text = format!("max_repositories = {count}\n");
+        let written = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join("config.toml"), text));
+        written.expect("the daemon's configuration can be written");
+    }
+
     /// Starts the daemon.
     ///
     /// # Panics
@@ -127,6 +140,17 @@ impl Home {
     /// Returns the processes that belong to this home.
     pub fn processes(&self) -> Vec<i32> {
         processes::alive_of(&self.path)
+    }
+
+    /// Waits until no process belongs to this home any more.
+    ///
+    /// # Panics
+    ///
+    /// Panics if one does not end by itself.
+    pub fn all_gone_within(&self, limit: Duration) {
+        for pid in self.processes() {
+            assert!(processes::gone_within(pid, limit), "lives on: {}", processes::describe(pid));
+        }
     }
 
     /// Ends the daemons that a client has started here.
