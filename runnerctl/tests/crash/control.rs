@@ -93,9 +93,7 @@ fn cancel_of_a_run_that_a_death_interrupted_commits_its_work_first() {
     home.allow_repositories(1);
     let (gate, elsewhere) = (repo.script().gate("session"), other.script().gate("session"));
     repo.script().step(1, AT_THE_GATE);
-    for session in 1..=3 {
-        other.script().step(session, "gate session; answer done 'It is done.'");
-    }
+    other.script().step(1, "echo done > done.txt; gate session; answer done 'It is done.'");
     let daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     gate.reached();
@@ -140,7 +138,7 @@ fn step_runs_one_iteration_and_pauses() {
     }
     home.ctl_in(&repo, &["step"]).exits(0);
     assert_eq!(home.client().run(repo.path()).summary.state, RunStatus::Completed);
-    home.ctl_in(&repo, &["step"]).exits(1);
+    home.ctl_in(&repo, &["step"]).exits(6);
     assert_consistent(&repo);
 }
 

@@ -14,7 +14,7 @@ use crate::witness::{assert_consistent, assert_work_kept, splitting};
 /// Kills of one random run; after them it may come to its end.
 const KILLS: u32 = 12;
 /// Longest life of a daemon that is to be killed.
-const LONGEST_LIFE_MS: u64 = 1_000;
+const LONGEST_LIFE_MS: u64 = 1_500;
 /// Commands of a step that kill the daemon.
 const KILL_DAEMON: &str = "kill -9 \"$(cat \"$kit/files/pid\")\"; sleep 600";
 
@@ -98,7 +98,8 @@ fn disturbed(seed: u64, expected: &str) -> u32 {
     let mut kills = 0;
     while kills < KILLS {
         thread::sleep(Duration::from_millis(random.below(LONGEST_LIFE_MS)));
-        let is_over = home.client().run(repo.path()).summary.state == RunStatus::Completed;
+        let run = home.client().status(repo.path()).run;
+        let is_over = run.is_some_and(|run| run.summary.state.is_terminal());
         let killed_at = Instant::now();
         daemon.kill();
         if is_over {

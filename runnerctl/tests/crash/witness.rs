@@ -1,6 +1,6 @@
 //! What must hold of a branch whatever happened to the daemon meanwhile.
 
-use runner_testkit::{Home, Repo};
+use runner_testkit::{Home, Receipt, Repo};
 
 /// A session that depends on the task tree alone, so that it may be repeated: it splits the root, then does leaf by
 /// leaf. Its work is a line in `log.txt`; two sessions at once would be seen in `$kit/overlap`.
@@ -26,7 +26,9 @@ pub(crate) fn splitting(home: &Home, name: &str) -> Repo {
 /// no work of a session that ended is missing, and that no two sessions ran at once.
 #[track_caller]
 pub(crate) fn assert_consistent(repo: &Repo) {
-    let receipts = repo.receipts();
+    let run = repo.run_state("HEAD").run_id.expect("a run has begun");
+    let is_its = |receipt: &Receipt| receipt.subject.contains(&format!(" run {run} "));
+    let receipts: Vec<Receipt> = repo.receipts().into_iter().filter(is_its).collect();
     let numbers: Vec<String> = receipts.iter().map(|receipt| number(&receipt.subject)).collect();
     let expected: Vec<String> = (1..=receipts.len()).map(|number| format!("{number:04}")).collect();
     assert_eq!(numbers, expected, "an iteration is lost or counted twice");
