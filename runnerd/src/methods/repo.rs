@@ -23,6 +23,9 @@ impl RepoApiServer for Api {
             Some(worker) => worker.id,
             None => self.worker(params.path.as_path()).await?.1.id,
         };
-        Ok(self.registry.remove(&id).await?)
+        let view = self.registry.remove(&id).await?;
+        // Whose record cannot be read is known by where it was asked for.
+        let path = if view.path.as_path().as_os_str().is_empty() { params.path } else { view.path };
+        Ok(RepoView { path, ..view })
     }
 }

@@ -73,11 +73,16 @@ impl RunApiServer for Api {
     }
 
     async fn status(&self, params: AtRun) -> RpcResult<StatusView> {
-        let (_, worker) = self.worker(params.path.as_path()).await?;
-        match params.run {
-            None => Ok((*worker.status()).clone()),
-            Some(run) => Ok(worker.ask(|reply| Message::Describe { run, reply }).await?),
+        let (repository, worker) = self.worker(params.path.as_path()).await?;
+        let mut view = match params.run {
+            None => (*worker.status()).clone(),
+            Some(run) => worker.ask(|reply| Message::Describe { run, reply }).await?,
+        };
+        // Whose record cannot be read is known by where it was asked for.
+        if view.repo.path.as_path().as_os_str().is_empty() {
+            view.repo.path = WirePath::from(repository.work_dir());
         }
+        Ok(view)
     }
 
     async fn status_all(&self) -> RpcResult<Vec<StatusView>> {
