@@ -1,0 +1,305 @@
+//! The form of the code as data: which module may use which, what has one home, how long a file may be.
+//!
+//! It reads source text, not types: a rule here is a word that may stand in some files and in no other. What
+//! compiles without a word of it is out of its reach.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of a file, its tests apart.
+const LONGEST_FILE: usize = 500;
+
+/// Files that are longer, and how long they may be: each tells one story that parts would hide.
+const LONGER: &[(&str, usize)] = &[
+    ("runnerd/core/src/verdict.rs", 560), // the precedence of verdicts and their table, side by side
+    ("runnerd/src/worker/desk.rs", 650),  // every request that changes the queue
+    ("runnerd/src/worker/life.rs", 700),  // a repository's turns, from recovery to leaving
+];
+
+/// The modules of the daemon, each with those that it may use. `main` and `daemon` put everything together.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("admit", &["agent", "causes", "config", "git", "repo", "unbuilt", "worker"]),
+    ("agent", &["config", "process"]),
+    ("causes", &[]),
+    ("clock", &[]),
+    ("config", &[]),
+    ("events", &["clock"]),
+    ("git", &[]),
+    ("guard", &["config", "process"]),
+    ("logging", &[]),
+    (
+        "methods",
+        &["admit", "causes", "clock", "config", "events", "git", "logging", "registry", "repo", "store", "worker"],
+    ),
+    ("process", &["clock"]),
+    ("registry", &["causes", "store", "worker"]),
+    ("repo", &[]),
+    ("rpc", &[]),
+    ("startup", &[]),
+    ("store", &["repo"]),
+    ("unbuilt", &["agent", "config"]),
+    (
+        "worker",
+        &["agent", "causes", "clock", "config", "events", "git", "guard", "process", "repo", "store", "unbuilt"],
+    ),
+];
+
+/// A word of the code and the only files or folders of `within` that may say it.
+struct Home {
+    word: &'static str,
+    within: &'static str,
+    homes: &'static [&'static str],
+    why: &'static str,
+}
+
+const HOMES: &[Home] = &[
+    Home {
+        word: "gix",
+        within: "",
+        homes: &["runnerd/src/git/"],
+        why: "its releases break monthly, and it trusts what a repository says",
+    },
+    Home {
+        word: "jsonrpsee",
+        within: "runnerd/src/",
+        homes: &[
+            "runnerd/src/rpc/",
+            "runnerd/src/methods/",
+            "runnerd/src/logging.rs", // the name of a log target
+        ],
+        why: "the engine knows no wire",
+    },
+    Home {
+        word: "Timestamp::now",
+        within: "runnerd/",
+        homes: &["runnerd/src/clock.rs"],
+        why: "a decision must not read a clock in passing",
+    },
+    Home {
+        word: "SystemTime",
+        within: "",
+        homes: &["runnerd/src/git/content.rs"], // the time of a file
+        why: "times are jiff's, and come from `clock`",
+    },
+    Home { word: "ClockId::", within: "", homes: &["runnerd/src/clock.rs"], why: "one clock measures" },
+    Home {
+        word: "Instant::now",
+        within: "runnerd/",
+        homes: &["runnerd/src/rpc/guard.rs"], // a connection's own timer: nothing is decided from it
+        why: "budgets count a machine's sleep, and this clock does not",
+    },
+    Home {
+        word: "Command::new",
+        within: "",
+        homes: &[
+            "runnerd/src/process/",
+            "runnerd/src/git/program.rs",
+            "runnerd/testkit/",
+            "protocol/src/client/start.rs",     // the daemon, by its clients
+            "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
+            "runnerctl/src/commands/demo/",     // the demo's own daemon and scratch repository
+        ],
+        why: "what is started must be ended",
+    },
+    Home { word: "tokio", within: "runnerd/core/", homes: &[], why: "the rules do not wait" },
+    Home { word: "std::fs", within: "runnerd/core/src/", homes: &[], why: "the rules read no file" },
+    Home { word: "std::env", within: "runnerd/core/src/", homes: &[], why: "the rules know no environment" },
+    Home { word: "std::process", within: "runnerd/core/src/", homes: &[], why: "the rules start nothing" },
+    Home { word: "std::time", within: "runnerd/core/src/", homes: &[], why: "the rules have no clock" },
+    Home { word: "HashMap", within: "runnerd/core/src/", homes: &[], why: "hash order enters no decision" },
+    Home { word: "runnerd::", within: "runnerctl/", homes: &[], why: "the client knows the protocol alone" },
+    Home { word: "runner_core::", within: "runnerctl/", homes: &[], why: "the client knows the protocol alone" },
+    Home { word: "runner_core::", within: "protocol/src/", homes: &[], why: "the protocol is at the bottom" },
+    Home { word: "todo!(", within: "", homes: &[], why: "it is not done" },
+    Home { word: "unimplemented!(", within: "", homes: &[], why: "it is not done" },
+    Home { word: "#[allow(", within: "", homes: &[], why: "`#[expect(…, reason)]` says when it has no use any more" },
+    Home {
+        word: "#[ignore",
+        within: "",
+        homes: &[
+            "runnerd/tests/process/daemon.rs", // the daemon that another test kills
+            "runnerd/tests/socket/peers.rs",   // the other process of a test
+        ],
+        why: "a test that is not run shows nothing",
+    },
+];
+
+/// A source file: its path from the root of the workspace, and its text.
+struct Source {
+    path: String,
+    text: String,
+}
+
+impl Source {
+    /// Returns the text that is compiled into the product: no unit tests.
+    fn product(&self) -> &str {
+        self.text.split("\n#[cfg(test)]").next().unwrap_or_default()
+    }
+
+    /// Returns numbered lines of code without what is said about it.
+    fn code<'a>(&self, text: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
+        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+        lines.filter_map(|(at, line)| line.split("//").next().map(|code| (at, code)))
+    }
+
+    /// Whether all of it is for tests.
+    fn is_test(&self) -> bool {
+        self.path.contains("/tests/") || self.path.ends_with("/tests.rs") || self.path.starts_with("runnerd/testkit/")
+    }
+
+    /// Returns the module of the daemon that it belongs to.
+    fn module(&self) -> Option<&str> {
+        let inside = self.path.strip_prefix("runnerd/src/")?;
+        Some(inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs"))
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
+}
+
+/// Returns the sources of the workspace; this file, which names everything, is not among them.
+fn sources() -> Vec<Source> {
+    let (root, mut found) = (root(), Vec::new());
+    for folder in fs::read_dir(&root).expect("the workspace can be read") {
+        let folder = folder.expect("an entry").path();
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if folder.is_dir() && name != "target" && !name.starts_with('.') {
+            collect(&root, &folder, &mut found);
+        }
+    }
+    found.retain(|source| source.path != "runnerd/tests/tidy.rs");
+    assert!(found.len() > 100, "only {} sources were found", found.len());
+    found
+}
+
+fn collect(root: &Path, folder: &Path, into: &mut Vec<Source>) {
+    for entry in fs::read_dir(folder).expect("a folder can be read") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            collect(root, &path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("a source is text");
+            let path = path.strip_prefix(root).expect("it is below").display().to_string();
+            into.push(Source { path, text });
+        }
+    }
+}
+
+/// Fails with all findings at once.
+#[track_caller]
+fn none(findings: &str, rule: &str) {
+    assert!(findings.is_empty(), "{rule}:\n{findings}");
+}
+
+/// Returns the modules that a piece of code names as `crate::module` or in `crate::{…}`.
+fn named(code: &str) -> Vec<&str> {
+    let mut modules = Vec::new();
+    for after in code.split("crate::").skip(1) {
+        let list = match after.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or_default(),
+            None => after.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default(),
+        };
+        modules.extend(list.split(',').map(|item| item.trim().split("::").next().unwrap_or_default()));
+    }
+    modules
+}
+
+#[test]
+fn modules_use_only_what_is_below_them() {
+    let mut findings = String::new();
+    for source in sources().iter().filter(|source| !source.is_test()) {
+        let Some(module) = source.module().filter(|module| !["main", "daemon", "lib"].contains(module)) else {
+            continue;
+        };
+        let Some((_, below)) = ARROWS.iter().find(|(name, _)| *name == module) else {
+            let _ = writeln!(findings, "  {}: module `{module}` is not in the table", source.path);
+            continue;
+        };
+        for (line, code) in source.code(source.product()) {
+            let modules = named(code).into_iter().filter(|name| ARROWS.iter().any(|(module, _)| module == name));
+            for name in modules.filter(|name| *name != module && !below.contains(name)) {
+                let _ = writeln!(findings, "  {}:{line}: `{module}` uses `{name}`", source.path);
+            }
+        }
+    }
+    none(&findings, "a module may use what ARROWS says");
+}
+
+#[test]
+fn the_arrows_have_no_cycle() {
+    let mut left: Vec<_> = ARROWS.iter().collect();
+    while !left.is_empty() {
+        let names: Vec<&str> = left.iter().map(|(name, _)| *name).collect();
+        left.retain(|(_, below)| below.iter().any(|name| names.contains(name)));
+        assert!(left.len() < names.len(), "these use each other: {names:?}");
+    }
+}
+
+#[test]
+fn each_thing_has_one_home() {
+    let mut findings = String::new();
+    let sources = sources();
+    for home in HOMES {
+        let is_guest = |source: &&Source| {
+            source.path.starts_with(home.within) && !home.homes.iter().any(|allowed| source.path.starts_with(allowed))
+        };
+        let about_tests = home.word.starts_with("#[");
+        for source in sources.iter().filter(is_guest).filter(|source| about_tests || !source.is_test()) {
+            let text = if about_tests { &source.text } else { source.product() };
+            for (line, _) in source.code(text).filter(|(_, code)| code.contains(home.word)) {
+                let _ = writeln!(findings, "  {}:{line}: `{}`: {}", source.path, home.word, home.why);
+            }
+        }
+    }
+    none(&findings, "a word stands in a file that is not its home");
+}
+
+#[test]
+fn every_home_is_still_needed() {
+    let sources = sources();
+    for home in HOMES {
+        for allowed in home.homes {
+            let is_said = |source: &Source| source.path.starts_with(allowed) && source.text.contains(home.word);
+            assert!(sources.iter().any(is_said), "nothing in {allowed} says `{}`", home.word);
+        }
+    }
+}
+
+#[test]
+fn every_file_begins_with_what_it_is() {
+    let mut findings = String::new();
+    for source in sources().iter().filter(|source| !source.text.starts_with("//! ")) {
+        let _ = writeln!(findings, "  {}", source.path);
+    }
+    none(&findings, "a file does not begin with `//!`");
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let mut findings = String::new();
+    for source in sources().iter().filter(|source| !source.is_test()) {
+        let lines = source.product().lines().count();
+        let longest = LONGER.iter().find(|(path, _)| *path == source.path).map_or(LONGEST_FILE, |(_, lines)| *lines);
+        if lines > longest {
+            let _ = writeln!(findings, "  {}: {lines} lines", source.path);
+        }
+    }
+    none(&findings, "a file is longer than 500 lines without its tests");
+}
+
+#[test]
+fn no_line_waits_to_be_mended() {
+    let mut findings = String::new();
+    for source in &sources() {
+        for (at, line) in source.text.lines().enumerate() {
+            for word in ["FIXME", "XXX", "TODO"] {
+                if line.contains(word) {
+                    let _ = writeln!(findings, "  {}:{}: {word}", source.path, at + 1);
+                }
+            }
+        }
+    }
+    none(&findings, "a line is not for the reader");
+}
