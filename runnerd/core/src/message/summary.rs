@@ -54,7 +54,8 @@ fn wrap(line: &str) -> Vec<String> {
     }
     let (first, hanging) = prefixes(&line);
     let mut words = line[first.len()..].split_whitespace();
-    let mut current = format!("{first}{}", words.next().unwrap_or_default());
+    // White space between them is folded: the first word may now begin the line.
+    let mut current = quote(&format!("{first}{}", words.next().unwrap_or_default()));
     let mut wrapped = Vec::new();
     for word in words {
         if current.chars().count() + 1 + word.chars().count() > WIDTH {
@@ -93,6 +94,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_trailer_behind_a_wide_space_is_quoted_when_its_line_is_wrapped() {
+        let line = format!("\u{a0}Runner-Verdict: Accepted {}", "word ".repeat(20));
+        assert!(wrap(&line).iter().all(|line| !line.starts_with("Runner-")), "{:?}", wrap(&line));
+    }
 
     #[test]
     fn long_lines_are_wrapped_and_lists_hang() {
