@@ -291,7 +291,7 @@ pub(super) fn commit(site: &Site, repository: &Repository, commit: &RunnerCommit
         HoldBack { names: config.git.hold_back.as_slice().to_vec(), max_file_bytes: config.git.max_file_bytes };
     let committed = repository.commit_all(&CommitRequest {
         message: &commit.compose(),
-        author: site.identity(repository),
+        author: Site::identity(repository),
         parent: repository.head()?.commit(),
         hold_back: &hold_back,
         sign: config.git.sign,

@@ -167,6 +167,7 @@ pub(super) fn retry_after(tries: usize) -> Duration {
     Duration::from_secs(RETRY_SECS[(tries - 1).min(RETRY_SECS.len() - 1)])
 }
 
+#[expect(clippy::large_enum_variant, reason = "made once per effect, and taken apart at once")]
 enum Ended {
     Event(Phase, Event),
     Stopped(Phase),

@@ -1,28 +1,25 @@
 //! The life of a worker: recover, then take turns with the queue until the daemon leaves.
 //!
-//! What a run does after an iteration is decided by `runner_core::run`; here it is written down.
+//! One iteration is `drive`'s; what follows from it is `aftermath`'s.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use protocol::event::EventKind;
-use protocol::view::{PhaseView, RunView, StatusView, StopReason};
+use protocol::view::StatusView;
 use protocol::words::RunStatus;
-use runner_core::iteration::{Event, Over, Phase};
-use runner_core::policy::Policy;
-use runner_core::run::{self, Asked, Ended, Next, Standing};
-use runner_core::verdict::{StopCause, Verdict};
+use runner_core::iteration::{Over, Phase};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
+use super::aftermath::{Settled, hold, pause};
 use super::desk::{self, Desk, Turn, Wires, reason};
 use super::drive::{Drive, DriveError, Drove};
-use super::journal::{self, Entry, Header, Journal, JournalError, Recorded};
-use super::load::load;
-use super::open::Found;
+use super::journal::{self, Recorded};
+use super::log::{Entries, JournalLog};
+use super::pilot::Pilot;
 use super::scene::Scene;
 use super::site::Site;
-use super::world::{Control, Log};
+use super::world::Control as _;
 use super::{Handle, baseline, begin, snapshot};
 use crate::causes::in_one_line;
 use crate::clock;
@@ -77,33 +74,18 @@ fn employ(means: Means, store: Store, file: RepoFile, frozen: bool) -> (Handle, 
     (Handle { id, mailbox: sender, status: seen }, Life { desk, means, recorded: None }.live())
 }
 
-/// The events of the live iteration, shared with the world for its record.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Entries(Arc<Mutex<Vec<Entry>>>);
-
-impl Entries {
-    /// Returns the events so far.
-    pub(super) fn lock(&self) -> Vec<Entry> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set(&self, entries: &[Entry]) {
-        entries.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-struct Life {
-    desk: Desk,
+pub(super) struct Life {
+    pub(super) desk: Desk,
     means: Means,
     /// The journal of a previous life, until its run has its turn.
     recorded: Option<Recorded>,
 }
 
 /// Why a run cannot go on.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Whether a run goes on after an iteration.
-enum Then {
+pub(super) enum Then {
     GoOn,
     Rest,
 }
@@ -195,7 +177,8 @@ impl Life {
         self.refresh();
         if self.desk.run(run).is_some_and(|run| run.state != RunStatus::Running) {
             let iteration = self.desk.view.as_ref().and_then(|view| view.recent.first().cloned());
-            self.desk.stepped(run, iteration.filter(|iteration| Some(iteration.iter) == self.desk.stepped_iter));
+            let iteration = iteration.filter(|iteration| Some(iteration.iter) == self.desk.stepped_iter);
+            self.desk.stepped(run, iteration.as_ref());
         }
     }
 
@@ -296,7 +279,7 @@ impl Life {
         let stop = CancellationToken::new();
         let running = async {
             match block_in_place(|| baseline::needed(site))? {
-                Some(loaded) => baseline::baseline(site, &loaded, &stop).await.map(drop),
+                Some(loaded) => Box::pin(baseline::baseline(site, &loaded, &stop)).await.map(drop),
                 None => Ok(()),
             }
         };
@@ -305,7 +288,7 @@ impl Life {
 
     /// Shows what is in the way and waits, no longer than until somebody wants to stop.
     async fn wait_for_obstacle(&mut self, id: &str, what: &str, tries: usize) {
-        let mut pilot = Pilot { desk: &mut self.desk, run: id.to_owned(), iter: None };
+        let mut pilot = Pilot::new(&mut self.desk, id);
         pilot.obstructed(what);
         tokio::select! {
             _ = pilot.stop() => {}
@@ -330,7 +313,7 @@ impl Life {
             None => (Phase::Open, JournalLog::new(&self.desk.store, &site.run, entries.clone())),
         };
         let mut scene = Scene::new(site.clone(), log.header.mark.clone(), log.header.policy.clone(), entries);
-        let mut pilot = Pilot { desk: &mut self.desk, run: id.to_owned(), iter: None };
+        let mut pilot = Pilot::new(&mut self.desk, id);
         let drove = Drive { world: &mut scene, control: &mut pilot, log: &mut log }.run(phase).await;
         match drove? {
             Drove::Left => Ok(Then::Rest),
@@ -340,7 +323,9 @@ impl Life {
                 Ok(then)
             }
             Drove::Over(Over::Settled { verdict, commit }) => {
-                let then = self.settled(id, &site, &log, &verdict, commit.as_deref()).await?;
+                let task = log.task().ok_or("an iteration was settled that was not opened")?;
+                let settled = Settled { site: &site, task: &task, verdict: &verdict, commit: commit.as_deref() };
+                let then = self.settled(id, settled).await?;
                 self.sweep_live();
                 self.close_journal();
                 Ok(then)
@@ -388,22 +373,8 @@ impl Life {
         }
     }
 
-    async fn untouched(&mut self, id: &str, found: Option<Found>) -> Then {
-        match found {
-            Some(Found::Next(next)) => self.follow(id, next).await,
-            Some(Found::Hold(why)) => {
-                self.write(id, |run| hold(run, why)).await;
-                Then::Rest
-            }
-            Some(Found::Task(..)) | None => {
-                self.stopped_before_work(id).await;
-                Then::Rest
-            }
-        }
-    }
-
     /// Writes down a stop that was asked for before anything was begun, if one was.
-    async fn stopped_before_work(&mut self, id: &str) -> bool {
+    pub(super) async fn stopped_before_work(&mut self, id: &str) -> bool {
         let asked = self.desk.run(id).and_then(|run| run.asked);
         let stop = asked.filter(|asked| *asked != AskedFor::Step);
         let Some(stop) = stop else { return false };
@@ -417,106 +388,8 @@ impl Life {
         true
     }
 
-    async fn settled(
-        &mut self,
-        id: &str,
-        site: &Site,
-        log: &JournalLog,
-        verdict: &Verdict,
-        commit: Option<&str>,
-    ) -> Result<Then, Failure> {
-        let (loaded, made) = block_in_place(|| -> Result<_, Failure> {
-            let repository = site.repository()?;
-            let tip = repository.branch(&site.branch())?.ok_or("the run's branch is gone")?;
-            let made = commit.map(str::parse).transpose()?;
-            let made = made.map(|made| repository.first_parents(&made, 1)).transpose()?;
-            Ok((load(&repository, tip)?, made.and_then(|made| made.into_iter().next())))
-        })?;
-        self.tell_settled(id, &loaded, log, verdict, made.as_ref());
-        let Some(run) = self.desk.run(id) else { return Ok(Then::Rest) };
-        let asked = match run.asked {
-            None => Asked::Nothing,
-            Some(AskedFor::Pause | AskedFor::Step) => Asked::Pause,
-            Some(AskedFor::Cancel) => Asked::Cancel,
-        };
-        let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
-        let ended = Ended { verdict, now: clock::now(), waits: run.waits };
-        let next = run::next(&standing, Some(ended), asked);
-        if !matches!(verdict, Verdict::Unavailable { .. }) && run.waits > 0 {
-            self.write(id, |run| run.waits = 0).await;
-        }
-        Ok(self.follow(id, next).await)
-    }
-
-    fn tell_settled(
-        &mut self,
-        id: &str,
-        loaded: &super::load::Loaded,
-        log: &JournalLog,
-        verdict: &Verdict,
-        commit: Option<&crate::git::CommitInfo>,
-    ) {
-        let Some(task) = log.task() else { return };
-        self.desk.stepped_iter = Some(task.iter);
-        let node = runner_core::tree::find(&loaded.tree, &task.node);
-        let row = runner_core::verdict::row(verdict.name());
-        let iter = Some(task.iter);
-        if let Some(commit) = commit {
-            let subject = commit.message.lines().next().unwrap_or_default().to_owned();
-            self.desk.tell(id, iter, EventKind::Commit { commit: commit.id.to_string(), subject });
-        }
-        if !loaded.run_state.reverted.is_empty() && commit.is_some() {
-            self.desk.tell(id, iter, EventKind::Reverted { paths: loaded.run_state.reverted.clone() });
-        }
-        let (leaves_passed, leaves_total) = runner_core::tree::leaves(&loaded.tree);
-        self.desk.tell(id, iter, EventKind::Tree { leaves_passed, leaves_total });
-        let guard = if commit.is_some() { loaded.run_state.last_guard } else { None };
-        let kind = EventKind::Iteration {
-            node: task.node.clone(),
-            verdict: verdict.name(),
-            status: row.status,
-            guard: guard.or(row.guard).unwrap_or(protocol::words::GuardOutcome::Skipped),
-            attempts: node.map_or(task.attempts, |node| node.attempts),
-            max_attempts: task.max_attempts,
-        };
-        self.desk.tell(id, iter, kind);
-    }
-
-    /// Writes down what a run does next.
-    async fn follow(&mut self, id: &str, next: Next) -> Then {
-        match next {
-            Next::GoOn(_) => return Then::GoOn,
-            Next::Wait { until, reason } => {
-                self.write(id, |run| {
-                    run.state = RunStatus::Waiting;
-                    run.reason = Some(reason);
-                    run.wait_until = Some(until);
-                    run.waits = run.waits.saturating_add(1);
-                })
-                .await;
-            }
-            Next::WaitForPerson(reason) => {
-                self.write(id, |run| {
-                    run.state = RunStatus::Waiting;
-                    run.reason = Some(reason);
-                })
-                .await;
-            }
-            Next::Pause(why) => {
-                self.write(id, |run| {
-                    let is_step = run.asked == Some(AskedFor::Step);
-                    let stepped = || reason("one iteration was asked for and is done", "runnerctl resume");
-                    pause(run, if is_step { stepped() } else { why });
-                })
-                .await;
-            }
-            Next::End { status, reason } => self.write(id, |run| desk::end(run, status, reason)).await,
-        }
-        Then::Rest
-    }
-
     /// Changes a run's record, however long the disk refuses: going on without it would forget a decision.
-    async fn write(&mut self, id: &str, change: impl FnOnce(&mut RunRecord)) {
+    pub(super) async fn write(&mut self, id: &str, change: impl FnOnce(&mut RunRecord)) {
         let Some(mut run) = self.desk.run(id).cloned() else { return };
         change(&mut run);
         let mut tries = 0;
@@ -540,134 +413,5 @@ async fn attend<T>(desk: &mut Desk, running: impl Future<Output = T>, stop: &Can
             result = running.as_mut() => return result,
             _ = desk.stop() => stop.cancel(),
         }
-    }
-}
-
-fn pause(run: &mut RunRecord, why: StopReason) {
-    run.state = RunStatus::Paused;
-    run.reason = Some(why);
-    run.asked = None;
-}
-
-fn hold(run: &mut RunRecord, why: StopReason) {
-    run.state = RunStatus::Held;
-    run.reason = Some(why);
-}
-
-/// Steers an iteration from the desk, and shows where it is.
-struct Pilot<'a> {
-    desk: &'a mut Desk,
-    run: String,
-    iter: Option<u32>,
-}
-
-impl Control for Pilot<'_> {
-    async fn stop(&mut self) -> StopCause {
-        self.desk.stop().await
-    }
-
-    fn is_leaving(&self) -> bool {
-        self.desk.is_shutting_down()
-    }
-
-    fn entered(&mut self, phase: &Phase) {
-        let now = clock::now();
-        if let Some(task) = phase.task() {
-            self.iter = Some(task.iter);
-        }
-        let budget_ms = self.desk.budget_ms;
-        if let Some(view) = &mut self.desk.view {
-            let began =
-                view.phase.as_ref().filter(|_| !matches!(phase, Phase::Open)).map(|phase| phase.iteration_since);
-            view.phase = Some(PhaseView {
-                name: phase.name(),
-                since: now,
-                iteration_since: began.unwrap_or(now),
-                budget_ms,
-                obstacle: None,
-            });
-            show_task(view, phase);
-        }
-        self.desk.show();
-        let node = phase.task().map(|task| task.node.clone());
-        self.desk.tell(&self.run, self.iter, EventKind::Phase { phase: phase.name(), node });
-    }
-
-    fn obstructed(&mut self, what: &str) {
-        tracing::warn!(run = self.run, what, "obstructed; tried again");
-        if let Some(phase) = self.desk.view.as_mut().and_then(|view| view.phase.as_mut()) {
-            phase.obstacle = Some(what.to_owned());
-        }
-        self.desk.show();
-        self.desk.tell(&self.run, self.iter, EventKind::Obstacle { message: what.to_owned() });
-    }
-}
-
-fn show_task(view: &mut RunView, phase: &Phase) {
-    let Some(task) = phase.task() else { return };
-    view.iteration = task.iter;
-    if let Some(node) = &mut view.node {
-        node.role = Some(task.role);
-    }
-}
-
-/// The journal as the loop sees it: begun with the first event that matters.
-struct JournalLog {
-    path: std::path::PathBuf,
-    header: Header,
-    journal: Option<Journal>,
-    entries: Entries,
-}
-
-impl JournalLog {
-    fn new(store: &Store, run: &str, entries: Entries) -> Self {
-        let nonce = clock::now().as_nanosecond();
-        let header = Header {
-            version: journal::VERSION,
-            run: run.to_owned(),
-            mark: format!("{}-{run}-{nonce:x}", store.id()),
-            policy: Policy::default(),
-        };
-        Self { path: store.journal(), header, journal: None, entries }
-    }
-
-    /// Goes on with the journal of a previous life: replays it, and tells it that life began anew.
-    fn reopen(store: &Store, recorded: Recorded, entries: Entries) -> Result<(Phase, Self), DriveError> {
-        let path = store.journal();
-        let phase = journal::replay(&path, &recorded)?;
-        let header = recorded.header.clone();
-        let journal = Journal::reopen(&path, recorded)?;
-        let mut log = Self { path, header, journal: Some(journal), entries };
-        let policy = log.header.policy.clone();
-        log.record(&Event::Restarted, &policy)?;
-        Ok((runner_core::iteration::decide(&policy, phase, Event::Restarted)?, log))
-    }
-
-    /// Returns what the iteration is about.
-    fn task(&self) -> Option<runner_core::verdict::Task> {
-        self.entries.lock().into_iter().find_map(|entry| match entry.event {
-            Event::Opened(task) => Some(task),
-            _ => None,
-        })
-    }
-}
-
-impl Log for JournalLog {
-    fn record(&mut self, event: &Event, policy: &Policy) -> Result<(), JournalError> {
-        let entry = Entry { at: clock::now(), event: event.clone() };
-        match (&mut self.journal, event) {
-            // Opened anew after a restart, the configuration may be another.
-            (_, Event::Opened(_)) => {
-                self.header.policy = policy.clone();
-                let header = self.header.clone();
-                self.journal = Some(block_in_place(|| Journal::begin(&self.path, header, entry))?);
-            }
-            (Some(journal), _) => block_in_place(|| journal.append(entry))?,
-            (None, _) => return Ok(()),
-        }
-        if let Some(journal) = &self.journal {
-            self.entries.set(&journal.recorded().entries);
-        }
-        Ok(())
     }
 }

@@ -129,7 +129,7 @@ impl Undo<'_> {
         let kept = self.repository.snapshot(&SnapshotRequest {
             name: &format!("refs/runner/rescue/{}/{iter:04}", site.run),
             message: &format!("rescue: run {} iteration {iter:04}, {phase}", site.run),
-            author: site.identity(self.repository),
+            author: Site::identity(self.repository),
             hold_back: &hold_back,
             restoring: Some(from),
         })?;

@@ -32,12 +32,12 @@ pub(super) struct Scene {
     policy: Policy,
     loaded: Option<Arc<Loaded>>,
     /// The events so far, for the record.
-    entries: super::life::Entries,
+    entries: super::log::Entries,
 }
 
 impl Scene {
     /// Sets up the scene; `policy` is From's if the iteration was begun by a previous life.
-    pub(super) fn new(site: Site, mark: String, policy: Policy, entries: super::life::Entries) -> Self {
+    pub(super) fn new(site: Site, mark: String, policy: Policy, entries: super::log::Entries) -> Self {
         Self { site, mark, found: None, policy, loaded: None, entries }
     }
 

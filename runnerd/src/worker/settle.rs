@@ -111,7 +111,7 @@ impl Settling<'_> {
         self.write(after)?;
         let request = CommitRequest {
             message: &self.message(after, raw)?,
-            author: self.site.identity(self.repository),
+            author: Site::identity(self.repository),
             parent: head,
             hold_back: &hold_back(self.loaded),
             sign: self.loaded.config.git.sign,

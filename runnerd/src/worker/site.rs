@@ -143,7 +143,7 @@ impl Site {
     }
 
     /// Returns who commits: the user as configured, else the runner.
-    pub(super) fn identity(&self, repository: &Repository) -> Identity {
+    pub(super) fn identity(repository: &Repository) -> Identity {
         repository.identity().unwrap_or_else(Identity::runner)
     }
 

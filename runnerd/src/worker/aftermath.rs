@@ -1,0 +1,145 @@
+//! What follows from an iteration: told to subscribers, decided by `runner_core::run`, and written down.
+
+use protocol::event::EventKind;
+use protocol::view::StopReason;
+use protocol::words::{GuardOutcome, RunStatus};
+use runner_core::run::{self, Asked, Ended, Next, Standing};
+use runner_core::tree;
+use runner_core::verdict::{Task, Verdict, row};
+use tokio::task::block_in_place;
+
+use super::desk::{self, reason};
+use super::life::{Failure, Life, Then};
+use super::load::{Loaded, load};
+use super::open::Found;
+use super::site::Site;
+use crate::clock;
+use crate::git::CommitInfo;
+use crate::store::{AskedFor, RunRecord};
+
+/// An iteration that was settled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settled<'a> {
+    /// Where it took place.
+    pub(super) site: &'a Site,
+    /// What it was about.
+    pub(super) task: &'a Task,
+    /// How it ended.
+    pub(super) verdict: &'a Verdict,
+    /// Its commit, where it has one.
+    pub(super) commit: Option<&'a str>,
+}
+
+impl Life {
+    /// Follows an iteration that began nothing.
+    pub(super) async fn untouched(&mut self, id: &str, found: Option<Found>) -> Then {
+        match found {
+            Some(Found::Next(next)) => self.follow(id, next).await,
+            Some(Found::Hold(why)) => {
+                self.write(id, |run| hold(run, why)).await;
+                Then::Rest
+            }
+            Some(Found::Task(..)) | None => {
+                self.stopped_before_work(id).await;
+                Then::Rest
+            }
+        }
+    }
+
+    /// Follows an iteration that was settled.
+    pub(super) async fn settled(&mut self, id: &str, settled: Settled<'_>) -> Result<Then, Failure> {
+        let Settled { site, verdict, commit, .. } = settled;
+        let (loaded, made) = block_in_place(|| -> Result<_, Failure> {
+            let repository = site.repository()?;
+            let tip = repository.branch(&site.branch())?.ok_or("the run's branch is gone")?;
+            let made = commit.map(str::parse).transpose()?;
+            let made = made.map(|made| repository.first_parents(&made, 1)).transpose()?;
+            Ok((load(&repository, tip)?, made.and_then(|made| made.into_iter().next())))
+        })?;
+        self.tell_settled(&loaded, settled, made.as_ref());
+        let Some(run) = self.desk.run(id) else { return Ok(Then::Rest) };
+        let asked = match run.asked {
+            None => Asked::Nothing,
+            Some(AskedFor::Pause | AskedFor::Step) => Asked::Pause,
+            Some(AskedFor::Cancel) => Asked::Cancel,
+        };
+        let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
+        let ended = Ended { verdict, now: clock::now(), waits: run.waits };
+        let next = run::next(&standing, Some(ended), asked);
+        if !matches!(verdict, Verdict::Unavailable { .. }) && run.waits > 0 {
+            self.write(id, |run| run.waits = 0).await;
+        }
+        Ok(self.follow(id, next).await)
+    }
+
+    fn tell_settled(&mut self, loaded: &Loaded, settled: Settled<'_>, commit: Option<&CommitInfo>) {
+        let Settled { task, verdict, .. } = settled;
+        self.desk.stepped_iter = Some(task.iter);
+        let tell = |kind| self.desk.tell(&task.run, Some(task.iter), kind);
+        if let Some(commit) = commit {
+            let subject = commit.message.lines().next().unwrap_or_default().to_owned();
+            tell(EventKind::Commit { commit: commit.id.to_string(), subject });
+        }
+        if !loaded.run_state.reverted.is_empty() && commit.is_some() {
+            tell(EventKind::Reverted { paths: loaded.run_state.reverted.clone() });
+        }
+        let (leaves_passed, leaves_total) = tree::leaves(&loaded.tree);
+        tell(EventKind::Tree { leaves_passed, leaves_total });
+        let row = row(verdict.name());
+        let guard = loaded.run_state.last_guard.filter(|_| commit.is_some()).or(row.guard);
+        tell(EventKind::Iteration {
+            node: task.node.clone(),
+            verdict: verdict.name(),
+            status: row.status,
+            guard: guard.unwrap_or(GuardOutcome::Skipped),
+            attempts: tree::find(&loaded.tree, &task.node).map_or(task.attempts, |node| node.attempts),
+            max_attempts: task.max_attempts,
+        });
+    }
+
+    /// Writes down what a run does next.
+    async fn follow(&mut self, id: &str, next: Next) -> Then {
+        match next {
+            Next::GoOn(_) => return Then::GoOn,
+            Next::Wait { until, reason } => {
+                self.write(id, |run| {
+                    run.state = RunStatus::Waiting;
+                    run.reason = Some(reason);
+                    run.wait_until = Some(until);
+                    run.waits = run.waits.saturating_add(1);
+                })
+                .await;
+            }
+            Next::WaitForPerson(reason) => {
+                self.write(id, |run| {
+                    run.state = RunStatus::Waiting;
+                    run.reason = Some(reason);
+                })
+                .await;
+            }
+            Next::Pause(why) => {
+                self.write(id, |run| {
+                    let is_step = run.asked == Some(AskedFor::Step);
+                    let stepped = || reason("one iteration was asked for and is done", "runnerctl resume");
+                    pause(run, if is_step { stepped() } else { why });
+                })
+                .await;
+            }
+            Next::End { status, reason } => self.write(id, |run| desk::end(run, status, reason)).await,
+        }
+        Then::Rest
+    }
+}
+
+/// Pauses a run's record.
+pub(super) fn pause(run: &mut RunRecord, why: StopReason) {
+    run.state = RunStatus::Paused;
+    run.reason = Some(why);
+    run.asked = None;
+}
+
+/// Holds a run's record until somebody looks.
+pub(super) fn hold(run: &mut RunRecord, why: StopReason) {
+    run.state = RunStatus::Held;
+    run.reason = Some(why);
+}

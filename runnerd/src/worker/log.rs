@@ -1,0 +1,93 @@
+//! The journal as the loop of an iteration sees it: begun with the first event that matters.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use runner_core::iteration::{Event, Phase, decide};
+use runner_core::policy::Policy;
+use runner_core::verdict::Task;
+use tokio::task::block_in_place;
+
+use super::drive::DriveError;
+use super::journal::{self, Entry, Header, Journal, JournalError, Recorded};
+use super::world::Log;
+use crate::clock;
+use crate::store::Store;
+
+/// The events of the live iteration, shared with the world for its record.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Entries(Arc<Mutex<Vec<Entry>>>);
+
+impl Entries {
+    /// Returns the events so far.
+    pub(super) fn lock(&self) -> Vec<Entry> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, entries: &[Entry]) {
+        entries.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// A journal that is begun or gone on with.
+pub(super) struct JournalLog {
+    path: PathBuf,
+    /// Its first line, once it has one.
+    pub(super) header: Header,
+    journal: Option<Journal>,
+    entries: Entries,
+}
+
+impl JournalLog {
+    /// Begins a journal with the first event that matters.
+    pub(super) fn new(store: &Store, run: &str, entries: Entries) -> Self {
+        let nonce = clock::now().as_nanosecond();
+        let header = Header {
+            version: journal::VERSION,
+            run: run.to_owned(),
+            mark: format!("{}-{run}-{nonce:x}", store.id()),
+            policy: Policy::default(),
+        };
+        Self { path: store.journal(), header, journal: None, entries }
+    }
+
+    /// Goes on with the journal of a previous life: replays it, and tells it that life began anew.
+    pub(super) fn reopen(store: &Store, recorded: Recorded, entries: Entries) -> Result<(Phase, Self), DriveError> {
+        let path = store.journal();
+        let phase = journal::replay(&path, &recorded)?;
+        let header = recorded.header.clone();
+        let journal = Journal::reopen(&path, recorded)?;
+        let mut log = Self { path, header, journal: Some(journal), entries };
+        let policy = log.header.policy.clone();
+        log.record(&Event::Restarted, &policy)?;
+        Ok((decide(&policy, phase, Event::Restarted)?, log))
+    }
+
+    /// Returns what the iteration is about.
+    pub(super) fn task(&self) -> Option<Task> {
+        self.entries.lock().into_iter().find_map(|entry| match entry.event {
+            Event::Opened(task) => Some(task),
+            _ => None,
+        })
+    }
+}
+
+impl Log for JournalLog {
+    fn record(&mut self, event: &Event, policy: &Policy) -> Result<(), JournalError> {
+        let entry = Entry { at: clock::now(), event: event.clone() };
+        match (&mut self.journal, event) {
+            // Opened anew after a restart, the configuration may be another.
+            (_, Event::Opened(_)) => {
+                self.header.policy = policy.clone();
+                let header = self.header.clone();
+                self.journal = Some(block_in_place(|| Journal::begin(&self.path, header, entry))?);
+            }
+            (Some(journal), _) => block_in_place(|| journal.append(entry))?,
+            (None, _) => return Ok(()),
+        }
+        if let Some(journal) = &self.journal {
+            self.entries.set(&journal.recorded().entries);
+        }
+        Ok(())
+    }
+}
