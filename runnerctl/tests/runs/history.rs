@@ -18,7 +18,7 @@ fn rewrites(deed: &str, detail: &str) -> (Play, Seen) {
     seen.is(&BROKEN).tells("history must not be rewritten").tells(detail);
     assert_eq!(play.repo.refs("refs/runner/rescue"), [RESCUE]);
     assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));
-    let from = seen.receipt.trailer("Runner-From").unwrap();
+    let from = seen.receipt.trailer("Runner-From").expect("a receipt names From");
     assert_eq!(play.repo.git(&["rev-parse", "HEAD^"]), from, "the receipt stands on From");
     let missing = play.repo.git(&["ls-tree", "--name-only", "HEAD", "work"]);
     assert_eq!(missing, "", "what came with rewritten history is not in the branch");

@@ -5,6 +5,7 @@
 mod agents;
 mod broken;
 mod determinism;
+mod faults;
 mod history;
 mod play;
 mod precedence;

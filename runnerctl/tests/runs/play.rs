@@ -79,7 +79,7 @@ impl Play {
     pub(crate) fn leaves(&self, change: impl FnOnce(&mut TaskTree)) -> &Script {
         let mut tree = sample();
         change(&mut tree);
-        self.script().file("tree.json", &serde_json::to_string(&tree).unwrap())
+        self.script().file("tree.json", &serde_json::to_string(&tree).expect("a task tree serializes"))
     }
 
     /// Starts the run and waits for its end.
@@ -106,7 +106,7 @@ impl Play {
         let subject = format!("chore(loop): run {RUN} iter {iter:04} ");
         let receipt = receipts.iter().find(|receipt| receipt.subject.starts_with(&subject));
         let receipt = receipt.unwrap_or_else(|| panic!("no receipt of {iter} in {receipts:#?}")).clone();
-        let meta: IterationMeta = serde_json::from_str(&self.record(iter, "meta.json")).unwrap();
+        let meta = serde_json::from_str(&self.record(iter, "meta.json")).expect("the record has its facts");
         let seen = Seen { receipt, meta };
         seen.is_consistent(self, iter);
         seen
@@ -118,7 +118,8 @@ impl Play {
     }
 
     pub(crate) fn has_record(&self, iteration: &str) -> bool {
-        fs::exists(self.repo.path().join(format!(".runner/iterations/{RUN}/{iteration}"))).unwrap()
+        fs::exists(self.repo.path().join(format!(".runner/iterations/{RUN}/{iteration}")))
+            .expect("records can be looked for")
     }
 }
 
@@ -170,7 +171,7 @@ impl Seen {
         assert_eq!((state.run_id.as_deref(), state.next_iter), (Some(RUN), iter + 1));
         assert_eq!(state.last_node.as_ref(), Some(&self.meta.node));
         assert_eq!((state.last_status, state.last_guard), (Some(self.meta.status), Some(self.meta.guard)));
-        for file in ["events.jsonl", "prompt.md", "executor.log", "tree.before.json", "tree.after.json", "diff.patch"] {
+        for file in ["events.jsonl", "prompt.md", "tree.before.json", "tree.after.json", "diff.patch"] {
             assert!(play.has_record(&format!("{iter:04}/{file}")), "the record lacks {file}");
         }
         assert_eq!(play.record(iter, "tree.after.json").trim_end(), repo.show(commit, ".runner/state/tree.json"));

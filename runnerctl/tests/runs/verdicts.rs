@@ -12,8 +12,10 @@ fn failure_of_b(play: &Play) -> String {
 #[test]
 fn accepted_leaf_passes_and_is_listed_in_the_progress() {
     let play = Play::new();
-    play.script().step(1, "echo 1 > result.txt\nanswer done 'The result is written.'");
+    play.script().step(1, "echo 1 > result.txt\necho working\nanswer done 'The result is written.'");
     let seen = play.first(4);
+    assert_eq!(play.record(1, "executor.log"), "working\n");
+    assert!(play.record(1, "output.json").contains("The result is written."));
     seen.is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     assert_eq!(seen.receipt.body, "The result is written.");
     assert_eq!(seen.receipt.trailer("Runner-Role"), Some("worker"));
