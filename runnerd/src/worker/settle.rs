@@ -39,7 +39,10 @@ pub(super) fn settle(
     let held_back = repository.hold_back(&hold_back(loaded))?;
     let after = settling.after(held_back)?;
     let made = match settling.receipt(&upon)? {
-        Some(receipt) => Some(receipt),
+        Some(receipt) => {
+            repository.catch_up_index()?;
+            Some(receipt)
+        }
         None if !outcome.leaves_commit() => None,
         None => Some(settling.commit(head, &after)?),
     };
