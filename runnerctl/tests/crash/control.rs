@@ -4,13 +4,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use protocol::words::RunStatus;
-use runner_testkit::{Config, Home, Repo};
+use runner_testkit::{Config, Home};
 
-use crate::witness::{assert_consistent, splitting};
-
-fn verdicts(repo: &Repo) -> Vec<String> {
-    repo.receipts().iter().map(|receipt| receipt.verdict().to_owned()).collect()
-}
+use crate::witness::{assert_consistent, note, splitting, verdicts};
 
 /// Starts a run whose first session waits at a gate with work in its hands.
 const AT_THE_GATE: &str = "echo half > half.txt; gate session; answer retry 'Not yet.'";
@@ -46,7 +42,7 @@ fn pause_now_ends_the_session_and_commits_its_work() {
     let began = Instant::now();
     home.ctl_in(&repo, &["pause", "--now"]).exits(0);
     client.wait_for(repo.path(), RunStatus::Paused);
-    eprintln!("paused after {:?}", began.elapsed());
+    note(&format!("paused after {:?}", began.elapsed()));
     assert!(began.elapsed() < Duration::from_secs(8), "an agent that obeys is not waited for: {:?}", began.elapsed());
     assert_eq!(verdicts(&repo), ["Interrupted"]);
     assert_eq!(repo.show("HEAD", "half.txt"), "half");

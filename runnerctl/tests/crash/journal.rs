@@ -1,13 +1,13 @@
 //! State of the daemon that is torn, or that it cannot understand.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
-use crate::witness::assert_consistent;
+use crate::witness::{assert_consistent, verdicts};
 
 /// A run that died in its first session.
 struct Died {
@@ -30,7 +30,8 @@ impl Died {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        let folder = fs::read_dir(self.home.state().join("repos")).unwrap().next().unwrap().unwrap();
+        let mut folders = fs::read_dir(self.home.state().join("repos")).expect("the daemon keeps its state there");
+        let folder = folders.next().expect("a repository is registered").expect("its folder can be read");
         folder.path().join(name)
     }
 
@@ -38,10 +39,10 @@ impl Died {
     /// goes on, and with the file put right the run does.
     fn is_held_until_put_right(&self, name: &str, change: impl FnOnce(&str) -> String) {
         let path = self.file(name);
-        let right = fs::read_to_string(&path).unwrap();
+        let right = text(&path);
         let wrong = change(&right);
         assert_ne!(wrong, right);
-        fs::write(&path, &wrong).unwrap();
+        write(&path, &wrong);
         let _daemon = self.home.daemon();
         let other = self.home.scripted("other");
         other.script().step(1, "echo done > done.txt; answer done 'It is done.'");
@@ -49,26 +50,33 @@ impl Died {
         let held = self.home.ctl_in(&self.repo, &["resume"]);
         held.exits(6);
         assert!(held.stderr.contains(name), "it names the file: {}", held.stderr);
-        assert_eq!(fs::read_to_string(&path).unwrap(), wrong, "what cannot be understood is not overwritten");
-        fs::write(&path, &right).unwrap();
+        assert_eq!(text(&path), wrong, "what cannot be understood is not overwritten");
+        write(&path, &right);
         self.home.ctl_in(&self.repo, &["resume"]).exits(0);
         self.completes();
     }
 
     fn completes(&self) {
         self.home.client().wait_for(self.repo.path(), RunStatus::Completed);
-        let receipts = self.repo.receipts();
-        assert_eq!(receipts.iter().map(|receipt| receipt.verdict()).collect::<Vec<_>>(), ["Interrupted", "Accepted"]);
+        assert_eq!(verdicts(&self.repo), ["Interrupted", "Accepted"]);
         assert_consistent(&self.repo);
     }
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
 }
 
 #[test]
 fn last_line_of_the_journal_that_was_cut_never_happened() {
     let died = Died::new();
     let path = died.file("journal.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, format!("{text}{{\"at\":\"2026-0")).unwrap();
+    let right = text(&path);
+    write(&path, &format!("{right}{{\"at\":\"2026-0"));
     let _daemon = died.home.daemon();
     died.completes();
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use protocol::words::RunStatus;
 use runner_testkit::{Config, Home, Repo};
 
-use crate::witness::{assert_consistent, assert_work_kept, splitting};
+use crate::witness::{assert_consistent, assert_work_kept, note, splitting, verdicts};
 
 /// Kills of one random run; after them it may come to its end.
 const KILLS: u32 = 12;
@@ -24,8 +24,7 @@ fn a_session_that_outlived_its_daemon_is_ended_and_its_work_is_committed_as_inte
     let repo = home.scripted("one");
     repo.script().step(1, &format!("echo half > half.txt; {KILL_DAEMON}"));
     killed_by_a_step(&home, &repo);
-    let verdicts: Vec<String> = repo.receipts().iter().map(|receipt| receipt.verdict().to_owned()).collect();
-    assert_eq!(verdicts, ["Interrupted", "Accepted"]);
+    assert_eq!(verdicts(&repo), ["Interrupted", "Accepted"]);
     assert_eq!(repo.show("HEAD~1", "half.txt"), "half");
     assert_eq!(repo.node("root").attempts, 0, "a death costs no attempt");
     assert_consistent(&repo);
@@ -39,8 +38,7 @@ fn a_guard_that_outlived_its_daemon_is_run_again_and_the_session_is_not() {
     repo.script().guard_step(1, &format!("echo half > guard.txt; {KILL_DAEMON}"));
     killed_by_a_step(&home, &repo);
     assert_eq!(repo.script().sessions(), 1);
-    let receipts = repo.receipts();
-    assert_eq!(receipts.iter().map(|receipt| receipt.verdict()).collect::<Vec<_>>(), ["Accepted"]);
+    assert_eq!(verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.show("HEAD", "guard.txt"), "half");
     assert_consistent(&repo);
 }
@@ -108,7 +106,7 @@ fn disturbed(seed: u64, expected: &str) -> u32 {
         }
         kills += 1;
         home.all_gone_within(Duration::from_secs(5));
-        eprintln!("seed {seed}: kill {kills}, nothing alive after {:?}", killed_at.elapsed());
+        note(&format!("seed {seed}: kill {kills}, nothing alive after {:?}", killed_at.elapsed()));
         daemon = home.daemon();
     }
     let run = home.client().wait_until(repo.path(), |run| run.summary.state.is_terminal());
@@ -117,7 +115,7 @@ fn disturbed(seed: u64, expected: &str) -> u32 {
     assert_eq!(repo.show("HEAD", ".runner/state/tree.json"), expected, "seed {seed}");
     assert_consistent(&repo);
     assert_work_kept(&repo);
-    eprintln!("seed {seed}: {kills} kills, {} iterations", repo.receipts().len());
+    note(&format!("seed {seed}: {kills} kills, {} iterations", repo.receipts().len()));
     kills
 }
 

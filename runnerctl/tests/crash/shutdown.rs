@@ -8,7 +8,7 @@ use protocol::startup::EXIT_OCCUPIED;
 use protocol::words::RunStatus;
 use runner_testkit::Home;
 
-use crate::witness::{assert_consistent, splitting};
+use crate::witness::{assert_consistent, splitting, verdicts};
 
 #[test]
 fn end_during_a_session_commits_its_work_and_the_run_goes_on_at_the_next_start() {
@@ -20,7 +20,7 @@ fn end_during_a_session_commits_its_work_and_the_run_goes_on_at_the_next_start()
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     gate.reached();
     assert!(daemon.stop().success());
-    assert_eq!(repo.receipts().iter().map(|receipt| receipt.verdict()).collect::<Vec<_>>(), ["Interrupted"]);
+    assert_eq!(verdicts(&repo), ["Interrupted"]);
     assert_eq!(repo.show("HEAD", "half.txt"), "half");
     let _daemon = home.daemon();
     home.client().wait_for(repo.path(), RunStatus::Completed);

@@ -33,7 +33,11 @@ pub(crate) fn assert_consistent(repo: &Repo) {
     let expected: Vec<String> = (1..=receipts.len()).map(|number| format!("{number:04}")).collect();
     assert_eq!(numbers, expected, "an iteration is lost or counted twice");
     let next = repo.run_state("HEAD").next_iter;
-    assert_eq!(usize::try_from(next).unwrap(), receipts.len() + 1, "HEAD and bookkeeping disagree");
+    assert_eq!(
+        usize::try_from(next).expect("BUG: a u32 is no usize"),
+        receipts.len() + 1,
+        "HEAD and bookkeeping disagree"
+    );
     assert!(!repo.script().folder().join("overlap").exists(), "two sessions ran at once");
     repo.assert_sound();
 }
@@ -50,4 +54,15 @@ pub(crate) fn assert_work_kept(repo: &Repo) {
 
 fn number(subject: &str) -> String {
     subject.split(" iter ").nth(1).unwrap_or_default().chars().take(4).collect()
+}
+
+/// Returns the names of the verdicts of all iterations on HEAD's branch, oldest first.
+pub(crate) fn verdicts(repo: &Repo) -> Vec<String> {
+    repo.receipts().iter().map(|receipt| receipt.verdict().to_owned()).collect()
+}
+
+/// Notes a figure for whoever runs the tests with `--nocapture`, or looks at one that failed.
+#[expect(clippy::print_stderr, reason = "the harness captures it")]
+pub(crate) fn note(figure: &str) {
+    eprintln!("{figure}");
 }
