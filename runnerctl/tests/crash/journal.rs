@@ -100,3 +100,23 @@ fn repo_json_that_is_no_json_holds_the_repository() {
 fn repo_json_of_another_version_holds_the_repository() {
     Died::new().is_held_until_put_right("repo.json", |text| text.replacen("\"version\": 1", "\"version\": 2", 1));
 }
+
+#[test]
+fn journal_that_cannot_be_written_is_waited_for_and_costs_nothing() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    repo.script().step(1, "echo done > done.txt; answer done 'It is done.'");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--queue-only", "-m", "Do it"]).exits(0);
+    let folder = fs::read_dir(home.state().join("repos")).unwrap().next().unwrap().unwrap().path();
+    let in_the_way = folder.join("journal.jsonl");
+    fs::create_dir(&in_the_way).unwrap();
+    home.ctl_in(&repo, &["resume"]).exits(0);
+    let run = home.client().wait_until(repo.path(), |run| run.summary.state == RunStatus::Waiting);
+    assert!(run.summary.reason.expect("it says why").message.contains("journal.jsonl"));
+    assert_eq!(repo.script().sessions(), 0, "what is not kept is not acted upon");
+    fs::remove_dir(&in_the_way).unwrap();
+    home.client().wait_for(repo.path(), RunStatus::Completed);
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_consistent(&repo);
+}

@@ -271,18 +271,18 @@ impl Simulation {
         let mut control = ScriptedControl { stops, is_leaving: false, obstacles: 0 };
         let phase = self.recovered(&mut log);
         let mut drive = Drive { world: &mut world, control: &mut control, log: &mut log };
-        let drove = tokio::select! {
+        let driven = tokio::select! {
             biased;
             () = death.cancelled() => None,
-            drove = timeout(LONGEST, drive.run(phase)) => {
-                let drove = drove.unwrap_or_else(|_| panic!("seed {}: it does not end: {:#?}", self.seed, self.lasting.lock()));
-                Some(drove.unwrap_or_else(|error| panic!("seed {}: {error}: {:#?}", self.seed, self.lasting.lock())))
+            driven = timeout(LONGEST, drive.run(phase)) => {
+                let driven = driven.unwrap_or_else(|_| panic!("seed {}: it does not end: {:#?}", self.seed, self.lasting.lock()));
+                Some(driven.unwrap_or_else(|error| panic!("seed {}: {error}: {:#?}", self.seed, self.lasting.lock())))
             }
         };
-        let drove = drove.filter(|_| !death.is_cancelled());
+        let driven = driven.filter(|_| !death.is_cancelled());
         let in_flight = self.lasting.lock().in_flight.take();
-        assert!(drove.is_none() || in_flight.is_none(), "seed {}: {in_flight:?} was left running", self.seed);
-        drove
+        assert!(driven.is_none() || in_flight.is_none(), "seed {}: {in_flight:?} was left running", self.seed);
+        driven
     }
 
     /// Goes on where the journal says, as a restarted daemon does.
