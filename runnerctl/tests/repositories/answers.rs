@@ -1,0 +1,87 @@
+//! The answers of every command as JSON: one object, its form named, its keys as they were.
+
+use runner_testkit::Home;
+use serde_json::Value;
+
+use crate::place::Place;
+
+/// Returns the keys of an object, in order and joined.
+fn keys(value: &Value) -> String {
+    let keys: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
+    keys.join(" ")
+}
+
+#[test]
+fn every_command_answers_with_one_object_that_names_its_form() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("plain");
+    repo.script().step(1, "decompose 'Two parts.' One Two");
+    repo.script().always("echo x >> work.txt; answer done 'Done.'");
+    let place = Place::of(&home, &repo);
+    let commands: [(&[&str], i32); 18] = [
+        (&["init"], 0),
+        (&["start", "-m", "Do it.", "--id", "mine", "--queue-only"], 0),
+        (&["step"], 0),
+        (&["tree"], 0),
+        (&["select"], 0),
+        (&["validate"], 0),
+        (&["status"], 0),
+        (&["queue"], 0),
+        (&["repos"], 0),
+        (&["log"], 0),
+        (&["log", "1"], 0),
+        (&["config", "get", "max_iterations"], 0),
+        (&["daemon", "status"], 0),
+        (&["resume"], 0),
+        (&["start", "--id", "late", "-m", "x", "--queue-only"], 0),
+        (&["cancel", "--run", "late"], 0),
+        (&["help", "exit-codes"], 0),
+        (&["status", "--run", "mine"], 0),
+    ];
+    let mut story = String::new();
+    for (args, code) in commands {
+        let said = place.ctl(&[args, &["--json"]].concat()).exits(code);
+        let value = said.json();
+        let schema = value["schema"].as_str().unwrap_or("none").to_owned();
+        story += &format!("{:<12} {schema}: {}\n", args[0], keys(&value));
+        assert_eq!(said.facts().lines().count(), 1, "{args:?}: {}", said.facts());
+    }
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn errors_are_objects_with_kind_message_and_hint() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("plain");
+    let place = Place::of(&home, &repo);
+    let mut story = String::new();
+    for args in [
+        &["step"][..],
+        &["pause"],
+        &["resume"],
+        &["cancel"],
+        &["log", "7"],
+        &["status", "--run", "none"],
+        &["config", "get", "no.such.key"],
+        &["frobnicate"],
+        &["start", "--goal", "no-such-file.md"],
+    ] {
+        let said = place.ctl(&[args, &["--json"]].concat());
+        let error = said.error();
+        assert_eq!(said.facts(), "", "{args:?}");
+        story += &format!("{args:?}: {} | {} | {}\n", error["kind"], error["message"], error["hint"]);
+    }
+    insta::with_settings!({filters => vec![(home.path().to_str().expect("UTF-8"), "HOME")]}, {
+        insta::assert_snapshot!(story);
+    });
+}
+
+#[test]
+fn without_a_daemon_every_command_says_how_to_start_one() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    let error = Place::of(&home, &repo).ctl(&["status", "--json"]).exits(5).error();
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("runnerctl")), "{error}");
+}

@@ -1,0 +1,172 @@
+//! Where a run begins: every kind of work tree that a person may stand in.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use runner_testkit::{Home, Repo};
+
+use crate::place::Place;
+
+const WRITES: &str = "echo work > work.txt; answer done 'Wrote work.txt.'";
+
+/// A home with a repository whose agent writes a file, and the words that start it.
+fn home() -> (Home, Repo) {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.script().always(WRITES);
+    (home, repo)
+}
+
+#[test]
+fn a_path_with_spaces_and_bytes_that_are_not_utf8_is_worked_on() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let place = Place::repository(&home, b"sp ace \xff\xfe 'q' \"d\"", &repo.config());
+    place.ctl(&["start", "--wait", "-m", "Do it."]).exits(0);
+    place.assert_sound();
+    assert!(place.path.join("work.txt").is_file());
+    let status = place.ctl(&["status", "--json"]).exits(0).json();
+    assert_eq!(status["run"]["summary"]["state"], "completed");
+    let repos = place.ctl(&["repos"]).exits(0).facts();
+    assert!(repos.contains("sp ace"), "{repos}");
+}
+
+#[test]
+fn a_sub_directory_stands_for_its_repository() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    repo.write("deep/er/file", "x\n").commit("Go deeper");
+    let below = Place::of(&home, &repo).at("deep/er");
+    below.ctl(&["start", "--wait", "-m", "Do it."]).exits(0);
+    assert!(repo.path().join("work.txt").is_file());
+    assert_eq!(below.ctl(&["status", "--json"]).exits(0).json()["repo"]["queue"], serde_json::json!([]));
+    below.ctl(&["validate"]).exits(0);
+    below.ctl(&["select"]).exits(7);
+}
+
+#[test]
+fn a_linked_work_tree_is_worked_on_and_the_main_one_is_left_alone() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let main = Place::of(&home, &repo);
+    main.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
+    let linked = Place { path: PathBuf::from(repo.path()).with_file_name("linked"), ..Place::of(&home, &repo) };
+    linked.ctl(&["start", "--wait", "--id", "side", "-m", "Do it."]).exits(0);
+    assert_eq!(linked.branch(), "runner/side");
+    assert_eq!(main.branch(), "main");
+    assert!(!main.path.join("work.txt").exists() && linked.path.join("work.txt").is_file());
+    linked.assert_sound();
+    main.assert_sound();
+}
+
+#[test]
+fn a_detached_head_is_a_base() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let place = Place::of(&home, &repo);
+    let base = place.git(&["rev-parse", "HEAD"]);
+    place.git(&["checkout", "-q", "--detach"]);
+    place.ctl(&["start", "--wait", "-m", "Do it."]).exits(0);
+    assert_eq!(place.branch(), format!("runner/run-{}", &base[..8]));
+    assert_eq!(repo.run_state("HEAD").base.as_deref(), Some(base.as_str()));
+}
+
+#[test]
+fn the_branch_that_was_checked_out_is_left_where_it_was() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let before = repo.git(&["rev-parse", "main"]);
+    home.run(&repo, &["-m", "Do it."]).exits(0);
+    assert_eq!(repo.git(&["rev-parse", "main"]), before);
+    repo.assert_sound();
+}
+
+#[test]
+fn a_base_may_be_named_and_an_id_chosen() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let base = repo.head();
+    repo.write("later.txt", "x\n").commit("Later");
+    home.run(&repo, &["-m", "Do it.", "--id", "chosen", "--base", &base]).exits(0);
+    assert_eq!(repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "runner/chosen");
+    assert!(!repo.path().join("later.txt").exists());
+    assert_eq!(repo.run_state("HEAD").run_id.as_deref(), Some("chosen"));
+}
+
+#[test]
+fn an_id_in_the_front_matter_of_a_goal_names_the_run() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let goal = home.path().join("goal.md");
+    std::fs::write(&goal, "---\nid: tidy-up\nowner: ada\n---\n# Tidy up\n\nMake it so.\n").expect("writes");
+    home.run(&repo, &["--goal", goal.to_str().expect("UTF-8")]).exits(0);
+    assert_eq!(repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "runner/tidy-up");
+    assert!(repo.show("HEAD", ".runner/GOAL.md").contains("owner: ada"), "other keys are kept");
+    assert!(repo.script().prompt(1).contains("Make it so."));
+}
+
+#[test]
+fn a_goal_in_the_repository_is_enough_and_the_next_id_is_the_next_free_one() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    repo.write(".runner/GOAL.md", "# From the file\n\nDo as it says.\n").commit("Set a goal");
+    let base = repo.head();
+    home.run(&repo, &[]).exits(0);
+    assert_eq!(repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), format!("runner/run-{}", &base[..8]));
+    assert!(repo.script().prompt(1).contains("Do as it says."));
+    repo.git(&["checkout", "-q", "main"]);
+    home.run(&repo, &["-m", "Another."]).exits(0);
+    assert_eq!(repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), format!("runner/run-{}-2", &base[..8]));
+}
+
+#[test]
+fn a_new_id_gets_a_fresh_root_unless_the_tree_is_kept() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    repo.script().step(1, "decompose 'Two parts.' One Two");
+    home.run(&repo, &["-m", "First.", "--id", "first"]).exits(0);
+    assert_eq!(repo.tree("HEAD").root.children.len(), 2);
+    repo.script().always("echo more >> work.txt; answer done 'More.'");
+    home.run(&repo, &["-m", "Second.", "--id", "second", "--base", "runner/first"]).exits(0);
+    assert_eq!(repo.tree("HEAD").root.children.len(), 0);
+    home.run(&repo, &["-m", "Third.", "--id", "third", "--base", "runner/first", "--keep-tree"]).exits(0);
+    assert_eq!(repo.tree("HEAD").root.children.len(), 2);
+}
+
+#[test]
+fn init_is_safe_to_repeat_and_overwrites_only_when_forced() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.repo("plain");
+    let place = Place::of(&home, &repo);
+    let first = place.ctl(&["init", "--json"]).exits(0).json();
+    assert_eq!(first["kept"], serde_json::json!([]));
+    repo.write(".runner/state/guardrails.md", "# Mine\n");
+    let second = place.ctl(&["init", "--json"]).exits(0).json();
+    assert_eq!((&second["created"], &second["overwritten"]), (&serde_json::json!([]), &serde_json::json!([])));
+    assert_eq!(repo.read(".runner/state/guardrails.md"), "# Mine\n");
+    let forced = place.ctl(&["init", "--force", "--json"]).exits(0).json();
+    assert!(forced["overwritten"].as_array().is_some_and(|paths| !paths.is_empty()), "{forced}");
+    assert_ne!(repo.read(".runner/state/guardrails.md"), "# Mine\n");
+    place.ctl(&["validate"]).exits(0);
+}
+
+#[test]
+fn a_branch_of_a_fresh_clone_goes_on() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    repo.script().step(1, "decompose 'Two parts.' One Two");
+    let place = Place::of(&home, &repo);
+    place.ctl(&["start", "-m", "Do it.", "--id", "moved", "--queue-only"]).exits(0);
+    place.ctl(&["step"]).exits(0);
+    let clone = Place::folder(&home, b"clone");
+    let from = repo.path().as_os_str().as_bytes();
+    clone.git(&["clone", "-q", "-b", "runner/moved", std::str::from_utf8(from).expect("UTF-8"), "."]);
+    clone.git(&["checkout", "-q", "--detach"]);
+    clone.git(&["branch", "-q", "-D", "runner/moved"]);
+    clone.ctl(&["start", "--id", "moved"]).exits(6).saying("--yes");
+    clone.ctl(&["start", "--id", "moved", "--wait", "--yes"]).exits(0);
+    assert_eq!(clone.branch(), "runner/moved");
+    clone.assert_sound();
+    assert_eq!(clone.git(&["rev-list", "--count", "origin/runner/moved.."]), "2");
+}

@@ -1,0 +1,160 @@
+//! What is refused before anything is changed: with a reason that names the place, and the next command.
+
+use protocol::words::RunStatus;
+use runner_testkit::Home;
+
+use crate::place::Place;
+
+const START: [&str; 4] = ["start", "--yes", "-m", "Do it."];
+
+/// Asserts that a start is refused with this exit code and kind, that the message says this, and that a hint is there.
+#[track_caller]
+fn refused(place: &Place, args: &[&str], code: i32, kind: &str, part: &str) {
+    let error = place.ctl(&[args, &["--json"]].concat()).exits(code).error();
+    assert_eq!(error["kind"], kind, "{error}");
+    assert!(error["message"].as_str().is_some_and(|message| message.contains(part)), "`{part}` is not in {error}");
+    assert!(error["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "no hint: {error}");
+}
+
+#[test]
+fn a_folder_without_repository_and_a_bare_one_are_refused() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let plain = Place::folder(&home, b"plain");
+    let bare = Place::folder(&home, b"bare.git");
+    bare.git(&["init", "-q", "--bare"]);
+    for place in [&plain, &bare] {
+        for command in [&["init"][..], &START, &["validate"], &["tree"]] {
+            refused(place, command, 1, "not_a_repository", "no usable git work tree");
+        }
+    }
+}
+
+#[test]
+fn a_repository_without_commit_is_refused_and_init_in_it_is_not() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let place = Place::folder(&home, b"unborn");
+    place.git(&["init", "-q", "-b", "main"]);
+    refused(&place, &START, 6, "wrong_state", "no commit yet");
+    place.ctl(&["init"]).exits(0);
+    place.ctl(&["validate"]).exits(0);
+}
+
+#[test]
+fn a_dirty_tree_is_refused_with_its_first_ten_paths() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("plain");
+    for number in 10..25 {
+        repo.write(&format!("new-{number}"), "x\n");
+    }
+    repo.write("README.md", "Changed.\n");
+    let place = Place::of(&home, &repo);
+    let error = place.ctl(&[&START[..], &["--json"]].concat()).exits(6).error();
+    let message = error["message"].as_str().expect("a message");
+    assert_eq!(message.lines().count(), 12, "{message}");
+    assert!(
+        message.contains("16 paths") && message.contains("README.md") && message.ends_with("and 6 more"),
+        "{message}"
+    );
+    assert_eq!(place.branch(), "main");
+}
+
+#[test]
+fn a_merge_under_way_is_refused() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("plain");
+    repo.git(&["checkout", "-q", "-b", "other"]);
+    repo.write("other.txt", "x\n").commit("Other");
+    repo.git(&["checkout", "-q", "main"]);
+    repo.write("main.txt", "x\n").commit("Main");
+    repo.git(&["merge", "-q", "--no-ff", "--no-commit", "other"]);
+    refused(&Place::of(&home, &repo), &START, 6, "dirty_tree", "merge");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.repo("plain");
+    repo.configure(&repo.config().guarded_by(&["no-such-guard"]));
+    refused(&Place::of(&home, &repo), &START, 6, "missing_command", "no-such-guard");
+}
+
+#[test]
+fn a_wrong_key_is_refused_with_its_place_and_the_nearest_one() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.repo("plain");
+    repo.configure(&repo.config().top("max_iteratons = 3"));
+    refused(&Place::of(&home, &repo), &START, 1, "invalid_file", "max_iterations");
+}
+
+#[test]
+fn ids_revisions_and_branches_that_cannot_be_are_refused() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.repo("plain");
+    repo.configure(&repo.config().section("[git]\nprotected_branches = [\"main\", \"runner/kept\"]"));
+    let place = Place::of(&home, &repo);
+    for id in ["a..b", "x.lock", "-x", "a/b", "end."] {
+        let id = format!("--id={id}");
+        refused(&place, &[&START[..], &[id.as_str()]].concat(), 2, "invalid_request", "id");
+    }
+    refused(&place, &[&START[..], &["--base", "nowhere"]].concat(), 2, "invalid_request", "nowhere");
+    refused(&place, &[&START[..], &["--id", "kept"]].concat(), 2, "invalid_request", "protected");
+    assert_eq!(place.ctl(&["repos", "--json"]).exits(0).json()["repos"], serde_json::json!([]));
+}
+
+/// Lets a run begin, breaks its identity, and returns why it is held.
+fn held_after(break_it: impl Fn(&Place)) -> String {
+    let home = Home::new();
+    let daemon = home.daemon();
+    let repo = home.scripted("plain");
+    repo.script().step(1, "decompose 'Two parts.' One Two");
+    let place = Place::of(&home, &repo);
+    place.ctl(&["start", "-m", "Do it.", "--id", "mine", "--queue-only"]).exits(0);
+    place.ctl(&["step"]).exits(0);
+    break_it(&place);
+    let before = repo.script().sessions();
+    place.ctl(&["resume"]);
+    let view = home.client().wait_for(repo.path(), RunStatus::Held);
+    assert_eq!(repo.script().sessions(), before, "no session begins");
+    drop(daemon);
+    let reason = view.summary.reason.expect("a reason");
+    assert!(reason.command.is_some(), "{reason:?}");
+    reason.message
+}
+
+#[test]
+fn another_id_in_the_goal_holds_the_run() {
+    let message = held_after(|place| {
+        place.write(".runner/GOAL.md", b"---\nid: other\n---\n# Do it\n");
+        place.commit();
+    });
+    assert!(message.contains("GOAL.md") && message.contains("other"), "{message}");
+}
+
+#[test]
+fn another_id_in_the_run_state_holds_the_run() {
+    let message = held_after(|place| {
+        let path = ".runner/state/run_state.json";
+        let text = std::fs::read_to_string(place.path.join(path)).expect("reads");
+        place.write(path, text.replace("\"run_id\": \"mine\"", "\"run_id\": \"other\"").as_bytes());
+        place.commit();
+    });
+    assert!(message.contains("run_state.json") && message.contains("other"), "{message}");
+}
+
+#[test]
+fn a_start_whose_branch_is_another_runs_is_refused() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("plain");
+    let place = Place::of(&home, &repo);
+    home.run(&repo, &["-m", "Do it.", "--id", "mine"]);
+    repo.git(&["branch", "runner/stolen"]);
+    refused(&place, &["start", "--yes", "--id", "stolen"], 6, "identity_mismatch", "mine");
+}
