@@ -58,8 +58,8 @@ pub fn start(
 ) -> Result<(StartOrder, Commands), ErrorData> {
     head_commit(repository)?;
     if !is_at_work {
-        refuse_dirty(repository)?;
         refuse_operation(repository)?;
+        refuse_dirty(repository)?;
     }
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
@@ -112,8 +112,8 @@ fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {
     if foreign.is_empty() {
         return Ok(());
     }
-    let mut message =
-        format!("{} has {} paths that are not committed:", repository.work_dir().display(), foreign.len());
+    let paths = if foreign.len() == 1 { "path that is" } else { "paths that are" };
+    let mut message = format!("{} has {} {paths} not committed:", repository.work_dir().display(), foreign.len());
     for path in foreign.iter().take(SHOWN_PATHS) {
         let _ = write!(message, "\n  {path}");
     }
