@@ -131,16 +131,16 @@ struct Source {
     text: String,
 }
 
+/// Returns numbered lines of code without what is said about it.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+    lines.filter_map(|(at, line)| line.split("//").next().map(|code| (at, code)))
+}
+
 impl Source {
     /// Returns the text that is compiled into the product: no unit tests.
     fn product(&self) -> &str {
         self.text.split("\n#[cfg(test)]").next().unwrap_or_default()
-    }
-
-    /// Returns numbered lines of code without what is said about it.
-    fn code<'a>(&self, text: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
-        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
-        lines.filter_map(|(at, line)| line.split("//").next().map(|code| (at, code)))
     }
 
     /// Whether all of it is for tests.
@@ -217,7 +217,7 @@ fn modules_use_only_what_is_below_them() {
             let _ = writeln!(findings, "  {}: module `{module}` is not in the table", source.path);
             continue;
         };
-        for (line, code) in source.code(source.product()) {
+        for (line, code) in code(source.product()) {
             let modules = named(code).into_iter().filter(|name| ARROWS.iter().any(|(module, _)| module == name));
             for name in modules.filter(|name| *name != module && !below.contains(name)) {
                 let _ = writeln!(findings, "  {}:{line}: `{module}` uses `{name}`", source.path);
@@ -248,7 +248,7 @@ fn each_thing_has_one_home() {
         let about_tests = home.word.starts_with("#[");
         for source in sources.iter().filter(is_guest).filter(|source| about_tests || !source.is_test()) {
             let text = if about_tests { &source.text } else { source.product() };
-            for (line, _) in source.code(text).filter(|(_, code)| code.contains(home.word)) {
+            for (line, _) in code(text).filter(|(_, code)| code.contains(home.word)) {
                 let _ = writeln!(findings, "  {}:{line}: `{}`: {}", source.path, home.word, home.why);
             }
         }

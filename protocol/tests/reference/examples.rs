@@ -34,7 +34,7 @@ const COMMIT: &str = "3f0a9c1e5b7d2f4a6c8e0b1d3f5a7c9e1b3d5f70";
 const FROM: &str = "8d1c2b3a4f5e6d7c8b9a0f1e2d3c4b5a69788790";
 
 /// An example of one method.
-pub struct Example {
+pub(crate) struct Example {
     pub method: &'static str,
     /// Name of the parameter's type; empty if there is none.
     pub params_type: String,
@@ -44,7 +44,7 @@ pub struct Example {
 }
 
 /// Returns the examples in the order of the methods.
-pub fn all() -> Vec<Example> {
+pub(crate) fn all() -> Vec<Example> {
     [daemon(), repositories(), runs(), views_of_runs(), trees(), iterations()].into_iter().flatten().collect()
 }
 

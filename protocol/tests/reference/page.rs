@@ -54,21 +54,21 @@ that compares. `api_major` must be equal, and the daemon's `api_minor` at least 
 `schemas/` holds the types as JSON Schema: `rpc.v1.schema.json` has one definition per type that is named below.
 "#;
 
-const EVENTS: &str = r#"
+const EVENTS: &str = r"
 `events.subscribe` answers with the id of the subscription; each event is then a notification of the method `events.event`. It needs
 a WebSocket: HTTP has nobody to notify. `since` asks for the events from that number on; the daemon keeps the last 4096. Numbers begin
 anew with the daemon. A subscriber that was too slow, or asks for a number that is gone, gets `lagged` and should read the state
 again with `run.status`. With `path` it gets the events of that repository and those of the daemon itself.
 
-"#;
+";
 
-const EVENTS_END: &str = r#"
+const EVENTS_END: &str = r"
 `output` and `warning` are part of the format and are sent by no version yet, so `output: true` in a subscription has no effect.
 `iteration.log` reads what an agent prints while it runs.
-"#;
+";
 
 /// Returns the whole page.
-pub fn text() -> String {
+pub(crate) fn text() -> String {
     let examples = examples::all();
     let mut page = HEAD.to_owned();
     let _ = write!(

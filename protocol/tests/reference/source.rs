@@ -6,7 +6,7 @@ const API: &str = include_str!("../../src/api.rs");
 const ACCESS: &str = include_str!("../../../runnerd/src/rpc/access.rs");
 
 /// A trait: the methods of one noun.
-pub struct Section {
+pub(crate) struct Section {
     pub namespace: String,
     pub doc: String,
     pub methods: Vec<Method>,
@@ -14,7 +14,7 @@ pub struct Section {
 
 /// One method.
 #[derive(Debug)]
-pub struct Method {
+pub(crate) struct Method {
     /// With its namespace.
     pub name: String,
     pub doc: String,
@@ -26,7 +26,7 @@ pub struct Method {
 }
 
 /// Returns the traits in the order of the source.
-pub fn sections() -> Vec<Section> {
+pub(crate) fn sections() -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     let (mut doc, mut method) = (Vec::new(), None);
     for line in API.lines().map(str::trim) {
@@ -61,7 +61,7 @@ fn parse(namespace: &str, attribute: &str, doc: String, signature: &str) -> Meth
 }
 
 /// Returns the methods that a process inside an iteration may call.
-pub fn reading() -> Vec<&'static str> {
+pub(crate) fn reading() -> Vec<&'static str> {
     let list = between(ACCESS, "pub const READING: &[&str] = &[", "];");
     list.split('"').skip(1).step_by(2).collect()
 }
@@ -81,13 +81,13 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
 }
 
 /// Returns word and meaning of every variant of an enum that `words!` defines.
-pub fn words(source: &str, name: &str) -> Vec<(String, String)> {
+pub(crate) fn words(source: &str, name: &str) -> Vec<(String, String)> {
     let body = between(source, &format!("    {name} {{\n"), "\n    }\n");
     documented(body, |line| line.split('"').nth(1).map(str::to_owned))
 }
 
 /// Returns tag and meaning of every variant of [`protocol::event::EventKind`].
-pub fn event_kinds() -> Vec<(String, String)> {
+pub(crate) fn event_kinds() -> Vec<(String, String)> {
     let body = between(include_str!("../../src/event.rs"), "pub enum EventKind {\n", "\n}\n");
     let variants: Vec<&str> = body.lines().filter(|line| !line.starts_with("        ")).collect();
     documented(&variants.join("\n"), |line| {

@@ -38,6 +38,7 @@ mod scene;
 mod session;
 mod settle;
 #[cfg(test)]
+#[path = "tests/simulation.rs"]
 mod simulation;
 mod site;
 mod snapshot;
