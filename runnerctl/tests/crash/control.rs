@@ -97,7 +97,7 @@ fn cancel_of_a_run_that_a_death_interrupted_commits_its_work_first() {
     // Before the run has its turn again, or in its next session: nobody can tell.
     home.ctl_in(&repo, &["cancel"]).exits(0);
     home.client().wait_for(repo.path(), RunStatus::Cancelled);
-    assert_eq!(repo.show("HEAD", "half.txt"), "half");
+    assert_eq!(repo.show(&repo.receipts()[0].commit, "half.txt"), "half");
     assert!(verdicts(&repo).iter().all(|verdict| verdict == "Interrupted"));
     assert_consistent(&repo);
 }
