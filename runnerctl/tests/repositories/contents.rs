@@ -13,7 +13,7 @@ use crate::place::Place;
 fn fill(place: &Place, module: &Place) {
     for folder in 0..100 {
         for file in 0..100 {
-            place.write(format!("many/{folder}/{file}.txt"), format!("{folder} {file}\n").as_bytes());
+            place.write(format!("many/{folder}/{file}.txt"), format!("{file}\n").as_bytes());
         }
     }
     for name in [&b"tab\tquote\"back\\slash"[..], b"new\nline", b"\xff\xfe not utf-8", b"-dash", "naïve ☃".as_bytes()]

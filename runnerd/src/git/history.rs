@@ -52,7 +52,7 @@ impl Repository {
         Ok(base.is_some_and(|base| base.detach() == ancestor.object()))
     }
 
-    /// Tells whether the content of a file was written in this work tree: it is not committed, or was committed here.
+    /// Tells whether the content of a file was written in this repository: it is not committed, or was committed here.
     ///
     /// What a clone, a pull or a checkout brought was committed elsewhere; the log of HEAD tells the difference.
     pub fn was_written_here(&self, path: &str) -> Result<bool, GitError> {
@@ -62,15 +62,20 @@ impl Repository {
         if current.is_some_and(|current| current != committed) {
             return Ok(true);
         }
-        let log = self.git_dir().join("logs/HEAD");
-        let text = std::fs::read(&log).unwrap_or_default();
-        let made: Vec<Id> = String::from_utf8_lossy(&text).lines().filter_map(made_here).collect();
-        for commit in made.iter().rev() {
+        for commit in self.made_here().iter().rev() {
             if self.is_ancestor(commit, &head)? && self.introduces(commit, path, &committed)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Returns the commits that the logs of HEAD call made here: of this work tree, and of the one it is linked to.
+    fn made_here(&self) -> Vec<Id> {
+        let mut folders = vec![self.common_dir(), self.git_dir()];
+        folders.dedup();
+        let logs = folders.into_iter().map(|folder| std::fs::read(folder.join("logs/HEAD")).unwrap_or_default());
+        logs.flat_map(|log| String::from_utf8_lossy(&log).lines().filter_map(made_here).collect::<Vec<_>>()).collect()
     }
 
     /// Tells whether `commit` has this content at `path`, and its first parent another or none.
@@ -111,7 +116,7 @@ fn info(repo: &gix::Repository, id: Id) -> gix::Result<CommitInfo> {
     })
 }
 
-/// Returns the commit of a line of a reference's log, if it was made by a commit in this work tree.
+/// Returns the commit of a line of a reference's log, if it was made by a commit there.
 fn made_here(line: &str) -> Option<Id> {
     let (ids, message) = line.split_once('\t')?;
     let made = message.starts_with("commit:") || message.starts_with("commit (");
