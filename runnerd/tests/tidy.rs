@@ -155,6 +155,12 @@ impl Source {
     }
 }
 
+/// Returns numbered lines of code without what is said about it.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+    lines.filter_map(|(at, line)| line.split("//").next().map(|code| (at, code)))
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
 }

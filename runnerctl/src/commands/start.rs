@@ -95,7 +95,10 @@ fn goal(invocation: &Invocation<'_>, args: &StartArgs) -> Result<Option<String>,
         Some(file) => {
             let file = invocation.resolve(Some(file))?;
             let name = file.display().to_string();
-            let opened = File::open(&file).map_err(|error| Failure::io(format!("reading the goal {name}"), &error))?;
+            let opened = File::open(&file).map_err(|error| {
+                let failure = Failure::io(format!("reading the goal {name}"), &error);
+                failure.hint("name a file that is there, or give the goal itself: runnerctl start -m TEXT")
+            })?;
             read_goal(opened, &name).map(Some)
         }
     }

@@ -1,5 +1,7 @@
 //! The answers of every command as JSON: one object, its form named, its keys as they were.
 
+use std::fmt::Write as _;
+
 use runner_testkit::Home;
 use serde_json::Value;
 
@@ -44,7 +46,7 @@ fn every_command_answers_with_one_object_that_names_its_form() {
         let said = place.ctl(&[args, &["--json"]].concat()).exits(code);
         let value = said.json();
         let schema = value["schema"].as_str().unwrap_or("none").to_owned();
-        story += &format!("{:<12} {schema}: {}\n", args[0], keys(&value));
+        writeln!(story, "{:<12} {schema}: {}", args[0], keys(&value)).expect("a String takes everything");
         assert_eq!(said.facts().lines().count(), 1, "{args:?}: {}", said.facts());
     }
     insta::assert_snapshot!(story);
@@ -71,7 +73,8 @@ fn errors_are_objects_with_kind_message_and_hint() {
         let said = place.ctl(&[args, &["--json"]].concat());
         let error = said.error();
         assert_eq!(said.facts(), "", "{args:?}");
-        story += &format!("{args:?}: {} | {} | {}\n", error["kind"], error["message"], error["hint"]);
+        let [kind, message, hint] = ["kind", "message", "hint"].map(|key| &error[key]);
+        writeln!(story, "{args:?}: {kind} | {message} | {hint}").expect("a String takes everything");
     }
     insta::with_settings!({filters => vec![(home.path().to_str().expect("UTF-8"), "HOME")]}, {
         insta::assert_snapshot!(story);

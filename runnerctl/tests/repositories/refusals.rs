@@ -7,9 +7,9 @@ use crate::place::Place;
 
 const START: [&str; 4] = ["start", "--yes", "-m", "Do it."];
 
-/// Asserts that a start is refused with this exit code and kind, that the message says this, and that a hint is there.
+/// Asserts that a command is refused with this exit code and kind, that the message says this, and that a hint is there.
 #[track_caller]
-fn refused(place: &Place, args: &[&str], code: i32, kind: &str, part: &str) {
+fn refused(place: &Place, args: &[&str], (code, kind, part): (i32, &str, &str)) {
     let error = place.ctl(&[args, &["--json"]].concat()).exits(code).error();
     assert_eq!(error["kind"], kind, "{error}");
     assert!(error["message"].as_str().is_some_and(|message| message.contains(part)), "`{part}` is not in {error}");
@@ -25,7 +25,7 @@ fn a_folder_without_repository_and_a_bare_one_are_refused() {
     bare.git(&["init", "-q", "--bare"]);
     for place in [&plain, &bare] {
         for command in [&["init"][..], &START, &["validate"], &["tree"]] {
-            refused(place, command, 1, "not_a_repository", "no usable git work tree");
+            refused(place, command, (1, "not_a_repository", "no usable git work tree"));
         }
     }
 }
@@ -36,7 +36,7 @@ fn a_repository_without_commit_is_refused_and_init_in_it_is_not() {
     let _daemon = home.daemon();
     let place = Place::folder(&home, b"unborn");
     place.git(&["init", "-q", "-b", "main"]);
-    refused(&place, &START, 6, "wrong_state", "no commit yet");
+    refused(&place, &START, (6, "wrong_state", "no commit yet"));
     place.ctl(&["init"]).exits(0);
     place.ctl(&["validate"]).exits(0);
 }
@@ -71,7 +71,7 @@ fn a_merge_under_way_is_refused() {
     repo.git(&["checkout", "-q", "main"]);
     repo.write("main.txt", "x\n").commit("Main");
     repo.git(&["merge", "-q", "--no-ff", "--no-commit", "other"]);
-    refused(&Place::of(&home, &repo), &START, 6, "dirty_tree", "merge");
+    refused(&Place::of(&home, &repo), &START, (6, "dirty_tree", "merge"));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_program_that_is_not_there_is_named() {
     let _daemon = home.daemon();
     let repo = home.repo("plain");
     repo.configure(&repo.config().guarded_by(&["no-such-guard"]));
-    refused(&Place::of(&home, &repo), &START, 6, "missing_command", "no-such-guard");
+    refused(&Place::of(&home, &repo), &START, (6, "missing_command", "no-such-guard"));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_wrong_key_is_refused_with_its_place_and_the_nearest_one() {
     let _daemon = home.daemon();
     let repo = home.repo("plain");
     repo.configure(&repo.config().top("max_iteratons = 3"));
-    refused(&Place::of(&home, &repo), &START, 1, "invalid_file", "max_iterations");
+    refused(&Place::of(&home, &repo), &START, (1, "invalid_file", "max_iterations"));
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn ids_revisions_and_branches_that_cannot_be_are_refused() {
     let place = Place::of(&home, &repo);
     for id in ["a..b", "x.lock", "-x", "a/b", "end."] {
         let id = format!("--id={id}");
-        refused(&place, &[&START[..], &[id.as_str()]].concat(), 2, "invalid_request", "id");
+        refused(&place, &[&START[..], &[id.as_str()]].concat(), (2, "invalid_request", "id"));
     }
-    refused(&place, &[&START[..], &["--base", "nowhere"]].concat(), 2, "invalid_request", "nowhere");
-    refused(&place, &[&START[..], &["--id", "kept"]].concat(), 2, "invalid_request", "protected");
+    refused(&place, &[&START[..], &["--base", "nowhere"]].concat(), (2, "invalid_request", "nowhere"));
+    refused(&place, &[&START[..], &["--id", "kept"]].concat(), (2, "invalid_request", "protected"));
     assert_eq!(place.ctl(&["repos", "--json"]).exits(0).json()["repos"], serde_json::json!([]));
 }
 
@@ -156,5 +156,5 @@ fn a_start_whose_branch_is_another_runs_is_refused() {
     let place = Place::of(&home, &repo);
     home.run(&repo, &["-m", "Do it.", "--id", "mine"]);
     repo.git(&["branch", "runner/stolen"]);
-    refused(&place, &["start", "--yes", "--id", "stolen"], 6, "identity_mismatch", "mine");
+    refused(&place, &["start", "--yes", "--id", "stolen"], (6, "identity_mismatch", "mine"));
 }
