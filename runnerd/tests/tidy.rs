@@ -10,13 +10,6 @@ use std::path::{Path, PathBuf};
 /// Lines of a file, its tests apart.
 const LONGEST_FILE: usize = 500;
 
-/// Files that are longer, and how long they may be: each tells one story that parts would hide.
-const LONGER: &[(&str, usize)] = &[
-    ("runnerd/core/src/verdict.rs", 560), // the precedence of verdicts and their table, side by side
-    ("runnerd/src/worker/desk.rs", 650),  // every request that changes the queue
-    ("runnerd/src/worker/life.rs", 700),  // a repository's turns, from recovery to leaving
-];
-
 /// The modules of the daemon, each with those that it may use. `main` and `daemon` put everything together.
 const ARROWS: &[(&str, &[&str])] = &[
     ("admit", &["agent", "causes", "config", "git", "repo", "unbuilt", "worker"]),
@@ -155,12 +148,6 @@ impl Source {
     }
 }
 
-/// Returns numbered lines of code without what is said about it.
-fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
-    lines.filter_map(|(at, line)| line.split("//").next().map(|code| (at, code)))
-}
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
 }
@@ -287,8 +274,7 @@ fn no_file_is_too_long() {
     let mut findings = String::new();
     for source in sources().iter().filter(|source| !source.is_test()) {
         let lines = source.product().lines().count();
-        let longest = LONGER.iter().find(|(path, _)| *path == source.path).map_or(LONGEST_FILE, |(_, lines)| *lines);
-        if lines > longest {
+        if lines > LONGEST_FILE {
             let _ = writeln!(findings, "  {}: {lines} lines", source.path);
         }
     }
