@@ -11,4 +11,4 @@ cd -- "$root"
 say "building runnerd and runnerctl"
 cargo build --locked --quiet --package runnerd --package runnerctl
 say "starting the demo"
-exec cargo run --locked --quiet --package runnerctl -- -C "$from" demo "$@"
+exec "${CARGO_TARGET_DIR:-target}/debug/runnerctl" -C "$from" demo "$@"
