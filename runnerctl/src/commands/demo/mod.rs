@@ -88,7 +88,10 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DemoArgs) -> Result<E
     stopped?;
     if args.clean {
         scratch.remove()?;
+        return Ok(code);
     }
+    let command = format!("cd '{}' && git log --stat", scratch.folder().display());
+    invocation.ui.note(&format!("\nLook around: {}\n", paint(HINT, &safe(&command))));
     Ok(code)
 }
 
@@ -154,7 +157,6 @@ fn close(ui: &Ui, scratch: &Scratch, played: Result<RunView, Failure>) -> Result
         let _ = write!(text, "\n$ git log --oneline\n{log}\n$ sh bin/roman 1994\n{}\n", scratch.roman("1994")?);
     }
     Ui::text(&text)?;
-    ui.note(&format!("\nLook around: {}\n", paint(HINT, &safe(&format!("cd {folder} && git log --stat")))));
     Ok(code)
 }
 
