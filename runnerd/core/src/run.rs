@@ -236,6 +236,16 @@ fn is_last_attempt(leaf: &Node) -> bool {
     leaf.attempts.checked_add(1) == Some(leaf.max_attempts)
 }
 
+/// Returns the state with which a run is resumed: iterations are granted, and the counters that would stop it at
+/// once are reset if it had ended. Others count on.
+pub fn on_resume(standing: &Standing<'_>, had_ended: bool, more: u32) -> RunState {
+    let would_stop = matches!(next(standing, None, Asked::Nothing), Next::End { .. });
+    if had_ended && would_stop {
+        return resumed(standing.run_state, more);
+    }
+    RunState { allowance: standing.run_state.allowance.saturating_add(more), ..standing.run_state.clone() }
+}
+
 /// Returns the state with which a run goes on after `resume`: counters that stopped it are reset.
 pub fn resumed(state: &RunState, more: u32) -> RunState {
     RunState {

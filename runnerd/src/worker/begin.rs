@@ -6,8 +6,9 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::message::{Milestone, RunnerCommit};
+use runner_core::run::{self, Standing};
 use runner_core::transition::PROGRESS_HEADING;
-use runner_core::{json, run, schema, tree, validate};
+use runner_core::{json, schema, tree, validate};
 
 use super::desk::reason;
 use super::load::{LoadError, load};
@@ -259,12 +260,8 @@ pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError>
         // What is wrong is said when the iteration is opened.
         Err(_) => return Ok(()),
     };
-    let allowance = loaded.run_state.allowance.saturating_add(order.more);
-    let state = if order.reset {
-        run::resumed(&loaded.run_state, order.more)
-    } else {
-        RunState { allowance, ..loaded.run_state.clone() }
-    };
+    let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
+    let state = run::on_resume(&standing, order.reset, order.more);
     if state == loaded.run_state {
         return Ok(());
     }

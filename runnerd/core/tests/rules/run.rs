@@ -5,7 +5,7 @@ use protocol::state::{Deaths, RunState, Stall};
 use protocol::tree::{Node, TaskTree};
 use protocol::words::{PhaseName, Role, RunStatus};
 use runner_core::policy::Policy;
-use runner_core::run::{Asked, Ended, Next, Standing, next, resumed, role, wait_until};
+use runner_core::run::{Asked, Ended, Next, Standing, next, on_resume, resumed, role, wait_until};
 use runner_core::verdict::{StopCause, Task, Verdict};
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
@@ -342,4 +342,17 @@ fn resume_resets_what_stopped_the_run_and_keeps_the_rest() {
     assert_eq!(resumed(&stopped, 20), expect);
     assert_eq!(resumed(&expect, 0), expect);
     assert_eq!(resumed(&expect, u32::MAX).allowance, u32::MAX);
+}
+
+#[test]
+fn counters_are_reset_only_where_they_would_stop_a_run_that_had_ended() {
+    let resume = |situation: &Situation, had_ended: bool, more: u32| {
+        let standing = Standing { policy: &situation.policy, tree: &situation.tree, run_state: &situation.state };
+        on_resume(&standing, had_ended, more)
+    };
+    let counting = Situation::with(|situation| situation.state.consecutive_faults = 1);
+    assert_eq!(resume(&counting, true, 0), counting.state, "one fault does not stop a run");
+    let failed = Situation::with(|situation| situation.state.consecutive_faults = 3);
+    assert_eq!(resume(&failed, true, 0).consecutive_faults, 0);
+    assert_eq!(resume(&failed, false, 2), RunState { allowance: 2, ..failed.state.clone() });
 }
