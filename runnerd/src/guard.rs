@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::GuardConfig;
 use crate::process::{self, Ended, Launcher, Limits, LogFile, Mark, Report, SpawnError, Spec};
+use crate::repo::durable;
 
 /// Time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(5);
@@ -42,9 +43,13 @@ pub struct Guard<'a> {
 ///
 /// A program that is missing is an end like others; the error is what may work later.
 pub async fn run(guard: Guard<'_>, launcher: &Launcher, stop: &CancellationToken) -> Result<GuardEnd, SpawnError> {
-    let log = guard.log.clone();
+    let (log, mark, lock) = (guard.log.clone(), guard.mark.clone(), guard.lock.clone());
     match process::run(launcher, spec(guard), stop).await {
-        Ok(report) => Ok(ended(&report, &std::fs::read(&log).unwrap_or_default())),
+        Ok(mut report) => {
+            process::until_gone(&mark, &lock, report.still_alive.take()).await;
+            // A check may have put something else in the place of the log: that is no output.
+            Ok(tokio::task::block_in_place(|| ended(&report, &durable::read(&log).ok().flatten().unwrap_or_default())))
+        }
         Err(error) if error.is_misconfigured() => {
             Ok(end(GuardHow::Missing { what: format!("the guard cannot be started: {error}") }))
         }

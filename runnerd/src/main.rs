@@ -50,11 +50,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         Readiness::unheard()
     };
-    let paths = Paths::find(args.socket.as_deref())?;
-    let config = DaemonConfig::load(&paths.config)?;
-    let paths = match &config.socket {
-        Some(socket) if !paths.socket_named => paths.with_socket(socket, "socket in config.toml")?,
-        _ => paths,
+    let (paths, config) = match settings(args) {
+        Ok(settings) => settings,
+        Err(error) => {
+            readiness.failed(error.as_ref());
+            return Err(error);
+        }
     };
     let destination = if args.log_stderr { Destination::Stderr } else { Destination::Auto };
     let logging = logging::init(&paths.logs(), destination, Some(config.log_level.as_str()))?;
@@ -67,6 +68,16 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let result = runtime.block_on(daemon::run(paths, &config, &logging, readiness));
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     Ok(result?)
+}
+
+fn settings(args: &Args) -> anyhow::Result<(Paths, DaemonConfig)> {
+    let paths = Paths::find(args.socket.as_deref())?;
+    let config = DaemonConfig::load(&paths.config)?;
+    let paths = match &config.socket {
+        Some(socket) if !paths.socket_named => paths.with_socket(socket, "socket in config.toml")?,
+        _ => paths,
+    };
+    Ok((paths, config))
 }
 
 /// Says why the daemon did not start; there may be no log yet.

@@ -1,6 +1,6 @@
 //! The registry: which repositories there are, and the worker of each.
 //!
-//! One owner, behind a mailbox of closures-free requests; what a worker does is not known here.
+//! One owner behind a mailbox; what a worker does is not known here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -70,9 +70,13 @@ pub async fn run(
     stop: &CancellationToken,
 ) -> Result<SessionEnd, SpawnError> {
     let output = session.output.clone();
+    let (mark, lock) = (session.mark.clone(), session.lock.clone());
     let blank = blank(session.executor);
     match process::run(launcher, spec(session), stop).await {
-        Ok(report) => Ok(ended(&report, &answer_file::read(&output), blank)),
+        Ok(mut report) => {
+            process::until_gone(&mark, &lock, report.still_alive.take()).await;
+            Ok(tokio::task::block_in_place(|| ended(&report, &answer_file::read(&output), blank)))
+        }
         Err(error) if error.is_misconfigured() => {
             let what = format!("the agent cannot be started: {error}");
             Ok(SessionEnd { how: SessionHow::Misconfigured { what }, ..blank })

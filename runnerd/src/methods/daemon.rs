@@ -50,9 +50,8 @@ impl DaemonApiServer for Api {
 impl Api {
     async fn describe(&self) -> DaemonView {
         let workers = self.registry.list().await;
-        let is_running = |status: &protocol::view::StatusView| {
-            status.repo.queue.first().is_some_and(|run| run.state == RunStatus::Running)
-        };
+        let is_running =
+            |status: &protocol::view::StatusView| status.repo.queue.iter().any(|run| run.state == RunStatus::Running);
         let running = workers.iter().filter(|worker| is_running(&worker.status())).count();
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         DaemonView {

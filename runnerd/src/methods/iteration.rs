@@ -12,7 +12,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::IterationReply;
 use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
-use protocol::view::{IterationView, TextView};
+use protocol::view::{IterationView, RunView, TextView};
 use protocol::words::{PhaseName, RunStatus};
 use runner_core::fence;
 
@@ -72,25 +72,27 @@ impl Api {
     async fn place(&self, params: AtIteration) -> Result<Place, ErrorData> {
         let repository = self.repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
-        let current = status.as_ref().and_then(|status| status.run.as_ref());
-        let wanted = params.run.clone().or_else(|| current.map(|run| run.summary.id.clone()));
-        let on_branch = || {
-            let head = repository.head().ok()?;
-            head.branch()?.strip_prefix("runner/").map(str::to_owned)
-        };
-        let wanted = wanted.or_else(on_branch).ok_or_else(|| {
-            let message = format!("{} has no run", repository.work_dir().display());
-            ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
-        })?;
-        let run = full_id(&repository, &wanted)?;
-        let current = current.filter(|current| current.summary.id == run);
-        let live = current.filter(|current| current.summary.state == RunStatus::Running || current.phase.is_some());
-        let live = live.and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
-        let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
-        let newest =
-            live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter(&repository, &run));
-        Ok(Place { iter: params.iter.or(newest), repository, run, live })
+        blocking(move || place(repository, params, status.as_ref().and_then(|status| status.run.as_ref()))).await
     }
+}
+
+fn place(repository: Repository, params: AtIteration, current: Option<&RunView>) -> Result<Place, ErrorData> {
+    let on_branch = || {
+        let head = repository.head().ok()?;
+        head.branch()?.strip_prefix("runner/").map(str::to_owned)
+    };
+    let wanted = params.run.or_else(|| current.map(|run| run.summary.id.clone())).or_else(on_branch);
+    let wanted = wanted.ok_or_else(|| {
+        let message = format!("{} has no run", repository.work_dir().display());
+        ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
+    })?;
+    let run = full_id(&repository, &wanted)?;
+    let current = current.filter(|current| current.summary.id == run);
+    let live = current.filter(|current| current.summary.state == RunStatus::Running || current.phase.is_some());
+    let live = live.and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
+    let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
+    let newest = live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter(&repository, &run));
+    Ok(Place { iter: params.iter.or(newest), repository, run, live })
 }
 
 /// Completes the unique prefix of a run's id from its branch.

@@ -149,8 +149,7 @@ impl Api {
 
 /// Whether a run of the repository is being driven in this work tree.
 fn is_at_work(status: &StatusView, path: &std::path::Path) -> bool {
-    let head = status.repo.queue.first();
-    head.is_some_and(|run| run.state == RunStatus::Running && run.path.as_path() == path)
+    status.repo.queue.iter().any(|run| run.state == RunStatus::Running && run.path.as_path() == path)
 }
 
 fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {

@@ -39,7 +39,7 @@ mod wire;
 use tokio_util::sync::CancellationToken;
 
 pub use mark::Mark;
-pub use orphans::{StillAlive, Swept, end_survivors};
+pub use orphans::{StillAlive, Swept, end_survivors, until_gone};
 pub use shield::shield_daemon;
 pub use shim::shim_main;
 pub use spawn::{Launcher, SpawnError};

@@ -13,6 +13,8 @@ use crate::clock::since_boot;
 
 /// Pause before another attempt, at the shim's lock or at the table of processes.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Pause between two attempts at processes that do not die.
+const GONE_PAUSE: Duration = Duration::from_secs(5);
 /// Passes without a find that prove that there is nothing.
 const EMPTY_PASSES: u32 = 2;
 
@@ -52,6 +54,18 @@ pub fn end_survivors(mark: &Mark, lock: &Path, within: Duration) -> Result<Swept
     let began = since_boot();
     wait_for_shim(lock, began + within / 2);
     sweep(mark, began + within)
+}
+
+/// Waits, however long it takes, until nothing is alive of a program whose end left something alive.
+///
+/// Nobody may look at or commit what such a process can still write.
+pub async fn until_gone(mark: &Mark, lock: &Path, left: Option<StillAlive>) {
+    let mut left = left;
+    while let Some(alive) = left.take() {
+        tracing::error!(error = &alive as &dyn std::error::Error, "waiting for processes that do not die");
+        tokio::time::sleep(GONE_PAUSE).await;
+        left = tokio::task::block_in_place(|| end_survivors(mark, lock, GONE_PAUSE)).err();
+    }
 }
 
 /// Ends every process that bears the mark, again and again until two looks in a row find none.

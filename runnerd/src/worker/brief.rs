@@ -16,7 +16,7 @@ use crate::git::Repository;
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
 
-/// Clears and writes the context, begins the record, and returns the prompt.
+/// Clears and writes the context, and begins the record.
 pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obstacle> {
     // A try that left no commit had the same number.
     site.forget_kept(task.iter)?;

@@ -119,7 +119,8 @@ impl Desk {
         if let Some(run) = queue.clone().find(|run| run.state == RunStatus::Running) {
             return Turn::Run(run.id.clone());
         }
-        if let Some((run, _)) = self.steps.first() {
+        let may_step = |run: &String| self.unfinished.as_ref().is_none_or(|unfinished| unfinished == run);
+        if let Some((run, _)) = self.steps.iter().find(|(run, _)| may_step(run)) {
             return Turn::Step(run.clone());
         }
         let Some(run) = queue.next() else { return Turn::Rest(None) };

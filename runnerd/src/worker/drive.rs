@@ -3,10 +3,12 @@
 //! All rules are in `runner_core::iteration`; all effects are in the `World`. An effect that is
 //! superseded is stopped and awaited, never dropped.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use runner_core::iteration::{Effect, Event, IllegalEvent, Over, Phase, decide};
 use runner_core::policy::Policy;
+use runner_core::verdict::StopCause;
 use tokio_util::sync::CancellationToken;
 
 use super::journal::JournalError;
@@ -53,7 +55,10 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
             let end = match phase {
                 Phase::Over { end } => return Ok(Drove::Over(end)),
                 phase if self.control.is_leaving() && begins(phase.effect()) => return Ok(Drove::Left),
-                phase => self.effect(phase).await?,
+                phase => match self.asked_before(&phase).await {
+                    Some(cause) => Ended::Event(phase, Event::Stop(cause)),
+                    None => self.effect(phase).await?,
+                },
             };
             phase = match end {
                 Ended::Left => return Ok(Drove::Left),
@@ -83,6 +88,18 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
         }
     }
 
+    /// Returns the stop that somebody asked for before an effect that begins something.
+    async fn asked_before(&mut self, phase: &Phase) -> Option<StopCause> {
+        if !begins(phase.effect()) {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            cause = self.control.stop() => Some(cause),
+            () = std::future::ready(()) => None,
+        }
+    }
+
     /// Performs the effect of a phase while listening to whoever steers.
     async fn effect(&mut self, mut phase: Phase) -> Result<Ended, DriveError> {
         self.control.entered(&phase);
@@ -97,14 +114,24 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
                 event = running.as_mut() => break event,
                 cause = self.control.stop() => {
                     let event = Event::Stop(cause);
-                    if !keep(self.log, self.control, &event, &policy).await? {
+                    let next = decide(&policy, phase, event.clone())?;
+                    if next.effect() != effect || self.control.is_leaving() {
                         stop.cancel();
-                        running.await;
-                        return Ok(Ended::Left);
                     }
-                    phase = decide(&policy, phase, event)?;
-                    if phase.effect() != effect || self.control.is_leaving() {
-                        stop.cancel();
+                    // What runs is attended to, however long the disk refuses.
+                    let keeping = keep(self.log, self.control, &event, &policy);
+                    let (kept, ended) = both(keeping, running.as_mut()).await;
+                    phase = next;
+                    match (kept, ended) {
+                        (Ok(true), Some(event)) => break event,
+                        (Ok(true), None) => {}
+                        (kept, ended) => {
+                            stop.cancel();
+                            if ended.is_none() {
+                                running.await;
+                            }
+                            return kept.map(|_| Ended::Left).map_err(DriveError::from);
+                        }
                     }
                 }
             }
@@ -135,6 +162,19 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
             biased;
             cause = self.control.stop() => self.take(phase, Event::Stop(cause)).await,
             () = tokio::time::sleep(retry_after(obstacles)) => Ok(Some(phase)),
+        }
+    }
+}
+
+/// Waits for the first, and polls the second meanwhile; returns what the second came to, if it did.
+async fn both<A, B>(first: impl Future<Output = A>, mut second: Pin<&mut impl Future<Output = B>>) -> (A, Option<B>) {
+    let mut first = std::pin::pin!(first);
+    let mut ended = None;
+    loop {
+        tokio::select! {
+            biased;
+            done = first.as_mut() => return (done, ended),
+            end = second.as_mut(), if ended.is_none() => ended = Some(end),
         }
     }
 }

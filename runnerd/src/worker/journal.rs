@@ -97,6 +97,8 @@ impl JournalError {
 pub(super) struct Journal {
     path: PathBuf,
     recorded: Recorded,
+    /// Bytes that have been written whole.
+    len: u64,
 }
 
 impl Journal {
@@ -104,7 +106,8 @@ impl Journal {
     pub(super) fn begin(path: &Path, header: Header, first: Entry) -> Result<Self, JournalError> {
         let text = format!("{}{}", line(&header), line(&first));
         durable::replace(path, text.as_bytes(), Access::Private)?;
-        Ok(Self { path: path.to_owned(), recorded: Recorded { header, entries: vec![first] } })
+        let len = text.len() as u64;
+        Ok(Self { path: path.to_owned(), recorded: Recorded { header, entries: vec![first] }, len })
     }
 
     /// Goes on with a journal that a previous life has left.
@@ -112,21 +115,20 @@ impl Journal {
     /// The file is written anew from what was understood, so that a line that was cut does not stay.
     pub(super) fn reopen(path: &Path, recorded: Recorded) -> Result<Self, JournalError> {
         let events: String = recorded.entries.iter().map(line).collect();
-        durable::replace(path, format!("{}{events}", line(&recorded.header)).as_bytes(), Access::Private)?;
-        Ok(Self { path: path.to_owned(), recorded })
+        let text = format!("{}{events}", line(&recorded.header));
+        durable::replace(path, text.as_bytes(), Access::Private)?;
+        Ok(Self { path: path.to_owned(), recorded, len: text.len() as u64 })
     }
 
-    /// Appends an event durably.
+    /// Appends an event durably, in place of what a failed try may have left.
     pub(super) fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
         let failed = |source| JournalError::Append { path: self.path.clone(), source };
+        let text = line(&entry);
         let mut file = OpenOptions::new().append(true).open(&self.path).map_err(failed)?;
-        let start = file.metadata().map_err(failed)?.len();
-        let written = file.write_all(line(&entry).as_bytes()).and_then(|()| file.sync_data());
-        if let Err(error) = written {
-            // Half a line in front of the next one would make the journal unreadable.
-            let cut = file.set_len(start);
-            return Err(failed(cut.err().unwrap_or(error)));
-        }
+        // Half a line in front of the next one would make the journal unreadable.
+        file.set_len(self.len).map_err(failed)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).map_err(failed)?;
+        self.len += text.len() as u64;
         self.recorded.entries.push(entry);
         Ok(())
     }

@@ -119,6 +119,7 @@ impl Life {
             };
             reason(message, command)
         });
+        self.desk.refuse_steps_if_held();
         self.refresh();
     }
 
@@ -175,7 +176,7 @@ impl Life {
         }
         self.desk.set_live(None);
         self.refresh();
-        if self.desk.run(run).is_some_and(|run| run.state != RunStatus::Running) {
+        if self.desk.run(run).is_none_or(|run| run.state != RunStatus::Running) {
             let iteration = self.desk.view.as_ref().and_then(|view| view.recent.first().cloned());
             let iteration = iteration.filter(|iteration| Some(iteration.iter) == self.desk.stepped_iter);
             self.desk.stepped(run, iteration.as_ref());
@@ -221,7 +222,7 @@ impl Life {
 
     /// Does what is to be done before the next iteration; false if the run cannot go on now.
     async fn begin(&mut self, id: &str, is_first: bool) -> Result<bool, Failure> {
-        if self.recorded.is_some() {
+        if self.recorded.as_ref().is_some_and(|recorded| recorded.header.run == id) {
             return Ok(true);
         }
         let mut needs_baseline = is_first;
@@ -234,7 +235,7 @@ impl Life {
             let is_prepared = run.beginning.is_none() && run.resume.is_none();
             let result = match (is_prepared, needs_baseline) {
                 (true, false) => return Ok(true),
-                (true, true) => self.baseline(&self.site(&run)?).await.inspect(|()| needs_baseline = false),
+                (true, true) => self.baseline(&self.site(&run)?).await.map(|is_done| needs_baseline = !is_done),
                 (false, _) => self.prepare(&self.site(&run)?, &run).await,
             };
             match result {
@@ -274,13 +275,13 @@ impl Life {
         Ok(())
     }
 
-    /// Runs the guard on the base, if that has not been done.
-    async fn baseline(&mut self, site: &Site) -> Result<(), begin::BeginError> {
+    /// Runs the guard on the base, if that has not been done; false if it was stopped before its end.
+    async fn baseline(&mut self, site: &Site) -> Result<bool, begin::BeginError> {
         let stop = CancellationToken::new();
         let running = async {
             match block_in_place(|| baseline::needed(site))? {
-                Some(loaded) => Box::pin(baseline::baseline(site, &loaded, &stop)).await.map(drop),
-                None => Ok(()),
+                Some(loaded) => Box::pin(baseline::baseline(site, &loaded, &stop)).await,
+                None => Ok(true),
             }
         };
         attend(&mut self.desk, running, &stop).await
@@ -308,7 +309,7 @@ impl Life {
         let Some(run) = self.desk.run(id).cloned() else { return Ok(Then::Rest) };
         let site = self.site(&run)?;
         let entries = Entries::default();
-        let (phase, mut log) = match self.recorded.clone() {
+        let (phase, mut log) = match self.recorded.clone().filter(|recorded| recorded.header.run == id) {
             Some(recorded) => self.reopen(id, recorded, &entries).await?,
             None => (Phase::Open, JournalLog::new(&self.desk.store, &site.run, entries.clone())),
         };
@@ -396,7 +397,10 @@ impl Life {
         while let Err(error) = self.desk.change(id, |record| run.clone_into(record)) {
             tries += 1;
             tracing::warn!(run = id, error = in_one_line(&error), "the state cannot be written");
-            tokio::time::sleep(super::drive::retry_after(tries)).await;
+            tokio::select! {
+                () = self.means.shutdown.cancelled() => {}
+                () = tokio::time::sleep(super::drive::retry_after(tries)) => {}
+            }
             if self.desk.is_shutting_down() {
                 return;
             }

@@ -13,7 +13,7 @@ use super::desk::reason;
 use super::load::{LoadError, Loaded, load};
 use super::site::{Obstacle, Site};
 use crate::causes::in_one_line;
-use crate::git::{GitError, Head, Id, Repository};
+use crate::git::{CommitInfo, GitError, Head, Id, Repository};
 
 /// Commits that are looked through for the runner's last one.
 const MAX_PERSON_COMMITS: usize = 10_000;
@@ -115,9 +115,13 @@ fn clean(repository: &Repository, _: &Loaded) -> Result<Option<StopReason>, GitE
 
 /// Checks what a person has committed since the runner's last commit.
 fn persons_commits(repository: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
+    let is_runners = |commit: &CommitInfo| RunnerCommit::parse(&commit.message).is_ok();
+    if repository.first_parents(&loaded.commit, 1)?.first().is_some_and(is_runners) {
+        return Ok(None);
+    }
     let commits = repository.first_parents(&loaded.commit, MAX_PERSON_COMMITS)?;
-    let last = commits.iter().find(|commit| RunnerCommit::parse(&commit.message).is_ok());
-    let Some(last) = last.filter(|last| last.id != loaded.commit) else { return Ok(None) };
+    let last = commits.iter().find(|commit| is_runners(commit));
+    let Some(last) = last else { return Ok(None) };
     let Ok(before) = load(repository, last.id) else { return Ok(None) };
     let breach = person::check(&before.tree, &loaded.tree).err();
     Ok(breach.map(|breach| {

@@ -88,7 +88,7 @@ impl Desk {
         };
         let known = file.runs.iter().position(|run| run.id == id);
         if let Some(run) = known.map(|at| &file.runs[at]).filter(|run| !run.state.is_terminal()) {
-            return self.already_queued(&run.clone());
+            return self.already_queued(&run.clone(), order.queue_only);
         }
         if let Some(at) = known {
             file.runs.remove(at);
@@ -115,9 +115,9 @@ impl Desk {
         Ok(StartReply { run, ahead: u32::try_from(ahead).unwrap_or(u32::MAX), resumed })
     }
 
-    /// Starting a run that is in the queue lets it go on if the user had stopped it.
-    fn already_queued(&mut self, run: &RunRecord) -> Result<StartReply, ErrorData> {
-        if matches!(run.state, RunStatus::Paused | RunStatus::Held) {
+    /// Starting a run that is in the queue lets it go on if the user had stopped it, unless it is only to be queued.
+    fn already_queued(&mut self, run: &RunRecord, queue_only: bool) -> Result<StartReply, ErrorData> {
+        if !queue_only && matches!(run.state, RunStatus::Paused | RunStatus::Held) {
             self.resume(Some(&run.id), false, None)?;
         }
         let ahead = self.file.runs.iter().filter(|run| !run.state.is_terminal()).position(|other| other.id == run.id);
@@ -158,6 +158,15 @@ impl Desk {
         }
     }
 
+    /// Answers everybody who waits for a step of a repository that is held.
+    pub(super) fn refuse_steps_if_held(&mut self) {
+        let Some(held) = &self.held else { return };
+        for (_, reply) in self.steps.drain(..) {
+            // Whoever has stopped waiting needs no answer.
+            let _ = reply.send(Err(held_error(held)));
+        }
+    }
+
     fn pause(&mut self, run: Option<&str>, now: bool) -> (Result<ControlReply, ErrorData>, Option<StopCause>) {
         let run = match self.find(run) {
             Ok(run) => run.clone(),
@@ -179,6 +188,9 @@ impl Desk {
             }
         });
         let answer = changed.map_err(|error| fault(&error)).and_then(|()| self.controlled(&run.id, is_live));
+        if answer.is_ok() && !is_live {
+            self.stepped(&run.id, None);
+        }
         let cause = (answer.is_ok() && is_live && now).then_some(StopCause::Pause);
         (answer, cause)
     }
@@ -205,6 +217,9 @@ impl Desk {
         });
         let answer =
             changed.map_err(|error| fault(&error)).and_then(|()| self.controlled(&run.id, is_live || is_unfinished));
+        if answer.is_ok() && !is_live && !is_unfinished {
+            self.stepped(&run.id, None);
+        }
         let cause = (answer.is_ok() && is_live).then_some(StopCause::Cancel);
         (answer, cause)
     }

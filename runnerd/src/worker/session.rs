@@ -8,6 +8,7 @@ use protocol::words::{PhaseName, Role};
 use runner_core::iteration::{GuardEnd, GuardHow, Worked};
 use runner_core::tree;
 use runner_core::verdict::{SessionEnd, Task};
+use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::load::Loaded;
@@ -42,7 +43,7 @@ pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
     let executor = executor(loaded, task.role);
     let session = agent::Session {
         executor,
-        prompt: brief::prompt(site, loaded, task)?.text,
+        prompt: block_in_place(|| brief::prompt(site, loaded, task))?.text,
         folder: site.layout.root(),
         env: site.process_env(&loaded.config.env.agent),
         output: folder.join("output.json"),
@@ -79,7 +80,7 @@ pub(super) fn sweep(site: &Site, mark: &str, phase: PhaseName) -> Result<u32, Ob
 /// Runs the guard, and looks at what it did.
 pub(super) async fn check(around: Surroundings<'_>, work: &Worked) -> Result<GuardEnd, Obstacle> {
     let Surroundings { site, loaded, mark, stop } = around;
-    let before = stamps(site)?;
+    let before = block_in_place(|| stamps(site))?;
     let left = loaded.policy.budget_ms.saturating_sub(work.session.elapsed_ms);
     let guard = guard::Guard {
         config: &loaded.config.guard,
@@ -92,8 +93,10 @@ pub(super) async fn check(around: Surroundings<'_>, work: &Worked) -> Result<Gua
         lock: site.store.live().join("shim.lock"),
     };
     let end = if left == 0 { guard::end(GuardHow::TimedOut) } else { guard::run(guard, &site.launcher, stop).await? };
-    let wrote = written_since(site, &before)?;
-    look_after(site, loaded, work, GuardEnd { wrote, ..end })
+    block_in_place(|| {
+        let wrote = written_since(site, &before)?;
+        look_after(site, loaded, work, GuardEnd { wrote, ..end })
+    })
 }
 
 /// Returns the end of a guard that nobody runs any more.

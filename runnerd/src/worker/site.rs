@@ -1,6 +1,6 @@
 //! Where a run takes place: the work tree, the daemon's folder for it, and what effects work with.
 //!
-//! Cheap to clone, so that a blocking effect can take it along.
+//! A value: what it names may be gone by the time it is used.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -11,6 +11,7 @@ use runner_core::tree;
 use super::desk::summary;
 use super::load::{Loaded, load};
 use crate::git::{CommitInfo, Id, Repository};
+use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::store::RunRecord;
 
@@ -116,7 +117,7 @@ pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
 
 /// Reads the facts of an iteration's record, for people; none where there is no record.
 pub fn meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
-    let text = std::fs::read(layout.iteration(run, iter).join("meta.json")).ok()?;
+    let text = durable::read(&layout.iteration(run, iter).join("meta.json")).ok()??;
     serde_json::from_slice(&text).ok()
 }
 
