@@ -63,6 +63,10 @@ pub fn start(
     }
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
+    if new_goal.as_ref().is_some_and(|goal| goal.body().trim().is_empty()) {
+        let message = "the goal is empty: there is nothing to reach";
+        return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl start -m 'What is to be true'"));
+    }
     let id = choose_id(repository, &layout, params, new_goal.as_ref())?;
     let begun = match &id {
         IdChoice::Given(id) => begun(repository, id, new_goal.is_some())?,
@@ -145,6 +149,7 @@ fn choose_id(
 ) -> Result<IdChoice, ErrorData> {
     let in_file = new_goal.map_or_else(|| id_of_work_tree(layout), |goal| Ok(goal.id().map(str::to_owned)))?;
     if let Some(id) = params.id.clone().or(in_file) {
+        refuse_other_case(repository, &id)?;
         return check_id(&id).map(|()| IdChoice::Given(id)).map_err(|error| {
             ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
         });
@@ -153,6 +158,19 @@ fn choose_id(
     let taken: BTreeSet<String> =
         branches.into_iter().filter_map(|(name, _)| name.strip_prefix("runner/").map(str::to_owned)).collect();
     Ok(IdChoice::Derived { stem: format!("run-{}", head_commit(repository)?.short(8)), taken })
+}
+
+/// Refuses an id that differs from another run's only in case: ids are unique without it.
+fn refuse_other_case(repository: &Repository, id: &str) -> Result<(), ErrorData> {
+    let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
+    let mut ids = branches.iter().filter_map(|(name, _)| name.strip_prefix("runner/"));
+    match ids.find(|other| *other != id && other.eq_ignore_ascii_case(id)) {
+        Some(other) => {
+            Err(ErrorData::new(ErrorKind::InvalidRequest, format!("id {id} differs from run {other} only in case"))
+                .hint(format!("runnerctl start --id {other}, or choose another id with --id")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns the id that `GOAL.md` in the work tree names.

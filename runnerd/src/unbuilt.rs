@@ -46,7 +46,7 @@ pub fn first(config: &RepoConfig) -> Option<Unbuilt> {
 fn agents(config: &RepoConfig) -> Option<Unbuilt> {
     config.executor.by_section().into_iter().find_map(|(section, executor)| {
         if let Some(why) = agent::unsupported(executor.kind) {
-            let hint = "in .runner/state/config.toml set executor.kind = \"command\" and executor.command";
+            let hint = "runnerctl init; then in .runner/state/config.toml set executor.kind = \"command\" and executor.command";
             return Some(unbuilt(format!("[{section}]: {why}"), hint));
         }
         let has_fallback = !executor.fallback.is_empty();

@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("events", &["clock"]),
     ("git", &[]),
-    ("guard", &["config", "process"]),
+    ("guard", &["config", "process", "repo"]),
     ("logging", &[]),
     (
         "methods",

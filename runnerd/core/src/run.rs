@@ -40,6 +40,8 @@ pub enum Asked {
     Nothing,
     /// To pause.
     Pause,
+    /// To run one iteration and then to pause.
+    Step,
     /// To end.
     Cancel,
 }
@@ -176,11 +178,22 @@ fn by_request(asked: Asked, ended: Option<Ended<'_>>) -> Option<Next> {
         (Asked::Cancel, _) | (_, Some(StopCause::Cancel)) => {
             Some(end(RunStatus::Cancelled, "cancelled by the user", "runnerctl start"))
         }
-        (Asked::Pause, _) | (_, Some(StopCause::Pause)) => {
-            Some(Next::Pause(reason("paused by the user", "runnerctl resume")))
-        }
+        (Asked::Pause, _) | (_, Some(StopCause::Pause)) => Some(paused("paused by the user", ended)),
+        (Asked::Step, _) => Some(paused("one iteration was asked for and is done", ended)),
         (Asked::Nothing, _) => None,
     }
+}
+
+/// Pauses, and says so if the service was not available: the pause does not hide it.
+fn paused(why: &str, ended: Option<Ended<'_>>) -> Next {
+    let message = match ended.map(|ended| ended.verdict) {
+        Some(verdict @ Verdict::Unavailable { .. }) => {
+            let detail = verdict.detail().unwrap_or_default();
+            format!("paused, and the model's service is not available: {detail}")
+        }
+        _ => why.to_owned(),
+    };
+    Next::Pause(reason(message, "runnerctl resume"))
 }
 
 fn waits(ended: Ended<'_>) -> Option<Next> {

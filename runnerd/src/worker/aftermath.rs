@@ -8,7 +8,7 @@ use runner_core::tree;
 use runner_core::verdict::{Task, Verdict, row};
 use tokio::task::block_in_place;
 
-use super::desk::{self, reason};
+use super::desk;
 use super::life::{Failure, Life, Then};
 use super::load::{Loaded, load};
 use super::open::Found;
@@ -60,7 +60,8 @@ impl Life {
         let Some(run) = self.desk.run(id) else { return Ok(Then::Rest) };
         let asked = match run.asked {
             None => Asked::Nothing,
-            Some(AskedFor::Pause | AskedFor::Step) => Asked::Pause,
+            Some(AskedFor::Pause) => Asked::Pause,
+            Some(AskedFor::Step) => Asked::Step,
             Some(AskedFor::Cancel) => Asked::Cancel,
         };
         let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
@@ -117,14 +118,7 @@ impl Life {
                 })
                 .await;
             }
-            Next::Pause(why) => {
-                self.write(id, |run| {
-                    let is_step = run.asked == Some(AskedFor::Step);
-                    let stepped = || reason("one iteration was asked for and is done", "runnerctl resume");
-                    pause(run, if is_step { stepped() } else { why });
-                })
-                .await;
-            }
+            Next::Pause(why) => self.write(id, |run| pause(run, why)).await,
             Next::End { status, reason } => self.write(id, |run| desk::end(run, status, reason)).await,
         }
         Then::Rest

@@ -12,6 +12,7 @@ use runner_core::{json, schema, tree, validate};
 
 use super::desk::reason;
 use super::load::{LoadError, load};
+use super::open::persons_commits;
 use super::settle::version;
 use super::site::{Obstacle, Site};
 use crate::causes::in_one_line;
@@ -160,18 +161,20 @@ fn write_beginning(site: &Site, beginning: &Beginning, base: Id) -> Result<(), B
     let layout = &site.layout;
     make_layout(layout, false, None)?;
     let old_goal = read_goal(layout)?;
-    let had_id = old_goal.id().map(str::to_owned);
+    let before: RunState = read_state(layout)?;
     let goal = match &beginning.goal {
         Some(text) => Goal::parse(text.as_bytes(), &layout.goal()).map_err(|error| held(&error))?,
         None => old_goal,
     };
     let config = read_config(layout)?;
-    let keeps_tree =
-        beginning.keep_tree || (had_id.is_none() && beginning.goal.is_none()) || had_id.as_deref() == Some(&site.run);
+    let keeps_tree = beginning.keep_tree || before.run_id.as_ref().is_none_or(|id| *id == site.run);
     let tree = if keeps_tree { read_tree(layout)? } else { fresh_tree(&config, &goal) };
+    // What `init` has made says nothing yet.
+    let is_untouched = tree == tree::fresh(tree.root.max_attempts);
+    let tree = if is_untouched { fresh_tree(&config, &goal) } else { tree };
     let state = RunState { run_id: Some(site.run.clone()), base: Some(base.to_string()), ..RunState::default() };
     let goal = goal.with_id(&site.run).map_err(|error| held(&error))?;
-    // The goal comes last: done again after a crash, the id in it says that all is written.
+    // The tree comes before the state: done again after a crash, the id in the state says that the tree is written.
     let files = [
         (layout.tree(), tree::canonical(&tree)),
         (layout.run_state(), json::canonical(&state)),
@@ -210,6 +213,15 @@ fn read_goal(layout: &Layout) -> Result<Goal, BeginError> {
     let path = layout.goal();
     let bytes = durable::read(&path)?.unwrap_or_default();
     Goal::parse(&bytes, &path).map_err(|error| held(&error))
+}
+
+fn read_state(layout: &Layout) -> Result<RunState, BeginError> {
+    let path = layout.run_state();
+    let bytes = durable::read(&path)?.unwrap_or_default();
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let message = format!("{} is not valid: {error}", path.display());
+        BeginError::Hold(reason(message, "correct it, and: runnerctl resume"))
+    })
 }
 
 fn read_config(layout: &Layout) -> Result<RepoConfig, BeginError> {
@@ -260,6 +272,10 @@ pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError>
         // What is wrong is said when the iteration is opened.
         Err(_) => return Ok(()),
     };
+    // A breach is named when the iteration is opened; a commit of the runner's upon it would hide it.
+    if persons_commits(&repository, &loaded)?.is_some() {
+        return Ok(());
+    }
     let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
     let state = run::on_resume(&standing, order.reset, order.more);
     if state == loaded.run_state {

@@ -41,19 +41,20 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
         Err(LoadError::Git(error)) => return Err(error.into()),
         Err(error) => return Ok(Found::Hold(unreadable(&error))),
     };
+    // What a person may not do comes first: it could make the tree look finished.
+    if let Some(hold) =
+        identity(site, &loaded).map_or_else(|| persons_commits(&repository, &loaded), |hold| Ok(Some(hold)))?
+    {
+        return Ok(Found::Hold(hold));
+    }
     let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
     let mut task = match run::next(&standing, None, Asked::Nothing) {
         Next::GoOn(task) => task,
         next => return Ok(Found::Next(next)),
     };
-    let hold = unbuilt(&loaded).or_else(|| identity(site, &loaded)).or_else(|| unfinished(&repository));
-    if let Some(hold) = hold {
+    let hold = unbuilt(&loaded).or_else(|| unfinished(&repository));
+    if let Some(hold) = hold.map_or_else(|| clean(&repository), |hold| Ok(Some(hold)))? {
         return Ok(Found::Hold(hold));
-    }
-    for check in [clean, persons_commits] {
-        if let Some(hold) = check(&repository, &loaded)? {
-            return Ok(Found::Hold(hold));
-        }
     }
     task.from = commit.to_string();
     Ok(Found::Task(Box::new(loaded), task))
@@ -101,7 +102,7 @@ fn unfinished(repository: &Repository) -> Option<StopReason> {
     })
 }
 
-fn clean(repository: &Repository, _: &Loaded) -> Result<Option<StopReason>, GitError> {
+fn clean(repository: &Repository) -> Result<Option<StopReason>, GitError> {
     let changes = Site::changes(repository)?;
     if changes.is_empty() {
         return Ok(None);
@@ -114,7 +115,7 @@ fn clean(repository: &Repository, _: &Loaded) -> Result<Option<StopReason>, GitE
 }
 
 /// Checks what a person has committed since the runner's last commit.
-fn persons_commits(repository: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
+pub(super) fn persons_commits(repository: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
     let is_runners = |commit: &CommitInfo| RunnerCommit::parse(&commit.message).is_ok();
     if repository.first_parents(&loaded.commit, 1)?.first().is_some_and(is_runners) {
         return Ok(None);

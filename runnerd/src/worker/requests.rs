@@ -86,6 +86,10 @@ impl Desk {
             IdChoice::Given(id) => id.clone(),
             IdChoice::Derived { stem, taken } => free_id(stem, |id| taken.contains(id) || self.run(id).is_some()),
         };
+        if let Some(other) = file.runs.iter().find(|run| run.id != id && run.id.eq_ignore_ascii_case(&id)) {
+            let message = format!("id {id} differs from run {} only in case", other.id);
+            return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("choose another id with --id"));
+        }
         let known = file.runs.iter().position(|run| run.id == id);
         if let Some(run) = known.map(|at| &file.runs[at]).filter(|run| !run.state.is_terminal()) {
             return self.already_queued(&run.clone(), order.queue_only);
