@@ -225,6 +225,42 @@ fn commit_of_a_person_that_passes_a_node_holds_the_run_until_it_is_taken_back() 
 }
 
 #[test]
+fn pass_that_a_person_forged_neither_completes_a_run_nor_is_hidden_by_a_resume() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    repo.script().step(1, "answer retry 'Not yet.'");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--queue-only", "-m", "Do it"]).exits(0);
+    home.ctl_in(&repo, &["step"]);
+    let tree = repo.read(".runner/state/tree.json");
+    repo.write(".runner/state/tree.json", &tree.replace("\"passes\": false", "\"passes\": true"));
+    repo.commit("Cheat");
+    let cheat = repo.head();
+    for more in [&["resume", "--wait"][..], &["resume", "--more", "1", "--wait"]] {
+        home.ctl_in(&repo, more).exits(6);
+        assert_eq!(home.client().run(repo.path()).summary.state, RunStatus::Held);
+        assert_eq!(repo.head(), cheat, "nothing is committed upon it");
+    }
+    assert_eq!(repo.script().sessions(), 1);
+}
+
+#[test]
+fn id_that_a_person_changed_in_the_goal_begins_with_a_fresh_tree() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    repo.script().always("echo more >> work.txt; answer done 'It is done.'");
+    let _daemon = home.daemon();
+    home.run(&repo, &["--id", "first", "-m", "Do it"]).exits(0);
+    let goal = repo.read(".runner/GOAL.md");
+    repo.write(".runner/GOAL.md", &goal.replace("first", "second"));
+    repo.commit("Another id");
+    home.run(&repo, &[]).exits(0);
+    assert_eq!(repo.run_state("HEAD").run_id.as_deref(), Some("second"));
+    assert_eq!(repo.script().sessions(), 2, "the second run did its own work");
+    home.ctl_in(&repo, &["start", "--yes", "--id", "FIRST"]).exits(2);
+}
+
+#[test]
 fn configuration_of_a_clone_is_confirmed_once_and_a_clone_goes_on_with_the_same_prompt() {
     let home = Home::new();
     let repo = splitting(&home, "one");
