@@ -140,7 +140,7 @@ impl At<'_> {
 }
 
 /// Returns the configuration as far as rules need it.
-pub fn policy_of(config: &RepoConfig) -> Policy {
+fn policy_of(config: &RepoConfig) -> Policy {
     let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Policy {
         budget_ms: millis(config.iteration_timeout),
