@@ -12,6 +12,10 @@ demo *OPTIONS:
 test *OPTIONS:
     scripts/test.sh {{ OPTIONS }}
 
+# Run what takes longer: the fault matrix and all slow tests.
+test-faults *OPTIONS:
+    scripts/test.sh --workspace --profile faults {{ OPTIONS }}
+
 # Format the code.
 fmt:
     cargo fmt --all

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use protocol::words::RunStatus;
 use runner_testkit::{Config, Home};
 
-use crate::witness::{assert_consistent, note, splitting, verdicts};
+use runner_testkit::witness::{assert_consistent, note, splitting, verdicts};
 
 /// Starts a run whose first session waits at a gate with work in its hands.
 const AT_THE_GATE: &str = "echo half > half.txt; gate session; answer retry 'Not yet.'";

@@ -7,7 +7,7 @@ use std::time::Duration;
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
-use crate::witness::{assert_consistent, verdicts};
+use runner_testkit::witness::{assert_consistent, verdicts};
 
 /// A run that died in its first session.
 struct Died {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use protocol::words::RunStatus;
 use runner_testkit::{Config, Home, Repo};
 
-use crate::witness::{assert_consistent, assert_work_kept, note, splitting, verdicts};
+use runner_testkit::witness::{assert_consistent, assert_work_kept, note, splitting, verdicts};
 
 /// Kills of one random run; after them it may come to its end.
 const KILLS: u32 = 12;

@@ -8,4 +8,3 @@ mod journal;
 mod kills;
 mod queue;
 mod shutdown;
-mod witness;

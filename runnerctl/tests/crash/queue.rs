@@ -3,7 +3,7 @@
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
-use crate::witness::{assert_consistent, splitting};
+use runner_testkit::witness::{assert_consistent, splitting};
 
 const AT_THE_GATE: &str = "echo $n >> done.txt; gate session; answer done 'It is done.'";
 

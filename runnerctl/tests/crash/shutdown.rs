@@ -8,7 +8,7 @@ use protocol::startup::EXIT_OCCUPIED;
 use protocol::words::RunStatus;
 use runner_testkit::Home;
 
-use crate::witness::{assert_consistent, splitting, verdicts};
+use runner_testkit::witness::{assert_consistent, splitting, verdicts};
 
 #[test]
 fn end_during_a_session_commits_its_work_and_the_run_goes_on_at_the_next_start() {

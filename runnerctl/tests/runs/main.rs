@@ -5,8 +5,8 @@
 mod agents;
 mod broken;
 mod determinism;
-mod faults;
 mod history;
 mod play;
 mod precedence;
+mod slow;
 mod verdicts;

@@ -142,6 +142,23 @@ impl Home {
         processes::alive_of(&self.path)
     }
 
+    /// Asserts that of what iterations have started nothing is alive; the daemon and its clients may be.
+    ///
+    /// # Panics
+    ///
+    /// Panics if something is.
+    #[track_caller]
+    pub fn assert_no_survivors(&self) {
+        let own = ["runnerd", "runnerctl"].map(binary);
+        let is_ours = |pid: &i32| {
+            let is_program = fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| own.contains(&exe));
+            is_program && !processes::describe(*pid).contains("__shim")
+        };
+        let left: Vec<String> =
+            self.processes().into_iter().filter(|pid| !is_ours(pid)).map(processes::describe).collect();
+        assert!(left.is_empty(), "alive after the iteration: {left:#?}");
+    }
+
     /// Waits until no process belongs to this home any more.
     ///
     /// # Panics

@@ -14,6 +14,7 @@ mod processes;
 mod receipt;
 mod repo;
 mod script;
+pub mod witness;
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What takes long: output and plans as large as they come. In the nextest profile of that name.
+//! What takes long: output and plans as large as they come. In the nextest profile `faults`.
 
 use protocol::tree::{Node, TaskTree};
 

@@ -1,10 +1,12 @@
 //! What must hold of a branch whatever happened to the daemon meanwhile.
 
-use runner_testkit::{Home, Receipt, Repo};
+use std::path::Path;
+
+use crate::{Home, Receipt, Repo};
 
 /// A session that depends on the task tree alone, so that it may be repeated: it splits the root, then does leaf by
 /// leaf. Its work is a line in `log.txt`; two sessions at once would be seen in `$kit/overlap`.
-pub(crate) const SPLIT_AND_DO: &str = r#"
+pub const SPLIT_AND_DO: &str = r#"
 exec 9> "$kit/lock"
 flock -n 9 || echo "$n" >> "$kit/overlap"
 echo "session $n" >> log.txt
@@ -16,7 +18,7 @@ fi
 "#;
 
 /// Makes a repository whose sessions are [`SPLIT_AND_DO`].
-pub(crate) fn splitting(home: &Home, name: &str) -> Repo {
+pub fn splitting(home: &Home, name: &str) -> Repo {
     let repo = home.scripted(name);
     repo.script().always(SPLIT_AND_DO);
     repo
@@ -24,8 +26,12 @@ pub(crate) fn splitting(home: &Home, name: &str) -> Repo {
 
 /// Asserts that the iterations are numbered without gap and without repetition, that HEAD and bookkeeping agree, that
 /// no work of a session that ended is missing, and that no two sessions ran at once.
+///
+/// # Panics
+///
+/// Panics if one of these does not hold.
 #[track_caller]
-pub(crate) fn assert_consistent(repo: &Repo) {
+pub fn assert_consistent(repo: &Repo) {
     let run = repo.run_state("HEAD").run_id.expect("a run has begun");
     let is_its = |receipt: &Receipt| receipt.subject.contains(&format!(" run {run} "));
     let receipts: Vec<Receipt> = repo.receipts().into_iter().filter(is_its).collect();
@@ -43,8 +49,12 @@ pub(crate) fn assert_consistent(repo: &Repo) {
 }
 
 /// Asserts that the work of every session that came to its end is in HEAD, once.
+///
+/// # Panics
+///
+/// Panics if one of these does not hold.
 #[track_caller]
-pub(crate) fn assert_work_kept(repo: &Repo) {
+pub fn assert_work_kept(repo: &Repo) {
     let log = repo.show("HEAD", "log.txt");
     for session in repo.script().log().iter().filter_map(|line| line.strip_prefix("end ")) {
         let line = format!("session {session}");
@@ -56,13 +66,44 @@ fn number(subject: &str) -> String {
     subject.split(" iter ").nth(1).unwrap_or_default().chars().take(4).collect()
 }
 
+/// Asserts that the bytes of a piece of work are somewhere in the repository: in the work tree, or in a commit that a
+/// reference keeps, be it a branch or a rescue.
+///
+/// # Panics
+///
+/// Panics if they are nowhere.
+#[track_caller]
+pub fn assert_kept(repo: &Repo, work: &[u8]) {
+    let id = repo.git(&["hash-object", "--no-filters", &written(repo, work)]);
+    let objects = repo.git(&["rev-list", "--objects", "--all"]);
+    let is_stored = objects.lines().any(|line| line.starts_with(&id));
+    assert!(is_stored || is_in(repo.path(), work), "lost: {}", String::from_utf8_lossy(work));
+}
+
+/// Writes bytes beside the repository, for git to name them.
+fn written(repo: &Repo, work: &[u8]) -> String {
+    let path = repo.script().folder().join("files/witnessed");
+    std::fs::write(&path, work).expect("a file can be written");
+    path.display().to_string()
+}
+
+/// Tells whether a file of the work tree, git's own folder left out, holds exactly the bytes.
+fn is_in(folder: &Path, work: &[u8]) -> bool {
+    let entries = std::fs::read_dir(folder).expect("the work tree can be listed").flatten();
+    entries.filter(|entry| entry.file_name() != ".git").any(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => is_in(&entry.path(), work),
+        Ok(kind) if kind.is_file() => std::fs::read(entry.path()).is_ok_and(|bytes| bytes == work),
+        _ => false,
+    })
+}
+
 /// Returns the names of the verdicts of all iterations on HEAD's branch, oldest first.
-pub(crate) fn verdicts(repo: &Repo) -> Vec<String> {
+pub fn verdicts(repo: &Repo) -> Vec<String> {
     repo.receipts().iter().map(|receipt| receipt.verdict().to_owned()).collect()
 }
 
 /// Notes a figure for whoever runs the tests with `--nocapture`, or looks at one that failed.
 #[expect(clippy::print_stderr, reason = "the harness captures it")]
-pub(crate) fn note(figure: &str) {
+pub fn note(figure: &str) {
     eprintln!("{figure}");
 }

@@ -1,0 +1,14 @@
+//! The fault matrix: one test for each row, `row_NN_…`, in the file of its group. What a row does, and which rows this
+//! kind of machine cannot run, is in `docs/testing.md`.
+//!
+//! Quick rows are part of the default run; those in modules called `slow` are run by `just test-faults`. Every row ends
+//! with [`checks::assert_survived`]; a row about ending processes has a control beside it that must leak.
+
+mod attack;
+mod checks;
+mod disk;
+mod git;
+mod output;
+mod processes;
+mod state;
+mod time;

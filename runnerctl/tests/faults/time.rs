@@ -1,0 +1,1 @@
+//! Clocks that jump, machines that sleep, daemons that are stopped. Rows 45 to 47.
