@@ -16,6 +16,11 @@ test *OPTIONS:
 test-faults *OPTIONS:
     scripts/test.sh --workspace --profile faults {{ OPTIONS }}
 
+# Measure what survives kills and floods, and how fast; takes about half an hour.
+bench-survival *OPTIONS:
+    cargo build --locked --workspace --release
+    target/release/bench-survival {{ OPTIONS }}
+
 # Format the code.
 fmt:
     cargo fmt --all

@@ -89,6 +89,7 @@ const HOMES: &[Home] = &[
             "runnerd/src/process/",
             "runnerd/src/git/program.rs",
             "runnerd/testkit/",
+            "bench/",                           // controls, beside what is measured
             "protocol/src/client/start.rs",     // the daemon, by its clients
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
             "runnerctl/src/commands/demo/",     // the demo's own daemon and scratch repository

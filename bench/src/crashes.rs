@@ -1,0 +1,202 @@
+//! A long run whose daemon and shims are killed at random: what became of the work, and when it went on.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use protocol::tree::{Node, TREE_VERSION, TaskTree};
+use protocol::words::RunStatus;
+use runner_testkit::{Daemon, Home, Repo};
+
+use crate::figure::{Report, progress, spread};
+use crate::random::Random;
+use crate::watched::{kill, shims, wait_until};
+
+const GROUP: &str = "random kill -9 of daemon and shim";
+/// What lives longer than this after the daemon's death is an orphan.
+const ORPHANED: Duration = Duration::from_secs(5);
+/// A daemon that does nothing for so long does not go on.
+const STALLED: Duration = Duration::from_mins(1);
+
+/// A session that leaves one line in the work tree, and a witness of it outside.
+const SESSION: &str = r#"
+exec 9> "$kit/lock"
+flock -n 9 || echo "$n" >> "$kit/overlap"
+echo "session $n" >> log.txt
+echo "$n" >> "$kit/wrote"
+sleep 0.3
+answer done 'One part is done.'
+"#;
+
+/// How much is killed.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Args {
+    /// Kills, of daemons, shims, or both at once.
+    #[arg(long, default_value_t = 1000)]
+    kills: u32,
+    /// Begins the random numbers.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { kills: 1000, seed: 1 }
+    }
+}
+
+/// What was counted on the way.
+#[derive(Debug, Default)]
+struct Counts {
+    daemons: u32,
+    shims: u32,
+    orphans: usize,
+    stalls: usize,
+    gone: Vec<Duration>,
+    goes_on: Vec<Duration>,
+}
+
+/// Kills at random, lets the run come to its end, and looks at what is left.
+pub(crate) fn measure(args: &Args, report: &mut Report) {
+    let home = Home::new();
+    let repo = long_run(&home, args.kills);
+    let mut daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--id", "long", "-m", "Do it"]).exits(0);
+    let (mut random, mut counts) = (Random(args.seed), Counts::default());
+    for number in 1..=args.kills {
+        std::thread::sleep(Duration::from_millis(random.below(600)));
+        if number % 100 == 0 {
+            progress(&format!("crashes: {number} of {}", args.kills));
+        }
+        let victim = random.below(10);
+        if victim < 4 {
+            counts.shims += kill_shims(&home);
+        }
+        if victim >= 3 {
+            daemon = restart(&home, &repo, daemon, &mut counts);
+        }
+        if is_over(&home, &repo) {
+            home.ctl_in(&repo, &["resume"]);
+        }
+    }
+    let end = come_to_an_end(&home, &repo);
+    drop(daemon);
+    counts.tell(report);
+    tell_branch(&repo, &end, report);
+}
+
+fn kill_shims(home: &Home) -> u32 {
+    let shims = shims(home);
+    for shim in &shims {
+        kill(*shim);
+    }
+    u32::try_from(shims.len()).unwrap_or(u32::MAX)
+}
+
+/// Kills the daemon, starts the next one, and waits until it is at work again.
+fn restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut Counts) -> Daemon {
+    let killed_at = Instant::now();
+    daemon.kill();
+    counts.daemons += 1;
+    if wait_until(ORPHANED, || home.processes().is_empty()) {
+        counts.gone.push(killed_at.elapsed());
+    } else {
+        counts.orphans += home.processes().len();
+    }
+    let daemon = home.daemon();
+    let client = home.client();
+    let is_at_work = || {
+        let run = client.run(repo.path());
+        run.phase.is_some() || run.summary.state.is_terminal()
+    };
+    if wait_until(STALLED, is_at_work) {
+        counts.goes_on.push(killed_at.elapsed());
+    } else {
+        counts.stalls += 1;
+    }
+    daemon
+}
+
+/// A run that died too often on one node has failed, as it should; it is to go on all the same.
+fn is_over(home: &Home, repo: &Repo) -> bool {
+    let state = home.client().run(repo.path()).summary.state;
+    state.is_terminal() && state != RunStatus::Completed
+}
+
+/// Lets the run come to its end, and returns it.
+fn come_to_an_end(home: &Home, repo: &Repo) -> String {
+    let client = home.client();
+    loop {
+        let run = client.wait_until(repo.path(), |run| run.summary.state.is_terminal());
+        match run.summary.state {
+            RunStatus::Failed => home.ctl_in(repo, &["resume"]).exits(0),
+            end => return end.to_string(),
+        };
+    }
+}
+
+impl Counts {
+    fn tell(self, report: &mut Report) {
+        report.add(GROUP, "daemons killed", self.daemons.to_string());
+        report.add(GROUP, "shims killed", self.shims.to_string());
+        report.add_zero(GROUP, "orphans", self.orphans);
+        report.add_zero(GROUP, "restarts after which nothing went on", self.stalls);
+        report.add(GROUP, "kill -9 of the daemon to all dead", spread(self.gone));
+        report.add(GROUP, "kill -9 of the daemon to the run going on", spread(self.goes_on));
+    }
+}
+
+/// Compares the branch with what the sessions themselves have witnessed.
+fn tell_branch(repo: &Repo, end: &str, report: &mut Report) {
+    let log = repo.show("HEAD", "log.txt");
+    let times = |session: &str| log.lines().filter(|line| line.strip_prefix("session ") == Some(session)).count();
+    let witness = fs::read_to_string(repo.script().folder().join("wrote")).unwrap_or_default();
+    let lost = witness.lines().filter(|session| times(session) == 0).count();
+    let doubled = witness.lines().filter(|session| times(session) > 1).count();
+    let numbers: Vec<u32> = repo.receipts().iter().filter_map(|receipt| number(&receipt.subject)).collect();
+    let misnumbered = numbers.iter().zip(1..).filter(|(number, expected)| *number != expected).count();
+    let overlaps = fs::read_to_string(repo.script().folder().join("overlap")).unwrap_or_default().lines().count();
+    let fsck = repo.git(&["fsck", "--strict", "--no-progress", "--no-dangling"]);
+    let leaves = repo.tree("HEAD").root.children;
+    let charged = leaves.iter().filter(|leaf| leaf.attempts > 0).count();
+    report.add(GROUP, "the run at its end", end);
+    report.add(GROUP, "iterations", numbers.len().to_string());
+    report.add(GROUP, "sessions that left work", witness.lines().count().to_string());
+    report.add_zero(GROUP, "work lost", lost);
+    report.add_zero(GROUP, "work doubled", doubled);
+    report.add_zero(GROUP, "iterations missing or counted twice", misnumbered);
+    report.add_zero(GROUP, "sessions that overlapped", overlaps);
+    report.add_zero(GROUP, "nodes that were charged an attempt", charged);
+    report.add_zero(GROUP, "complaints of git fsck", fsck.lines().count());
+}
+
+fn number(subject: &str) -> Option<u32> {
+    subject.split(" iter ").nth(1)?.split(' ').next()?.parse().ok()
+}
+
+/// Makes a repository with more leaves than there are kills: each session does one.
+fn long_run(home: &Home, kills: u32) -> Repo {
+    let repo = home.repo("long");
+    repo.write(".runner/GOAL.md", "# Do every part\n");
+    let limits = ["max_iterations = 1000000", "max_consecutive_faults = 1000"];
+    repo.configure(&limits.iter().fold(repo.config(), |config, line| config.top(line)));
+    repo.plant(&TaskTree {
+        version: TREE_VERSION,
+        root: Node { children: (1..=kills.max(1)).map(leaf).collect(), ..leaf(0) },
+    });
+    repo.script().always(SESSION);
+    repo
+}
+
+fn leaf(number: u32) -> Node {
+    Node {
+        id: if number == 0 { "root".to_owned() } else { format!("part-{number}") },
+        order: i64::from(number),
+        title: format!("Part {number}"),
+        goal: format!("Do part {number}."),
+        acceptance: Vec::new(),
+        passes: false,
+        attempts: 0,
+        max_attempts: 3,
+        children: Vec::new(),
+    }
+}

@@ -1,0 +1,143 @@
+//! From the death of the daemon to the death of everything: each bad program, at each level of containment.
+//!
+//! The control is the same program when only its leader is killed, as a runner without containment would.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use protocol::api::DaemonApiClient as _;
+use protocol::words::Containment;
+use runner_testkit::{Home, Repo};
+
+use crate::figure::{Report, progress, spread};
+use crate::watched::{HOLD, agents, clear, kill, time_to_death, wait_until};
+
+const GROUP: &str = "kill -9 of the daemon to all dead";
+/// A process that lives longer than this has survived.
+const SURVIVED: Duration = Duration::from_secs(20);
+/// A process of the control that lives longer than this is not about to die.
+const LEAKS: Duration = Duration::from_millis(500);
+const READY: Duration = Duration::from_secs(30);
+
+/// How often each case is measured.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Args {
+    /// Measurements of each case at each level.
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { rounds: 5 }
+    }
+}
+
+/// A program that behaves badly.
+struct Case {
+    name: &'static str,
+    /// Its call.
+    call: &'static str,
+    /// Processes that say that they are ready.
+    ready: usize,
+}
+
+const CASES: [Case; 9] = [
+    Case { name: "ignores SIGTERM", call: "ignores-term", ready: 1 },
+    Case { name: "double fork and setsid", call: "hides", ready: 2 },
+    Case { name: "the same, environment cleared", call: "hides scrub", ready: 2 },
+    Case { name: "the same, not dumpable", call: "hides scrub nondump", ready: 2 },
+    Case { name: "holds the output", call: "hides keepfds", ready: 2 },
+    Case { name: "stopped", call: "stopped", ready: 2 },
+    Case { name: "groups of their own", call: "own-groups", ready: 6 },
+    Case { name: "nested subreaper", call: "nested-subreaper", ready: 3 },
+    Case { name: "comet, 20 lines", call: "comet 20 \"$kit/files/comet\"", ready: 1 },
+];
+
+/// Measures all cases at all levels that the machine offers.
+pub(crate) fn measure(args: &Args, report: &mut Report) {
+    for case in &CASES {
+        let leaks = if leaks_bare(case) { "leaks" } else { "DOES NOT LEAK: this case proves nothing" };
+        report.add("control: only the leader is killed", case.name, leaks);
+    }
+    for level in [Containment::Walk, Containment::Cgroup, Containment::Pidns] {
+        progress(&format!("kills: level {level}"));
+        for case in &CASES {
+            let times: Vec<_> = (0..args.rounds).map(|_| with_daemon(case, level)).collect();
+            let Ok(times) = times.into_iter().collect::<Result<Vec<_>, NotOffered>>() else {
+                report.add(GROUP, format!("{level}"), "not offered by this machine");
+                break;
+            };
+            let survived = times.iter().filter(|time| time.is_none()).count();
+            report.add(GROUP, format!("{level}: {}", case.name), spread(times.into_iter().flatten().collect()));
+            report.add_zero(GROUP, format!("{level}: {}: survived", case.name), survived);
+        }
+    }
+}
+
+/// The machine does not offer the level.
+#[derive(Debug)]
+struct NotOffered;
+
+/// Kills the daemon while the program runs; none if something lives on.
+fn with_daemon(case: &Case, level: Containment) -> Result<Option<Duration>, NotOffered> {
+    let home = Home::new();
+    let settings = home.path().join("config/runnerd");
+    fs::create_dir_all(&settings).expect("a folder can be made");
+    fs::write(settings.join("config.toml"), format!("containment = \"{level}\"\n")).expect("a file can be written");
+    let repo = home.scripted("one");
+    let lock = prepare(&repo, case);
+    let daemon = home.daemon();
+    let client = home.client();
+    if client.wait(client.rpc().info()).expect("the daemon says what it is").containment != level {
+        return Err(NotOffered);
+    }
+    home.ctl_in(&repo, &["start", "--yes", "--id", "it", "-m", "Do it"]).exits(0);
+    let log = repo.path().join(".runner/iterations/it/0001/executor.log");
+    assert!(wait_until(READY, || ready(&log) >= case.ready), "{} is never ready", case.name);
+    daemon.kill();
+    let died = time_to_death(&lock, SURVIVED).expect("the lock can be looked at");
+    clear(&home);
+    Ok(died)
+}
+
+/// Starts the program with nothing around it, kills its leader alone, and returns whether something lives on.
+fn leaks_bare(case: &Case) -> bool {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let lock = prepare(&repo, case);
+    let log = home.path().join("bare.log");
+    let output = fs::File::create(&log).expect("a file can be made");
+    let mut leader = Command::new("sh")
+        .args(["-c", &call(case)])
+        .env("kit", repo.script().folder())
+        .current_dir(home.path())
+        .stdin(Stdio::null())
+        .stdout(output)
+        .spawn()
+        .expect("a shell can be started");
+    assert!(wait_until(READY, || ready(&log) >= case.ready), "{} is never ready", case.name);
+    kill(i32::try_from(leader.id()).expect("BUG: a process id is an i32"));
+    leader.wait().expect("the leader can be waited for");
+    let leaks = time_to_death(&lock, LEAKS).expect("the lock can be looked at").is_none();
+    let _ = fs::remove_file(repo.script().folder().join("files/comet"));
+    clear(&home);
+    leaks
+}
+
+fn prepare(repo: &Repo, case: &Case) -> PathBuf {
+    repo.script().file("alive", "").file("comet", "");
+    repo.script().always(&call(case));
+    repo.script().folder().join("files/alive")
+}
+
+fn call(case: &Case) -> String {
+    format!("{HOLD}exec python3 {} {}", agents().display(), case.call)
+}
+
+fn ready(log: &Path) -> usize {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines().filter(|line| line.starts_with("PID ")).count()
+}

@@ -1,0 +1,75 @@
+//! Death, seen from outside: a lock that a program and all its descendants hold is free when none of them is left.
+//!
+//! The kernel keeps the account, whatever the processes do to session, parents, environment or name.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{Flock, FlockArg};
+use runner_testkit::Home;
+
+/// Shell words that make everything which follows hold the lock on `$kit/files/alive`.
+pub(crate) const HOLD: &str = "exec 9< \"$kit/files/alive\"; flock -s 9; ";
+/// How often something is looked at that tells nobody when it changes.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Waits until nobody holds the lock, and returns how long that took; none if somebody still does after `limit`.
+pub(crate) fn time_to_death(lock: &Path, limit: Duration) -> io::Result<Option<Duration>> {
+    let began = Instant::now();
+    let mut file = File::options().read(true).write(true).open(lock)?;
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(_) => return Ok(Some(began.elapsed())),
+            Err((back, _)) if began.elapsed() < limit => file = back,
+            Err(_) => return Ok(None),
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until a condition holds; false if it does not within `limit`.
+pub(crate) fn wait_until(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < limit {
+        if holds() {
+            return true;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    false
+}
+
+/// Returns the shims that are alive in a home.
+pub(crate) fn shims(home: &Home) -> Vec<i32> {
+    let is_shim = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == b"__shim")
+    };
+    home.processes().into_iter().filter(is_shim).collect()
+}
+
+/// Kills a process; one that is gone already needs no kill.
+pub(crate) fn kill(pid: i32) {
+    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
+}
+
+/// Kills everything that belongs to a home.
+pub(crate) fn clear(home: &Home) {
+    for pid in home.processes() {
+        kill(pid);
+    }
+}
+
+/// Returns the largest resident size that a process has had, in KiB.
+pub(crate) fn peak_kib(pid: i32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Returns the programs that behave badly.
+pub(crate) fn agents() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../runnerd/tests/agents/agent.py")
+}
