@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use protocol::words::Containment;
 use serde::{Deserialize, Serialize};
 
 use super::choice::choices;
@@ -40,6 +41,8 @@ pub struct DaemonConfig {
     pub socket: Option<PathBuf>,
     /// Whether the machine is kept awake while a session runs.
     pub inhibit_sleep: bool,
+    /// The strongest containment that is used where the system offers it.
+    pub containment: Containment,
 }
 
 impl DaemonConfig {
@@ -76,6 +79,7 @@ mod tests {
         assert_eq!(config.log_level, LogLevel::Info);
         assert_eq!(config.socket, None);
         assert!(config.inhibit_sleep);
+        assert_eq!(config.containment, Containment::Pidns);
     }
 
     #[test]

@@ -228,9 +228,12 @@ const GIT: &[Key] = &[
     Key::new("sign", Flag, Is("false"), "Whether git signs the commits."),
 ];
 
+/// Levels of containment, the weakest first.
+const LEVELS: &[&str] = &["walk", "cgroup", "pidns"];
+
 const CONTAINMENT: &[Key] = &[Key::new(
     "require",
-    Choice(&["walk", "cgroup", "pidns"]),
+    Choice(LEVELS),
     Is("\"walk\""),
     "The least that the system must offer; with less a run does not start. This version offers \"walk\".",
 )];
@@ -272,5 +275,11 @@ const DAEMON_TOP: &[Key] = &[
         Flag,
         Is("true"),
         "Whether the machine is kept awake while a session runs. Not in this version: it is not.",
+    ),
+    Key::new(
+        "containment",
+        Choice(LEVELS),
+        Is("\"pidns\""),
+        "The strongest containment that is used, where the system offers it; a lower one is for tools that do not work in a namespace.",
     ),
 ];

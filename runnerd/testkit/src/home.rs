@@ -3,6 +3,7 @@
 //! When it is dropped, every process that belongs to it must be gone; its daemon is ended first.
 
 use std::fs::{self, DirBuilder, File};
+use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -88,10 +89,27 @@ impl Home {
     ///
     /// Panics if its configuration cannot be written.
     pub fn allow_repositories(&self, count: u32) {
+        self.set(&format!("max_repositories = {count}"));
+    }
+
+    /// Sets the strongest containment that the daemon uses: `walk`, `cgroup` or `pidns`.
+    ///
+    /// At `walk`, programs see the processes of the machine by their own numbers and can signal them, their
+    /// supervisor and the daemon included.
+    ///
+    /// # Panics
+    ///
+    /// Panics if its configuration cannot be written.
+    pub fn contain_at_most(&self, level: &str) {
+        self.set(&format!("containment = {level:?}"));
+    }
+
+    /// Adds a line to the daemon's configuration.
+    fn set(&self, line: &str) {
         let folder = self.path.join("config/runnerd");
-        let text = format!("max_repositories = {count}\n");
-        let written = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join("config.toml"), text));
-        written.expect("the daemon's configuration can be written");
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        let file = File::options().create(true).append(true).open(folder.join("config.toml"));
+        writeln!(file.expect("the daemon's configuration can be opened"), "{line}").expect("a line can be written");
     }
 
     /// Starts the daemon.
