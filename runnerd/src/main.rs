@@ -1,4 +1,4 @@
-//! Entry point of the daemon's binary, which is also the program of its shims.
+//! Entry point of the daemon's binary, which is also the program of its shims and probes.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,6 +9,7 @@ use protocol::paths::Paths;
 use runnerd::config::DaemonConfig;
 use runnerd::daemon::{self, DaemonError};
 use runnerd::logging::{self, Destination};
+use runnerd::process;
 use runnerd::startup::Readiness;
 
 /// Drives coding agents through a task tree in git repositories. Steered with `runnerctl`.
@@ -27,10 +28,12 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|word| word == runnerd::process::SHIM_COMMAND) {
-        return runnerd::process::shim_main();
+    match std::env::args_os().nth(1) {
+        Some(word) if word == process::SHIM_COMMAND => return process::shim_main(),
+        Some(word) if word == process::PROBE_COMMAND => return process::probe_main(),
+        _ => {}
     }
-    if let Err(error) = runnerd::process::shield_daemon() {
+    if let Err(error) = process::shield_daemon() {
         eprint(&format!("error: shielding the daemon from its children: {error}"));
         return ExitCode::FAILURE;
     }

@@ -5,15 +5,14 @@
 use std::{
     io,
     os::{
-        fd::{AsFd, BorrowedFd},
+        fd::{BorrowedFd, OwnedFd},
         unix::process::CommandExt as _,
     },
-    process::{ChildStdin, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use nix::{
     errno::Errno,
-    fcntl::{FcntlArg, OFlag, fcntl},
     sys::{
         prctl,
         signal::{SigHandler, SigSet, Signal, signal},
@@ -21,20 +20,24 @@ use nix::{
     unistd::{Pid, getpid, getppid, setsid},
 };
 
-use super::{mark, wire::Order};
+use super::{cgroup::Group, mark, wire::Order};
 
-/// A program that runs.
-pub(super) struct Leader {
-    pub pid: Pid,
-    /// Its standard input, which never blocks.
-    pub stdin: ChildStdin,
+/// What a leader is started with.
+pub(super) struct Plan<'a> {
+    pub order: &'a Order,
+    pub stdin: OwnedFd,
+    /// Its standard output and standard error.
+    pub output: BorrowedFd<'a>,
+    /// The group that it begins in.
+    pub group: Option<&'a Group>,
 }
 
-/// Starts the ordered program with `output` as its standard output and standard error.
+/// Starts the ordered program.
 ///
 /// It starts in the caller's folder, is the leader of a session of its own, without a terminal, and holds no descriptor
 /// but 0, 1 and 2, provided that every other one of the caller's is closed on exec.
-pub(super) fn start(order: &Order, output: BorrowedFd<'_>) -> io::Result<Leader> {
+pub(super) fn start(plan: Plan<'_>) -> io::Result<Pid> {
+    let Plan { order, stdin, output, group } = plan;
     let mut command = Command::new(&order.program);
     if let Some((name, arguments)) = order.argv.split_first() {
         command.arg0(name).args(arguments);
@@ -43,28 +46,24 @@ pub(super) fn start(order: &Order, output: BorrowedFd<'_>) -> io::Result<Leader>
         .env_clear()
         .envs(order.env.iter().map(|(name, value)| (name, value)))
         .env(mark::VARIABLE, &order.mark)
-        .stdin(Stdio::piped())
+        .stdin(Stdio::from(stdin))
         .stdout(output.try_clone_to_owned()?)
         .stderr(output.try_clone_to_owned()?);
-    let shim = getpid();
-    prepare(&mut command, move || detach(shim));
-    let mut child = command.spawn()?;
-    let stdin = child.stdin.take().expect("BUG: standard input is a pipe");
-    set_nonblocking(stdin.as_fd())?;
+    let group = group.map(Group::try_clone).transpose()?;
+    let parent = getpid();
+    prepare(&mut command, move || {
+        group.as_ref().map_or(Ok(()), Group::enter)?;
+        detach(parent)
+    });
+    let child = command.spawn()?;
     let pid = i32::try_from(child.id()).expect("BUG: the kernel's process numbers are positive i32");
-    Ok(Leader { pid: Pid::from_raw(pid), stdin })
-}
-
-fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
-    fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
-    Ok(())
+    Ok(Pid::from_raw(pid))
 }
 
 /// Registers what the new process does before it becomes the program.
 #[expect(unsafe_code, reason = "a session, the death signal and signal dispositions are set between fork and exec")]
 fn prepare(command: &mut Command, mut detach: impl FnMut() -> nix::Result<()> + Send + Sync + 'static) {
-    // SAFETY: the shim has one thread, so the fork holds no lock that another thread took; `detach` makes system calls
+    // SAFETY: shim and init have one thread, so the fork holds no lock that another thread took; `detach` makes system calls
     // alone and allocates nothing.
     unsafe {
         command.pre_exec(move || {
@@ -80,9 +79,9 @@ fn prepare(command: &mut Command, mut detach: impl FnMut() -> nix::Result<()> + 
     }
 }
 
-/// Leaves the shim's session, but not its life: the leader dies with the shim, also if the shim died before this line.
-fn detach(shim: Pid) -> nix::Result<()> {
+/// Leaves the parent's session, but not its life: the leader dies with its parent, also if that died before this line.
+fn detach(parent: Pid) -> nix::Result<()> {
     setsid()?;
     prctl::set_pdeathsig(Signal::SIGKILL)?;
-    if getppid() == shim { Ok(()) } else { Err(Errno::ESRCH) }
+    if getppid() == parent { Ok(()) } else { Err(Errno::ESRCH) }
 }

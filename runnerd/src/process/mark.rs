@@ -1,12 +1,21 @@
 //! The mark by which the processes of one program are found again.
 //!
-//! It is carried twice: as a variable of the environment, which a program may clear, and as the limit on file locks,
-//! which Linux has ignored since 2.6, hands on to every child, and lets no ordinary process raise again.
+//! It is carried as a variable of the environment, which a program may clear; as the limit on file locks, which Linux has
+//! ignored since 2.6, hands on to every child, and lets no ordinary process raise again; and, where there are control
+//! groups, in the name of the program's group.
 
-use std::{env, ffi::OsString, fmt, fs, os::unix::ffi::OsStringExt as _};
+use std::{
+    env,
+    ffi::OsString,
+    fmt::{self, Write as _},
+    fs,
+    os::unix::ffi::OsStringExt as _,
+};
 
 use nix::sys::resource::{Resource, setrlimit};
 use sha2::{Digest as _, Sha256};
+
+use super::cgroup;
 
 /// Variable that holds the mark.
 pub(super) const VARIABLE: &str = "RUNNERD_MARK";
@@ -28,7 +37,9 @@ impl Mark {
 
     /// Returns whether a process bears this mark.
     pub fn is_on(&self, pid: i32) -> bool {
-        lock_limit_of(pid) == Some(self.lock_limit()) || variable_of(pid).is_some_and(|mark| mark == self.0.as_bytes())
+        lock_limit_of(pid) == Some(self.lock_limit())
+            || variable_of(pid).is_some_and(|mark| mark == self.0.as_bytes())
+            || cgroup::is_in_group_of(self, pid)
     }
 
     /// Returns whether a process bears a mark that the caller does not: it comes from a program that the caller runs.
@@ -36,6 +47,7 @@ impl Mark {
         let own = env::var_os(VARIABLE).map(OsString::into_vec);
         lock_limit_of(pid) != lock_limit_of(std::process::id())
             || variable_of(pid).is_some_and(|mark| Some(mark) != own)
+            || cgroup::is_in_any_group(pid)
     }
 
     /// Marks the calling process and its future children.
@@ -57,6 +69,16 @@ impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Returns the first bytes of a text's digest, for names.
+pub(super) fn hex(text: &str, bytes: usize) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(bytes).fold(String::new(), |mut name, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(name, "{byte:02x}");
+        name
+    })
 }
 
 /// Readable for every process, also for one that hides its environment; nothing where there is no limit.

@@ -12,18 +12,25 @@
 //! - The shim owns the kill. It is the subreaper of everything below it, holds the deadline itself, and takes the end
 //!   of the live pipe (whose only writer is the daemon) as the order to kill. A daemon that hangs, stops or dies
 //!   neither extends a budget nor leaves a process behind. "Nothing is left" is the kernel's answer `ECHILD`.
+//! - Where the machine offers it, a PID namespace and a control group are put around the program: both end everything at
+//!   once, and the namespace hides shim and daemon. The shim stays outside, and its walk remains the proof.
 //! - The daemon takes the output, notices silence, ends the drain after the leader's exit, and holds a deadline behind
 //!   the shim's: a shim that was stopped or killed is given up, and what it left is found by its [`Mark`].
 //!
 //! Nothing here knows what an agent, a guard or a run is.
 
 mod capture;
+mod cgroup;
+mod init;
 mod leader;
 mod link;
 mod mark;
+mod namespace;
+mod offer;
 pub mod orphans;
 mod output;
 mod pidfd;
+mod probe;
 mod program;
 mod shield;
 mod shim;
@@ -39,11 +46,13 @@ mod wire;
 use tokio_util::sync::CancellationToken;
 
 pub use mark::Mark;
+pub use offer::{Missing, Offer};
 pub use orphans::{StillAlive, Swept, end_survivors, until_gone};
+pub use probe::{PROBE_COMMAND, Wanted, probe, probe_main};
 pub use shield::shield_daemon;
 pub use shim::shim_main;
 pub use spawn::{Launcher, SpawnError};
-pub use spec::{Answered, Containment, Ended, Limits, LogFile, Report, Spec};
+pub use spec::{Answered, Ended, Limits, LogFile, Report, Spec};
 pub use wire::SHIM_COMMAND;
 
 use self::{capture::Capture, output::Output, supervise::Supervision, vigil::Vigil};
@@ -66,6 +75,7 @@ pub async fn run(launcher: &Launcher, mut spec: Spec, stop: &CancellationToken) 
         output: Output::new(output, capture, spec.output),
         vigil: Vigil::new(began, spec.limits),
         answered: spec.answered,
+        containment: launcher.offer().level_for(spec.no_new_privs),
         mark: spec.mark,
         began,
     };

@@ -8,7 +8,7 @@ use std::{fs::File, io, path::Path, thread, time::Duration};
 use rustix::process::Signal;
 use thiserror::Error;
 
-use super::{Mark, pidfd::PidFd, table};
+use super::{Mark, cgroup, pidfd::PidFd, table};
 use crate::clock::since_boot;
 
 /// Pause before another attempt, at the shim's lock or at the table of processes.
@@ -70,6 +70,13 @@ pub async fn until_gone(mark: &Mark, lock: &Path, left: Option<StillAlive>) {
 
 /// Ends every process that bears the mark, again and again until two looks in a row find none.
 pub(super) fn sweep(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
+    let swept = sweep_marked(mark, until)?;
+    cgroup::end_all(&cgroup::groups_of(mark), until);
+    Ok(swept)
+}
+
+fn sweep_marked(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
+    let groups = cgroup::groups_of(mark);
     let mut ended = Vec::new();
     let mut empty = 0;
     while empty < EMPTY_PASSES {
@@ -83,6 +90,7 @@ pub(super) fn sweep(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
             Err(source) if is_last => return Err(StillAlive::Unknown { mark: mark.clone(), source }),
             Ok(found) => {
                 empty = 0;
+                cgroup::kill_all(&groups);
                 ended.extend(kill(&found, until));
             }
             Err(_) => {

@@ -1,10 +1,24 @@
 //! How daemon and shim shield themselves. Nothing here sends a signal.
 
-use nix::sys::{
-    prctl,
-    signal::{SigSet, Signal},
-    signalfd::{SfdFlags, SignalFd},
+use std::{
+    fs::File,
+    io::Read as _,
+    os::{fd::AsFd, unix::fs::FileExt as _},
 };
+
+use nix::{
+    fcntl::{FcntlArg, OFlag, fcntl},
+    sys::{
+        prctl,
+        signal::{SigSet, Signal},
+        signalfd::{SfdFlags, SignalFd},
+    },
+};
+
+/// How much sooner than others a contained program is taken when the system runs out of memory.
+const OOM_EXTRA: i32 = 500;
+/// The kernel's upper bound.
+const OOM_MAX: i32 = 1000;
 
 /// Shields the daemon, before it has a second thread.
 ///
@@ -19,4 +33,43 @@ pub fn shield_daemon() -> nix::Result<()> {
 pub(super) fn shield_shim() -> nix::Result<SignalFd> {
     SigSet::all().thread_set_mask()?;
     SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+}
+
+/// Makes writes return instead of waiting.
+pub(super) fn set_nonblocking(fd: &impl AsFd) -> nix::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
+    fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).map(drop)
+}
+
+/// The caller's place among those that the system ends when memory runs out: raised while a child is born that is to
+/// inherit it. As far as the system allows.
+pub(super) struct OomScore {
+    /// Opened before the process is closed to others, which also takes this file from it.
+    file: Option<(File, i32)>,
+}
+
+impl OomScore {
+    pub(super) fn open() -> Self {
+        let open = || {
+            let mut file = File::options().read(true).write(true).open("/proc/self/oom_score_adj").ok()?;
+            let mut text = String::new();
+            file.read_to_string(&mut text).ok()?;
+            Some((file, text.trim().parse().ok()?))
+        };
+        Self { file: open() }
+    }
+
+    pub(super) fn raise(&self) {
+        self.set(OOM_EXTRA);
+    }
+
+    pub(super) fn restore(&self) {
+        self.set(0);
+    }
+
+    fn set(&self, extra: i32) {
+        if let Some((file, own)) = &self.file {
+            let _ = file.write_at((own + extra).min(OOM_MAX).to_string().as_bytes(), 0);
+        }
+    }
 }

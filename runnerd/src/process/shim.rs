@@ -7,20 +7,25 @@ use std::{
     env,
     fs::{self, File},
     io::{self, BufReader},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd, RawFd},
+    path::Path,
     process::ExitCode,
 };
 
 use nix::{
     errno::Errno,
+    fcntl::OFlag,
     sys::{prctl, signalfd::SignalFd},
-    unistd,
+    unistd::{self, Pid},
 };
 
 use super::{
-    leader,
+    cgroup::Group,
+    init::{self, Init},
+    leader::{self, Plan},
     mark::Mark,
-    shield,
+    namespace,
+    shield::{self, OomScore},
     watch::Watch,
     wire::{self, Order, Step, Word},
 };
@@ -37,7 +42,8 @@ pub fn shim_main() -> ExitCode {
 }
 
 fn serve() -> io::Result<()> {
-    close_inherited()?;
+    // What the daemon inherited without knowing must not reach the program.
+    close_all_but(&[0, 1, 2])?;
     let mut channels = Channels::take()?;
     let order: Order = wire::read_line(&mut BufReader::new(&channels.live))?;
     match start(order, &channels) {
@@ -58,22 +64,69 @@ fn serve() -> io::Result<()> {
 }
 
 fn start(order: Order, channels: &Channels) -> Result<(Watch, File), (Step, io::Error)> {
-    let signals = harden(&order).map_err(|error| (Step::SetUp, error))?;
+    let signals = shield::shield_shim().map_err(|error| (Step::SetUp, error.into()))?;
     let lock = File::options().create(true).append(true).open(&order.lock).map_err(|error| (Step::LockFile, error))?;
     lock.try_lock().map_err(|error| (Step::Lock, error.into()))?;
     env::set_current_dir(&order.cwd).map_err(|error| (Step::Folder, error))?;
-    let output = channels.output.as_ref().expect("BUG: the output is given away after the start");
-    let leader = leader::start(&order, output.as_fd()).map_err(|error| (Step::Exec, error))?;
-    Ok((Watch::new(leader, signals, order), lock))
+    let group = order.cgroup.as_deref().map(|folder| Group::create(Path::new(folder)));
+    let group = group.transpose().map_err(|error| (Step::Cgroup, error))?;
+    match start_in(group.as_ref(), &order, channels) {
+        Ok(leader) => Ok((Watch::new(Under { leader, group, signals }, order), lock)),
+        Err(error) => {
+            if let Some(group) = group {
+                group.remove();
+            }
+            Err(error)
+        }
+    }
 }
 
-/// Closes all but the three channels: what the daemon inherited without knowing must not reach the program.
-fn close_inherited() -> io::Result<()> {
+/// Starts the leader inside of what the order puts around it.
+fn start_in(group: Option<&Group>, order: &Order, channels: &Channels) -> Result<Leader, (Step, io::Error)> {
+    let in_set_up = |error: io::Error| (Step::SetUp, error);
+    // Before the shim is closed to others, which also takes its own files in /proc from it.
+    order.namespaces.map_or(Ok(()), namespace::unshare_for_child).map_err(|error| (Step::Namespace, error))?;
+    let oom = OomScore::open();
+    harden(order).map_err(in_set_up)?;
+    let (stdin, feed) = unistd::pipe2(OFlag::O_CLOEXEC).map_err(|errno| in_set_up(errno.into()))?;
+    shield::set_nonblocking(&feed).map_err(|errno| in_set_up(errno.into()))?;
+    let output = channels.output.as_ref().expect("BUG: the output is given away after the start");
+    let plan = Plan { order, stdin, output: output.as_fd(), group };
+    oom.raise();
+    let leader = match order.namespaces {
+        Some(_) => init::start(plan).map(|(init, pid)| Leader { pid, init: Some(init), feed: feed.into() }),
+        None => leader::start(plan)
+            .map(|pid| Leader { pid: Some(pid), init: None, feed: feed.into() })
+            .map_err(|error| (Step::Exec, error)),
+    };
+    oom.restore();
+    leader
+}
+
+/// A program that runs, seen from its shim.
+pub(super) struct Leader {
+    /// Its number; `None` if it ended inside its namespace before it could be looked up.
+    pub pid: Option<Pid>,
+    /// The first process of its namespace, where it has one; else it is a child of the shim.
+    pub init: Option<Init>,
+    /// The writing end of its standard input, which never blocks.
+    pub feed: File,
+}
+
+/// What a shim has under its watch, and watches with.
+pub(super) struct Under {
+    pub leader: Leader,
+    pub group: Option<Group>,
+    pub signals: SignalFd,
+}
+
+/// Closes every descriptor but these.
+pub(super) fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
     let mut open = Vec::new();
     for item in fs::read_dir("/proc/self/fd")? {
-        open.extend(item?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+        open.extend(item?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()));
     }
-    for fd in open.into_iter().filter(|fd| *fd > 2) {
+    for fd in open.into_iter().filter(|fd| !kept.contains(fd)) {
         // One of them was the listing itself, which is closed by now.
         let _ = unistd::close(fd);
     }
@@ -81,8 +134,7 @@ fn close_inherited() -> io::Result<()> {
 }
 
 /// All of it comes before the leader exists, which inherits the mark and the denial of privileges.
-fn harden(order: &Order) -> io::Result<SignalFd> {
-    let signals = shield::shield_shim()?;
+fn harden(order: &Order) -> io::Result<()> {
     unistd::setsid()?;
     prctl::set_child_subreaper(true)?;
     // Closes /proc/<shim>/fd to the program, through which it could speak for the shim.
@@ -92,7 +144,7 @@ fn harden(order: &Order) -> io::Result<SignalFd> {
     }
     // Refused where a lower limit is inherited; the variable remains.
     let _ = Mark::new(order.mark.as_str()).put_on_this_process();
-    Ok(signals)
+    Ok(())
 }
 
 /// The three pipes that tie a shim to its daemon, moved off the standard descriptors.

@@ -5,6 +5,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,7 +14,7 @@ use thiserror::Error;
 use tokio::{net::unix::pipe, time::timeout};
 
 use super::{
-    Spec,
+    Offer, Spec,
     link::Link,
     program,
     wire::{self, Order, Step, Word},
@@ -72,6 +73,14 @@ pub enum SpawnError {
     /// The system is short of processes, descriptors or memory for now; the same may work later.
     #[error("starting a process")]
     Obstacle(#[source] io::Error),
+    /// What was to be put around the program could not be.
+    #[error("{doing}")]
+    Contain {
+        /// What was being done, and to which path.
+        doing: String,
+        /// What the system says.
+        source: io::Error,
+    },
     /// The daemon's own binary does not work as a shim.
     #[error("supervising through {}", program.display())]
     Shim {
@@ -99,16 +108,28 @@ impl SpawnError {
     }
 }
 
-/// Knows the binary that shims are made of.
+/// Knows the binary that shims are made of, and what they put around programs.
 #[derive(Debug, Clone)]
 pub struct Launcher {
-    program: PathBuf,
+    pub(super) program: PathBuf,
+    pub(super) offer: Arc<Offer>,
 }
 
 impl Launcher {
     /// Makes shims of the given binary, which must call [`shim_main`](super::shim_main) for [`SHIM_COMMAND`](super::SHIM_COMMAND).
     pub fn new(program: PathBuf) -> Self {
-        Self { program }
+        Self { program, offer: Arc::default() }
+    }
+
+    /// Puts around programs what a machine offers.
+    #[must_use]
+    pub fn within(self, offer: Offer) -> Self {
+        Self { offer: Arc::new(offer), ..self }
+    }
+
+    /// Returns what is put around programs; nothing if nobody has looked.
+    pub fn offer(&self) -> &Offer {
+        &self.offer
     }
 
     /// Makes shims of the running binary, the file that was started even if another took its path meanwhile.
@@ -123,7 +144,7 @@ pub(super) async fn start(
     spec: &Spec,
     began: Duration,
 ) -> Result<(Link, pipe::Receiver), SpawnError> {
-    let order = order(spec, began)?;
+    let order = order(launcher, spec, began)?;
     let shim = &launcher.program;
     let (mut link, output) =
         Link::open(shim, &spec.mark).map_err(|error| SpawnError::of(error, |error| broken(shim, error)))?;
@@ -137,11 +158,15 @@ pub(super) async fn start(
             Err(refusal(step, io::Error::from_raw_os_error(errno), &order, shim))
         }
         Ok(_) => Err(broken(shim, io::Error::other("it ended before the program ran"))),
-        Err(elapsed) => Err(broken(shim, elapsed.into())),
+        Err(elapsed) => {
+            link.kill().await;
+            Err(broken(shim, elapsed.into()))
+        }
     }
 }
 
-fn order(spec: &Spec, began: Duration) -> Result<Order, SpawnError> {
+fn order(launcher: &Launcher, spec: &Spec, began: Duration) -> Result<Order, SpawnError> {
+    let walls = launcher.offer.walls_for(spec.no_new_privs);
     Ok(Order {
         program: program::find(spec)?.into(),
         argv: spec.argv.clone(),
@@ -153,6 +178,8 @@ fn order(spec: &Spec, began: Duration) -> Result<Order, SpawnError> {
         deadline: began + spec.limits.budget,
         grace: spec.limits.grace,
         no_new_privs: spec.no_new_privs,
+        cgroup: walls.place.map(|place| place.group_of(&spec.mark).into()),
+        namespaces: walls.namespaces,
     })
 }
 
@@ -161,6 +188,16 @@ fn refusal(step: Step, source: io::Error, order: &Order, shim: &Path) -> SpawnEr
     match step {
         Step::Lock => SpawnError::Locked { path: lock.into() },
         Step::SetUp => SpawnError::of(source, |source| broken(shim, source)),
+        Step::Cgroup => {
+            let doing = format!(
+                "making the control group {}",
+                Path::new(order.cgroup.as_deref().unwrap_or_default()).display()
+            );
+            SpawnError::of(source, |source| SpawnError::Contain { doing, source })
+        }
+        Step::Namespace => {
+            SpawnError::of(source, |source| SpawnError::Contain { doing: "making a PID namespace".to_owned(), source })
+        }
         Step::LockFile => SpawnError::of(source, |source| SpawnError::LockFile { path: lock.into(), source }),
         Step::Folder => SpawnError::of(source, |source| SpawnError::Folder { path: folder.into(), source }),
         Step::Exec => SpawnError::of(source, |source| SpawnError::NotExecutable {

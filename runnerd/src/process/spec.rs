@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
+use protocol::words::Containment;
 use tokio::sync::mpsc;
 
 use super::{Mark, StillAlive};
@@ -32,7 +33,7 @@ pub struct Spec {
     /// Receives the output as it comes, in chunks of at most 64 KiB. One that finds the channel full is left out.
     pub output: Option<mpsc::Sender<Vec<u8>>>,
     /// Denies privileges beyond the user's own, for good (`no_new_privs`): no `sudo`, and no rootless `podman`, whose
-    /// helpers need them.
+    /// helpers need them. Without it the program is in no user namespace either, which would deny them as well.
     pub no_new_privs: bool,
 }
 
@@ -73,14 +74,6 @@ pub enum Ended {
     Lingered,
     /// Its shim was killed; what was left was found by its mark and ended.
     SupervisorLost,
-}
-
-/// How much of what a program starts can be caught.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Containment {
-    /// Everything that descends from it. A descendant of another process that it asked (`systemd-run`, a container
-    /// engine, cron) is not found.
-    Walk,
 }
 
 /// What became of a program.

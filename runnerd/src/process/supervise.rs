@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use protocol::words::Containment;
 use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answered, Containment, Ended, Mark, Report,
+    Answered, Ended, Mark, Report,
     link::Link,
     orphans::{self, StillAlive, Swept},
     output::Output,
@@ -27,6 +28,8 @@ pub(super) struct Supervision {
     pub vigil: Vigil,
     pub answered: Option<Answered>,
     pub mark: Mark,
+    /// What is in force.
+    pub containment: Containment,
     /// Time since boot.
     pub began: Duration,
 }
@@ -50,7 +53,7 @@ impl Supervision {
             log_fault: log.fault,
             survivors,
             still_alive,
-            containment: Containment::Walk,
+            containment: self.containment,
         }
     }
 

@@ -25,6 +25,13 @@ pub(super) fn entries() -> io::Result<impl Iterator<Item = Entry>> {
     Ok(items.filter_map(|item| item.file_name().to_str()?.parse().ok()).filter_map(entry))
 }
 
+/// Returns the number that a process has inside the innermost PID namespace that it lives in.
+pub(super) fn number_inside(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
+}
+
 /// The name in parentheses may hold anything, parentheses too: the fields begin after the last one.
 fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
     let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
@@ -60,5 +67,6 @@ mod tests {
     fn table_holds_this_process() {
         let own = i32::try_from(std::process::id()).unwrap();
         assert!(entries().unwrap().any(|entry| entry.pid == own));
+        assert_eq!(number_inside(own), Some(own));
     }
 }

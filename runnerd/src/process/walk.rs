@@ -1,7 +1,8 @@
 //! Signals to everything that descends from the calling process, found by walking the table of processes.
 //!
 //! A walk is a race against processes that fork, so nothing here claims to be complete: the shim repeats it until the
-//! kernel says that no child is left. Stronger levels of containment would signal at once what is walked here.
+//! kernel says that no child is left. Where a control group or a namespace kills at once, a walk counts before it, and
+//! proves after it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,18 +20,21 @@ use super::{
 /// Passes of a SIGTERM: a process born during one is seen by the next.
 const TERM_PASSES: u32 = 3;
 
-/// Asks the leader's group and every other descendant, once each, to end.
+/// Asks the process group `group` and every other descendant but `spared`, once each, to end.
 ///
-/// SIGCONT follows, because a stopped process would not see the request. The leader must not have been reaped: its
-/// group could be another's by then.
-pub(super) fn terminate(leader: Pid) {
-    // A group without members is no error: its leader is a zombie.
-    let _ = killpg(leader, NixSignal::SIGTERM);
-    let _ = killpg(leader, NixSignal::SIGCONT);
+/// SIGCONT follows, because a stopped process would not see the request. The group's leader must be a child of the caller
+/// that it has not reaped: its group could be another's by then.
+pub(super) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
+    if let Some(group) = group {
+        // A group without members is no error: its leader is a zombie.
+        let _ = killpg(group, NixSignal::SIGTERM);
+        let _ = killpg(group, NixSignal::SIGCONT);
+    }
+    let is_meant = |entry: &Entry| group.is_none_or(|group| entry.group != group.as_raw()) && !is(entry, spared);
     let mut asked = HashSet::new();
     for _ in 0..TERM_PASSES {
-        let mut others = living_below(getpid(), entries());
-        others.retain(|entry| entry.group != leader.as_raw() && asked.insert((entry.pid, entry.started)));
+        let mut others = look();
+        others.retain(|entry| is_meant(entry) && asked.insert((entry.pid, entry.started)));
         if others.is_empty() {
             break;
         }
@@ -38,6 +42,15 @@ pub(super) fn terminate(leader: Pid) {
             signal(&entry, &[Signal::TERM, Signal::CONT]);
         }
     }
+}
+
+fn is(entry: &Entry, pid: Option<Pid>) -> bool {
+    pid.is_some_and(|pid| pid.as_raw() == entry.pid)
+}
+
+/// Returns the living descendants that one pass finds.
+pub(super) fn look() -> Vec<Entry> {
+    living_below(getpid(), entries())
 }
 
 /// Kills every descendant that one pass finds, and returns those.

@@ -7,7 +7,6 @@ use std::{
     fs::File,
     io::{Read as _, Write as _},
     os::fd::AsFd as _,
-    process::ChildStdin,
     time::Duration,
 };
 
@@ -18,11 +17,14 @@ use nix::{
 };
 use rustix::{
     io::Errno,
-    process::{WaitOptions, WaitStatus, wait},
+    process::{WaitOptions, wait},
 };
 
 use super::{
-    leader::Leader,
+    cgroup::Group,
+    init::Init,
+    shim::Under,
+    table::Entry,
     walk,
     wire::{self, Cause, Command, Order, Over, Word},
 };
@@ -39,7 +41,9 @@ const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// A program under watch.
 pub(super) struct Watch {
-    leader: Pid,
+    leader: Option<Pid>,
+    init: Option<Init>,
+    group: Option<Group>,
     leader_exit: Option<Cause>,
     signals: SignalFd,
     feed: Option<Feed>,
@@ -71,12 +75,15 @@ enum Heard {
 }
 
 impl Watch {
-    pub(super) fn new(leader: Leader, signals: SignalFd, order: Order) -> Self {
+    pub(super) fn new(under: Under, order: Order) -> Self {
+        let Under { leader, group, signals } = under;
         Self {
             leader: leader.pid,
+            init: leader.init,
+            group,
             leader_exit: None,
             signals,
-            feed: Feed::new(leader.stdin, order.stdin),
+            feed: Feed::new(leader.feed, order.stdin),
             deadline: order.deadline,
             grace: order.grace,
             phase: Phase::Running,
@@ -87,7 +94,8 @@ impl Watch {
     pub(super) fn until_over(mut self, live: &File, status: &File) -> Over {
         loop {
             if matches!(self.reap(), Children::None) {
-                return self.over(HashSet::new(), Vec::new());
+                // Others may have come into the group that do not descend from the leader.
+                return if self.is_group_empty() { self.over(HashSet::new(), Vec::new()) } else { self.kill_rest() };
             }
             self.see_leader_exit(status);
             let now = since_boot();
@@ -116,7 +124,19 @@ impl Watch {
     /// Asks everything to end; the leader is alive, or a zombie whose number is still its own.
     fn end(&mut self, cause: Cause, kill_at: Duration) {
         self.phase = Phase::Ending { cause, kill_at };
-        walk::terminate(self.leader);
+        match self.init_pid() {
+            None => walk::terminate(self.leader, None),
+            // The leader is reaped by init, so the number of its group may be another's.
+            Some(init) => walk::terminate(None, Some(init)),
+        }
+    }
+
+    fn init_pid(&self) -> Option<Pid> {
+        self.init.as_ref().map(|init| init.pid)
+    }
+
+    fn is_group_empty(&self) -> bool {
+        self.group.as_ref().is_none_or(Group::is_empty)
     }
 
     /// A leader that ends by itself takes its time with it; others may still be writing their last lines.
@@ -129,16 +149,22 @@ impl Watch {
     }
 
     fn kill_rest(mut self) -> Over {
-        let mut killed = HashSet::new();
+        let id = |entry: &Entry| (entry.pid, entry.started);
+        // Before the kill: what dies at once cannot be counted after it.
+        let mut killed: HashSet<_> = walk::look().iter().map(id).collect();
         let give_up = since_boot() + KILL_LIMIT;
         loop {
+            if let Some(group) = &self.group {
+                group.kill();
+            }
             let left = walk::kill();
-            killed.extend(left.iter().map(|entry| (entry.pid, entry.started)));
-            if matches!(self.reap(), Children::None) {
+            killed.extend(left.iter().map(id));
+            if matches!(self.reap(), Children::None) && self.is_group_empty() {
                 return self.over(killed, Vec::new());
             }
             if since_boot() >= give_up {
-                let still_alive = left.iter().map(|entry| entry.pid).collect();
+                let members = self.group.as_ref().map(Group::members).unwrap_or_default();
+                let still_alive = left.iter().map(|entry| entry.pid).chain(members).collect();
                 return self.over(killed, still_alive);
             }
             self.wait_for_child(KILL_PASS);
@@ -146,7 +172,11 @@ impl Watch {
     }
 
     fn over(&self, mut killed: HashSet<(i32, u64)>, still_alive: Vec<i32>) -> Over {
-        killed.retain(|(pid, _)| *pid != self.leader.as_raw());
+        let own = [self.leader, self.init_pid()];
+        killed.retain(|(pid, _)| !own.contains(&Some(Pid::from_raw(*pid))));
+        if let Some(group) = &self.group {
+            group.remove();
+        }
         let cause = match self.phase {
             Phase::Ending { cause, .. } => cause,
             Phase::Running => self.leader_exit.unwrap_or(Cause::Asked),
@@ -156,11 +186,14 @@ impl Watch {
 
     /// Collects all children that ended, orphans from any depth included.
     fn reap(&mut self) -> Children {
+        self.hear_init();
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid.as_raw_pid() == self.leader.as_raw() => {
+                Ok(Some((pid, status))) if Some(pid.as_raw_pid()) == self.child().map(Pid::as_raw) => {
+                    // An init that is gone has said what it knew.
+                    self.hear_init();
                     // Once reaped, its number may come back as another's.
-                    self.leader_exit.get_or_insert(cause_of(status));
+                    self.leader_exit.get_or_insert(Cause::of(status));
                 }
                 Ok(Some(_)) => {}
                 Err(Errno::CHILD) => return Children::None,
@@ -169,13 +202,27 @@ impl Watch {
         }
     }
 
+    /// The child whose end is the leader's, if not its init has told of that before.
+    fn child(&self) -> Option<Pid> {
+        self.init_pid().or(self.leader)
+    }
+
+    fn hear_init(&mut self) {
+        if self.leader_exit.is_none() {
+            self.leader_exit = self.init.as_ref().and_then(Init::leader_exit);
+        }
+    }
+
     fn wait(&mut self, live: &File, timeout: Duration) -> Heard {
-        let mut fds =
-            vec![PollFd::new(live.as_fd(), PollFlags::POLLIN), PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        let input = PollFlags::POLLIN;
+        let mut fds = vec![PollFd::new(live.as_fd(), input), PollFd::new(self.signals.as_fd(), input)];
         fds.extend(self.feed.as_ref().map(|feed| PollFd::new(feed.pipe.as_fd(), PollFlags::POLLOUT)));
+        // Once the exit is known, all that is left to hear is the end, which would be heard without pause.
+        let init = self.init.as_ref().filter(|_| self.leader_exit.is_none());
+        fds.extend(init.map(|init| PollFd::new(init.words().as_fd(), input)));
         let _ = poll(&mut fds, to_poll(timeout));
         let is_ready = |index: usize| fds.get(index).is_some_and(|fd| fd.any() == Some(true));
-        let (live_ready, feed_ready) = (is_ready(0), is_ready(2));
+        let (live_ready, feed_ready) = (is_ready(0), self.feed.is_some() && is_ready(2));
         self.drain_signals();
         if feed_ready {
             self.feed = self.feed.take().and_then(Feed::write_some);
@@ -203,13 +250,6 @@ fn hear(mut live: &File) -> Heard {
     }
 }
 
-fn cause_of(status: WaitStatus) -> Cause {
-    match status.terminating_signal() {
-        Some(signal) => Cause::Signaled(signal),
-        None => Cause::Exited(status.exit_status().unwrap_or(0)),
-    }
-}
-
 /// Rounded up, so that the last slice does not spin.
 fn to_poll(timeout: Duration) -> PollTimeout {
     PollTimeout::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX)
@@ -217,14 +257,14 @@ fn to_poll(timeout: Duration) -> PollTimeout {
 
 /// The bytes that the program has not yet taken from its standard input.
 struct Feed {
-    pipe: ChildStdin,
+    pipe: File,
     bytes: Vec<u8>,
     written: usize,
 }
 
 impl Feed {
     /// Nothing to write is an input that ends at once.
-    fn new(pipe: ChildStdin, bytes: Vec<u8>) -> Option<Self> {
+    fn new(pipe: File, bytes: Vec<u8>) -> Option<Self> {
         (!bytes.is_empty()).then_some(Self { pipe, bytes, written: 0 })
     }
 

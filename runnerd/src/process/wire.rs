@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::namespace::Namespaces;
 
 /// First argument that makes the daemon's binary a shim.
 pub const SHIM_COMMAND: &str = "__shim";
@@ -29,6 +32,9 @@ pub(super) struct Order {
     pub deadline: Duration,
     pub grace: Duration,
     pub no_new_privs: bool,
+    /// Folder of the control group that is made for the program.
+    pub cgroup: Option<OsString>,
+    pub namespaces: Option<Namespaces>,
 }
 
 /// One byte on the live pipe; its end means [`Command::Kill`].
@@ -71,6 +77,8 @@ pub(super) enum Word {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum Step {
     SetUp,
+    Cgroup,
+    Namespace,
     LockFile,
     /// Another process holds it.
     Lock,
@@ -94,6 +102,16 @@ pub(super) enum Cause {
     Deadline,
     /// The daemon asked, or is gone.
     Asked,
+}
+
+impl Cause {
+    /// Reads how a process ended.
+    pub(super) fn of(status: WaitStatus) -> Self {
+        match status.terminating_signal() {
+            Some(signal) => Self::Signaled(signal),
+            None => Self::Exited(status.exit_status().unwrap_or(0)),
+        }
+    }
 }
 
 /// Puts a message on a line of its own.

@@ -1,0 +1,263 @@
+//! Control groups (version 2): one per program, killed at once by the kernel.
+//!
+//! Groups are made below the daemon's own, if that is the daemon's to divide. Their names say whose they are, so that
+//! what a dead daemon has left is recognised. No controller is switched on: nothing is limited here.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use nix::unistd::{AccessFlags, access, geteuid, write};
+use rustix::fs::getxattr;
+
+use super::mark::{Mark, hex};
+use crate::clock::since_boot;
+
+/// Start of the names of all groups.
+const PREFIX: &str = "runnerd-";
+/// Pause between two looks at a group whose processes are ending.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Groups inside of a program's group that are removed with it, one below the other.
+const MAX_DEPTH: usize = 16;
+
+/// The place where a daemon makes groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    folder: PathBuf,
+    /// Tells this daemon's groups from those of others in the same place.
+    prefix: String,
+}
+
+impl Place {
+    /// Finds the place, or says why there is none. `owner` is unique to the daemon on this machine.
+    pub(super) fn find(owner: &str) -> Result<Self, String> {
+        let (mount, folder) = own_folder()?;
+        check_right(&mount, &folder)?;
+        Ok(Self { folder, prefix: format!("{PREFIX}{}-", hex(owner, 6)) })
+    }
+
+    /// Returns the folder of the group for the program with this mark.
+    pub(super) fn group_of(&self, mark: &Mark) -> PathBuf {
+        self.folder.join(format!("{}{}", self.prefix, suffix(mark)))
+    }
+
+    /// Kills and removes what an earlier life of the same daemon has left here.
+    pub(super) fn end_leftovers(&self, within: Duration) {
+        let until = since_boot() + within;
+        end_all(&groups(&self.folder, |name| name.starts_with(&self.prefix)), until);
+    }
+}
+
+/// Returns the folders of the groups of the program with this mark that are below the caller's own group.
+pub(super) fn groups_of(mark: &Mark) -> Vec<PathBuf> {
+    let Ok((_, folder)) = own_folder() else { return Vec::new() };
+    let suffix = suffix(mark);
+    groups(&folder, |name| name.starts_with(PREFIX) && name.ends_with(&suffix))
+}
+
+/// Kills every process in these groups.
+pub(super) fn kill_all(groups: &[PathBuf]) {
+    for group in groups {
+        kill(group);
+    }
+}
+
+/// Kills every process in these groups and removes them, as far as they are empty by `until`.
+pub(super) fn end_all(groups: &[PathBuf], until: Duration) {
+    for group in groups {
+        end(group, until);
+    }
+}
+
+/// Returns whether a process is in the group of the program with this mark, wherever that group is.
+pub(super) fn is_in_group_of(mark: &Mark, pid: i32) -> bool {
+    let suffix = suffix(mark);
+    let is_its = |part: &str| part.starts_with(PREFIX) && part.ends_with(&suffix);
+    path_of(&pid.to_string()).is_some_and(|path| path.split('/').any(is_its))
+}
+
+/// Returns whether a process is in the group of any program.
+pub(super) fn is_in_any_group(pid: i32) -> bool {
+    path_of(&pid.to_string()).is_some_and(|path| path.split('/').any(|part| part.starts_with(PREFIX)))
+}
+
+/// The group of one program.
+pub(super) struct Group {
+    folder: PathBuf,
+    members: File,
+}
+
+impl Group {
+    /// Makes the group; an empty one that is there is taken over.
+    pub(super) fn create(folder: &Path) -> io::Result<Self> {
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let open = || {
+            // Kernels before 5.14 have no such file.
+            fs::metadata(folder.join("cgroup.kill"))?;
+            File::options().write(true).open(folder.join("cgroup.procs"))
+        };
+        match open() {
+            Ok(members) => Ok(Self { folder: folder.to_owned(), members }),
+            Err(error) => {
+                let _ = fs::remove_dir(folder);
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens the same group once more.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { folder: self.folder.clone(), members: self.members.try_clone()? })
+    }
+
+    /// Puts the calling process into the group, and so its future children. Allocates nothing.
+    pub(super) fn enter(&self) -> nix::Result<()> {
+        write(&self.members, b"0").map(drop)
+    }
+
+    /// Kills every process in it.
+    pub(super) fn kill(&self) {
+        kill(&self.folder);
+    }
+
+    /// Returns whether no process in it is alive.
+    pub(super) fn is_empty(&self) -> bool {
+        is_empty(&self.folder)
+    }
+
+    /// Returns the numbers of the processes in it, those in groups inside of it left out.
+    pub(super) fn members(&self) -> Vec<i32> {
+        let text = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Removes the group, which must be empty. One that stays is removed when a daemon starts here again.
+    pub(super) fn remove(&self) {
+        remove(&self.folder, MAX_DEPTH);
+    }
+}
+
+fn kill(folder: &Path) {
+    // What is gone needs no kill; what refuses it is found by the walk.
+    let _ = File::options().write(true).open(folder.join("cgroup.kill")).and_then(|mut file| file.write_all(b"1"));
+}
+
+fn is_empty(folder: &Path) -> bool {
+    match fs::read_to_string(folder.join("cgroup.events")) {
+        Ok(events) => events.lines().any(|line| line == "populated 0"),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// A program may have made groups of its own inside.
+fn remove(folder: &Path, depth: usize) {
+    if depth > 0 {
+        for inner in groups(folder, |_| true) {
+            remove(&inner, depth - 1);
+        }
+    }
+    let _ = fs::remove_dir(folder);
+}
+
+fn end(folder: &Path, until: Duration) {
+    kill(folder);
+    while !is_empty(folder) && since_boot() < until {
+        thread::sleep(PAUSE);
+    }
+    remove(folder, MAX_DEPTH);
+}
+
+fn groups(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let items = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = items.filter(|item| item.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.filter(|item| item.file_name().to_str().is_some_and(&is_meant)).map(|item| item.path()).collect()
+}
+
+fn suffix(mark: &Mark) -> String {
+    format!("-{}", hex(mark.as_str(), 8))
+}
+
+/// Returns where the second version of control groups is mounted, and the folder of the caller's own group there.
+fn own_folder() -> Result<(PathBuf, PathBuf), String> {
+    let path = path_of("self").ok_or("the system has no control groups of version 2")?;
+    let mounts =
+        fs::read_to_string("/proc/self/mountinfo").map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
+    let mut found = mounts.lines().filter_map(mounted);
+    found
+        .find_map(|(root, mount)| {
+            let below = Path::new(&path).strip_prefix(root).ok()?;
+            let is_inside = !below.components().any(|part| part.as_os_str() == "..");
+            is_inside.then(|| (mount.into(), Path::new(mount).join(below)))
+        })
+        .ok_or_else(|| format!("the control group {path} of the daemon is not mounted"))
+}
+
+/// Reads the path of a process in the hierarchy of version 2.
+fn path_of(pid: &str) -> Option<String> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    groups.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+}
+
+/// Reads a line of `mountinfo`: for a mount of version 2, what is mounted and where.
+fn mounted(line: &str) -> Option<(&str, &str)> {
+    let (mount, kind) = line.split_once(" - ")?;
+    let mut fields = mount.split(' ').skip(3);
+    kind.starts_with("cgroup2 ").then_some((fields.next()?, fields.next()?))
+}
+
+/// A group that belongs to a service manager may be emptied or removed by it at any time.
+fn check_right(mount: &Path, folder: &Path) -> Result<(), String> {
+    if !geteuid().is_root() {
+        let is_writable = |path: &Path| access(path, AccessFlags::W_OK).is_ok();
+        let refusal = || format!("{} is not writable for this user", folder.display());
+        let is_ours = is_writable(folder) && is_writable(&folder.join("cgroup.procs"));
+        return is_ours.then_some(()).ok_or_else(refusal);
+    }
+    let is_delegated = |folder: &Path| {
+        ["trusted.delegate", "user.delegate"].iter().any(|name| {
+            let mut value = [0; 1];
+            getxattr(folder, *name, &mut value).is_ok_and(|length| value[..length] == *b"1")
+        })
+    };
+    let mut chain = folder.ancestors().take_while(|folder| folder.starts_with(mount));
+    if !Path::new("/run/systemd/system").exists() || chain.any(is_delegated) {
+        return Ok(());
+    }
+    Err(format!("{} belongs to systemd and is not delegated", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_of_version_2_are_told_from_others() {
+        let unified = "33 27 0:28 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw";
+        assert_eq!(mounted(unified), Some(("/", "/sys/fs/cgroup/unified")));
+        assert_eq!(mounted("34 27 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu"), None);
+        assert_eq!(mounted("35 27 0:30 / /tmp rw - tmpfs cgroup2 rw"), None);
+    }
+
+    #[test]
+    fn groups_of_two_daemons_and_of_two_programs_have_different_names() {
+        let place = |owner: &str| Place { folder: "/g".into(), prefix: format!("{PREFIX}{}-", hex(owner, 6)) };
+        let name = |owner, mark| place(owner).group_of(&Mark::new(mark)).display().to_string();
+        assert_ne!(name("a", "m"), name("b", "m"));
+        assert_ne!(name("a", "m"), name("a", "n"));
+        assert!(name("a", "m").starts_with("/g/runnerd-"));
+        assert!(name("a", "m").ends_with(&suffix(&Mark::new("m"))));
+    }
+
+    #[test]
+    fn process_outside_of_every_group_is_in_none() {
+        let own = nix::unistd::getpid().as_raw();
+        assert!(!is_in_group_of(&Mark::new("nobody's"), own));
+    }
+}

@@ -1,0 +1,170 @@
+//! The first process of a PID namespace, below the shim: it starts the leader, collects orphans, and tells how the leader
+//! ended. When it dies, the kernel kills all others in the namespace.
+//!
+//! It decides nothing: commands, deadline and kill are the shim's.
+
+use std::{
+    io,
+    os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
+    time::Duration,
+};
+
+use nix::{
+    errno::Errno,
+    sys::{
+        prctl,
+        signal::Signal,
+        socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair},
+    },
+    unistd::{ForkResult, Pid, fork, getpid},
+};
+use rustix::process::{WaitOptions, wait};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    leader::{self, Plan},
+    namespace,
+    pidfd::PidFd,
+    shim, table,
+    wire::{self, Cause, Step},
+};
+
+/// Longest message of an init.
+const MAX_WORD: usize = 256;
+
+/// The first process of a program's namespace, seen from the shim.
+pub(super) struct Init {
+    pub pid: Pid,
+    words: OwnedFd,
+}
+
+/// One datagram from init to shim.
+#[derive(Debug, Serialize, Deserialize)]
+enum Word {
+    /// The leader runs, and has this number inside.
+    Started { leader: i32 },
+    /// Nothing ran.
+    Refused { step: Step, errno: i32 },
+    /// The leader ended.
+    Ended(Cause),
+}
+
+/// Starts the first process of the namespaces that were made for the caller's next child, and through it the leader.
+///
+/// The second value is the leader's number outside; `None` if it had ended by the time it was looked up.
+pub(super) fn start(plan: Plan<'_>) -> Result<(Init, Option<Pid>), (Step, io::Error)> {
+    let in_namespace = |error: io::Error| (Step::Namespace, error);
+    let (words, told) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
+        .map_err(|errno| in_namespace(errno.into()))?;
+    let shim = PidFd::open(getpid().as_raw(), || true).map_err(in_namespace)?.expect("BUG: the caller is alive");
+    let pid = fork_into(|| live(plan, &shim, &told)).map_err(|errno| in_namespace(errno.into()))?;
+    drop(told);
+    let init = Init { pid, words };
+    match init.next_word(MsgFlags::empty()) {
+        Some(Word::Started { leader }) => {
+            let outside = number_outside(pid, leader);
+            Ok((init, outside))
+        }
+        Some(Word::Refused { step, errno }) => Err((step, io::Error::from_raw_os_error(errno))),
+        Some(Word::Ended(_)) | None => Err(in_namespace(Errno::ESRCH.into())),
+    }
+}
+
+impl Init {
+    /// Returns how the leader ended, once.
+    pub(super) fn leader_exit(&self) -> Option<Cause> {
+        match self.next_word(MsgFlags::MSG_DONTWAIT)? {
+            Word::Ended(cause) => Some(cause),
+            Word::Started { .. } | Word::Refused { .. } => None,
+        }
+    }
+
+    /// Becomes readable when [`leader_exit`](Self::leader_exit) has something to return.
+    pub(super) fn words(&self) -> &OwnedFd {
+        &self.words
+    }
+
+    fn next_word(&self, flags: MsgFlags) -> Option<Word> {
+        let mut word = [0; MAX_WORD];
+        loop {
+            match recv(self.words.as_raw_fd(), &mut word, flags) {
+                Err(Errno::EINTR) => {}
+                Ok(length) => return serde_json::from_slice(&word[..length]).ok(),
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// Runs `child` in a forked process, which ends with it.
+#[expect(
+    unsafe_code,
+    reason = "the first process of a namespace must be forked, and must not run the parent's cleanup"
+)]
+fn fork_into(child: impl FnOnce() -> i32) -> nix::Result<Pid> {
+    // SAFETY: a shim has one thread, so no lock is held by another one, and the child may do whatever the parent may.
+    match unsafe { fork() }? {
+        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Child => {
+            let code = child();
+            // SAFETY: ends the process, and nothing else.
+            unsafe { nix::libc::_exit(code) }
+        }
+    }
+}
+
+/// The whole life of the first process.
+fn live(plan: Plan<'_>, shim: &PidFd, told: &OwnedFd) -> i32 {
+    match begin(plan, shim, told) {
+        Ok(leader) => {
+            tell(told, &Word::Started { leader: leader.as_raw() });
+            collect(leader, told);
+            0
+        }
+        Err((step, error)) => {
+            let errno = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
+            tell(told, &Word::Refused { step, errno });
+            1
+        }
+    }
+}
+
+fn begin(plan: Plan<'_>, shim: &PidFd, told: &OwnedFd) -> Result<Pid, (Step, io::Error)> {
+    let in_namespace = |errno: Errno| (Step::Namespace, errno.into());
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(in_namespace)?;
+    // The number of a parent outside cannot be asked for in here.
+    if shim.wait(Duration::ZERO) {
+        return Err(in_namespace(Errno::ESRCH));
+    }
+    if let Some(group) = plan.group {
+        group.enter().map_err(|errno| (Step::Cgroup, errno.into()))?;
+    }
+    let kept = [told.as_raw_fd(), plan.output.as_raw_fd(), plan.stdin.as_raw_fd()];
+    shim::close_all_but(&kept).map_err(|error| (Step::Namespace, error))?;
+    namespace::mount_own_proc().map_err(in_namespace)?;
+    let output = plan.output.as_raw_fd();
+    let leader = leader::start(Plan { group: None, ..plan }).map_err(|error| (Step::Exec, error))?;
+    // A copy that stayed here would keep the output open after its last writer.
+    let _ = nix::unistd::close(output);
+    Ok(leader)
+}
+
+/// Collects children until there is none, and tells how the leader among them ended.
+fn collect(leader: Pid, told: &OwnedFd) {
+    while let Ok(Some((pid, status))) = wait(WaitOptions::empty()) {
+        if pid.as_raw_pid() == leader.as_raw() {
+            tell(told, &Word::Ended(Cause::of(status)));
+        }
+    }
+}
+
+/// A shim that is gone takes this process with it.
+fn tell(to: &OwnedFd, word: &Word) {
+    let _ = send(to.as_fd().as_raw_fd(), &wire::to_line(word), MsgFlags::MSG_NOSIGNAL);
+}
+
+/// Orphans become children of init, too: the number inside tells the leader from them.
+fn number_outside(init: Pid, inside: i32) -> Option<Pid> {
+    let mut children = table::entries().ok()?.filter(|entry| entry.parent == init.as_raw());
+    children.find(|child| table::number_inside(child.pid) == Some(inside)).map(|child| Pid::from_raw(child.pid))
+}
