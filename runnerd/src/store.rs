@@ -14,8 +14,10 @@ use protocol::view::StopReason;
 use protocol::words::RunStatus;
 use runner_core::digest::sha256_hex;
 use runner_core::json;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
 
 /// Runs that are over and still listed, per repository.
@@ -146,7 +148,8 @@ pub enum StoreError {
 
 /// The folder of one repository.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct Store<D = RealDisk> {
+    disk: D,
     folder: PathBuf,
 }
 
@@ -159,20 +162,31 @@ pub fn repo_id(common_dir: &Path) -> String {
 impl Store {
     /// Names the folder of repository `id` under the daemon's state folder.
     pub fn new(state_folder: &Path, id: &str) -> Self {
-        Self { folder: state_folder.join("repos").join(id) }
+        Self::on(RealDisk, state_folder, id)
     }
 
     /// Returns the folders of all repositories that have one.
     pub fn all(state_folder: &Path) -> Result<Vec<Self>, StoreError> {
         let folder = state_folder.join("repos");
-        let entries = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries,
+        let mut names = match RealDisk.list(&folder) {
+            Ok(names) => names,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(source) => return Err(StoreError::List { path: folder, source }),
         };
-        let mut stores: Vec<Self> = entries.flatten().map(|entry| Self { folder: entry.path() }).collect();
-        stores.sort_by(|a, b| a.folder.cmp(&b.folder));
-        Ok(stores)
+        names.sort();
+        Ok(names.into_iter().map(|name| Self { disk: RealDisk, folder: folder.join(name) }).collect())
+    }
+}
+
+impl<D: Disk> Store<D> {
+    /// Names the folder of repository `id` on a disk.
+    pub fn on(disk: D, state_folder: &Path, id: &str) -> Self {
+        Self { disk, folder: state_folder.join("repos").join(id) }
+    }
+
+    /// Returns the disk that the folder is on.
+    pub fn disk(&self) -> &D {
+        &self.disk
     }
 
     /// Returns the folder itself.
@@ -197,15 +211,15 @@ impl Store {
 
     /// Makes the folder, private to this user.
     pub fn create(&self) -> Result<(), StoreError> {
-        durable::create_dir(&self.folder, Access::Private)?;
-        durable::create_dir(&self.live(), Access::Private)?;
+        durable::on(&self.disk).create_dir(&self.folder, Access::Private)?;
+        durable::on(&self.disk).create_dir(&self.live(), Access::Private)?;
         Ok(())
     }
 
     /// Reads `repo.json`; none if there is no such file.
     pub fn load(&self) -> Result<Option<RepoFile>, StoreError> {
         let path = self.folder.join("repo.json");
-        let file: Option<RepoFile> = read_json(&path)?;
+        let file: Option<RepoFile> = self.read_json(&path)?;
         match file {
             Some(RepoFile { version, .. }) if version != RepoFile::VERSION => {
                 let reason = format!("it has version {version}, and this daemon knows {}", RepoFile::VERSION);
@@ -224,24 +238,27 @@ impl Store {
             surplus -= usize::from(dropped);
             !dropped
         });
-        durable::replace(&self.folder.join("repo.json"), json::canonical(file).as_bytes(), Access::Private)?;
-        Ok(())
+        self.write_json("repo.json", file)
     }
 
     /// Reads the caller's environment as it was last passed on; empty if it never was.
     pub fn load_env(&self) -> Result<BTreeMap<String, String>, StoreError> {
-        Ok(read_json::<CallerEnv>(&self.folder.join("env.json"))?.unwrap_or_default().0)
+        Ok(self.read_json::<CallerEnv>(&self.folder.join("env.json"))?.unwrap_or_default().0)
     }
 
     /// Keeps the caller's environment, private to this user.
     pub fn save_env(&self, env: &CallerEnv) -> Result<(), StoreError> {
-        durable::replace(&self.folder.join("env.json"), json::canonical(env).as_bytes(), Access::Private)?;
-        Ok(())
+        self.write_json("env.json", env)
     }
-}
 
-fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
-    let Some(text) = durable::read(path)? else { return Ok(None) };
-    let value = serde_json::from_slice(&text);
-    value.map(Some).map_err(|error| StoreError::Unreadable { path: path.to_owned(), reason: error.to_string() })
+    fn read_json<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, StoreError> {
+        let Some(text) = durable::on(&self.disk).read(path)? else { return Ok(None) };
+        let value = serde_json::from_slice(&text);
+        value.map(Some).map_err(|error| StoreError::Unreadable { path: path.to_owned(), reason: error.to_string() })
+    }
+
+    fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), StoreError> {
+        let text = json::canonical(value);
+        Ok(durable::on(&self.disk).replace(&self.folder.join(name), text.as_bytes(), Access::Private)?)
+    }
 }

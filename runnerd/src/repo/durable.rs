@@ -1,19 +1,22 @@
 //! Files that survive a power cut: replaced whole or not at all, or appended and flushed.
 //!
 //! The last component of a path is never followed if it is a symbolic link. Calls block on the
-//! disk; asynchronous callers run them where blocking is allowed.
+//! disk; asynchronous callers run them where blocking is allowed. The functions work on the disk of this
+//! machine, [`on`] on any.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-/// What marks a temporary file that a crash left behind.
-const TEMPORARY: &str = ".runnerd-tmp";
+use super::disk::{Disk, DiskFile as _, Found, How, Kind, RealDisk, TEMPORARY};
+
+/// Files that are written for one replacement: what could not be flushed once may be lost although it can be
+/// flushed the next time, and is written anew.
+const TRIES: usize = 2;
+/// Most bytes of a file that is read: twice what the largest answer and tree together can need in JSON.
+pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Who may read a file or folder that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,14 @@ pub enum DurableError {
         /// What it should be.
         wanted: &'static str,
     },
+    /// The file is larger than anything that is ever written.
+    #[error("{} has {len} bytes, more than the {MAX_BYTES} that are read", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        len: u64,
+    },
 }
 
 impl DurableError {
@@ -69,64 +80,34 @@ impl DurableError {
     pub fn kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Io { source, .. } => Some(source.kind()),
-            Self::Symlink { .. } | Self::WrongType { .. } => None,
+            Self::Symlink { .. } | Self::WrongType { .. } | Self::TooLarge { .. } => None,
         }
     }
 }
 
-/// Replaces a file, or creates it, so that a reader or a crash sees the old or the new bytes.
+/// Names the disk that durable files are on.
+pub fn on<D: Disk>(disk: &D) -> Durable<'_, D> {
+    Durable(disk)
+}
+
+/// Replaces a file of this machine; see [`Durable::replace`].
 pub fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableError> {
-    let permissions = permissions_for(path, access)?;
-    let folder = folder_of(path);
-    let mut temporary = tempfile::Builder::new()
-        .prefix(&temporary_prefix(path))
-        .suffix(TEMPORARY)
-        .tempfile_in(folder)
-        .map_err(failed("creating a temporary file beside", path))?;
-    let file = temporary.as_file_mut();
-    file.write_all(bytes).map_err(failed("writing", path))?;
-    file.set_permissions(permissions).map_err(failed("setting the mode of", path))?;
-    file.sync_all().map_err(failed("flushing", path))?;
-    temporary.persist(path).map_err(|error| failed("replacing", path)(error.error))?;
-    sync_folder(folder)
+    on(&RealDisk).replace(path, bytes, access)
 }
 
-/// Appends to a file, creating it if needed, and returns when the bytes are on the disk.
-pub fn append(path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableError> {
-    let existed = fs::symlink_metadata(path).is_ok();
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(file_mode(access));
-    let mut file = open(path, &mut options)?;
-    file.write_all(bytes).map_err(failed("appending to", path))?;
-    file.sync_data().map_err(failed("flushing", path))?;
-    if existed { Ok(()) } else { sync_folder(folder_of(path)) }
-}
-
-/// Reads a file; `None` if it does not exist.
+/// Reads a file of this machine; see [`Durable::read`].
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, DurableError> {
-    let mut file = match open(path, OpenOptions::new().read(true)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == Some(io::ErrorKind::NotFound) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(failed("reading", path))?;
-    Ok(Some(bytes))
+    on(&RealDisk).read(path)
 }
 
-/// Creates a folder and the missing ones above it.
+/// Creates a folder of this machine and the missing ones above it.
 pub fn create_dir(path: &Path, access: Access) -> Result<(), DurableError> {
-    match fs::symlink_metadata(path) {
-        Ok(found) => expect_folder(path, &found),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let parent = folder_of(path);
-            if !parent.is_dir() {
-                create_dir(parent, access)?;
-            }
-            make_folder(path, access)
-        }
-        Err(error) => Err(failed("looking at", path)(error)),
-    }
+    on(&RealDisk).create_dir(path, access)
+}
+
+/// Removes from a folder of this machine what interrupted replacements left; see [`Durable::remove_leftovers`].
+pub fn remove_leftovers(folder: &Path) -> Result<usize, DurableError> {
+    on(&RealDisk).remove_leftovers(folder)
 }
 
 /// Creates the folders that `relative` names below `root`, following no link on the way.
@@ -142,23 +123,168 @@ pub fn create_dir_below(root: &Path, relative: &str, access: Access) -> Result<P
     Ok(path)
 }
 
-/// Removes what interrupted calls of [`replace`] left in a folder, and returns how many there were.
-pub fn remove_leftovers(folder: &Path) -> Result<usize, DurableError> {
-    let mut removed = 0;
-    for entry in fs::read_dir(folder).map_err(failed("listing", folder))? {
-        let entry = entry.map_err(failed("listing", folder))?;
-        if is_leftover(&entry.file_name()) {
-            fs::remove_file(entry.path()).map_err(failed("removing", &entry.path()))?;
-            removed += 1;
+/// Durable files on one disk.
+#[derive(Debug)]
+pub struct Durable<'d, D>(&'d D);
+
+impl<D: Disk> Durable<'_, D> {
+    /// Replaces a file, or creates it, so that a reader or a crash sees the old or the new bytes.
+    pub fn replace(&self, path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableError> {
+        let mode = self.mode_for(path, access)?;
+        let temporary = self.write_temporary(path, bytes, mode)?;
+        self.0.rename(&temporary, path).map_err(|error| {
+            self.give_up(&temporary);
+            failed("replacing", path)(error)
+        })?;
+        self.sync_folder(folder_of(path))
+    }
+
+    /// Writes behind the first `len` bytes of a file, in place of what is there, and returns when it is on the
+    /// disk.
+    ///
+    /// After an error the file may end anywhere behind them, and must be replaced as a whole.
+    pub fn append_at(&self, path: &Path, len: u64, bytes: &[u8]) -> Result<(), DurableError> {
+        let mut file = self.open(path, How::Append)?;
+        file.set_len(len).map_err(failed("cutting off", path))?;
+        file.write_all(bytes).map_err(failed("appending to", path))?;
+        file.sync().map_err(failed("flushing", path))
+    }
+
+    /// Reads a file of at most [`MAX_BYTES`]; `None` if it does not exist.
+    pub fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, DurableError> {
+        let file = match self.open(path, How::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == Some(io::ErrorKind::NotFound) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let len = file.look().map_err(failed("looking at", path))?.len;
+        let too_large = |len| Err(DurableError::TooLarge { path: path.to_owned(), len });
+        if len > MAX_BYTES {
+            return too_large(len);
+        }
+        let mut bytes = Vec::new();
+        // It may grow meanwhile.
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed("reading", path))?;
+        let len = bytes.len() as u64;
+        if len > MAX_BYTES { too_large(len) } else { Ok(Some(bytes)) }
+    }
+
+    /// Removes a file, if there is one.
+    pub fn remove(&self, path: &Path) -> Result<(), DurableError> {
+        match self.0.remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("removing", path)(error)),
+            _ => Ok(()),
         }
     }
-    if removed > 0 {
-        sync_folder(folder)?;
+
+    /// Creates a folder and the missing ones above it.
+    pub fn create_dir(&self, path: &Path, access: Access) -> Result<(), DurableError> {
+        match self.0.look(path) {
+            Ok(found) => return expect_folder(path, found),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("looking at", path)(error)),
+            Err(_) => {}
+        }
+        match self.make_folder(path, access) {
+            Err(error) if error.kind() == Some(io::ErrorKind::NotFound) => {
+                self.create_dir(folder_of(path), access)?;
+                self.make_folder(path, access)
+            }
+            made => made,
+        }
     }
-    Ok(removed)
+
+    /// Removes what interrupted calls of [`Self::replace`] left in a folder, and returns how many files that were.
+    pub fn remove_leftovers(&self, folder: &Path) -> Result<usize, DurableError> {
+        let mut removed = 0;
+        for name in self.0.list(folder).map_err(failed("listing", folder))?.into_iter().filter(|name| is_leftover(name))
+        {
+            let path = folder.join(name);
+            if self.0.look(&path).is_ok_and(|found| found.kind == Kind::File) {
+                self.remove(&path)?;
+                removed += 1;
+            }
+        }
+        if removed > 0 {
+            self.sync_folder(folder)?;
+        }
+        Ok(removed)
+    }
+
+    /// Returns when the names in a folder are on the disk.
+    pub fn sync_folder(&self, folder: &Path) -> Result<(), DurableError> {
+        self.0.sync_folder(folder).map_err(failed("flushing the folder", folder))
+    }
+
+    /// Writes a file beside `path` and flushes it.
+    fn write_temporary(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, DurableError> {
+        let mut tries = 1;
+        loop {
+            let created = self.0.create_temporary(folder_of(path), &temporary_prefix(path));
+            let (mut file, temporary) = created.map_err(failed("creating a temporary file beside", path))?;
+            let written = file.write_all(bytes).map_err(failed("writing", path));
+            let written = written.and_then(|()| file.set_mode(mode).map_err(failed("setting the mode of", path)));
+            let flushed = written.map(|()| file.sync().map_err(failed("flushing", path)));
+            match flushed {
+                Ok(Ok(())) => return Ok(temporary),
+                Ok(Err(_)) if tries < TRIES => tries += 1,
+                Ok(Err(error)) | Err(error) => {
+                    self.give_up(&temporary);
+                    return Err(error);
+                }
+            }
+            self.give_up(&temporary);
+        }
+    }
+
+    /// Removes a temporary file of no use; one that stays is a leftover.
+    fn give_up(&self, temporary: &Path) {
+        let _ = self.0.remove(temporary);
+    }
+
+    fn mode_for(&self, path: &Path, access: Access) -> Result<u32, DurableError> {
+        match self.0.look(path) {
+            Ok(Found { kind: Kind::Link, .. }) => Err(DurableError::Symlink { path: path.to_owned() }),
+            Ok(Found { kind: Kind::File, mode, .. }) => Ok(match access {
+                Access::Repository => mode,
+                Access::Private => file_mode(access),
+            }),
+            Ok(_) => Err(DurableError::WrongType { path: path.to_owned(), wanted: "file" }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(file_mode(access)),
+            Err(error) => Err(failed("looking at", path)(error)),
+        }
+    }
+
+    fn open(&self, path: &Path, how: How) -> Result<D::File, DurableError> {
+        let file = self.0.open(path, how).map_err(|source| {
+            if source.raw_os_error().map(Errno::from_raw) == Some(Errno::ELOOP) {
+                return DurableError::Symlink { path: path.to_owned() };
+            }
+            failed("opening", path)(source)
+        })?;
+        let found = file.look().map_err(failed("looking at", path))?;
+        if found.kind == Kind::File {
+            Ok(file)
+        } else {
+            Err(DurableError::WrongType { path: path.to_owned(), wanted: "file" })
+        }
+    }
+
+    fn make_folder(&self, path: &Path, access: Access) -> Result<(), DurableError> {
+        let mode = match access {
+            Access::Repository => 0o755,
+            Access::Private => 0o700,
+        };
+        match self.0.create_folder(path, mode) {
+            Ok(()) => self.sync_folder(folder_of(path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                expect_folder(path, self.0.look(path).map_err(failed("looking at", path))?)
+            }
+            Err(error) => Err(failed("creating the folder", path)(error)),
+        }
+    }
 }
 
-/// Tells whether a file name is that of a temporary file of [`replace`].
+/// Tells whether a file name is that of a temporary file of a replacement.
 pub fn is_leftover(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".") && name.ends_with(TEMPORARY.as_bytes())
@@ -171,54 +297,11 @@ fn temporary_prefix(path: &Path) -> OsString {
     prefix
 }
 
-fn permissions_for(path: &Path, access: Access) -> Result<Permissions, DurableError> {
-    let fresh = Permissions::from_mode(file_mode(access));
-    match fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => Err(DurableError::Symlink { path: path.to_owned() }),
-        Ok(found) if !found.is_file() => Err(DurableError::WrongType { path: path.to_owned(), wanted: "file" }),
-        Ok(found) => Ok(match access {
-            Access::Repository => Permissions::from_mode(found.permissions().mode() & 0o777),
-            Access::Private => fresh,
-        }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(fresh),
-        Err(error) => Err(failed("looking at", path)(error)),
-    }
-}
-
-/// Opens a regular file. A link is refused, and a pipe is opened without waiting for its other end.
-fn open(path: &Path, options: &mut OpenOptions) -> Result<File, DurableError> {
-    let file = options.custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path).map_err(|source| {
-        if source.raw_os_error().map(Errno::from_raw) == Some(Errno::ELOOP) {
-            return DurableError::Symlink { path: path.to_owned() };
-        }
-        failed("opening", path)(source)
-    })?;
-    let found = file.metadata().map_err(failed("looking at", path))?;
-    if found.is_file() { Ok(file) } else { Err(DurableError::WrongType { path: path.to_owned(), wanted: "file" }) }
-}
-
-fn expect_folder(path: &Path, found: &fs::Metadata) -> Result<(), DurableError> {
-    if found.is_dir() {
-        Ok(())
-    } else if found.is_symlink() {
-        Err(DurableError::Symlink { path: path.to_owned() })
-    } else {
-        Err(DurableError::WrongType { path: path.to_owned(), wanted: "folder" })
-    }
-}
-
-fn make_folder(path: &Path, access: Access) -> Result<(), DurableError> {
-    let mode = match access {
-        Access::Repository => 0o755,
-        Access::Private => 0o700,
-    };
-    match DirBuilder::new().mode(mode).create(path) {
-        Ok(()) => sync_folder(folder_of(path)),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let found = fs::symlink_metadata(path).map_err(failed("looking at", path))?;
-            expect_folder(path, &found)
-        }
-        Err(error) => Err(failed("creating the folder", path)(error)),
+fn expect_folder(path: &Path, found: Found) -> Result<(), DurableError> {
+    match found.kind {
+        Kind::Folder => Ok(()),
+        Kind::Link => Err(DurableError::Symlink { path: path.to_owned() }),
+        Kind::File | Kind::Other => Err(DurableError::WrongType { path: path.to_owned(), wanted: "folder" }),
     }
 }
 
@@ -227,11 +310,6 @@ fn file_mode(access: Access) -> u32 {
         Access::Repository => 0o644,
         Access::Private => 0o600,
     }
-}
-
-fn sync_folder(folder: &Path) -> Result<(), DurableError> {
-    let opened = File::open(folder).map_err(failed("opening the folder", folder))?;
-    opened.sync_all().map_err(failed("flushing the folder", folder))
 }
 
 /// Returns the folder that a path is in; for a bare name the current one.
@@ -248,9 +326,15 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Durabl
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs::{self, File, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
+
+    fn append(path: &Path, bytes: &[u8]) -> Result<(), DurableError> {
+        let len = fs::metadata(path).map_or(0, |found| found.len());
+        on(&RealDisk).append_at(path, len, bytes)
+    }
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -281,9 +365,6 @@ mod tests {
         assert_eq!(mode(&file), 0o755);
         replace(&file, b"", Access::Private).unwrap();
         assert_eq!(mode(&file), 0o600);
-        let appended = home.path().join("a");
-        append(&appended, b"", Access::Private).unwrap();
-        assert_eq!(mode(&appended), 0o600);
         let folder = home.path().join("d/e");
         create_dir(&folder, Access::Private).unwrap();
         assert_eq!((mode(&folder), mode(folder.parent().unwrap())), (0o700, 0o700));
@@ -293,9 +374,30 @@ mod tests {
     fn appending_keeps_what_was_there() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("journal");
-        append(&file, b"a\n", Access::Private).unwrap();
-        append(&file, b"b\n", Access::Private).unwrap();
+        replace(&file, b"a\n", Access::Private).unwrap();
+        append(&file, b"b\n").unwrap();
         assert_eq!(read(&file).unwrap().unwrap(), b"a\nb\n");
+    }
+
+    #[test]
+    fn appending_takes_the_place_of_what_a_failed_try_has_left() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("journal");
+        replace(&file, b"a\nhal", Access::Private).unwrap();
+        on(&RealDisk).append_at(&file, 2, b"b\n").unwrap();
+        assert_eq!(read(&file).unwrap().unwrap(), b"a\nb\n");
+    }
+
+    #[test]
+    fn file_that_is_larger_than_anything_that_is_written_is_not_read() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("f");
+        File::create(&file).unwrap().set_len(MAX_BYTES).unwrap();
+        assert!(read(&file).unwrap().is_some());
+        File::create(&file).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        let error = read(&file).unwrap_err();
+        assert!(matches!(error, DurableError::TooLarge { len, .. } if len == MAX_BYTES + 1));
+        assert!(!error.is_obstacle());
     }
 
     #[test]
@@ -304,9 +406,7 @@ mod tests {
         let (target, link) = (home.path().join("target"), home.path().join("link"));
         fs::write(&target, "precious").unwrap();
         symlink(&target, &link).unwrap();
-        for result in
-            [replace(&link, b"x", Access::Repository), append(&link, b"x", Access::Repository), read(&link).map(drop)]
-        {
+        for result in [replace(&link, b"x", Access::Repository), append(&link, b"x"), read(&link).map(drop)] {
             assert!(matches!(result, Err(DurableError::Symlink { path }) if path == link));
         }
         assert_eq!(fs::read(&target).unwrap(), b"precious");
@@ -335,7 +435,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let pipe = home.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(append(&pipe, b"x", Access::Private).is_err());
+        assert!(append(&pipe, b"x").is_err());
         assert!(matches!(read(&pipe), Err(DurableError::WrongType { .. })));
     }
 
@@ -355,6 +455,17 @@ mod tests {
         }
         assert_eq!(remove_leftovers(home.path()).unwrap(), 1);
         assert_eq!(names(home.path()).len(), 3);
+    }
+
+    #[test]
+    fn folder_with_the_name_of_a_leftover_stays_and_a_file_without_permissions_goes() {
+        let home = tempfile::tempdir().unwrap();
+        let (folder, file) = (home.path().join(".a.1.runnerd-tmp"), home.path().join(".a.2.runnerd-tmp"));
+        fs::create_dir(&folder).unwrap();
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o0)).unwrap();
+        assert_eq!(remove_leftovers(home.path()).unwrap(), 1);
+        assert!(folder.exists() && !file.exists());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Nothing here runs git or decides what a run does; contents of the runner's own JSON files come
 //! from the callers as bytes.
 
+pub mod disk;
 pub mod durable;
 pub mod goal;
 pub mod init;

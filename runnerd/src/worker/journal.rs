@@ -3,8 +3,6 @@
 //! One line each. Memory is a fold over it: `replay` gives the phase that the events lead to. A last
 //! line that was cut by a crash never happened; anything else that cannot be read holds the repository.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -12,6 +10,7 @@ use runner_core::iteration::{Event, IllegalEvent, Phase, decide};
 use runner_core::policy::Policy;
 use serde::{Deserialize, Serialize};
 
+use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
 
 /// Version of the format.
@@ -53,17 +52,9 @@ pub(super) struct Recorded {
 /// What is wrong with a journal.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JournalError {
-    /// It could not be read or replaced.
+    /// It could not be read or written.
     #[error(transparent)]
     Disk(#[from] DurableError),
-    /// An event could not be appended.
-    #[error("appending to {path}")]
-    Append {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
     /// It cannot be understood; it is left as it is.
     #[error("cannot understand {path}, line {line}: {reason}")]
     Unreadable {
@@ -88,47 +79,44 @@ pub(super) enum JournalError {
 impl JournalError {
     /// Tells whether the same call may succeed later: the disk refuses, the text is fine.
     pub(super) fn is_obstacle(&self) -> bool {
-        matches!(self, Self::Disk(_) | Self::Append { .. })
+        matches!(self, Self::Disk(_))
     }
 }
 
 /// The journal that is being written.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct Journal<D = RealDisk> {
+    disk: D,
     path: PathBuf,
     recorded: Recorded,
-    /// Bytes that have been written whole.
-    len: u64,
+    /// Bytes that are on the disk; none once it refused some, for then nobody knows which are.
+    len: Option<u64>,
 }
 
-impl Journal {
+impl<D: Disk> Journal<D> {
     /// Begins the journal of an iteration with its first event, in place of the one before.
-    pub(super) fn begin(path: &Path, header: Header, first: Entry) -> Result<Self, JournalError> {
-        let text = format!("{}{}", line(&header), line(&first));
-        durable::replace(path, text.as_bytes(), Access::Private)?;
-        let len = text.len() as u64;
-        Ok(Self { path: path.to_owned(), recorded: Recorded { header, entries: vec![first] }, len })
+    pub(super) fn begin(disk: &D, path: &Path, header: Header, first: Entry) -> Result<Self, JournalError> {
+        Self::reopen(disk, path, Recorded { header, entries: vec![first] })
     }
 
     /// Goes on with a journal that a previous life has left.
     ///
     /// The file is written anew from what was understood, so that a line that was cut does not stay.
-    pub(super) fn reopen(path: &Path, recorded: Recorded) -> Result<Self, JournalError> {
-        let events: String = recorded.entries.iter().map(line).collect();
-        let text = format!("{}{events}", line(&recorded.header));
-        durable::replace(path, text.as_bytes(), Access::Private)?;
-        Ok(Self { path: path.to_owned(), recorded, len: text.len() as u64 })
+    pub(super) fn reopen(disk: &D, path: &Path, recorded: Recorded) -> Result<Self, JournalError> {
+        let mut journal = Self { disk: disk.clone(), path: path.to_owned(), recorded, len: None };
+        journal.rewrite()?;
+        Ok(journal)
     }
 
     /// Appends an event durably, in place of what a failed try may have left.
     pub(super) fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
-        let failed = |source| JournalError::Append { path: self.path.clone(), source };
+        let len = match self.len.take() {
+            Some(len) => len,
+            None => self.rewrite()?,
+        };
         let text = line(&entry);
-        let mut file = OpenOptions::new().append(true).open(&self.path).map_err(failed)?;
-        // Half a line in front of the next one would make the journal unreadable.
-        file.set_len(self.len).map_err(failed)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).map_err(failed)?;
-        self.len += text.len() as u64;
+        durable::on(&self.disk).append_at(&self.path, len, text.as_bytes())?;
+        self.len = Some(len + text.len() as u64);
         self.recorded.entries.push(entry);
         Ok(())
     }
@@ -137,21 +125,26 @@ impl Journal {
     pub(super) fn recorded(&self) -> &Recorded {
         &self.recorded
     }
-}
 
-/// Removes the journal at `path`, if there is one.
-pub(super) fn remove(path: &Path) -> Result<(), JournalError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(JournalError::Append { path: path.to_owned(), source: error })
-        }
-        _ => Ok(()),
+    /// Replaces the file by what has been recorded, and returns its size in bytes.
+    fn rewrite(&mut self) -> Result<u64, JournalError> {
+        let events: String = self.recorded.entries.iter().map(line).collect();
+        let text = format!("{}{events}", line(&self.recorded.header));
+        durable::on(&self.disk).replace(&self.path, text.as_bytes(), Access::Private)?;
+        let len = text.len() as u64;
+        self.len = Some(len);
+        Ok(len)
     }
 }
 
+/// Removes the journal at `path`, if there is one.
+pub(super) fn remove(disk: &impl Disk, path: &Path) -> Result<(), JournalError> {
+    Ok(durable::on(disk).remove(path)?)
+}
+
 /// Reads the journal that a previous life has left; none if there is no such file.
-pub(super) fn read(path: &Path) -> Result<Option<Recorded>, JournalError> {
-    let Some(bytes) = durable::read(path)? else { return Ok(None) };
+pub(super) fn read(disk: &impl Disk, path: &Path) -> Result<Option<Recorded>, JournalError> {
+    let Some(bytes) = durable::on(disk).read(path)? else { return Ok(None) };
     let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(&[][..], |end| &bytes[..end]);
     let mut lines = whole.split(|&byte| byte == b'\n').enumerate();
     let unreadable =

@@ -135,12 +135,12 @@ impl Life {
         self.recorded = None;
         self.desk.unfinished = None;
         let path = self.desk.store.journal();
-        let Some(recorded) = block_in_place(|| journal::read(&path))? else { return Ok(()) };
+        let Some(recorded) = block_in_place(|| journal::read(self.desk.store.disk(), &path))? else { return Ok(()) };
         let Some(run) = self.desk.run(&recorded.header.run) else { return Ok(()) };
         let is_over = matches!(journal::replay(&path, &recorded), Ok(Phase::Over { .. }));
         if run.state != RunStatus::Running && (is_over || run.state.is_terminal()) {
             // What followed from it is written down.
-            return Ok(journal::remove(&path)?);
+            return Ok(journal::remove(self.desk.store.disk(), &path)?);
         }
         self.desk.unfinished = Some(run.id.clone());
         self.recorded = Some(recorded);
@@ -343,7 +343,7 @@ impl Life {
     ) -> Result<(Phase, JournalLog), DriveError> {
         let mut tries = 0;
         loop {
-            match JournalLog::reopen(&self.desk.store, recorded.clone(), entries.clone()) {
+            match block_in_place(|| JournalLog::reopen(&self.desk.store, recorded.clone(), entries.clone())) {
                 Err(DriveError::Journal(error)) if error.is_obstacle() && !self.desk.is_shutting_down() => {
                     tries += 1;
                     self.wait_for_obstacle(id, &in_one_line(&error), tries).await;
@@ -360,7 +360,7 @@ impl Life {
 
     /// Removes the journal of an iteration from which nothing is left to follow.
     fn close_journal(&self) {
-        if let Err(error) = journal::remove(&self.desk.store.journal()) {
+        if let Err(error) = journal::remove(self.desk.store.disk(), &self.desk.store.journal()) {
             tracing::warn!(repo = self.desk.file.id, error = in_one_line(&error), "the journal stays");
         }
     }

@@ -12,6 +12,7 @@ use super::drive::DriveError;
 use super::journal::{self, Entry, Header, Journal, JournalError, Recorded};
 use super::world::Log;
 use crate::clock;
+use crate::repo::disk::{Disk, RealDisk};
 use crate::store::Store;
 
 /// The events of the live iteration, shared with the world for its record.
@@ -30,17 +31,18 @@ impl Entries {
 }
 
 /// A journal that is begun or gone on with.
-pub(super) struct JournalLog {
+pub(super) struct JournalLog<D = RealDisk> {
+    disk: D,
     path: PathBuf,
     /// Its first line, once it has one.
     pub(super) header: Header,
-    journal: Option<Journal>,
+    journal: Option<Journal<D>>,
     entries: Entries,
 }
 
-impl JournalLog {
+impl<D: Disk> JournalLog<D> {
     /// Begins a journal with the first event that matters.
-    pub(super) fn new(store: &Store, run: &str, entries: Entries) -> Self {
+    pub(super) fn new(store: &Store<D>, run: &str, entries: Entries) -> Self {
         let nonce = clock::now().as_nanosecond();
         let header = Header {
             version: journal::VERSION,
@@ -48,18 +50,18 @@ impl JournalLog {
             mark: format!("{}-{run}-{nonce:x}", store.id()),
             policy: Policy::default(),
         };
-        Self { path: store.journal(), header, journal: None, entries }
+        Self { disk: store.disk().clone(), path: store.journal(), header, journal: None, entries }
     }
 
     /// Goes on with the journal of a previous life: replays it, and tells it that life began anew.
-    pub(super) fn reopen(store: &Store, recorded: Recorded, entries: Entries) -> Result<(Phase, Self), DriveError> {
+    pub(super) fn reopen(store: &Store<D>, recorded: Recorded, entries: Entries) -> Result<(Phase, Self), DriveError> {
         let path = store.journal();
         let phase = journal::replay(&path, &recorded)?;
         let header = recorded.header.clone();
-        let journal = Journal::reopen(&path, recorded)?;
-        let mut log = Self { path, header, journal: Some(journal), entries };
+        let journal = Journal::reopen(store.disk(), &path, recorded)?;
+        let mut log = Self { disk: store.disk().clone(), path, header, journal: Some(journal), entries };
         let policy = log.header.policy.clone();
-        log.record(&Event::Restarted, &policy)?;
+        log.keep(&Event::Restarted, &policy)?;
         Ok((decide(&policy, phase, Event::Restarted)?, log))
     }
 
@@ -70,24 +72,28 @@ impl JournalLog {
             _ => None,
         })
     }
-}
 
-impl Log for JournalLog {
-    fn record(&mut self, event: &Event, policy: &Policy) -> Result<(), JournalError> {
+    /// Keeps one event; blocks on the disk.
+    pub(super) fn keep(&mut self, event: &Event, policy: &Policy) -> Result<(), JournalError> {
         let entry = Entry { at: clock::now(), event: event.clone() };
         match (&mut self.journal, event) {
             // Opened anew after a restart, the configuration may be another.
             (_, Event::Opened(_)) => {
                 self.header.policy = policy.clone();
-                let header = self.header.clone();
-                self.journal = Some(block_in_place(|| Journal::begin(&self.path, header, entry))?);
+                self.journal = Some(Journal::begin(&self.disk, &self.path, self.header.clone(), entry)?);
             }
-            (Some(journal), _) => block_in_place(|| journal.append(entry))?,
+            (Some(journal), _) => journal.append(entry)?,
             (None, _) => return Ok(()),
         }
         if let Some(journal) = &self.journal {
             self.entries.set(&journal.recorded().entries);
         }
         Ok(())
+    }
+}
+
+impl<D: Disk> Log for JournalLog<D> {
+    fn record(&mut self, event: &Event, policy: &Policy) -> Result<(), JournalError> {
+        block_in_place(|| self.keep(event, policy))
     }
 }

@@ -17,6 +17,7 @@ use super::drive::{Drive, Drove};
 use super::journal::{self, Entry, Header, JournalError, Recorded};
 use super::world::{Control, Log, World};
 use crate::guard;
+use crate::repo::durable::DurableError;
 
 /// Seeds that are tried.
 const SEEDS: u64 = 5_000;
@@ -213,7 +214,7 @@ impl Log for ScriptedLog {
         if self.refusals > 0 && self.random.one_in(3) {
             self.refusals -= 1;
             let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
-            return Err(JournalError::Append { path: "journal.jsonl".into(), source });
+            return Err(DurableError::Io { action: "appending to", path: "journal.jsonl".into(), source }.into());
         }
         let dies = self.dies_at.as_mut().is_some_and(|left| {
             *left = left.saturating_sub(1);

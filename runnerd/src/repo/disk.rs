@@ -1,0 +1,166 @@
+//! The calls that durable files are made of, so that tests can put a disk of their own under them.
+//!
+//! One call is one request to the system. No rule of durability is here: which calls make a file survive a
+//! power cut, and in which order, is said in `durable`.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Debug;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+
+/// What marks a temporary file that a crash left behind.
+pub(super) const TEMPORARY: &str = ".runnerd-tmp";
+
+/// A disk: folders of files. No call follows a symbolic link in the last component of its path.
+pub trait Disk: Clone + Debug {
+    /// A file that is open.
+    type File: DiskFile;
+
+    /// Says what is at a path.
+    fn look(&self, path: &Path) -> io::Result<Found>;
+
+    /// Opens a file that is there. A pipe is opened without waiting for its other end.
+    fn open(&self, path: &Path, how: How) -> io::Result<Self::File>;
+
+    /// Creates a file of a name that nothing had, for its owner alone; the name begins with `prefix`.
+    fn create_temporary(&self, folder: &Path, prefix: &OsStr) -> io::Result<(Self::File, PathBuf)>;
+
+    /// Gives a file another name, in the place of what had it.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Creates a folder.
+    fn create_folder(&self, path: &Path, mode: u32) -> io::Result<()>;
+
+    /// Returns when the names in a folder are on the disk.
+    fn sync_folder(&self, path: &Path) -> io::Result<()>;
+
+    /// Returns the names in a folder, in no order.
+    fn list(&self, path: &Path) -> io::Result<Vec<OsString>>;
+}
+
+/// A file of a [`Disk`].
+pub trait DiskFile: Read + Write {
+    /// Says what the file is.
+    fn look(&self) -> io::Result<Found>;
+
+    /// Sets who may read and write it.
+    fn set_mode(&self, mode: u32) -> io::Result<()>;
+
+    /// Cuts it off behind `len` bytes.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Returns when its bytes are on the disk. After an error nothing may be relied on that was written to it
+    /// since the last success, not even if another call succeeds.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// To read it.
+    Read,
+    /// To write behind its end.
+    Append,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Which kind of thing.
+    pub kind: Kind,
+    /// Its size in bytes.
+    pub len: u64,
+    /// Its permissions.
+    pub mode: u32,
+}
+
+/// A kind of thing on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A pipe, a socket, a device.
+    Other,
+}
+
+/// The disk of this machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    type File = File;
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        fs::symlink_metadata(path).map(|found| describe(&found))
+    }
+
+    fn open(&self, path: &Path, how: How) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(how == How::Read).append(how == How::Append);
+        options.custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)
+    }
+
+    fn create_temporary(&self, folder: &Path, prefix: &OsStr) -> io::Result<(File, PathBuf)> {
+        let file = tempfile::Builder::new().prefix(prefix).suffix(TEMPORARY).tempfile_in(folder)?;
+        Ok(file.keep()?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn create_folder(&self, path: &Path, mode: u32) -> io::Result<()> {
+        DirBuilder::new().mode(mode).create(path)
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
+    }
+}
+
+impl DiskFile for File {
+    fn look(&self) -> io::Result<Found> {
+        self.metadata().map(|found| describe(&found))
+    }
+
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        self.set_permissions(Permissions::from_mode(mode))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        File::set_len(self, len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+fn describe(found: &Metadata) -> Found {
+    let kind = match found.file_type() {
+        kind if kind.is_file() => Kind::File,
+        kind if kind.is_dir() => Kind::Folder,
+        kind if kind.is_symlink() => Kind::Link,
+        _ => Kind::Other,
+    };
+    Found { kind, len: found.len(), mode: found.permissions().mode() & 0o777 }
+}
