@@ -22,8 +22,36 @@ use crate::worker::{self, IdChoice, StartOrder};
 /// Paths shown of a dirty tree.
 const SHOWN_PATHS: usize = 10;
 
-/// Finds the repository around a path.
-pub fn repository(path: &Path) -> Result<Repository, ErrorData> {
+/// A work tree that the daemon knows, and the folder of what git may obey there.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// The root of the work tree.
+    pub path: PathBuf,
+    /// The folder, of [`Repository::capture`].
+    pub trusted: PathBuf,
+}
+
+/// Finds the repository around a path: a known one even if its git folder is gone, else what git finds there.
+pub fn repository(path: &Path, known: &[Known]) -> Result<Repository, ErrorData> {
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let around = known.iter().filter(|known| place.starts_with(&known.path) && !is_nested(&place, &known.path));
+    let captured = around
+        .max_by_key(|known| known.path.as_os_str().len())
+        .map(|known| Repository::captured(&known.trusted).map_err(|error| git_error(&error)));
+    match captured.transpose()?.flatten() {
+        Some(repository) => Ok(repository),
+        None => present(path),
+    }
+}
+
+/// Tells whether a repository of its own lies between a path and the work tree around it.
+fn is_nested(place: &Path, work_tree: &Path) -> bool {
+    let between = place.ancestors().take_while(|folder| *folder != work_tree);
+    between.into_iter().any(|folder| folder.join(".git").symlink_metadata().is_ok())
+}
+
+/// Finds the repository around a path, with the configuration that a person has now.
+pub fn present(path: &Path) -> Result<Repository, ErrorData> {
     Repository::discover(path).map_err(|error| {
         let message = format!("no usable git work tree at {}", path.display());
         let refused = ErrorData::new(ErrorKind::NotARepository, message);

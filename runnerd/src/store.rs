@@ -209,6 +209,11 @@ impl<D: Disk> Store<D> {
         self.folder.join("live")
     }
 
+    /// Returns the folder for what git may obey in the work tree `path`.
+    pub fn git(&self, path: &Path) -> PathBuf {
+        self.folder.join("git").join(repo_id(path))
+    }
+
     /// Makes the folder, private to this user.
     pub fn create(&self) -> Result<(), StoreError> {
         durable::on(&self.disk).create_dir(&self.folder, Access::Private)?;

@@ -2,8 +2,9 @@
 //! told to by configuration instead.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use gix::ObjectId;
@@ -39,6 +40,18 @@ pub(super) fn sync_ref(git_dir: &Path, name: &str) -> Result<(), GitError> {
         sync_if_there(folder)?;
     }
     Ok(())
+}
+
+/// Replaces a small file of git's at once, and makes that survive a power cut.
+pub(super) fn replace_file(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(bytes)?;
+    new.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    new.as_file().sync_all()?;
+    new.persist(file)?;
+    File::open(folder)?.sync_all()
 }
 
 /// Flushes a file or folder. Tells whether there was one: objects may be packed, and so may references.

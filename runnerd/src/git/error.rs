@@ -28,6 +28,14 @@ pub enum GitError {
         /// The git folder.
         path: PathBuf,
     },
+    /// The git folder of a repository that was found before is not there, or is no folder any more.
+    #[error("the git folder {path} is gone; the files in {work_dir} are as they were left")]
+    Gone {
+        /// The git folder.
+        path: PathBuf,
+        /// The work tree.
+        work_dir: PathBuf,
+    },
     /// The work tree's link to its git folder leads elsewhere than when the repository was found.
     #[error("the git folder of {path} was replaced: expected {expected}, found {found}")]
     Replaced {
@@ -141,6 +149,11 @@ impl GitError {
             Self::Io { source, .. } => is_transient(source),
             _ => false,
         }
+    }
+
+    /// Tells whether the repository itself is not where it was: nothing goes on before somebody puts it back.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::NoRepository { .. } | Self::Gone { .. } | Self::Replaced { .. })
     }
 
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use gix::bstr::{BStr, BString, ByteSlice as _};
 
+use super::durable::replace_file;
 use super::{GitError, Repository};
 
 /// Returns the paths in the block of this work tree; those of repositories end in a slash.
@@ -36,10 +37,13 @@ pub(super) fn write(paths: &Repository, hidden: &BTreeSet<BString>) -> Result<()
         new.extend_from_slice(end.as_bytes());
     }
     new.extend_from_slice(after);
-    if new == old {
-        return Ok(());
+    // What counts for the runner may be a copy; both say the same afterwards.
+    for file in [file, paths.rules("info/exclude")] {
+        if text_of(&file)? != new {
+            replace_file(&file, &new, mode_of(&file)).map_err(GitError::io("writing", &file))?;
+        }
     }
-    replace(&file, &new).map_err(GitError::io("writing", &file))
+    Ok(())
 }
 
 /// Linked work trees share the file, so each has a block that names it.
@@ -97,17 +101,8 @@ fn text_of(file: &Path) -> Result<Vec<u8>, GitError> {
     }
 }
 
-fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let permissions =
-        fs::metadata(file).map_or_else(|_| fs::Permissions::from_mode(0o644), |found| found.permissions());
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(text)?;
-    new.as_file().set_permissions(permissions)?;
-    new.as_file().sync_all()?;
-    new.persist(file)?;
-    Ok(())
+fn mode_of(file: &Path) -> u32 {
+    fs::metadata(file).map_or(0o644, |found| found.permissions().mode() & 0o7777)
 }
 
 #[cfg(test)]

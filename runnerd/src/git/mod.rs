@@ -10,6 +10,7 @@
 //! | to do | file |
 //! |---|---|
 //! | find and open | `open`, `preflight` |
+//! | be sure whose configuration counts | `trusted` |
 //! | see what changed | `scan`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
 //! | commit and name | `prepare`, `commit`, `identity`, `refs`, `branch`, `durable` |
@@ -44,6 +45,7 @@ mod rescue;
 mod scan;
 mod stage;
 mod status;
+mod trusted;
 
 #[cfg(test)]
 mod tests;

@@ -18,11 +18,13 @@ use super::refs::RefStore;
 /// Cheap to clone and to send. Every operation sees the repository as it is on disk at that moment.
 #[derive(Debug, Clone)]
 pub struct Repository {
-    work_dir: PathBuf,
-    git_dir: PathBuf,
-    common_dir: PathBuf,
-    sources: Sources,
-    forced: Option<Engine>,
+    pub(super) work_dir: PathBuf,
+    pub(super) git_dir: PathBuf,
+    pub(super) common_dir: PathBuf,
+    pub(super) sources: Sources,
+    /// The folder of the configuration that counts; none: what the repository says at the moment.
+    pub(super) trusted: Option<PathBuf>,
+    pub(super) forced: Option<Engine>,
 }
 
 /// Which configuration counts beside the repository's own.
@@ -35,8 +37,8 @@ pub(super) enum Sources {
 }
 
 /// Settings that hold whatever the repository says. Line endings that do not survive a round trip must not keep a file
-/// from being stored, and replaced objects must not show a history that is not there.
-const OVERRIDES: [&str; 2] = ["core.safecrlf=false", "core.useReplaceRefs=false"];
+/// from being stored, and neither replaced objects nor a forged commit graph must show a history that is not there.
+const OVERRIDES: [&str; 3] = ["core.safecrlf=false", "core.useReplaceRefs=false", "core.commitGraph=false"];
 
 impl Repository {
     /// Finds the repository around `from`, a folder or file in its work tree or in a linked one.
@@ -63,6 +65,7 @@ impl Repository {
             git_dir: canonical(opened.git_dir())?,
             common_dir: canonical(opened.common_dir())?,
             sources,
+            trusted: None,
             forced: None,
         })
     }
@@ -84,22 +87,49 @@ impl Repository {
 
     /// Opens the library's view of the repository. Refuses one whose parts moved.
     pub(super) fn open(&self) -> Result<gix::Repository, GitError> {
-        if !self.git_dir.exists() {
-            return Err(GitError::NoRepository { path: self.work_dir.clone() });
-        }
-        let mut repo = gix::open_opts(&self.git_dir, options(self.sources).open_path_as_is(true))
-            .map_err(GitError::library("opening the repository", &self.git_dir))?;
-        let common_dir = canonical(repo.common_dir())?;
-        if common_dir != self.common_dir {
-            return Err(GitError::Replaced {
-                path: self.work_dir.clone(),
-                expected: self.common_dir.clone(),
-                found: common_dir,
-            });
+        self.refuse_moved()?;
+        let (folder, sources) = match &self.trusted {
+            Some(folder) => (folder, Sources::RepositoryOnly),
+            None => (&self.git_dir, self.sources),
+        };
+        let mut repo = gix::open_opts(folder, options(sources).open_path_as_is(true))
+            .map_err(GitError::library("opening the repository", folder))?;
+        if self.trusted.is_some() {
+            repo.refs = self.references(&repo);
         }
         repo.set_workdir(self.work_dir.clone()).map_err(GitError::library("reading the work tree", &self.work_dir))?;
         repo.object_cache_size_if_unset(4 * 1024 * 1024);
         Ok(repo)
+    }
+
+    /// Fails if the git folder is gone or does not share what it shared when the repository was found.
+    pub(super) fn refuse_moved(&self) -> Result<(), GitError> {
+        for folder in [&self.git_dir, &self.common_dir] {
+            if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+                return Err(GitError::Gone { path: folder.clone(), work_dir: self.work_dir.clone() });
+            }
+        }
+        let found = match std::fs::read(self.git_dir.join("commondir")) {
+            Ok(text) => canonical(&self.git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?,
+            Err(_) => self.git_dir.clone(),
+        };
+        if found == self.common_dir {
+            return Ok(());
+        }
+        Err(GitError::Replaced { path: self.work_dir.clone(), expected: self.common_dir.clone(), found })
+    }
+
+    /// Returns the repository's own references, for a library that has opened the trusted folder.
+    fn references(&self, repo: &gix::Repository) -> gix::RefStore {
+        let (git_dir, hash) = (self.git_dir.clone(), repo.object_hash());
+        let mut own = if self.git_dir == self.common_dir {
+            gix::RefStore::at(git_dir, hash)
+        } else {
+            gix::RefStore::for_linked_worktree(git_dir, self.common_dir.clone(), hash)
+        };
+        own.write_reflog = repo.refs.write_reflog;
+        own.precompose_unicode = repo.refs.precompose_unicode;
+        own
     }
 
     /// Returns where a path relative to the work tree is on disk.
@@ -111,8 +141,8 @@ impl Repository {
         self.git_dir.join("index")
     }
 
-    pub(super) fn uses_own_configuration_only(&self) -> bool {
-        self.sources == Sources::RepositoryOnly
+    pub(super) fn reads_no_other_configuration(&self) -> bool {
+        self.trusted.is_some() || self.sources == Sources::RepositoryOnly
     }
 
     /// Chooses who carries out the next operation on the work tree.

@@ -63,7 +63,7 @@ fn is_shared(config: &Snapshot<'_>) -> bool {
 ///
 /// Looks where such declarations are made in practice: at the root and in the repository's own attributes.
 fn recodes_text(paths: &Repository) -> bool {
-    let places = [paths.work_dir().join(".gitattributes"), paths.common_dir().join("info/attributes")];
+    let places = [paths.work_dir().join(".gitattributes"), paths.rules("info/attributes")];
     places.iter().any(|path| mentions_encoding(path))
 }
 

@@ -35,7 +35,7 @@ const PASSED: [&str; 11] = [
 ];
 
 /// Settings that keep the program from running anything but itself, and make what it writes durable.
-const OVERRIDES: [&str; 15] = [
+const OVERRIDES: [&str; 16] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.editor=true",
@@ -45,6 +45,7 @@ const OVERRIDES: [&str; 15] = [
     "core.fsync=committed,reference",
     "core.fsyncMethod=batch",
     "core.alternateRefsCommand=true",
+    "core.commitGraph=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "commit.gpgSign=false",
@@ -123,6 +124,7 @@ impl<'a> Git<'a> {
 
     /// Runs the command to its end, whatever that is. Obstacles are errors all the same.
     pub(super) fn outcome(mut self) -> Result<Outcome, GitError> {
+        self.repository.refuse_moved()?;
         let path = self.repository.work_dir().to_owned();
         self.command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -141,23 +143,23 @@ impl Outcome {
     }
 }
 
-/// Naming the folders keeps `.git` files, `commondir` and `core.worktree` from redirecting the program.
+/// Naming the folders keeps `.git` files, `commondir` and `core.worktree` from redirecting the program; with the
+/// trusted folder in the place of the common one it reads no configuration but the captured.
 fn environment(repository: &Repository) -> Vec<(&'static str, OsString)> {
     let mut variables: Vec<(&str, OsString)> = vec![
         ("GIT_DIR", repository.git_dir().into()),
-        ("GIT_COMMON_DIR", repository.common_dir().into()),
+        ("GIT_COMMON_DIR", repository.rules("").into()),
+        ("GIT_OBJECT_DIRECTORY", repository.common_dir().join("objects").into()),
         ("GIT_WORK_TREE", repository.work_dir().into()),
         ("GIT_TERMINAL_PROMPT", "0".into()),
         ("GIT_LITERAL_PATHSPECS", "1".into()),
         ("LC_ALL", "C".into()),
     ];
-    if repository.uses_own_configuration_only() {
+    if repository.reads_no_other_configuration() {
         variables.extend([
             ("GIT_CONFIG_NOSYSTEM", "1".into()),
             ("GIT_ATTR_NOSYSTEM", "1".into()),
             ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
-            ("HOME", "/nonexistent".into()),
-            ("XDG_CONFIG_HOME", "/nonexistent".into()),
         ]);
     }
     variables

@@ -19,14 +19,16 @@ use protocol::api::{
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::paths::Paths;
+use protocol::words::RunStatus;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use crate::admit;
+use crate::admit::{self, Known};
 use crate::events::Events;
 use crate::git::Repository;
 use crate::logging::FilterHandle;
 use crate::registry::Registry;
+use crate::store::Store;
 use crate::worker::Handle;
 
 /// What the methods work with.
@@ -64,9 +66,31 @@ impl Api {
     }
 
     /// Finds the repository around a path, registered or not.
+    ///
+    /// While a run of it is live, its configuration may be a session's: then the captured one counts in all its work
+    /// trees.
     async fn repository(&self, path: &Path) -> Result<Repository, ErrorData> {
         let path = path.to_owned();
-        blocking(move || admit::repository(&path)).await
+        let known = self.registry.list().await.iter().flat_map(|worker| self.known(worker)).collect::<Vec<_>>();
+        let repository = blocking(move || admit::repository(&path, &known)).await?;
+        let worker = self.registry.find(repository.common_dir()).await;
+        let live = worker.filter(|worker| self.is_live(worker)).map(|worker| self.known(&worker));
+        Ok(live.into_iter().flatten().fold(repository, |repository, known| repository.or_bound_to(&known.trusted)))
+    }
+
+    /// Returns the work trees of a repository that its runs are in.
+    fn known(&self, worker: &Handle) -> Vec<Known> {
+        let (store, status) = (Store::new(&self.paths.state, &worker.id), worker.status());
+        let runs = status.run.iter().map(|run| &run.summary).chain(&status.repo.queue).map(|run| &run.path);
+        let paths = std::iter::once(&status.repo.path).chain(runs).map(|path| path.as_path().to_owned());
+        let paths = paths.filter(|path| !path.as_os_str().is_empty());
+        paths.map(|path| Known { trusted: store.git(&path), path }).collect()
+    }
+
+    /// Whether a session of a run may be at work, or has left something that was not looked at yet.
+    fn is_live(&self, worker: &Handle) -> bool {
+        let is_running = worker.status().repo.queue.iter().any(|run| run.state == RunStatus::Running);
+        is_running || Store::new(&self.paths.state, &worker.id).journal().exists()
     }
 
     /// Finds the worker of the repository around a path.

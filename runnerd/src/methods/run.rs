@@ -10,7 +10,7 @@ use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
 use super::{Api, blocking};
-use crate::admit::{self, Commands};
+use crate::admit::{self, Commands, git_error};
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::Store;
@@ -31,6 +31,8 @@ impl RunApiServer for Api {
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
         let (confirmed, env) = (params.confirmed, params.env.clone());
         let known = self.registry.find(&common_dir).await;
+        let repository = self.as_asked(repository, known.as_ref()).await?;
+        let present = repository.clone();
         let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path));
         let (order, commands) = blocking(move || admit::start(&repository, &params, is_at_work)).await?;
         if !confirmed && !commands.written_here {
@@ -43,7 +45,7 @@ impl RunApiServer for Api {
             }
         }
         let worker = self.registry.register(&common_dir, &path).await?;
-        self.remember(&worker, commands, env).await?;
+        self.remember(&worker, Admitted { repository: present, commands, env }).await?;
         Ok(worker.ask(|reply| Message::Start(Box::new(order), reply)).await?)
     }
 
@@ -110,6 +112,13 @@ struct Caller {
     env: CallerEnv,
 }
 
+/// What was checked of a run that may go on.
+struct Admitted {
+    repository: Repository,
+    commands: Commands,
+    env: CallerEnv,
+}
+
 impl Api {
     /// Checks that a run may go on, and remembers what its caller has passed on.
     async fn readmit(&self, repository: Repository, worker: &Handle, caller: Caller) -> Result<(), ErrorData> {
@@ -124,22 +133,36 @@ impl Api {
             (true, ..) => run,
             (false, ..) => return Ok(()),
         };
-        let caller = env.0.clone();
+        let repository = self.as_asked(repository, Some(worker)).await?;
+        let (caller, present) = (env.0.clone(), repository.clone());
         let commands = blocking(move || admit::go_on(&repository, &run, &caller)).await?;
         let is_known = commands.written_here || worker.list().await.1.contains(&commands.digest);
         if !confirmed && !is_known {
             return Err(admit::unconfirmed(&commands));
         }
-        self.remember(worker, commands, env).await
+        self.remember(worker, Admitted { repository: present, commands, env }).await
     }
 
-    /// Keeps the confirmation and the caller's environment.
-    async fn remember(&self, worker: &Handle, commands: Commands, env: CallerEnv) -> Result<(), ErrorData> {
+    /// Returns the repository with the configuration that its caller has now, unless a session could have written that.
+    async fn as_asked(&self, repository: Repository, worker: Option<&Handle>) -> Result<Repository, ErrorData> {
+        if worker.is_some_and(|worker| self.is_live(worker)) {
+            return Ok(repository);
+        }
+        blocking(move || admit::present(repository.work_dir())).await
+    }
+
+    /// Keeps the confirmation, the configuration of git and the caller's environment.
+    async fn remember(&self, worker: &Handle, admitted: Admitted) -> Result<(), ErrorData> {
+        let Admitted { repository, commands, env } = admitted;
         worker.ask(|reply| Message::Confirm { digest: commands.digest, reply }).await?;
+        let store = Store::new(&self.paths.state, &worker.id);
+        if !self.is_live(worker) {
+            let folder = store.git(repository.work_dir());
+            blocking(move || repository.capture(&folder).map_err(|error| git_error(&error))).await?;
+        }
         if env.0.is_empty() {
             return Ok(());
         }
-        let store = Store::new(&self.paths.state, &worker.id);
         blocking(move || {
             store.save_env(&env).map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
         })

@@ -199,7 +199,7 @@ impl Desk {
     fn look_at_current(&mut self) {
         let Some(current) = self.current() else { return };
         if self.view.as_ref().is_none_or(|view| view.summary.id != current.id) {
-            let seen = tokio::task::block_in_place(|| super::snapshot::of_run(current));
+            let seen = tokio::task::block_in_place(|| super::snapshot::of_run(&self.store, current));
             self.budget_ms = seen.budget_ms;
             self.view = Some(seen.view);
         }

@@ -149,7 +149,7 @@ impl Life {
 
     /// Makes the view anew from what is committed.
     fn refresh(&mut self) {
-        let seen = self.desk.current().map(|run| block_in_place(|| snapshot::of_run(run)));
+        let seen = self.desk.current().map(|run| block_in_place(|| snapshot::of_run(&self.desk.store, run)));
         self.desk.budget_ms = seen.as_ref().map_or(0, |seen| seen.budget_ms);
         self.desk.view = seen.map(|seen| seen.view);
         self.desk.show();

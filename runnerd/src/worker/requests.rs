@@ -64,7 +64,8 @@ impl Desk {
         let repo = repo_view(&self.file, self.held.clone());
         let record = self.find(Some(run))?;
         let live = self.run_view().filter(|view| view.summary.id == record.id);
-        let view = live.unwrap_or_else(|| tokio::task::block_in_place(|| super::snapshot::of_run(record).view));
+        let view =
+            live.unwrap_or_else(|| tokio::task::block_in_place(|| super::snapshot::of_run(&self.store, record).view));
         Ok(StatusView { repo, run: Some(view) })
     }
 

@@ -82,9 +82,13 @@ impl Obstacle {
 }
 
 impl Site {
-    /// Opens the repository.
+    /// Returns the repository, bound to the configuration that was captured when a person asked for the run.
     pub(super) fn repository(&self) -> Result<Repository, GitError> {
-        Repository::discover(self.layout.root())
+        let folder = self.store.git(self.layout.root());
+        match Repository::captured(&folder)? {
+            Some(repository) => Ok(repository),
+            None => Repository::discover(self.layout.root())?.capture(&folder),
+        }
     }
 
     /// Returns what differs from HEAD; an index that a death left behind HEAD does not count.

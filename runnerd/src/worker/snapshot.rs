@@ -13,7 +13,7 @@ use super::load::{Loaded, load};
 use crate::git::{CommitInfo, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
-use crate::store::RunRecord;
+use crate::store::{RunRecord, Store};
 
 /// Iterations shown in a status.
 const RECENT: usize = 5;
@@ -52,9 +52,11 @@ pub(super) struct Seen {
 }
 
 /// Describes a run from the tip of its branch; blank where that cannot be read.
-pub(super) fn of_run(run: &RunRecord) -> Seen {
+pub(super) fn of_run(store: &Store, run: &RunRecord) -> Seen {
     let read = || {
-        let repository = Repository::discover(run.path.as_path()).ok()?;
+        let path = run.path.as_path();
+        let captured = Repository::captured(&store.git(path)).ok()?;
+        let repository = captured.or_else(|| Repository::discover(path).ok())?;
         let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
         let loaded = load(&repository, tip).ok()?;
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());

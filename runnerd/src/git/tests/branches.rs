@@ -289,7 +289,7 @@ fn repository_that_is_gone_is_named() {
     let repository = fixture.repository();
     fixture.remove(".git");
     let error = repository.changes().unwrap_err();
-    assert!(matches!(&error, GitError::NoRepository { path } if path == repository.work_dir()), "{error}");
+    assert!(matches!(&error, GitError::Gone { work_dir, .. } if work_dir == repository.work_dir()), "{error}");
     assert!(fixture.has("a.txt"));
 }
 

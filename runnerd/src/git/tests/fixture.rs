@@ -148,7 +148,8 @@ impl Fixture {
     }
 
     pub(super) fn repository(&self) -> Repository {
-        Repository::discover_with(&self.tree, Sources::RepositoryOnly).unwrap()
+        let found = Repository::discover_with(&self.tree, Sources::RepositoryOnly).unwrap();
+        found.capture(&self.folder().join("trusted")).unwrap()
     }
 
     pub(super) fn by(&self, engine: Engine) -> Repository {
