@@ -20,6 +20,7 @@ mod outline;
 pub mod person;
 pub mod policy;
 pub mod prompt;
+pub mod redact;
 pub mod run;
 pub mod schema;
 pub mod select;

@@ -1,0 +1,229 @@
+//! Keeps values that are known to be secret out of what the runner writes (SPEC 3).
+//!
+//! Pure: bytes in, bytes out, in linear time and with memory bounded by the longest value. Which variables are secret is
+//! told by their names; a value is found as it is and in the spellings of [`spelling`], not after any other change of it.
+
+mod name;
+mod spelling;
+mod stream;
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, BuildError, MatchKind};
+
+pub use self::name::is_secret;
+pub use self::stream::Stream;
+
+/// Bytes of the shortest value that is taken for a secret: a shorter one is part of too many words.
+pub const MIN_SECRET: usize = 8;
+/// Bytes of the longest value that is looked for.
+pub const MAX_SECRET: usize = 32 * 1024;
+
+/// The secrets of a run, ready to be looked for. A clone is cheap.
+#[derive(Debug, Clone, Default)]
+pub struct Secrets(Option<Arc<Known>>);
+
+struct Known {
+    /// Names of the variables, as the markers show them.
+    names: Vec<String>,
+    patterns: Vec<Pattern>,
+    automaton: AhoCorasick,
+    longest: usize,
+}
+
+/// One spelling of a value.
+struct Pattern {
+    bytes: Vec<u8>,
+    /// For each proper beginning of the pattern, the length of its longest border.
+    borders: Vec<usize>,
+    /// Position of the variable's name.
+    name: usize,
+}
+
+/// A part of a text that is to be hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    start: usize,
+    end: usize,
+    /// Position of the name that the marker shows; none: the marker has been written.
+    name: Option<usize>,
+    /// Length of the spelling that gave the name.
+    weight: usize,
+}
+
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Known").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl Secrets {
+    /// Takes the variables whose names say that they are secret, and the passwords in addresses.
+    ///
+    /// # Errors
+    ///
+    /// Fails where there are more values than an automaton can hold.
+    pub fn of<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, BuildError> {
+        let mut spellings: BTreeMap<Vec<u8>, String> = BTreeMap::new();
+        for (name, value) in variables {
+            for secret in name::secrets_in(name, value) {
+                for spelling in spelling::of(secret) {
+                    spellings.entry(spelling).or_insert_with(|| name::shown(name));
+                }
+            }
+        }
+        if spellings.is_empty() {
+            return Ok(Self::default());
+        }
+        Known::new(spellings).map(|known| Self(Some(Arc::new(known))))
+    }
+
+    /// Returns whether there is nothing to hide.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns the bytes of the longest spelling; 0 without secrets.
+    pub fn longest(&self) -> usize {
+        self.0.as_ref().map_or(0, |known| known.longest)
+    }
+
+    /// Replaces each secret in a text by `[redacted: NAME]`.
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.redact_bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            // A secret is text: what is left of a text without it is text, too.
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// Replaces each secret in bytes by `[redacted: NAME]`.
+    pub fn redact_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let Some(known) = &self.0 else { return Cow::Borrowed(bytes) };
+        let spans = known.spans(bytes);
+        if spans.is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        let mut out = Vec::with_capacity(bytes.len());
+        known.hide(bytes, &spans, &mut out);
+        Cow::Owned(out)
+    }
+
+    /// Returns the end of the secret that covers the byte before and the byte after a position, or the position.
+    pub fn whole_from(&self, bytes: &[u8], at: usize) -> usize {
+        let spans = self.0.as_ref().map(|known| known.spans(bytes)).unwrap_or_default();
+        spans.iter().find(|span| span.start < at && at < span.end).map_or(at, |span| span.end)
+    }
+
+    /// Returns the names of the variables whose values are in the bytes.
+    pub fn names_in(&self, bytes: &[u8]) -> BTreeSet<String> {
+        let Some(known) = &self.0 else { return BTreeSet::new() };
+        known.spans(bytes).iter().filter_map(|span| Some(known.names[span.name?].clone())).collect()
+    }
+
+    /// Begins to redact what comes in parts.
+    pub fn stream(&self) -> Stream {
+        Stream::new(self.0.clone())
+    }
+}
+
+impl Known {
+    fn new(spellings: BTreeMap<Vec<u8>, String>) -> Result<Self, BuildError> {
+        let names: BTreeSet<String> = spellings.values().cloned().collect();
+        let names: Vec<String> = names.into_iter().collect();
+        let patterns: Vec<Pattern> = spellings
+            .into_iter()
+            .filter_map(|(bytes, name)| Some(Pattern::new(bytes, names.binary_search(&name).ok()?)))
+            .collect();
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::Standard)
+            .build(patterns.iter().map(|pattern| pattern.bytes.as_slice()))?;
+        let longest = patterns.iter().map(|pattern| pattern.bytes.len()).max().unwrap_or(0);
+        Ok(Self { names, patterns, automaton, longest })
+    }
+
+    /// Returns what is to be hidden, in order and without overlaps.
+    fn spans(&self, bytes: &[u8]) -> Vec<Span> {
+        let mut spans = Vec::new();
+        if self.automaton.is_match(bytes) {
+            self.add_spans(bytes, &mut spans);
+        }
+        spans
+    }
+
+    /// Adds to spans that are there already; they come before or at the beginning of every new one.
+    fn add_spans(&self, bytes: &[u8], spans: &mut Vec<Span>) {
+        for found in self.automaton.find_overlapping_iter(bytes) {
+            let name = Some(self.patterns[found.pattern()].name);
+            let mut span = Span { start: found.start(), end: found.end(), name, weight: found.len() };
+            while let Some(last) = spans.pop_if(|last| last.end > span.start) {
+                span = span.with(last);
+            }
+            spans.push(span);
+        }
+    }
+
+    /// Copies the bytes with a marker in the place of each span.
+    fn hide(&self, bytes: &[u8], spans: &[Span], out: &mut Vec<u8>) {
+        let mut at = 0;
+        for span in spans {
+            out.extend_from_slice(&bytes[at..span.start]);
+            if let Some(name) = span.name {
+                out.extend_from_slice(b"[redacted: ");
+                out.extend_from_slice(self.names[name].as_bytes());
+                out.push(b']');
+            }
+            at = span.end;
+        }
+        out.extend_from_slice(&bytes[at..]);
+    }
+
+    /// Returns where the longest end of the bytes begins that may be the beginning of a secret.
+    fn open_end(&self, bytes: &[u8]) -> usize {
+        let open = self.patterns.iter().map(|pattern| pattern.begun_at_end_of(bytes)).max();
+        bytes.len() - open.unwrap_or(0)
+    }
+}
+
+impl Span {
+    /// Covers another one, too.
+    fn with(self, other: Self) -> Self {
+        // The first one names them, of those the longest. Where a marker has been written there is no second one.
+        let rank = |span: &Self| (span.start, span.name.is_some(), Reverse(span.weight));
+        let namer = if rank(&other) < rank(&self) { other } else { self };
+        Self { start: self.start.min(other.start), end: self.end.max(other.end), ..namer }
+    }
+}
+
+impl Pattern {
+    fn new(bytes: Vec<u8>, name: usize) -> Self {
+        let mut borders = vec![0; bytes.len()];
+        let mut length = 0;
+        for at in 1..bytes.len() {
+            while length > 0 && bytes[at] != bytes[length] {
+                length = borders[length - 1];
+            }
+            length += usize::from(bytes[at] == bytes[length]);
+            borders[at] = length;
+        }
+        Self { bytes, borders, name }
+    }
+
+    /// Returns how many of the last bytes are a proper beginning of the pattern (Knuth, Morris and Pratt).
+    fn begun_at_end_of(&self, text: &[u8]) -> usize {
+        let end = &text[text.len().saturating_sub(self.bytes.len() - 1)..];
+        end.iter().fold(0, |mut length, byte| {
+            while length > 0 && *byte != self.bytes[length] {
+                length = self.borders[length - 1];
+            }
+            length + usize::from(*byte == self.bytes[length])
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "redact/tests.rs"]
+mod tests;

@@ -1,0 +1,68 @@
+//! Redacts what comes in parts: a secret that the parts cut is found all the same.
+//!
+//! What may be the beginning of a secret is held until more comes, and is never longer than the longest one.
+
+use std::sync::Arc;
+
+use super::{Known, Span};
+
+/// A text on its way through the redaction.
+#[derive(Debug)]
+pub struct Stream {
+    known: Option<Arc<Known>>,
+    /// The end of what came, which may be the beginning of a secret.
+    held: Vec<u8>,
+    /// How many of the held bytes belong to a secret whose marker has been returned.
+    hidden: usize,
+}
+
+impl Stream {
+    pub(super) fn new(known: Option<Arc<Known>>) -> Self {
+        Self { known, held: Vec::new(), hidden: 0 }
+    }
+
+    /// Takes a part and adds to `out` what is certain by now.
+    pub fn push(&mut self, part: &[u8], out: &mut Vec<u8>) {
+        let Some(known) = self.known.clone() else { return out.extend_from_slice(part) };
+        self.held.extend_from_slice(part);
+        let mut spans = self.spans(&known);
+        let open = known.open_end(&self.held);
+        // A secret in which another one may begin is over, as far as it has come: only its marker is still to be shown.
+        let covered = spans.iter().find(|span| span.start < open && open < span.end).map_or(0, |span| span.end - open);
+        spans.retain(|span| span.start < open);
+        if let Some(last) = spans.last_mut() {
+            last.end = last.end.min(open);
+        }
+        known.hide(&self.held[..open], &spans, out);
+        self.held.drain(..open);
+        self.hidden = covered.max(self.hidden.saturating_sub(open));
+    }
+
+    /// Returns how many bytes are held back.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Adds the rest: nothing more comes.
+    pub fn finish(mut self, out: &mut Vec<u8>) {
+        if let Some(known) = self.known.clone() {
+            known.hide(&self.held, &self.spans(&known), out);
+            self.held.clear();
+        }
+    }
+
+    /// Forgets what is held back: what comes next does not follow upon it.
+    ///
+    /// The first bytes after a gap may be the end of a secret, and are to be left out by whoever knows of the gap.
+    pub fn forget(&mut self) {
+        self.held.clear();
+        self.hidden = 0;
+    }
+
+    fn spans(&self, known: &Known) -> Vec<Span> {
+        let shown = Span { start: 0, end: self.hidden, name: None, weight: 0 };
+        let mut spans: Vec<Span> = (self.hidden > 0).then_some(shown).into_iter().collect();
+        known.add_spans(&self.held, &mut spans);
+        spans
+    }
+}
