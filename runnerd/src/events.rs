@@ -51,12 +51,17 @@ impl Default for Events {
 impl Events {
     /// Sends output to those who asked for it, with the number of the event before it.
     pub fn publish_output(&self, about: About, kind: EventKind) {
-        if self.shared.output.receiver_count() > 0 {
+        if self.has_output_readers() {
             let seq = self.last_seq();
             let event = Event { seq, time: clock::now(), repo: about.repo, run: about.run, iter: about.iter, kind };
             // An error means that the last reader has just left.
             let _ = self.shared.output.send(Arc::new(event));
         }
+    }
+
+    /// Returns whether anybody asked for output.
+    pub fn has_output_readers(&self) -> bool {
+        self.shared.output.receiver_count() > 0
     }
 
     /// Returns the output that comes.

@@ -7,12 +7,13 @@ use std::time::Duration;
 use runner_core::digest::Digest;
 use runner_core::feedback::reduce;
 use runner_core::iteration::{GuardEnd, GuardHow};
+use runner_core::redact::Secrets;
 use runner_core::transition::MAX_FAILURE;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::GuardConfig;
-use crate::process::{self, Ended, Launcher, Limits, LogFile, Mark, Report, SpawnError, Spec};
+use crate::process::{self, Ended, Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec};
 use crate::repo::durable;
 
 /// Time between the request to end and the kill.
@@ -30,7 +31,9 @@ pub struct Guard<'a> {
     /// Where what it prints goes.
     pub log: PathBuf,
     /// Who sees what it prints as it comes.
-    pub live: Option<mpsc::Sender<Vec<u8>>>,
+    pub live: Option<mpsc::Sender<Piece>>,
+    /// What must not get from it into a record or a commit.
+    pub secrets: Secrets,
     /// What is left of the budget.
     pub budget: Duration,
     /// By which its processes are found.
@@ -66,7 +69,7 @@ fn spec(guard: Guard<'_>) -> Spec {
         mark: guard.mark,
         lock: guard.lock,
         limits: Limits { budget: guard.budget, idle: None, grace: GRACE },
-        log: LogFile { path: guard.log, cap_bytes: guard.config.output_limit_bytes },
+        log: LogFile { path: guard.log, cap_bytes: guard.config.output_limit_bytes, secrets: guard.secrets },
         answered: None,
         output: guard.live,
         no_new_privs: false,

@@ -1,11 +1,14 @@
 //! From the bytes of `$RUNNER_OUTPUT` to an answer, a stated error, or what is wrong (SPEC 5.1, 6.1).
 
+use std::borrow::Cow;
+
 use protocol::answer::{AgentAnswer, AgentError, SessionUsage};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::clip::fit;
 use crate::json::{self, Bounds};
+use crate::redact::Secrets;
 use crate::strict_json;
 use crate::validate::{MAX_ACCEPTANCE, MAX_ACCEPTANCE_BYTES, MAX_GOAL_BYTES, MAX_TITLE_BYTES};
 
@@ -27,14 +30,16 @@ pub struct Output {
     pub usage: SessionUsage,
 }
 
-/// Reads an answer file; the error says what is wrong with it, bounded.
-pub fn read(text: &[u8]) -> Result<Output, String> {
-    output(text).map_err(|what| fit(&what, MAX_WHAT_BYTES))
+/// Reads an answer file, without the secrets in it; the error says what is wrong with it, bounded.
+pub fn read(text: &[u8], secrets: &Secrets) -> Result<Output, String> {
+    output(text, secrets).map_err(|what| fit(&secrets.redact(&what), MAX_WHAT_BYTES))
 }
 
-fn output(text: &[u8]) -> Result<Output, String> {
+fn output(text: &[u8], secrets: &Secrets) -> Result<Output, String> {
     json::check_bounds(text, BOUNDS).map_err(|error| error.to_string())?;
     let mut value = strict_json::parse(text).map_err(|error| format!("it is not JSON: {error}"))?;
+    // After the escapes of JSON are read: no spelling of a letter hides a secret.
+    redact(&mut value, secrets);
     let fields = value.as_object_mut().ok_or_else(|| "it is not a JSON object".to_owned())?;
     let usage = match fields.remove("usage") {
         None | Some(Value::Null) => SessionUsage::default(),
@@ -46,6 +51,19 @@ fn output(text: &[u8]) -> Result<Output, String> {
         Some(error) => Err(AgentError::deserialize(error).map_err(|error| format!("error: {error}"))?),
     };
     Ok(Output { content, usage })
+}
+
+fn redact(value: &mut Value, secrets: &Secrets) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(redacted) = secrets.redact(text) {
+                *text = redacted;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, secrets)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| redact(field, secrets)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 fn answer(value: Value) -> Result<AgentAnswer, String> {
@@ -82,6 +100,23 @@ mod tests {
     use protocol::answer::{AgentErrorClass, AnswerStatus};
 
     use super::*;
+
+    fn read(text: &[u8]) -> Result<Output, String> {
+        super::read(text, &Secrets::default())
+    }
+
+    #[test]
+    fn an_answer_comes_without_its_secrets_however_they_are_escaped() {
+        let secrets = Secrets::of([("API_KEY", "sk-0123456789")]).unwrap();
+        let text = br#"{"status":"decomposed","summary":"sk-0123456789","children":[
+            {"title":"\u0073k-0123456789","goal":"g","acceptance":["a sk-0123456789"]}]}"#;
+        let answer = super::read(text, &secrets).expect("reads").content.expect("an answer");
+        assert_eq!(answer.summary, "[redacted: API_KEY]");
+        let child = &answer.children.expect("has children")[0];
+        assert_eq!((&*child.title, &*child.acceptance[0]), ("[redacted: API_KEY]", "a [redacted: API_KEY]"));
+        let wrong = super::read(br#"{"status":"done","summary":"x","sk-0123456789":1}"#, &secrets).expect_err("wrong");
+        assert!(wrong.contains("unknown field `[redacted: API_KEY]`"), "{wrong}");
+    }
 
     #[test]
     fn an_answer_may_leave_out_children_and_bring_usage() {

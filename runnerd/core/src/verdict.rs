@@ -61,7 +61,7 @@ pub struct SessionEnd {
     pub exit: Option<i32>,
     /// Kind and version of the agent.
     pub agent: String,
-    /// SHA-256 of the answer as it came.
+    /// SHA-256 of the answer as the record has it: as it came, but for secrets.
     pub output_digest: Option<String>,
     /// What it consumed.
     pub usage: SessionUsage,

@@ -1,7 +1,8 @@
 //! The file that `$RUNNER_OUTPUT` names, as an agent has left it: it may be anything.
 
+use std::borrow::Cow;
 use std::fs::OpenOptions;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::answer::{AgentAnswer, AgentError, AgentErrorClass, SessionUsage};
 use runner_core::answer::{self, MAX_OUTPUT_BYTES};
 use runner_core::digest::Digest;
+use runner_core::redact::Secrets;
 
 /// What stands where the answer goes.
 #[derive(Debug)]
@@ -45,17 +47,30 @@ impl AnswerFile {
     }
 }
 
-/// Reads the file.
-pub(super) fn read(path: &Path) -> AnswerFile {
+/// Reads the file, without the secrets in it.
+pub(super) fn read(path: &Path, secrets: &Secrets) -> AnswerFile {
     let bytes = match read_bounded(path) {
         Ok(Some(bytes)) if !bytes.is_empty() => bytes,
         Ok(_) => return AnswerFile::Absent,
         Err(error) => return AnswerFile::Invalid { what: error.to_string(), digest: None },
     };
-    let digest = Digest::of(&bytes).to_string();
-    match answer::read(&bytes) {
+    let digest = Digest::of(&secrets.redact_bytes(&bytes)).to_string();
+    match answer::read(&bytes, secrets) {
         Ok(output) => AnswerFile::Given { content: output.content, usage: output.usage, digest },
         Err(what) => AnswerFile::Invalid { what, digest: Some(digest) },
+    }
+}
+
+/// Takes the secrets out of the file, which stays in the record.
+pub(super) fn redact(path: &Path, secrets: &Secrets) -> io::Result<()> {
+    let Ok(Some(bytes)) = read_bounded(path) else { return Ok(()) };
+    match secrets.redact_bytes(&bytes) {
+        Cow::Borrowed(_) => Ok(()),
+        Cow::Owned(redacted) => {
+            // Anew: the agent may hold the old file by another name.
+            std::fs::remove_file(path)?;
+            OpenOptions::new().write(true).create_new(true).open(path)?.write_all(&redacted)
+        }
     }
 }
 

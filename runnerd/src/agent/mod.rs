@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use protocol::answer::{AgentError, AgentErrorClass, SessionUsage};
 use protocol::words::Containment;
+use runner_core::redact::Secrets;
 use runner_core::verdict::{FaultKind, SessionEnd, SessionHow};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::answer_file::AnswerFile;
 use crate::config::{Executor, ExecutorKind};
-use crate::process::{self, Ended, Launcher, Limits, LogFile, Mark, Report, SpawnError, Spec};
+use crate::process::{self, Ended, Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec};
 
 /// Variable that names the file for the answer.
 pub const OUTPUT_VARIABLE: &str = "RUNNER_OUTPUT";
@@ -42,7 +43,9 @@ pub struct Session<'a> {
     /// Where what it prints goes.
     pub log: PathBuf,
     /// Who sees what it prints as it comes.
-    pub live: Option<mpsc::Sender<Vec<u8>>>,
+    pub live: Option<mpsc::Sender<Piece>>,
+    /// What must not get from it into a record or a commit.
+    pub secrets: Secrets,
     /// What is left of the budget.
     pub budget: Duration,
     /// By which its processes are found.
@@ -71,11 +74,17 @@ pub async fn run(
 ) -> Result<SessionEnd, SpawnError> {
     let output = session.output.clone();
     let (mark, lock) = (session.mark.clone(), session.lock.clone());
-    let blank = blank(session.executor);
+    let (blank, secrets) = (blank(session.executor), session.secrets.clone());
     match process::run(launcher, spec(session), stop).await {
         Ok(mut report) => {
             process::until_gone(&mark, &lock, report.still_alive.take()).await;
-            Ok(tokio::task::block_in_place(|| ended(&report, &answer_file::read(&output), blank)))
+            Ok(tokio::task::block_in_place(|| {
+                let answer = answer_file::read(&output, &secrets);
+                if let Err(error) = answer_file::redact(&output, &secrets) {
+                    tracing::warn!(path = %output.display(), %error, "the answer may hold a secret");
+                }
+                ended(&report, &answer, blank)
+            }))
         }
         Err(error) if error.is_misconfigured() => {
             let what = format!("the agent cannot be started: {error}");
@@ -118,8 +127,10 @@ fn spec(session: Session<'_>) -> Spec {
         mark: session.mark,
         lock: session.lock,
         limits: Limits { budget: session.budget, idle: Some(executor.idle_timeout), grace: GRACE },
-        log: LogFile { path: session.log, cap_bytes: executor.output_limit_bytes },
-        answered: Some(Box::new(move || matches!(answer_file::read(&answer), AnswerFile::Given { .. }))),
+        log: LogFile { path: session.log, cap_bytes: executor.output_limit_bytes, secrets: session.secrets },
+        answered: Some(Box::new(move || {
+            matches!(answer_file::read(&answer, &Secrets::default()), AnswerFile::Given { .. })
+        })),
         output: session.live,
         no_new_privs: false,
     }

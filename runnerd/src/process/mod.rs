@@ -52,7 +52,7 @@ pub use probe::{PROBE_COMMAND, Wanted, probe, probe_main};
 pub use shield::shield_daemon;
 pub use shim::shim_main;
 pub use spawn::{Launcher, SpawnError};
-pub use spec::{Answered, Ended, Limits, LogFile, Report, Spec};
+pub use spec::{Answered, Ended, Limits, LogFile, Piece, Report, Spec};
 pub use wire::SHIM_COMMAND;
 
 use self::{capture::Capture, output::Output, supervise::Supervision, vigil::Vigil};

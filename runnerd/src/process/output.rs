@@ -1,16 +1,17 @@
 //! The output of a running program on its way from the pipe to the log and to whoever watches.
 
-use std::io;
+use std::{io, mem};
 
 use tokio::{net::unix::pipe, sync::mpsc};
 
 use super::{
     capture::{Capture, Captured},
     link::OUTPUT_PIPE,
+    spec::Piece,
 };
 
 /// Size of the chunks for a watcher, so that its channel bounds its memory.
-const COPY: usize = 1 << 16;
+const PIECE: usize = 1 << 16;
 
 /// The reading end of the output pipe, and where its bytes go.
 pub(super) struct Output {
@@ -18,12 +19,19 @@ pub(super) struct Output {
     is_open: bool,
     buffer: Vec<u8>,
     capture: Capture,
-    copy: Option<mpsc::Sender<Vec<u8>>>,
+    watch: Option<Watch>,
+}
+
+/// Whoever watches, and whether they missed what came last.
+struct Watch {
+    watcher: mpsc::Sender<Piece>,
+    has_missed: bool,
 }
 
 impl Output {
-    pub(super) fn new(pipe: pipe::Receiver, capture: Capture, copy: Option<mpsc::Sender<Vec<u8>>>) -> Self {
-        Self { pipe, is_open: true, buffer: vec![0; OUTPUT_PIPE], capture, copy }
+    pub(super) fn new(pipe: pipe::Receiver, capture: Capture, watcher: Option<mpsc::Sender<Piece>>) -> Self {
+        let watch = watcher.map(|watcher| Watch { watcher, has_missed: false });
+        Self { pipe, is_open: true, buffer: vec![0; OUTPUT_PIPE], capture, watch }
     }
 
     /// Returns whether a process may still write.
@@ -67,8 +75,8 @@ impl Output {
             Ok(0) => self.is_open = false,
             Ok(count) => {
                 let chunk = &self.buffer[..count];
-                if let Some(watcher) = &self.copy {
-                    offer(watcher, chunk);
+                if let Some(watch) = &mut self.watch {
+                    watch.offer(chunk);
                 }
                 self.capture.take(chunk).await;
             }
@@ -78,12 +86,15 @@ impl Output {
     }
 }
 
-/// A watcher that does not keep up misses a part; the program must not wait for it.
-fn offer(watcher: &mpsc::Sender<Vec<u8>>, chunk: &[u8]) {
-    for part in chunk.chunks(COPY) {
-        match watcher.try_reserve() {
-            Ok(place) => place.send(part.to_vec()),
-            Err(_) => return,
+impl Watch {
+    /// A watcher that does not keep up misses a part; the program must not wait for it.
+    fn offer(&mut self, chunk: &[u8]) {
+        for part in chunk.chunks(PIECE) {
+            let Ok(place) = self.watcher.try_reserve() else {
+                self.has_missed = true;
+                return;
+            };
+            place.send(Piece { bytes: part.to_vec(), after_gap: mem::take(&mut self.has_missed) });
         }
     }
 }

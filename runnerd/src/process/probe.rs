@@ -16,11 +16,13 @@ use nix::{
     unistd::{geteuid, getppid, pause},
 };
 use protocol::words::Containment;
+use runner_core::redact::Secrets;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Launcher, Limits, LogFile, Mark, Missing, Offer, Report, Spec, cgroup::Place, namespace::Namespaces, offer::Walls,
+    Launcher, Limits, LogFile, Mark, Missing, Offer, Piece, Report, Spec, cgroup::Place, namespace::Namespaces,
+    offer::Walls,
 };
 
 /// First argument that makes the daemon's binary the program of a probe.
@@ -139,7 +141,7 @@ impl Probe<'_> {
         let launcher = self.launcher.clone().within(Offer { walls: walls.clone(), missing: Vec::new() });
         let stop = CancellationToken::new();
         let heard = async {
-            let words = words.recv().await.unwrap_or_default();
+            let words = words.recv().await.map(|piece| piece.bytes).unwrap_or_default();
             stop.cancel();
             words
         };
@@ -149,7 +151,7 @@ impl Probe<'_> {
         expected.check(&report.map_err(|error| with_cause(&error))?, &String::from_utf8_lossy(&heard))
     }
 
-    fn spec(&self, files: &Path, output: mpsc::Sender<Vec<u8>>) -> Spec {
+    fn spec(&self, files: &Path, output: mpsc::Sender<Piece>) -> Spec {
         let program = self.launcher.program.clone();
         Spec {
             argv: vec![program.into(), OsString::from(PROBE_COMMAND)],
@@ -159,7 +161,7 @@ impl Probe<'_> {
             mark: Mark::new(format!("probe-{}", self.owner)),
             lock: files.join("lock"),
             limits: Limits { budget: LIMIT, idle: None, grace: Duration::ZERO },
-            log: LogFile { path: files.join("log"), cap_bytes: 4096 },
+            log: LogFile { path: files.join("log"), cap_bytes: 4096, secrets: Secrets::default() },
             answered: None,
             output: Some(output),
             no_new_privs: true,

@@ -3,6 +3,7 @@
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
 use protocol::words::Containment;
+use runner_core::redact::Secrets;
 use tokio::sync::mpsc;
 
 use super::{Mark, StillAlive};
@@ -30,8 +31,8 @@ pub struct Spec {
     pub log: LogFile,
     /// Ends a program that stays after its answer is there ([`Ended::Lingered`]).
     pub answered: Option<Answered>,
-    /// Receives the output as it comes, in chunks of at most 64 KiB. One that finds the channel full is left out.
-    pub output: Option<mpsc::Sender<Vec<u8>>>,
+    /// Receives the output as it comes. A piece that finds the channel full is left out.
+    pub output: Option<mpsc::Sender<Piece>>,
     /// Denies privileges beyond the user's own, for good (`no_new_privs`): no `sudo`, and no rootless `podman`, whose
     /// helpers need them. Without it the program is in no user namespace either, which would deny them as well.
     pub no_new_privs: bool,
@@ -48,13 +49,24 @@ pub struct Limits {
     pub grace: Duration,
 }
 
+/// A piece of output as it came, secrets included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// At most 64 KiB.
+    pub bytes: Vec<u8>,
+    /// Whether something between it and the piece before was left out.
+    pub after_gap: bool,
+}
+
 /// A file that takes the output: all of it, or its beginning and its end with one line between that counts the rest.
 #[derive(Debug, Clone)]
 pub struct LogFile {
     /// Made anew; a file that is there is replaced.
     pub path: PathBuf,
-    /// Bytes of output that it holds at most.
+    /// Bytes of output that it holds at most; a marker in the place of a secret may be longer than the secret.
     pub cap_bytes: u64,
+    /// What must not be in it.
+    pub secrets: Secrets,
 }
 
 /// Why a program is over.

@@ -48,6 +48,7 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
         log: folder.join("baseline.log"),
         budget: Duration::from_millis(loaded.policy.budget_ms),
         live: None,
+        secrets: site.secrets.clone(),
         mark: Mark::new(format!("{mark}-{}", PhaseName::Open)),
         lock: site.store.live().join("shim.lock"),
     };

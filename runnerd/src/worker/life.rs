@@ -210,13 +210,15 @@ impl Life {
     }
 
     fn site(&self, run: &RunRecord) -> Result<Site, crate::store::StoreError> {
+        let env = self.desk.store.load_env()?;
         Ok(Site {
+            secrets: Site::secrets_in(&env),
             run: run.id.clone(),
             layout: Layout::new(run.path.as_path()),
             store: self.desk.store.clone(),
             launcher: self.means.launcher.clone(),
             events: self.means.events.clone(),
-            env: self.desk.store.load_env()?,
+            env,
         })
     }
 

@@ -33,6 +33,7 @@ mod mischief;
 mod open;
 mod pilot;
 mod record;
+mod relay;
 mod requests;
 mod scene;
 mod session;

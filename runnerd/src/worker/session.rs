@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::load::Loaded;
 use super::mischief::{self, After};
 use super::site::{Obstacle, Site};
-use super::{brief, inspect};
+use super::{brief, inspect, relay};
 use crate::config::Executor;
 use crate::process::Mark;
 use crate::process::orphans;
@@ -49,7 +49,8 @@ pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
         output: folder.join("output.json"),
         log: folder.join("executor.log"),
         budget: Duration::from_millis(loaded.policy.budget_ms),
-        live: Some(site.output(task.iter, PhaseName::Work)),
+        live: Some(relay::begin(site, task.iter, PhaseName::Work)),
+        secrets: site.secrets.clone(),
         mark: Mark::new(format!("{mark}-work")),
         lock: site.store.live().join("shim.lock"),
     };
@@ -88,7 +89,8 @@ pub(super) async fn check(around: Surroundings<'_>, work: &Worked) -> Result<Gua
         env: site.process_env(&loaded.config.env.guard),
         log: site.layout.iteration(&site.run, work.task.iter).join("guard.log"),
         budget: Duration::from_millis(left),
-        live: Some(site.output(work.task.iter, PhaseName::Guard)),
+        live: Some(relay::begin(site, work.task.iter, PhaseName::Guard)),
+        secrets: site.secrets.clone(),
         mark: Mark::new(format!("{mark}-guard")),
         lock: site.store.live().join("shim.lock"),
     };

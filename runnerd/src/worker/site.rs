@@ -6,13 +6,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use protocol::event::EventKind;
-use protocol::words::PhaseName;
 use runner_core::message::RunnerCommit;
-use tokio::sync::mpsc;
+use runner_core::redact::Secrets;
 
 use crate::config::Patterns;
-use crate::events::{About, Events};
+use crate::events::Events;
 use crate::git::{Change, GitError, Id, Identity, Repository};
 use crate::process::Launcher;
 use crate::repo::durable::DurableError;
@@ -21,8 +19,6 @@ use crate::store::Store;
 
 /// Commits that are looked through for one that was made before a crash.
 const MAX_COMMITS_UPON: usize = 10_000;
-/// Pieces of output that may wait to be sent on.
-const OUTPUT_CHUNKS: usize = 16;
 
 /// Where a run takes place.
 #[derive(Debug, Clone)]
@@ -39,6 +35,8 @@ pub(super) struct Site {
     pub(super) events: Events,
     /// The caller's environment.
     pub env: BTreeMap<String, String>,
+    /// What of it must not get into a record or a commit.
+    pub secrets: Secrets,
 }
 
 /// An effect that cannot be done for now.
@@ -82,6 +80,12 @@ impl Obstacle {
 }
 
 impl Site {
+    /// Finds what is secret in the caller's environment.
+    pub(super) fn secrets_in(env: &BTreeMap<String, String>) -> Secrets {
+        let variables = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        Secrets::of(variables).expect("BUG: an environment fits into a request, and so its secrets into an automaton")
+    }
+
     /// Returns the repository, bound to the configuration that was captured when a person asked for the run.
     pub(super) fn repository(&self) -> Result<Repository, GitError> {
         let folder = self.store.git(self.layout.root());
@@ -115,20 +119,6 @@ impl Site {
         Ok(made.last().map(|commit| commit.id))
     }
 
-    /// Returns where a process sends what it prints, for those who asked to see it.
-    pub(super) fn output(&self, iter: u32, phase: PhaseName) -> mpsc::Sender<Vec<u8>> {
-        let (sender, mut chunks) = mpsc::channel::<Vec<u8>>(OUTPUT_CHUNKS);
-        let about = About { repo: Some(self.store.id()), run: Some(self.run.clone()), iter: Some(iter) };
-        let events = self.events.clone();
-        tokio::spawn(async move {
-            while let Some(chunk) = chunks.recv().await {
-                let text = runner_core::fence::clean(&String::from_utf8_lossy(&chunk));
-                events.publish_output(about.clone(), EventKind::Output { phase, text });
-            }
-        });
-        sender
-    }
-
     /// Forgets what a try of iteration `iter` has kept for its effects to be done again.
     pub(super) fn forget_kept(&self, iter: u32) -> Result<(), Obstacle> {
         let folder = self.store.live();
@@ -156,8 +146,8 @@ impl Site {
     /// Everything else of the caller's and the daemon's environment stays out (SPEC 4, 6.2).
     pub(super) fn process_env(&self, names: &Patterns) -> Vec<(OsString, OsString)> {
         const ALWAYS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE"];
-        let is_named = |name: &str| ALWAYS.contains(&name) || name.starts_with("LC_") || names.matches_name(name);
-        let passed = self.env.iter().filter(|(name, _)| is_named(name));
+        let is_passed = |name: &str| ALWAYS.contains(&name) || name.starts_with("LC_") || names.matches_name(name);
+        let passed = self.env.iter().filter(|(name, _)| is_passed(name));
         passed.map(|(name, value)| (name.into(), value.into())).collect()
     }
 }

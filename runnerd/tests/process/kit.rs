@@ -10,7 +10,8 @@ use std::{
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use runnerd::process::{Launcher, Limits, LogFile, Mark, Report, SpawnError, Spec, run};
+use runner_core::redact::Secrets;
+use runnerd::process::{Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec, run};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
@@ -63,7 +64,7 @@ impl Bench {
             mark: self.mark(),
             lock: self.path("lock"),
             limits: Limits { budget: PATIENCE * 10, idle: None, grace: Duration::from_secs(1) },
-            log: LogFile { path: self.path("log"), cap_bytes: 1 << 20 },
+            log: LogFile { path: self.path("log"), cap_bytes: 1 << 20, secrets: Secrets::default() },
             answered: None,
             output: None,
             no_new_privs: true,
@@ -125,7 +126,7 @@ impl Running {
 
 /// What a program prints, as it prints it.
 pub(crate) struct Lines {
-    output: mpsc::Receiver<Vec<u8>>,
+    output: mpsc::Receiver<Piece>,
     rest: Vec<u8>,
 }
 
@@ -138,7 +139,7 @@ impl Lines {
                 return Some(String::from_utf8(line).unwrap().trim_end().to_owned());
             }
             let chunk = timeout(PATIENCE, self.output.recv()).await.expect("the program prints or ends");
-            self.rest.extend(chunk?);
+            self.rest.extend(chunk?.bytes);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Known, Span};
 
 /// A text on its way through the redaction.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stream {
     known: Option<Arc<Known>>,
     /// The end of what came, which may be the beginning of a secret.

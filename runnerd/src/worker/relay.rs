@@ -1,0 +1,118 @@
+//! Sends what a process prints on to those who asked to see it, as it comes: clean, and without secrets.
+//!
+//! For eyes only. Whoever is too slow misses a part, and nobody waits for them; the log has what this leaves out.
+
+use protocol::event::EventKind;
+use protocol::words::PhaseName;
+use runner_core::fence::clean;
+use runner_core::redact::{Secrets, Stream};
+use tokio::sync::mpsc;
+
+use super::site::Site;
+use crate::events::{About, Events};
+use crate::process::Piece;
+
+/// Pieces of output that may wait to be sent on.
+const PIECES: usize = 16;
+
+/// Returns where a process of an iteration sends what it prints.
+pub(super) fn begin(site: &Site, iter: u32, phase: PhaseName) -> mpsc::Sender<Piece> {
+    let (sender, mut pieces) = mpsc::channel::<Piece>(PIECES);
+    let about = About { repo: Some(site.store.id()), run: Some(site.run.clone()), iter: Some(iter) };
+    let (mut relay, events) = (Relay::new(&site.secrets), site.events.clone());
+    tokio::spawn(async move {
+        while let Some(piece) = pieces.recv().await {
+            let text = if events.has_output_readers() { relay.take(&piece) } else { relay.skip() };
+            publish(&events, &about, phase, &text);
+        }
+        publish(&events, &about, phase, &relay.finish());
+    });
+    sender
+}
+
+fn publish(events: &Events, about: &About, phase: PhaseName, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        let text = clean(&String::from_utf8_lossy(bytes));
+        events.publish_output(about.clone(), EventKind::Output { phase, text });
+    }
+}
+
+/// The output on its way, redacted.
+struct Relay {
+    redacted: Stream,
+    /// Most bytes after a gap that may be the end of a secret.
+    blind: usize,
+    /// How many of them are still to come.
+    unsure: usize,
+}
+
+impl Relay {
+    fn new(secrets: &Secrets) -> Self {
+        Self { redacted: secrets.stream(), blind: secrets.longest().saturating_sub(1), unsure: 0 }
+    }
+
+    fn take(&mut self, piece: &Piece) -> Vec<u8> {
+        if piece.after_gap {
+            self.skip();
+        }
+        let (unsure, sure) = piece.bytes.split_at(self.unsure.min(piece.bytes.len()));
+        self.unsure -= unsure.len();
+        let mut out = Vec::new();
+        self.redacted.push(sure, &mut out);
+        out
+    }
+
+    /// Notes that something was left out.
+    fn skip(&mut self) -> Vec<u8> {
+        self.redacted.forget();
+        self.unsure = self.blind;
+        Vec::new()
+    }
+
+    fn finish(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.redacted.finish(&mut out);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-abcdefgh12345678";
+
+    fn relay() -> Relay {
+        Relay::new(&Secrets::of([("API_KEY", KEY)]).unwrap())
+    }
+
+    fn piece(text: &str, after_gap: bool) -> Piece {
+        Piece { bytes: text.as_bytes().to_vec(), after_gap }
+    }
+
+    #[test]
+    fn secret_that_pieces_cut_is_not_sent_on() {
+        let mut relay = relay();
+        let mut seen = relay.take(&piece("key sk-abcdef", false));
+        seen.extend(relay.take(&piece("gh12345678 end", false)));
+        seen.extend(relay.finish());
+        assert_eq!(String::from_utf8(seen).unwrap(), "key [redacted: API_KEY] end");
+    }
+
+    #[test]
+    fn neither_end_of_a_secret_around_a_gap_is_sent_on() {
+        let mut relay = relay();
+        let mut seen = relay.take(&piece("key sk-abcdef", false));
+        seen.extend(relay.take(&piece("78 end", true)));
+        seen.extend(relay.take(&piece(&format!("{} and {KEY}", "x".repeat(KEY.len() * 2)), false)));
+        seen.extend(relay.finish());
+        let seen = String::from_utf8(seen).unwrap();
+        assert!(seen.starts_with("key x") && seen.ends_with("x and [redacted: API_KEY]"), "{seen}");
+    }
+
+    #[test]
+    fn without_secrets_a_gap_costs_nothing_more() {
+        let mut relay = Relay::new(&Secrets::default());
+        assert_eq!(relay.take(&piece("after", true)), b"after");
+    }
+}
