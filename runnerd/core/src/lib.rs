@@ -9,6 +9,7 @@ mod ansi;
 pub mod answer;
 mod clip;
 pub mod digest;
+pub mod environment;
 pub mod examine;
 pub mod feedback;
 pub mod fence;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use runner_core::environment;
 use runner_core::message::RunnerCommit;
 use runner_core::redact::Secrets;
 
@@ -145,8 +146,12 @@ impl Site {
     ///
     /// Everything else of the caller's and the daemon's environment stays out (SPEC 4, 6.2).
     pub(super) fn process_env(&self, names: &Patterns) -> Vec<(OsString, OsString)> {
-        const ALWAYS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE"];
-        let is_passed = |name: &str| ALWAYS.contains(&name) || name.starts_with("LC_") || names.matches_name(name);
+        let is_named = |name: &str| names.as_slice().iter().any(|pattern| pattern == name);
+        let is_passed = |name: &str| {
+            environment::is_always_passed(name)
+                || is_named(name) && !environment::is_runners(name)
+                || names.matches_name(name) && environment::may_be_matched(name)
+        };
         let passed = self.env.iter().filter(|(name, _)| is_passed(name));
         passed.map(|(name, value)| (name.into(), value.into())).collect()
     }

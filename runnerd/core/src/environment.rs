@@ -1,0 +1,81 @@
+//! Which of the caller's variables a program is given (SPEC 4, 6.2): an allow-list, and what a pattern cannot add to it.
+
+/// What every program gets.
+const ALWAYS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE"];
+/// What hands a program something that is not its own: a bus, an ssh agent, a display, the folder of their sockets.
+const REACHING: [&str; 12] = [
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DBUS_SYSTEM_BUS_ADDRESS",
+    "DISPLAY",
+    "GPG_AGENT_INFO",
+    "NOTIFY_SOCKET",
+    "SSH_AGENT_PID",
+    "SSH_AUTH_SOCK",
+    "TMUX",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "XDG_SESSION_ID",
+];
+/// What has shells, loaders, interpreters or build tools run code or read files that nobody named on their command line.
+const LOADING: [&str; 14] = [
+    "BASH_ENV",
+    "CDPATH",
+    "ENV",
+    "IFS",
+    "JAVA_TOOL_OPTIONS",
+    "MAKEFLAGS",
+    "NODE_OPTIONS",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PROMPT_COMMAND",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
+    "SHELLOPTS",
+    "ZDOTDIR",
+];
+/// Families of such variables.
+const LOADING_FAMILIES: [&str; 6] = ["BASH_FUNC_", "DYLD_", "GIT_", "LD_", "LISTEN_", "SYSTEMD_"];
+
+/// Returns whether every program gets a variable.
+pub fn is_always_passed(name: &str) -> bool {
+    ALWAYS.contains(&name) || name.starts_with("LC_")
+}
+
+/// Returns whether a variable is the runner's own: it is given by the runner or not at all.
+pub fn is_runners(name: &str) -> bool {
+    name.starts_with("RUNNER_") || name.starts_with("RUNNERD_")
+}
+
+/// Returns whether a pattern such as `*` may stand for a variable; another one must be named in full.
+pub fn may_be_matched(name: &str) -> bool {
+    let is_loading = LOADING.contains(&name) || LOADING_FAMILIES.iter().any(|family| name.starts_with(family));
+    !is_loading && !REACHING.contains(&name) && !is_runners(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_gets_what_it_needs_to_run() {
+        for name in ["PATH", "HOME", "LANG", "LC_ALL", "TZ"] {
+            assert!(is_always_passed(name), "{name}");
+        }
+        for name in ["TERM", "SSH_AUTH_SOCK", "PATHEXT", "EDITOR"] {
+            assert!(!is_always_passed(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn pattern_adds_neither_what_loads_code_nor_what_reaches_beyond() {
+        for name in
+            ["BASH_ENV", "ENV", "LD_PRELOAD", "GIT_DIR", "PYTHONSTARTUP", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "RUNNER_OUTPUT"]
+        {
+            assert!(!may_be_matched(name), "{name}");
+        }
+        for name in ["ACME_API_KEY", "HTTPS_PROXY", "CARGO_HOME", "ENVIRONMENT", "XDG_CONFIG_HOME"] {
+            assert!(may_be_matched(name), "{name}");
+        }
+    }
+}
