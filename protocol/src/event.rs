@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::meta::SecretSeen;
 use crate::view::StopReason;
 use crate::words::{GuardOutcome, IterationStatus, PhaseName, RunStatus, VerdictName};
 
@@ -86,6 +87,11 @@ pub enum EventKind {
     Reverted {
         /// Paths relative to the work tree.
         paths: Vec<String>,
+    },
+    /// Files that the agent changed hold secrets; they are committed as they are.
+    Secrets {
+        /// Which files, and whose values.
+        seen: Vec<SecretSeen>,
     },
     /// Output of the agent or the guard, on request only.
     Output {

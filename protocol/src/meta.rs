@@ -57,8 +57,21 @@ pub struct IterationMeta {
     pub containment: Containment,
     /// Processes that outlived their leader and were ended.
     pub survivors_ended: u32,
+    /// Files that the session changed and that hold secrets.
+    #[serde(default)]
+    pub secrets: Vec<SecretSeen>,
     /// The commit it ended in; null where nothing changed and none was made.
     pub commit: Option<String>,
+}
+
+/// A known secret in a file of the agent's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretSeen {
+    /// Path relative to the work tree; a secret in its name is replaced.
+    pub path: String,
+    /// The variable whose value it is.
+    pub variable: String,
 }
 
 /// The time one phase took.

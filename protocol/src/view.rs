@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::meta::SecretSeen;
 use crate::path::WirePath;
 use crate::state::RunUsage;
 use crate::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
@@ -126,6 +127,9 @@ pub struct RunView {
     pub held_back: Vec<String>,
     /// Paths that the last iteration changed without right.
     pub reverted: Vec<String>,
+    /// Files of the last iterations that hold secrets.
+    #[serde(default)]
+    pub secrets: Vec<SecretSeen>,
     /// How tightly its processes are held.
     pub containment: Containment,
     /// A stop that was asked for and has not taken effect.

@@ -4,6 +4,7 @@
 
 use jiff::Timestamp;
 use protocol::event::{Event, EventKind};
+use protocol::meta::SecretSeen;
 use protocol::view::{IterationView, RunView};
 use protocol::words::{GuardOutcome, PhaseName, RunStatus, VerdictName};
 
@@ -59,6 +60,7 @@ impl Progress {
             }
             EventKind::Obstacle { message } => self.obstructed(message),
             EventKind::Reverted { paths } => vec![notice(&format!("put back: {}", paths.join(", ")))],
+            EventKind::Secrets { seen } => vec![notice(&told_secrets(seen))],
             EventKind::Warning { message } => vec![notice(message)],
             EventKind::Stopping => vec![notice("the daemon stops; the run goes on at its next start")],
             EventKind::RunState { .. }
@@ -152,6 +154,11 @@ impl Finished<'_> {
 fn passing(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u64) -> Line {
     let text = format!("{iter:04} {:<7}  {}", phase.as_str(), safe(node.unwrap_or_default()));
     Line::Passing { text: text.trim_end().to_owned(), elapsed_ms }
+}
+
+fn told_secrets(seen: &[SecretSeen]) -> String {
+    let files: Vec<String> = seen.iter().map(|seen| format!("{} ({})", seen.path, seen.variable)).collect();
+    format!("secrets were committed: {}", files.join(", "))
 }
 
 fn notice(message: &str) -> Line {

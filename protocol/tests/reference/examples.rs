@@ -238,6 +238,7 @@ fn views_of_runs() -> Vec<Example> {
         questions: 0,
         held_back: vec![".env".into()],
         reverted: Vec::new(),
+        secrets: Vec::new(),
         containment: Containment::Walk,
         pending: None,
     };
@@ -317,6 +318,7 @@ fn meta() -> IterationMeta {
         usage: SessionUsage { input_tokens: Some(24_105), output_tokens: Some(1_560), ..SessionUsage::default() },
         containment: Containment::Walk,
         survivors_ended: 0,
+        secrets: Vec::new(),
         commit: Some(COMMIT.into()),
     }
 }

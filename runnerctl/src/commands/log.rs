@@ -135,6 +135,9 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
         let phases: Vec<String> =
             meta.phases.iter().map(|time| format!("{} {}", time.phase, span(time.duration_ms))).collect();
         fact("phases", phases.join(", ").into());
+        for seen in &meta.secrets {
+            fact("secret", format!("the value of {} is in {}", seen.variable, seen.path).into());
+        }
         fact("output", format!("{} bytes kept, {} dropped", meta.captured_bytes, meta.dropped_bytes).into());
     }
     if let Some(commit) = &reply.iteration.commit {

@@ -86,6 +86,7 @@ pub(crate) fn run() -> RunView {
         questions: 2,
         held_back: vec![".env".into()],
         reverted: Vec::new(),
+        secrets: Vec::new(),
         containment: Containment::Walk,
         pending: None,
     }

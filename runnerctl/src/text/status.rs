@@ -79,7 +79,10 @@ fn run_detail(run: &RunView, screen: &Screen) -> String {
         text += "\n  last iterations\n";
         text += &lines(&run.recent, screen, 4);
     }
-    text + &paths("held back", &run.held_back) + &paths("put back", &run.reverted)
+    let secrets: Vec<String> = run.secrets.iter().map(|seen| format!("{}: {}", seen.path, seen.variable)).collect();
+    text += &paths("held back", &run.held_back);
+    text += &paths("put back", &run.reverted);
+    text + &paths("files with secrets in them", &secrets)
 }
 
 fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {

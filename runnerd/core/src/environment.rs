@@ -69,9 +69,16 @@ mod tests {
 
     #[test]
     fn pattern_adds_neither_what_loads_code_nor_what_reaches_beyond() {
-        for name in
-            ["BASH_ENV", "ENV", "LD_PRELOAD", "GIT_DIR", "PYTHONSTARTUP", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "RUNNER_OUTPUT"]
-        {
+        for name in [
+            "BASH_ENV",
+            "ENV",
+            "LD_PRELOAD",
+            "GIT_DIR",
+            "PYTHONSTARTUP",
+            "SSH_AUTH_SOCK",
+            "XDG_RUNTIME_DIR",
+            "RUNNER_OUTPUT",
+        ] {
             assert!(!may_be_matched(name), "{name}");
         }
         for name in ["ACME_API_KEY", "HTTPS_PROXY", "CARGO_HOME", "ENVIRONMENT", "XDG_CONFIG_HOME"] {

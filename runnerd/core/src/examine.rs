@@ -67,9 +67,12 @@ pub fn examine(session: &Session<'_>) -> Examined {
 }
 
 fn invalid(faults: Vec<TreeFault>, text: &[u8]) -> Examined {
-    let kept = &text[..text.len().min(MAX_INVALID_TEXT)];
-    let text = String::from_utf8_lossy(kept).into_owned();
-    Examined { finding: TreeFinding::Invalid { faults, text, blob: None }, tree: None }
+    Examined { finding: TreeFinding::Invalid { faults, text: kept_text(text), blob: None }, tree: None }
+}
+
+/// Returns what is kept of the text of an invalid tree.
+pub fn kept_text(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(MAX_INVALID_TEXT)]).into_owned()
 }
 
 /// Sets the fields that the runner owns: From's values, or those of a new node.

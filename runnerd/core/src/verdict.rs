@@ -7,6 +7,7 @@ mod row;
 
 use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::meta::SecretSeen;
 use protocol::words::{Containment, PhaseName, Role, VerdictName};
 use serde::{Deserialize, Serialize};
 
@@ -163,6 +164,9 @@ pub struct Finding {
     pub changed_since_base: bool,
     /// Paths of the runner that the session changed, and that were put back.
     pub reverted: Vec<String>,
+    /// Files that the session changed and that hold secrets; nothing is decided by them.
+    #[serde(default)]
+    pub secrets: Vec<SecretSeen>,
 }
 
 /// What became of the task tree in a session.

@@ -1,6 +1,7 @@
 //! What follows from an iteration: told to subscribers, decided by `runner_core::run`, and written down.
 
 use protocol::event::EventKind;
+use protocol::meta::SecretSeen;
 use protocol::view::StopReason;
 use protocol::words::{GuardOutcome, RunStatus};
 use runner_core::run::{self, Asked, Ended, Next, Standing};
@@ -26,6 +27,8 @@ pub(super) struct Settled<'a> {
     pub(super) task: &'a Task,
     /// How it ended.
     pub(super) verdict: &'a Verdict,
+    /// Files of the session that hold secrets.
+    pub(super) secrets: &'a [SecretSeen],
     /// Its commit, where it has one.
     pub(super) commit: Option<&'a str>,
 }
@@ -83,6 +86,9 @@ impl Life {
         }
         if !loaded.run_state.reverted.is_empty() && commit.is_some() {
             tell(EventKind::Reverted { paths: loaded.run_state.reverted.clone() });
+        }
+        if !settled.secrets.is_empty() {
+            tell(EventKind::Secrets { seen: settled.secrets.to_vec() });
         }
         let (leaves_passed, leaves_total) = tree::leaves(&loaded.tree);
         tell(EventKind::Tree { leaves_passed, leaves_total });

@@ -9,9 +9,12 @@ use std::path::PathBuf;
 use protocol::tree::TaskTree;
 use protocol::words::PhaseName;
 use runner_core::examine::{self, Examined};
+use runner_core::redact::Secrets;
 use runner_core::tree::MAX_TREE_BYTES;
-use runner_core::verdict::{Finding, SessionEnd, SessionHow, Task, TreeFinding};
+use runner_core::validate::TreeFault;
+use runner_core::verdict::{Breach, Finding, SessionEnd, SessionHow, Task, TreeFinding};
 
+use super::exposure;
 use super::load::Loaded;
 use super::mischief::{self, After};
 use super::site::{Obstacle, Site};
@@ -27,11 +30,13 @@ pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &Sessi
     let tree = if undone.history.is_some() {
         TreeFinding::Legal { gained: 0, reworded: false }
     } else {
-        examine_tree(loaded, task, session, text.as_deref()).finding
+        let text = text.as_deref();
+        without_secrets(examine_tree(loaded, task, session, text).finding, text, &site.secrets)
     };
     let changes = changed_paths(&repository, &loaded.commit)?;
     let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
     Ok(Finding {
+        secrets: exposure::look(site.layout.root(), &changes, &site.secrets),
         changed: !changes.is_empty() || !undone.reverted.is_empty() || undone.history.is_some(),
         history: undone.history,
         tree,
@@ -39,6 +44,23 @@ pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &Sessi
         changed_since_base: changed_paths(&repository, &base)?.iter().any(|path| is_code(path)),
         reverted: undone.reverted,
     })
+}
+
+/// Takes the secrets out of what is told of a tree: it gets into feedback and prompts.
+fn without_secrets(finding: TreeFinding, text: Option<&[u8]>, secrets: &Secrets) -> TreeFinding {
+    let clean = |text: String| secrets.redact(&text).into_owned();
+    match finding {
+        TreeFinding::Legal { .. } => finding,
+        TreeFinding::Illegal(breach) => {
+            TreeFinding::Illegal(Breach { at: clean(breach.at), seen: clean(breach.seen), ..breach })
+        }
+        TreeFinding::Invalid { faults, blob, .. } => {
+            let clean_fault = |fault: TreeFault| TreeFault { path: clean(fault.path), rule: clean(fault.rule) };
+            // From the whole text: one that was cut may end within a secret.
+            let text = examine::kept_text(&secrets.redact_bytes(text.unwrap_or_default()));
+            TreeFinding::Invalid { faults: faults.into_iter().map(clean_fault).collect(), text, blob }
+        }
+    }
 }
 
 /// Judges the tree that a session has left, as it was kept.

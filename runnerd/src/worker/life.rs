@@ -327,7 +327,8 @@ impl Life {
             }
             Drove::Over(Over::Settled { verdict, commit }) => {
                 let task = log.task().ok_or("an iteration was settled that was not opened")?;
-                let settled = Settled { site: &site, task: &task, verdict: &verdict, commit: commit.as_deref() };
+                let (secrets, commit) = (log.secrets_seen(), commit.as_deref());
+                let settled = Settled { site: &site, task: &task, verdict: &verdict, secrets: &secrets, commit };
                 let then = self.settled(id, settled).await?;
                 self.sweep_live();
                 self.close_journal();

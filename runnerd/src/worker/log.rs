@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use protocol::meta::SecretSeen;
 use runner_core::iteration::{Event, Phase, decide};
 use runner_core::policy::Policy;
 use runner_core::verdict::Task;
@@ -71,6 +72,16 @@ impl<D: Disk> JournalLog<D> {
             Event::Opened(task) => Some(task),
             _ => None,
         })
+    }
+
+    /// Returns which files of the session hold secrets.
+    pub(super) fn secrets_seen(&self) -> Vec<SecretSeen> {
+        let entries = self.entries.lock();
+        let inspected = entries.into_iter().rev().find_map(|entry| match entry.event {
+            Event::Inspected(finding) => Some(finding.secrets),
+            _ => None,
+        });
+        inspected.unwrap_or_default()
     }
 
     /// Keeps one event; blocks on the disk.

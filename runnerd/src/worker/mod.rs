@@ -24,6 +24,7 @@ mod begin;
 mod brief;
 mod desk;
 mod drive;
+mod exposure;
 mod inspect;
 mod journal;
 mod life;

@@ -90,12 +90,14 @@ pub(super) fn complete(site: &Site, repository: &Repository, settled: &Settled<'
     write(&folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
     write(&folder.join("tree.after.json"), settled.tree.as_bytes())?;
     if let Some(tree) = settled.agents_tree {
-        write(&folder.join("tree.agent.json"), tree)?;
+        write(&folder.join("tree.agent.json"), &site.secrets.redact_bytes(tree))?;
     }
     let lines: Vec<String> = settled.entries.iter().filter_map(|entry| serde_json::to_string(entry).ok()).collect();
     write(&folder.join("events.jsonl"), format!("{}\n", lines.join("\n")).as_bytes())?;
     if let (Some(commit), Ok(from)) = (settled.commit, settled.outcome.work.task.from.parse::<Id>()) {
-        write(&folder.join("diff.patch"), &repository.diff(&from, &commit, MAX_PATCH_BYTES)?)?;
+        let patch = repository.diff(&from, &commit, MAX_PATCH_BYTES + site.secrets.longest())?;
+        let end = site.secrets.whole_from(&patch, patch.len().min(MAX_PATCH_BYTES));
+        write(&folder.join("diff.patch"), &site.secrets.redact_bytes(&patch[..end]))?;
     }
     write(&folder.join("meta.json"), json::canonical(settled.meta).as_bytes())
 }

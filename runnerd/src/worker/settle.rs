@@ -224,6 +224,7 @@ impl Settling<'_> {
             usage: session.usage,
             containment: session.containment,
             survivors_ended: session.survivors + guard.map_or(0, |guard| guard.survivors),
+            secrets: self.outcome.work.finding.secrets.clone(),
             commit: commit.map(|commit| commit.to_string()),
         };
         let agents_tree = inspect::agents_tree(self.site, task)?;

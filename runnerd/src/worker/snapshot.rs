@@ -1,6 +1,6 @@
 //! What clients see of a run, made from what is committed and what is live.
 
-use protocol::meta::IterationMeta;
+use protocol::meta::{IterationMeta, SecretSeen};
 use protocol::state::RunUsage;
 use protocol::view::{IterationView, NodeRef, RunView};
 use protocol::words::Containment;
@@ -17,7 +17,9 @@ use crate::store::{RunRecord, Store};
 
 /// Iterations shown in a status.
 const RECENT: usize = 5;
-/// Commits looked through for them.
+/// Files with secrets shown in a status.
+const MAX_SECRETS: usize = 100;
+/// Commits looked through for the last iterations.
 const MAX_COMMITS: usize = 50;
 
 /// Describes a run of which nothing is committed yet.
@@ -37,6 +39,7 @@ pub(super) fn blank(run: &RunRecord) -> RunView {
         questions: 0,
         held_back: Vec::new(),
         reverted: Vec::new(),
+        secrets: Vec::new(),
         containment: Containment::Walk,
         pending: None,
     }
@@ -60,7 +63,8 @@ pub(super) fn of_run(store: &Store, run: &RunRecord) -> Seen {
         let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
         let loaded = load(&repository, tip).ok()?;
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
-        let view = of_state(run, &loaded, recent(&repository, &run.id, tip));
+        let mut view = of_state(run, &loaded, recent(&repository, &run.id, tip));
+        view.secrets = secrets_in(&Layout::new(repository.work_dir()), &view.recent);
         is_runs.then_some(Seen { view, budget_ms: loaded.policy.budget_ms })
     };
     read().unwrap_or_else(|| Seen { view: blank(run), budget_ms: 0 })
@@ -115,6 +119,17 @@ pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
     for view in views {
         view.duration_ms = meta(layout, &view.run, view.iter).as_ref().map(duration_ms);
     }
+}
+
+/// Returns which files of these iterations hold secrets, as far as their records are there.
+fn secrets_in(layout: &Layout, views: &[IterationView]) -> Vec<SecretSeen> {
+    let mut seen: Vec<SecretSeen> = Vec::new();
+    for found in views.iter().filter_map(|view| meta(layout, &view.run, view.iter)).flat_map(|meta| meta.secrets) {
+        if seen.len() < MAX_SECRETS && !seen.contains(&found) {
+            seen.push(found);
+        }
+    }
+    seen
 }
 
 /// Reads the facts of an iteration's record, for people; none where there is no record.

@@ -126,7 +126,15 @@ pub(crate) fn illegal(rule: Rule) -> TreeFinding {
 }
 
 pub(crate) fn finding(tree: TreeFinding) -> Finding {
-    Finding { history: None, tree, changed: true, changed_code: false, changed_since_base: true, reverted: Vec::new() }
+    Finding {
+        history: None,
+        tree,
+        changed: true,
+        changed_code: false,
+        changed_since_base: true,
+        reverted: Vec::new(),
+        secrets: Vec::new(),
+    }
 }
 
 pub(crate) fn guard(how: GuardHow) -> GuardEnd {

@@ -393,6 +393,7 @@ fn finding(is_idle: bool) -> Finding {
         changed_code: !is_idle,
         changed_since_base: true,
         reverted: Vec::new(),
+        secrets: Vec::new(),
     }
 }
 
