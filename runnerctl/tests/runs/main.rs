@@ -8,5 +8,6 @@ mod determinism;
 mod history;
 mod play;
 mod precedence;
+mod secrets;
 mod slow;
 mod verdicts;

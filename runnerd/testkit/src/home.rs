@@ -51,6 +51,13 @@ impl Home {
         Self { env: environment(&path), path, _folder: folder }
     }
 
+    /// Sets a variable of what will be started here, as the user's shell would.
+    #[must_use]
+    pub fn export(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Returns the folder.
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,0 +1,108 @@
+//! Secrets of the user's that agents and guards are given: what the runner writes names them and never shows them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use runner_testkit::{Home, Repo};
+
+const KEY: &str = "sk-live-0123456789abcdef";
+const PASSWORD: &str = "correct horse/battery+staple";
+const GIVEN: &str = "[env]\nagent = [\"ACME_API_KEY\"]\nguard = [\"DB_PASSWORD\"]";
+
+/// A home whose user has two secrets, and a repository that hands one to the agent and one to the guard.
+fn given(iterations: u32) -> (Home, Repo) {
+    let home = Home::new().export("ACME_API_KEY", KEY).export("DB_PASSWORD", PASSWORD);
+    let repo = home.repo("one");
+    repo.configure(&repo.config().top(&format!("max_iterations = {iterations}")).section(GIVEN));
+    (home, repo)
+}
+
+/// Returns the files below a folder that hold one of the secrets.
+fn files_with_secrets(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder can be listed") {
+        let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))).expect("an entry");
+        if kind.is_dir() {
+            found.append(&mut files_with_secrets(&path));
+        } else if kind.is_file() && has_secret(&fs::read(&path).expect("a file can be read")) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn has_secret(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    [KEY, PASSWORD, &KEY[4..20], &PASSWORD[3..20]].iter().any(|secret| text.contains(secret))
+}
+
+/// Returns everything that git has of a repository.
+fn stored(repo: &Repo) -> String {
+    let objects = repo.git(&["rev-list", "--objects", "--all"]);
+    let ids = objects.lines().filter_map(|line| line.split(' ').next());
+    let commits_and_blobs = ids.filter(|id| repo.git(&["cat-file", "-t", id]) != "tree");
+    commits_and_blobs.map(|id| repo.git(&["cat-file", "-p", id]) + "\n").collect()
+}
+
+#[test]
+fn secret_that_is_printed_or_answered_is_written_nowhere() {
+    let (home, repo) = given(3);
+    repo.script()
+        .step(1, "touch work; echo \"key=$ACME_API_KEY, again: $ACME_API_KEY\"; answer done \"Called it with $ACME_API_KEY.\"")
+        .guard_step(1, "echo \"cannot log in with $DB_PASSWORD\"; exit 1")
+        .step(2, "echo \"{ $ACME_API_KEY\" > \"$tree\"; answer retry 'Broke it.'")
+        .step(3, "answer_json \"{\\\"status\\\": \\\"$ACME_API_KEY\\\", \\\"summary\\\": \\\"x\\\"}\"");
+    let daemon = home.daemon();
+    home.run(&repo, &["-m", "Do it", "--id", "told"]).exits(4);
+    let shown = home.ctl_in(&repo, &["log", "1", "--agent"]);
+    assert_eq!(shown.stdout, "key=[redacted: ACME_API_KEY], again: [redacted: ACME_API_KEY]\n");
+    assert!(repo.read(".runner/iterations/told/0001/guard.log").contains("log in with [redacted: DB_PASSWORD]"));
+    assert!(repo.git(&["log", "--format=%B"]).contains("Called it with [redacted: ACME_API_KEY]."));
+    assert!(repo.script().prompt(2).contains("log in with [redacted: DB_PASSWORD]"), "{}", repo.script().prompt(2));
+    assert!(repo.script().prompt(3).contains("{ [redacted: ACME_API_KEY]"), "{}", repo.script().prompt(3));
+    for command in [&["status", "--json"][..], &["log"], &["log", "1"], &["log", "3", "--output"], &["tree"]] {
+        let output = home.ctl_in(&repo, command);
+        assert!(!has_secret(output.stdout.as_bytes()), "{command:?}: {}", output.stdout);
+    }
+    drop(daemon);
+    let env = files_with_secrets(&home.state());
+    assert_eq!(env.len(), 1, "{env:?}");
+    assert!(env[0].ends_with("env.json"), "the caller's environment alone: {env:?}");
+    assert_eq!(files_with_secrets(home.path()), env);
+    let kept = stored(&repo);
+    let raw = kept.lines().filter(|line| has_secret(line.as_bytes())).collect::<Vec<_>>();
+    assert_eq!(raw, [format!("{{ {KEY}")], "the tree that was not taken is the agent's, and is kept as it was");
+}
+
+#[test]
+fn secret_in_a_file_of_the_agents_is_told_and_the_file_is_kept() {
+    let (home, repo) = given(1);
+    repo.script().step(1, "echo \"token: $ACME_API_KEY\" > config.yml; answer done 'Configured it.'");
+    let _daemon = home.daemon();
+    let ended = home.run(&repo, &["-m", "Do it", "--id", "told"]);
+    let told = "secrets were committed: config.yml (ACME_API_KEY)";
+    assert!(ended.exits(0).stderr.contains(told), "{}", ended.stderr);
+    let shown = home.ctl_in(&repo, &["log", "1"]);
+    assert!(shown.stdout.contains("the value of ACME_API_KEY is in config.yml"), "{}", shown.stdout);
+    let status = home.ctl_in(&repo, &["status"]);
+    assert!(status.stdout.contains("config.yml: ACME_API_KEY"), "{}", status.stdout);
+    assert_eq!(repo.show("HEAD", "config.yml"), format!("token: {KEY}"));
+    let patch = repo.read(".runner/iterations/told/0001/diff.patch");
+    assert!(patch.contains("+token: [redacted: ACME_API_KEY]"), "{patch}");
+    repo.assert_sound();
+}
+
+#[test]
+fn secret_of_the_guards_is_not_the_agents_nor_the_other_way_round() {
+    let (home, repo) = given(1);
+    repo.script()
+        .step(1, "touch work; env > \"$kit/agent-env\"; answer done 'Looked.'")
+        .guard_step(1, "env > \"$kit/guard-env\"");
+    let _daemon = home.daemon();
+    home.run(&repo, &["-m", "Do it"]);
+    let read = |name: &str| fs::read_to_string(repo.script().folder().join(name)).expect("a program has looked");
+    let (agent, guard) = (read("agent-env"), read("guard-env"));
+    assert!(agent.contains(KEY) && !agent.contains(PASSWORD), "{agent}");
+    assert!(guard.contains(PASSWORD) && !guard.contains(KEY), "{guard}");
+    assert!(!guard.contains("RUNNER_OUTPUT="), "{guard}");
+}
