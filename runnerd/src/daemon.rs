@@ -105,6 +105,7 @@ impl Up {
         let means = Means {
             launcher: Launcher::this_binary(),
             events: events.clone(),
+            hidden: logging.hidden(),
             slots: Arc::new(Semaphore::new(usize::try_from(config.max_repositories).unwrap_or(1))),
             shutdown: shutdown.clone(),
             drain: drain.clone(),

@@ -9,6 +9,7 @@ pub mod daemon;
 pub mod events;
 pub mod git;
 pub mod guard;
+pub mod hidden;
 pub mod logging;
 pub mod methods;
 pub mod process;

@@ -4,7 +4,7 @@
 //! load rather than hold up the daemon.
 
 use std::env;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use protocol::private::{self, FolderError};
@@ -12,11 +12,13 @@ use tracing::Subscriber;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_appender::rolling::{InitError, RollingFileAppender, Rotation};
 use tracing_subscriber::filter::{EnvFilter, ParseError};
-use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{Registry, fmt};
+
+use crate::hidden::Hidden;
 
 /// The variable that holds directives which stand above the settings.
 pub const FILTER_VARIABLE: &str = "RUNNERD_LOG";
@@ -64,6 +66,7 @@ pub enum LoggingError {
 #[derive(Debug)]
 pub struct Logging {
     filter: FilterHandle,
+    hidden: Hidden,
     dropped: Option<ErrorCounter>,
     _worker: Option<WorkerGuard>,
 }
@@ -72,6 +75,11 @@ impl Logging {
     /// Returns what changes the filter.
     pub fn filter(&self) -> FilterHandle {
         self.filter.clone()
+    }
+
+    /// Returns what takes the secrets that must not be in the log.
+    pub fn hidden(&self) -> Hidden {
+        self.hidden.clone()
     }
 
     /// Returns how many lines were lost because the disk was too slow.
@@ -189,9 +197,41 @@ fn assemble(sink: Sink, filter: EnvFilter) -> (impl Subscriber + Send + Sync, Lo
             (BoxMakeWriter::new(writer), false, Some(worker), Some(dropped))
         }
     };
-    let lines = fmt::layer().with_writer(writer).with_ansi(ansi);
-    let logging = Logging { filter: FilterHandle { handle }, dropped, _worker: worker };
+    let hidden = Hidden::default();
+    let lines = fmt::layer().with_writer(Redacting { writer, hidden: hidden.clone() }).with_ansi(ansi);
+    let logging = Logging { filter: FilterHandle { handle }, hidden, dropped, _worker: worker };
     (tracing_subscriber::registry().with(filter).with(lines), logging)
+}
+
+/// Takes the secrets out of each line.
+struct Redacting {
+    writer: BoxMakeWriter,
+    hidden: Hidden,
+}
+
+impl<'a> MakeWriter<'a> for Redacting {
+    type Writer = Lines<'a>;
+
+    fn make_writer(&'a self) -> Lines<'a> {
+        Lines { writer: self.writer.make_writer(), hidden: &self.hidden }
+    }
+}
+
+/// Writes what it is given at once, which is a whole line.
+struct Lines<'a> {
+    writer: Box<dyn Write + 'a>,
+    hidden: &'a Hidden,
+}
+
+impl Write for Lines<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.writer.write_all(&self.hidden.redact(line))?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
 }
 
 fn wants_colour() -> bool {
@@ -202,14 +242,20 @@ fn wants_colour() -> bool {
 mod tests {
     use std::fs;
 
+    use runner_core::redact::Secrets;
+
     use super::*;
 
     /// Runs `work` with a log in `folder` and returns what the log then holds.
     fn logged(folder: &Path, work: impl FnOnce(&FilterHandle)) -> String {
+        logged_by(folder, |logging| work(&logging.filter()))
+    }
+
+    fn logged_by(folder: &Path, work: impl FnOnce(&Logging)) -> String {
         let (sink, failed) = Sink::open(folder, Destination::Files);
         assert!(failed.is_none(), "{failed:?}");
         let (subscriber, logging) = assemble(sink, parse(DEFAULT_FILTER, "test").unwrap());
-        tracing::subscriber::with_default(subscriber, || work(&logging.filter()));
+        tracing::subscriber::with_default(subscriber, || work(&logging));
         drop(logging);
         let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         files.map(|file| fs::read_to_string(file).unwrap()).collect()
@@ -222,6 +268,17 @@ mod tests {
         let text = logged(&folder, |_| tracing::info!("one line"));
         assert!(text.contains("one line"), "{text}");
         private::check_folder(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_secret_is_in_no_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = logged_by(&dir.path().join("logs"), |logging| {
+            logging.hidden().set("one", Secrets::of([("API_KEY", "sk-0123456789")]).unwrap());
+            tracing::info!(what = "with sk-0123456789", "and in the message: sk-0123456789");
+        });
+        assert!(!text.contains("sk-0123456789"), "{text}");
+        assert_eq!(text.matches("[redacted: API_KEY]").count(), 2, "{text}");
     }
 
     #[test]

@@ -20,7 +20,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("events", &["clock"]),
     ("git", &[]),
     ("guard", &["config", "process", "repo"]),
-    ("logging", &[]),
+    ("hidden", &[]),
+    ("logging", &["hidden"]),
     (
         "methods",
         &["admit", "causes", "clock", "config", "events", "git", "logging", "registry", "repo", "store", "worker"],
@@ -34,7 +35,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("unbuilt", &["agent", "config"]),
     (
         "worker",
-        &["agent", "causes", "clock", "config", "events", "git", "guard", "process", "repo", "store", "unbuilt"],
+        &[
+            "agent", "causes", "clock", "config", "events", "git", "guard", "hidden", "process", "repo", "store",
+            "unbuilt",
+        ],
     ),
 ];
 

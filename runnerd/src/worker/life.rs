@@ -24,6 +24,7 @@ use super::{Handle, baseline, begin, snapshot};
 use crate::causes::in_one_line;
 use crate::clock;
 use crate::events::Events;
+use crate::hidden::Hidden;
 use crate::process::Launcher;
 use crate::repo::layout::Layout;
 use crate::store::{AskedFor, RepoFile, ResumeOrder, RunRecord, Store};
@@ -38,6 +39,8 @@ pub struct Means {
     pub launcher: Launcher,
     /// The daemon's stream of events.
     pub events: Events,
+    /// What takes the secrets that must not be in the daemon's log.
+    pub hidden: Hidden,
     /// As many permits as repositories may be driven at once.
     pub slots: Arc<Semaphore>,
     /// Everything is to end now.
@@ -211,8 +214,10 @@ impl Life {
 
     fn site(&self, run: &RunRecord) -> Result<Site, crate::store::StoreError> {
         let env = self.desk.store.load_env()?;
+        let secrets = Site::secrets_in(&env);
+        self.means.hidden.set(&self.desk.store.id(), secrets.clone());
         Ok(Site {
-            secrets: Site::secrets_in(&env),
+            secrets,
             run: run.id.clone(),
             layout: Layout::new(run.path.as_path()),
             store: self.desk.store.clone(),

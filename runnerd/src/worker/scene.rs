@@ -125,7 +125,10 @@ impl World for Scene {
     async fn perform(&mut self, phase: &Phase, stop: &CancellationToken) -> Event {
         match self.effect(phase, stop).await {
             Ok(event) => event,
-            Err(obstacle) => Event::Obstructed { what: in_one_line(&obstacle) },
+            Err(obstacle) => {
+                let what = in_one_line(&obstacle);
+                Event::Obstructed { what: self.site.secrets.redact(&what).into_owned() }
+            }
         }
     }
 

@@ -1,0 +1,48 @@
+//! What must not be shown, by repository: told by the workers, asked by whoever writes for all of them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use runner_core::redact::Secrets;
+
+/// The secrets of all repositories that are worked on. A clone knows the same ones.
+#[derive(Debug, Clone, Default)]
+pub struct Hidden(Arc<RwLock<BTreeMap<String, Secrets>>>);
+
+impl Hidden {
+    /// Sets the secrets of a repository; they stand until it has others.
+    pub fn set(&self, repository: &str, secrets: Secrets) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(repository.to_owned(), secrets);
+    }
+
+    /// Replaces the secrets of every repository.
+    pub fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.values().fold(Cow::Borrowed(bytes), |bytes, secrets| match secrets.redact_bytes(&bytes) {
+            Cow::Borrowed(_) => bytes,
+            Cow::Owned(redacted) => Cow::Owned(redacted),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(name: &str, value: &str) -> Secrets {
+        Secrets::of([(name, value)]).unwrap()
+    }
+
+    #[test]
+    fn secrets_of_every_repository_are_hidden_until_they_are_replaced() {
+        let hidden = Hidden::default();
+        hidden.clone().set("one", secrets("A_KEY", "first-secret"));
+        hidden.set("two", secrets("B_KEY", "second-secret"));
+        let redact = || String::from_utf8(hidden.redact(b"first-secret second-secret").into_owned()).unwrap();
+        assert_eq!(redact(), "[redacted: A_KEY] [redacted: B_KEY]");
+        hidden.set("one", secrets("A_KEY", "another-secret"));
+        assert_eq!(redact(), "first-secret [redacted: B_KEY]");
+    }
+}
