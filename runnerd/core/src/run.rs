@@ -137,10 +137,15 @@ fn failed(standing: &Standing<'_>, ended: Option<Ended<'_>>) -> Option<Next> {
         return Some(end(RunStatus::Failed, message, "runnerctl resume"));
     }
     (state.consecutive_faults >= standing.policy.max_consecutive_faults).then(|| {
-        let message = format!(
-            "{} sessions in a row gave no valid answer; `runnerctl log` shows the last",
-            state.consecutive_faults
-        );
+        let last = match ended.map(|ended| ended.verdict) {
+            Some(Verdict::Fault { what, .. }) => format!(" ({what})"),
+            _ => String::new(),
+        };
+        let (count, log) = (state.consecutive_faults, "`runnerctl log --agent` shows what the last one printed");
+        let message = match count {
+            1 => format!("a session gave no valid answer{last}; {log}"),
+            _ => format!("{count} sessions in a row gave no valid answer{last}; {log}"),
+        };
         end(RunStatus::Failed, message, "runnerctl resume")
     })
 }

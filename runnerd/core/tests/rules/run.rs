@@ -6,7 +6,7 @@ use protocol::tree::{Node, TaskTree};
 use protocol::words::{PhaseName, Role, RunStatus};
 use runner_core::policy::Policy;
 use runner_core::run::{Asked, Ended, Next, Standing, next, on_resume, resumed, role, wait_until};
-use runner_core::verdict::{StopCause, Task, Verdict};
+use runner_core::verdict::{FaultKind, StopCause, Task, Verdict};
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
 
@@ -313,6 +313,22 @@ fn the_root_alone_is_planned() {
     assert_eq!(alone.task().role, Role::Planner);
     let below = Situation::with(|it| it.tree = tree(inner("root", 0, vec![passed("a", 1), leaf("b", 2)])));
     assert_eq!(below.task().role, Role::Worker);
+}
+
+#[test]
+fn failed_run_says_what_its_last_session_came_to() {
+    let message = |count| {
+        let it = Situation::with(|it| {
+            (it.policy.max_consecutive_faults, it.state.consecutive_faults) = (count, count);
+            it.verdict = Some(Verdict::Fault { kind: FaultKind::Exit, what: "it exited with code 3".to_owned() });
+        });
+        match it.next() {
+            Next::End { reason, .. } => reason.message,
+            other => panic!("it goes on: {other:?}"),
+        }
+    };
+    assert!(message(1).starts_with("a session gave no valid answer (it exited with code 3); "), "{}", message(1));
+    assert!(message(3).starts_with("3 sessions in a row gave no valid answer (it exited with code 3); "));
 }
 
 #[test]
