@@ -23,6 +23,10 @@ decompose() {
 # gate NAME: waits until the test opens it.
 gate() { echo > "$kit/gates/$1.in"; read -r _ < "$kit/gates/$1.out"; }
 
+# misbehave HOW...: one of the programs of misbehave.py, as a child. become HOW...: in the place of this shell.
+misbehave() { python3 "$kit/misbehave.py" "$@"; }
+become() { exec python3 "$kit/misbehave.py" "$@"; }
+
 step="$kit/steps/$n.sh"
 [ -e "$step" ] || step="$kit/steps/default.sh"
 trap 'echo "end $n" >> "$kit/sessions.log"' EXIT

@@ -5,6 +5,8 @@ export kit
 g=$(($(cat "$kit/guarded") + 1))
 echo "$g" > "$kit/guarded"
 gate() { echo > "$kit/gates/$1.in"; read -r _ < "$kit/gates/$1.out"; }
+misbehave() { python3 "$kit/misbehave.py" "$@"; }
+become() { exec python3 "$kit/misbehave.py" "$@"; }
 step="$kit/guard/$g.sh"
 [ -e "$step" ] || step="$kit/guard/default.sh"
 . "$step"

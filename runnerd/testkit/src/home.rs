@@ -91,32 +91,29 @@ impl Home {
     }
 
     /// Sets how many repositories the daemon drives at once.
+    pub fn allow_repositories(&self, count: u32) {
+        self.configure(&format!("max_repositories = {count}"));
+    }
+
+    /// Adds a line to the daemon's configuration.
     ///
     /// # Panics
     ///
-    /// Panics if its configuration cannot be written.
-    pub fn allow_repositories(&self, count: u32) {
-        self.set(&format!("max_repositories = {count}"));
+    /// Panics if it cannot be written.
+    pub fn configure(&self, line: &str) {
+        let folder = self.path.join("config/runnerd");
+        fs::create_dir_all(&folder).expect("a folder for the daemon's configuration can be made");
+        let file = File::options().create(true).append(true).open(folder.join("config.toml"));
+        let written = file.and_then(|mut file| writeln!(file, "{line}"));
+        written.expect("the daemon's configuration can be written");
     }
 
     /// Sets the strongest containment that the daemon uses: `walk`, `cgroup` or `pidns`.
     ///
     /// At `walk`, programs see the processes of the machine by their own numbers and can signal them, their
     /// supervisor and the daemon included.
-    ///
-    /// # Panics
-    ///
-    /// Panics if its configuration cannot be written.
     pub fn contain_at_most(&self, level: &str) {
-        self.set(&format!("containment = {level:?}"));
-    }
-
-    /// Adds a line to the daemon's configuration.
-    fn set(&self, line: &str) {
-        let folder = self.path.join("config/runnerd");
-        fs::create_dir_all(&folder).expect("a folder can be made");
-        let file = File::options().create(true).append(true).open(folder.join("config.toml"));
-        writeln!(file.expect("the daemon's configuration can be opened"), "{line}").expect("a line can be written");
+        self.configure(&format!("containment = {level:?}"));
     }
 
     /// Starts the daemon.
@@ -125,7 +122,15 @@ impl Home {
     ///
     /// Panics if it does not come up.
     pub fn daemon(&self) -> Daemon {
-        let mut command = self.command("runnerd");
+        self.daemon_from(self.command("runnerd"))
+    }
+
+    /// Starts the daemon with a command that becomes it, or that runs it as its own.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not come up.
+    pub fn daemon_from(&self, mut command: Command) -> Daemon {
         let log = File::options().create(true).append(true).open(self.path.join("runnerd.stderr"));
         command.stderr(log.expect("a file for the daemon's words can be made"));
         Daemon::start(command)
@@ -184,7 +189,7 @@ impl Home {
         assert!(left.is_empty(), "alive after the iteration: {left:#?}");
     }
 
-    /// Waits until no process belongs to this home any more.
+    /// Waits until no process belongs to this home any more that its environment or its folder tells.
     ///
     /// # Panics
     ///

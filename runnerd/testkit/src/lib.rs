@@ -4,6 +4,7 @@
 //! inside; it is started, asked and killed as a user would do it. The binaries are those of the workspace's build:
 //! `cargo build --workspace` makes them, and a run of all tests does so by itself.
 
+mod bare;
 mod binary;
 mod client;
 mod config;
@@ -18,6 +19,7 @@ pub mod witness;
 
 use std::time::Duration;
 
+pub use self::bare::Bare;
 pub use self::binary::binary;
 pub use self::client::Client;
 pub use self::config::Config;

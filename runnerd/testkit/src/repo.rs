@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use protocol::meta::IterationMeta;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
 use serde::de::DeserializeOwned;
@@ -147,6 +148,28 @@ impl Repo {
         let commits = self.git(&["rev-list", "--reverse", "--first-parent", "HEAD"]);
         let receipts = commits.lines().map(|commit| Receipt::read(self, commit));
         receipts.filter(|receipt| receipt.trailer("Runner-Commit") == Some("iteration")).collect()
+    }
+
+    /// Returns a file of an iteration's record; bytes that are no text are replaced.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it cannot be read.
+    pub fn record(&self, iter: u32, file: &str) -> String {
+        let run = self.run_state("HEAD").run_id.expect("a run has begun");
+        let path = self.path.join(format!(".runner/iterations/{run}/{iter:04}/{file}"));
+        let bytes = fs::read(&path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()));
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Returns the facts of an iteration's record.
+    ///
+    /// # Panics
+    ///
+    /// Panics if they cannot be read.
+    pub fn meta(&self, iter: u32) -> IterationMeta {
+        let text = self.record(iter, "meta.json");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("meta.json of iteration {iter}: {error}:\n{text}"))
     }
 
     /// Returns the refs under a prefix, in order.

@@ -1,14 +1,21 @@
 //! What a scripted agent and a scripted guard do, session by session.
 //!
 //! Both are programs on the home's `PATH`, so that a configuration names no path and is the same in every home. The
-//! words that a step may use (`answer`, `decompose`, `gate`…) are in `agent.sh`; `$kit` is the script's folder, `$tree`
-//! the task tree, `$n` the number of the session. The prompt is saved before the step runs.
+//! words that a step may use (`answer`, `decompose`, `gate`, `misbehave`…) are in `agent.sh`; `$kit` is the script's
+//! folder, `$tree` the task tree, `$n` the number of the session. The prompt is saved before the step runs.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use crate::gate::Gate;
+
+/// Programs that behave badly, of which all processes share a lock on the file [`ALIVE`] beside them.
+const MISBEHAVE: &str = include_str!("../../tests/agents/agent.py");
+const ALIVE: &str = "alive";
 
 /// The script of one agent and one guard.
 #[derive(Debug, Clone)]
@@ -28,6 +35,8 @@ impl Script {
         script.put("count", "0\n");
         script.put("guarded", "0\n");
         script.put("sessions.log", "");
+        script.put("misbehave.py", MISBEHAVE);
+        script.put(ALIVE, "");
         script.program(home, &script.agent(), include_str!("agent.sh"));
         script.program(home, &script.checker(), include_str!("guard.sh"));
         script.always("answer done 'All is done.'");
@@ -108,6 +117,27 @@ impl Script {
     pub fn log(&self) -> Vec<String> {
         let text = fs::read_to_string(self.folder.join("sessions.log")).expect("the log of the sessions can be read");
         text.lines().map(str::to_owned).collect()
+    }
+
+    /// Tells whether a process of a program that was started with `misbehave` or `become` is alive, whatever it has shed
+    /// of what it was born with.
+    pub fn is_any_alive(&self) -> bool {
+        let alive = self.alive();
+        let is_held = alive.try_lock().is_err();
+        // By word: a process that is just being started may hold a copy of the descriptor.
+        let _ = alive.unlock();
+        is_held
+    }
+
+    /// Waits until no such process is alive; false if one stays.
+    pub fn all_gone_within(&self, limit: Duration) -> bool {
+        let (alive, (sender, gone)) = (self.alive(), mpsc::channel());
+        thread::spawn(move || sender.send(alive.lock().is_ok()));
+        gone.recv_timeout(limit).unwrap_or(false)
+    }
+
+    fn alive(&self) -> File {
+        File::open(self.folder.join(ALIVE)).expect("the lock of what is alive can be opened")
     }
 
     fn put(&self, path: &str, text: &str) -> &Self {

@@ -1,16 +1,25 @@
-"""Programs that behave badly, for the tests of `process`; the first argument says how.
+"""Programs that behave badly; the first argument says how.
 
-A process that a test must find dead prints `PID <number>` once it is what it is meant to be.
+A process that a test must find dead prints `PID <number>` once it is what it is meant to be. Where a file `alive` lies
+beside this one, all of them share a lock on it, whatever else they shed: it is free when none is left.
 """
 
 import ctypes
 import fcntl
 import os
+import resource
 import signal
 import sys
 import time
 
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
+ALIVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "alive")
+
+
+def share_lock():
+    fd = os.open(ALIVE, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    os.set_inheritable(fd, True)
 
 
 def say(text):
@@ -191,6 +200,40 @@ def stops_shim():
     obeys()
 
 
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        return int(stat.read().rpartition(")")[2].split()[1])
+
+
+def stops_daemon():
+    daemon = parent_of(os.getppid())
+    detached()
+    here()
+    os.kill(daemon, signal.SIGSTOP)
+    stay()
+
+
+def kills_daemon():
+    """The shim is left to do its duty."""
+    daemon = parent_of(os.getppid())
+    detached()
+    here()
+    os.kill(daemon, signal.SIGKILL)
+    stay()
+
+
+def kills_both(*how):
+    """The shim is stopped first: it would end this process before the rest is done."""
+    shim = os.getppid()
+    daemon = parent_of(shim)
+    detached(*how)
+    here()
+    os.kill(shim, signal.SIGSTOP)
+    os.kill(daemon, signal.SIGKILL)
+    os.kill(shim, signal.SIGKILL)
+    stay()
+
+
 def floods(size, stream):
     block = b"x" * (1 << 20)
     for _ in range(int(size)):
@@ -216,6 +259,22 @@ def chatters():
     child(life)
 
 
+def chatters_after(arrival):
+    """Chatters, and writes to a pipe as soon as the program is gone that started it."""
+    parent = os.getpid()
+
+    def life():
+        while os.getppid() == parent:
+            time.sleep(0.01)
+        with open(arrival, "w") as gate:
+            gate.write("\n")
+        while True:
+            say("still here")
+            time.sleep(0.02)
+
+    child(life)
+
+
 def writes_late():
     def life():
         for _ in range(10):
@@ -233,5 +292,33 @@ def reads_late():
     say(f"READ {len(sys.stdin.buffer.read())}")
 
 
+def exhausts(processes):
+    """Many processes, each of which holds as many descriptors as it may."""
+    ready, done = os.pipe()
+
+    def life():
+        try:
+            while True:
+                os.open("/dev/null", os.O_RDONLY)
+        except OSError:
+            os.write(done, b"x")
+            stay()
+
+    for _ in range(int(processes)):
+        child(life)
+    for _ in range(int(processes)):
+        os.read(ready, 1)
+    say("EXHAUSTED")
+
+
+def eats_memory(limit):
+    resource.setrlimit(resource.RLIMIT_AS, (int(limit), int(limit)))
+    pieces = []
+    while True:
+        pieces.append(bytearray(1 << 20))
+
+
 if __name__ == "__main__":
+    if os.path.exists(ALIVE):
+        share_lock()
     globals()[sys.argv[1].replace("-", "_")](*sys.argv[2:])
