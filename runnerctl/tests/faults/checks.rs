@@ -8,6 +8,7 @@ use runner_testkit::{Home, Output, Repo};
 #[track_caller]
 pub(crate) fn assert_survived(home: &Home, repo: &Repo, work: &[&str]) {
     home.assert_no_survivors();
+    assert!(!repo.script().is_any_alive(), "a process that shed its environment and its folder is alive");
     assert_consistent(repo);
     for piece in work {
         assert_kept(repo, piece.as_bytes());
@@ -17,8 +18,9 @@ pub(crate) fn assert_survived(home: &Home, repo: &Repo, work: &[&str]) {
 /// Asserts that a failed command says what a person needs: an exit code that is not 0, and each of the words.
 #[track_caller]
 pub(crate) fn assert_explains(output: &Output, words: &[&str]) {
-    assert_ne!(output.code, 0, "it claims success: {}", output.stdout);
+    let said = format!("{}{}", output.stdout, output.stderr);
+    assert_ne!(output.code, 0, "it claims success: {said}");
     for word in words {
-        assert!(output.stderr.contains(word), "`{word}` is missing: {}", output.stderr);
+        assert!(said.contains(word), "`{word}` is missing: {said}");
     }
 }

@@ -10,5 +10,6 @@ mod disk;
 mod git;
 mod output;
 mod processes;
+mod stage;
 mod state;
 mod time;

@@ -1,0 +1,109 @@
+//! How a session or a guard ends: by itself, by a signal, by the clock. Rows 1 to 5, 18, 23, 31 and 32.
+
+use std::time::Duration;
+
+use crate::stage::Stage;
+
+/// What the end of an iteration may take beyond its budget, on a busy machine.
+const LATE: Duration = Duration::from_secs(2);
+
+#[test]
+fn row_01_agent_that_does_its_work_makes_one_commit() {
+    let stage = Stage::new();
+    stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'");
+    stage.run().exits(0);
+    stage.ended_as(&["Accepted"], &["mine\n"]);
+}
+
+#[test]
+fn row_02_agent_that_exits_with_a_code_is_a_fault_and_both_its_streams_are_kept() {
+    let stage = Stage::new();
+    stage.script().step(1, "echo mine > mine.txt; echo out; echo err >&2; exit 3");
+    stage.fails_with("it exited with code 3");
+    assert_eq!(stage.repo.record(1, "executor.log"), "out\nerr\n");
+    assert_eq!(stage.repo.meta(1).agent_exit, Some(3));
+    stage.ended_as(&["Fault"], &["mine\n"]);
+}
+
+#[test]
+fn row_03_death_by_a_signal_is_told_from_an_exit_code() {
+    let stage = Stage::new();
+    stage.script().step(1, "echo mine > mine.txt; kill -SEGV $$");
+    stage.fails_with("it died of signal 11");
+    assert_eq!(stage.repo.meta(1).agent_exit, Some(-11));
+    stage.ended_as(&["Fault"], &["mine\n"]);
+}
+
+#[test]
+fn row_04_agent_that_ignores_sigterm_is_killed_at_the_end_of_its_budget() {
+    let stage = Stage::hurried(2);
+    stage.script().step(1, "echo mine > mine.txt; become ignores-term");
+    stage.run().exits(4);
+    assert!(stage.spent() >= Duration::from_secs(2), "{:?}", stage.spent());
+    assert!(stage.spent() <= Duration::from_secs(2) + LATE, "{:?}", stage.spent());
+    stage.ended_as(&["Timeout"], &["mine\n"]);
+}
+
+#[test]
+fn row_05_clean_up_within_the_grace_is_completed_and_one_beyond_it_is_cut_off() {
+    for (seconds, is_completed) in [("0.3", true), ("100", false)] {
+        let stage = Stage::hurried(2);
+        stage.script().step(1, &format!("echo mine > mine.txt; become slow-term {seconds}"));
+        stage.run().exits(4);
+        assert_eq!(stage.repo.record(1, "executor.log").contains("CLEANED"), is_completed);
+        assert!(stage.spent() <= Duration::from_secs(2) + LATE, "{:?}", stage.spent());
+        stage.ended_as(&["Timeout"], &["mine\n"]);
+    }
+}
+
+#[test]
+fn row_18_agent_without_memory_is_a_fault_as_is_one_that_the_kernel_kills_for_it() {
+    let ends = [("become eats-memory 200000000", "exited with code 1"), ("kill -KILL $$", "died of signal 9")];
+    for (end, told) in ends {
+        let stage = Stage::new();
+        stage.script().step(1, &format!("echo mine > mine.txt; {end}"));
+        stage.fails_with(told);
+        stage.ended_as(&["Fault"], &["mine\n"]);
+    }
+}
+
+#[test]
+fn row_23_whoever_waits_for_input_finds_its_end_and_no_terminal() {
+    let stage = Stage::new();
+    let has_none = "cat > /dev/null; test ! -t 0 && ! (: < /dev/tty) 2> /dev/null";
+    stage.script().step(1, &format!("{has_none} && echo mine > mine.txt && answer done 'It is done.'"));
+    stage.script().guard_always(&format!("{has_none}\n"));
+    stage.run().exits(0);
+    assert!(stage.script().prompt(1).len() > 100, "the prompt came before the end");
+    stage.ended_as(&["Accepted"], &["mine\n"]);
+}
+
+#[test]
+fn row_31_guard_that_hangs_is_a_timeout_and_not_a_red_guard() {
+    let stage = Stage::hurried(2);
+    stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'").guard_always("become ignores-term");
+    stage.run().exits(4);
+    assert!(stage.spent() <= Duration::from_secs(2) + LATE, "{:?}", stage.spent());
+    assert_eq!(stage.repo.node("root").attempts, 0, "no attempt is charged");
+    stage.ended_as(&["Timeout"], &["mine\n"]);
+}
+
+#[test]
+fn row_32_budget_that_the_agent_used_up_leaves_no_guard_to_start() {
+    let stage = Stage::hurried(2);
+    stage.script().step(1, "echo mine > mine.txt; trap '' TERM; sleep 1.5; answer done 'It is done.'");
+    stage.script().guard_always("touch \"$kit/asked\"");
+    stage.run().exits(4);
+    assert!(!stage.script().folder().join("asked").exists(), "the guard was started");
+    stage.ended_as(&["Timeout"], &["mine\n"]);
+}
+
+#[test]
+fn row_32_guard_has_what_the_agent_left_of_the_budget() {
+    let stage = Stage::hurried(4);
+    stage.script().step(1, "echo mine > mine.txt; sleep 1.5; answer done 'It is done.'");
+    stage.script().guard_always("become ignores-term");
+    stage.run().exits(4);
+    assert!(stage.spent() <= Duration::from_secs(4) + LATE, "{:?}", stage.spent());
+    stage.ended_as(&["Timeout"], &["mine\n"]);
+}

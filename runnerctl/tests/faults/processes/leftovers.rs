@@ -1,0 +1,129 @@
+//! What a program leaves running when it ends or is ended. Rows 6 to 17 and 30.
+//!
+//! Each shows beside it that the same program, of which only the leader is ended, leaves something alive.
+
+use std::time::Duration;
+
+use protocol::words::RunStatus;
+use runner_testkit::Bare;
+use runner_testkit::witness::note;
+
+use crate::stage::Stage;
+
+const ANSWER: &str = "echo mine > mine.txt; answer done 'It is done.'";
+
+/// Lets a session end by itself after its answer, with one process left, and returns what became of it.
+fn left_by_an_end(how: &str) -> Stage {
+    assert!(Bare::start(how, 1).leaks_after_end(), "`{how}` leaves nothing to end");
+    let stage = Stage::new();
+    stage.script().step(1, &format!("{ANSWER}; misbehave {how}"));
+    stage.run().exits(0);
+    assert_eq!(stage.repo.meta(1).survivors_ended, 1);
+    stage.ended_as(&["Accepted"], &["mine\n"]);
+    stage
+}
+
+/// Lets the budget of a session run out while `count` of its processes are there.
+fn assert_all_end_with_the_budget(how: &str, count: usize) {
+    assert!(Bare::start(how, count).leaks_after_kill(), "`{how}` leaves nothing to end");
+    let stage = Stage::hurried(2);
+    stage.script().step(1, &format!("echo mine > mine.txt; become {how}"));
+    stage.run().exits(4);
+    assert_eq!(stage.repo.record(1, "executor.log").matches("PID ").count(), count, "not all was there");
+    assert!(stage.spent() < Duration::from_secs(4), "{:?}", stage.spent());
+    stage.ended_as(&["Timeout"], &["mine\n"]);
+}
+
+/// Lets a session end whose child goes on holding the output, and returns how long it took.
+fn time_of_a_holder(how: &str) -> (Stage, Duration) {
+    let stage = Stage::new();
+    stage.script().step(1, &format!("{ANSWER}; misbehave {how}"));
+    stage.run().exits(0);
+    assert_eq!(stage.repo.meta(1).survivors_ended, 1);
+    stage.ended_as(&["Accepted"], &["mine\n"]);
+    let spent = stage.spent();
+    note(&format!("{how}: {spent:?}"));
+    (stage, spent)
+}
+
+#[test]
+fn row_06_daemon_of_a_double_fork_is_ended_and_counted() {
+    left_by_an_end("daemonizes");
+}
+
+#[test]
+fn row_07_daemon_without_an_environment_is_ended_and_counted() {
+    left_by_an_end("daemonizes scrub");
+}
+
+#[test]
+fn row_08_daemon_that_hides_itself_is_ended_and_counted() {
+    left_by_an_end("daemonizes nondump");
+}
+
+#[test]
+fn row_09_daemon_that_keeps_the_output_holds_nothing_up() {
+    let stage = left_by_an_end("daemonizes keepfds");
+    assert!(stage.spent() < Duration::from_secs(4), "{:?}", stage.spent());
+    assert!(stage.repo.record(1, "executor.log").contains("PID "), "the output is complete");
+}
+
+#[test]
+fn row_10_silent_holder_of_the_output_is_not_waited_for() {
+    let (_stage, spent) = time_of_a_holder("holds-pipe");
+    assert!(spent < Duration::from_secs(3), "{spent:?}");
+}
+
+#[test]
+fn row_11_chatty_holder_of_the_output_is_waited_for_two_seconds_at_most() {
+    let (_stage, spent) = time_of_a_holder("chatters");
+    assert!(spent < Duration::from_secs(5), "{spent:?}");
+}
+
+#[test]
+fn row_12_last_line_of_a_late_writer_is_kept() {
+    let (stage, _) = time_of_a_holder("writes-late");
+    assert!(stage.repo.record(1, "executor.log").ends_with("LAST LINE\n"));
+}
+
+#[test]
+fn row_13_stopped_process_is_woken_to_be_ended() {
+    assert_all_end_with_the_budget("stopped", 2);
+}
+
+#[test]
+fn row_14_processes_in_groups_of_their_own_are_ended() {
+    assert_all_end_with_the_budget("own-groups", 6);
+}
+
+#[test]
+fn row_15_orphans_of_a_nested_subreaper_are_ended() {
+    assert_all_end_with_the_budget("nested-subreaper", 3);
+}
+
+#[test]
+fn row_17_many_processes_with_all_descriptors_they_can_get_hold_up_nothing_of_the_daemons() {
+    let stage = Stage::new();
+    let gate = stage.script().gate("exhausted");
+    stage
+        .script()
+        .step(1, "echo mine > mine.txt; ulimit -n 1024; misbehave exhausts 150; gate exhausted; answer done 'Done.'");
+    stage.begin();
+    gate.reached();
+    stage.ctl(&["status"]).exits(0);
+    gate.open();
+    stage.client().wait_for(stage.repo.path(), RunStatus::Completed);
+    assert_eq!(stage.repo.meta(1).survivors_ended, 150);
+    stage.ended_as(&["Accepted"], &["mine\n"]);
+}
+
+#[test]
+fn row_30_server_that_a_guard_leaves_is_ended_and_the_verdict_stays() {
+    for (end, verdict) in [("exit 0", "Accepted"), ("exit 1", "RedGuard")] {
+        let stage = Stage::with(|config| config.top("max_iterations = 1"));
+        stage.script().step(1, ANSWER).guard_always(&format!("misbehave daemonizes scrub; {end}"));
+        stage.run();
+        assert_eq!(stage.repo.meta(1).survivors_ended, 1);
+        stage.ended_as(&[verdict], &["mine\n"]);
+    }
+}

@@ -1,0 +1,77 @@
+//! One repository under a daemon, and what is seen of its first iteration.
+
+use std::time::Duration;
+
+use protocol::words::PhaseName;
+use runner_testkit::witness::verdicts;
+use runner_testkit::{Client, Config, Daemon, Home, Output, Repo, Script};
+
+use crate::checks::{assert_explains, assert_survived};
+
+/// A repository whose script is the row's, and its daemon. The first fault fails the run.
+pub(crate) struct Stage {
+    _daemon: Daemon,
+    pub(crate) repo: Repo,
+    pub(crate) home: Home,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        Self::with(|config| config)
+    }
+
+    /// Every iteration has so many seconds; half of them are the grace.
+    pub(crate) fn hurried(seconds: u32) -> Self {
+        Self::with(|config| config.top(&format!("iteration_timeout_secs = {seconds}")))
+    }
+
+    pub(crate) fn with(configure: impl FnOnce(Config) -> Config) -> Self {
+        let home = Home::new();
+        let repo = home.repo("one");
+        repo.configure(&configure(repo.config().top("max_consecutive_faults = 1")));
+        Self { _daemon: home.daemon(), repo, home }
+    }
+
+    pub(crate) fn script(&self) -> &Script {
+        self.repo.script()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.home.client()
+    }
+
+    /// Starts the run and waits for its end.
+    pub(crate) fn run(&self) -> Output {
+        self.home.run(&self.repo, &["-m", "Do it"])
+    }
+
+    /// Starts the run and leaves it to itself.
+    pub(crate) fn begin(&self) {
+        self.home.ctl_in(&self.repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+    }
+
+    /// Runs `runnerctl` in the repository.
+    pub(crate) fn ctl(&self, args: &[&str]) -> Output {
+        self.home.ctl_in(&self.repo, args)
+    }
+
+    /// Asserts the verdicts, and what holds after every row.
+    #[track_caller]
+    pub(crate) fn ended_as(&self, expected: &[&str], work: &[&str]) {
+        assert_eq!(verdicts(&self.repo), expected);
+        assert_survived(&self.home, &self.repo, work);
+    }
+
+    /// How long session and guard of the first iteration took.
+    pub(crate) fn spent(&self) -> Duration {
+        let phases = self.repo.meta(1).phases.into_iter();
+        let spent = phases.filter(|time| matches!(time.phase, PhaseName::Work | PhaseName::Guard));
+        Duration::from_millis(spent.map(|time| time.duration_ms).sum())
+    }
+
+    /// Runs until a fault fails the run, and asserts that it says which one and what to type.
+    #[track_caller]
+    pub(crate) fn fails_with(&self, fault: &str) {
+        assert_explains(self.run().exits(9), &[fault, "`runnerctl log --agent`", "runnerctl resume"]);
+    }
+}
