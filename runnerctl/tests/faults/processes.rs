@@ -3,3 +3,5 @@
 mod ends;
 mod leftovers;
 mod starts;
+mod stops;
+mod supervisors;

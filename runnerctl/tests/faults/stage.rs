@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use protocol::words::PhaseName;
+use protocol::words::{PhaseName, RunStatus};
 use runner_testkit::witness::verdicts;
 use runner_testkit::{Client, Config, Daemon, Home, Output, Repo, Script};
 
@@ -10,7 +10,7 @@ use crate::checks::{assert_explains, assert_survived};
 
 /// A repository whose script is the row's, and its daemon. The first fault fails the run.
 pub(crate) struct Stage {
-    _daemon: Daemon,
+    daemon: Option<Daemon>,
     pub(crate) repo: Repo,
     pub(crate) home: Home,
 }
@@ -29,7 +29,7 @@ impl Stage {
         let home = Home::new();
         let repo = home.repo("one");
         repo.configure(&configure(repo.config().top("max_consecutive_faults = 1")));
-        Self { _daemon: home.daemon(), repo, home }
+        Self { daemon: Some(home.daemon()), repo, home }
     }
 
     pub(crate) fn script(&self) -> &Script {
@@ -53,6 +53,22 @@ impl Stage {
     /// Runs `runnerctl` in the repository.
     pub(crate) fn ctl(&self, args: &[&str]) -> Output {
         self.home.ctl_in(&self.repo, args)
+    }
+
+    /// Waits until the run is in a state.
+    pub(crate) fn comes_to(&self, state: RunStatus) {
+        self.client().wait_for(self.repo.path(), state);
+    }
+
+    /// The daemon that runs.
+    pub(crate) fn daemon(&self) -> &Daemon {
+        self.daemon.as_ref().expect("a daemon runs")
+    }
+
+    /// Takes the daemon to its end, in whatever way, and starts the next one.
+    pub(crate) fn restart(&mut self, end: impl FnOnce(Daemon)) {
+        end(self.daemon.take().expect("a daemon runs"));
+        self.daemon = Some(self.home.daemon());
     }
 
     /// Asserts the verdicts, and what holds after every row.

@@ -1,5 +1,6 @@
 //! The real daemon as a child of the test: started, killed, ended.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -7,6 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
 use protocol::startup;
 
 use crate::PATIENCE;
@@ -66,6 +69,33 @@ impl Daemon {
             processes::signal(self.pid(), Signal::SIGTERM);
         }
         self.child.wait().expect("the daemon can be waited for");
+    }
+
+    /// Waits until somebody has stopped the daemon; [`proceed`](Self::proceed) lets it go on.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it ends instead.
+    pub fn stopped(&self) {
+        let status = waitpid(Pid::from_raw(self.pid()), Some(WaitPidFlag::WUNTRACED)).expect("a child can be awaited");
+        assert!(matches!(status, WaitStatus::Stopped(..)), "the daemon is not stopped: {status:?}");
+    }
+
+    /// Stops the daemon, which does nothing any more until [`proceed`](Self::proceed).
+    pub fn suspend(&self) {
+        processes::signal(self.pid(), Signal::SIGSTOP);
+        self.stopped();
+    }
+
+    /// Tells whether it is stopped now.
+    pub fn is_stopped(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+    }
+
+    /// Lets a stopped daemon go on.
+    pub fn proceed(&self) {
+        processes::signal(self.pid(), Signal::SIGCONT);
     }
 
     /// Waits until somebody else has killed the daemon.

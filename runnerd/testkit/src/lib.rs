@@ -6,6 +6,7 @@
 
 mod bare;
 mod binary;
+mod bystander;
 mod client;
 mod config;
 mod daemon;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 pub use self::bare::Bare;
 pub use self::binary::binary;
+pub use self::bystander::Bystander;
 pub use self::client::Client;
 pub use self::config::Config;
 pub use self::daemon::Daemon;

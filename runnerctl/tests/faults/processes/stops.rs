@@ -1,0 +1,146 @@
+//! Ends that come from outside: a person's stop, the end of the daemon in order, and kill -9. Rows 33 to 35.
+//!
+//! A gate holds session and guard where the stop is to meet them; the other phases are met at random, in `slow`.
+
+use std::time::Duration;
+
+use protocol::words::RunStatus;
+use runner_testkit::Daemon;
+
+use crate::stage::Stage;
+
+/// What the shim may take to notice that its daemon is gone, on a busy machine; it needs a tenth of a second.
+const SHIM_NOTICES: Duration = Duration::from_secs(5);
+
+/// A phase in which the iteration is held, and how it ends if it is stopped there.
+struct Held {
+    /// The first session.
+    session: &'static str,
+    /// The first run of the guard.
+    guard: &'static str,
+    /// The verdict of an iteration that a person stopped there.
+    stopped: &'static str,
+    /// The verdict of an iteration whose daemon ended there, once another daemon has come.
+    resumed: &'static [&'static str],
+}
+
+const SESSION: Held = Held {
+    session: "echo mine > mine.txt; misbehave daemonizes scrub; gate held",
+    guard: "exit 0",
+    stopped: "Interrupted",
+    resumed: &["Interrupted", "Accepted"],
+};
+
+/// The leader is gone, and the output is drained of what its child still says.
+const DRAIN: Held = Held {
+    session: "echo mine > mine.txt; misbehave chatters-after \"$kit/gates/held.in\"; answer retry 'Not yet.'",
+    guard: "exit 0",
+    stopped: "Interrupted",
+    resumed: &["Interrupted", "Accepted"],
+};
+
+const GUARD: Held = Held {
+    session: "echo mine > mine.txt; answer done 'It is done.'",
+    guard: "misbehave daemonizes scrub; gate held",
+    stopped: "Interrupted",
+    resumed: &["Accepted"],
+};
+
+impl Held {
+    /// Starts a run that is held in its first iteration.
+    fn begin(&self) -> Stage {
+        let stage = Stage::new();
+        let gate = stage.script().gate("held");
+        stage.script().step(1, self.session).guard_step(1, self.guard);
+        stage.script().always("echo more > more.txt; answer done 'It is done.'");
+        stage.begin();
+        gate.reached();
+        stage
+    }
+
+    /// Stops the run by a command, which must end everything, and lets it come to its end afterwards.
+    fn is_stopped_by(&self, command: &[&str], then: RunStatus, again: &[&str]) {
+        let stage = self.begin();
+        stage.ctl(command).exits(0);
+        stage.comes_to(then);
+        stage.ended_as(&[self.stopped], &["mine\n"]);
+        assert_eq!(stage.repo.node("root").attempts, 0, "no attempt is charged");
+        stage.ctl(again).exits(0);
+        stage.comes_to(RunStatus::Completed);
+        stage.ended_as(&[self.stopped, "Accepted"], &["mine\n", "more\n"]);
+    }
+
+    /// Takes the daemon to its end, after which nothing may be alive; the next daemon brings the run to its end.
+    fn survives(&self, end: impl FnOnce(Daemon)) {
+        let mut stage = self.begin();
+        let script = stage.script().clone();
+        stage.restart(|daemon| {
+            assert!(script.is_any_alive(), "there is nothing to end");
+            end(daemon);
+            assert!(script.all_gone_within(SHIM_NOTICES), "something outlives the daemon");
+        });
+        stage.comes_to(RunStatus::Completed);
+        stage.ended_as(self.resumed, &["mine\n"]);
+    }
+}
+
+const PAUSE: &[&str] = &["pause", "--now"];
+const CANCEL: &[&str] = &["cancel"];
+const RESUME: &[&str] = &["resume", "--wait"];
+
+#[test]
+fn row_33_pause_ends_a_session_with_all_that_it_started() {
+    SESSION.is_stopped_by(PAUSE, RunStatus::Paused, RESUME);
+}
+
+#[test]
+fn row_33_pause_ends_the_drain_after_a_session() {
+    DRAIN.is_stopped_by(PAUSE, RunStatus::Paused, RESUME);
+}
+
+#[test]
+fn row_33_pause_ends_a_guard_with_all_that_it_started() {
+    GUARD.is_stopped_by(PAUSE, RunStatus::Paused, RESUME);
+}
+
+#[test]
+fn row_33_cancel_ends_a_session_with_all_that_it_started() {
+    SESSION.is_stopped_by(CANCEL, RunStatus::Cancelled, &["start", "--wait", "--yes"]);
+}
+
+#[test]
+fn row_33_cancel_ends_a_guard_with_all_that_it_started() {
+    GUARD.is_stopped_by(CANCEL, RunStatus::Cancelled, &["start", "--wait", "--yes"]);
+}
+
+#[test]
+fn row_34_sigterm_ends_a_session_in_order() {
+    SESSION.survives(|daemon| assert!(daemon.stop().success()));
+}
+
+#[test]
+fn row_34_sigterm_ends_a_guard_in_order() {
+    GUARD.survives(|daemon| assert!(daemon.stop().success()));
+}
+
+#[test]
+fn row_34_second_sigterm_does_not_wait_for_a_session() {
+    let deaf =
+        Held { session: "echo mine > mine.txt; trap '' TERM; misbehave daemonizes; gate held; sleep 60", ..SESSION };
+    deaf.survives(Daemon::signal_twice);
+}
+
+#[test]
+fn row_35_kill_leaves_nothing_of_a_session() {
+    SESSION.survives(Daemon::kill);
+}
+
+#[test]
+fn row_35_kill_leaves_nothing_of_a_session_that_is_drained() {
+    DRAIN.survives(Daemon::kill);
+}
+
+#[test]
+fn row_35_kill_leaves_nothing_of_a_guard() {
+    GUARD.survives(Daemon::kill);
+}

@@ -1,0 +1,115 @@
+//! What a program does to those above it, shim and daemon. Rows 19 to 22 and 27.
+//!
+//! All of it is the same user's, so nothing but a namespace stands in the way.
+
+use std::fs;
+use std::time::Duration;
+
+use protocol::words::RunStatus;
+use runner_testkit::Bystander;
+
+use crate::stage::Stage;
+
+/// What the shim may take to notice that its daemon is gone, on a busy machine; it needs a tenth of a second.
+const SHIM_NOTICES: Duration = Duration::from_secs(5);
+
+#[test]
+fn row_19_what_outlives_a_killed_shim_is_ended_and_the_session_is_a_fault() {
+    for how in ["kills-shim", "kills-shim scrub", "kills-shim nondump"] {
+        let stage = Stage::new();
+        stage.script().step(1, &format!("echo mine > mine.txt; become {how}"));
+        stage.fails_with("its supervisor was killed");
+        stage.ended_as(&["Fault"], &["mine\n"]);
+    }
+}
+
+#[test]
+fn row_19_guard_that_kills_its_shim_is_not_green() {
+    let stage = Stage::with(|config| config.top("max_iterations = 1"));
+    stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'").guard_always("become kills-shim");
+    stage.run().exits(4);
+    assert!(!stage.repo.node("root").passes);
+    stage.ended_as(&["RedGuard"], &["mine\n"]);
+}
+
+#[test]
+fn row_20_what_outlives_shim_and_daemon_is_ended_at_the_next_start() {
+    for how in ["kills-both", "kills-both scrub", "kills-both nondump"] {
+        let mut stage = Stage::new();
+        stage.script().step(1, &format!("echo mine > mine.txt; become {how}"));
+        stage.script().always("echo more > more.txt; answer done 'It is done.'");
+        stage.begin();
+        let script = stage.script().clone();
+        stage.restart(|daemon| {
+            daemon.killed();
+            assert!(script.is_any_alive(), "there is nothing to end");
+        });
+        stage.comes_to(RunStatus::Completed);
+        stage.ended_as(&["Interrupted", "Accepted"], &["mine\n", "more\n"]);
+    }
+}
+
+#[test]
+fn row_20_guard_that_kills_shim_and_daemon_is_run_again() {
+    let mut stage = Stage::new();
+    stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'").guard_step(1, "become kills-both scrub");
+    stage.begin();
+    let script = stage.script().clone();
+    stage.restart(|daemon| {
+        daemon.killed();
+        assert!(script.is_any_alive(), "there is nothing to end");
+    });
+    stage.comes_to(RunStatus::Completed);
+    assert_eq!(stage.script().sessions(), 1, "the session is not repeated");
+    stage.ended_as(&["Accepted"], &["mine\n"]);
+}
+
+#[test]
+fn row_20_program_that_kills_the_daemon_alone_is_ended_by_its_shim() {
+    let mut stage = Stage::new();
+    stage.script().step(1, "echo mine > mine.txt; become kills-daemon");
+    stage.script().always("echo more > more.txt; answer done 'It is done.'").guard_step(1, "become kills-daemon");
+    stage.begin();
+    let script = stage.script().clone();
+    for _ in ["session", "guard"] {
+        stage.restart(|daemon| {
+            daemon.killed();
+            assert!(script.all_gone_within(SHIM_NOTICES), "the shim leaves something alive");
+        });
+    }
+    stage.comes_to(RunStatus::Completed);
+    stage.ended_as(&["Interrupted", "Accepted"], &["mine\n", "more\n"]);
+}
+
+#[test]
+fn row_22_shim_keeps_to_the_budget_while_the_daemon_is_stopped() {
+    let stage = Stage::hurried(2);
+    stage.script().step(1, "echo mine > mine.txt; become stops-daemon");
+    stage.begin();
+    stage.daemon().stopped();
+    assert!(stage.script().all_gone_within(Duration::from_secs(10)), "something is alive after the budget");
+    assert!(stage.daemon().is_stopped(), "the daemon had a part in it");
+    stage.daemon().proceed();
+    stage.comes_to(RunStatus::TimedOut);
+    stage.ended_as(&["Timeout"], &["mine\n"]);
+}
+
+#[test]
+fn row_27_bystander_that_got_the_number_of_a_dead_shim_is_left_alone() {
+    Bystander::await_orphans();
+    let mut stage = Stage::new();
+    stage.script().step(1, "echo mine > mine.txt; echo $PPID > \"$kit/shim\"; become kills-both scrub");
+    stage.script().always("echo more > more.txt; answer done 'It is done.'");
+    stage.begin();
+    let script = stage.script().clone();
+    let mut bystander = None;
+    stage.restart(|daemon| {
+        daemon.killed();
+        assert!(script.is_any_alive(), "there is nothing to end");
+        let shim = fs::read_to_string(script.folder().join("shim")).unwrap();
+        bystander = Some(Bystander::with_number(shim.trim().parse().unwrap()));
+    });
+    stage.comes_to(RunStatus::Completed);
+    assert!(bystander.as_mut().is_some_and(Bystander::is_alive), "a bystander was hit");
+    stage.ended_as(&["Interrupted", "Accepted"], &["mine\n", "more\n"]);
+}

@@ -1,0 +1,75 @@
+//! A process that has nothing to do with any run, and must outlive all of them.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::prctl;
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+
+/// Tries to get a number before another process gets it.
+const TRIES: u32 = 200;
+
+/// A process that is no business of the daemon's. It is ended where this is dropped.
+#[derive(Debug)]
+pub struct Bystander {
+    child: Child,
+}
+
+impl Bystander {
+    /// Makes this process the heir of orphans, so that it is told when the number of one is free.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system refuses.
+    pub fn await_orphans() {
+        prctl::set_child_subreaper(true).expect("a process can be a subreaper");
+    }
+
+    /// Starts one that has the number of an orphan that is dead, once that is free; any other number where the system
+    /// does not let the caller choose.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the number cannot be had in many tries.
+    pub fn with_number(pid: u32) -> Self {
+        let orphan = i32::try_from(pid).expect("BUG: a process id is an i32");
+        let _ = waitpid(Pid::from_raw(orphan), None);
+        for _ in 0..TRIES {
+            let is_chosen = fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).is_ok();
+            let bystander = Self::start();
+            if !is_chosen || bystander.child.id() == pid {
+                return bystander;
+            }
+        }
+        panic!("the number {pid} cannot be had");
+    }
+
+    /// Tells whether it lives.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system does not tell.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be looked at").is_none()
+    }
+
+    fn start() -> Self {
+        let mut command = Command::new("/bin/sleep");
+        command
+            .arg("600")
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Self { child: command.spawn().expect("a process can be started") }
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
