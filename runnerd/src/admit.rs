@@ -336,6 +336,13 @@ fn find_program(
     if found {
         return Ok(());
     }
+    let path = repository.work_dir().join(program);
+    if program.contains('/') && path.exists() {
+        let why = if path.is_dir() { "it is a folder" } else { "it is not executable" };
+        let hint = format!("chmod +x {}, or change {key} in .runner/state/config.toml", path.display());
+        let message = format!("{key}: cannot run {}: {why}", path.display());
+        return Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(hint));
+    }
     let hint = match program {
         "just" => "install just (https://just.systems), or set guard.command in .runner/state/config.toml".to_owned(),
         _ => format!("install {program}, put it on PATH, or change {key} in .runner/state/config.toml"),
