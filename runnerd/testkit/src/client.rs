@@ -7,8 +7,8 @@ use protocol::api::{EventApiClient as _, RunApiClient as _};
 use protocol::client::{ConnectOptions, Connection};
 use protocol::event::Event;
 use protocol::path::WirePath;
-use protocol::request::{AtRun, Subscription};
-use protocol::view::{RunView, StatusView};
+use protocol::request::{AtPath, AtRun, Subscription};
+use protocol::view::{RunSummary, RunView, StatusView};
 use protocol::words::RunStatus;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -58,6 +58,11 @@ impl Client {
     /// Panics if the daemon does not tell.
     pub fn status(&self, path: &Path) -> StatusView {
         self.wait(self.rpc().status(at(path))).expect("the daemon tells the state")
+    }
+
+    /// Returns the runs of a repository; none if the daemon does not know it.
+    pub fn list(&self, path: &Path) -> Option<Vec<RunSummary>> {
+        self.wait(self.rpc().list(AtPath { path: WirePath::from(path) })).ok()
     }
 
     /// Returns the repository's run.

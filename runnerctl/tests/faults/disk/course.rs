@@ -1,0 +1,99 @@
+//! The course that a disturbed run takes: under the fault, then under a daemon to which nothing happens.
+
+use std::sync::OnceLock;
+
+use protocol::words::RunStatus;
+use runner_testkit::witness::{assert_work_kept, note, splitting};
+use runner_testkit::{Afflicted, Fault, Home, Output, Repo};
+
+use crate::checks::assert_survived;
+
+const TREE: &str = ".runner/state/tree.json";
+
+/// A home with a run that splits its goal in three and does the parts.
+pub(super) struct Course {
+    pub(super) home: Home,
+    pub(super) repo: Repo,
+}
+
+impl Course {
+    pub(super) fn new() -> Self {
+        let home = Home::new();
+        let repo = splitting(&home, "one");
+        Self { home, repo }
+    }
+
+    /// Asks for the run, and waits for its end or the daemon's.
+    pub(super) fn go(&self) -> Output {
+        self.home.run(&self.repo, &["--id", "same", "-m", "Do it"])
+    }
+
+    /// Lets the run be driven under a fault until its end or the daemon's; returns how often the fault happened.
+    pub(super) fn disturb(&self, fault: &Fault) -> usize {
+        let daemon = Afflicted::start(&self.home, fault);
+        if daemon.is_up() {
+            let went = self.go();
+            assert!(went.code == 0 || went.stderr.contains("error:"), "it says nothing: {went:?}");
+        }
+        daemon.stop()
+    }
+
+    /// Lets an undisturbed daemon bring the run to its end, and asserts that it is the one of an undisturbed run.
+    pub(super) fn finish(&self, what: &str) {
+        let _daemon = self.home.daemon();
+        // A request that was never answered may not have been heard.
+        if self.home.client().list(self.repo.path()).is_none_or(|runs| runs.is_empty()) {
+            self.home.ctl_in(&self.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]).exits(0);
+        }
+        let run = self.home.client().wait_until(self.repo.path(), |run| run.summary.state.is_terminal());
+        assert_eq!(run.summary.state, RunStatus::Completed, "{what}: {run:#?}");
+        self.assert_undisturbed(what);
+    }
+
+    /// Asserts that the run, which is completed, has come to the same end as an undisturbed one.
+    pub(super) fn assert_undisturbed(&self, what: &str) {
+        assert_eq!(self.repo.show("HEAD", TREE), undisturbed(), "{what}: {:#?}", self.repo.receipts());
+        assert_survived(&self.home, &self.repo, &[]);
+        assert_work_kept(&self.repo);
+    }
+}
+
+/// Returns the task tree of a run that nothing happens to.
+fn undisturbed() -> &'static str {
+    static TREE_OF_ITS_END: OnceLock<String> = OnceLock::new();
+    TREE_OF_ITS_END.get_or_init(|| {
+        let course = Course::new();
+        let _daemon = course.home.daemon();
+        course.go().exits(0);
+        course.repo.show("HEAD", TREE)
+    })
+}
+
+/// Lets a fault happen at the first, the second… call until a run passes in which it did not happen, or `limit` calls
+/// were hit; `step` calls are left out in between. A fault that never happens shows nothing, and fails.
+pub(super) fn at_each(calls: &str, what: &str, every: Every) {
+    let mut hit = 0;
+    for at in (every.from..every.from + every.limit).step_by(every.step) {
+        let course = Course::new();
+        let fault = Fault::new(calls, &what.replace("{at}", &at.to_string()));
+        let times = course.disturb(&fault);
+        note(&format!("{calls} {what} at {at}: {times}"));
+        course.finish(&format!("{fault:?}"));
+        if times == 0 {
+            break;
+        }
+        hit += 1;
+    }
+    assert!(hit > 0, "no {calls} was hit");
+}
+
+/// Which calls are hit.
+#[derive(Clone, Copy)]
+pub(super) struct Every {
+    /// The first, counted from 1.
+    pub(super) from: u32,
+    /// From one to the next.
+    pub(super) step: usize,
+    /// Numbers that are looked at.
+    pub(super) limit: u32,
+}

@@ -1,0 +1,121 @@
+//! Faults of the system, injected from outside into the real daemon: `strace` lets the calls of its threads fail, be
+//! late, or be its last.
+//!
+//! Programs that the daemon starts are let go as soon as they are executed, so that no agent and no guard is hit: what
+//! happens to them is the daemon's doing. Each thread counts its calls for itself.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use nix::sys::signal::Signal;
+use protocol::startup;
+
+use crate::binary::binary;
+use crate::home::Home;
+use crate::{PATIENCE, processes};
+
+/// A fault: which calls it befalls, and what becomes of them, both in strace's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    calls: String,
+    what: String,
+}
+
+impl Fault {
+    /// Names a fault, as in `Fault::new("fsync,fdatasync", "error=EIO:when=3")`.
+    pub fn new(calls: &str, what: &str) -> Self {
+        Self { calls: calls.to_owned(), what: what.to_owned() }
+    }
+
+    /// Kills the daemon at the `at`-th of the calls that one of its threads makes.
+    pub fn death(calls: &str, at: u32) -> Self {
+        Self::new(calls, &format!("signal=KILL:when={at}"))
+    }
+
+    fn options(&self) -> [String; 4] {
+        let inject = format!("inject={}:{}", self.calls, self.what);
+        ["-e".to_owned(), format!("trace={}", self.calls), "-e".to_owned(), inject]
+    }
+}
+
+/// A daemon to which faults happen. It is ended where this is dropped.
+#[derive(Debug)]
+pub struct Afflicted {
+    child: Child,
+    log: PathBuf,
+    is_up: bool,
+}
+
+impl Afflicted {
+    /// Starts a home's daemon, and waits until it listens or has failed to.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no strace, or if the daemon does neither.
+    pub fn start(home: &Home, fault: &Fault) -> Self {
+        let log = home.path().join("strace.log");
+        let mut command = Command::new("strace");
+        // Its own environment and folder are not the home's: it is no process of an iteration.
+        command.current_dir("/").args(["-D", "-f", "-qq", "-b", "execve", "-o"]).arg(&log).args(fault.options());
+        for (name, value) in home.env() {
+            command.arg("-E").arg(format!("{name}={value}"));
+        }
+        command.arg(binary("runnerd")).arg(startup::FLAG);
+        let said = fs::File::options().create(true).append(true).open(home.path().join("runnerd.stderr"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(said.expect("a file for its words can be made"));
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("strace is needed here, install it: {error}"));
+        let is_up = first_line(&mut child).trim_end() == startup::READY;
+        Self { child, log, is_up }
+    }
+
+    /// Returns whether the daemon came up.
+    pub fn is_up(&self) -> bool {
+        self.is_up
+    }
+
+    /// Returns how often the fault has happened.
+    pub fn times(&self) -> usize {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        ["(INJECTED)", "(DELAYED)", "killed by SIGKILL"].iter().map(|word| log.matches(word).count()).sum()
+    }
+
+    /// Ends the daemon and returns how often the fault had happened.
+    pub fn stop(mut self) -> usize {
+        self.end();
+        self.times()
+    }
+
+    fn end(&mut self) {
+        let pid = i32::try_from(self.child.id()).expect("BUG: a process id is an i32");
+        processes::signal(pid, Signal::SIGTERM);
+        if !processes::gone_within(pid, PATIENCE) {
+            processes::signal(pid, Signal::SIGKILL);
+        }
+        self.child.wait().expect("the daemon can be waited for");
+    }
+}
+
+impl Drop for Afflicted {
+    fn drop(&mut self) {
+        if self.child.try_wait().ok().flatten().is_none() {
+            self.end();
+        }
+    }
+}
+
+/// Returns the line that the daemon says to whoever starts it; empty if it ended without.
+fn first_line(child: &mut Child) -> String {
+    let output = child.stdout.take().expect("BUG: standard output is a pipe");
+    let (sender, line) = mpsc::channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        let _ = BufReader::new(output).read_line(&mut line);
+        let _ = sender.send(line);
+    });
+    line.recv_timeout(PATIENCE).expect("the daemon says whether it listens, or ends")
+}
