@@ -13,6 +13,7 @@ use std::{
 
 use nix::{
     errno::Errno,
+    libc,
     sys::{
         prctl,
         signal::{SigHandler, SigSet, Signal, signal},
@@ -72,6 +73,10 @@ fn prepare(command: &mut Command, mut detach: impl FnMut() -> nix::Result<()> + 
                 // Refused for SIGKILL and SIGSTOP, which have no other. An ignored signal would be inherited.
                 // SAFETY: the default needs no handler.
                 let _ = signal(disposition, SigHandler::SigDfl);
+            }
+            for disposition in libc::SIGRTMIN()..=libc::SIGRTMAX() {
+                // SAFETY: the default needs no handler.
+                libc::signal(disposition, libc::SIG_DFL);
             }
             SigSet::empty().thread_set_mask()?;
             Ok(())

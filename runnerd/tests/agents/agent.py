@@ -87,7 +87,11 @@ def detached(*how):
 
 def obeys():
     here()
-    stay()
+    if leader_ends:
+        # Returns when somebody opens the other end.
+        os.close(os.open("gate", os.O_RDONLY))
+    else:
+        stay()
 
 
 def ignores_term():
@@ -130,6 +134,11 @@ def daemonizes(*how):
 
 def hides(*how):
     detached(*how)
+    obeys()
+
+
+def ignoring_child():
+    child(ignores_term)
     obeys()
 
 
@@ -321,4 +330,9 @@ def eats_memory(limit):
 if __name__ == "__main__":
     if os.path.exists(ALIVE):
         share_lock()
-    globals()[sys.argv[1].replace("-", "_")](*sys.argv[2:])
+    arguments = sys.argv[1:]
+    # Before a call: its first process ends by itself, when a test lets it.
+    leader_ends = arguments[0] == "ends"
+    if leader_ends:
+        arguments.pop(0)
+    globals()[arguments[0].replace("-", "_")](*arguments[1:])

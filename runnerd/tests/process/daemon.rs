@@ -8,12 +8,13 @@ use std::{
 };
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use runnerd::process::{SpawnError, Spec, Swept, end_survivors, run, shield_daemon};
+use protocol::words::Containment;
+use runnerd::process::{Mark, SpawnError, Swept, end_survivors, run, shield_daemon};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::kit::{Bench, PATIENCE, Running, Watched, agent, assert_all_dead, launcher};
+use crate::kit::{Bench, PATIENCE, Running, Watched, agent, assert_all_dead, launcher, launcher_at};
 
 /// What the stand-in does: see [`stand_in`].
 const WAY: &str = "PROCESS_TEST_WAY";
@@ -22,27 +23,41 @@ const CALL: &str = "PROCESS_TEST_CALL";
 /// The folder that it does it in.
 const FOLDER: &str = "PROCESS_TEST_FOLDER";
 
+/// The level of containment that it does it at.
+const LEVEL: &str = "PROCESS_TEST_LEVEL";
+
 /// A second process that runs a program, and dies for it.
-struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    /// That of its program, if it gives it one.
+    mark: Option<Mark>,
 }
 
 impl Daemon {
     fn start(way: &str, call: &str, bench: &Bench) -> Self {
+        Self::start_at(Containment::Walk, (way, call), bench)
+    }
+
+    pub(crate) fn start_at(level: Containment, (way, call): (&str, &str), bench: &Bench) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "daemon::stand_in", "--ignored", "--nocapture"])
-            .envs([(WAY, way), (CALL, call)])
+            .envs([(WAY, way), (CALL, call), (LEVEL, level.as_str())])
             .env(FOLDER, bench.folder())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
+        Self { child, lines, mark: (way != "bare").then(|| bench.mark()) }
     }
 
-    fn processes(&mut self, count: usize) -> Vec<Watched> {
-        self.lines.by_ref().filter_map(|line| Watched::from_line(&line.unwrap())).take(count).collect()
+    pub(crate) fn processes(&mut self, count: usize) -> Vec<Watched> {
+        let mark = self.mark.clone();
+        let read = |line: String| match &mark {
+            Some(mark) => Watched::of_program(&line, mark),
+            None => Watched::from_line(&line),
+        };
+        self.lines.by_ref().filter_map(|line| read(line.unwrap())).take(count).collect()
     }
 
     /// Waits for the line that says how it went.
@@ -54,7 +69,7 @@ impl Daemon {
         Watched::open(self.child.id().try_into().unwrap())
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -74,18 +89,22 @@ fn stand_in() {
             let argv = agent(&call);
             Command::new(&argv[0]).args(&argv[1..]).status().unwrap();
         }
-        "shim" => runtime().block_on(forward(bench.agent(&call))),
+        "shim" => runtime().block_on(async {
+            let level = env::var(LEVEL).unwrap().parse().unwrap();
+            let launcher = launcher_at(level, &bench).await.expect("the machine offers it");
+            forward(Running::start_with(launcher, bench.agent(&call))).await;
+        }),
         "short budget" => {
             let mut spec = bench.agent(&call);
             spec.limits.budget = Duration::from_secs(2);
             spec.limits.grace = Duration::ZERO;
-            runtime().block_on(forward(spec));
+            runtime().block_on(async { forward(Running::start(spec)).await });
         }
         "few descriptors" => runtime().block_on(with_few_descriptors(&bench)),
         "small files" => {
             shield_daemon().unwrap();
             setrlimit(Resource::RLIMIT_FSIZE, 4096, 4096).unwrap();
-            runtime().block_on(forward(bench.agent(&call)));
+            runtime().block_on(async { forward(Running::start(bench.agent(&call))).await });
         }
         way => panic!("{way}"),
     }
@@ -99,9 +118,8 @@ fn say(line: &str) {
     std::io::stdout().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Runs a program and passes on what it prints and how it ended.
-async fn forward(spec: Spec) {
-    let mut running = Running::start(spec);
+/// Passes on what a program prints and how it ended.
+async fn forward(mut running: Running) {
     while let Some(line) = running.lines.next().await {
         if line.starts_with("PID") {
             say(&line);

@@ -10,8 +10,9 @@ use std::{
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use protocol::words::Containment;
 use runner_core::redact::Secrets;
-use runnerd::process::{Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec, run};
+use runnerd::process::{Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec, Wanted, probe, run};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
@@ -91,6 +92,13 @@ pub(crate) fn launcher() -> Launcher {
     Launcher::new(env!("CARGO_BIN_EXE_runnerd").into())
 }
 
+/// Returns a launcher that reaches exactly this level, if the machine offers it.
+pub(crate) async fn launcher_at(level: Containment, bench: &Bench) -> Option<Launcher> {
+    let owner = bench.folder().to_str().unwrap();
+    let offer = probe(&launcher(), Wanted { strongest: level, owner, folder: bench.folder() }).await;
+    (offer.level() == level).then(|| launcher().within(offer))
+}
+
 /// Runs to the end, which must come within the test's patience.
 pub(crate) async fn run_to_end(spec: Spec) -> Report {
     Running::start(spec).report().await
@@ -104,13 +112,17 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(mut spec: Spec) -> Self {
+    pub(crate) fn start(spec: Spec) -> Self {
+        Self::start_with(launcher(), spec)
+    }
+
+    pub(crate) fn start_with(launcher: Launcher, mut spec: Spec) -> Self {
         let (sender, output) = mpsc::channel(1 << 6);
         spec.output = Some(sender);
         let stop = CancellationToken::new();
-        let token = stop.clone();
-        let task = tokio::spawn(async move { run(&launcher(), spec, &token).await });
-        Self { task, lines: Lines { output, rest: Vec::new() }, stop }
+        let (token, mark) = (stop.clone(), spec.mark.clone());
+        let task = tokio::spawn(async move { run(&launcher, spec, &token).await });
+        Self { task, lines: Lines { output, rest: Vec::new(), mark }, stop }
     }
 
     /// Drops the run while it is under way.
@@ -128,6 +140,7 @@ impl Running {
 pub(crate) struct Lines {
     output: mpsc::Receiver<Piece>,
     rest: Vec<u8>,
+    mark: Mark,
 }
 
 impl Lines {
@@ -147,7 +160,8 @@ impl Lines {
     pub(crate) async fn processes(&mut self, count: usize) -> Vec<Watched> {
         let mut found = Vec::new();
         while found.len() < count {
-            found.extend(Watched::from_line(&self.next().await.expect("the program prints its processes")));
+            let line = self.next().await.expect("the program prints its processes");
+            found.extend(Watched::of_program(&line, &self.mark));
         }
         found
     }
@@ -174,9 +188,41 @@ impl Watched {
         self.status("Name:")
     }
 
+    /// The shim that the process, a leader, has above itself, with what is between them.
+    pub(crate) fn supervisors(&self) -> Vec<Self> {
+        let mut found = vec![self.parent()];
+        while found.len() < 3 && found.last().unwrap().parent().name() == "runnerd" {
+            found.push(found.last().unwrap().parent());
+        }
+        found
+    }
+
+    /// The level that the kernel shows, and the control group.
+    pub(crate) fn held(&self) -> (Containment, Option<PathBuf>) {
+        let groups = fs::read_to_string(format!("/proc/{}/cgroup", self.pid)).unwrap();
+        let own = groups.lines().find_map(|line| line.strip_prefix("0::")).filter(|path| path.contains("runnerd-"));
+        let level = match (self.status("NSpid:").split_whitespace().count(), own) {
+            (2, _) => Containment::Pidns,
+            (_, Some(_)) => Containment::Cgroup,
+            (_, None) => Containment::Walk,
+        };
+        let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
+        let mount = mounts.into_iter().find(|mount| mount.join("cgroup.procs").exists());
+        (level, own.zip(mount).map(|(path, mount)| mount.join(path.trim_start_matches('/'))))
+    }
+
     fn status(&self, field: &str) -> String {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
         status.lines().find_map(|line| line.strip_prefix(field)).unwrap().trim().to_owned()
+    }
+
+    /// Reads `PID <number>` of a program with this mark, which may know another number of itself than others do.
+    pub(crate) fn of_program(line: &str, mark: &Mark) -> Option<Self> {
+        let inside: i32 = line.strip_prefix("PID ")?.parse().unwrap();
+        let numbers = fs::read_dir("/proc").unwrap().flatten();
+        let mut numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let outside = numbers.find(|pid| number_inside(*pid) == Some(inside) && mark.is_on(*pid));
+        Some(outside.map_or(Self { pid: inside, fd: None }, Self::open))
     }
 
     /// Reads `PID <number>`.
@@ -205,6 +251,11 @@ impl Watched {
         self.signal(Signal::KILL);
         assert!(self.dies_within(PATIENCE));
     }
+}
+
+fn number_inside(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?.parse().ok()
 }
 
 impl Drop for Watched {

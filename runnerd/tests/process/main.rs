@@ -6,5 +6,6 @@ mod daemon;
 mod ends;
 mod kills;
 mod kit;
+mod levels;
 mod output;
 mod starts;
