@@ -26,6 +26,8 @@ words! {
         IdentityMismatch = "identity_mismatch",
         /// An agent or guard command cannot be found.
         MissingCommand = "missing_command",
+        /// The machine holds processes more loosely than the repository requires.
+        LooseContainment = "loose_containment",
         /// The repository's configuration was not confirmed by this user.
         Unconfirmed = "unconfirmed",
         /// The run is in a state in which this cannot be done.
@@ -140,6 +142,7 @@ impl From<ErrorKind> for ExitStatus {
             ErrorKind::DirtyTree
             | ErrorKind::IdentityMismatch
             | ErrorKind::MissingCommand
+            | ErrorKind::LooseContainment
             | ErrorKind::Unconfirmed
             | ErrorKind::WrongState
             | ErrorKind::Held

@@ -32,6 +32,9 @@ pub struct DaemonView {
     pub state_folder: WirePath,
     /// How tightly it holds the processes of an iteration.
     pub containment: Containment,
+    /// The levels of containment that it does not use, the weakest first.
+    #[serde(default)]
+    pub containment_missing: Vec<MissingLevel>,
     /// Registered repositories.
     pub repositories: u32,
     /// Runs that are being driven.
@@ -40,6 +43,17 @@ pub struct DaemonView {
     pub draining: bool,
     /// The log filter in force.
     pub log_filter: String,
+}
+
+/// A level of containment that is not used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MissingLevel {
+    /// Which.
+    pub level: Containment,
+    /// Why not.
+    pub why: String,
+    /// What a person can do to have it.
+    pub raise: String,
 }
 
 /// A registered repository.

@@ -13,6 +13,7 @@ use runner_core::ids::check_id;
 use crate::causes::in_one_line;
 use crate::config::{self, RepoConfig};
 use crate::git::{Change, GitError, Head, Id, Repository};
+use crate::process::Offer;
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
@@ -76,16 +77,34 @@ pub struct Commands {
     pub written_here: bool,
 }
 
+/// What a start meets.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground<'a> {
+    /// Whether a run is at work in the work tree.
+    pub is_at_work: bool,
+    /// How this machine holds programs.
+    pub offer: &'a Offer,
+}
+
+/// What programs would be run with.
+#[derive(Debug, Clone, Copy)]
+pub struct Passed<'a> {
+    /// The caller's environment.
+    pub env: &'a BTreeMap<String, String>,
+    /// How this machine holds programs.
+    pub offer: &'a Offer,
+}
+
 /// Checks everything that a start needs of the repository.
 ///
 /// While a run is at work in the work tree, its state says nothing; it is checked when the new run has its turn.
 pub fn start(
     repository: &Repository,
     params: &StartParams,
-    is_at_work: bool,
+    ground: Ground<'_>,
 ) -> Result<(StartOrder, Commands), ErrorData> {
     head_commit(repository)?;
-    if !is_at_work {
+    if !ground.is_at_work {
         refuse_operation(repository)?;
         refuse_dirty(repository)?;
     }
@@ -107,7 +126,7 @@ pub fn start(
     if let IdChoice::Given(id) = &id {
         refuse_protected(&config, id)?;
     }
-    let commands = check_config(repository, &config, &params.env.0)?;
+    let commands = check_config(repository, &config, Passed { env: &params.env.0, offer: ground.offer })?;
     let order = StartOrder {
         id,
         path: WirePath::from(repository.work_dir()),
@@ -121,12 +140,12 @@ pub fn start(
 }
 
 /// Checks what a step or a resume needs: the commands of the run's branch can be found and are known.
-pub fn go_on(repository: &Repository, run: &str, env: &BTreeMap<String, String>) -> Result<Commands, ErrorData> {
+pub fn go_on(repository: &Repository, run: &str, passed: Passed<'_>) -> Result<Commands, ErrorData> {
     let config = match repository.branch(&format!("runner/{run}")).map_err(|error| git_error(&error))? {
         Some(_) => config_of_branch(repository, run)?,
         None => config_of_work_tree(&Layout::new(repository.work_dir()))?,
     };
-    check_config(repository, &config, env)
+    check_config(repository, &config, passed)
 }
 
 fn head_commit(repository: &Repository) -> Result<Id, ErrorData> {
@@ -287,17 +306,17 @@ fn invalid_config(error: &dyn std::error::Error) -> ErrorData {
 }
 
 /// Checks that what the configuration names can be run, and returns what it would run.
-fn check_config(
-    repository: &Repository,
-    config: &RepoConfig,
-    env: &BTreeMap<String, String>,
-) -> Result<Commands, ErrorData> {
+fn check_config(repository: &Repository, config: &RepoConfig, passed: Passed<'_>) -> Result<Commands, ErrorData> {
+    let Passed { env, offer } = passed;
     let unusable = |message: String, hint: &str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
     if let Err(error) = config.check_ceilings() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
     }
     if let Some(unbuilt) = unbuilt::first(config) {
-        return unusable(unbuilt.message, unbuilt.hint);
+        return unusable(unbuilt.message, &unbuilt.hint);
+    }
+    if let Some(loose) = unbuilt::loose(config, offer) {
+        return Err(ErrorData::new(ErrorKind::LooseContainment, loose.message).hint(loose.hint));
     }
     for (section, executor) in config.executor.by_section() {
         let program = executor.wrapper.first().or(executor.command.first());

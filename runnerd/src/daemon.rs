@@ -16,7 +16,7 @@ use crate::config::DaemonConfig;
 use crate::events::Events;
 use crate::logging::Logging;
 use crate::methods::Api;
-use crate::process::Launcher;
+use crate::process::{Launcher, Wanted, probe};
 use crate::registry::{Registry, RegistryError};
 use crate::rpc::{self, Bound, LockError, Locks, SocketError};
 use crate::startup::Readiness;
@@ -65,7 +65,7 @@ pub async fn run(
     logging: &Logging,
     readiness: Readiness,
 ) -> Result<(), DaemonError> {
-    let up = match Up::build(paths, config, logging) {
+    let up = match Up::build(paths, config, logging).await {
         Ok(up) => up,
         Err(error) => {
             readiness.failed(&error);
@@ -78,6 +78,19 @@ pub async fn run(
     up.serve().await;
     tracing::info!("ended");
     Ok(())
+}
+
+/// Finds how programs can be held here. The lock on the state folder is held: no other daemon has its name.
+async fn launcher(paths: &Paths, config: &DaemonConfig) -> Launcher {
+    let launcher = Launcher::this_binary();
+    let owner = paths.state.to_string_lossy();
+    let wanted = Wanted { strongest: config.containment, owner: &owner, folder: &paths.state };
+    let offer = probe(&launcher, wanted).await;
+    for missing in offer.missing() {
+        tracing::info!(level = %missing.level, why = missing.why, "containment not used");
+    }
+    tracing::info!(level = %offer.level(), "containment");
+    launcher.within(offer)
 }
 
 /// A daemon that is up.
@@ -94,16 +107,17 @@ struct Up {
 }
 
 impl Up {
-    fn build(paths: Paths, config: &DaemonConfig, logging: &Logging) -> Result<Self, DaemonError> {
+    async fn build(paths: Paths, config: &DaemonConfig, logging: &Logging) -> Result<Self, DaemonError> {
         let system = |what| move |source| DaemonError::System { what, source };
         let terminate = signal(SignalKind::terminate()).map_err(system("signals"))?;
         let interrupt = signal(SignalKind::interrupt()).map_err(system("signals"))?;
         let locks = Locks::take(&paths)?;
         let bound = Bound::new(&paths, &locks)?;
+        let launcher = launcher(&paths, config).await;
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let events = Events::default();
         let means = Means {
-            launcher: Launcher::this_binary(),
+            launcher: launcher.clone(),
             events: events.clone(),
             hidden: logging.hidden(),
             slots: Arc::new(Semaphore::new(usize::try_from(config.max_repositories).unwrap_or(1))),
@@ -115,6 +129,7 @@ impl Up {
             registry: registry.clone(),
             events,
             paths: Arc::new(paths),
+            offer: launcher.shared_offer(),
             started_at: clock::now(),
             log_filter: logging.filter(),
             shutdown: shutdown.clone(),

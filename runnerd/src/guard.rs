@@ -72,7 +72,7 @@ fn spec(guard: Guard<'_>) -> Spec {
         log: LogFile { path: guard.log, cap_bytes: guard.config.output_limit_bytes, secrets: guard.secrets },
         answered: None,
         output: guard.live,
-        no_new_privs: false,
+        no_new_privs: true,
     }
 }
 

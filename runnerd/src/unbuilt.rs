@@ -1,12 +1,11 @@
-//! What a configuration can ask for and this version does not do: refused, never passed over in silence.
+//! What a configuration can ask for and this version, or this machine, does not do: refused, never passed over in silence.
 //!
 //! Asked where a run is started and again where an iteration is opened, since a commit in between may bring another
 //! configuration. Settings whose default asks for such a thing cannot be refused; their description says so.
 
-use protocol::words::Containment;
-
 use crate::agent;
 use crate::config::{RepoConfig, Reviewer};
+use crate::process::Offer;
 
 /// A setting that would not be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,10 +13,10 @@ pub struct Unbuilt {
     /// What is asked for, naming the key.
     pub message: String,
     /// What to change.
-    pub hint: &'static str,
+    pub hint: String,
 }
 
-/// Returns the first such setting.
+/// Returns the first setting that this version does not do.
 pub fn first(config: &RepoConfig) -> Option<Unbuilt> {
     agents(config).or_else(|| {
         let hooks = &config.hooks;
@@ -27,11 +26,6 @@ pub fn first(config: &RepoConfig) -> Option<Unbuilt> {
                 config.review.by != Reviewer::Off,
                 "review.by: this version has no reviews",
                 "set review.by = \"off\" in .runner/state/config.toml",
-            ),
-            (
-                config.containment.require != Containment::Walk,
-                "containment.require: this version holds processes at the level \"walk\" alone",
-                "set containment.require = \"walk\" in .runner/state/config.toml, and see docs/security.md",
             ),
             (
                 hooks.iter().any(|hook| !hook.is_empty()),
@@ -58,8 +52,26 @@ fn agents(config: &RepoConfig) -> Option<Unbuilt> {
     })
 }
 
-fn unbuilt(message: impl Into<String>, hint: &'static str) -> Unbuilt {
-    Unbuilt { message: message.into(), hint }
+/// Returns why programs would be held more loosely than the repository requires (SPEC 3.3), where that is so.
+pub fn loose(config: &RepoConfig, offer: &Offer) -> Option<Unbuilt> {
+    let required = config.containment.require;
+    let missing = offer.missing().iter().find(|missing| missing.level == required);
+    let is_wrapped = config.executor.by_section().into_iter().any(|(_, executor)| !executor.wrapper.is_empty());
+    let (reached, who, change) = if offer.level() < required {
+        (offer.level(), "this machine", missing.map_or("see docs/operations.md", |missing| missing.raise.as_str()))
+    } else if is_wrapped {
+        (offer.level_for(false), "an agent with a wrapper", "take out executor.wrapper")
+    } else {
+        return None;
+    };
+    let why = missing.map(|missing| format!(": {}", missing.why)).unwrap_or_default();
+    let message = format!("containment.require is \"{required}\", but {who} reaches no more than \"{reached}\"{why}");
+    let hint = format!("{change}; or lower containment.require in .runner/state/config.toml");
+    (reached < required).then(|| unbuilt(message, hint))
+}
+
+fn unbuilt(message: impl Into<String>, hint: impl Into<String>) -> Unbuilt {
+    Unbuilt { message: message.into(), hint: hint.into() }
 }
 
 #[cfg(test)]
@@ -87,10 +99,19 @@ mod tests {
             assert!(message.contains(key), "{key}: {message}");
         };
         refused("review.by", "[review]\nby = \"human\"");
-        refused("containment.require", "[containment]\nrequire = \"cgroup\"");
         refused("[hooks]", "[hooks]\non_stuck = [\"mail\"]");
         let fallback = "[executor]\nkind = \"command\"\ncommand = [\"a\"]\nfallback = [\"claude\"]\n";
         assert!(first_of(fallback).is_some_and(|message| message.contains("fallback")));
         assert!(first_of("").is_some_and(|message| message.contains("codex")));
+    }
+
+    #[test]
+    fn a_level_that_is_required_must_be_reached_by_every_program() {
+        let loose_of = |text: &str| {
+            let config = parse(text, Path::new("config.toml")).unwrap();
+            loose(&config, &Offer::default()).map(|loose| loose.message)
+        };
+        assert_eq!(loose_of("[containment]\nrequire = \"walk\"\n[executor]\nwrapper = [\"w\"]\n"), None);
+        insta::assert_snapshot!(loose_of("[containment]\nrequire = \"cgroup\"\n").unwrap_or_default(), @r#"containment.require is "cgroup", but this machine reaches no more than "walk""#);
     }
 }

@@ -12,7 +12,7 @@ const LONGEST_FILE: usize = 500;
 
 /// The modules of the daemon, each with those that it may use. `main` and `daemon` put everything together.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("admit", &["agent", "causes", "config", "git", "repo", "unbuilt", "worker"]),
+    ("admit", &["agent", "causes", "config", "git", "process", "repo", "unbuilt", "worker"]),
     ("agent", &["config", "process"]),
     ("causes", &[]),
     ("clock", &[]),
@@ -24,7 +24,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("logging", &["hidden"]),
     (
         "methods",
-        &["admit", "causes", "clock", "config", "events", "git", "logging", "registry", "repo", "store", "worker"],
+        &[
+            "admit", "causes", "clock", "config", "events", "git", "logging", "process", "registry", "repo", "store",
+            "worker",
+        ],
     ),
     ("process", &["clock"]),
     ("registry", &["causes", "store", "worker"]),
@@ -32,7 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rpc", &[]),
     ("startup", &[]),
     ("store", &["repo"]),
-    ("unbuilt", &["agent", "config"]),
+    ("unbuilt", &["agent", "config", "process"]),
     (
         "worker",
         &[

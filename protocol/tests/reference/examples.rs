@@ -21,8 +21,8 @@ use protocol::request::{
 use protocol::state::RunUsage;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::{
-    CheckView, DaemonView, IterationView, NodeRef, PhaseView, RepoView, RunSummary, RunView, SelectView, StatusView,
-    StopReason, TextView,
+    CheckView, DaemonView, IterationView, MissingLevel, NodeRef, PhaseView, RepoView, RunSummary, RunView, SelectView,
+    StatusView, StopReason, TextView,
 };
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, Role, RunStatus, VerdictName};
 use serde::Serialize;
@@ -97,6 +97,11 @@ fn daemon() -> Vec<Example> {
         socket: path("/run/user/1000/runnerd/runnerd.sock"),
         state_folder: path("/home/me/.local/state/runnerd"),
         containment: Containment::Walk,
+        containment_missing: vec![MissingLevel {
+            level: Containment::Cgroup,
+            why: "/sys/fs/cgroup/system.slice is not writable for this user".to_owned(),
+            raise: "start the daemon with: systemd-run --user --scope -p Delegate=yes runnerd".to_owned(),
+        }],
         repositories: 1,
         running: 1,
         draining: false,

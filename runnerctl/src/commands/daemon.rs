@@ -122,6 +122,10 @@ fn render(view: &DaemonView, screen: &Screen) -> String {
     fact("socket", view.socket.to_string());
     fact("state", view.state_folder.to_string());
     fact("containment", view.containment.to_string());
+    for missing in &view.containment_missing {
+        fact("", format!("{} not: {}", missing.level, missing.why));
+        fact("", format!("to have it: {}", missing.raise));
+    }
     fact("repositories", format!("{}, {} running", view.repositories, view.running));
     fact("log filter", view.log_filter.clone());
     let word = if view.draining { "draining" } else { "running" };
@@ -131,6 +135,7 @@ fn render(view: &DaemonView, screen: &Screen) -> String {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
+    use protocol::view::MissingLevel;
     use protocol::words::Containment;
 
     use super::*;
@@ -146,6 +151,11 @@ mod tests {
             socket: Path::new("/run/user/1000/runnerd/runnerd.sock").into(),
             state_folder: Path::new("/home/me/.local/state/runnerd").into(),
             containment: Containment::Walk,
+            containment_missing: vec![MissingLevel {
+                level: Containment::Cgroup,
+                why: "/sys/fs/cgroup/init.scope is not writable for this user".into(),
+                raise: "start the daemon elsewhere".into(),
+            }],
             repositories: 3,
             running: 1,
             draining: false,
@@ -158,6 +168,8 @@ mod tests {
           socket        /run/user/1000/runnerd/runnerd.sock
           state         /home/me/.local/state/runnerd
           containment   walk
+                        cgroup not: /sys/fs/cgroup/init.scope is not writable for this user
+                        to have it: start the daemon elsewhere
           repositories  3, 1 running
           log filter    info
         ");

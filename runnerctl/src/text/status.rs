@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use protocol::view::{NodeRef, PhaseView, RunView, StatusView};
-use protocol::words::{GuardOutcome, RunStatus};
+use protocol::words::{Containment, GuardOutcome, RunStatus};
 
 use super::iteration::lines;
 use super::measure::{between, count, dollars, span, until};
@@ -112,7 +112,8 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
     if run.questions > 0 {
         facts.push(("questions", format!("{} open, in .runner/state/questions.md", run.questions).into()));
     }
-    facts.push(("containment", run.containment.as_str().into()));
+    let more = if run.containment < Containment::Pidns { "; what is missing: runnerctl daemon status" } else { "" };
+    facts.push(("containment", format!("{}{more}", run.containment).into()));
     facts
 }
 
@@ -186,7 +187,7 @@ mod tests {
           time         1h 05m in iterations
           usage        sessions 3, tokens in 1.2M, cached 800k, out 30.4k, cost unknown
           questions    2 open, in .runner/state/questions.md
-          containment  walk
+          containment  walk; what is missing: runnerctl daemon status
 
           last iterations
             0003  RedGuard  guard=fail  parser.lex  14s     01234567  the lexer knows numbers

@@ -68,6 +68,8 @@ fn whenever_the_daemon_is_killed_the_task_tree_ends_the_same() {
 
 /// Starts a run whose step kills the daemon, and lets the next daemon bring it to its end.
 fn killed_by_a_step(home: &Home, repo: &Repo) {
+    // From inside a namespace a step cannot see the daemon.
+    home.contain_at_most("walk");
     let daemon = home.daemon();
     repo.script().file("pid", &daemon.pid().to_string());
     home.ctl_in(repo, &["start", "--yes", "-m", "Do it"]).exits(0);

@@ -4,6 +4,7 @@
 
 mod agents;
 mod broken;
+mod containment;
 mod determinism;
 mod history;
 mod play;

@@ -132,7 +132,8 @@ fn spec(session: Session<'_>) -> Spec {
             matches!(answer_file::read(&answer, &Secrets::default()), AnswerFile::Given { .. })
         })),
         output: session.live,
-        no_new_privs: false,
+        // What a wrapper starts may need its set-user-id programs, as rootless `podman` does.
+        no_new_privs: executor.wrapper.is_empty(),
     }
 }
 
@@ -150,6 +151,7 @@ fn ended(report: &Report, answer: &AnswerFile, blank: SessionEnd) -> SessionEnd 
         captured_bytes: report.captured_bytes,
         dropped_bytes: report.dropped_bytes,
         survivors: report.survivors,
+        containment: report.containment,
         ..blank
     }
 }

@@ -235,7 +235,7 @@ const CONTAINMENT: &[Key] = &[Key::new(
     "require",
     Choice(LEVELS),
     Is("\"walk\""),
-    "The least that the system must offer; with less a run does not start. This version offers \"walk\".",
+    "The least that the system must offer; with less a run does not start. `runnerctl daemon status` says what it offers.",
 )];
 
 const PRICES: &[Key] = &[

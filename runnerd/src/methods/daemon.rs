@@ -6,11 +6,12 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use protocol::path::WirePath;
 use protocol::request::{Hello, LogFilter};
-use protocol::view::DaemonView;
-use protocol::words::{Containment, RunStatus};
+use protocol::view::{DaemonView, MissingLevel};
+use protocol::words::RunStatus;
 
 use super::Api;
 use crate::events::About;
+use crate::process::Missing;
 
 #[async_trait]
 impl DaemonApiServer for Api {
@@ -62,11 +63,16 @@ impl Api {
             started_at: self.started_at,
             socket: WirePath(self.paths.socket.clone()),
             state_folder: WirePath(self.paths.state.clone()),
-            containment: Containment::Walk,
+            containment: self.offer.level(),
+            containment_missing: self.offer.missing().iter().map(missing).collect(),
             repositories: count(workers.len()),
             running: count(running),
             draining: self.drain.is_cancelled(),
             log_filter: self.log_filter.current(),
         }
     }
+}
+
+fn missing(missing: &Missing) -> MissingLevel {
+    MissingLevel { level: missing.level, why: missing.why.clone(), raise: missing.raise.clone() }
 }

@@ -27,6 +27,7 @@ use crate::admit::{self, Known};
 use crate::events::Events;
 use crate::git::Repository;
 use crate::logging::FilterHandle;
+use crate::process::Offer;
 use crate::registry::Registry;
 use crate::store::Store;
 use crate::worker::Handle;
@@ -40,6 +41,8 @@ pub struct Api {
     pub events: Events,
     /// Where things are.
     pub paths: Arc<Paths>,
+    /// How programs are held.
+    pub offer: Arc<Offer>,
     /// When the daemon started.
     pub started_at: Timestamp,
     /// What is logged.

@@ -1,5 +1,7 @@
 //! `run.*`: starting, steering and watching runs.
 
+use std::sync::Arc;
+
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::RunApiServer;
 use protocol::error::{ErrorData, ErrorKind};
@@ -34,7 +36,11 @@ impl RunApiServer for Api {
         let repository = self.as_asked(repository, known.as_ref()).await?;
         let present = repository.clone();
         let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path));
-        let (order, commands) = blocking(move || admit::start(&repository, &params, is_at_work)).await?;
+        let (order, commands) = blocking({
+            let offer = Arc::clone(&self.offer);
+            move || admit::start(&repository, &params, admit::Ground { is_at_work, offer: &offer })
+        })
+        .await?;
         if !confirmed && !commands.written_here {
             let digests = match &known {
                 Some(worker) => worker.list().await.1,
@@ -134,8 +140,9 @@ impl Api {
             (false, ..) => return Ok(()),
         };
         let repository = self.as_asked(repository, Some(worker)).await?;
-        let (caller, present) = (env.0.clone(), repository.clone());
-        let commands = blocking(move || admit::go_on(&repository, &run, &caller)).await?;
+        let (caller, present, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.offer));
+        let commands =
+            blocking(move || admit::go_on(&repository, &run, admit::Passed { env: &caller, offer: &offer })).await?;
         let is_known = commands.written_here || worker.list().await.1.contains(&commands.digest);
         if !confirmed && !is_known {
             return Err(admit::unconfirmed(&commands));

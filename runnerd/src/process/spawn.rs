@@ -127,6 +127,11 @@ impl Launcher {
         Self { offer: Arc::new(offer), ..self }
     }
 
+    /// Returns what is put around programs, for others to keep.
+    pub fn shared_offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer)
+    }
+
     /// Returns what is put around programs; nothing if nobody has looked.
     pub fn offer(&self) -> &Offer {
         &self.offer

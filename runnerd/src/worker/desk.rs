@@ -9,7 +9,7 @@ use protocol::error::ErrorData;
 use protocol::event::EventKind;
 use protocol::reply::StepReply;
 use protocol::view::{PendingControl, RepoView, RunSummary, RunView, StatusView, StopReason};
-use protocol::words::RunStatus;
+use protocol::words::{Containment, RunStatus};
 use runner_core::verdict::StopCause;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -53,6 +53,8 @@ pub(super) struct Desk {
     events: Events,
     shutdown: CancellationToken,
     drain: CancellationToken,
+    /// How tightly processes are held.
+    pub(super) containment: Containment,
     /// Number of the iteration that a step has run.
     pub stepped_iter: Option<u32>,
     /// The run whose iteration a previous life has begun; its journal is gone through when it has its turn.
@@ -79,12 +81,14 @@ pub(super) struct Wires {
     pub shutdown: CancellationToken,
     /// Nothing new is to begin.
     pub drain: CancellationToken,
+    /// How tightly processes are held.
+    pub containment: Containment,
 }
 
 impl Desk {
     /// Sets up the desk of a repository.
     pub(super) fn new(store: Store, file: RepoFile, wires: Wires) -> Self {
-        let Wires { mailbox, status, events, shutdown, drain } = wires;
+        let Wires { mailbox, status, events, shutdown, drain, containment } = wires;
         Self {
             store,
             file,
@@ -97,6 +101,7 @@ impl Desk {
             events,
             shutdown,
             drain,
+            containment,
             stepped_iter: None,
             unfinished: None,
             live: None,
@@ -199,7 +204,7 @@ impl Desk {
     fn look_at_current(&mut self) {
         let Some(current) = self.current() else { return };
         if self.view.as_ref().is_none_or(|view| view.summary.id != current.id) {
-            let seen = tokio::task::block_in_place(|| super::snapshot::of_run(&self.store, current));
+            let seen = tokio::task::block_in_place(|| super::snapshot::of_run(&self.store, current, self.containment));
             self.budget_ms = seen.budget_ms;
             self.view = Some(seen.view);
         }

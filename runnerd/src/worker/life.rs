@@ -63,7 +63,8 @@ pub fn spawn_held(means: Means, store: Store) -> (Handle, impl Future<Output = (
 fn employ(means: Means, store: Store, file: RepoFile, frozen: bool) -> (Handle, impl Future<Output = ()> + Send) {
     let (sender, mailbox) = mpsc::channel(MAILBOX);
     let id = file.id.clone();
-    let run = desk::current(&file).map(snapshot::blank);
+    let containment = means.launcher.offer().level();
+    let run = desk::current(&file).map(|run| snapshot::blank(run, containment));
     let (status, seen) = watch::channel(Arc::new(StatusView { repo: desk::repo_view(&file, None), run }));
     let wires = Wires {
         mailbox,
@@ -71,6 +72,7 @@ fn employ(means: Means, store: Store, file: RepoFile, frozen: bool) -> (Handle, 
         events: means.events.clone(),
         shutdown: means.shutdown.clone(),
         drain: means.drain.clone(),
+        containment,
     };
     let mut desk = Desk::new(store, file, wires);
     desk.frozen = frozen;
@@ -152,7 +154,8 @@ impl Life {
 
     /// Makes the view anew from what is committed.
     fn refresh(&mut self) {
-        let seen = self.desk.current().map(|run| block_in_place(|| snapshot::of_run(&self.desk.store, run)));
+        let Desk { store, containment, .. } = &self.desk;
+        let seen = self.desk.current().map(|run| block_in_place(|| snapshot::of_run(store, run, *containment)));
         self.desk.budget_ms = seen.as_ref().map_or(0, |seen| seen.budget_ms);
         self.desk.view = seen.map(|seen| seen.view);
         self.desk.show();

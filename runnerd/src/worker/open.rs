@@ -52,7 +52,7 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
         Next::GoOn(task) => task,
         next => return Ok(Found::Next(next)),
     };
-    let hold = unbuilt(&loaded).or_else(|| unfinished(&repository));
+    let hold = unbuilt(site, &loaded).or_else(|| unfinished(&repository));
     if let Some(hold) = hold.map_or_else(|| clean(&repository), |hold| Ok(Some(hold)))? {
         return Ok(Found::Hold(hold));
     }
@@ -79,9 +79,10 @@ fn unreadable(error: &LoadError) -> StopReason {
     )
 }
 
-/// A configuration that was committed since the run was admitted may ask for what this version does not do.
-fn unbuilt(loaded: &Loaded) -> Option<StopReason> {
+/// A configuration that was committed since the run was admitted may ask for what this version or this machine does not do.
+fn unbuilt(site: &Site, loaded: &Loaded) -> Option<StopReason> {
     crate::unbuilt::first(&loaded.config)
+        .or_else(|| crate::unbuilt::loose(&loaded.config, site.launcher.offer()))
         .map(|unbuilt| reason(unbuilt.message, &format!("{}, commit, and: runnerctl resume", unbuilt.hint)))
 }
 

@@ -64,8 +64,8 @@ impl Desk {
         let repo = repo_view(&self.file, self.held.clone());
         let record = self.find(Some(run))?;
         let live = self.run_view().filter(|view| view.summary.id == record.id);
-        let view =
-            live.unwrap_or_else(|| tokio::task::block_in_place(|| super::snapshot::of_run(&self.store, record).view));
+        let seen = || super::snapshot::of_run(&self.store, record, self.containment).view;
+        let view = live.unwrap_or_else(|| tokio::task::block_in_place(seen));
         Ok(StatusView { repo, run: Some(view) })
     }
 

@@ -23,7 +23,7 @@ const MAX_SECRETS: usize = 100;
 const MAX_COMMITS: usize = 50;
 
 /// Describes a run of which nothing is committed yet.
-pub(super) fn blank(run: &RunRecord) -> RunView {
+pub(super) fn blank(run: &RunRecord, containment: Containment) -> RunView {
     RunView {
         summary: summary(run),
         wait_until: run.wait_until,
@@ -40,7 +40,7 @@ pub(super) fn blank(run: &RunRecord) -> RunView {
         held_back: Vec::new(),
         reverted: Vec::new(),
         secrets: Vec::new(),
-        containment: Containment::Walk,
+        containment,
         pending: None,
     }
 }
@@ -55,7 +55,7 @@ pub(super) struct Seen {
 }
 
 /// Describes a run from the tip of its branch; blank where that cannot be read.
-pub(super) fn of_run(store: &Store, run: &RunRecord) -> Seen {
+pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment) -> Seen {
     let read = || {
         let path = run.path.as_path();
         let captured = Repository::captured(&store.git(path)).ok()?;
@@ -63,14 +63,15 @@ pub(super) fn of_run(store: &Store, run: &RunRecord) -> Seen {
         let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
         let loaded = load(&repository, tip).ok()?;
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
-        let mut view = of_state(run, &loaded, recent(&repository, &run.id, tip));
+        let recent = recent(&repository, &run.id, tip);
+        let mut view = of_state(blank(run, containment), &loaded, recent);
         view.secrets = secrets_in(&Layout::new(repository.work_dir()), &view.recent);
         is_runs.then_some(Seen { view, budget_ms: loaded.policy.budget_ms })
     };
-    read().unwrap_or_else(|| Seen { view: blank(run), budget_ms: 0 })
+    read().unwrap_or_else(|| Seen { view: blank(run, containment), budget_ms: 0 })
 }
 
-fn of_state(run: &RunRecord, loaded: &Loaded, recent: Vec<IterationView>) -> RunView {
+fn of_state(blank: RunView, loaded: &Loaded, recent: Vec<IterationView>) -> RunView {
     let (leaves_passed, leaves_total) = tree::leaves(&loaded.tree);
     let state = &loaded.run_state;
     let node = match select(&loaded.tree) {
@@ -90,7 +91,7 @@ fn of_state(run: &RunRecord, loaded: &Loaded, recent: Vec<IterationView>) -> Run
         questions: u32::try_from(questions).unwrap_or(u32::MAX),
         held_back: state.held_back.clone(),
         reverted: state.reverted.clone(),
-        ..blank(run)
+        ..blank
     }
 }
 

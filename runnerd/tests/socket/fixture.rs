@@ -161,6 +161,7 @@ fn view(paths: &Paths) -> DaemonView {
         socket: (&*paths.socket).into(),
         state_folder: (&*paths.state).into(),
         containment: Containment::Walk,
+        containment_missing: Vec::new(),
         repositories: 0,
         running: 0,
         draining: false,

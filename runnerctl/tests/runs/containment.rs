@@ -1,0 +1,67 @@
+//! The level of containment, as a person meets it: shown, recorded, required.
+
+use runner_testkit::{Home, Repo};
+use serde_json::Value;
+
+/// Runs one iteration and returns the level in its record, and in the status of its run.
+fn recorded_and_shown(home: &Home, repo: &Repo) -> [Value; 2] {
+    repo.script().step(1, "echo mine > mine.txt; answer done 'It is done.'");
+    home.run(repo, &["--id", "one", "-m", "Do it"]).exits(0);
+    let record = repo.path().join(".runner/iterations/one/0001/meta.json");
+    let record: Value = serde_json::from_slice(&std::fs::read(record).expect("a record")).expect("JSON");
+    let status = home.ctl_in(repo, &["status", "--json"]).json();
+    [record["containment"].clone(), status["run"]["containment"].clone()]
+}
+
+#[test]
+fn strongest_level_of_the_machine_is_used_shown_and_recorded() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let _daemon = home.daemon();
+    let daemon = home.ctl(&["daemon", "status", "--json"]).json();
+    let level = &daemon["containment"];
+    assert_eq!(recorded_and_shown(&home, &repo), [level.clone(), level.clone()]);
+    let missing = daemon["containment_missing"].as_array().expect("a list");
+    assert!(missing.iter().all(|missing| missing["why"] != "" && missing["raise"] != ""), "{daemon}");
+    assert!(missing.iter().all(|missing| missing["level"] != *level), "{daemon}");
+}
+
+#[test]
+fn daemon_that_was_told_so_uses_no_more_than_a_walk_and_says_why() {
+    let home = Home::new();
+    home.contain_at_most("walk");
+    let repo = home.scripted("one");
+    let _daemon = home.daemon();
+    assert_eq!(recorded_and_shown(&home, &repo), ["walk", "walk"]);
+    let status = home.ctl(&["daemon", "status"]);
+    assert!(status.exits(0).stdout.contains("config.toml has containment = \"walk\""), "{}", status.stdout);
+}
+
+#[test]
+fn level_that_is_required_and_not_reached_is_refused_before_anything_begins() {
+    let home = Home::new();
+    home.contain_at_most("walk");
+    let repo = home.repo("one");
+    repo.configure(&repo.config().section("[containment]\nrequire = \"pidns\""));
+    let _daemon = home.daemon();
+    let refused = home.run(&repo, &["-m", "Do it"]);
+    refused.exits(6);
+    for part in ["containment.require is \"pidns\"", "no more than \"walk\"", "hint:", "the daemon's config.toml"] {
+        assert!(refused.stderr.contains(part), "`{part}` is missing: {}", refused.stderr);
+    }
+    assert!(repo.receipts().is_empty());
+}
+
+#[test]
+fn step_is_refused_once_a_commit_requires_more() {
+    let home = Home::new();
+    home.contain_at_most("walk");
+    let repo = home.scripted("one");
+    repo.script().step(1, "decompose 'Split.' first");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--queue-only", "-m", "Do it"]).exits(0);
+    home.ctl_in(&repo, &["step", "--yes"]).exits(0);
+    repo.configure(&repo.config().section("[containment]\nrequire = \"cgroup\""));
+    home.ctl_in(&repo, &["step", "--yes"]).exits(6);
+    assert_eq!(repo.receipts().len(), 1, "the iteration was begun");
+}
