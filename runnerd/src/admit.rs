@@ -63,6 +63,10 @@ pub fn present(path: &Path) -> Result<Repository, ErrorData> {
 
 /// Turns an error of git into one for the client.
 pub fn git_error(error: &GitError) -> ErrorData {
+    if error.is_lost() {
+        let lost = ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(error);
+        return lost.hint("put the git folder back, and: runnerctl resume; or: runnerctl cancel");
+    }
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
 

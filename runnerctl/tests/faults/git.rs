@@ -1,1 +1,260 @@
-//! What happens to the repository under the runner: locks, rewritten history, missing refs, configuration that runs programs, names and files that git does not take. Rows 71 to 85.
+//! What happens to the repository under the runner: locks, rewritten history, missing refs, configuration that runs
+//! programs, names and files that git does not take. Rows 71 to 85.
+
+use std::fs;
+use std::path::Path;
+
+use runner_testkit::witness::{assert_kept, verdicts};
+use runner_testkit::{Home, Repo};
+
+use crate::checks::{assert_explains, assert_survived};
+
+mod canary;
+mod gone;
+
+/// Runs one iteration whose session does `deed` after it left work.
+fn one(home: &Home, repo: &Repo, deed: &str) {
+    repo.script().step(1, &format!("echo mine > mine.txt\n{deed}\nanswer done 'Done.'"));
+    home.run(repo, &["--id", "x", "-m", "Do it"]);
+}
+
+/// A home with a daemon, and a repository in which a run stops after its first iteration.
+fn stage() -> (Home, Repo) {
+    let home = Home::new();
+    let repo = home.repo("one");
+    repo.configure(&repo.config().top("max_iterations = 1"));
+    (home, repo)
+}
+
+fn reverted(repo: &Repo) -> Vec<String> {
+    repo.run_state("HEAD").reverted
+}
+
+#[test]
+fn row_71_locks_that_nobody_holds_do_not_stop_the_run() {
+    let (home, repo) = stage();
+    let _daemon = home.daemon();
+    one(&home, &repo, "for lock in index HEAD packed-refs refs/heads/runner/x config; do : > .git/$lock.lock; done");
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
+fn row_72_commits_of_the_agent_stay() {
+    let (home, repo) = stage();
+    let _daemon = home.daemon();
+    one(&home, &repo, "git config user.name Agent; git add -A; git commit -q -m 'By the agent'");
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(repo.git(&["log", "-1", "--format=%s", "HEAD^"]), "By the agent");
+    assert_eq!(reverted(&repo), [".git/config"], "put back and said, and no breach");
+    assert_eq!(repo.git(&["config", "user.name"]), "Kit");
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
+fn row_73_history_that_was_rewritten_comes_back_and_the_agents_commits_are_kept() {
+    for deed in ["git reset -q --hard HEAD~1", "git commit -q --amend -am Mine", "git checkout -q --detach"] {
+        let (home, repo) = stage();
+        let _daemon = home.daemon();
+        one(&home, &repo, &format!("git add -A; git commit -qm Mine; {deed}"));
+        assert_eq!(repo.git(&["branch", "--show-current"]), "runner/x");
+        assert_survived(&home, &repo, &[]);
+    }
+}
+
+#[test]
+fn row_75_refs_that_are_gone_or_garbled_are_made_again() {
+    let deeds = [
+        "rm -rf .git/refs",
+        ": > .git/HEAD",
+        "rm .git/HEAD",
+        "echo garbage > .git/HEAD",
+        "find .git/refs -type f | while read f; do : > $f; done",
+        "printf '%040d\\n' 0 > .git/refs/heads/runner/x",
+        "echo 1111111111111111111111111111111111111111 > .git/refs/heads/runner/x",
+        "rm .git/refs/heads/runner/x; mkdir .git/refs/heads/runner/x",
+        "git pack-refs --all; : > .git/packed-refs",
+        "git pack-refs --all; echo garbage > .git/packed-refs",
+    ];
+    for deed in deeds {
+        let (home, repo) = stage();
+        let _daemon = home.daemon();
+        one(&home, &repo, &format!("git add -A; git commit -qm Mine; echo more > more.txt; {deed}"));
+        assert_eq!(verdicts(&repo), ["Broken"], "{deed}");
+        assert_eq!(repo.git(&["branch", "--show-current"]), "runner/x");
+        repo.git(&["rev-parse", "HEAD^"]);
+        assert_kept(&repo, b"mine\n");
+        assert_kept(&repo, b"more\n");
+        home.assert_no_survivors();
+    }
+}
+
+#[test]
+fn row_76_garbage_collection_takes_nothing_that_the_runner_keeps() {
+    let (home, repo) = stage();
+    let _daemon = home.daemon();
+    let prune = "git reflog expire --expire=now --all; git gc -q --prune=now";
+    repo.script().guard_always(prune);
+    one(
+        &home,
+        &repo,
+        &format!("git add -A; git commit -qm Mine; git reset -q --hard HEAD~1; {prune}; echo more > more.txt"),
+    );
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_survived(&home, &repo, &["more\n"]);
+}
+
+#[test]
+fn row_77_what_leads_git_elsewhere_is_put_back() {
+    let (home, repo) = stage();
+    let _daemon = home.daemon();
+    let deed = "mkdir -p $kit/other; git init -q $kit/other; head=$(git rev-parse HEAD)
+        echo $kit/other/.git/objects > .git/objects/info/alternates
+        git replace $head $(git rev-parse HEAD~1)
+        git config extensions.worktreeConfig true; git config --worktree core.bare true
+        echo $kit/other/.git > .git/commondir";
+    one(&home, &repo, deed);
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    let expected =
+        [".git/commondir", ".git/config", ".git/config.worktree", ".git/objects/info/alternates"].map(str::to_owned);
+    assert!(expected.iter().all(|name| reverted(&repo).contains(name)), "{:?}", reverted(&repo));
+    assert!(reverted(&repo).iter().any(|name| name.starts_with("refs/replace/")), "{:?}", reverted(&repo));
+    assert_eq!(repo.refs("refs/replace"), Vec::<String>::new());
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
+fn row_79_nothing_is_hidden_from_the_runner() {
+    let (home, repo) = stage();
+    repo.write("tracked.txt", "old\n").write("assumed.txt", "old\n").commit("Files");
+    let _daemon = home.daemon();
+    let deed = "git update-index --skip-worktree tracked.txt; git update-index --assume-unchanged assumed.txt
+        echo new1 > tracked.txt; echo new2 > assumed.txt; echo '*' > .git/info/exclude
+        mkdir -p ~/config/git; echo '*' > ~/config/git/ignore; git config core.excludesFile ~/config/git/ignore";
+    one(&home, &repo, deed);
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(repo.show("HEAD", "mine.txt"), "mine");
+    assert_eq!(repo.show("HEAD", "tracked.txt"), "new1");
+    assert_eq!(repo.show("HEAD", "assumed.txt"), "new2");
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
+fn row_80_nested_repository_is_no_silent_link() {
+    let (home, repo) = stage();
+    let _daemon = home.daemon();
+    one(
+        &home,
+        &repo,
+        "git init -q nested; echo inner > nested/inner.txt; git -C nested add -A; git -C nested commit -qm Inner",
+    );
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert!(!repo.git(&["ls-tree", "-r", "HEAD"]).contains("commit "), "no link");
+    assert_eq!(repo.run_state("HEAD").held_back, ["nested/"]);
+    assert_survived(&home, &repo, &["mine\n", "inner\n"]);
+}
+
+#[test]
+fn row_81_what_a_person_commits_meanwhile_is_kept_beside_the_agents_work() {
+    let (home, repo) = stage();
+    let gate = repo.script().gate("working");
+    repo.script().step(1, "echo mine > mine.txt\ngate working\nanswer done 'Done.'");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
+    gate.reached();
+    repo.write("theirs.txt", "theirs\n");
+    repo.git(&["add", "theirs.txt"]);
+    repo.git(&["commit", "-q", "-m", "By a person"]);
+    gate.open();
+    home.run(&repo, &["--id", "x"]);
+    assert_eq!(repo.show("HEAD", "theirs.txt"), "theirs");
+    assert_eq!(repo.show("HEAD", "mine.txt"), "mine");
+    assert_survived(&home, &repo, &["mine\n", "theirs\n"]);
+}
+
+#[test]
+fn row_83_names_that_git_does_not_take_do_not_keep_the_rest_out() {
+    let (home, repo) = stage();
+    let _daemon = home.daemon();
+    let deed = r#"mkdir -p .GIT 'sp ace'; echo evil > .GIT/config; echo line > "$(printf 'new\nline')"; echo q > 'quo"te'
+        echo t > "$(printf 'tab\there')"; echo dash > ./-dash; echo colon > ':(exclude)x'; echo uni > 'sp ace/ünï'
+        echo bytes > "$(printf 'by\377te')"; echo star > '*'"#;
+    one(&home, &repo, deed);
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    home.ctl_in(&repo, &["status"]).exits(0);
+    assert_survived(&home, &repo, &["mine\n", "line\n", "bytes\n", "star\n", "colon\n", "dash\n", "evil\n"]);
+}
+
+#[test]
+fn row_84_special_files_and_loops_neither_hang_nor_keep_the_rest_out() {
+    let (home, repo) = stage();
+    let _daemon = home.daemon();
+    let deed = "mkfifo pipe; ln -s loop loop; ln -s . here; mkdir -p deep; ln -s .. deep/up; ln -s /dev/zero zero
+        mkfifo .git/info/pipe; rm -f .git/info/exclude; mkfifo .git/info/exclude; mkfifo .git/hooks/pre-commit";
+    one(&home, &repo, deed);
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    fs::remove_file(repo.path().join("pipe")).expect("the pipe is still there");
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
+fn row_85_size_is_looked_at_before_content() {
+    let (home, repo) = stage();
+    let _daemon = home.daemon();
+    one(&home, &repo, "truncate -s 50G huge.bin; mkdir many; (cd many; seq 1 500 | xargs touch)");
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(repo.run_state("HEAD").held_back, ["huge.bin"]);
+    assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "HEAD", "many"]).lines().count(), 500);
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+/// Whether a file is there.
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+#[test]
+fn row_82_repositories_of_every_kind_work_or_are_refused_at_the_start() {
+    for kind in ["detached", "reftable", "sha256", "shallow"] {
+        let home = Home::new();
+        let repo = home.repo("one");
+        let git = repo.path().join(".git");
+        if kind == "sha256" {
+            fs::remove_dir_all(&git).expect("a folder can be removed");
+            repo.git(&["init", "-q", "--object-format=sha256"]);
+        }
+        repo.configure(&repo.config().top("max_iterations = 1"));
+        match kind {
+            "detached" => drop(repo.git(&["checkout", "-q", "--detach"])),
+            "shallow" => {
+                fs::write(git.join("shallow"), format!("{}\n", repo.head())).expect("a file can be written");
+            }
+            "reftable" => {
+                fs::remove_dir_all(git.join("logs")).expect("logs are not migrated");
+                repo.git(&["refs", "migrate", "--ref-format=reftable"]);
+            }
+            _ => {}
+        }
+        let _daemon = home.daemon();
+        one(&home, &repo, "true");
+        assert_eq!(verdicts(&repo), ["Accepted"], "{kind}");
+        home.assert_no_survivors();
+        assert_kept(&repo, b"mine\n");
+    }
+}
+
+#[test]
+fn row_82_repositories_without_commit_or_work_tree_are_refused_at_the_start() {
+    let home = Home::new();
+    let repo = home.repo("one");
+    let _daemon = home.daemon();
+    let bare = home.path().join("repos/bare");
+    repo.git(&["clone", "-q", "--bare", ".", &bare.display().to_string()]);
+    let refused = home.ctl(&["start", &bare.display().to_string(), "--yes", "-m", "Do it"]);
+    assert_explains(&refused, &["bare", "hint:"]);
+    let unborn = home.path().join("repos/unborn");
+    repo.git(&["init", "-q", &unborn.display().to_string()]);
+    let refused = home.ctl(&["start", &unborn.display().to_string(), "--yes", "-m", "Do it"]);
+    assert_explains(&refused, &["no commit yet", "git commit"]);
+    assert!(!exists(&unborn.join(".runner")));
+}

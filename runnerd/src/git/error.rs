@@ -36,6 +36,12 @@ pub enum GitError {
         /// The work tree.
         work_dir: PathBuf,
     },
+    /// Another git folder stands where the one was that a session began with.
+    #[error("the git folder {path} is another one than when the session began")]
+    Swapped {
+        /// The git folder.
+        path: PathBuf,
+    },
     /// The work tree's link to its git folder leads elsewhere than when the repository was found.
     #[error("the git folder of {path} was replaced: expected {expected}, found {found}")]
     Replaced {
@@ -153,7 +159,7 @@ impl GitError {
 
     /// Tells whether the repository itself is not where it was: nothing goes on before somebody puts it back.
     pub fn is_lost(&self) -> bool {
-        matches!(self, Self::NoRepository { .. } | Self::Gone { .. } | Self::Replaced { .. })
+        matches!(self, Self::NoRepository { .. } | Self::Gone { .. } | Self::Swapped { .. } | Self::Replaced { .. })
     }
 
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {

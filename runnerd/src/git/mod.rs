@@ -10,12 +10,12 @@
 //! | to do | file |
 //! |---|---|
 //! | find and open | `open`, `preflight` |
-//! | be sure whose configuration counts | `trusted` |
+//! | be sure whose configuration counts | `trusted`, `tampering` |
 //! | see what changed | `scan`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
 //! | commit and name | `prepare`, `commit`, `identity`, `refs`, `branch`, `durable` |
 //! | read back | `history`, `objects`, `diff` |
-//! | keep and restore | `rescue`, `keep`, `operation`, `locks` |
+//! | keep and restore | `rescue`, `keep`, `mend`, `operation`, `locks` |
 //! | run git itself | `program`, `porcelain` |
 
 mod branch;
@@ -33,6 +33,7 @@ mod identity;
 mod index;
 mod keep;
 mod locks;
+mod mend;
 mod objects;
 mod open;
 mod operation;
@@ -45,6 +46,7 @@ mod rescue;
 mod scan;
 mod stage;
 mod status;
+mod tampering;
 mod trusted;
 
 #[cfg(test)]
@@ -62,3 +64,4 @@ pub use operation::Operation;
 pub use refs::Head;
 pub use rescue::{Restore, Restored, Snapshot, SnapshotRequest};
 pub use status::{Change, ChangeKind};
+pub use tampering::{Fingerprint, MovedRef, Tampered};

@@ -285,8 +285,8 @@ fn refs_from_files(repo: &gix::Repository) -> Result<BTreeMap<String, String>, g
         gix::refs::TargetRef::Symbolic(name) => format!("ref: {}", name.as_bstr()),
     };
     let mut all = BTreeMap::new();
-    for reference in repo.references()?.all()? {
-        let reference = reference?;
+    // One that cannot be read leads nowhere, and says nothing about the others.
+    for reference in repo.references()?.all()?.flatten() {
         all.insert(reference.name().as_bstr().to_string(), describe(reference.target()));
     }
     if let Some(head) = repo.try_find_reference("HEAD")? {

@@ -63,7 +63,9 @@ impl Repository {
         for (name, bytes) in rules {
             put(&folder.join(name), &bytes)?;
         }
-        Ok(Self { trusted: Some(folder.to_owned()), ..present })
+        let captured = Self { trusted: Some(folder.to_owned()), ..present };
+        captured.accept()?;
+        Ok(captured)
     }
 
     /// Returns the repository that was captured in `folder`, whatever has become of its git folder; none if none was.

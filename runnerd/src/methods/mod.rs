@@ -19,6 +19,7 @@ use protocol::api::{
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::paths::Paths;
+use protocol::view::StatusView;
 use protocol::words::RunStatus;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -92,8 +93,7 @@ impl Api {
 
     /// Whether a session of a run may be at work, or has left something that was not looked at yet.
     fn is_live(&self, worker: &Handle) -> bool {
-        let is_running = worker.status().repo.queue.iter().any(|run| run.state == RunStatus::Running);
-        is_running || Store::new(&self.paths.state, &worker.id).journal().exists()
+        is_running(&worker.status()) || Store::new(&self.paths.state, &worker.id).journal().exists()
     }
 
     /// Finds the worker of the repository around a path.
@@ -105,6 +105,11 @@ impl Api {
         })?;
         Ok((repository, handle))
     }
+}
+
+/// Whether a run of the repository is being driven.
+fn is_running(status: &StatusView) -> bool {
+    status.repo.queue.iter().any(|run| run.state == RunStatus::Running)
 }
 
 /// Runs what blocks where blocking is allowed.

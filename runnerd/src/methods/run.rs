@@ -11,7 +11,7 @@ use protocol::request::{AtPath, AtRun, CallerEnv, InitParams, PauseParams, Resum
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
-use super::{Api, blocking};
+use super::{Api, blocking, is_running};
 use crate::admit::{self, Commands, git_error};
 use crate::git::Repository;
 use crate::repo::layout::Layout;
@@ -163,9 +163,11 @@ impl Api {
         let Admitted { repository, commands, env } = admitted;
         worker.ask(|reply| Message::Confirm { digest: commands.digest, reply }).await?;
         let store = Store::new(&self.paths.state, &worker.id);
+        let (folder, is_running) = (store.git(repository.work_dir()), is_running(&worker.status()));
         if !self.is_live(worker) {
-            let folder = store.git(repository.work_dir());
             blocking(move || repository.capture(&folder).map_err(|error| git_error(&error))).await?;
+        } else if !is_running {
+            blocking(move || repository.accept().map_err(|error| git_error(&error))).await?;
         }
         if env.0.is_empty() {
             return Ok(());

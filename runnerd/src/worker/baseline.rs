@@ -17,6 +17,7 @@ use super::load::{Loaded, load};
 use super::mischief::{self, After};
 use super::session::sweep;
 use super::site::{Obstacle, Site};
+use super::tampering;
 use crate::guard;
 use crate::process::Mark;
 use crate::repo::durable::{self, Access};
@@ -36,8 +37,11 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
     let mark = format!("{}-{}", site.store.id(), site.run);
     let folder = site.layout.run_records(&site.run);
     tokio::task::block_in_place(|| -> Result<(), BeginError> {
-        site.forget_kept(0)?;
         sweep(site, &mark, PhaseName::Open)?;
+        // What a guard of an earlier life has done is put back before it is forgotten.
+        look_after(site, loaded)?;
+        site.forget_kept(0)?;
+        tampering::look_before(site, 0)?;
         std::fs::create_dir_all(&folder).map_err(Obstacle::system("creating", &folder))?;
         Ok(())
     })?;

@@ -37,13 +37,13 @@ pub(super) enum BeginError {
 
 impl From<Obstacle> for BeginError {
     fn from(obstacle: Obstacle) -> Self {
-        Self::Obstacle(Box::new(obstacle))
+        obstacle.hold().map_or_else(|| Self::Obstacle(Box::new(obstacle)), Self::Hold)
     }
 }
 
 impl From<GitError> for BeginError {
     fn from(error: GitError) -> Self {
-        if error.is_obstacle() { Obstacle::from(error).into() } else { held(&error) }
+        if error.is_obstacle() || error.is_lost() { Obstacle::from(error).into() } else { held(&error) }
     }
 }
 

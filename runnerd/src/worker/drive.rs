@@ -22,7 +22,7 @@ const RETRY_SECS: [u64; 6] = [1, 2, 5, 10, 30, 60];
 pub(super) enum Drove {
     /// The iteration is over.
     Over(Over),
-    /// The daemon leaves; the journal tells the next life where it was.
+    /// The daemon leaves, or a person must look first; the journal tells the next life where it was.
     Left,
 }
 
@@ -76,7 +76,7 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
                     }
                 }
             };
-            if obstacles > 0 && self.control.is_leaving() {
+            if obstacles > 0 && (self.control.is_leaving() || self.world.must_rest()) {
                 return Ok(Drove::Left);
             }
             if obstacles > 0 {

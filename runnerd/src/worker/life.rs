@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use protocol::view::StatusView;
+use protocol::view::{StatusView, StopReason};
 use protocol::words::RunStatus;
 use runner_core::iteration::{Over, Phase};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -327,7 +327,12 @@ impl Life {
         let mut pilot = Pilot::new(&mut self.desk, id);
         let drove = Drive { world: &mut scene, control: &mut pilot, log: &mut log }.run(phase).await;
         match drove? {
-            Drove::Left => Ok(Then::Rest),
+            Drove::Left => {
+                if let Some(why) = scene.hold.take() {
+                    self.held_at_work(id, why).await;
+                }
+                Ok(Then::Rest)
+            }
             Drove::Over(Over::Untouched) => {
                 let then = self.untouched(id, scene.found.take()).await;
                 self.close_journal();
@@ -343,6 +348,20 @@ impl Life {
                 Ok(then)
             }
         }
+    }
+
+    /// Holds a run in the middle of an iteration, whose journal is gone through again when it is resumed.
+    ///
+    /// A run that is to end does so: there is nothing that its work could be committed to.
+    async fn held_at_work(&mut self, id: &str, why: StopReason) {
+        if self.desk.run(id).is_some_and(|run| run.asked == Some(AskedFor::Cancel)) {
+            let why = reason(format!("cancelled by the user; {}", why.message), "runnerctl start");
+            self.write(id, |run| desk::end(run, RunStatus::Cancelled, why)).await;
+            self.close_journal();
+        } else {
+            self.write(id, |run| hold(run, why)).await;
+        }
+        self.recover();
     }
 
     /// Goes on with the journal of a previous life, however long the disk refuses.

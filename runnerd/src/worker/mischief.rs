@@ -1,7 +1,7 @@
 //! What a process may not have changed, looked at after every one, and put back (SPEC 3, 5, 5.3).
 //!
-//! History first: HEAD, the branch, From among its ancestors. Then what is the runner's under
-//! `.runner/`. Before anything is put back, what was found is kept in `live/`, so that a crash in
+//! Git's own folder first, then history: HEAD, the branch, From among its ancestors. Then what is the
+//! runner's under `.runner/`. Before anything is put back, what was found is kept in `live/`, so that a crash in
 //! between does not forget it; work that would be lost is kept under a rescue ref.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::load::Loaded;
 use super::site::{Obstacle, Site};
-use crate::git::{Entry, EntryKind, Head, HoldBack, Id, Repository, Restore, SnapshotRequest};
+use super::tampering;
+use crate::git::{Entry, EntryKind, Fingerprint, Head, HoldBack, Id, Repository, Restore, SnapshotRequest};
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::{Layout, Ownership, class};
 
@@ -24,6 +25,14 @@ pub(super) struct Found {
     pub history: Option<String>,
     /// Paths of the runner that were changed.
     pub reverted: Vec<String>,
+}
+
+impl Found {
+    fn add(&mut self, paths: impl IntoIterator<Item = String>) {
+        self.reverted.extend(paths);
+        self.reverted.sort();
+        self.reverted.dedup();
+    }
 }
 
 /// After which process of which iteration.
@@ -41,8 +50,7 @@ pub(super) struct After<'a> {
 
 /// Looks for what a process may not have changed, and puts it back. Done again it finds the same.
 pub(super) fn undo(site: &Site, repository: &Repository, loaded: &Loaded, after: After<'_>) -> Result<Found, Obstacle> {
-    repository.clear_stale_locks()?;
-    Undo { site, repository, loaded, after }.run()
+    Undo { site, repository, loaded, after, before: tampering::seen_before(site, after.iter)? }.run()
 }
 
 /// Returns the rule by which untracked files stay out of commits.
@@ -65,6 +73,8 @@ struct Undo<'a> {
     repository: &'a Repository,
     loaded: &'a Loaded,
     after: After<'a>,
+    /// What git's own folder was like.
+    before: Option<Fingerprint>,
 }
 
 impl Undo<'_> {
@@ -74,25 +84,50 @@ impl Undo<'_> {
             Some(text) => serde_json::from_slice(&text).unwrap_or_default(),
             None => Found::default(),
         };
+        // Before git is asked anything: what it is asked through must be the repository that it was.
+        self.git_folder(&mut found)?;
+        self.repository.clear_stale_locks()?;
         found.history = found.history.or(self.rewritten()?);
         // Elsewhere than on From's line, files say nothing about what was done to them.
         if found.history.is_none() {
-            found.reverted.extend(self.wrong_files()?.into_keys());
-            found.reverted.sort();
-            found.reverted.dedup();
+            found.add(self.wrong_files()?.into_keys());
         }
-        if found == Found::default() {
-            return Ok(found);
-        }
-        let text = serde_json::to_vec(&found).expect("BUG: a note does not serialize");
-        durable::replace(&note, &text, Access::Private)?;
+        self.write(&found)?;
         if found.history.is_some() {
             self.rescue()?;
+        }
+        if let Some(before) = &self.before {
+            let seen = (before, self.after.iter);
+            found.add(tampering::look_inside(self.site, self.repository, seen, &self.record())?);
+            self.write(&found)?;
         }
         for (path, right) in self.wrong_files()? {
             self.put_back(&path, right)?;
         }
         Ok(found)
+    }
+
+    /// Puts back what the process must not have changed in git's own folder.
+    fn git_folder(&self, found: &mut Found) -> Result<(), Obstacle> {
+        let Some(before) = &self.before else { return Ok(()) };
+        self.repository.refuse_replaced(before)?;
+        found.add(self.repository.tampered(before)?.into_iter().map(|tampered| tampered.name));
+        self.write(found)?;
+        tampering::put_back(self.repository, before, &self.record())
+    }
+
+    /// Keeps what was found, before anything is put back.
+    fn write(&self, found: &Found) -> Result<(), Obstacle> {
+        if *found == Found::default() {
+            return Ok(());
+        }
+        let text = serde_json::to_vec(found).expect("BUG: a note does not serialize");
+        Ok(durable::replace(&self.note(), &text, Access::Private)?)
+    }
+
+    /// Returns the folder of the record for what was put back.
+    fn record(&self) -> PathBuf {
+        self.site.layout.iteration(&self.site.run, self.after.iter).join("reverted")
     }
 
     fn note(&self) -> PathBuf {
@@ -103,6 +138,9 @@ impl Undo<'_> {
     /// Says how history was rewritten, if it was.
     fn rewritten(&self) -> Result<Option<String>, Obstacle> {
         let branch = self.site.branch();
+        if let Some(unreadable) = self.repository.unreadable_refs(&branch)? {
+            return Ok(Some(unreadable));
+        }
         if let Some(operation) = self.repository.operation() {
             return Ok(Some(format!("a {operation} was left under way")));
         }
@@ -125,6 +163,7 @@ impl Undo<'_> {
             return Ok(());
         }
         let (site, After { from, iter, phase, .. }) = (self.site, self.after);
+        self.repository.mend(&site.branch(), &from, self.before.as_ref())?;
         let hold_back = hold_back(self.loaded);
         let kept = self.repository.snapshot(&SnapshotRequest {
             name: &format!("refs/runner/rescue/{}/{iter:04}", site.run),
@@ -210,7 +249,7 @@ impl Undo<'_> {
     /// Keeps what stands there in the record of the iteration: nothing is lost.
     fn keep_aside(&self, path: &str, file: &Path) -> Result<(), Obstacle> {
         let Some(bytes) = regular(file)? else { return Ok(()) };
-        let folder = self.site.layout.iteration(&self.site.run, self.after.iter).join("reverted");
+        let folder = self.record();
         durable::create_dir(&folder, Access::Private)?;
         durable::replace(&folder.join(within(path).replace('/', "__")), &bytes, Access::Private)?;
         Ok(())

@@ -44,6 +44,7 @@ mod settle;
 mod simulation;
 mod site;
 mod snapshot;
+mod tampering;
 mod world;
 
 pub use begin::make_layout;

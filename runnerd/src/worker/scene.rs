@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use protocol::view::StopReason;
 use protocol::words::PhaseName;
 use runner_core::iteration::{Effect, Event, Phase, ReviewEnd};
 use runner_core::policy::Policy;
@@ -29,6 +30,8 @@ pub(super) struct Scene {
     pub mark: String,
     /// What Open found instead of a leaf.
     pub found: Option<Found>,
+    /// Why nothing can be done before a person has looked.
+    pub hold: Option<StopReason>,
     policy: Policy,
     loaded: Option<Arc<Loaded>>,
     /// The events so far, for the record.
@@ -38,7 +41,7 @@ pub(super) struct Scene {
 impl Scene {
     /// Sets up the scene; `policy` is From's if the iteration was begun by a previous life.
     pub(super) fn new(site: Site, mark: String, policy: Policy, entries: super::log::Entries) -> Self {
-        Self { site, mark, found: None, policy, loaded: None, entries }
+        Self { site, mark, found: None, hold: None, policy, loaded: None, entries }
     }
 
     async fn effect(&mut self, phase: &Phase, stop: &CancellationToken) -> Result<Event, Obstacle> {
@@ -126,10 +129,15 @@ impl World for Scene {
         match self.effect(phase, stop).await {
             Ok(event) => event,
             Err(obstacle) => {
+                self.hold = obstacle.hold();
                 let what = in_one_line(&obstacle);
                 Event::Obstructed { what: self.site.secrets.redact(&what).into_owned() }
             }
         }
+    }
+
+    fn must_rest(&self) -> bool {
+        self.hold.is_some()
     }
 
     fn policy(&self) -> &Policy {

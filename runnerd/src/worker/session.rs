@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::load::Loaded;
 use super::mischief::{self, After};
 use super::site::{Obstacle, Site};
-use super::{brief, inspect, relay};
+use super::{brief, inspect, relay, tampering};
 use crate::config::Executor;
 use crate::process::Mark;
 use crate::process::orphans;
@@ -54,6 +54,7 @@ pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
         mark: Mark::new(format!("{mark}-work")),
         lock: site.store.live().join("shim.lock"),
     };
+    block_in_place(|| tampering::look_before(site, task.iter))?;
     let mut end = agent::run(session, &site.launcher, stop).await?;
     if end.usage.cost_micro_usd.is_none() {
         let price = loaded.config.price_of(executor);

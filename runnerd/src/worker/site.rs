@@ -6,9 +6,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use protocol::view::StopReason;
 use runner_core::environment;
 use runner_core::message::RunnerCommit;
 use runner_core::redact::Secrets;
+
+use super::desk::reason;
+use super::load::LoadError;
 
 use crate::config::Patterns;
 use crate::events::Events;
@@ -61,7 +65,7 @@ pub(super) enum Obstacle {
     },
     /// The committed state that an effect goes back to cannot be read any more.
     #[error(transparent)]
-    State(#[from] super::load::LoadError),
+    State(#[from] LoadError),
     /// A commit that was journaled is no object id.
     #[error("`{0}` is no commit")]
     NoCommit(String),
@@ -74,6 +78,13 @@ pub(super) enum Obstacle {
 }
 
 impl Obstacle {
+    /// Returns why a person must look first, where the repository itself is not where it was.
+    pub(super) fn hold(&self) -> Option<StopReason> {
+        let (Self::Git(error) | Self::State(LoadError::Git(error))) = self else { return None };
+        let command = "put the git folder back, and: runnerctl resume";
+        error.is_lost().then(|| reason(crate::causes::in_one_line(error), command))
+    }
+
     /// Names what was being done to a path when the system refused.
     pub(super) fn system(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::System { doing, path: path.to_owned(), source }

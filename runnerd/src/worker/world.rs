@@ -14,6 +14,11 @@ pub(super) trait World {
     /// Once `stop` is cancelled a process that is running for the effect is ended, and its end reported.
     fn perform(&mut self, phase: &Phase, stop: &CancellationToken) -> impl Future<Output = Event> + Send;
 
+    /// Returns whether nothing can be done before a person has looked, however often it is tried.
+    fn must_rest(&self) -> bool {
+        false
+    }
+
     /// Returns the configuration in force: From's, once Open has found it.
     fn policy(&self) -> &Policy;
 }

@@ -1,0 +1,170 @@
+//! Row 78: programs that an agent names wherever git would run them. None is run by the runner, whichever of its engines
+//! works; a control shows that git itself runs them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use runner_testkit::witness::verdicts;
+use runner_testkit::{Home, Repo};
+
+use crate::checks::assert_survived;
+
+/// Names the program `$canary` in every hook and every setting that runs one; `$file` is the configuration.
+const PLANT: &str = r#"
+plant() {
+    set_() { git config --file "$file" "$@"; }
+    for kind in clean smudge process; do set_ filter.evil.$kind "$canary"; done
+    set_ filter.evil.required false
+    set_ diff.evil.textconv "$canary"; set_ diff.evil.command "$canary"; set_ diff.external "$canary"
+    set_ merge.evil.driver "$canary"
+    for key in gpg.program gpg.ssh.program gpg.x509.program core.fsmonitor core.sshCommand core.pager core.editor \
+        core.askPass core.alternateRefsCommand core.gitProxy sequence.editor credential.helper uploadpack.packObjectsHook \
+        interactive.diffFilter pager.status; do set_ $key "$canary"; done
+    set_ core.hooksPath "$kit/hooks"
+    for name in status add commit read-tree update-ref checkout write-tree; do set_ alias.$name "!$canary"; done
+    set_ commit.gpgSign true
+    set_ user.name Evil
+}
+hooks() {
+    mkdir -p "$1"
+    for hook in applypatch-msg pre-commit prepare-commit-msg commit-msg post-commit post-checkout post-index-change \
+        reference-transaction pre-auto-gc post-rewrite fsmonitor-watchman post-merge pre-push; do
+        cp "$canary" "$1/$hook"
+    done
+}
+canary="$kit/files/canary"; chmod +x "$canary"
+hooks .git/hooks; hooks "$kit/hooks"
+"#;
+
+/// Where the settings are written.
+const PLACES: [&str; 4] = [
+    "file=.git/config; plant",
+    "git config extensions.worktreeConfig true; file=.git/config.worktree; plant",
+    "file=\"$kit/included\"; plant; git config include.path \"$kit/included\"",
+    "file=\"$HOME/.gitconfig\"; plant",
+];
+/// Where the attributes are written that name the filters.
+const RULES: [&str; 3] = [
+    "echo '* filter=evil diff=evil merge=evil' > .gitattributes",
+    "mkdir -p .git/info; echo '* filter=evil diff=evil merge=evil' > .git/info/attributes",
+    "mkdir -p \"$HOME/config/git\"; echo '* filter=evil diff=evil merge=evil' > \"$HOME/config/git/attributes\"",
+];
+
+fn canary(home: &Home, repo: &Repo) {
+    let text = format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", home.path().join("CANARY").display());
+    repo.script().file("canary", &text);
+    fs::set_permissions(repo.script().folder().join("files/canary"), fs::Permissions::from_mode(0o755))
+        .expect("a file");
+}
+
+fn sung(home: &Home) -> String {
+    fs::read_to_string(home.path().join("CANARY")).unwrap_or_default()
+}
+
+/// Runs two iterations, the first of which plants everything and does `deed`, and looks at the run from outside while
+/// the planted session is at work.
+fn goes_unheard(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: &str) {
+    let home = Home::new();
+    let repo = home.repo("one");
+    repo.configure(&repo.config().top("max_iterations = 2"));
+    engine(&repo);
+    canary(&home, &repo);
+    let users = fs::read(home.path().join(".gitconfig")).expect("the home has a configuration");
+    let gate = repo.script().gate("planted");
+    let plant =
+        format!("{PLANT}\n{place}\n{rules}\necho mine > mine.txt\n{deed}\ngate planted\nanswer retry 'Once more.'");
+    repo.script().step(1, &plant).step(2, "echo more > more.txt\nanswer done 'Done.'");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
+    gate.reached();
+    for look in
+        [&["status"][..], &["tree"], &["validate"], &["log"], &["start", "--yes", "--id", "other", "--queue-only"]]
+    {
+        home.ctl_in(&repo, look);
+    }
+    assert_eq!(sung(&home), "", "looked at while the session is at work: {place}");
+    gate.open();
+    home.run(&repo, &["--id", "x"]);
+    assert_eq!(sung(&home), "", "{place} {rules} {deed}");
+    assert_eq!(verdicts(&repo).len(), 2, "{place} {rules} {deed}");
+    // What is outside of the repository is not the runner's to put back.
+    fs::write(home.path().join(".gitconfig"), users).expect("the home's configuration can be written");
+    let _ = fs::remove_dir_all(home.path().join("config/git"));
+    repo.git(&["checkout", "-q", "--", "."]);
+    assert_survived(&home, &repo, &["mine\n", "more\n"]);
+    assert_eq!(sung(&home), "", "nothing is left that git itself would run: {place} {rules} {deed}");
+    assert_eq!(repo.git(&["log", "--format=%an", "-1"]), "Kit", "and nobody else commits");
+}
+
+fn library(_: &Repo) {}
+
+/// A sparse checkout is the git program's.
+fn program(repo: &Repo) {
+    repo.git(&["sparse-checkout", "init", "--no-cone"]);
+    repo.git(&["sparse-checkout", "set", "--no-cone", "/*"]);
+}
+
+#[test]
+fn row_78_control_git_itself_runs_what_was_planted() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    canary(&home, &repo);
+    let kit = repo.script().folder().display().to_string();
+    let script = format!("kit='{kit}'\n{PLANT}\n{}\n{}\ngit add -A", PLACES[0], RULES[1]);
+    repo.write("mine.txt", "mine\n");
+    let _ = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(repo.path())
+        .env_clear()
+        .envs(home.env().iter().cloned())
+        .status();
+    assert!(sung(&home).contains("canary"), "the canary does not sing for git");
+}
+
+#[test]
+fn row_78_settings_of_a_session_are_not_obeyed_by_the_library() {
+    for place in PLACES {
+        goes_unheard(&library, place, RULES[0], "");
+    }
+}
+
+#[test]
+fn row_78_settings_of_a_session_are_not_obeyed_by_the_program() {
+    for place in PLACES {
+        goes_unheard(&program, place, RULES[0], "");
+    }
+}
+
+#[test]
+fn row_78_attributes_of_a_session_lead_to_no_program() {
+    for rules in &RULES[1..] {
+        goes_unheard(&library, PLACES[0], rules, "");
+        goes_unheard(&program, PLACES[0], rules, "");
+    }
+}
+
+#[test]
+fn row_78_rescue_and_restoration_run_nothing() {
+    let deed = "git() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false \"$@\"; }
+        tree=$(command git rev-parse HEAD~1); echo $tree > .git/refs/heads/runner/x";
+    goes_unheard(&library, PLACES[0], RULES[0], deed);
+    goes_unheard(&program, PLACES[0], RULES[1], deed);
+}
+
+#[test]
+fn row_78_filters_that_a_person_configured_go_on_working() {
+    for engine in [&library as &dyn Fn(&Repo), &program] {
+        let home = Home::new();
+        let repo = home.repo("one");
+        repo.git(&["config", "filter.loud.clean", "tr a-z A-Z"]);
+        repo.git(&["config", "filter.loud.smudge", "cat"]);
+        repo.write(".gitattributes", "*.loud filter=loud\n");
+        repo.configure(&repo.config().top("max_iterations = 1"));
+        engine(&repo);
+        repo.script().step(1, "echo quiet > a.loud\ngit config filter.loud.clean 'tr a-z b-za'\nanswer done 'Done.'");
+        let _daemon = home.daemon();
+        home.run(&repo, &["-m", "Do it"]);
+        assert_eq!(repo.show("HEAD", "a.loud"), "QUIET");
+        assert_survived(&home, &repo, &["QUIET\n"]);
+    }
+}

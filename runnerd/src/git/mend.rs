@@ -1,0 +1,114 @@
+//! Makes HEAD and a branch readable again after a session removed or garbled them, with the commits that they led to.
+//!
+//! Leaves HEAD detached at the last commit that the logs know: what belongs where is `rescue`'s to say.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gix::bstr::ByteSlice as _;
+use gix::refs::FullName;
+
+use super::durable::replace_file;
+use super::refs::RefStore;
+use super::tampering::Fingerprint;
+use super::{GitError, Id, Repository};
+
+/// Entries at the end of a log that are looked through for a commit that is there.
+const LOG_ENTRIES: usize = 100;
+
+impl Repository {
+    /// Says what is wrong with HEAD, with `branch` or with the file of packed references, if git could not read it.
+    pub fn unreadable_refs(&self, branch: &str) -> Result<Option<String>, GitError> {
+        let repo = self.open()?;
+        if self.ref_store(&repo) != RefStore::Files {
+            return Ok(None);
+        }
+        if repo.refs.cached_packed_buffer().is_err() {
+            return Ok(Some("the packed references were garbled".to_owned()));
+        }
+        if !is_readable(&self.git_dir().join("HEAD"), true) {
+            return Ok(Some("HEAD was removed or garbled".to_owned()));
+        }
+        let file = self.branch_file(branch);
+        if file.symlink_metadata().is_ok() && !is_readable(&file, false) {
+            return Ok(Some(format!("branch {branch} was garbled")));
+        }
+        let tip = self.branch(branch)?;
+        let is_lost = tip.is_some_and(|tip| !has_commit(&repo, tip));
+        Ok(is_lost.then(|| format!("branch {branch} names a commit that is not there")))
+    }
+
+    /// Makes references readable again, and detaches HEAD at the last known commit of `branch`, else at `from`.
+    ///
+    /// Does nothing where HEAD resolves to a commit. What is overwritten held no reference.
+    pub fn mend(&self, branch: &str, from: &Id, before: Option<&Fingerprint>) -> Result<(), GitError> {
+        let repo = self.open()?;
+        if self.ref_store(&repo) != RefStore::Files {
+            return Ok(());
+        }
+        if let (Err(_), Some(before)) = (repo.refs.cached_packed_buffer(), before) {
+            self.put_back_packed(before)?;
+        }
+        let unreadable = self.unreadable_refs(branch)?;
+        if unreadable.is_none() && self.head()?.commit().is_some() {
+            return Ok(());
+        }
+        let file = self.branch_file(branch);
+        let is_garbled = file.symlink_metadata().is_ok() && !is_readable(&file, false);
+        let tip = match self.branch(branch) {
+            Ok(Some(tip)) if !is_garbled && has_commit(&repo, tip) => tip,
+            _ => self.last_logged(&repo, branch).unwrap_or(*from),
+        };
+        let head = self.git_dir().join("HEAD");
+        for garbled in [&head, &file] {
+            remove_other(garbled, garbled == &head || is_garbled)?;
+        }
+        replace_file(&head, format!("{tip}\n").as_bytes(), 0o644).map_err(GitError::io("writing", &head))
+    }
+
+    fn branch_file(&self, branch: &str) -> PathBuf {
+        self.common_dir().join("refs/heads").join(branch)
+    }
+
+    /// Returns the newest commit that the logs of the branch and of HEAD name and that is there.
+    fn last_logged(&self, repo: &gix::Repository, branch: &str) -> Option<Id> {
+        let logs = [self.common_dir().join("logs/refs/heads").join(branch), self.git_dir().join("logs/HEAD")];
+        let newest = |log: &PathBuf| {
+            let text = fs::read(log).unwrap_or_default();
+            let entries = text.lines().rev().take(LOG_ENTRIES);
+            let ids = entries.filter_map(|line| line.split(|byte| *byte == b' ').nth(1)?.to_str().ok()?.parse().ok());
+            ids.into_iter().find(|id| has_commit(repo, *id))
+        };
+        logs.iter().find_map(newest)
+    }
+}
+
+fn has_commit(repo: &gix::Repository, id: Id) -> bool {
+    repo.find_commit(id.object()).is_ok()
+}
+
+/// Tells whether a file holds a reference: an object id, or where `symbolic` is allowed the name of another one.
+fn is_readable(file: &Path, symbolic: bool) -> bool {
+    let Ok(found) = file.symlink_metadata() else { return false };
+    if !found.is_file() || found.len() > 4096 {
+        return false;
+    }
+    let text = fs::read(file).unwrap_or_default();
+    let text = text.trim_ascii_end().to_str_lossy();
+    match text.strip_prefix("ref:") {
+        Some(name) => {
+            symbolic && FullName::try_from(name.trim()).is_ok_and(|name| name.as_bstr().starts_with(b"refs/"))
+        }
+        None => text.parse::<Id>().is_ok_and(|id| id.to_string().bytes().any(|digit| digit != b'0')),
+    }
+}
+
+/// Removes what stands in the place of a reference's file.
+fn remove_other(file: &Path, is_garbled: bool) -> Result<(), GitError> {
+    match file.symlink_metadata() {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(file),
+        Ok(_) if is_garbled => fs::remove_file(file),
+        _ => Ok(()),
+    }
+    .map_err(GitError::io("removing", file))
+}

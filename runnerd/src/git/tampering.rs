@@ -1,0 +1,346 @@
+//! What a session must not have changed in git's own folder (SPEC 5.3): seen before it, compared after it, put back.
+//!
+//! Looks at what can run a program, lead git elsewhere or hide files: configuration, hooks, rules, alternates, grafts,
+//! links between folders, replaced objects. Branches and history are not its business, and what is put back counts for
+//! people alone: the runner's own operations obey `trusted`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use gix::index::entry::Flags;
+use serde::{Deserialize, Serialize};
+
+use super::durable::replace_file;
+use super::program::Git;
+use super::scan::display;
+use super::{GitError, Id, Repository, index};
+
+/// Files of the common folder that are looked at.
+const SHARED: [&str; 9] = [
+    "config",
+    "info/attributes",
+    "info/exclude",
+    "info/grafts",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+    "objects/info/http-alternates",
+    "commondir",
+    "shallow",
+];
+/// Files of a work tree's own folder that are looked at.
+const OWN: [&str; 4] = ["config.worktree", "info/sparse-checkout", "commondir", "gitdir"];
+/// The git folder that a person has asked to go on with, in the trusted folder.
+const ACCEPTED: &str = "accepted";
+/// Folders that hold what is looked at.
+const FOLDERS: [&str; 3] = ["hooks", "info", "objects/info"];
+/// Where objects are named that stand for others.
+const REPLACED: &str = "refs/replace/";
+/// Marks of files that git takes for unchanged without looking.
+const HIDDEN: Flags = Flags::ASSUME_VALID.union(Flags::SKIP_WORKTREE);
+/// Above this many bytes a file is told by length and times, and is not put back: git keeps nothing of the kind there.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// Hooks above this number are not looked at.
+const MAX_ENTRIES: usize = 4096;
+
+/// What git's own folder was like at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// Number of the git folder in its file system, and of the common one.
+    places: [u64; 2],
+    /// By path relative to the work tree's root, `.git` standing for the common folder.
+    files: BTreeMap<String, Seen>,
+    /// References by name.
+    refs: BTreeMap<String, String>,
+    /// Tracked files that git was told not to look at.
+    hidden: BTreeSet<String>,
+    /// References that are packed into one file.
+    packed: Option<Seen>,
+}
+
+/// One file as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum Seen {
+    File { mode: u32, hex: String },
+    Link { hex: String },
+    Large { bytes: u64, mtime: i64, nanos: i64 },
+    Other,
+}
+
+/// One file that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tampered {
+    /// What it is called in receipts: `.git/config` and the like.
+    pub name: String,
+    /// What a person would read of what was found there, up to a limit; none where there is nothing.
+    pub found: Option<Vec<u8>>,
+}
+
+/// One reference that is not as it was: an object id or `ref: ` and a name each time; none where there was none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedRef {
+    /// Its full name.
+    pub name: String,
+    /// What it was.
+    pub before: Option<String>,
+    /// What it is.
+    pub after: Option<String>,
+}
+
+impl Repository {
+    /// Looks at everything that a session must not change in git's own folder.
+    pub fn fingerprint(&self) -> Result<Fingerprint, GitError> {
+        self.refuse_moved()?;
+        let files = self.watched()?.into_iter().map(|(name, path)| Ok((name, look(&path)?)));
+        let files = files.collect::<Result<Vec<_>, GitError>>()?.into_iter();
+        let files = files.filter_map(|(name, seen)| Some((name, seen?))).collect();
+        // What cannot be listed before a session says nothing about the session.
+        let refs = self.refs().unwrap_or_default();
+        let packed = look(&self.packed_refs())?;
+        Ok(Fingerprint { places: self.places_of()?, files, refs, hidden: self.hidden()?, packed })
+    }
+
+    /// Fails if the git folder is gone or is another one than `before`, unless a person has accepted that one since.
+    pub fn refuse_replaced(&self, before: &Fingerprint) -> Result<(), GitError> {
+        let now = self.places_of()?;
+        if now == before.places || self.accepted() == Some(format!("{now:?}")) {
+            return Ok(());
+        }
+        Err(GitError::Swapped { path: self.git_dir.clone() })
+    }
+
+    /// Remembers that a person has asked to go on with the git folder that is there now.
+    pub fn accept(&self) -> Result<(), GitError> {
+        let Some(folder) = &self.trusted else { return Ok(()) };
+        let (file, now) = (folder.join(ACCEPTED), self.places_of()?);
+        replace_file(&file, format!("{now:?}").as_bytes(), 0o600).map_err(GitError::io("writing", &file))
+    }
+
+    fn accepted(&self) -> Option<String> {
+        fs::read_to_string(self.trusted.as_ref()?.join(ACCEPTED)).ok()
+    }
+
+    /// Returns what tells the git folder from another one in its place.
+    fn places_of(&self) -> Result<[u64; 2], GitError> {
+        let number = |folder: &Path| match folder.symlink_metadata() {
+            Ok(found) if found.is_dir() => Ok(found.ino()),
+            _ => Err(GitError::Gone { path: folder.to_owned(), work_dir: self.work_dir.clone() }),
+        };
+        Ok([number(&self.git_dir)?, number(&self.common_dir)?])
+    }
+
+    /// Returns the files that are not as they were, sorted by name. Changes nothing.
+    pub fn tampered(&self, before: &Fingerprint) -> Result<Vec<Tampered>, GitError> {
+        let mut tampered = Vec::new();
+        for (name, path) in self.watched_since(before)? {
+            if look(&path)?.as_ref() != before.files.get(&name) {
+                tampered.push(Tampered { found: found_at(&path), name });
+            }
+        }
+        Ok(tampered)
+    }
+
+    /// Puts a file back that is not as it was.
+    pub fn put_back(&self, before: &Fingerprint, name: &str) -> Result<(), GitError> {
+        restore(&self.path_of(name), before.files.get(name))
+    }
+
+    /// Puts the file of packed references back; what became of each of them since is lost with it.
+    pub(super) fn put_back_packed(&self, before: &Fingerprint) -> Result<(), GitError> {
+        restore(&self.packed_refs(), before.packed.as_ref())
+    }
+
+    fn packed_refs(&self) -> PathBuf {
+        self.common_dir.join("packed-refs")
+    }
+
+    /// Puts references back that say which objects stand for others, and returns their names.
+    pub fn put_back_replaced(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
+        let replaced = self.moved_refs(before)?.into_iter().filter(|moved| moved.name.starts_with(REPLACED));
+        let mut names = Vec::new();
+        for MovedRef { name, before, .. } in replaced {
+            let git = Git::new(self, "update-ref").arg("--no-deref");
+            match before {
+                Some(id) => git.args([&name, &id]),
+                None => git.args(["-d", &name]),
+            }
+            .run()?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// Makes git look again at files of the work tree that it was told not to look at since, and returns their paths.
+    pub fn unhide(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
+        let mut hidden = self.hidden()?;
+        hidden.retain(|path| !before.hidden.contains(path) && self.work_dir.join(path).symlink_metadata().is_ok());
+        if hidden.is_empty() {
+            return Ok(Vec::new());
+        }
+        for option in ["--no-assume-unchanged", "--no-skip-worktree"] {
+            let names = hidden.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+            Git::new(self, "update-index").args([option, "-z", "--stdin"]).input(names).run()?;
+        }
+        Ok(hidden.into_iter().collect())
+    }
+
+    fn hidden(&self) -> Result<BTreeSet<String>, GitError> {
+        let index = index::read(&self.open()?, self, None)?.state;
+        let hidden = index.entries().iter().filter(|entry| entry.flags.intersects(HIDDEN));
+        Ok(hidden.map(|entry| display(entry.path(&index))).collect())
+    }
+
+    /// Gives a reference that nothing can be read from any more the object that it named. Tells whether it was one.
+    pub fn put_back_garbled(&self, moved: &MovedRef) -> Result<bool, GitError> {
+        let Some(id) = moved.before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { return Ok(false) };
+        let file = self.common_dir.join(&moved.name);
+        if moved.after.is_some() || !file.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+            return Ok(false);
+        }
+        clear(&file)?;
+        self.keep(&moved.name, &id).map(|()| true)
+    }
+
+    /// Returns each reference that is not as it was, but for HEAD and the runner's own.
+    pub fn moved_refs(&self, before: &Fingerprint) -> Result<Vec<MovedRef>, GitError> {
+        let mut now = self.refs()?;
+        let is_runners = |name: &str| name == "HEAD" || name.starts_with("refs/runner/");
+        let mut moved = Vec::new();
+        for (name, before) in before.refs.iter().filter(|(name, _)| !is_runners(name)) {
+            let after = now.remove(name);
+            if after.as_ref() != Some(before) {
+                moved.push(MovedRef { name: name.clone(), before: Some(before.clone()), after });
+            }
+        }
+        let begun = now.into_iter().filter(|(name, _)| !is_runners(name));
+        moved.extend(begun.map(|(name, after)| MovedRef { name, before: None, after: Some(after) }));
+        Ok(moved)
+    }
+
+    fn watched_since(&self, before: &Fingerprint) -> Result<BTreeMap<String, PathBuf>, GitError> {
+        let mut watched = self.watched()?;
+        for name in before.files.keys() {
+            watched.entry(name.clone()).or_insert_with(|| self.path_of(name));
+        }
+        Ok(watched)
+    }
+
+    /// Returns what is looked at: name and path of each.
+    fn watched(&self) -> Result<BTreeMap<String, PathBuf>, GitError> {
+        let mut names: BTreeSet<String> = SHARED.iter().map(|name| format!(".git/{name}")).collect();
+        names.extend(listed(&self.common_dir.join("hooks"))?.into_iter().map(|name| format!(".git/hooks/{name}")));
+        // A folder that became a link or a file leads all that was in it elsewhere.
+        let is_other = |name: &str| self.common_dir.join(name).symlink_metadata().is_ok_and(|found| !found.is_dir());
+        names.extend(FOLDERS.iter().filter(|name| is_other(name)).map(|name| format!(".git/{name}")));
+        let tree = self.tree_name();
+        names.extend(OWN.iter().map(|name| format!(".git/{tree}{name}")));
+        if !tree.is_empty() {
+            names.insert(".git".to_owned());
+        }
+        Ok(names.into_iter().map(|name| (self.path_of(&name), name)).map(|(path, name)| (name, path)).collect())
+    }
+
+    fn path_of(&self, name: &str) -> PathBuf {
+        match name.strip_prefix(".git/") {
+            Some(inside) => self.common_dir.join(inside),
+            None => self.work_dir.join(name),
+        }
+    }
+
+    /// Returns the path of this work tree's own folder in the common one, with a slash; empty for the first work tree.
+    fn tree_name(&self) -> String {
+        let inside = self.git_dir.strip_prefix(&self.common_dir).unwrap_or(Path::new(""));
+        if inside.as_os_str().is_empty() { String::new() } else { format!("{}/", inside.display()) }
+    }
+}
+
+/// Lists the names in a folder; none where there is no folder.
+fn listed(folder: &Path) -> Result<Vec<String>, GitError> {
+    if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return Ok(Vec::new());
+    }
+    let entries = fs::read_dir(folder).map_err(GitError::io("listing", folder))?;
+    Ok(entries.flatten().take(MAX_ENTRIES).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+}
+
+fn look(path: &Path) -> Result<Option<Seen>, GitError> {
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(GitError::io("looking at", path)(error)),
+    };
+    let read = || -> io::Result<Seen> {
+        Ok(if found.is_symlink() {
+            Seen::Link { hex: to_hex(fs::read_link(path)?.as_os_str().as_bytes()) }
+        } else if !found.is_file() {
+            Seen::Other
+        } else if found.len() > MAX_BYTES {
+            Seen::Large { bytes: found.len(), mtime: found.mtime(), nanos: found.mtime_nsec() }
+        } else {
+            Seen::File { mode: found.permissions().mode() & 0o7777, hex: to_hex(&fs::read(path)?) }
+        })
+    };
+    match read() {
+        // Unreadable for us is unreadable for git.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Some(Seen::Other)),
+        read => read.map(Some).map_err(GitError::io("reading", path)),
+    }
+}
+
+fn restore(path: &Path, seen: Option<&Seen>) -> Result<(), GitError> {
+    if matches!(seen, Some(Seen::Large { .. } | Seen::Other)) {
+        return Ok(());
+    }
+    clear(path)?;
+    match seen {
+        Some(Seen::File { mode, hex }) => replace_file(path, &from_hex(hex), *mode),
+        Some(Seen::Link { hex }) => symlink(std::ffi::OsStr::from_bytes(&from_hex(hex)), path),
+        Some(Seen::Large { .. } | Seen::Other) | None => Ok(()),
+    }
+    .map_err(GitError::io("putting back", path))
+}
+
+fn found_at(path: &Path) -> Option<Vec<u8>> {
+    let found = path.symlink_metadata().ok()?;
+    if found.is_symlink() {
+        let target = fs::read_link(path).ok()?;
+        return Some([b"symbolic link to ", target.as_os_str().as_bytes(), b"\n"].concat());
+    }
+    if !found.is_file() {
+        return Some(b"no file\n".to_vec());
+    }
+    if found.len() > MAX_BYTES { Some(b"a large file\n".to_vec()) } else { fs::read(path).ok() }
+}
+
+/// Removes what stands in the place of a file, and files in the place of its folder.
+fn clear(path: &Path) -> Result<(), GitError> {
+    if let Some(folder) = path.parent()
+        && folder.symlink_metadata().is_ok_and(|found| !found.is_dir())
+    {
+        fs::remove_file(folder).map_err(GitError::io("removing", folder))?;
+    }
+    match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(_) => Ok(()),
+    }
+    .map_err(GitError::io("removing", path))
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn from_hex(hex: &str) -> Vec<u8> {
+    let digits = |at: usize| hex.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    (0..hex.len()).step_by(2).filter_map(digits).collect()
+}

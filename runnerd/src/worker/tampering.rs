@@ -1,0 +1,109 @@
+//! Git's own folder around a session: seen before it, put back after it (SPEC 5.3).
+//!
+//! What was seen is kept in `live/` before anything runs, so that a crash does not forget it. Branches are left where a
+//! session has moved them; what it took away is kept and written down.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::site::{Obstacle, Site};
+use crate::git::{Fingerprint, Id, MovedRef, Repository, Tampered};
+use crate::repo::durable::{self, Access};
+
+/// Times that putting back is tried: a folder that became a link hides what was in it.
+const ROUNDS: usize = 3;
+/// References that are kept where a session has moved or removed them.
+const MAX_KEPT_REFS: usize = 200;
+
+/// Looks at git's own folder before the processes of an iteration, unless that was done.
+pub(super) fn look_before(site: &Site, iter: u32) -> Result<(), Obstacle> {
+    let file = kept_in(site, iter);
+    if file.exists() {
+        return Ok(());
+    }
+    let seen = site.repository()?.fingerprint()?;
+    let text = serde_json::to_vec(&seen).expect("BUG: a fingerprint does not serialize");
+    Ok(durable::replace(&file, &text, Access::Private)?)
+}
+
+/// Returns what was seen before the processes of an iteration; none where none was begun.
+pub(super) fn seen_before(site: &Site, iter: u32) -> Result<Option<Fingerprint>, Obstacle> {
+    let file = kept_in(site, iter);
+    let Some(text) = durable::read(&file)? else { return Ok(None) };
+    let seen = serde_json::from_slice(&text);
+    Ok(seen.inspect_err(|error| tracing::error!(path = %file.display(), %error, "not readable; not compared")).ok())
+}
+
+fn kept_in(site: &Site, iter: u32) -> PathBuf {
+    site.store.live().join(format!("{}-{iter:04}-git.json", site.run))
+}
+
+/// Puts everything back that is not as it was, keeping what was found in `record`.
+pub(super) fn put_back(repository: &Repository, before: &Fingerprint, record: &Path) -> Result<(), Obstacle> {
+    for _ in 0..ROUNDS {
+        let tampered = repository.tampered(before)?;
+        if tampered.is_empty() {
+            break;
+        }
+        for Tampered { name, found } in tampered {
+            if let Some(found) = found {
+                keep(record, &name.replace('/', "__"), &found)?;
+            }
+            repository.put_back(before, &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts back which objects stand for others, which files are looked at, and references that say nothing; those that a session has moved otherwise are written down, and
+/// what they no longer lead to is kept. Returns the names of what was put back.
+pub(super) fn look_inside(
+    site: &Site,
+    repository: &Repository,
+    (before, iter): (&Fingerprint, u32),
+    record: &Path,
+) -> Result<Vec<String>, Obstacle> {
+    let mut put_back = repository.put_back_replaced(before)?;
+    put_back.extend(repository.unhide(before)?.into_iter().map(|path| format!(".git/index: {path}")));
+    let own = format!("refs/heads/{}", site.branch());
+    let mut moved = Vec::new();
+    for other in repository.moved_refs(before)?.into_iter().filter(|moved| moved.name != own) {
+        if repository.put_back_garbled(&other)? {
+            put_back.push(other.name);
+        } else {
+            moved.push(other);
+        }
+    }
+    keep_moved(site, repository, (&moved, iter), record)?;
+    Ok(put_back)
+}
+
+/// Writes down which references a session has moved, and keeps what they no longer lead to.
+fn keep_moved(
+    site: &Site,
+    repository: &Repository,
+    (moved, iter): (&[MovedRef], u32),
+    record: &Path,
+) -> Result<(), Obstacle> {
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let mut text = String::new();
+    for MovedRef { name, before, after } in moved {
+        let of = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+        let _ = writeln!(text, "{name}: {} -> {}", of(before), of(after));
+    }
+    keep(record, "refs.txt", text.as_bytes())?;
+    tracing::warn!(run = site.run, iter, refs = moved.len(), "a session has moved references of others");
+    for MovedRef { name, before, .. } in moved.iter().take(MAX_KEPT_REFS) {
+        let Some(id) = before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { continue };
+        let short = name.strip_prefix("refs/").unwrap_or(name);
+        repository.keep(&format!("refs/runner/moved/{}/{iter:04}/{short}", site.run), &id)?;
+    }
+    Ok(())
+}
+
+fn keep(record: &Path, name: &str, bytes: &[u8]) -> Result<(), Obstacle> {
+    durable::create_dir(record, Access::Private)?;
+    Ok(durable::replace(&record.join(name), bytes, Access::Private)?)
+}
