@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::Path;
 
+use protocol::view::RunView;
+use protocol::words::RunStatus;
 use runner_testkit::witness::{assert_kept, verdicts};
 use runner_testkit::{Home, Repo};
 
@@ -40,6 +42,27 @@ fn row_71_locks_that_nobody_holds_do_not_stop_the_run() {
 }
 
 #[test]
+fn row_71_lock_that_a_living_process_has_is_named_and_waited_for() {
+    let (home, repo) = stage();
+    let gate = repo.script().gate("working");
+    repo.script().step(1, "echo mine > mine.txt\ngate working\nanswer done 'Done.'");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
+    gate.reached();
+    let lock = fs::File::create(repo.path().join(".git/index.lock")).expect("a lock can be made");
+    gate.open();
+    let is_named = |run: &RunView| {
+        let obstacle = run.phase.as_ref().and_then(|phase| phase.obstacle.clone());
+        obstacle.is_some_and(|obstacle| obstacle.contains(".git/index.lock"))
+    };
+    home.client().wait_until(repo.path(), is_named);
+    drop(lock);
+    home.client().wait_for(repo.path(), RunStatus::Completed);
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
 fn row_72_commits_of_the_agent_stay() {
     let (home, repo) = stage();
     let _daemon = home.daemon();
@@ -62,31 +85,29 @@ fn row_73_history_that_was_rewritten_comes_back_and_the_agents_commits_are_kept(
     }
 }
 
+/// Runs one iteration whose session commits and then garbles references; the run's branch is made again.
+fn comes_back(deed: &str) {
+    let (home, repo) = stage();
+    let _daemon = home.daemon();
+    one(&home, &repo, &format!("git add -A; git commit -qm Mine; echo more > more.txt; {deed}"));
+    assert_eq!(verdicts(&repo), ["Broken"], "{deed}");
+    assert_eq!(repo.git(&["branch", "--show-current"]), "runner/x");
+    assert_survived(&home, &repo, &["mine\n", "more\n"]);
+}
+
 #[test]
-fn row_75_refs_that_are_gone_or_garbled_are_made_again() {
-    let deeds = [
-        "rm -rf .git/refs",
-        ": > .git/HEAD",
-        "rm .git/HEAD",
-        "echo garbage > .git/HEAD",
-        "find .git/refs -type f | while read f; do : > $f; done",
-        "printf '%040d\\n' 0 > .git/refs/heads/runner/x",
-        "echo 1111111111111111111111111111111111111111 > .git/refs/heads/runner/x",
-        "rm .git/refs/heads/runner/x; mkdir .git/refs/heads/runner/x",
-        "git pack-refs --all; : > .git/packed-refs",
-        "git pack-refs --all; echo garbage > .git/packed-refs",
-    ];
-    for deed in deeds {
-        let (home, repo) = stage();
-        let _daemon = home.daemon();
-        one(&home, &repo, &format!("git add -A; git commit -qm Mine; echo more > more.txt; {deed}"));
-        assert_eq!(verdicts(&repo), ["Broken"], "{deed}");
-        assert_eq!(repo.git(&["branch", "--show-current"]), "runner/x");
-        repo.git(&["rev-parse", "HEAD^"]);
-        assert_kept(&repo, b"mine\n");
-        assert_kept(&repo, b"more\n");
-        home.assert_no_survivors();
-    }
+fn row_75_refs_that_are_gone_are_made_again() {
+    comes_back("rm -rf .git/refs");
+}
+
+#[test]
+fn row_75_head_that_is_garbled_is_made_again() {
+    comes_back("echo garbage > .git/HEAD");
+}
+
+#[test]
+fn row_75_refs_that_are_emptied_are_made_again() {
+    comes_back("find .git/refs -type f | while read f; do : > $f; done");
 }
 
 #[test]
@@ -257,4 +278,24 @@ fn row_82_repositories_without_commit_or_work_tree_are_refused_at_the_start() {
     let refused = home.ctl(&["start", &unborn.display().to_string(), "--yes", "-m", "Do it"]);
     assert_explains(&refused, &["no commit yet", "git commit"]);
     assert!(!exists(&unborn.join(".runner")));
+}
+
+mod slow {
+    use super::*;
+
+    #[test]
+    fn row_75_refs_that_are_garbled_in_other_ways_are_made_again() {
+        let deeds = [
+            ": > .git/HEAD",
+            "rm .git/HEAD",
+            "printf '%040d\\n' 0 > .git/refs/heads/runner/x",
+            "echo 1111111111111111111111111111111111111111 > .git/refs/heads/runner/x",
+            "rm .git/refs/heads/runner/x; mkdir .git/refs/heads/runner/x",
+            "git pack-refs --all; : > .git/packed-refs",
+            "git pack-refs --all; echo garbage > .git/packed-refs",
+        ];
+        for deed in deeds {
+            comes_back(deed);
+        }
+    }
 }

@@ -33,8 +33,11 @@ impl Repository {
         if file.symlink_metadata().is_ok() && !is_readable(&file, false) {
             return Ok(Some(format!("branch {branch} was garbled")));
         }
-        let tip = self.branch(branch)?;
-        let is_lost = tip.is_some_and(|tip| !has_commit(&repo, tip));
+        let is_lost = match self.branch(branch) {
+            Ok(tip) => tip.is_some_and(|tip| !has_commit(&repo, tip)),
+            Err(GitError::Broken { .. }) => true,
+            Err(error) => return Err(error),
+        };
         Ok(is_lost.then(|| format!("branch {branch} names a commit that is not there")))
     }
 
@@ -53,16 +56,12 @@ impl Repository {
         if unreadable.is_none() && self.head()?.commit().is_some() {
             return Ok(());
         }
-        let file = self.branch_file(branch);
+        let (head, file) = (self.git_dir().join("HEAD"), self.branch_file(branch));
         let is_garbled = file.symlink_metadata().is_ok() && !is_readable(&file, false);
-        let tip = match self.branch(branch) {
-            Ok(Some(tip)) if !is_garbled && has_commit(&repo, tip) => tip,
-            _ => self.last_logged(&repo, branch).unwrap_or(*from),
-        };
-        let head = self.git_dir().join("HEAD");
-        for garbled in [&head, &file] {
-            remove_other(garbled, garbled == &head || is_garbled)?;
-        }
+        let known = self.branch(branch).ok().flatten().filter(|tip| !is_garbled && has_commit(&repo, *tip));
+        remove_other(&head, true)?;
+        remove_other(&file, known.is_none())?;
+        let tip = known.or_else(|| self.last_logged(&repo, branch)).unwrap_or(*from);
         replace_file(&head, format!("{tip}\n").as_bytes(), 0o644).map_err(GitError::io("writing", &head))
     }
 

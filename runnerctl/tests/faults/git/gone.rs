@@ -21,38 +21,13 @@ fn held(home: &Home, repo: &Repo, deed: &str) -> String {
 }
 
 #[test]
-fn row_74_run_is_held_until_the_git_folder_is_back() {
-    let deeds = [
-        "mv .git \"$kit/away\"",
-        "mv .git \"$kit/away\"; echo 'gitdir: /nowhere' > .git",
-        "mv .git \"$kit/away\"; ln -s \"$kit/away\" .git",
-        "mv .git \"$kit/away\"; git init -q",
-    ];
-    for deed in deeds {
-        let (home, repo) = stage();
-        let other = home.scripted("other");
-        other.script().always("echo theirs > theirs.txt\nanswer done 'Done.'");
-        let _daemon = home.daemon();
-        let status = held(&home, &repo, deed);
-        assert!(status.contains(".git"), "{status}");
-        home.run(&other, &["-m", "Do it"]).exits(0);
-        let git = repo.path().join(".git");
-        let is_dir = git.symlink_metadata().is_ok_and(|found| found.is_dir());
-        let removed = if is_dir { fs::remove_dir_all(&git) } else { fs::remove_file(&git) };
-        removed.or_else(|error| if git.exists() { Err(error) } else { Ok(()) }).expect("what stands there can go");
-        fs::rename(repo.script().folder().join("away"), &git).expect("the folder can be put back");
-        home.ctl_in(&repo, &["resume", "--wait"]);
-        assert_eq!(verdicts(&repo), ["Accepted"], "{deed}");
-        assert_kept(&repo, b"mine\n");
-        home.assert_no_survivors();
-    }
-}
-
-#[test]
 fn row_74_git_folder_from_a_copy_is_accepted_when_a_person_goes_on() {
     let (home, repo) = stage();
+    let other = home.scripted("other");
+    other.script().always("echo theirs > theirs.txt\nanswer done 'Done.'");
     let _daemon = home.daemon();
     held(&home, &repo, "cp -a .git \"$kit/copy\"; rm -rf .git");
+    home.run(&other, &["-m", "Do it"]).exits(0);
     fs::rename(repo.script().folder().join("copy"), repo.path().join(".git")).expect("the copy can be put there");
     home.ctl_in(&repo, &["resume", "--wait"]);
     assert_eq!(verdicts(&repo), ["Accepted"]);
@@ -69,4 +44,32 @@ fn row_74_run_without_its_git_folder_can_be_cancelled() {
     home.ctl_in(&repo, &["cancel"]).exits(0);
     home.client().wait_for(repo.path(), RunStatus::Cancelled);
     assert_eq!(repo.read("mine.txt"), "mine\n");
+}
+
+mod slow {
+    use super::*;
+
+    #[test]
+    fn row_74_run_is_held_until_the_git_folder_is_back() {
+        let deeds = [
+            "mv .git \"$kit/away\"; echo 'gitdir: /nowhere' > .git",
+            "mv .git \"$kit/away\"; ln -s \"$kit/away\" .git",
+            "mv .git \"$kit/away\"; git init -q",
+        ];
+        for deed in deeds {
+            let (home, repo) = stage();
+            let _daemon = home.daemon();
+            let status = held(&home, &repo, deed);
+            assert!(status.contains(".git"), "{status}");
+            let git = repo.path().join(".git");
+            let is_dir = git.symlink_metadata().is_ok_and(|found| found.is_dir());
+            let removed = if is_dir { fs::remove_dir_all(&git) } else { fs::remove_file(&git) };
+            removed.or_else(|error| if git.exists() { Err(error) } else { Ok(()) }).expect("what stands there can go");
+            fs::rename(repo.script().folder().join("away"), &git).expect("the folder can be put back");
+            home.ctl_in(&repo, &["resume", "--wait"]);
+            assert_eq!(verdicts(&repo), ["Accepted"], "{deed}");
+            assert_kept(&repo, b"mine\n");
+            home.assert_no_survivors();
+        }
+    }
 }
