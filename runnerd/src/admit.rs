@@ -12,7 +12,7 @@ use runner_core::ids::check_id;
 
 use crate::causes::in_one_line;
 use crate::config::{self, RepoConfig};
-use crate::git::{Change, GitError, Head, Id, Repository};
+use crate::git::{Change, GitError, Head, Id, Repository, UsersRules};
 use crate::process::Offer;
 use crate::repo::durable;
 use crate::repo::goal::Goal;
@@ -59,6 +59,22 @@ pub fn present(path: &Path) -> Result<Repository, ErrorData> {
         let causes = vec![in_one_line(&error)];
         ErrorData { causes, ..refused.hint("git init, or name a path inside a git work tree") }
     })
+}
+
+/// Refuses a git configuration of the user's that is as a session has left it, until they have confirmed it.
+///
+/// `suspects` is the file that remembers how; it goes once it has served.
+pub fn users_configuration(suspects: &Path, confirmed: bool) -> Result<(), ErrorData> {
+    let fault = |error: &dyn std::error::Error| ErrorData::new(ErrorKind::Fault, error.to_string());
+    let Some(text) = durable::read(suspects).map_err(|error| fault(&error))? else { return Ok(()) };
+    let now = UsersRules::now().map_err(|error| git_error(&error))?;
+    let is_as_left = serde_json::from_slice::<UsersRules>(&text).is_ok_and(|left| left == now);
+    if is_as_left && !confirmed {
+        let message = "your own git configuration was changed while a session was at work, and git would obey it";
+        return Err(ErrorData::new(ErrorKind::Unconfirmed, message)
+            .hint("look at it: git config --global --list --show-origin; then the same command with --yes"));
+    }
+    std::fs::remove_file(suspects).map_err(|error| fault(&error))
 }
 
 /// Turns an error of git into one for the client.

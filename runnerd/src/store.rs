@@ -214,6 +214,11 @@ impl<D: Disk> Store<D> {
         self.folder.join("git").join(repo_id(path))
     }
 
+    /// Returns the file that remembers how a session has left the user's own git configuration, of all repositories.
+    pub fn suspects(&self) -> PathBuf {
+        self.folder.ancestors().nth(2).unwrap_or(&self.folder).join("git-suspects.json")
+    }
+
     /// Makes the folder, private to this user.
     pub fn create(&self) -> Result<(), StoreError> {
         durable::on(&self.disk).create_dir(&self.folder, Access::Private)?;

@@ -10,7 +10,7 @@
 //! | to do | file |
 //! |---|---|
 //! | find and open | `open`, `preflight` |
-//! | be sure whose configuration counts | `trusted`, `tampering` |
+//! | be sure whose configuration counts | `trusted`, `tampering`, `users` |
 //! | see what changed | `scan`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
 //! | commit and name | `prepare`, `commit`, `identity`, `refs`, `branch`, `durable` |
@@ -48,6 +48,7 @@ mod stage;
 mod status;
 mod tampering;
 mod trusted;
+mod users;
 
 #[cfg(test)]
 mod tests;
@@ -65,3 +66,4 @@ pub use refs::Head;
 pub use rescue::{Restore, Restored, Snapshot, SnapshotRequest};
 pub use status::{Change, ChangeKind};
 pub use tampering::{Fingerprint, MovedRef, Tampered};
+pub use users::UsersRules;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::durable::replace_file;
 use super::program::Git;
 use super::scan::display;
+use super::users::UsersRules;
 use super::{GitError, Id, Repository, index};
 
 /// Files of the common folder that are looked at.
@@ -55,6 +56,8 @@ pub struct Fingerprint {
     files: BTreeMap<String, Seen>,
     /// References by name.
     refs: BTreeMap<String, String>,
+    /// The user's own configuration.
+    users: UsersRules,
     /// Tracked files that git was told not to look at.
     hidden: BTreeSet<String>,
     /// References that are packed into one file.
@@ -63,7 +66,7 @@ pub struct Fingerprint {
 
 /// One file as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum Seen {
+pub(super) enum Seen {
     File { mode: u32, hex: String },
     Link { hex: String },
     Large { bytes: u64, mtime: i64, nanos: i64 },
@@ -77,6 +80,13 @@ pub struct Tampered {
     pub name: String,
     /// What a person would read of what was found there, up to a limit; none where there is nothing.
     pub found: Option<Vec<u8>>,
+}
+
+impl Fingerprint {
+    /// Returns the user's own configuration as it was.
+    pub fn users(&self) -> &UsersRules {
+        &self.users
+    }
 }
 
 /// One reference that is not as it was: an object id or `ref: ` and a name each time; none where there was none.
@@ -100,7 +110,8 @@ impl Repository {
         // What cannot be listed before a session says nothing about the session.
         let refs = self.refs().unwrap_or_default();
         let packed = look(&self.packed_refs())?;
-        Ok(Fingerprint { places: self.places_of()?, files, refs, hidden: self.hidden()?, packed })
+        let (places, users, hidden) = (self.places_of()?, UsersRules::now()?, self.hidden()?);
+        Ok(Fingerprint { places, files, refs, users, hidden, packed })
     }
 
     /// Fails if the git folder is gone or is another one than `before`, unless a person has accepted that one since.
@@ -266,7 +277,7 @@ fn listed(folder: &Path) -> Result<Vec<String>, GitError> {
     Ok(entries.flatten().take(MAX_ENTRIES).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
-fn look(path: &Path) -> Result<Option<Seen>, GitError> {
+pub(super) fn look(path: &Path) -> Result<Option<Seen>, GitError> {
     let found = match path.symlink_metadata() {
         Ok(found) => found,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

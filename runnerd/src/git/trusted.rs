@@ -16,6 +16,7 @@ use gix::config::File;
 
 use super::durable::replace_file;
 use super::open::Sources;
+use super::users::users_folder;
 use super::{GitError, Repository};
 
 /// The places of a captured repository, separated by zero bytes.
@@ -123,19 +124,11 @@ impl Repository {
     /// Returns the content of a file of rules that a setting names, else of the user's own by its usual name.
     fn users_file(&self, config: &gix::config::Snapshot<'_>, key: &str, usual: &str) -> Result<Vec<u8>, GitError> {
         let named = config.trusted_path(key).ok().flatten().map(|path| self.work_dir.join(path));
-        match named.or_else(|| self.users_folder().map(|folder| folder.join(usual))) {
+        let is_users = self.sources == Sources::User;
+        match named.or_else(|| users_folder().filter(|_| is_users).map(|folder| folder.join(usual))) {
             Some(file) => read(&file),
             None => Ok(Vec::new()),
         }
-    }
-
-    fn users_folder(&self) -> Option<PathBuf> {
-        if self.sources == Sources::RepositoryOnly {
-            return None;
-        }
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let folder = variable("XDG_CONFIG_HOME").or_else(|| Some(variable("HOME")?.join(".config")))?;
-        Some(folder.join("git"))
     }
 }
 

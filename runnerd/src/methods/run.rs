@@ -15,7 +15,7 @@ use super::{Api, blocking, is_running};
 use crate::admit::{self, Commands, git_error};
 use crate::git::Repository;
 use crate::repo::layout::Layout;
-use crate::store::Store;
+use crate::store::{Store, repo_id};
 use crate::worker::{Handle, Message, make_layout};
 
 #[async_trait]
@@ -33,7 +33,7 @@ impl RunApiServer for Api {
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
         let (confirmed, env) = (params.confirmed, params.env.clone());
         let known = self.registry.find(&common_dir).await;
-        let repository = self.as_asked(repository, known.as_ref()).await?;
+        let repository = self.as_asked(repository, known.as_ref(), confirmed).await?;
         let present = repository.clone();
         let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path));
         let (order, commands) = blocking({
@@ -139,7 +139,7 @@ impl Api {
             (true, ..) => run,
             (false, ..) => return Ok(()),
         };
-        let repository = self.as_asked(repository, Some(worker)).await?;
+        let repository = self.as_asked(repository, Some(worker), confirmed).await?;
         let (caller, present, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.offer));
         let commands =
             blocking(move || admit::go_on(&repository, &run, admit::Passed { env: &caller, offer: &offer })).await?;
@@ -151,11 +151,21 @@ impl Api {
     }
 
     /// Returns the repository with the configuration that its caller has now, unless a session could have written that.
-    async fn as_asked(&self, repository: Repository, worker: Option<&Handle>) -> Result<Repository, ErrorData> {
+    async fn as_asked(
+        &self,
+        repository: Repository,
+        worker: Option<&Handle>,
+        confirmed: bool,
+    ) -> Result<Repository, ErrorData> {
         if worker.is_some_and(|worker| self.is_live(worker)) {
             return Ok(repository);
         }
-        blocking(move || admit::present(repository.work_dir())).await
+        let suspects = Store::new(&self.paths.state, &repo_id(repository.common_dir())).suspects();
+        blocking(move || {
+            admit::users_configuration(&suspects, confirmed)?;
+            admit::present(repository.work_dir())
+        })
+        .await
     }
 
     /// Keeps the confirmation, the configuration of git and the caller's environment.

@@ -110,6 +110,7 @@ impl Undo<'_> {
     /// Puts back what the process must not have changed in git's own folder.
     fn git_folder(&self, found: &mut Found) -> Result<(), Obstacle> {
         let Some(before) = &self.before else { return Ok(()) };
+        tampering::suspect(self.site, before)?;
         self.repository.refuse_replaced(before)?;
         found.add(self.repository.tampered(before)?.into_iter().map(|tampered| tampered.name));
         self.write(found)?;

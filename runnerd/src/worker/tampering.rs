@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::site::{Obstacle, Site};
-use crate::git::{Fingerprint, Id, MovedRef, Repository, Tampered};
+use crate::git::{Fingerprint, Id, MovedRef, Repository, Tampered, UsersRules};
 use crate::repo::durable::{self, Access};
 
 /// Times that putting back is tried: a folder that became a link hides what was in it.
@@ -76,6 +76,18 @@ pub(super) fn look_inside(
     }
     keep_moved(site, repository, (&moved, iter), record)?;
     Ok(put_back)
+}
+
+/// Remembers how a session has left the user's own git configuration, so that it is not obeyed before a person agrees.
+pub(super) fn suspect(site: &Site, before: &Fingerprint) -> Result<(), Obstacle> {
+    let now = UsersRules::now()?;
+    let changed = now.differing(before.users());
+    if changed.is_empty() {
+        return Ok(());
+    }
+    tracing::warn!(run = site.run, files = ?changed, "the user's git configuration was changed while a session ran");
+    let text = serde_json::to_vec(&now).expect("BUG: a look at files does not serialize");
+    Ok(durable::replace(&site.store.suspects(), &text, Access::Private)?)
 }
 
 /// Writes down which references a session has moved, and keeps what they no longer lead to.

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use runner_testkit::witness::verdicts;
 use runner_testkit::{Home, Repo};
 
-use crate::checks::assert_survived;
+use crate::checks::{assert_explains, assert_survived};
 
 /// Names the program `$canary` in every hook and every setting that runs one; `$file` is the configuration.
 const PLANT: &str = r#"
@@ -122,33 +122,26 @@ fn row_78_control_git_itself_runs_what_was_planted() {
 }
 
 #[test]
-fn row_78_settings_of_a_session_are_not_obeyed_by_the_library() {
-    for place in PLACES {
-        goes_unheard(&library, place, RULES[0], "");
-    }
+fn row_78_settings_of_a_session_are_not_obeyed() {
+    goes_unheard(&library, PLACES[0], RULES[0], "");
 }
 
 #[test]
-fn row_78_settings_of_a_session_are_not_obeyed_by_the_program() {
-    for place in PLACES {
-        goes_unheard(&program, place, RULES[0], "");
-    }
-}
-
-#[test]
-fn row_78_attributes_of_a_session_lead_to_no_program() {
-    for rules in &RULES[1..] {
-        goes_unheard(&library, PLACES[0], rules, "");
-        goes_unheard(&program, PLACES[0], rules, "");
-    }
-}
-
-#[test]
-fn row_78_rescue_and_restoration_run_nothing() {
-    let deed = "git() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false \"$@\"; }
-        tree=$(command git rev-parse HEAD~1); echo $tree > .git/refs/heads/runner/x";
-    goes_unheard(&library, PLACES[0], RULES[0], deed);
-    goes_unheard(&program, PLACES[0], RULES[1], deed);
+fn row_78_users_configuration_of_a_session_is_obeyed_only_when_confirmed() {
+    let home = Home::new();
+    let repo = home.repo("one");
+    repo.configure(&repo.config().top("max_iterations = 1"));
+    canary(&home, &repo);
+    repo.script().step(1, &format!("{PLANT}\n{}\n{}\nanswer retry 'Once more.'", PLACES[3], RULES[0]));
+    let _daemon = home.daemon();
+    home.run(&repo, &["--id", "x", "-m", "Do it"]);
+    let refused = home.ctl_in(&repo, &["resume", "--more", "1"]);
+    assert_explains(&refused, &["your own git configuration was changed", "--yes"]);
+    assert_eq!(sung(&home), "");
+    fs::write(home.path().join(".gitconfig"), "[user]\n\tname = Kit\n\temail = kit@localhost\n").expect("a file");
+    home.ctl_in(&repo, &["resume", "--more", "1", "--wait"]);
+    assert_eq!(verdicts(&repo).len(), 2, "what a person has put right needs no word");
+    assert_eq!(sung(&home), "");
 }
 
 #[test]
@@ -166,5 +159,39 @@ fn row_78_filters_that_a_person_configured_go_on_working() {
         home.run(&repo, &["-m", "Do it"]);
         assert_eq!(repo.show("HEAD", "a.loud"), "QUIET");
         assert_survived(&home, &repo, &["QUIET\n"]);
+    }
+}
+
+mod slow {
+    use super::*;
+
+    #[test]
+    fn row_78_settings_of_a_session_are_not_obeyed_by_the_library() {
+        for place in &PLACES[1..] {
+            goes_unheard(&library, place, RULES[0], "");
+        }
+    }
+
+    #[test]
+    fn row_78_settings_of_a_session_are_not_obeyed_by_the_program() {
+        for place in PLACES {
+            goes_unheard(&program, place, RULES[0], "");
+        }
+    }
+
+    #[test]
+    fn row_78_attributes_of_a_session_lead_to_no_program() {
+        for rules in &RULES[1..] {
+            goes_unheard(&library, PLACES[0], rules, "");
+            goes_unheard(&program, PLACES[0], rules, "");
+        }
+    }
+
+    #[test]
+    fn row_78_rescue_and_restoration_run_nothing() {
+        let deed = "git() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false \"$@\"; }
+            tree=$(command git rev-parse HEAD~1); echo $tree > .git/refs/heads/runner/x";
+        goes_unheard(&library, PLACES[0], RULES[0], deed);
+        goes_unheard(&program, PLACES[0], RULES[1], deed);
     }
 }
