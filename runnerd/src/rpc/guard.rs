@@ -1,8 +1,8 @@
 //! A stream that a peer cannot use to pile up work or to hold a connection for ever.
 //!
 //! While the peer does not read what was written, nothing more is read from it; if that lasts too long,
-//! both directions fail. A peer that reads slowly is read from as slowly. Says nothing about peers that are
-//! merely silent.
+//! both directions fail. A peer that reads slowly is read from as slowly. A peer that has called nothing for
+//! too long is cut off; one that is silent later, when its place is needed (`line.rs`).
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,6 +12,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::time::{Sleep, sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use super::line::Line;
 
 /// A Unix stream with a limit on how long a write may make no progress.
 #[derive(Debug)]
@@ -27,13 +30,44 @@ pub(super) struct GuardedIo<Held> {
     /// The task that reads, kept also while the kernel has nothing for it: it must learn that the writer
     /// gave up.
     reader: Option<Waker>,
+    /// How long the peer may be silent.
+    patience: Option<Patience>,
     /// What lives as long as the stream, such as its place among the connections.
     _held: Held,
 }
 
+/// How long a peer may be silent.
+#[derive(Debug)]
+struct Patience {
+    line: Line,
+    /// Runs until something is to have been called.
+    greeting: Option<Pin<Box<Sleep>>>,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl Patience {
+    /// Returns whether it is over.
+    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.greeting.as_mut().is_some_and(|greeting| greeting.as_mut().poll(cx).is_ready()) {
+            self.greeting = None;
+            if !self.line.has_called() {
+                return true;
+            }
+        }
+        self.closing.as_mut().poll(cx).is_ready()
+    }
+}
+
 impl<Held> GuardedIo<Held> {
     pub(super) fn new(stream: UnixStream, limit: Duration, held: Held) -> Self {
-        Self { stream, limit, stalled: None, progressed: false, dead: false, reader: None, _held: held }
+        Self { stream, limit, stalled: None, progressed: false, dead: false, reader: None, patience: None, _held: held }
+    }
+
+    /// Cuts the peer off when its line is closed, or if it has called nothing for `greeting`.
+    pub(super) fn patient(mut self, line: Line, greeting: Duration) -> Self {
+        let closing = Box::pin(line.closing().clone().cancelled_owned());
+        self.patience = Some(Patience { line, greeting: Some(Box::pin(sleep(greeting))), closing });
+        self
     }
 
     fn wake_reader(&mut self) {
@@ -64,6 +98,10 @@ impl<Held> GuardedIo<Held> {
 impl<Held: Unpin> AsyncRead for GuardedIo<Held> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.dead {
+            return Poll::Ready(Err(gave_up()));
+        }
+        if self.patience.as_mut().is_some_and(|patience| patience.is_over(cx)) {
+            self.dead = true;
             return Poll::Ready(Err(gave_up()));
         }
         self.reader = Some(cx.waker().clone());
@@ -113,7 +151,7 @@ impl<Held: Unpin> AsyncWrite for GuardedIo<Held> {
 }
 
 fn gave_up() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "the peer does not read what it is sent")
+    io::Error::new(io::ErrorKind::TimedOut, "the peer does not read, or does not speak")
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use tower::{Layer, Service as _};
 use super::access::Access;
 use super::detach::Detach;
 use super::guard::GuardedIo;
+use super::line::{Line, Lines, Noted};
 use super::{Bound, Peer, PeerRole};
 
 const CONNECTIONS: usize = 256;
@@ -39,6 +40,8 @@ const RESPONSE_BYTES: u32 = 16 << 20;
 /// Messages that may wait for a peer; then its handlers wait.
 const MESSAGE_BUFFER: u32 = 256;
 const WRITE_STALL: Duration = Duration::from_secs(10);
+/// Time for the first call of a connection.
+const FIRST_CALL: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
@@ -56,6 +59,7 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, stop: CancellationToken)
     let acceptor = Acceptor {
         protocol: Protocol { methods: methods.into(), service: service(calls.clone()), stop_handle },
         calls,
+        lines: Lines::default(),
         slots: Arc::new(Semaphore::new(CONNECTIONS)),
         agent_slots: Arc::new(Semaphore::new(AGENT_CONNECTIONS)),
         uid: nix::unistd::getuid().as_raw(),
@@ -91,23 +95,24 @@ fn service(calls: TaskTracker) -> TowerServiceBuilder<Stack<Guards, Identity>, I
     Server::builder().set_config(config).set_rpc_middleware(middleware).to_service_builder()
 }
 
-/// What every call passes through: first whether it is allowed, then its own task.
+/// What every call passes through: who waits for it, whether it is allowed, then its own task.
 #[derive(Debug, Clone)]
 struct Guards {
     calls: TaskTracker,
 }
 
 impl Layer<RpcService> for Guards {
-    type Service = Access<Detach<RpcService>>;
+    type Service = Noted<Access<Detach<RpcService>>>;
 
     fn layer(&self, service: RpcService) -> Self::Service {
-        Access::new(Detach::new(service, self.calls.clone()))
+        Noted::new(Access::new(Detach::new(service, self.calls.clone())))
     }
 }
 
 struct Acceptor {
     protocol: Protocol,
     calls: TaskTracker,
+    lines: Lines,
     slots: Arc<Semaphore>,
     agent_slots: Arc<Semaphore>,
     uid: u32,
@@ -140,10 +145,11 @@ impl Acceptor {
 
     async fn accept(&self, listener: &UnixListener) {
         let mut failing = false;
-        while let Ok(place) = Arc::clone(&self.slots).acquire_owned().await {
+        loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
                     failing = false;
+                    let Some(place) = self.place().await else { return };
                     self.admit(stream, place);
                 }
                 // Out of descriptors or memory: connections wait in the kernel until some are free.
@@ -156,6 +162,14 @@ impl Acceptor {
                 }
             }
         }
+    }
+
+    /// Waits for a place, which the most silent connection gives up; where all are waited for, until one ends.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if self.slots.available_permits() == 0 && self.lines.close_silent() {
+            tracing::debug!("a silent connection gives way to a new one");
+        }
+        Arc::clone(&self.slots).acquire_owned().await.ok()
     }
 
     fn admit(&self, stream: UnixStream, place: OwnedSemaphorePermit) {
@@ -172,8 +186,9 @@ impl Acceptor {
             },
         };
         tracing::debug!(?peer, "connected");
-        let io = GuardedIo::new(stream, WRITE_STALL, (place, agent_place));
-        tokio::spawn(self.protocol.clone().converse(io, peer));
+        let line = self.lines.open();
+        let io = GuardedIo::new(stream, WRITE_STALL, (place, agent_place)).patient(line.clone(), FIRST_CALL);
+        tokio::spawn(self.protocol.clone().converse(io, peer, line));
     }
 }
 
@@ -187,17 +202,23 @@ struct Protocol {
 }
 
 impl Protocol {
-    async fn converse(self, io: GuardedIo<Places>, peer: Peer) {
-        if let Err(error) = self.serve(io, peer).await {
+    async fn converse(self, io: GuardedIo<Places>, peer: Peer, line: Line) {
+        if let Err(error) = self.serve(io, peer, line).await {
             tracing::debug!(?peer, error, "connection ended");
         }
     }
 
     /// Returns a box: the compiler cannot see that the bare future is `Send`.
-    fn serve(self, io: GuardedIo<Places>, peer: Peer) -> Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>> {
+    fn serve(
+        self,
+        io: GuardedIo<Places>,
+        peer: Peer,
+        line: Line,
+    ) -> Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>> {
         let stopped = self.stop_handle.clone().shutdown();
         let service = tower::service_fn(move |mut request: HttpRequest<Incoming>| {
             request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(line.clone());
             let Self { methods, service, stop_handle } = self.clone();
             service.build(methods, stop_handle).call(request)
         });

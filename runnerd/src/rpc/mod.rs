@@ -7,6 +7,7 @@ mod access;
 mod ancestry;
 mod detach;
 mod guard;
+mod line;
 mod listener;
 mod lock;
 mod peer;

@@ -150,29 +150,56 @@ async fn a_slow_reader_gets_all_of_a_large_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_says_nothing_is_closed() {
+async fn a_connection_that_calls_nothing_is_closed_after_ten_seconds() {
     let server = Server::start();
     let mut silent = UnixStream::connect(server.socket()).await.unwrap();
     let mut half = UnixStream::connect(server.socket()).await.unwrap();
     half.write_all(b"GET / HT").await.unwrap();
+    let mut upgraded = RawSocket::open(server.socket()).await;
+    let mut called = RawSocket::open(server.socket()).await;
+    called.call("run.status").await;
+    called.receive().await.unwrap();
     let mut rest = Vec::new();
-    timeout(Duration::from_secs(31), silent.read_to_end(&mut rest)).await.unwrap().unwrap();
-    timeout(Duration::from_secs(31), half.read_to_end(&mut rest)).await.unwrap().unwrap();
+    for stream in [&mut silent, &mut half, &mut upgraded.stream] {
+        timeout(Duration::from_secs(11), stream.read_to_end(&mut rest)).await.unwrap().unwrap();
+    }
+    called.call("run.status").await;
+    assert_eq!(called.receive().await.unwrap()["result"], "fine", "one that has called may be silent");
 }
 
 #[tokio::test]
-async fn a_connection_too_many_waits_for_a_place() {
+async fn a_connection_too_many_takes_the_place_of_the_most_silent_one() {
     let server = Server::start();
     let mut clients = Vec::new();
     for _ in 0..256 {
         clients.push(RawSocket::open(server.socket()).await);
+    }
+    clients[0].call("run.status").await;
+    clients[0].receive().await.unwrap();
+    let mut late = RawSocket::open(server.socket()).await;
+    late.call("run.status").await;
+    assert_eq!(late.receive().await.unwrap()["result"], "fine");
+    assert!(clients[1].receive().await.is_none(), "the first that never called gives way");
+    clients[0].call("run.status").await;
+    assert_eq!(clients[0].receive().await.unwrap()["result"], "fine");
+}
+
+#[tokio::test]
+async fn a_connection_too_many_waits_while_all_others_are_waited_for() {
+    let server = Server::start();
+    let mut clients = Vec::new();
+    for _ in 0..256 {
+        let mut client = RawSocket::open(server.socket()).await;
+        client.call("events.subscribe").await;
+        client.receive().await.unwrap();
+        clients.push(client);
     }
     let waiting = RawSocket::open(server.socket());
     tokio::pin!(waiting);
     tokio::select! {
         biased;
         _ = &mut waiting => panic!("257 connections are served"),
-        () = async { clients[0].call("run.status").await; clients[0].receive().await; } => {}
+        () = async { clients[0].call("run.status").await; while clients[0].receive().await.unwrap()["id"] != 1 {} } => {}
     }
     clients.pop();
     waiting.await;
