@@ -11,7 +11,7 @@ use protocol::error::{ErrorData, ErrorKind, ExitStatus};
 use serde::Serialize;
 
 use crate::text::paint::{BAD, HINT, paint};
-use crate::text::safe::safe;
+use crate::text::safe::{safe, safe_json};
 
 /// Why a command ended without an answer.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Report {
     pub(crate) fn to_json(&self) -> String {
         let Self { kind, message, hint, causes, .. } = self;
         let error = Told { kind, message, hint: hint.as_deref(), causes };
-        serde_json::to_string(&Outer { error }).expect("BUG: an error is not an object") + "\n"
+        safe_json(&serde_json::to_string(&Outer { error }).expect("BUG: an error is not an object")) + "\n"
     }
 
     /// Returns the lines for a person: `error:`, `caused by:`, and after a blank line `hint:`.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::args::{Color, Global};
 use crate::failure::Failure;
+use crate::text::safe::safe_json;
 use crate::text::screen::Screen;
 
 /// The reader's wishes.
@@ -72,7 +73,7 @@ impl Ui {
     pub(crate) fn object<T: Serialize>(name: &str, body: &T) -> Result<(), Failure> {
         let tagged = Tagged { schema: format!("runner/{name}.v1"), body };
         let line = serde_json::to_string(&tagged).expect("BUG: an answer is not an object");
-        Self::text(&(line + "\n"))
+        Self::text(&(safe_json(&line) + "\n"))
     }
 
     /// Prints facts.

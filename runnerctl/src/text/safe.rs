@@ -2,6 +2,8 @@
 //!
 //! Everything that is printed and was not written in this program goes through here.
 
+use std::fmt::Write as _;
+
 /// Returns one line: control characters are shown as symbols, a line break becomes a space.
 pub(crate) fn safe(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { shown(c) }).collect()
@@ -12,18 +14,48 @@ pub(crate) fn safe_lines(text: &str) -> String {
     text.replace("\r\n", "\n").chars().map(|c| if c == '\n' || c == '\t' { c } else { shown(c) }).collect()
 }
 
+/// Returns the text of a JSON value with every such character as an escape: it stays the same value.
+pub(crate) fn safe_json(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        // JSON escapes what stands before the space itself.
+        if c.is_control() || is_hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
 fn shown(c: char) -> char {
     match c {
         '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER),
         '\u{7f}' => '\u{2421}',
-        c if c.is_control() || reorders(c) => char::REPLACEMENT_CHARACTER,
+        c if c.is_control() || is_hidden(c) => char::REPLACEMENT_CHARACTER,
         c => c,
     }
 }
 
-/// Whether a character changes the order in which others are shown, and so what a line seems to say.
-fn reorders(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
+/// Whether a character is not seen, or changes the order in which others are, and so what a line seems to say.
+///
+/// Joiners are left alone: scripts and emoji need them.
+fn is_hidden(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{200e}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 #[cfg(test)]
@@ -37,8 +69,16 @@ mod tests {
     }
 
     #[test]
-    fn text_cannot_be_turned_round() {
-        assert_eq!(safe("a\u{202e}b"), "a\u{fffd}b");
+    fn text_can_neither_be_turned_round_nor_hidden() {
+        assert_eq!(safe("a\u{202e}b\u{200b}c\u{e0041}"), "a\u{fffd}b\u{fffd}c\u{fffd}");
+    }
+
+    #[test]
+    fn json_stays_the_same_value_and_holds_nothing_that_a_terminal_obeys() {
+        let value = serde_json::json!("a\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{e0041}ß");
+        let text = safe_json(&value.to_string());
+        assert_eq!(text, r#""a\u001b[2J\u009b\u007f\u202e\udb40\udc41ß""#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 
     #[test]

@@ -1,1 +1,201 @@
 //! Whatever a program prints. Rows 36 to 41 and 44.
+
+use std::fs;
+
+use protocol::meta::IterationMeta;
+use runner_testkit::witness::verdicts;
+use runner_testkit::{Home, Output, Repo};
+
+use crate::checks::assert_survived;
+
+/// What a terminal would obey: a title, a cleared screen, C1 and DEL, text turned round, a line overwritten.
+const ATTACK: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{7f}\u{202e}gnp\r\u{8}\u{0}";
+
+/// A run of one iteration.
+struct Once {
+    home: Home,
+    repo: Repo,
+}
+
+impl Once {
+    fn new(step: &str) -> Self {
+        let home = Home::new();
+        let repo = home.scripted("one");
+        repo.script().step(1, &format!("echo mine > mine.txt\n{step}\nanswer done 'It is done.'"));
+        Self { home, repo }
+    }
+
+    fn run(&self) -> Output {
+        self.home.run(&self.repo, &["-m", "Do it", "--id", "once"])
+    }
+
+    fn record(&self, file: &str) -> Vec<u8> {
+        fs::read(self.repo.path().join(".runner/iterations/once/0001").join(file)).expect("the record is there")
+    }
+
+    fn meta(&self) -> IterationMeta {
+        serde_json::from_slice(&self.record("meta.json")).expect("the record has its facts")
+    }
+
+    /// Asserts that the log has the beginning and the end of what was printed, and a count that is right.
+    #[track_caller]
+    fn assert_bounded(&self, printed: u64) {
+        let (log, meta) = (self.record("executor.log"), self.meta());
+        assert_eq!(meta.captured_bytes + meta.dropped_bytes, printed);
+        assert_eq!(meta.captured_bytes, 1 << 20);
+        assert!(log.len() < (1 << 20) + 100, "the log has {} bytes", log.len());
+        let count = format!("\n[… {} bytes omitted …]\n", meta.dropped_bytes);
+        assert!(log.windows(count.len()).any(|window| window == count.as_bytes()), "no line counts what is missing");
+        assert!(log.ends_with(b"LAST\n"), "the end is missing");
+    }
+
+    #[track_caller]
+    fn assert_done(&self) {
+        assert_eq!(verdicts(&self.repo), ["Accepted"]);
+        assert_survived(&self.home, &self.repo, &["mine\n"]);
+    }
+}
+
+/// Peak of a process's resident memory, in KiB.
+fn peak_kib(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel tells its peak");
+    line.trim().trim_end_matches(" kB").parse().expect("it is a number")
+}
+
+/// A flood of 64 MiB and five bytes, of lines or of one line.
+const FLOOD: u64 = (64 << 20) + 5;
+
+#[test]
+fn row_36_flood_is_kept_to_its_beginning_and_its_end() {
+    let once = Once::new("yes | head -c 67108864; echo LAST");
+    let daemon = once.home.daemon();
+    once.run().exits(0);
+    once.assert_bounded(FLOOD);
+    let peak = peak_kib(daemon.pid());
+    assert!(peak < 50 * 1024, "the daemon had {peak} KiB");
+    once.assert_done();
+}
+
+#[test]
+fn row_37_flood_on_both_streams_is_one_log() {
+    let once = Once::new("yes | head -c 33554432; yes | head -c 33554432 >&2; echo LAST >&2");
+    let daemon = once.home.daemon();
+    once.run().exits(0);
+    once.assert_bounded(FLOOD);
+    assert!(peak_kib(daemon.pid()) < 50 * 1024);
+    once.assert_done();
+}
+
+#[test]
+fn row_38_endless_line_grows_nothing() {
+    let once = Once::new("head -c 67108864 /dev/zero | tr '\\0' x; echo LAST");
+    let daemon = once.home.daemon();
+    once.run().exits(0);
+    once.assert_bounded(FLOOD);
+    assert!(peak_kib(daemon.pid()) < 50 * 1024);
+    once.assert_done();
+}
+
+#[test]
+fn row_39_bytes_that_are_no_text_are_kept_and_shown_as_text() {
+    let once = Once::new("printf 'a\\000b\\377\\376 cut: \\303'");
+    let _daemon = once.home.daemon();
+    once.run().exits(0);
+    assert_eq!(once.record("executor.log"), b"a\0b\xff\xfe cut: \xc3");
+    let shown = once.home.ctl_in(&once.repo, &["log", "1", "--agent"]);
+    assert!(shown.exits(0).stdout.starts_with("a"), "{:?}", shown.stdout);
+    assert_harmless(&shown);
+    once.assert_done();
+}
+
+#[test]
+fn row_40_both_streams_are_in_the_order_in_which_they_were_written() {
+    let once = Once::new("i=0; while [ $i -lt 2000 ]; do echo $i; echo $((i + 1)) >&2; i=$((i + 2)); done");
+    let _daemon = once.home.daemon();
+    once.run().exits(0);
+    let log = String::from_utf8(once.record("executor.log")).expect("it is text");
+    let numbers: Vec<usize> = log.lines().map(|line| line.parse().expect("a number")).collect();
+    assert_eq!(numbers, (0..2000).collect::<Vec<_>>());
+    once.assert_done();
+}
+
+/// Asserts that what was printed holds nothing that a terminal obeys but the colours that the client sets.
+#[track_caller]
+fn assert_harmless(output: &Output) {
+    for text in [&output.stdout, &output.stderr] {
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t') || c == '\u{202e}') {
+            let colour = rest[at..].strip_prefix("\u{1b}[").and_then(|after| after.split_once('m'));
+            let is_colour = colour.is_some_and(|(codes, _)| codes.chars().all(|c| c.is_ascii_digit() || c == ';'));
+            assert!(is_colour, "a terminal obeys {:?}", &rest[at..rest.len().min(at + 40)]);
+            rest = colour.expect("it is a colour").1;
+        }
+    }
+}
+
+#[test]
+fn row_41_nothing_that_an_agent_writes_anywhere_is_obeyed_by_a_terminal() {
+    let once = Once::new("");
+    let json = serde_json::to_string(ATTACK).expect("a string");
+    let text = json.trim_matches('"');
+    let (repo, script) = (&once.repo, once.repo.script());
+    script.file("attack", ATTACK).file(
+        "answer.json",
+        &format!(
+            r#"{{"status":"decomposed","summary":"sum {text}","children":[{{"title":"T {text}","goal":"G {text}","acceptance":["A {text}"]}}]}}"#
+        ),
+    );
+    let plant = "cat \"$kit/files/attack\"; name=$(printf 'f\\033]0;owned\\007\\177\\302\\233\\r')\n\
+        echo mine > mine.txt; echo x > \"$name\"; echo x > \".env.$name\"; echo x > \".runner/state/$name\"\n\
+        cat \"$kit/files/attack\" >> .runner/state/questions.md; git branch \"$(printf 'b\\302\\233')\"\n";
+    script.step(1, &format!("{plant}cp \"$kit/files/answer.json\" \"$RUNNER_OUTPUT\""));
+    script.always(&format!("{plant}cat \"$kit/files/attack\" > \"$RUNNER_OUTPUT\"; exit 3"));
+    let _daemon = once.home.daemon();
+    let started = once.run();
+    assert_harmless(started.exits(9));
+    let commands: [&[&str]; 11] = [
+        &["status"],
+        &["tree"],
+        &["select"],
+        &["validate"],
+        &["repos"],
+        &["log"],
+        &["log", "1"],
+        &["log", "1", "--agent"],
+        &["log", "1", "--diff"],
+        &["log", "1", "--output"],
+        &["log", "2", "--prompt"],
+    ];
+    for command in commands {
+        for options in [&["--color", "always"][..], &["--json"]] {
+            let output = once.home.ctl_in(repo, &[options, command].concat());
+            assert_ne!(output.stdout, "", "{command:?} shows nothing: {}", output.stderr);
+            assert_harmless(&output);
+        }
+    }
+    let shown = once.home.ctl_in(repo, &["tree", "--json"]).json().to_string();
+    assert!(shown.contains("G "), "the tree has what was planted: {shown}");
+    assert_harmless(&once.home.ctl_in(repo, &["--color", "always", "start", "--id", ATTACK.trim_end_matches('\0')]));
+    assert_survived(&once.home, repo, &["mine\n"]);
+}
+
+#[test]
+fn row_41_configuration_of_a_clone_is_shown_and_not_obeyed() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let json = serde_json::to_string(ATTACK.trim_end_matches('\0')).expect("a string");
+    let clone = home.path().join("repos/clone");
+    let config = repo.config().text();
+    let argument = format!("\"guard-one\", {}]", json.replace('\u{7f}', "\\u007f"));
+    let config = config.replace("\"guard-one\"]", &argument);
+    repo.write(".runner/state/config.toml", &config);
+    repo.commit("Configure it otherwise");
+    repo.git(&["clone", "-q", ".", &clone.display().to_string()]);
+    let _daemon = home.daemon();
+    let path = clone.display().to_string();
+    let refused = home.ctl(&["--color", "always", "start", "-m", "Do it", &path]);
+    assert!(refused.exits(6).stderr.contains("owned"), "it is not shown: {}", refused.stderr);
+    assert_harmless(&refused);
+    assert_harmless(&home.ctl(&["--json", "start", "-m", "Do it", &path]));
+}
