@@ -1,9 +1,11 @@
 //! Whatever a program prints. Rows 36 to 41 and 44.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 
 use protocol::meta::IterationMeta;
-use runner_testkit::witness::verdicts;
+use runner_testkit::witness::{note, verdicts};
 use runner_testkit::{Home, Output, Repo};
 
 use crate::checks::assert_survived;
@@ -56,11 +58,16 @@ impl Once {
     }
 }
 
-/// Peak of a process's resident memory, in KiB.
+/// Peak of a process's resident memory in KiB, without its program, which is large where it is built for tests.
 fn peak_kib(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel tells its peak");
-    line.trim().trim_end_matches(" kB").parse().expect("it is a number")
+    let kib = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
+        line.trim().trim_end_matches(" kB").parse().expect("it is a number")
+    };
+    let (peak, program) = (kib("VmHWM:"), kib("RssFile:"));
+    note(&format!("peak {peak} KiB, of which the program has {program} KiB"));
+    peak - program
 }
 
 /// A flood of 64 MiB and five bytes, of lines or of one line.
@@ -198,4 +205,86 @@ fn row_41_configuration_of_a_clone_is_shown_and_not_obeyed() {
     assert!(refused.exits(6).stderr.contains("owned"), "it is not shown: {}", refused.stderr);
     assert_harmless(&refused);
     assert_harmless(&home.ctl(&["--json", "start", "-m", "Do it", &path]));
+}
+
+/// Subscribes to everything, output included, and never reads an event.
+fn deaf_subscriber(home: &Home) -> UnixStream {
+    let mut stream = UnixStream::connect(home.socket()).expect("the daemon listens");
+    let upgrade = "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+    stream.write_all(upgrade.as_bytes()).expect("the daemon reads");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("the daemon answers");
+        head.push(byte[0]);
+    }
+    let params = r#"{"path":null,"since":null,"output":true}"#;
+    let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"events.subscribe","params":[{params}]}}"#);
+    let length = u8::try_from(call.len()).expect("the call is short");
+    // A text frame with a mask of zeros; between 126 and 255 bytes, the length takes two bytes more.
+    let frame = [&[0x81, 0x80 | 126, 0, length, 0, 0, 0, 0][..], call.as_bytes()].concat();
+    stream.write_all(&frame).expect("the daemon reads");
+    let mut reply = [0; 4096];
+    let read = stream.read(&mut reply).expect("the daemon answers");
+    let reply = String::from_utf8_lossy(&reply[..read]);
+    assert!(reply.contains(r#""result":"#), "{reply}");
+    stream
+}
+
+#[test]
+fn row_44_client_that_stops_reading_holds_nothing_up_and_costs_no_memory() {
+    let once = Once::new("head -c 67108864 /dev/zero; echo LAST");
+    let daemon = once.home.daemon();
+    let _deaf: Vec<UnixStream> = (0..2).map(|_| deaf_subscriber(&once.home)).collect();
+    once.run().exits(0);
+    once.assert_bounded(FLOOD);
+    let peak = peak_kib(daemon.pid());
+    assert!(peak < 50 * 1024, "the daemon had {peak} KiB");
+    once.home.ctl_in(&once.repo, &["status"]).exits(0);
+    once.assert_done();
+}
+
+/// What takes longer: a gigabyte, and how the daemon answers meanwhile.
+mod slow {
+    use std::time::{Duration, Instant};
+
+    use runner_testkit::witness::note;
+
+    use super::{Once, peak_kib};
+
+    /// Bytes of a flood of 1 GiB, its last line included.
+    const GIBIBYTE: u64 = (1 << 30) + 5;
+
+    fn median(mut times: Vec<Duration>) -> Duration {
+        times.sort_unstable();
+        times[times.len() / 2]
+    }
+
+    #[test]
+    fn row_36_gibibyte_leaves_the_daemon_small_and_answering() {
+        let once = Once::new("gate flood; yes | head -c 1073741824; echo LAST");
+        let gate = once.repo.script().gate("flood");
+        let daemon = once.home.daemon();
+        once.home.ctl_in(&once.repo, &["start", "--yes", "-m", "Do it", "--id", "once"]).exits(0);
+        gate.reached();
+        let client = once.home.client();
+        let ask = || {
+            let asked = Instant::now();
+            client.status(once.repo.path());
+            asked.elapsed()
+        };
+        let idle = median((0..50).map(|_| ask()).collect());
+        gate.open();
+        let mut busy = Vec::new();
+        while client.run(once.repo.path()).summary.state == protocol::words::RunStatus::Running {
+            busy.push(ask());
+        }
+        let (count, busy) = (busy.len(), median(busy));
+        note(&format!("status: idle {idle:?}, in the flood {busy:?} ({count} asked)"));
+        assert!(busy < Duration::from_millis(50).max(20 * idle), "{busy:?} against {idle:?}");
+        assert!(peak_kib(daemon.pid()) < 50 * 1024);
+        once.assert_bounded(GIBIBYTE);
+        once.assert_done();
+    }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Size of the chunks for a watcher, so that its channel bounds its memory.
-const PIECE: usize = 1 << 16;
+const PIECE: usize = 1 << 13;
 
 /// The reading end of the output pipe, and where its bytes go.
 pub(super) struct Output {

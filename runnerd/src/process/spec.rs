@@ -52,7 +52,7 @@ pub struct Limits {
 /// A piece of output as it came, secrets included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// At most 64 KiB.
+    /// At most 8 KiB.
     pub bytes: Vec<u8>,
     /// Whether something between it and the piece before was left out.
     pub after_gap: bool,

@@ -13,7 +13,10 @@ use crate::events::{About, Events};
 use crate::process::Piece;
 
 /// Pieces of output that may wait to be sent on.
-const PIECES: usize = 16;
+const PIECES: usize = 128;
+
+/// Most bytes of text in an event.
+const MAX_TEXT: usize = 8 * 1024;
 
 /// Returns where a process of an iteration sends what it prints.
 pub(super) fn begin(site: &Site, iter: u32, phase: PhaseName) -> mpsc::Sender<Piece> {
@@ -31,10 +34,21 @@ pub(super) fn begin(site: &Site, iter: u32, phase: PhaseName) -> mpsc::Sender<Pi
 }
 
 fn publish(events: &Events, about: &About, phase: PhaseName, bytes: &[u8]) {
-    if !bytes.is_empty() {
-        let text = clean(&String::from_utf8_lossy(bytes));
-        events.publish_output(about.clone(), EventKind::Output { phase, text });
+    // Cleaning spells characters out: a piece may have grown.
+    let text = clean(&String::from_utf8_lossy(bytes));
+    for text in parts(&text) {
+        events.publish_output(about.clone(), EventKind::Output { phase, text: text.to_owned() });
     }
+}
+
+/// Cuts a text into parts of bounded size: events of many subscribers wait in memory.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (part, after) = rest.split_at(rest.floor_char_boundary(MAX_TEXT));
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 /// The output on its way, redacted.
@@ -108,6 +122,14 @@ mod tests {
         seen.extend(relay.finish());
         let seen = String::from_utf8(seen).unwrap();
         assert!(seen.starts_with("key x") && seen.ends_with("x and [redacted: API_KEY]"), "{seen}");
+    }
+
+    #[test]
+    fn text_that_grew_is_cut_between_characters() {
+        let text = "ä".repeat(MAX_TEXT);
+        let parts: Vec<&str> = parts(&text).collect();
+        assert!(parts.len() > 1 && parts.iter().all(|part| part.len() <= MAX_TEXT));
+        assert_eq!(parts.concat(), text);
     }
 
     #[test]
