@@ -15,6 +15,7 @@ use super::begin::{self, BeginError};
 use super::desk::reason;
 use super::load::{Loaded, load};
 use super::mischief::{self, After};
+use super::record;
 use super::session::sweep;
 use super::site::{Obstacle, Site};
 use super::tampering;
@@ -42,8 +43,7 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
         look_after(site, loaded)?;
         site.forget_kept(0)?;
         tampering::look_before(site, 0)?;
-        std::fs::create_dir_all(&folder).map_err(Obstacle::system("creating", &folder))?;
-        Ok(())
+        Ok(record::make_folder(site, &folder)?)
     })?;
     let guard = guard::Guard {
         config: &loaded.config.guard,

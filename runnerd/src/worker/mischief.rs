@@ -12,6 +12,7 @@ use protocol::words::PhaseName;
 use serde::{Deserialize, Serialize};
 
 use super::load::Loaded;
+use super::record;
 use super::site::{Obstacle, Site};
 use super::tampering;
 use crate::git::{Entry, EntryKind, Fingerprint, Head, HoldBack, Id, Repository, Restore, SnapshotRequest};
@@ -250,7 +251,10 @@ impl Undo<'_> {
     /// Keeps what stands there in the record of the iteration: nothing is lost.
     fn keep_aside(&self, path: &str, file: &Path) -> Result<(), Obstacle> {
         let Some(bytes) = regular(file)? else { return Ok(()) };
+        let record = self.site.layout.iteration(&self.site.run, self.after.iter);
+        record::make_folder(self.site, &record)?;
         let folder = self.record();
+        clear_for_folder(&folder)?;
         durable::create_dir(&folder, Access::Private)?;
         durable::replace(&folder.join(within(path).replace('/', "__")), &bytes, Access::Private)?;
         Ok(())
@@ -295,7 +299,9 @@ fn present(site: &Site) -> Result<Vec<String>, Obstacle> {
         for entry in std::fs::read_dir(&absolute).map_err(Obstacle::system("listing", &absolute))? {
             let entry = entry.map_err(Obstacle::system("listing", &absolute))?;
             let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-            if !matches!(path.as_str(), Layout::CONTEXT | Layout::ITERATIONS) {
+            // Git ignores them as folders; a link or a file in their place would be committed.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if !is_folder || !matches!(path.as_str(), Layout::CONTEXT | Layout::ITERATIONS) {
                 folders.push(path);
             }
         }
@@ -311,7 +317,15 @@ pub(super) fn clear_for_file(file: &Path) -> Result<(), Obstacle> {
     }
 }
 
-fn remove(file: &Path) -> Result<(), Obstacle> {
+fn clear_for_folder(folder: &Path) -> Result<(), Obstacle> {
+    match std::fs::symlink_metadata(folder) {
+        Ok(found) if !found.is_dir() => remove(folder),
+        _ => Ok(()),
+    }
+}
+
+/// Removes whatever stands at a path; no link is followed.
+pub(super) fn remove(file: &Path) -> Result<(), Obstacle> {
     match std::fs::symlink_metadata(file) {
         Ok(found) if found.is_dir() => std::fs::remove_dir_all(file),
         Ok(_) => std::fs::remove_file(file),
@@ -321,7 +335,7 @@ fn remove(file: &Path) -> Result<(), Obstacle> {
 }
 
 /// Removes what stands where a folder should be.
-fn clear_way(site: &Site, folder: &str) -> Result<(), Obstacle> {
+pub(super) fn clear_way(site: &Site, folder: &str) -> Result<(), Obstacle> {
     let mut path = site.layout.root().to_owned();
     for name in folder.split('/').filter(|name| !name.is_empty()) {
         path.push(name);

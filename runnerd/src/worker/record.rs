@@ -5,7 +5,7 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
@@ -16,6 +16,7 @@ use runner_core::json;
 use runner_core::verdict::Task;
 
 use super::journal::Entry;
+use super::mischief;
 use super::site::{Obstacle, Site};
 use crate::git::{Id, Repository};
 use crate::repo::durable::{self, Access};
@@ -32,15 +33,27 @@ pub(super) fn begin(site: &Site, task: &Task, tree: &str, prompt: &str) -> Resul
     } else if folder.exists() {
         std::fs::remove_dir_all(&folder).map_err(Obstacle::system("clearing", &folder))?;
     }
-    let relative = folder.strip_prefix(site.layout.root()).unwrap_or(&folder).to_string_lossy().into_owned();
-    durable::create_dir_below(site.layout.root(), &relative, Access::Repository)?;
+    make_folder(site, &folder)?;
     write(&folder.join("tree.before.json"), tree.as_bytes())?;
     write(&folder.join("prompt.md"), prompt.as_bytes())
 }
 
+/// Makes a folder of records. What an agent has put in the way, a link to somewhere else, is removed.
+pub(super) fn make_folder(site: &Site, folder: &Path) -> Result<(), Obstacle> {
+    let relative = folder.strip_prefix(site.layout.root()).unwrap_or(folder).to_string_lossy().into_owned();
+    mischief::clear_way(site, &relative)?;
+    durable::create_dir_below(site.layout.root(), &relative, Access::Repository)?;
+    Ok(())
+}
+
 /// Adds an event to the list of its run, once the run has records; for people, so a refusal is left at that.
 pub(super) fn note(work_tree: &Path, run: &str, event: &protocol::event::Event) {
-    let file = Layout::new(work_tree).run_records(run).join("events.jsonl");
+    let folder = Layout::new(work_tree).run_records(run);
+    let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    if !folder.parent().is_some_and(is_folder) || !is_folder(&folder) {
+        return;
+    }
+    let file = folder.join("events.jsonl");
     let Ok(mut line) = serde_json::to_vec(event) else { return };
     line.push(b'\n');
     let opened = OpenOptions::new().append(true).create(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(&file);
@@ -84,7 +97,7 @@ pub(super) struct Settled<'a> {
 /// Completes the record.
 pub(super) fn complete(site: &Site, repository: &Repository, settled: &Settled<'_>) -> Result<(), Obstacle> {
     let folder = site.layout.iteration(&site.run, settled.outcome.work.task.iter);
-    std::fs::create_dir_all(&folder).map_err(Obstacle::system("creating", &folder))?;
+    make_folder(site, &folder)?;
     // The session could remove what the record began with.
     write(&folder.join("prompt.md"), settled.prompt.as_bytes())?;
     write(&folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
@@ -125,14 +138,9 @@ pub(super) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
     times
 }
 
-fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Obstacle> {
-    clear_way(path);
-    std::fs::write(path, bytes).map_err(Obstacle::system("writing", path))
-}
-
-/// What an agent has put where a file of the record goes, a link or a pipe, is not written to.
-fn clear_way(path: &Path) {
-    if std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-        let _ = std::fs::remove_file(path);
-    }
+/// Writes a file anew: what an agent has put in its place, be it a second name of a file elsewhere, is not written to.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
+    mischief::remove(path)?;
+    let opened = OpenOptions::new().write(true).create_new(true).open(path);
+    opened.and_then(|mut file| file.write_all(bytes)).map_err(Obstacle::system("writing", path))
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::load::Loaded;
 use super::mischief::{self, After};
 use super::site::{Obstacle, Site};
-use super::{brief, inspect, relay, tampering};
+use super::{brief, inspect, record, relay, tampering};
 use crate::config::Executor;
 use crate::process::Mark;
 use crate::process::orphans;
@@ -82,13 +82,18 @@ pub(super) fn sweep(site: &Site, mark: &str, phase: PhaseName) -> Result<u32, Ob
 /// Runs the guard, and looks at what it did.
 pub(super) async fn check(around: Surroundings<'_>, work: &Worked) -> Result<GuardEnd, Obstacle> {
     let Surroundings { site, loaded, mark, stop } = around;
-    let before = block_in_place(|| stamps(site))?;
+    let folder = site.layout.iteration(&site.run, work.task.iter);
+    let before = block_in_place(|| {
+        // The session could lead the folder elsewhere.
+        record::make_folder(site, &folder)?;
+        stamps(site)
+    })?;
     let left = loaded.policy.budget_ms.saturating_sub(work.session.elapsed_ms);
     let guard = guard::Guard {
         config: &loaded.config.guard,
         folder: site.layout.root(),
         env: site.process_env(&loaded.config.env.guard),
-        log: site.layout.iteration(&site.run, work.task.iter).join("guard.log"),
+        log: folder.join("guard.log"),
         budget: Duration::from_millis(left),
         live: Some(relay::begin(site, work.task.iter, PhaseName::Guard)),
         secrets: site.secrets.clone(),
