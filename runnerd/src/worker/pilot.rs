@@ -2,6 +2,7 @@
 
 use protocol::event::EventKind;
 use protocol::view::{PhaseView, RunView};
+use protocol::words::PhaseName;
 use runner_core::iteration::Phase;
 use runner_core::verdict::StopCause;
 
@@ -57,8 +58,12 @@ impl Control for Pilot<'_> {
 
     fn obstructed(&mut self, what: &str) {
         tracing::warn!(run = self.run, what, "obstructed; tried again");
-        if let Some(phase) = self.desk.view.as_mut().and_then(|view| view.phase.as_mut()) {
-            phase.obstacle = Some(what.to_owned());
+        let (now, budget_ms) = (clock::now(), self.desk.budget_ms);
+        if let Some(view) = &mut self.desk.view {
+            // What stands in the way of a run's beginning comes before any phase.
+            let opening =
+                || PhaseView { name: PhaseName::Open, since: now, iteration_since: now, budget_ms, obstacle: None };
+            view.phase.get_or_insert_with(opening).obstacle = Some(what.to_owned());
         }
         self.desk.show();
         self.desk.tell(&self.run, self.iter, EventKind::Obstacle { message: what.to_owned() });
