@@ -12,6 +12,7 @@ use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::aftermath::{Settled, hold, pause};
+use super::claim::Claim;
 use super::desk::{self, Desk, Turn, Wires, reason};
 use super::drive::{Drive, DriveError, Drove};
 use super::journal::{self, Recorded};
@@ -203,6 +204,7 @@ impl Life {
             run.ended_at = None;
         })
         .await;
+        let Some(_claim) = self.claim(id).await else { return Ok(()) };
         let mut is_first = true;
         while self.begin(id, is_first).await? {
             is_first = false;
@@ -213,6 +215,22 @@ impl Life {
             }
         }
         Ok(())
+    }
+
+    /// Takes the repository, waiting until no other daemon drives it; nothing if the turn is to end before that.
+    async fn claim(&mut self, id: &str) -> Option<Claim> {
+        let folder = self.desk.file.common_dir.clone();
+        for tries in 1.. {
+            // An iteration that a previous life has left is brought to its end before a run ends.
+            if self.desk.is_shutting_down() || self.recorded.is_none() && self.stopped_before_work(id).await {
+                return None;
+            }
+            match Claim::take(folder.as_path()) {
+                Ok(claim) => return Some(claim),
+                Err(error) => self.wait_for_obstacle(id, &in_one_line(&error), tries).await,
+            }
+        }
+        None
     }
 
     fn site(&self, run: &RunRecord) -> Result<Site, crate::store::StoreError> {

@@ -22,6 +22,7 @@ mod aftermath;
 mod baseline;
 mod begin;
 mod brief;
+mod claim;
 mod desk;
 mod drive;
 mod exposure;

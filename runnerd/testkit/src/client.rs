@@ -24,7 +24,11 @@ pub struct Client {
 
 impl Client {
     /// Connects to the daemon that listens on a socket.
-    pub(crate) fn connect(socket: &Path) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// Panics if none does.
+    pub fn connect(socket: &Path) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
         let options = ConnectOptions {
             socket: Some(socket.to_owned()),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
 use protocol::startup::EXIT_OCCUPIED;
 use protocol::words::RunStatus;
-use runner_testkit::{Config, Home, Repo};
+use runner_testkit::{Client, Config, Home, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
 use crate::stage::Stage;
@@ -79,12 +79,22 @@ fn row_25_agent_that_cannot_be_found_is_refused_before_anything_begins() {
 
 #[test]
 fn row_25_agent_that_is_not_executable_is_refused_before_anything_begins() {
-    assert_refused(|repo| _ = repo.write("tool", "#!/bin/sh\n"), "not executable");
+    assert_refused(
+        |repo| {
+            repo.write("tool", "#!/bin/sh\n");
+        },
+        "not executable",
+    );
 }
 
 #[test]
 fn row_25_agent_that_is_a_folder_is_refused_before_anything_begins() {
-    assert_refused(|repo| _ = repo.write("tool/file", ""), "a folder");
+    assert_refused(
+        |repo| {
+            repo.write("tool/file", "");
+        },
+        "a folder",
+    );
 }
 
 #[test]
@@ -128,5 +138,28 @@ fn row_29_lock_and_socket_of_a_dead_daemon_are_in_nobodys_way() {
         assert!(socket.exists(), "there is nothing in the way");
     });
     stage.run().exits(0);
+    stage.ended_as(&["Accepted"], &["mine\n"]);
+}
+
+#[test]
+fn row_28_repository_that_another_daemon_drives_is_waited_for() {
+    let stage = Stage::new();
+    let gate = stage.script().gate("held");
+    stage.script().step(1, "gate held; echo mine > mine.txt; answer done 'It is done.'");
+    stage.begin();
+    gate.reached();
+    let socket = stage.home.path().join("run/other");
+    let mut second = stage.home.command("runnerd");
+    second.env(STATE_VARIABLE, stage.home.path().join("other-state")).env(SOCKET_VARIABLE, &socket);
+    let _second = stage.home.daemon_from(second);
+    let ctl = |args: &[&str]| stage.ctl(&[&["--socket", &socket.display().to_string()], args].concat());
+    ctl(&["start", "--yes"]).exits(0);
+    let waiting = Client::connect(&socket).wait_for(stage.repo.path(), RunStatus::Waiting);
+    let reason = waiting.summary.reason.expect("it says why").message;
+    assert!(reason.contains(&format!("(pid {})", stage.daemon().pid())), "{reason}");
+    assert_eq!(stage.script().sessions(), 1);
+    ctl(&["cancel"]).exits(0);
+    gate.open();
+    stage.comes_to(RunStatus::Completed);
     stage.ended_as(&["Accepted"], &["mine\n"]);
 }
