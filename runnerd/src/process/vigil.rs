@@ -114,6 +114,8 @@ impl Vigil {
         let is_past = |at: Option<Duration>| at.is_some_and(|at| now >= at);
         let why = match () {
             () if self.is_stop_wanted => Ended::Stopped,
+            // On waking from a long sleep all of it is past: the end of the budget goes before silence, and is the shim's.
+            () if now >= self.deadline => return give_up_or_wait(now, self.deadline),
             () if is_past(lingered_at) => Ended::Lingered,
             () if is_past(silent_at) => Ended::Silent,
             () => {
@@ -172,6 +174,12 @@ mod tests {
         assert_eq!(vigil.next(ms(38_999)), Action::Wait(ms(1)));
         assert_eq!(vigil.next(ms(39_000)), Action::Stop);
         assert_eq!(vigil.ended(ms(39_000)), Ended::Silent);
+    }
+
+    #[test]
+    fn budget_that_ran_out_goes_before_silence() {
+        assert_eq!(vigil().next(ms(61_000)), Action::Wait(ms(500)));
+        assert_eq!(vigil().ended(ms(61_000)), Ended::TimedOut);
     }
 
     #[test]
