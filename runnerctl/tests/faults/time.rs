@@ -1,1 +1,93 @@
 //! Clocks that jump, machines that sleep, daemons that are stopped. Rows 45 to 47.
+
+mod clock;
+
+use std::time::{Duration, Instant};
+
+use protocol::words::RunStatus;
+use runner_testkit::witness::{SPLIT_AND_DO, assert_work_kept};
+use runner_testkit::{Daemon, Home, Repo};
+
+use self::clock::Clock;
+use crate::checks::assert_survived;
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+/// What an end may take once its time has come; beyond it nothing but the budget itself would be left.
+const AT_ONCE: Duration = Duration::from_secs(30);
+/// Ignores what it is asked; half an hour is its budget.
+const DEAF: &str = "echo mine > mine.txt; trap '' TERM; gate held; sleep 600";
+
+/// A run whose clocks are the test's.
+struct Clocked {
+    daemon: Daemon,
+    clock: Clock,
+    repo: Repo,
+    home: Home,
+}
+
+impl Clocked {
+    fn begin(session: &str) -> Self {
+        let home = Home::new();
+        let clock = Clock::new(&home);
+        let repo = home.scripted("one");
+        repo.script().always(session);
+        let daemon = clock.daemon(&home);
+        Self { daemon, clock, repo, home }
+    }
+
+    fn start(&self) {
+        self.home.ctl_in(&self.repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+    }
+
+    fn times_out_at_once(&self) {
+        let began = Instant::now();
+        let run = self.home.client().wait_for(self.repo.path(), RunStatus::TimedOut);
+        assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+        assert!(run.summary.reason.expect("it says why").message.contains("budget"));
+        assert!(self.repo.run_state("HEAD").elapsed_ms >= 3_600_000, "the hour is counted");
+        assert_survived(&self.home, &self.repo, &["mine\n"]);
+    }
+}
+
+#[test]
+fn row_45_sleep_of_the_machine_counts_against_the_budget() {
+    let run = Clocked::begin(DEAF);
+    let gate = run.repo.script().gate("held");
+    run.start();
+    gate.reached();
+    run.clock.set(HOUR, 0);
+    run.times_out_at_once();
+}
+
+#[test]
+fn row_46_time_in_which_daemon_and_shim_were_stopped_counts_against_the_budget() {
+    let run = Clocked::begin(DEAF);
+    let gate = run.repo.script().gate("held");
+    run.start();
+    gate.reached();
+    run.daemon.suspend();
+    let shims = run.home.suspend_shims();
+    assert_eq!(shims.len(), 1);
+    run.clock.set(HOUR, 0);
+    run.daemon.proceed();
+    drop(shims);
+    run.times_out_at_once();
+}
+
+#[test]
+fn row_47_clock_that_is_set_by_a_day_changes_nothing() {
+    for day in [DAY, -DAY] {
+        let run = Clocked::begin(&format!("{SPLIT_AND_DO}\n[ \"$n\" != 2 ] || gate held"));
+        let gate = run.repo.script().gate("held");
+        run.start();
+        gate.reached();
+        run.clock.set(0, day);
+        gate.open();
+        run.home.client().wait_for(run.repo.path(), RunStatus::Completed);
+        assert_eq!(run.repo.script().sessions(), 4, "a decomposition and three leaves");
+        assert!(run.repo.run_state("HEAD").elapsed_ms < 60_000, "{}", run.repo.run_state("HEAD").elapsed_ms);
+        assert_survived(&run.home, &run.repo, &[]);
+        assert_work_kept(&run.repo);
+    }
+}

@@ -19,6 +19,7 @@ use tempfile::TempDir;
 use crate::binary::binary;
 use crate::client::Client;
 use crate::daemon::Daemon;
+use crate::processes::Suspended;
 use crate::repo::Repo;
 use crate::{PATIENCE, processes};
 
@@ -198,6 +199,12 @@ impl Home {
         for pid in self.processes() {
             assert!(processes::gone_within(pid, limit), "lives on: {}", processes::describe(pid));
         }
+    }
+
+    /// Stops the shims of all sessions and guards; they go on where what is returned is dropped.
+    pub fn suspend_shims(&self) -> Vec<Suspended> {
+        let is_shim = |pid: &i32| processes::describe(*pid).contains("__shim");
+        self.processes().into_iter().filter(is_shim).map(Suspended::stop).collect()
     }
 
     /// Ends the daemons that a client has started here.

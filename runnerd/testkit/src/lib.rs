@@ -4,6 +4,26 @@
 //! inside; it is started, asked and killed as a user would do it. The binaries are those of the workspace's build:
 //! `cargo build --workspace` makes them, and a run of all tests does so by itself.
 
+
+use std::time::Duration;
+
+pub use self::bare::Bare;
+pub use self::binary::binary;
+pub use self::bystander::Bystander;
+pub use self::client::Client;
+pub use self::config::Config;
+pub use self::daemon::Daemon;
+pub use self::gate::Gate;
+pub use self::home::{Home, Output};
+pub use self::inject::{Afflicted, Fault};
+pub use self::processes::Suspended;
+pub use self::receipt::Receipt;
+pub use self::repo::Repo;
+pub use self::script::Script;
+
+/// Longest wait for anything that is bound to happen.
+pub const PATIENCE: Duration = Duration::from_mins(1);
+
 mod bare;
 mod binary;
 mod bystander;
@@ -18,21 +38,3 @@ mod receipt;
 mod repo;
 mod script;
 pub mod witness;
-
-use std::time::Duration;
-
-pub use self::bare::Bare;
-pub use self::binary::binary;
-pub use self::bystander::Bystander;
-pub use self::client::Client;
-pub use self::config::Config;
-pub use self::daemon::Daemon;
-pub use self::gate::Gate;
-pub use self::home::{Home, Output};
-pub use self::inject::{Afflicted, Fault};
-pub use self::receipt::Receipt;
-pub use self::repo::Repo;
-pub use self::script::Script;
-
-/// Longest wait for anything that is bound to happen.
-pub const PATIENCE: Duration = Duration::from_mins(1);

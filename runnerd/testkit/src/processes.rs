@@ -44,3 +44,20 @@ pub(crate) fn gone_within(pid: i32, limit: Duration) -> bool {
     let limit = PollTimeout::try_from(limit).expect("BUG: the limit is too long for poll");
     poll(&mut fds, limit).expect("a process can be polled") > 0
 }
+
+/// A process that does nothing until this is dropped.
+#[derive(Debug)]
+pub struct Suspended(i32);
+
+impl Suspended {
+    pub(crate) fn stop(pid: i32) -> Self {
+        signal(pid, Signal::SIGSTOP);
+        Self(pid)
+    }
+}
+
+impl Drop for Suspended {
+    fn drop(&mut self) {
+        signal(self.0, Signal::SIGCONT);
+    }
+}

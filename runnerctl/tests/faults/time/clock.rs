@@ -1,0 +1,69 @@
+//! A daemon whose clocks a test sets, with its shims and all that they start: a library that is loaded into each of them.
+//!
+//! Shims have an environment of their own, so the library is named in `/etc/ld.so.preload`, of which the daemon gets a
+//! view of its own. Where the system lets its users mount nothing, the library is loaded into the daemon alone.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use runner_testkit::{Daemon, Home};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/faults/time/clock.c");
+/// Becomes the daemon, in a view of the files where every program loads `$1`.
+const PRELOADED: &str = r#"
+mount -t overlay overlay -o "lowerdir=/etc,upperdir=$2/upper,workdir=$2/work" /etc || exit 9
+echo "$1" > /etc/ld.so.preload
+shift 2
+exec "$@"
+"#;
+
+/// The clocks of one home.
+pub(crate) struct Clock {
+    shifts: PathBuf,
+    library: PathBuf,
+    layers: PathBuf,
+}
+
+impl Clock {
+    /// Builds the library.
+    pub(crate) fn new(home: &Home) -> Self {
+        let at = |name: &str| home.path().join("tmp").join(name);
+        let clock = Self { shifts: at("shifts"), library: at("clock.so"), layers: at("layers") };
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(&clock.library).arg(SOURCE);
+        compiler.arg(format!("-DSHIFTS=\"{}\"", clock.shifts.display()));
+        assert!(compiler.status().expect("a C compiler can be started").success(), "the library cannot be built");
+        for layer in ["upper", "work"] {
+            fs::create_dir_all(clock.layers.join(layer)).unwrap();
+        }
+        clock
+    }
+
+    /// Starts a daemon that reads these clocks.
+    pub(crate) fn daemon(&self, home: &Home) -> Daemon {
+        let is_allowed = self.unshared().arg("true").status().is_ok_and(|status| status.success());
+        let daemon = home.command("runnerd");
+        let mut command = if is_allowed { self.unshared() } else { home.command("runnerd") };
+        if is_allowed {
+            command.arg(daemon.get_program()).env_clear().envs(home.env().iter().cloned()).current_dir(home.path());
+        } else {
+            command.env("LD_PRELOAD", &self.library);
+        }
+        home.daemon_from(command)
+    }
+
+    /// Sets what the machine has slept, and how far the time of day was set, in seconds; both at once for all readers.
+    pub(crate) fn set(&self, slept: i64, of_day: i64) {
+        let next = self.shifts.with_extension("next");
+        fs::write(&next, format!("{slept} {of_day}\n")).unwrap();
+        fs::rename(next, &self.shifts).unwrap();
+    }
+
+    fn unshared(&self) -> Command {
+        let mut command = Command::new("unshare");
+        let own = if nix::unistd::geteuid().is_root() { "--mount" } else { "-rm" };
+        command.args([own, "sh", "-c", PRELOADED, "sh"]).arg(&self.library).arg(&self.layers);
+        command
+    }
+}
