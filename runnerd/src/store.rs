@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
+use crate::repo::sealed;
 
 /// Runs that are over and still listed, per repository.
 const MAX_PAST_RUNS: usize = 50;
@@ -146,6 +147,13 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Tells whether the machine is at fault and the same call may succeed later.
+    pub fn is_obstacle(&self) -> bool {
+        matches!(self, Self::Disk(error) if error.is_obstacle())
+    }
+}
+
 /// The folder of one repository.
 #[derive(Debug, Clone)]
 pub struct Store<D = RealDisk> {
@@ -227,16 +235,23 @@ impl<D: Disk> Store<D> {
     }
 
     /// Reads `repo.json`; none if there is no such file.
+    ///
+    /// What a life that was killed has written may not be on the disk yet: before it counts, it is. What it had not
+    /// come to the end of writing is removed.
     pub fn load(&self) -> Result<Option<RepoFile>, StoreError> {
         let path = self.folder.join("repo.json");
-        let file: Option<RepoFile> = self.read_json(&path)?;
-        match file {
-            Some(RepoFile { version, .. }) if version != RepoFile::VERSION => {
-                let reason = format!("it has version {version}, and this daemon knows {}", RepoFile::VERSION);
-                Err(StoreError::Unreadable { path, reason })
-            }
-            file => Ok(file),
+        let Some(file) = self.read_json::<RepoFile>(&path, Some(RepoFile::VERSION))? else { return Ok(None) };
+        if file.id != self.id() {
+            let reason = format!("it is of repository {} (byte 0)", file.id);
+            return Err(StoreError::Unreadable { path, reason });
         }
+        self.create()?;
+        let disk = durable::on(&self.disk);
+        for folder in [self.live(), self.folder.clone()] {
+            disk.remove_leftovers(&folder)?;
+            disk.sync_folder(&folder)?;
+        }
+        Ok(Some(file))
     }
 
     /// Writes `repo.json` durably, dropping the oldest of many past runs.
@@ -253,7 +268,7 @@ impl<D: Disk> Store<D> {
 
     /// Reads the caller's environment as it was last passed on; empty if it never was.
     pub fn load_env(&self) -> Result<BTreeMap<String, String>, StoreError> {
-        Ok(self.read_json::<CallerEnv>(&self.folder.join("env.json"))?.unwrap_or_default().0)
+        Ok(self.read_json::<CallerEnv>(&self.folder.join("env.json"), None)?.unwrap_or_default().0)
     }
 
     /// Keeps the caller's environment, private to this user.
@@ -261,14 +276,16 @@ impl<D: Disk> Store<D> {
         self.write_json("env.json", env)
     }
 
-    fn read_json<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, StoreError> {
+    fn read_json<T: DeserializeOwned>(&self, path: &Path, version: Option<u32>) -> Result<Option<T>, StoreError> {
         let Some(text) = durable::on(&self.disk).read(path)? else { return Ok(None) };
-        let value = serde_json::from_slice(&text);
-        value.map(Some).map_err(|error| StoreError::Unreadable { path: path.to_owned(), reason: error.to_string() })
+        match sealed::open(&text, "", version) {
+            Ok((value, _)) => Ok(Some(value)),
+            Err(damage) => Err(StoreError::Unreadable { path: path.to_owned(), reason: damage.to_string() }),
+        }
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), StoreError> {
-        let text = json::canonical(value);
+        let text = sealed::seal(&json::canonical(value), "").text;
         Ok(durable::on(&self.disk).replace(&self.folder.join(name), text.as_bytes(), Access::Private)?)
     }
 }

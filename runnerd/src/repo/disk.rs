@@ -98,6 +98,19 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RealDisk;
 
+/// Flushes the file system that a folder is on.
+#[cfg(target_os = "linux")]
+pub(super) fn sync_file_system(folder: &Path) -> io::Result<()> {
+    nix::unistd::syncfs(File::open(folder)?).map_err(io::Error::from)
+}
+
+/// Flushes all file systems.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn sync_file_system(_: &Path) -> io::Result<()> {
+    nix::unistd::sync();
+    Ok(())
+}
+
 impl Disk for RealDisk {
     type File = File;
 

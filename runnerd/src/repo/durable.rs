@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 
-use super::disk::{Disk, DiskFile as _, Found, How, Kind, RealDisk, TEMPORARY};
+use super::disk::{self, Disk, DiskFile as _, Found, How, Kind, RealDisk, TEMPORARY};
 
 /// Files that are written for one replacement: what could not be flushed once may be lost although it can be
 /// flushed the next time, and is written anew.
@@ -105,6 +105,11 @@ pub fn create_dir(path: &Path, access: Access) -> Result<(), DurableError> {
     on(&RealDisk).create_dir(path, access)
 }
 
+/// Returns when everything that was written to the file system of `folder` is on the disk, by whomever.
+pub fn sync_everything(folder: &Path) -> Result<(), DurableError> {
+    disk::sync_file_system(folder).map_err(failed("flushing the file system of", folder))
+}
+
 /// Removes from a folder of this machine what interrupted replacements left; see [`Durable::remove_leftovers`].
 pub fn remove_leftovers(folder: &Path) -> Result<usize, DurableError> {
     on(&RealDisk).remove_leftovers(folder)
@@ -178,9 +183,15 @@ impl<D: Disk> Durable<'_, D> {
     }
 
     /// Creates a folder and the missing ones above it.
+    ///
+    /// One that is there may have been made by a life that was killed before its name was on the disk; where it is
+    /// private, the name is there afterwards.
     pub fn create_dir(&self, path: &Path, access: Access) -> Result<(), DurableError> {
         match self.0.look(path) {
-            Ok(found) => return expect_folder(path, found),
+            Ok(found) => {
+                expect_folder(path, found)?;
+                return if access == Access::Private { self.sync_folder(folder_of(path)) } else { Ok(()) };
+            }
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("looking at", path)(error)),
             Err(_) => {}
         }

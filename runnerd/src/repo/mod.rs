@@ -8,6 +8,10 @@ pub mod durable;
 pub mod goal;
 pub mod init;
 pub mod layout;
+pub mod sealed;
+#[cfg(test)]
+#[path = "tests/simulated_disk.rs"]
+pub(crate) mod simulated_disk;
 
 pub use goal::{Goal, GoalError};
 pub use layout::{Layout, Ownership};

@@ -1,17 +1,20 @@
 //! The journal of the live iteration: a header and its events, durable before they are acted upon.
 //!
-//! One line each. Memory is a fold over it: `replay` gives the phase that the events lead to. A last
-//! line that was cut by a crash never happened; anything else that cannot be read holds the repository.
+//! One line each, bound to those before it by a checksum. Memory is a fold over it: `replay` gives the phase that the
+//! events lead to. A last line that did not get to the disk whole, because its end is missing or because zeros stand
+//! for some of it, never happened; anything else that cannot be read holds the repository.
 
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use runner_core::iteration::{Event, IllegalEvent, Phase, decide};
 use runner_core::policy::Policy;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
+use crate::repo::sealed::{self, Damage, Sealed};
 
 /// Version of the format.
 pub(super) const VERSION: u32 = 1;
@@ -89,8 +92,17 @@ pub(super) struct Journal<D = RealDisk> {
     disk: D,
     path: PathBuf,
     recorded: Recorded,
-    /// Bytes that are on the disk; none once it refused some, for then nobody knows which are.
-    len: Option<u64>,
+    /// What is on the disk; none once it refused some, for then nobody knows.
+    end: Option<End>,
+}
+
+/// The end of what has been written.
+#[derive(Debug)]
+struct End {
+    /// Bytes before it.
+    len: u64,
+    /// Checksum of the last line.
+    sum: String,
 }
 
 impl<D: Disk> Journal<D> {
@@ -103,20 +115,19 @@ impl<D: Disk> Journal<D> {
     ///
     /// The file is written anew from what was understood, so that a line that was cut does not stay.
     pub(super) fn reopen(disk: &D, path: &Path, recorded: Recorded) -> Result<Self, JournalError> {
-        let mut journal = Self { disk: disk.clone(), path: path.to_owned(), recorded, len: None };
-        journal.rewrite()?;
-        Ok(journal)
+        let end = Some(rewrite(disk, path, &recorded)?);
+        Ok(Self { disk: disk.clone(), path: path.to_owned(), recorded, end })
     }
 
     /// Appends an event durably, in place of what a failed try may have left.
     pub(super) fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
-        let len = match self.len.take() {
-            Some(len) => len,
-            None => self.rewrite()?,
+        let end = match self.end.take() {
+            Some(end) => end,
+            None => rewrite(&self.disk, &self.path, &self.recorded)?,
         };
-        let text = line(&entry);
-        durable::on(&self.disk).append_at(&self.path, len, text.as_bytes())?;
-        self.len = Some(len + text.len() as u64);
+        let Sealed { text, sum } = sealed::line(&entry, &end.sum);
+        durable::on(&self.disk).append_at(&self.path, end.len, text.as_bytes())?;
+        self.end = Some(End { len: end.len + text.len() as u64, sum });
         self.recorded.entries.push(entry);
         Ok(())
     }
@@ -125,16 +136,18 @@ impl<D: Disk> Journal<D> {
     pub(super) fn recorded(&self) -> &Recorded {
         &self.recorded
     }
+}
 
-    /// Replaces the file by what has been recorded, and returns its size in bytes.
-    fn rewrite(&mut self) -> Result<u64, JournalError> {
-        let events: String = self.recorded.entries.iter().map(line).collect();
-        let text = format!("{}{events}", line(&self.recorded.header));
-        durable::on(&self.disk).replace(&self.path, text.as_bytes(), Access::Private)?;
-        let len = text.len() as u64;
-        self.len = Some(len);
-        Ok(len)
+/// Replaces the file by what has been recorded.
+fn rewrite(disk: &impl Disk, path: &Path, recorded: &Recorded) -> Result<End, JournalError> {
+    let Sealed { mut text, mut sum } = sealed::line(&recorded.header, "");
+    for entry in &recorded.entries {
+        let line = sealed::line(entry, &sum);
+        text.push_str(&line.text);
+        sum = line.sum;
     }
+    durable::on(disk).replace(path, text.as_bytes(), Access::Private)?;
+    Ok(End { len: text.len() as u64, sum })
 }
 
 /// Removes the journal at `path`, if there is one.
@@ -145,19 +158,36 @@ pub(super) fn remove(disk: &impl Disk, path: &Path) -> Result<(), JournalError> 
 /// Reads the journal that a previous life has left; none if there is no such file.
 pub(super) fn read(disk: &impl Disk, path: &Path) -> Result<Option<Recorded>, JournalError> {
     let Some(bytes) = durable::on(disk).read(path)? else { return Ok(None) };
-    let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(&[][..], |end| &bytes[..end]);
-    let mut lines = whole.split(|&byte| byte == b'\n').enumerate();
-    let unreadable =
-        |line: usize, reason: String| JournalError::Unreadable { path: path.to_owned(), line: line + 1, reason };
-    let (_, first) = lines.next().ok_or_else(|| unreadable(0, "it has no header".to_owned()))?;
-    let header: Header = serde_json::from_slice(first).map_err(|error| unreadable(0, error.to_string()))?;
-    if header.version != VERSION {
-        return Err(unreadable(0, format!("it has version {}, and this daemon knows {VERSION}", header.version)));
+    let unreadable = |line: usize, damage: Damage| JournalError::Unreadable {
+        path: path.to_owned(),
+        line: line + 1,
+        reason: damage.to_string(),
+    };
+    let whole = &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)];
+    let mut lines = whole.split_inclusive(|&byte| byte == b'\n').enumerate();
+    let first = lines.next().map_or(&bytes[..], |(_, first)| first);
+    let (header, sum) = opened::<Header>(first, "", Some(VERSION)).map_err(|damage| unreadable(0, damage))?;
+    let mut recorded = Recorded { header, entries: Vec::new() };
+    let (mut upon, mut at) = (sum, first.len());
+    for (number, line) in lines {
+        match opened::<Entry>(line, &upon, None) {
+            Ok((entry, sum)) => {
+                recorded.entries.push(entry);
+                upon = sum;
+            }
+            Err(_) if at + line.len() == whole.len() && line.contains(&0) => break,
+            Err(damage) => return Err(unreadable(number, damage.behind(at))),
+        }
+        at += line.len();
     }
-    let entries = lines
-        .map(|(at, text)| serde_json::from_slice(text).map_err(|error| unreadable(at, error.to_string())))
-        .collect::<Result<_, _>>()?;
-    Ok(Some(Recorded { header, entries }))
+    Ok(Some(recorded))
+}
+
+/// Reads one line, which must have a checksum.
+fn opened<T: DeserializeOwned>(line: &[u8], upon: &str, version: Option<u32>) -> Result<(T, String), Damage> {
+    let (value, sum) = sealed::open(line, upon, version)?;
+    let sum = sum.ok_or_else(|| Damage { at: 0, what: "it has no checksum".to_owned() })?;
+    Ok((value, sum))
 }
 
 /// Returns the phase that the events lead to.
@@ -166,10 +196,4 @@ pub(super) fn replay(path: &Path, recorded: &Recorded) -> Result<Phase, JournalE
         decide(&recorded.header.policy, phase, entry.event.clone())
             .map_err(|source| JournalError::Illegal { path: path.to_owned(), source })
     })
-}
-
-fn line<T: Serialize>(value: &T) -> String {
-    let mut text = serde_json::to_string(value).expect("BUG: a journal line does not serialize");
-    text.push('\n');
-    text
 }

@@ -34,6 +34,9 @@ mod log;
 mod mischief;
 mod open;
 mod pilot;
+#[cfg(test)]
+#[path = "tests/power.rs"]
+mod power;
 mod record;
 mod relay;
 mod requests;

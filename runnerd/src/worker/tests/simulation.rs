@@ -356,7 +356,7 @@ fn is_interrupted(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Interrupted { .. })
 }
 
-fn task() -> Task {
+pub(super) fn task() -> Task {
     Task {
         run: "r".into(),
         iter: 1,
@@ -370,7 +370,7 @@ fn task() -> Task {
     }
 }
 
-fn session(how: SessionHow) -> SessionEnd {
+pub(super) fn session(how: SessionHow) -> SessionEnd {
     SessionEnd {
         how,
         exit: None,
@@ -385,7 +385,7 @@ fn session(how: SessionHow) -> SessionEnd {
     }
 }
 
-fn finding(is_idle: bool) -> Finding {
+pub(super) fn finding(is_idle: bool) -> Finding {
     Finding {
         history: None,
         tree: TreeFinding::Legal { gained: 0, reworded: false },

@@ -1,0 +1,560 @@
+//! A disk in memory that can lose power: it knows which bytes and which names were flushed, and makes every state that
+//! may be found after a crash.
+//!
+//! Two models. *Ordered*, as ext4: names change in the order of the calls, so that what is found is a prefix of them.
+//! *Unordered*, as POSIX allows: any names that were not flushed may be missing, in any combination. In both, a file
+//! that was not flushed may have its old bytes, its new ones, a part of them, or zeros. Calls can be made to fail.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::panic;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use nix::errno::Errno;
+
+use super::disk::{Disk, DiskFile, Found, How, Kind, TEMPORARY};
+
+/// Size in bytes of the pieces in which a file reaches the disk.
+const SECTOR: usize = 512;
+
+/// What a crash is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Crash {
+    /// The daemon is killed: what it wrote is there, but may still be lost later.
+    Kill,
+    /// Power is lost; names reach the disk in order.
+    Ordered,
+    /// Power is lost; names reach the disk in any order.
+    Unordered,
+}
+
+/// What a disk, or a program on it, may do wrong. A test that finds nothing with one of these finds nothing at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Flaws {
+    /// Files are never flushed.
+    pub(crate) no_file_sync: bool,
+    /// Folders are never flushed.
+    pub(crate) no_folder_sync: bool,
+    /// Temporary files have one name, and what is found under it is written over.
+    pub(crate) fixed_temporary: bool,
+}
+
+/// A call that fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Which call, from 1.
+    pub(crate) at: u64,
+    /// How many in a row.
+    pub(crate) count: u64,
+    /// How.
+    pub(crate) how: Failure,
+}
+
+/// How a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// With this error.
+    Error(Errno),
+    /// A write takes a part of the bytes; other calls do not fail.
+    ShortWrite,
+}
+
+/// The crash that a test asked for, as it unwinds through the code under test.
+#[derive(Debug)]
+struct Crashed;
+
+/// The disk.
+#[derive(Debug, Clone)]
+pub(crate) struct SimulatedDisk(Arc<Mutex<State>>);
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    nodes: Vec<Node>,
+    /// Changes of names, oldest first.
+    changes: Vec<Change>,
+    flaws: Flaws,
+    fault: Option<Fault>,
+    /// Calls so far, and those that changed something.
+    calls: u64,
+    writes: u64,
+    /// The change before which the daemon crashes.
+    crash_at: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+enum Node {
+    File { seen: Vec<u8>, flushed: Vec<u8>, between: Vec<Vec<u8>>, is_lost: bool },
+    Folder { seen: BTreeMap<OsString, usize> },
+}
+
+/// One change of names in a folder; it reaches the disk whole or not at all.
+#[derive(Debug, Clone)]
+struct Change {
+    folder: usize,
+    removed: Option<OsString>,
+    added: Option<(OsString, usize)>,
+    is_flushed: bool,
+}
+
+impl Change {
+    fn apply(&self, names: &mut BTreeMap<OsString, usize>) {
+        if let Some(name) = &self.removed {
+            names.remove(name);
+        }
+        if let Some((name, node)) = &self.added {
+            names.insert(name.clone(), *node);
+        }
+    }
+}
+
+impl Default for SimulatedDisk {
+    fn default() -> Self {
+        let root = Node::Folder { seen: BTreeMap::new() };
+        Self(Arc::new(Mutex::new(State { nodes: vec![root], ..State::default() })))
+    }
+}
+
+impl SimulatedDisk {
+    /// Has it do something wrong from now on.
+    pub(crate) fn set_flaws(&self, flaws: Flaws) {
+        self.lock().flaws = flaws;
+    }
+
+    /// Returns a copy that goes its own way.
+    pub(crate) fn fork(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.lock().clone())))
+    }
+
+    /// Has the daemon crash before the `at`-th change, from 1.
+    pub(crate) fn crash_at(&self, at: Option<u64>) {
+        let mut state = self.lock();
+        state.writes = 0;
+        state.crash_at = at;
+    }
+
+    /// Has calls fail.
+    pub(crate) fn fail(&self, fault: Option<Fault>) {
+        let mut state = self.lock();
+        (state.calls, state.fault) = (0, fault);
+    }
+
+    /// Returns how many calls there were since the fault was set.
+    pub(crate) fn calls(&self) -> u64 {
+        self.lock().calls
+    }
+
+    /// Returns how many changes there were since the crash was set.
+    pub(crate) fn writes(&self) -> u64 {
+        self.lock().writes
+    }
+
+    /// Flushes everything below a folder, as one call does for a whole file system.
+    pub(crate) fn sync_all(&self, folder: &Path) -> io::Result<()> {
+        let mut state = self.call(true)?;
+        let Some(folder) = state.find(folder) else { return Err(Errno::ENOENT.into()) };
+        let mut left = vec![folder];
+        while let Some(at) = left.pop() {
+            if let Node::Folder { seen } = &state.nodes[at] {
+                left.extend(seen.values());
+                state.flush_names(at);
+            } else {
+                state.flush(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a file as programs do that know nothing of durability.
+    pub(crate) fn write_plainly(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.call(true)?;
+        let (folder, name) = state.place(path)?;
+        let node = match state.find(path) {
+            Some(node) => node,
+            None => state.create(folder, &name),
+        };
+        state.write(node, bytes.to_vec());
+        Ok(())
+    }
+
+    /// Reads a file whole; none if there is none.
+    pub(crate) fn read_whole(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.lock();
+        match &state.nodes[state.find(path)?] {
+            Node::File { seen, .. } => Some(seen.clone()),
+            Node::Folder { .. } => None,
+        }
+    }
+
+    /// Returns the states that may be found after a crash now: all, or a sample of `most` that `seed` alone picks.
+    pub(crate) fn after(&self, crash: Crash, seed: u64, most: u64) -> Vec<Self> {
+        let state = self.lock();
+        if crash == Crash::Kill {
+            let mut same = state.clone();
+            (same.crash_at, same.fault) = (None, None);
+            return vec![Self(Arc::new(Mutex::new(same)))];
+        }
+        let choices = state.choices(crash);
+        let count = choices.iter().try_fold(1_u64, |all, of| all.checked_mul(*of)).unwrap_or(u64::MAX);
+        let picked: Vec<Vec<u64>> = if count <= most {
+            (0..count).map(|number| digits(number, &choices)).collect()
+        } else {
+            let mut random = Random(seed);
+            (0..most).map(|_| choices.iter().map(|of| random.below(*of)).collect()).collect()
+        };
+        picked.into_iter().map(|choice| Self(Arc::new(Mutex::new(state.found(crash, &choice))))).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// Counts a call, which may be the one that fails or before which the daemon crashes.
+    fn call(&self, is_change: bool) -> io::Result<MutexGuard<'_, State>> {
+        let mut state = self.lock();
+        if is_change {
+            state.writes += 1;
+            if state.crash_at.is_some_and(|at| state.writes >= at) {
+                drop(state);
+                panic::resume_unwind(Box::new(Crashed) as Box<dyn Any + Send>);
+            }
+        }
+        state.calls += 1;
+        match state.failing() {
+            Some(Failure::Error(errno)) => Err(errno.into()),
+            Some(Failure::ShortWrite) | None => Ok(state),
+        }
+    }
+}
+
+/// Runs something that may crash; none if it did.
+pub(crate) fn until_crash<T>(run: impl FnOnce() -> T) -> Option<T> {
+    match panic::catch_unwind(panic::AssertUnwindSafe(run)) {
+        Ok(done) => Some(done),
+        Err(cause) if cause.is::<Crashed>() => None,
+        Err(cause) => panic::resume_unwind(cause),
+    }
+}
+
+impl State {
+    fn failing(&self) -> Option<Failure> {
+        let fault = self.fault?;
+        (fault.at..fault.at + fault.count).contains(&self.calls).then_some(fault.how)
+    }
+
+    fn find(&self, path: &Path) -> Option<usize> {
+        let names = path.components().filter(|part| *part != Component::RootDir);
+        names.into_iter().try_fold(0, |at, name| match &self.nodes[at] {
+            Node::Folder { seen } => seen.get(name.as_os_str()).copied(),
+            Node::File { .. } => None,
+        })
+    }
+
+    /// Returns the folder of a path, and the name in it.
+    fn place(&self, path: &Path) -> io::Result<(usize, OsString)> {
+        let folder = path.parent().and_then(|folder| self.find(folder)).ok_or(Errno::ENOENT)?;
+        Ok((folder, path.file_name().unwrap().to_owned()))
+    }
+
+    fn change(&mut self, change: Change) {
+        if let Node::Folder { seen } = &mut self.nodes[change.folder] {
+            change.apply(seen);
+        }
+        self.changes.push(change);
+    }
+
+    fn create(&mut self, folder: usize, name: &OsStr) -> usize {
+        self.add(
+            folder,
+            name,
+            Node::File { seen: Vec::new(), flushed: Vec::new(), between: Vec::new(), is_lost: false },
+        )
+    }
+
+    fn add(&mut self, folder: usize, name: &OsStr, node: Node) -> usize {
+        self.nodes.push(node);
+        let node = self.nodes.len() - 1;
+        self.change(Change { folder, removed: None, added: Some((name.to_owned(), node)), is_flushed: false });
+        node
+    }
+
+    fn write(&mut self, node: usize, bytes: Vec<u8>) {
+        if let Node::File { seen, between, .. } = &mut self.nodes[node] {
+            between.push(std::mem::replace(seen, bytes));
+        }
+    }
+
+    fn flush(&mut self, node: usize) {
+        if let Node::File { seen, flushed, between, is_lost: false } = &mut self.nodes[node]
+            && !self.flaws.no_file_sync
+        {
+            flushed.clone_from(seen);
+            between.clear();
+        }
+    }
+
+    fn flush_names(&mut self, folder: usize) {
+        if !self.flaws.no_folder_sync {
+            self.changes
+                .iter_mut()
+                .filter(|change| change.folder == folder)
+                .for_each(|change| change.is_flushed = true);
+        }
+    }
+
+    /// Returns how many ways there are for each thing that a crash leaves open.
+    fn choices(&self, crash: Crash) -> Vec<u64> {
+        let open = self.changes.iter().filter(|change| !change.is_flushed).count() as u64;
+        let names = match crash {
+            Crash::Ordered => vec![(self.changes.len() - self.surely()) as u64 + 1],
+            Crash::Kill | Crash::Unordered => vec![2; usize::try_from(open).unwrap()],
+        };
+        let files = self.nodes.iter().map(|node| leftovers(node).len() as u64).filter(|ways| *ways > 1);
+        names.into_iter().chain(files).collect()
+    }
+
+    /// Returns how many changes of names are on the disk in any case, where they get there in order.
+    fn surely(&self) -> usize {
+        self.changes.iter().rposition(|change| change.is_flushed).map_or(0, |last| last + 1)
+    }
+
+    /// Makes the state that a choice leads to.
+    fn found(&self, crash: Crash, choice: &[u64]) -> Self {
+        let mut choice = choice.iter().copied();
+        let kept: Vec<&Change> = if crash == Crash::Ordered {
+            let more = usize::try_from(choice.next().unwrap()).unwrap();
+            self.changes.iter().take(self.surely() + more).collect()
+        } else {
+            self.changes.iter().filter(|change| change.is_flushed || choice.next() == Some(1)).collect()
+        };
+        let mut nodes: Vec<Node> = self
+            .nodes
+            .iter()
+            .map(|node| match node {
+                Node::Folder { .. } => Node::Folder { seen: BTreeMap::new() },
+                file @ Node::File { .. } => {
+                    let mut ways = leftovers(file);
+                    let way = if ways.len() > 1 { usize::try_from(choice.next().unwrap()).unwrap() } else { 0 };
+                    let bytes = ways.swap_remove(way);
+                    Node::File { seen: bytes.clone(), flushed: bytes, between: Vec::new(), is_lost: false }
+                }
+            })
+            .collect();
+        let changes: Vec<Change> =
+            kept.into_iter().map(|change| Change { is_flushed: true, ..change.clone() }).collect();
+        for change in &changes {
+            if let Node::Folder { seen } = &mut nodes[change.folder] {
+                change.apply(seen);
+            }
+        }
+        Self { nodes, changes, flaws: self.flaws, ..Self::default() }
+    }
+}
+
+/// Returns what a crash may leave of a file, without repetition.
+fn leftovers(node: &Node) -> Vec<Vec<u8>> {
+    let Node::File { seen, flushed, between, .. } = node else { return Vec::new() };
+    let mut ways = vec![flushed.clone()];
+    if between.is_empty() {
+        return ways;
+    }
+    let same = flushed.iter().zip(seen).take_while(|(old, new)| old == new).count();
+    let half = same + (seen.len() - same) / 2;
+    let zeros = |from: usize, to: usize| {
+        let mut bytes = seen.clone();
+        bytes[from..to].fill(0);
+        bytes
+    };
+    ways.extend(between.iter().cloned());
+    ways.extend([seen.clone(), seen[..half].to_vec(), zeros(same, seen.len())]);
+    // A sector in the middle that did not get there, while the one behind it did.
+    let lost = (same + 1).next_multiple_of(SECTOR).min(seen.len());
+    ways.push(zeros(same, if lost < seen.len() { lost } else { half }));
+    ways.sort();
+    ways.dedup();
+    ways
+}
+
+fn digits(mut number: u64, bases: &[u64]) -> Vec<u64> {
+    bases
+        .iter()
+        .map(|base| {
+            let digit = number % base;
+            number /= base;
+            digit
+        })
+        .collect()
+}
+
+/// A small generator: the same seed, the same numbers.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (mixed ^ (mixed >> 27)) % limit
+    }
+}
+
+impl Disk for SimulatedDisk {
+    type File = SimulatedFile;
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        let state = self.call(false)?;
+        let node = state.find(path).ok_or(Errno::ENOENT)?;
+        Ok(describe(&state.nodes[node]))
+    }
+
+    fn open(&self, path: &Path, how: How) -> io::Result<SimulatedFile> {
+        let state = self.call(false)?;
+        let node = state.find(path).ok_or(Errno::ENOENT)?;
+        drop(state);
+        Ok(SimulatedFile { disk: self.clone(), node, at: 0, how })
+    }
+
+    fn create_temporary(&self, folder: &Path, prefix: &OsStr) -> io::Result<(SimulatedFile, PathBuf)> {
+        let mut state = self.call(true)?;
+        let unique = if state.flaws.fixed_temporary { 0 } else { state.nodes.len() };
+        let mut name = prefix.to_owned();
+        name.push(format!("{unique}{TEMPORARY}"));
+        let path = folder.join(&name);
+        let place = state.find(folder).ok_or(Errno::ENOENT)?;
+        let node = match state.find(&path) {
+            Some(node) => node,
+            None => state.create(place, &name),
+        };
+        drop(state);
+        Ok((SimulatedFile { disk: self.clone(), node, at: 0, how: How::Read }, path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.call(true)?;
+        let node = state.find(from).ok_or(Errno::ENOENT)?;
+        let (folder, old) = state.place(from)?;
+        let (same, new) = state.place(to)?;
+        assert_eq!(folder, same, "no file moves to another folder");
+        state.change(Change { folder, removed: Some(old), added: Some((new, node)), is_flushed: false });
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.call(true)?;
+        state.find(path).ok_or(Errno::ENOENT)?;
+        let (folder, name) = state.place(path)?;
+        state.change(Change { folder, removed: Some(name), added: None, is_flushed: false });
+        Ok(())
+    }
+
+    fn create_folder(&self, path: &Path, _: u32) -> io::Result<()> {
+        let mut state = self.call(true)?;
+        if state.find(path).is_some() {
+            return Err(Errno::EEXIST.into());
+        }
+        let (folder, name) = state.place(path)?;
+        state.add(folder, &name, Node::Folder { seen: BTreeMap::new() });
+        Ok(())
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.call(true)?;
+        let folder = state.find(path).ok_or(Errno::ENOENT)?;
+        state.flush_names(folder);
+        Ok(())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        let state = self.call(false)?;
+        match &state.nodes[state.find(path).ok_or(Errno::ENOENT)?] {
+            Node::Folder { seen } => Ok(seen.keys().cloned().collect()),
+            Node::File { .. } => Err(Errno::ENOTDIR.into()),
+        }
+    }
+}
+
+fn describe(node: &Node) -> Found {
+    match node {
+        Node::File { seen, .. } => Found { kind: Kind::File, len: seen.len() as u64, mode: 0o600 },
+        Node::Folder { .. } => Found { kind: Kind::Folder, len: 0, mode: 0o700 },
+    }
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) struct SimulatedFile {
+    disk: SimulatedDisk,
+    node: usize,
+    at: usize,
+    how: How,
+}
+
+impl Read for SimulatedFile {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let state = self.disk.call(false)?;
+        let Node::File { seen, .. } = &state.nodes[self.node] else { return Err(Errno::EISDIR.into()) };
+        let mut left = &seen[self.at..];
+        let count = left.read(into)?;
+        self.at += count;
+        Ok(count)
+    }
+}
+
+impl Write for SimulatedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.disk.call(true)?;
+        let is_short = state.failing() == Some(Failure::ShortWrite) && bytes.len() > 1;
+        let count = if is_short { bytes.len() / 2 } else { bytes.len() };
+        let Node::File { seen, .. } = &state.nodes[self.node] else { return Err(Errno::EISDIR.into()) };
+        let mut seen = seen.clone();
+        let at = if self.how == How::Append { seen.len() } else { self.at };
+        seen.resize(seen.len().max(at + count), 0);
+        seen[at..at + count].copy_from_slice(&bytes[..count]);
+        state.write(self.node, seen);
+        self.at = at + count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl DiskFile for SimulatedFile {
+    fn look(&self) -> io::Result<Found> {
+        Ok(describe(&self.disk.call(false)?.nodes[self.node]))
+    }
+
+    fn set_mode(&self, _: u32) -> io::Result<()> {
+        self.disk.call(false).map(drop)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.disk.call(true)?;
+        let Node::File { seen, .. } = &state.nodes[self.node] else { return Err(Errno::EISDIR.into()) };
+        let mut seen = seen.clone();
+        let len = usize::try_from(len).unwrap();
+        if seen.len() != len {
+            seen.resize(len, 0);
+            state.write(self.node, seen);
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let refused = self.disk.call(true).err();
+        let mut state = self.disk.lock();
+        match refused {
+            None => state.flush(self.node),
+            // The system forgets that the pages are dirty: they never get to the disk.
+            Some(_) => {
+                if let Node::File { is_lost, .. } = &mut state.nodes[self.node] {
+                    *is_lost = true;
+                }
+            }
+        }
+        drop(state);
+        refused.map_or(Ok(()), Err)
+    }
+}
