@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
 
@@ -15,24 +15,100 @@ use super::GitError;
 const ONE_BY_ONE: usize = 16;
 
 /// Flushes those of `ids` that are loose objects below `objects`, and their folders.
+///
+/// An object that a power cut has left in part is removed and the call fails: the library takes whatever has the name
+/// for the object, and writes it only where nothing has.
 pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
-    if ids.len() > ONE_BY_ONE {
-        return sync_file_system(objects).map_err(GitError::io("flushing objects below", objects));
+    discard_torn(objects, ids)?;
+    if ids.len() > ONE_BY_ONE && sync_file_system(objects).is_ok() {
+        return Ok(());
     }
     let mut folders = BTreeSet::from([objects.to_owned()]);
     for id in ids {
-        let hex = id.to_string();
-        let folder = objects.join(&hex[..2]);
-        let file = folder.join(&hex[2..]);
-        if sync_if_there(&file)? {
-            folders.insert(folder);
+        let file = path_of(objects, id);
+        if flush_object(&file)?
+            && let Some(folder) = file.parent()
+        {
+            folders.insert(folder.to_owned());
         }
     }
     folders.iter().try_for_each(|folder| sync_if_there(folder).map(drop))
 }
 
-/// Flushes the file of a reference below `git_dir` and the folder that names it.
+fn path_of(objects: &Path, id: &ObjectId) -> PathBuf {
+    let hex = id.to_string();
+    objects.join(&hex[..2]).join(&hex[2..])
+}
+
+/// Removes loose objects that are not what their name says.
+///
+/// Of many only those are looked for that are empty, which is what file systems leave of a file that was not flushed.
+fn discard_torn(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
+    let mut torn = None;
+    for id in ids {
+        let file = path_of(objects, id);
+        let Ok(found) = file.symlink_metadata() else { continue };
+        if found.len() > 0 && (ids.len() > ONE_BY_ONE || is_whole(objects, id)) {
+            continue;
+        }
+        fs::remove_file(&file).map_err(GitError::io("removing a torn object", &file))?;
+        torn = Some(file);
+    }
+    torn.map_or(Ok(()), |file| Err(GitError::TornObject { path: file }))
+}
+
+fn is_whole(objects: &Path, id: &ObjectId) -> bool {
+    let mut bytes = Vec::new();
+    let store = gix::odb::loose::Store::at(objects, id.kind());
+    let Ok(Some(object)) = store.try_find(id, &mut bytes) else { return false };
+    gix::objs::compute_hash(id.kind(), object.kind, object.data).is_ok_and(|found| found == *id)
+}
+
+/// Flushes one object and tells whether it is there.
+///
+/// What could not be flushed once may be lost although it can be the next time: a copy takes its place. Where that is
+/// refused too it loses its name, so that the next try writes it anew.
+fn flush_object(object: &Path) -> Result<bool, GitError> {
+    let file = match File::open(object) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(GitError::io("flushing", object)(error)),
+    };
+    if file.sync_all().is_ok() {
+        return Ok(true);
+    }
+    copy_over(object).map(|()| true).map_err(|error| {
+        // git removes files of such names when it collects garbage.
+        let _ = fs::rename(object, object.with_file_name("tmp_obj_not_flushed"));
+        GitError::io("flushing", object)(error)
+    })
+}
+
+fn copy_over(object: &Path) -> io::Result<()> {
+    let mut copy = tempfile::NamedTempFile::new_in(object.parent().unwrap_or(Path::new(".")))?;
+    copy.write_all(&fs::read(object)?)?;
+    copy.as_file().set_permissions(fs::metadata(object)?.permissions())?;
+    copy.as_file().sync_all()?;
+    copy.persist(object).map(drop).map_err(|error| error.error)
+}
+
+/// Flushes the locks in which new values of references wait for their name: what has a name must have its bytes.
+pub(super) fn sync_lock(git_dir: &Path, name: &str) -> Result<(), GitError> {
+    sync_if_there(&git_dir.join(format!("{name}.lock"))).map(drop)
+}
+
+/// Flushes the file of a reference below `git_dir` and the folders that lead to it, any of which may be new.
 pub(super) fn sync_ref(git_dir: &Path, name: &str) -> Result<(), GitError> {
+    let file = git_dir.join(name);
+    if !sync_if_there(&file)? {
+        return Ok(());
+    }
+    let folders = file.ancestors().skip(1).take_while(|folder| *folder != git_dir);
+    folders.chain([git_dir]).try_for_each(|folder| sync_if_there(folder).map(drop))
+}
+
+/// Flushes the file of a reference below `git_dir` and the one folder that names it, as long as that is not new.
+pub(super) fn sync_known_ref(git_dir: &Path, name: &str) -> Result<(), GitError> {
     let file = git_dir.join(name);
     if sync_if_there(&file)?
         && let Some(folder) = file.parent()
@@ -72,4 +148,58 @@ fn sync_file_system(path: &Path) -> io::Result<()> {
 fn sync_file_system(_path: &Path) -> io::Result<()> {
     nix::unistd::sync();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use gix::objs::Kind;
+
+    use super::*;
+
+    fn id_of(text: &[u8]) -> ObjectId {
+        gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Blob, text).unwrap()
+    }
+
+    /// A folder of objects with one that says it is `named` and holds `bytes`.
+    fn with_object(named: &ObjectId, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let objects = tempfile::tempdir().unwrap();
+        let file = path_of(objects.path(), named);
+        fs::create_dir(file.parent().unwrap()).unwrap();
+        fs::write(&file, bytes).unwrap();
+        (objects, file)
+    }
+
+    #[test]
+    fn object_that_a_crash_has_left_in_part_is_removed_for_the_next_try() {
+        let id = id_of(b"work");
+        for torn in [&b""[..], b"x\x9cK", &[0; 64]] {
+            let (objects, file) = with_object(&id, torn);
+            let error = sync_objects(objects.path(), &[id]).unwrap_err();
+            assert!(error.is_obstacle() && error.to_string().contains("left in part"), "{error}");
+            assert!(!file.exists());
+            sync_objects(objects.path(), &[id]).unwrap();
+        }
+    }
+
+    #[test]
+    fn object_that_is_whole_stays() {
+        use gix::objs::Write as _;
+        let objects = tempfile::tempdir().unwrap();
+        let store = gix::odb::loose::Store::at(objects.path(), gix::hash::Kind::Sha1);
+        let id = store.write_buf(Kind::Blob, b"work").unwrap();
+        sync_objects(objects.path(), &[id]).unwrap();
+        assert!(path_of(objects.path(), &id).exists());
+    }
+
+    #[test]
+    fn copy_takes_the_place_of_an_object_with_its_mode() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+        let (_objects, file) = with_object(&id_of(b"work"), b"bytes");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+        let before = fs::metadata(&file).unwrap();
+        copy_over(&file).unwrap();
+        let after = fs::metadata(&file).unwrap();
+        assert_eq!((after.mode(), fs::read(&file).unwrap()), (before.mode(), b"bytes".to_vec()));
+        assert_ne!(after.ino(), before.ino());
+    }
 }

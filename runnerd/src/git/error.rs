@@ -140,6 +140,12 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
+    /// A crash has left an object in part; it is gone now, and is written anew by the next try.
+    #[error("{} was left in part by a crash, and is removed", path.display())]
+    TornObject {
+        /// The object.
+        path: PathBuf,
+    },
 }
 
 fn describe(id: Option<Id>) -> String {
@@ -151,7 +157,7 @@ impl GitError {
     /// read-only disk, too few resources.
     pub fn is_obstacle(&self) -> bool {
         match self {
-            Self::Locked { .. } => true,
+            Self::Locked { .. } | Self::TornObject { .. } => true,
             Self::Io { source, .. } => is_transient(source),
             _ => false,
         }

@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use gix::bstr::ByteSlice as _;
 use gix::date::parse::TimeBuf;
+use gix::lock::acquire::Fail;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 use gix::refs::{FullName, Target};
 
@@ -16,6 +18,8 @@ use super::program::Git;
 use super::{GitError, Id, Repository};
 
 const HEADS: &str = "refs/heads/";
+/// Waits for another git's lock of a reference, and of the file that holds packed ones; git's own defaults.
+const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
 /// What HEAD points to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,14 +213,30 @@ impl Repository {
         let edit = RefEdit::update(name, request.to.object(), expected, request.message).with_deref(true);
         let stamp = request.by.signature();
         let mut time = TimeBuf::default();
-        let edits = repo
-            .edit_references_as([edit], Some(stamp.to_ref(&mut time)))
-            .map_err(|error| self.moved_or(request, error))?;
+        let (loose, packed) = (PATIENCE.0, PATIENCE.1);
+        let transaction = repo.refs.transaction();
+        let prepared =
+            transaction.prepare([edit], Fail::AfterDurationWithBackoff(loose), Fail::AfterDurationWithBackoff(packed));
+        let prepared = prepared.map_err(|error| self.moved_or(request, error))?;
+        let branch =
+            if request.name == "HEAD" { self.head()?.branch().map(|branch| format!("{HEADS}{branch}")) } else { None };
+        let moving = branch.as_deref().unwrap_or(request.name);
+        let is_known = self.folder_of(moving).join(moving).exists();
+        // What gets its name must have its bytes: a power cut would leave a reference that is empty.
+        durable::sync_lock(self.folder_of(moving), moving)?;
+        let edits = prepared.commit(Some(stamp.to_ref(&mut time))).map_err(|error| self.moved_or(request, error))?;
+        let sync = if is_known { durable::sync_known_ref } else { durable::sync_ref };
         for edit in edits {
             let name = edit.name.as_bstr().to_str_lossy();
-            durable::sync_ref(self.folder_of(&name), &name)?;
+            sync(self.folder_of(&name), &name)?;
         }
         Ok(())
+    }
+
+    /// Flushes what HEAD points to: whoever moved it may have been killed before that.
+    pub fn flush_head(&self) -> Result<(), GitError> {
+        let name = self.head()?.branch().map_or_else(|| "HEAD".to_owned(), |branch| format!("{HEADS}{branch}"));
+        durable::sync_ref(self.folder_of(&name), &name)
     }
 
     fn move_by_program(&self, request: &Move<'_>) -> Result<(), GitError> {

@@ -21,6 +21,7 @@ use super::world::World;
 use super::{brief, inspect, session, settle};
 use crate::agent;
 use crate::causes::in_one_line;
+use crate::repo::durable;
 
 /// The real world around one iteration.
 pub(super) struct Scene {
@@ -66,7 +67,11 @@ impl Scene {
             }
             (Effect::Inspect, Phase::Inspect { task, session, .. }) => {
                 let loaded = self.loaded(task)?;
-                block_in_place(|| inspect::inspect(&self.site, &loaded, task, session)).map(Event::Inspected)
+                block_in_place(|| {
+                    // From here on the session's work is not lost by a power cut either.
+                    durable::sync_everything(self.site.layout.root())?;
+                    inspect::inspect(&self.site, &loaded, task, session).map(Event::Inspected)
+                })
             }
             (Effect::RunGuard, Phase::Guard { work, .. }) => {
                 let loaded = self.loaded(&work.task)?;

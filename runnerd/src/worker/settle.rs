@@ -40,6 +40,7 @@ pub(super) fn settle(
     let after = settling.after(held_back)?;
     let made = match settling.receipt(&upon)? {
         Some(receipt) => {
+            repository.flush_head()?;
             repository.catch_up_index()?;
             Some(receipt)
         }
@@ -112,6 +113,8 @@ impl Settling<'_> {
     fn commit(&self, head: Option<Id>, after: &transition::After) -> Result<Id, Obstacle> {
         let raw = if after.tree_refused { self.keep_raw()? } else { None };
         self.write(after)?;
+        // A file that is lost by a power cut and is in the commit would be taken for a change of somebody's.
+        durable::sync_everything(self.site.layout.root())?;
         let request = CommitRequest {
             message: &self.message(after, raw)?,
             author: Site::identity(self.repository),
@@ -136,6 +139,8 @@ impl Settling<'_> {
             (layout.progress(), after.progress.clone()),
         ];
         durable::create_dir_below(layout.root(), crate::repo::layout::Layout::STATE, Access::Repository)?;
+        // A settlement that was interrupted may have left what would be committed now.
+        durable::remove_leftovers(&layout.state())?;
         for (path, text) in files {
             mischief::clear_for_file(&path)?;
             if durable::read(&path)?.as_deref() != Some(text.as_bytes()) {
