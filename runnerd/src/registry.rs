@@ -9,7 +9,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::view::RepoView;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::causes::in_one_line;
 use crate::store::{RepoFile, Store, StoreError, repo_id};
@@ -44,8 +44,7 @@ impl Registry {
     /// Starts the workers of all registered repositories.
     pub fn open(state_folder: &Path, means: Means) -> Result<(Self, Task), RegistryError> {
         let (sender, mailbox) = mpsc::channel(MAILBOX);
-        let mut owner =
-            Owner { state_folder: state_folder.to_owned(), means, workers: BTreeMap::new(), tasks: JoinSet::new() };
+        let mut owner = Owner::new(state_folder, means);
         for store in Store::all(state_folder).map_err(RegistryError)? {
             owner.adopt(store);
         }
@@ -90,9 +89,16 @@ struct Owner {
     means: Means,
     workers: BTreeMap<String, Handle>,
     tasks: JoinSet<()>,
+    /// Whose task it is.
+    repositories: BTreeMap<Id, String>,
 }
 
 impl Owner {
+    fn new(state_folder: &Path, means: Means) -> Self {
+        let (workers, repositories) = (BTreeMap::new(), BTreeMap::new());
+        Self { state_folder: state_folder.to_owned(), means, workers, tasks: JoinSet::new(), repositories }
+    }
+
     async fn serve(mut self, mut mailbox: mpsc::Receiver<Request>) {
         // While workers come to their end they can still be found: a drain may take as long as an iteration.
         while !(self.is_ending() && self.tasks.is_empty()) {
@@ -104,14 +110,14 @@ impl Owner {
                     Some(request) => self.handle(request),
                     None => break,
                 },
-                Some(ended) = self.tasks.join_next() => report(ended),
+                Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
             }
         }
         // A drain may take as long as an iteration: what can be seen is shown until the last worker has ended.
         loop {
             tokio::select! {
-                ended = self.tasks.join_next() => match ended {
-                    Some(ended) => report(ended),
+                ended = self.tasks.join_next_with_id() => match ended {
+                    Some(ended) => self.ended(ended),
                     None => return,
                 },
                 Some(request) = mailbox.recv() => self.handle(request),
@@ -141,18 +147,31 @@ impl Owner {
             Err(error) => {
                 let id = store.id();
                 tracing::error!(repo = id, error = in_one_line(&error), "state not readable; repository left alone");
-                let (handle, task) = worker::spawn_held(self.means.clone(), store);
-                self.workers.insert(id, handle);
-                self.tasks.spawn(task);
+                self.employ(id, worker::spawn_held(self.means.clone(), store));
             }
         }
     }
 
     fn start(&mut self, store: Store, file: RepoFile) {
         let id = file.id.clone();
-        let (handle, task) = worker::spawn(self.means.clone(), store, file);
+        self.employ(id, worker::spawn(self.means.clone(), store, file));
+    }
+
+    fn employ(&mut self, id: String, (handle, life): (Handle, impl Future<Output = ()> + Send + 'static)) {
+        let task = self.tasks.spawn(life);
+        self.repositories.insert(task.id(), id.clone());
         self.workers.insert(id, handle);
-        self.tasks.spawn(task);
+    }
+
+    /// Puts another worker in the place of one that a bug has ended: it holds the repository and says why.
+    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let task = ended.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
+        let (Some(id), Err(error)) = (self.repositories.remove(&task), ended) else { return };
+        tracing::error!(repo = id, %error, "a worker ended by a bug; its repository is held");
+        if !self.is_ending() && self.workers.contains_key(&id) {
+            let store = Store::new(&self.state_folder, &id);
+            self.employ(id, worker::spawn_after_bug(self.means.clone(), store, &error.to_string()));
+        }
     }
 
     fn register(&mut self, common_dir: &Path, path: &Path) -> Result<Handle, ErrorData> {
@@ -198,8 +217,41 @@ impl Owner {
     }
 }
 
-fn report(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(%error, "a worker ended by a bug; its repository is not driven until the daemon starts anew");
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::Semaphore;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::events::Events;
+    use crate::hidden::Hidden;
+    use crate::process::Launcher;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn repository_whose_worker_met_a_bug_is_held_and_the_others_are_not() {
+        let home = tempfile::tempdir().unwrap();
+        let means = Means {
+            launcher: Launcher::this_binary(),
+            events: Events::default(),
+            slots: Arc::new(Semaphore::new(1)),
+            shutdown: CancellationToken::new(),
+            drain: CancellationToken::new(),
+            hidden: Hidden::default(),
+        };
+        let mut owner = Owner::new(home.path(), means);
+        let other = owner.register(Path::new("/other/.git"), Path::new("/other")).unwrap();
+        let broken = owner.register(Path::new("/broken/.git"), Path::new("/broken")).unwrap().id;
+        owner.employ(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
+        let ended = owner.tasks.join_next_with_id().await.expect("a task ends");
+        owner.ended(ended);
+        let mut handle = owner.workers[&broken].clone();
+        handle.looked().await;
+        let repo = handle.status().repo.clone();
+        assert_eq!(repo.path.as_path(), Path::new("/broken"));
+        let held = repo.held.expect("it is held");
+        assert!(held.message.contains("a bug of today"), "{held:?}");
+        assert_eq!(other.status().repo.held, None);
     }
 }

@@ -103,6 +103,30 @@ pub struct ResumeOrder {
     pub reset: bool,
     /// Commit upon which this is done; kept before it is.
     pub from: Option<String>,
+    /// Iterations to grant in a commit after it: what is asked once `from` is kept must not be lost in it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub then: u32,
+}
+
+impl ResumeOrder {
+    /// Adds what is asked now to what was ordered before and may be committed already.
+    pub fn upon(before: Option<Self>, more: u32, reset: bool) -> Self {
+        match before {
+            None => Self { more, reset, from: None, then: 0 },
+            Some(order) if order.from.is_some() => Self { then: order.then.saturating_add(more), ..order },
+            Some(order) => Self { more: order.more.saturating_add(more), reset: order.reset || reset, ..order },
+        }
+    }
+
+    /// Returns what is left to do when this is committed.
+    pub fn rest(&self) -> Option<Self> {
+        (self.then > 0).then_some(Self { more: self.then, reset: false, from: None, then: 0 })
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(iterations: &u32) -> bool {
+    *iterations == 0
 }
 
 /// What was asked of a run and has not taken effect.
@@ -287,5 +311,40 @@ impl<D: Disk> Store<D> {
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), StoreError> {
         let text = sealed::seal(&json::canonical(value), "").text;
         Ok(durable::on(&self.disk).replace(&self.folder.join(name), text.as_bytes(), Access::Private)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_granted_already_is_not_granted_again() {
+        let kept = ResumeOrder { more: 3, reset: true, from: Some("c".repeat(40)), then: 0 };
+        let asked = ResumeOrder::upon(Some(kept.clone()), 2, false);
+        assert_eq!(asked, ResumeOrder { then: 2, ..kept.clone() });
+        assert_eq!(ResumeOrder::upon(Some(asked), 4, false), ResumeOrder { then: 6, ..kept });
+    }
+
+    #[test]
+    fn what_is_asked_before_anything_is_committed_is_one_grant() {
+        let first = ResumeOrder::upon(None, 3, false);
+        assert_eq!(first.rest(), None);
+        let both = ResumeOrder::upon(Some(first), 2, true);
+        assert_eq!(both, ResumeOrder { more: 5, reset: true, from: None, then: 0 });
+    }
+
+    #[test]
+    fn a_grant_after_another_is_left_when_that_is_committed() {
+        let order = ResumeOrder { more: 3, reset: true, from: Some("c".repeat(40)), then: 2 };
+        assert_eq!(order.rest(), Some(ResumeOrder { more: 2, reset: false, from: None, then: 0 }));
+    }
+
+    #[test]
+    fn an_order_without_a_grant_after_it_is_written_as_it_ever_was() {
+        let order = ResumeOrder { more: 3, reset: true, from: None, then: 0 };
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(text, r#"{"more":3,"reset":true,"from":null}"#);
+        assert_eq!(serde_json::from_str::<ResumeOrder>(&text).unwrap(), order);
     }
 }

@@ -9,6 +9,7 @@ use protocol::api::RunApiClient as _;
 use protocol::error::ExitStatus;
 use protocol::reply::StartReply;
 use protocol::request::StartParams;
+use protocol::words::RunStatus;
 
 use crate::args::Place;
 use crate::caller_env;
@@ -124,7 +125,11 @@ fn render(reply: &StartReply) -> String {
         1 => ", behind 1 run".into(),
         n => format!(", behind {n} runs"),
     };
-    let again = if reply.resumed { " again" } else { "" };
+    let again = match (reply.resumed, run.state) {
+        (true, RunStatus::Running | RunStatus::Waiting) => " already",
+        (true, _) => " again",
+        (false, _) => "",
+    };
     let state = paint(of_state(run.state), run.state.as_str());
     format!("run {} {state}{again} on branch {}{ahead}\n", safe(&run.id), safe(&run.branch))
 }
@@ -141,7 +146,7 @@ mod tests {
         let mut reply = StartReply { run: samples::summary(), ahead: 0, resumed: false };
         insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
         (reply.ahead, reply.resumed) = (2, true);
-        insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running again on branch runner/run-1a2b3c4d, behind 2 runs");
+        insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running already on branch runner/run-1a2b3c4d, behind 2 runs");
     }
 
     #[test]

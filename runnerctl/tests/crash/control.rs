@@ -185,6 +185,41 @@ fn step_on_a_stuck_run_says_that_it_is_stuck() {
 }
 
 #[test]
+fn resume_of_a_stuck_run_is_refused_until_its_node_has_changed() {
+    let home = Home::new();
+    let repo = home.repo("one");
+    repo.configure(&repo.config().top("max_attempts_default = 1"));
+    repo.script().step(1, "echo half > half.txt; answer retry 'Not yet.'");
+    let _daemon = home.daemon();
+    home.run(&repo, &["-m", "Do it"]).exits(3);
+    let head = repo.head();
+    let refused = home.ctl_in(&repo, &["resume", "--more", "5"]);
+    refused.exits(6);
+    assert!(refused.stderr.contains("still stuck") && refused.stderr.contains("max_attempts"), "{}", refused.stderr);
+    assert_eq!(repo.head(), head, "a refusal changes nothing");
+    let tree = repo.read(".runner/state/tree.json");
+    repo.write(".runner/state/tree.json", &tree.replace("\"max_attempts\": 1", "\"max_attempts\": 2"));
+    repo.commit("Give it one more attempt");
+    home.ctl_in(&repo, &["resume", "--wait"]).exits(0);
+}
+
+#[test]
+fn start_of_a_run_that_is_running_says_so_and_begins_nothing() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let gate = repo.script().gate("session");
+    repo.script().step(1, "gate session; echo done > done.txt; answer done 'It is done.'");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--id", "same", "-m", "Do it"]).exits(0);
+    gate.reached();
+    let again = home.ctl_in(&repo, &["start", "--yes", "--id", "same"]);
+    assert!(again.exits(0).stdout.contains("running already"), "{again:?}");
+    gate.open();
+    home.client().wait_for(repo.path(), RunStatus::Completed);
+    assert_eq!(repo.script().sessions(), 1);
+}
+
+#[test]
 fn run_goes_on_while_the_client_that_waits_for_it_goes_away() {
     let home = Home::new();
     let repo = home.scripted("one");

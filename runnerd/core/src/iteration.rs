@@ -228,6 +228,8 @@ pub enum Event {
     Obstructed {
         /// What is in the way.
         what: String,
+        /// Whether it is known to pass by itself.
+        passes: bool,
     },
     /// Somebody wants the iteration to end now.
     Stop(StopCause),

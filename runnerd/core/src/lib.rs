@@ -17,6 +17,7 @@ pub mod ids;
 pub mod iteration;
 pub mod json;
 pub mod message;
+pub mod obstacle;
 mod outline;
 pub mod person;
 pub mod policy;

@@ -126,6 +126,18 @@ fn exhausted(leaf: &Node) -> Next {
     end(RunStatus::Stuck, message, "runnerctl resume")
 }
 
+/// Returns why a stuck run would be stuck again at once: the next leaf has no attempts left, which no resuming gives.
+///
+/// The command says what gives them.
+pub fn stays_stuck(tree: &TaskTree) -> Option<StopReason> {
+    let Selection::Exhausted(leaf) = select(tree) else { return None };
+    let message = format!("node {} has used its {} attempts", leaf.id, leaf.max_attempts);
+    Some(reason(
+        message,
+        "raise its max_attempts or reword it in .runner/state/tree.json, commit, and: runnerctl resume",
+    ))
+}
+
 fn failed(standing: &Standing<'_>, ended: Option<Ended<'_>>) -> Option<Next> {
     let state = standing.run_state;
     if let Some(Verdict::Misconfigured { what }) = ended.map(|ended| ended.verdict) {

@@ -191,7 +191,8 @@ impl Api {
 
 /// Whether a run of the repository is being driven in this work tree.
 fn is_at_work(status: &StatusView, path: &std::path::Path) -> bool {
-    status.repo.queue.iter().any(|run| run.state == RunStatus::Running && run.path.as_path() == path)
+    let is_driven = |state| matches!(state, RunStatus::Running | RunStatus::Waiting);
+    status.repo.queue.iter().any(|run| is_driven(run.state) && run.path.as_path() == path)
 }
 
 fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {

@@ -39,7 +39,7 @@ impl Life {
         match found {
             Some(Found::Next(next)) => self.follow(id, next).await,
             Some(Found::Hold(why)) => {
-                self.write(id, |run| hold(run, why)).await;
+                self.write(id, |run| hold(run, why.clone())).await;
                 Then::Rest
             }
             Some(Found::Task(..)) | None => {
@@ -111,7 +111,7 @@ impl Life {
             Next::Wait { until, reason } => {
                 self.write(id, |run| {
                     run.state = RunStatus::Waiting;
-                    run.reason = Some(reason);
+                    run.reason = Some(reason.clone());
                     run.wait_until = Some(until);
                     run.waits = run.waits.saturating_add(1);
                 })
@@ -120,12 +120,12 @@ impl Life {
             Next::WaitForPerson(reason) => {
                 self.write(id, |run| {
                     run.state = RunStatus::Waiting;
-                    run.reason = Some(reason);
+                    run.reason = Some(reason.clone());
                 })
                 .await;
             }
-            Next::Pause(why) => self.write(id, |run| pause(run, why)).await,
-            Next::End { status, reason } => self.write(id, |run| desk::end(run, status, reason)).await,
+            Next::Pause(why) => self.write(id, |run| pause(run, why.clone())).await,
+            Next::End { status, reason } => self.write(id, |run| desk::end(run, status, reason.clone())).await,
         }
         Then::Rest
     }

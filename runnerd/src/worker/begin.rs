@@ -43,13 +43,15 @@ impl From<Obstacle> for BeginError {
 
 impl From<GitError> for BeginError {
     fn from(error: GitError) -> Self {
-        if error.is_obstacle() || error.is_lost() { Obstacle::from(error).into() } else { held(&error) }
+        let obstacle = Obstacle::from(error);
+        if obstacle.passes() || obstacle.hold().is_some() { obstacle.into() } else { held(&obstacle) }
     }
 }
 
 impl From<durable::DurableError> for BeginError {
     fn from(error: durable::DurableError) -> Self {
-        if error.is_obstacle() { Obstacle::from(error).into() } else { held(&error) }
+        let obstacle = Obstacle::from(error);
+        if obstacle.passes() { obstacle.into() } else { held(&obstacle) }
     }
 }
 

@@ -4,52 +4,37 @@
 //! anybody by replacing a file. It keeps out daemons, not programs: an agent does not look at it.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Why a repository cannot be driven now.
+/// Another daemon drives a run of the repository.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ClaimError {
-    /// Another daemon drives a run of it.
-    #[error("another daemon{} drives a run of this repository and has locked {}", by(*holder), path.display())]
-    Taken {
-        /// Git's folder.
-        path: PathBuf,
-        /// The process that has it, where the system tells.
-        holder: Option<u32>,
-    },
-    /// The folder cannot be locked.
-    #[error("locking {}", path.display())]
-    Folder {
-        /// Git's folder.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+#[error("another daemon{} drives a run of this repository and has locked {}", by(*holder), path.display())]
+pub(super) struct Taken {
+    /// Git's folder.
+    path: PathBuf,
+    /// The process that has it, where the system tells.
+    holder: Option<u32>,
 }
 
 /// A repository that no other daemon drives; dropping it lets the next one.
 #[derive(Debug)]
 pub(super) struct Claim {
-    _folder: File,
+    _folder: Option<File>,
 }
 
 impl Claim {
     /// Takes the claim without waiting. `folder` is git's, which all linked work trees share.
-    pub(super) fn take(folder: &Path) -> Result<Self, ClaimError> {
-        let failed = |source| ClaimError::Folder { path: folder.to_owned(), source };
-        let file = File::open(folder).map_err(failed)?;
+    ///
+    /// A folder that cannot be locked, since it is gone or its file system knows no locks, keeps nobody out: what is
+    /// done in it says what is wrong.
+    pub(super) fn take(folder: &Path) -> Result<Self, Taken> {
+        let Ok(file) = File::open(folder) else { return Ok(Self { _folder: None }) };
         match file.try_lock() {
-            Ok(()) => {}
-            // Not every file system knows locks; the daemon's own files tell whether this one does.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-            Err(TryLockError::WouldBlock) => {
-                return Err(ClaimError::Taken { path: folder.to_owned(), holder: holder(&file) });
-            }
+            Ok(()) => Ok(Self { _folder: Some(file) }),
+            Err(TryLockError::Error(_)) => Ok(Self { _folder: None }),
+            Err(TryLockError::WouldBlock) => Err(Taken { path: folder.to_owned(), holder: holder(&file) }),
         }
-        Ok(Self { _folder: file })
     }
 }
 

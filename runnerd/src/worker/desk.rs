@@ -3,6 +3,7 @@
 //! One owner. What clients ask is `requests`'; no effects, and no rules of iterations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use protocol::error::ErrorData;
@@ -11,7 +12,7 @@ use protocol::reply::StepReply;
 use protocol::view::{PendingControl, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, RunStatus};
 use runner_core::verdict::StopCause;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Message;
@@ -46,6 +47,12 @@ pub(super) struct Desk {
     pub frozen: bool,
     /// What is seen of the current run beside its record.
     pub view: Option<RunView>,
+    /// What keeps the live run from going on for now.
+    pub(super) obstacle: Option<String>,
+    /// The live run's place among the repositories that are driven at once.
+    pub(super) slot: Option<OwnedSemaphorePermit>,
+    /// When a held repository is looked at again, though nobody asks.
+    pub(super) look_again_at: Option<Timestamp>,
     /// Budget of an iteration of the current run, in milliseconds.
     pub(super) budget_ms: u64,
     mailbox: mpsc::Receiver<Message>,
@@ -55,6 +62,7 @@ pub(super) struct Desk {
     drain: CancellationToken,
     /// How tightly processes are held.
     pub(super) containment: Containment,
+    slots: Arc<Semaphore>,
     /// Number of the iteration that a step has run.
     pub stepped_iter: Option<u32>,
     /// The run whose iteration a previous life has begun; its journal is gone through when it has its turn.
@@ -83,18 +91,23 @@ pub(super) struct Wires {
     pub drain: CancellationToken,
     /// How tightly processes are held.
     pub containment: Containment,
+    /// As many permits as repositories may be driven at once.
+    pub slots: Arc<Semaphore>,
 }
 
 impl Desk {
     /// Sets up the desk of a repository.
     pub(super) fn new(store: Store, file: RepoFile, wires: Wires) -> Self {
-        let Wires { mailbox, status, events, shutdown, drain, containment } = wires;
+        let Wires { mailbox, status, events, shutdown, drain, containment, slots } = wires;
         Self {
             store,
             file,
             held: None,
             frozen: false,
             view: None,
+            obstacle: None,
+            slot: None,
+            look_again_at: None,
             budget_ms: 0,
             mailbox,
             status,
@@ -102,6 +115,7 @@ impl Desk {
             shutdown,
             drain,
             containment,
+            slots,
             stepped_iter: None,
             unfinished: None,
             live: None,
@@ -118,7 +132,7 @@ impl Desk {
             return Turn::Leave;
         }
         if self.held.is_some() {
-            return Turn::Rest(None);
+            return Turn::Rest(self.look_again_at);
         }
         let mut queue = self.file.runs.iter().filter(|run| !run.state.is_terminal());
         if let Some(run) = queue.clone().find(|run| run.state == RunStatus::Running) {
@@ -181,6 +195,7 @@ impl Desk {
     pub(super) fn set_live(&mut self, run: Option<&str>) {
         self.live = run.map(str::to_owned);
         self.told = false;
+        self.obstacle = None;
         self.show();
     }
 
@@ -196,7 +211,7 @@ impl Desk {
     /// Publishes the view.
     pub(super) fn show(&mut self) {
         self.look_at_current();
-        let status = StatusView { repo: repo_view(&self.file, self.held.clone()), run: self.run_view() };
+        let status = StatusView { repo: self.repo_view(), run: self.run_view() };
         self.status.send_replace(Arc::new(status));
     }
 
@@ -231,19 +246,61 @@ impl Desk {
     pub(super) fn run_view(&self) -> Option<RunView> {
         let current = self.current()?;
         let mut view = self.view.clone().filter(|view| view.summary.id == current.id)?;
-        view.summary = summary(current);
+        view.summary = self.summary(current);
+        if let Some(phase) = &mut view.phase {
+            phase.obstacle.clone_from(&self.obstacle);
+        }
         view.wait_until = current.wait_until;
         view.pending = current.asked.and_then(|asked| match asked {
             AskedFor::Pause => Some(PendingControl::Pause),
             AskedFor::Cancel => Some(PendingControl::Cancel),
             AskedFor::Step => None,
         });
-        let obstacle = view.phase.as_ref().and_then(|phase| phase.obstacle.clone());
-        if let (Some(message), RunStatus::Running) = (obstacle, view.summary.state) {
-            view.summary.state = RunStatus::Waiting;
-            view.summary.reason = Some(StopReason { message, command: None });
-        }
         Some(view)
+    }
+
+    /// Describes a run as it is seen now: one that an obstacle keeps from going on waits.
+    pub(super) fn summary(&self, run: &RunRecord) -> RunSummary {
+        let mut summary = summary(run);
+        let obstacle = self.obstacle.as_ref().filter(|_| self.live.as_ref() == Some(&run.id));
+        if let (Some(message), RunStatus::Running) = (obstacle, summary.state) {
+            summary.state = RunStatus::Waiting;
+            summary.reason = Some(StopReason { message: message.clone(), command: None });
+        }
+        summary
+    }
+
+    /// Describes the repository as it is seen now.
+    pub(super) fn repo_view(&self) -> RepoView {
+        let queue = self.file.runs.iter().filter(|run| !run.state.is_terminal());
+        RepoView { queue: queue.map(|run| self.summary(run)).collect(), ..repo_view(&self.file, self.held.clone()) }
+    }
+
+    /// Shows what keeps the live run from going on.
+    pub(super) fn obstructed(&mut self, run: &str, iter: Option<u32>, what: &str) {
+        tracing::warn!(run, what, "obstructed; tried again");
+        self.obstacle = Some(what.to_owned());
+        self.show();
+        self.tell(run, iter, EventKind::Obstacle { message: what.to_owned() });
+    }
+
+    /// Waits for an obstacle to go away; returns the stop that somebody wants instead.
+    ///
+    /// Meanwhile another repository may have the place.
+    pub(super) async fn wait_out(&mut self, pause: Duration) -> Option<StopCause> {
+        let had_place = self.slot.take().is_some();
+        let slots = Arc::clone(&self.slots);
+        let again = async {
+            tokio::time::sleep(pause).await;
+            if had_place { slots.acquire_owned().await.ok() } else { None }
+        };
+        let slot = tokio::select! {
+            biased;
+            cause = self.stop() => return Some(cause),
+            slot = again => slot,
+        };
+        self.slot = slot;
+        None
     }
 
     /// Returns the run that is being driven, else the one at the head of the queue, else the last one that ended.
@@ -256,7 +313,7 @@ impl Desk {
     pub(super) async fn rest(&mut self, until: Option<Timestamp>) {
         let wait = until.map(|until| until.duration_since(clock::now()).unsigned_abs());
         // A machine that slept wakes up late: look again at least every minute.
-        let wait = wait.unwrap_or(std::time::Duration::MAX).min(std::time::Duration::from_mins(1));
+        let wait = wait.unwrap_or(Duration::MAX).min(Duration::from_mins(1));
         let timer = async {
             match until {
                 Some(_) => tokio::time::sleep(wait).await,

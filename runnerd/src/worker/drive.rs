@@ -7,15 +7,14 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use runner_core::iteration::{Effect, Event, IllegalEvent, Over, Phase, decide};
+use runner_core::obstacle::{self, Answer, Nature};
 use runner_core::policy::Policy;
 use runner_core::verdict::StopCause;
 use tokio_util::sync::CancellationToken;
 
 use super::journal::JournalError;
+use super::site::nature_of;
 use super::world::{Control, Log, World};
-
-/// Pauses before an effect that was obstructed is tried again; the last one repeats.
-const RETRY_SECS: [u64; 6] = [1, 2, 5, 10, 30, 60];
 
 /// How driving ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +31,12 @@ pub(super) enum DriveError {
     /// An event could not be kept.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// What is in the way of an effect does not pass by itself.
+    #[error("{what}")]
+    Obstructed {
+        /// What is in the way.
+        what: String,
+    },
     /// A bug: an effect reported what its phase does not know.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
@@ -50,7 +55,7 @@ pub(super) struct Drive<'a, W, C, L> {
 impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
     /// Drives the iteration from `phase` to its end.
     pub(super) async fn run(&mut self, mut phase: Phase) -> Result<Drove, DriveError> {
-        let mut obstacles = 0;
+        let mut tries = 0;
         loop {
             let end = match phase {
                 Phase::Over { end } => return Ok(Drove::Over(end)),
@@ -60,31 +65,20 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
                     None => self.effect(phase).await?,
                 },
             };
-            phase = match end {
-                Ended::Left => return Ok(Drove::Left),
-                Ended::Stopped(phase) => phase,
+            let next = match end {
+                Ended::Left => None,
+                Ended::Stopped(phase) => Some(phase),
+                Ended::Event(phase, Event::Obstructed { what, passes }) => {
+                    tries += 1;
+                    self.retry(phase, Obstructed { what, passes, tries }).await?
+                }
                 Ended::Event(phase, event) => {
-                    obstacles = if let Event::Obstructed { what } = &event {
-                        self.control.obstructed(what);
-                        obstacles + 1
-                    } else {
-                        0
-                    };
-                    match self.take(phase, event).await? {
-                        Some(phase) => phase,
-                        None => return Ok(Drove::Left),
-                    }
+                    tries = 0;
+                    self.take(phase, event).await?
                 }
             };
-            if obstacles > 0 && (self.control.is_leaving() || self.world.must_rest()) {
-                return Ok(Drove::Left);
-            }
-            if obstacles > 0 {
-                match self.pause(phase, obstacles).await? {
-                    Some(waited) => phase = waited,
-                    None => return Ok(Drove::Left),
-                }
-            }
+            let Some(next) = next else { return Ok(Drove::Left) };
+            phase = next;
         }
     }
 
@@ -149,21 +143,35 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
 
     /// Keeps an event and acts upon it; none if the daemon leaves without.
     async fn take(&mut self, phase: Phase, event: Event) -> Result<Option<Phase>, DriveError> {
-        let is_worth_keeping = !matches!(event, Event::Obstructed { .. });
-        if is_worth_keeping && !keep(self.log, self.control, &event, self.world.policy()).await? {
+        if !keep(self.log, self.control, &event, self.world.policy()).await? {
             return Ok(None);
         }
         Ok(Some(decide(self.world.policy(), phase, event)?))
     }
 
-    /// Waits before an obstructed effect is tried again, listening to whoever steers.
-    async fn pause(&mut self, phase: Phase, obstacles: usize) -> Result<Option<Phase>, DriveError> {
-        tokio::select! {
-            biased;
-            cause = self.control.stop() => self.take(phase, Event::Stop(cause)).await,
-            () = tokio::time::sleep(retry_after(obstacles)) => Ok(Some(phase)),
+    /// Waits before an obstructed effect is tried again, listening to whoever steers; none if the daemon leaves.
+    async fn retry(&mut self, phase: Phase, obstructed: Obstructed) -> Result<Option<Phase>, DriveError> {
+        let Obstructed { what, passes, tries } = obstructed;
+        self.control.obstructed(&what);
+        let nature = if passes { Nature::Passing } else { Nature::Lasting };
+        // Not kept: it changes nothing, and the disk may be what is in the way.
+        let phase = decide(self.world.policy(), phase, Event::Obstructed { what: what.clone(), passes })?;
+        if self.control.is_leaving() || self.world.must_rest() {
+            return Ok(None);
+        }
+        let Some(pause) = pause_before(nature, tries) else { return Err(DriveError::Obstructed { what }) };
+        match self.control.wait(pause).await {
+            Some(cause) => self.take(phase, Event::Stop(cause)).await,
+            None => Ok(Some(phase)),
         }
     }
+}
+
+/// An effect that could not be done, for the `tries`-th time in a row.
+struct Obstructed {
+    what: String,
+    passes: bool,
+    tries: u32,
 }
 
 /// Waits for the first, and polls the second meanwhile; returns what the second came to, if it did.
@@ -179,7 +187,7 @@ async fn both<A, B>(first: impl Future<Output = A>, mut second: Pin<&mut impl Fu
     }
 }
 
-/// Keeps an event, however long the disk refuses: acting on what is not kept would lose it in a crash.
+/// Keeps an event, as long as the disk may come round: acting on what is not kept would lose it in a crash.
 ///
 /// A daemon that leaves does not wait for the disk: false, and the next life does again what was done.
 async fn keep(
@@ -190,21 +198,26 @@ async fn keep(
 ) -> Result<bool, JournalError> {
     let mut tries = 0;
     loop {
-        match log.record(event, policy) {
-            Err(error) if error.is_obstacle() && control.is_leaving() => return Ok(false),
-            Err(error) if error.is_obstacle() => {
-                tries += 1;
-                control.obstructed(&crate::causes::in_one_line(&error));
-                tokio::time::sleep(retry_after(tries)).await;
-            }
+        let error = match log.record(event, policy) {
+            Err(error) if error.is_obstacle() => error,
             kept => return kept.map(|()| true),
+        };
+        if control.is_leaving() {
+            return Ok(false);
         }
+        tries += 1;
+        control.obstructed(&crate::causes::in_one_line(&error));
+        let Some(pause) = pause_before(nature_of(&error), tries) else { return Err(error) };
+        tokio::time::sleep(pause).await;
     }
 }
 
-/// Returns the pause after the given number of tries, from 1.
-pub(super) fn retry_after(tries: usize) -> Duration {
-    Duration::from_secs(RETRY_SECS[(tries - 1).min(RETRY_SECS.len() - 1)])
+/// Returns the pause before the next try; none if a person must look.
+pub(super) fn pause_before(nature: Nature, tries: u32) -> Option<Duration> {
+    match obstacle::answer(nature, tries) {
+        Answer::TryAgain { secs } => Some(Duration::from_secs(secs)),
+        Answer::Hold => None,
+    }
 }
 
 #[expect(clippy::large_enum_variant, reason = "made once per effect, and taken apart at once")]

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use protocol::view::{StatusView, StopReason};
 use protocol::words::RunStatus;
 use runner_core::iteration::{Over, Phase};
+use runner_core::obstacle::Nature;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
@@ -14,13 +16,12 @@ use tokio_util::sync::CancellationToken;
 use super::aftermath::{Settled, hold, pause};
 use super::claim::Claim;
 use super::desk::{self, Desk, Turn, Wires, reason};
-use super::drive::{Drive, DriveError, Drove};
+use super::drive::{Drive, DriveError, Drove, pause_before};
 use super::journal::{self, Recorded};
 use super::log::{Entries, JournalLog};
 use super::pilot::Pilot;
 use super::scene::Scene;
-use super::site::Site;
-use super::world::Control as _;
+use super::site::{Site, nature_of};
 use super::{Handle, baseline, begin, snapshot};
 use crate::causes::in_one_line;
 use crate::clock;
@@ -30,6 +31,8 @@ use crate::process::Launcher;
 use crate::repo::layout::Layout;
 use crate::store::{AskedFor, RepoFile, ResumeOrder, RunRecord, Store};
 
+/// Pause before state that could not be read is read again.
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 /// Requests that may wait for a worker.
 const MAILBOX: usize = 64;
 
@@ -52,16 +55,30 @@ pub struct Means {
 
 /// Sets up the worker of a repository; the future is its life.
 pub fn spawn(means: Means, store: Store, file: RepoFile) -> (Handle, impl Future<Output = ()> + Send) {
-    employ(means, store, file, false)
+    let (handle, life) = employ(means, store, Some(file));
+    (handle, life.live())
 }
 
 /// Sets up the worker of a repository whose record cannot be read: it is held, and its files stay as they are.
 pub fn spawn_held(means: Means, store: Store) -> (Handle, impl Future<Output = ()> + Send) {
-    let file = RepoFile::unknown(store.id());
-    employ(means, store, file, true)
+    let (handle, life) = employ(means, store, None);
+    (handle, life.live())
 }
 
-fn employ(means: Means, store: Store, file: RepoFile, frozen: bool) -> (Handle, impl Future<Output = ()> + Send) {
+/// Sets up the worker of a repository whose last one met a bug: it is held until somebody resumes it.
+pub fn spawn_after_bug(means: Means, store: Store, what: &str) -> (Handle, impl Future<Output = ()> + Send + use<>) {
+    let file = store.load().ok().flatten();
+    let (handle, mut life) = employ(means, store, file);
+    let message = format!("a bug of the daemon ended the work on this repository: {what}");
+    life.bug =
+        Some(reason(message, "the daemon's log has more; nothing is lost, and it goes on with: runnerctl resume"));
+    (handle, life.live())
+}
+
+/// Sets up a worker; without a record it must write none.
+fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Life) {
+    let frozen = file.is_none();
+    let file = file.unwrap_or_else(|| RepoFile::unknown(store.id()));
     let (sender, mailbox) = mpsc::channel(MAILBOX);
     let id = file.id.clone();
     let containment = means.launcher.offer().level();
@@ -74,10 +91,11 @@ fn employ(means: Means, store: Store, file: RepoFile, frozen: bool) -> (Handle, 
         shutdown: means.shutdown.clone(),
         drain: means.drain.clone(),
         containment,
+        slots: Arc::clone(&means.slots),
     };
     let mut desk = Desk::new(store, file, wires);
     desk.frozen = frozen;
-    (Handle { id, mailbox: sender, status: seen }, Life { desk, means, recorded: None }.live())
+    (Handle { id, mailbox: sender, status: seen }, Life { desk, means, recorded: None, tries: 0, bug: None })
 }
 
 pub(super) struct Life {
@@ -85,6 +103,10 @@ pub(super) struct Life {
     means: Means,
     /// The journal of a previous life, until its run has its turn.
     recorded: Option<Recorded>,
+    /// Obstacles in a row that ended a turn.
+    tries: u32,
+    /// The bug that ended the worker before this one.
+    bug: Option<StopReason>,
 }
 
 /// Why a run cannot go on.
@@ -98,7 +120,12 @@ pub(super) enum Then {
 
 impl Life {
     async fn live(mut self) {
-        self.recover();
+        if let Some(bug) = self.bug.take() {
+            self.desk.held = Some(bug);
+            self.refresh();
+        } else {
+            self.recover();
+        }
         loop {
             match self.desk.turn(clock::now()) {
                 Turn::Run(run) => self.take_turn(&run, false).await,
@@ -109,24 +136,35 @@ impl Life {
             if let Some(message) = self.desk.take_recheck() {
                 self.recover();
                 self.desk.answer_rechecked(message);
+            } else if self.desk.look_again_at.is_some_and(|at| at <= clock::now()) {
+                self.recover();
             }
         }
     }
 
-    /// Reads what a previous life has left; what cannot be read holds the repository.
+    /// Reads what a previous life has left; what cannot be read holds the repository, and is read again by itself where
+    /// that may help.
     fn recover(&mut self) {
-        self.desk.held = self.read_left().err().map(|error| {
+        let left = self.read_left();
+        let passes = left.as_ref().is_err_and(|error| nature_of(&**error) == Nature::Passing);
+        self.desk.look_again_at = passes.then(|| clock::now() + LOOK_AGAIN);
+        self.desk.held = left.err().map(|error| {
             tracing::error!(repo = self.desk.file.id, error = in_one_line(&*error), "repository held");
             let message = format!("the daemon's state of this repository cannot be read: {}", in_one_line(&*error));
-            let command = if self.desk.frozen {
-                "restore the file, and: runnerctl resume; or forget the repository: runnerctl repos --remove PATH"
-            } else {
-                "look at the file, move it away, and: runnerctl resume"
-            };
-            reason(message, command)
+            reason(message, self.way_on(passes))
         });
         self.desk.refuse_steps_if_held();
         self.refresh();
+    }
+
+    fn way_on(&self, passes: bool) -> &'static str {
+        match (passes, self.desk.frozen) {
+            (true, _) => "it is read again by itself, and at once with: runnerctl resume",
+            (false, true) => {
+                "restore the file, and: runnerctl resume; or forget the repository: runnerctl repos --remove PATH"
+            }
+            (false, false) => "look at the file, move it away, and: runnerctl resume",
+        }
     }
 
     fn read_left(&mut self) -> Result<(), Failure> {
@@ -164,23 +202,22 @@ impl Life {
 
     async fn take_turn(&mut self, run: &str, is_step: bool) {
         let slots = Arc::clone(&self.means.slots);
-        let _slot = tokio::select! {
+        let slot = tokio::select! {
             slot = slots.acquire_owned() => slot,
             () = self.desk.rest(None) => return,
         };
+        self.desk.slot = slot.ok();
         self.desk.set_live(Some(run));
         let driven = self.drive_run(run, is_step).await;
-        if let Err(error) = driven {
-            if self.desk.is_shutting_down() {
+        match driven {
+            Ok(()) => self.tries = 0,
+            Err(error) if self.desk.is_shutting_down() => {
                 tracing::warn!(repo = self.desk.file.id, run, error = in_one_line(&*error), "left as it is");
                 return;
             }
-            tracing::error!(repo = self.desk.file.id, run, error = in_one_line(&*error), "run held");
-            let message = format!("the daemon could not go on: {}", in_one_line(&*error));
-            self.write(run, |run| hold(run, reason(message, "runnerctl resume"))).await;
-            // What is journaled is gone through again when the run is resumed.
-            self.recover();
+            Err(error) => self.stopped_by(run, &*error).await,
         }
+        self.desk.slot = None;
         self.desk.set_live(None);
         self.refresh();
         if self.desk.run(run).is_none_or(|run| run.state != RunStatus::Running) {
@@ -190,13 +227,28 @@ impl Life {
         }
     }
 
+    /// Waits if what has ended a turn passes by itself, else holds the run.
+    ///
+    /// What is journaled is gone through again either way.
+    async fn stopped_by(&mut self, run: &str, error: &(dyn std::error::Error + Send + Sync + 'static)) {
+        self.tries = self.tries.saturating_add(1);
+        let what = in_one_line(error);
+        let passes = nature_of(error) == Nature::Passing;
+        if !passes || !self.wait_for_obstacle(run, (&what, Nature::Passing), self.tries).await {
+            tracing::error!(repo = self.desk.file.id, run, what, "run held");
+            let message = format!("the daemon could not go on: {what}");
+            self.write(run, |run| hold(run, reason(message.clone(), "put it right, and: runnerctl resume"))).await;
+        }
+        self.recover();
+    }
+
     async fn drive_run(&mut self, id: &str, is_step: bool) -> Result<(), Failure> {
         self.desk.stepped_iter = None;
         self.write(id, |run| {
             if is_step {
                 run.asked = Some(AskedFor::Step);
                 let reset = run.state.is_terminal();
-                run.resume = run.resume.take().or(Some(ResumeOrder { more: 0, reset, from: None }));
+                run.resume = run.resume.take().or(Some(ResumeOrder::upon(None, 0, reset)));
             }
             run.state = RunStatus::Running;
             run.reason = None;
@@ -227,7 +279,9 @@ impl Life {
             }
             match Claim::take(folder.as_path()) {
                 Ok(claim) => return Some(claim),
-                Err(error) => self.wait_for_obstacle(id, &in_one_line(&error), tries).await,
+                Err(taken) => {
+                    self.wait_for_obstacle(id, (&taken.to_string(), Nature::Passing), tries).await;
+                }
             }
         }
         None
@@ -269,12 +323,15 @@ impl Life {
             match result {
                 Ok(()) => {}
                 Err(begin::BeginError::Hold(why)) => {
-                    self.write(id, |run| hold(run, why)).await;
+                    self.write(id, |run| hold(run, why.clone())).await;
                     return Ok(false);
                 }
                 Err(begin::BeginError::Obstacle(obstacle)) => {
                     tries += 1;
-                    self.wait_for_obstacle(id, &in_one_line(&obstacle), tries).await;
+                    let nature = if obstacle.passes() { Nature::Passing } else { Nature::Lasting };
+                    if !self.wait_for_obstacle(id, (&in_one_line(&obstacle), nature), tries).await {
+                        return Err(obstacle);
+                    }
                 }
             }
         }
@@ -295,11 +352,11 @@ impl Life {
                 (None, None) => {}
             }
             if beginning.take().is_none() {
-                resume = None;
+                resume = resume.as_ref().and_then(ResumeOrder::rest);
             }
             Ok(())
         })?;
-        self.write(&run.id, |run| (run.beginning, run.resume) = (beginning, resume)).await;
+        self.write(&run.id, |run| (run.beginning, run.resume) = (beginning.clone(), resume.clone())).await;
         Ok(())
     }
 
@@ -315,14 +372,13 @@ impl Life {
         attend(&mut self.desk, running, &stop).await
     }
 
-    /// Shows what is in the way and waits, no longer than until somebody wants to stop.
-    async fn wait_for_obstacle(&mut self, id: &str, what: &str, tries: usize) {
-        let mut pilot = Pilot::new(&mut self.desk, id);
-        pilot.obstructed(what);
-        tokio::select! {
-            _ = pilot.stop() => {}
-            () = tokio::time::sleep(super::drive::retry_after(tries)) => {}
-        }
+    /// Shows what is in the way and waits, no longer than until somebody wants to stop; false if a person must look.
+    async fn wait_for_obstacle(&mut self, id: &str, (what, nature): (&str, Nature), tries: u32) -> bool {
+        self.desk.obstructed(id, None, what);
+        let Some(pause) = pause_before(nature, tries) else { return false };
+        // Who wants to stop has it written down.
+        let _ = self.desk.wait_out(pause).await;
+        true
     }
 
     /// Returns the run before this one in the list, whose end may be its base.
@@ -374,10 +430,10 @@ impl Life {
     async fn held_at_work(&mut self, id: &str, why: StopReason) {
         if self.desk.run(id).is_some_and(|run| run.asked == Some(AskedFor::Cancel)) {
             let why = reason(format!("cancelled by the user; {}", why.message), "runnerctl start");
-            self.write(id, |run| desk::end(run, RunStatus::Cancelled, why)).await;
+            self.write(id, |run| desk::end(run, RunStatus::Cancelled, why.clone())).await;
             self.close_journal();
         } else {
-            self.write(id, |run| hold(run, why)).await;
+            self.write(id, |run| hold(run, why.clone())).await;
         }
         self.recover();
     }
@@ -394,7 +450,9 @@ impl Life {
             match block_in_place(|| JournalLog::reopen(&self.desk.store, recorded.clone(), entries.clone())) {
                 Err(DriveError::Journal(error)) if error.is_obstacle() && !self.desk.is_shutting_down() => {
                     tries += 1;
-                    self.wait_for_obstacle(id, &in_one_line(&error), tries).await;
+                    if !self.wait_for_obstacle(id, (&in_one_line(&error), nature_of(&error)), tries).await {
+                        return Err(error.into());
+                    }
                 }
                 reopened => {
                     let reopened = reopened?;
@@ -438,20 +496,20 @@ impl Life {
     }
 
     /// Changes a run's record, however long the disk refuses: going on without it would forget a decision.
-    pub(super) async fn write(&mut self, id: &str, change: impl FnOnce(&mut RunRecord)) {
-        let Some(mut run) = self.desk.run(id).cloned() else { return };
-        change(&mut run);
+    ///
+    /// Requests are answered meanwhile, and what they change stays changed.
+    pub(super) async fn write(&mut self, id: &str, change: impl Fn(&mut RunRecord)) {
         let mut tries = 0;
-        while let Err(error) = self.desk.change(id, |record| run.clone_into(record)) {
-            tries += 1;
-            tracing::warn!(run = id, error = in_one_line(&error), "the state cannot be written");
-            tokio::select! {
-                () = self.means.shutdown.cancelled() => {}
-                () = tokio::time::sleep(super::drive::retry_after(tries)) => {}
-            }
+        while let Err(error) = self.desk.change(id, &change) {
             if self.desk.is_shutting_down() {
                 return;
             }
+            tries += 1;
+            self.wait_for_obstacle(id, (&in_one_line(&error), Nature::Passing), tries).await;
+        }
+        if tries > 0 {
+            self.desk.obstacle = None;
+            self.desk.show();
         }
     }
 }

@@ -53,7 +53,7 @@ mod world;
 
 pub use begin::make_layout;
 pub use desk::summary;
-pub use life::{Means, spawn, spawn_held};
+pub use life::{Means, spawn, spawn_after_bug, spawn_held};
 pub use load::{Loaded, load, load_config};
 pub use snapshot::{add_durations, duration_ms, iterations, meta, node_ref};
 

@@ -1,8 +1,9 @@
 //! Steers an iteration from the desk, and shows where it is.
 
+use std::time::Duration;
+
 use protocol::event::EventKind;
 use protocol::view::{PhaseView, RunView};
-use protocol::words::PhaseName;
 use runner_core::iteration::Phase;
 use runner_core::verdict::StopCause;
 
@@ -51,22 +52,18 @@ impl Control for Pilot<'_> {
             });
             show_task(view, phase);
         }
+        self.desk.obstacle = None;
         self.desk.show();
         let node = phase.task().map(|task| task.node.clone());
         self.desk.tell(&self.run, self.iter, EventKind::Phase { phase: phase.name(), node });
     }
 
     fn obstructed(&mut self, what: &str) {
-        tracing::warn!(run = self.run, what, "obstructed; tried again");
-        let (now, budget_ms) = (clock::now(), self.desk.budget_ms);
-        if let Some(view) = &mut self.desk.view {
-            // What stands in the way of a run's beginning comes before any phase.
-            let opening =
-                || PhaseView { name: PhaseName::Open, since: now, iteration_since: now, budget_ms, obstacle: None };
-            view.phase.get_or_insert_with(opening).obstacle = Some(what.to_owned());
-        }
-        self.desk.show();
-        self.desk.tell(&self.run, self.iter, EventKind::Obstacle { message: what.to_owned() });
+        self.desk.obstructed(&self.run, self.iter, what);
+    }
+
+    async fn wait(&mut self, pause: Duration) -> Option<StopCause> {
+        self.desk.wait_out(pause).await
     }
 }
 

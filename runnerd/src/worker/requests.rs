@@ -10,9 +10,11 @@ use protocol::words::RunStatus;
 use runner_core::verdict::StopCause;
 use tokio::sync::oneshot;
 
-use super::desk::{Desk, end, reason, repo_view, summary};
+use super::desk::{Desk, end, reason};
+use super::load::load;
 use super::{IdChoice, Message, StartOrder};
 use crate::clock;
+use crate::git::Repository;
 use crate::store::{AskedFor, Beginning, ResumeOrder, RunRecord, StoreError};
 
 impl Desk {
@@ -54,14 +56,15 @@ impl Desk {
                 None
             }
             Message::List { reply } => {
-                let _ = reply.send((self.file.runs.iter().map(summary).collect(), self.file.confirmed.clone()));
+                let _ = reply
+                    .send((self.file.runs.iter().map(|run| self.summary(run)).collect(), self.file.confirmed.clone()));
                 None
             }
         }
     }
 
     fn describe(&self, run: &str) -> Result<StatusView, ErrorData> {
-        let repo = repo_view(&self.file, self.held.clone());
+        let repo = self.repo_view();
         let record = self.find(Some(run))?;
         let live = self.run_view().filter(|view| view.summary.id == record.id);
         let seen = || super::snapshot::of_run(&self.store, record, self.containment).view;
@@ -108,14 +111,14 @@ impl Desk {
             queued_at: clock::now(),
             ended_at: None,
             beginning: Some(Beginning { base: order.base, goal: order.goal, keep_tree: order.keep_tree }),
-            resume: resumed.then_some(ResumeOrder { more: 0, reset: true, from: None }),
+            resume: resumed.then(|| ResumeOrder::upon(None, 0, true)),
             asked: None,
             wait_until: None,
             waits: 0,
         });
         let ahead = file.runs.iter().filter(|run| !run.state.is_terminal()).count() - 1;
         self.keep(file).map_err(|error| fault(&error))?;
-        let run = self.run(&id).map(summary).ok_or_else(|| not_found(&id))?;
+        let run = self.run(&id).map(|run| self.summary(run)).ok_or_else(|| not_found(&id))?;
         self.tell(&id, None, EventKind::RunState { state: run.state, reason: run.reason.clone() });
         Ok(StartReply { run, ahead: u32::try_from(ahead).unwrap_or(u32::MAX), resumed })
     }
@@ -126,7 +129,7 @@ impl Desk {
             self.resume(Some(&run.id), false, None)?;
         }
         let ahead = self.file.runs.iter().filter(|run| !run.state.is_terminal()).position(|other| other.id == run.id);
-        let run = self.run(&run.id).map(summary).ok_or_else(|| not_found(&run.id))?;
+        let run = self.run(&run.id).map(|run| self.summary(run)).ok_or_else(|| not_found(&run.id))?;
         Ok(StartReply { run, ahead: u32::try_from(ahead.unwrap_or(0)).unwrap_or(u32::MAX), resumed: true })
     }
 
@@ -153,7 +156,7 @@ impl Desk {
 
     /// Answers whoever waits for a step of this run.
     pub(super) fn stepped(&mut self, id: &str, iteration: Option<&IterationView>) {
-        let run = self.run(id).map(summary).ok_or_else(|| not_found(id));
+        let run = self.run(id).map(|run| self.summary(run)).ok_or_else(|| not_found(id));
         let (done, left): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.steps).into_iter().partition(|(step, _)| step == id);
         self.steps = left;
@@ -248,9 +251,8 @@ impl Desk {
                 let message = format!("run {} waits and goes on by itself", run.id);
                 Some(wrong_state(&message, "runnerctl resume --now"))
             }
-            RunStatus::Running if run.asked.is_none() && more.is_none() => {
-                Some(wrong_state(&format!("run {} is running", run.id), "runnerctl status"))
-            }
+            RunStatus::Running if run.asked.is_none() && more.is_none() => Some(self.is_going_on(&run)),
+            RunStatus::Stuck => tokio::task::block_in_place(|| still_stuck(&run)),
             _ => None,
         };
         if let Some(refused) = refused {
@@ -268,9 +270,7 @@ impl Desk {
             record.reason = None;
             record.ended_at = None;
             if record.state != RunStatus::Running || more.is_some() {
-                let before = record.resume.take().unwrap_or(ResumeOrder { more: 0, reset: false, from: None });
-                let more = before.more.saturating_add(more.unwrap_or(0));
-                record.resume = Some(ResumeOrder { more, reset: before.reset || was_over, from: None });
+                record.resume = Some(ResumeOrder::upon(record.resume.take(), more.unwrap_or(0), was_over));
             }
             if record.state != RunStatus::Running {
                 record.state = RunStatus::Queued;
@@ -282,12 +282,23 @@ impl Desk {
         self.controlled(&run.id, false)
     }
 
+    /// Says that a run needs no resuming, and what it waits for if it does.
+    fn is_going_on(&self, run: &RunRecord) -> ErrorData {
+        let seen = self.summary(run);
+        let waits = seen.reason.filter(|_| seen.state == RunStatus::Waiting);
+        let message = match waits {
+            Some(why) => format!("run {} goes on by itself when this has passed: {}", run.id, why.message),
+            None => format!("run {} is running", run.id),
+        };
+        wrong_state(&message, "runnerctl status")
+    }
+
     fn is_unfinished(&self, id: &str) -> bool {
         self.unfinished.as_deref() == Some(id)
     }
 
     pub(super) fn controlled(&self, id: &str, pending: bool) -> Result<ControlReply, ErrorData> {
-        self.run(id).map(|run| ControlReply { run: summary(run), pending }).ok_or_else(|| not_found(id))
+        self.run(id).map(|run| ControlReply { run: self.summary(run), pending }).ok_or_else(|| not_found(id))
     }
 
     /// Finds a run by id or unique prefix; none: the current one.
@@ -312,6 +323,17 @@ impl Desk {
             }
         }
     }
+}
+
+/// Says why resuming a stuck run would change nothing, if that is so: what is committed is as it was.
+///
+/// What cannot be read is said when the run has its turn.
+fn still_stuck(run: &RunRecord) -> Option<ErrorData> {
+    let repository = Repository::discover(run.path.as_path()).ok()?;
+    let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
+    let loaded = load(&repository, tip).ok()?;
+    let why = runner_core::run::stays_stuck(&loaded.tree)?;
+    Some(wrong_state(&format!("run {} is still stuck: {}", run.id, why.message), &why.command.unwrap_or_default()))
 }
 
 fn free_id(stem: &str, is_taken: impl Fn(&str) -> bool) -> String {

@@ -136,7 +136,7 @@ impl World for Scene {
             Err(obstacle) => {
                 self.hold = obstacle.hold();
                 let what = in_one_line(&obstacle);
-                Event::Obstructed { what: self.site.secrets.redact(&what).into_owned() }
+                Event::Obstructed { what: self.site.secrets.redact(&what).into_owned(), passes: obstacle.passes() }
             }
         }
     }

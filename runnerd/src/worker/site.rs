@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use protocol::view::StopReason;
 use runner_core::environment;
 use runner_core::message::RunnerCommit;
+use runner_core::obstacle::{self, Nature};
 use runner_core::redact::Secrets;
 
 use super::desk::reason;
@@ -17,7 +18,7 @@ use super::load::LoadError;
 use crate::config::Patterns;
 use crate::events::Events;
 use crate::git::{Change, GitError, Id, Identity, Repository};
-use crate::process::Launcher;
+use crate::process::{Launcher, SpawnError};
 use crate::repo::durable::DurableError;
 use crate::repo::layout::Layout;
 use crate::store::Store;
@@ -74,7 +75,18 @@ pub(super) enum Obstacle {
     Alive(#[from] crate::process::orphans::StillAlive),
     /// A process could not be started.
     #[error(transparent)]
-    Spawn(#[from] crate::process::SpawnError),
+    Spawn(#[from] SpawnError),
+}
+
+/// Returns the nature of an error, from what the system said at the end of its chain of causes.
+pub(super) fn nature_of(error: &(dyn std::error::Error + 'static)) -> Nature {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    let natures = chain.filter_map(|error| match (error.downcast_ref::<std::io::Error>(), error.downcast_ref()) {
+        (Some(error), _) => Some(obstacle::nature(error.kind(), error.raw_os_error())),
+        (None, Some(GitError::Locked { .. })) => Some(Nature::Passing),
+        (None, _) => None,
+    });
+    natures.last().unwrap_or(Nature::Lasting)
 }
 
 impl Obstacle {
@@ -83,6 +95,18 @@ impl Obstacle {
         let (Self::Git(error) | Self::State(LoadError::Git(error))) = self else { return None };
         let command = "put the git folder back, and: runnerctl resume";
         error.is_lost().then(|| reason(crate::causes::in_one_line(error), command))
+    }
+
+    /// Tells whether it is known to pass by itself: everything else is tried a few times.
+    pub(super) fn passes(&self) -> bool {
+        let is_waited_for = match self {
+            Self::Git(error) | Self::State(super::load::LoadError::Git(error)) => error.is_obstacle(),
+            Self::Disk(error) => error.is_obstacle(),
+            // A process that cannot be killed waits for a device; a lock has a holder that is alive.
+            Self::Alive(_) | Self::Spawn(SpawnError::Locked { .. }) => true,
+            Self::System { .. } | Self::State(_) | Self::NoCommit(_) | Self::Spawn(_) => false,
+        };
+        is_waited_for || nature_of(self) == Nature::Passing
     }
 
     /// Names what was being done to a path when the system refused.

@@ -3,6 +3,8 @@
 //! Nothing is decided here. Failure is an event; an effect may be begun again at any time and leads to
 //! the same end.
 
+use std::time::Duration;
+
 use runner_core::iteration::{Event, Phase};
 use runner_core::policy::Policy;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +38,9 @@ pub(super) trait Control {
 
     /// Is told that an effect cannot be done for now.
     fn obstructed(&mut self, what: &str);
+
+    /// Waits before an obstructed effect is tried again; returns the stop that somebody wants instead.
+    fn wait(&mut self, pause: Duration) -> impl Future<Output = Option<runner_core::verdict::StopCause>> + Send;
 }
 
 /// Keeps events durably before they are acted upon.

@@ -136,7 +136,7 @@ fn events() -> Vec<(String, Event)> {
         ("Briefed".to_owned(), Event::Briefed),
         ("Settled".to_owned(), Event::Settled { commit: Some("c".repeat(40)) }),
         ("Settled(no commit)".to_owned(), Event::Settled { commit: None }),
-        ("Obstructed".to_owned(), Event::Obstructed { what: "the disk is full".to_owned() }),
+        ("Obstructed".to_owned(), Event::Obstructed { what: "the disk is full".to_owned(), passes: true }),
         ("Restarted".to_owned(), Event::Restarted),
     ];
     events.extend(STOPS.map(|cause| (format!("Stop({cause:?})"), Event::Stop(cause))));
@@ -375,7 +375,8 @@ fn every_phase_survives_stops_restarts_and_obstacles() {
             for event in STOPS.map(Event::Stop).into_iter().chain([Event::Restarted]) {
                 assert!(decide(&policy, phase.clone(), event.clone()).is_ok(), "{phase:?} {event:?}");
             }
-            let obstructed = decide(&policy, phase.clone(), Event::Obstructed { what: "a lock".to_owned() });
+            let obstructed =
+                decide(&policy, phase.clone(), Event::Obstructed { what: "a lock".to_owned(), passes: true });
             match phase.effect() {
                 Some(_) => assert_eq!(obstructed, Ok(phase)),
                 None => assert!(obstructed.is_err()),

@@ -8,6 +8,7 @@ use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use protocol::answer::{AgentAnswer, AnswerStatus};
@@ -304,7 +305,7 @@ impl World for Scripted {
             Ok(event) => event,
             Err(Trouble::Obstacle(error)) if self.obstacles < TRIES => {
                 self.obstacles += 1;
-                Event::Obstructed { what: error.to_string() }
+                Event::Obstructed { what: error.to_string(), passes: true }
             }
             Err(Trouble::Obstacle(_)) => panic_out(),
             Err(Trouble::Hold(why)) => {
@@ -523,6 +524,10 @@ impl Control for Nobody {
     fn entered(&mut self, _: &Phase) {}
 
     fn obstructed(&mut self, _: &str) {}
+
+    async fn wait(&mut self, _: Duration) -> Option<StopCause> {
+        None
+    }
 }
 
 /// What an enumeration has seen.

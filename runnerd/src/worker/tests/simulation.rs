@@ -111,7 +111,7 @@ impl Performance {
     async fn perform(&self) -> Event {
         if self.random.one_in(6) {
             sleep(Duration::from_millis(self.random.below(200))).await;
-            return Event::Obstructed { what: "the disk is full".to_owned() };
+            return Event::Obstructed { what: "the disk is full".to_owned(), passes: true };
         }
         match self.effect {
             Effect::Open => self.briefly(Event::Opened(task())).await,
@@ -196,6 +196,14 @@ impl Control for ScriptedControl {
 
     fn obstructed(&mut self, _: &str) {
         self.obstacles += 1;
+    }
+
+    async fn wait(&mut self, pause: Duration) -> Option<StopCause> {
+        tokio::select! {
+            biased;
+            cause = self.stop() => Some(cause),
+            () = sleep(pause) => None,
+        }
     }
 }
 

@@ -1,0 +1,114 @@
+//! How often an effect that cannot be done is tried again, and when a person must look instead (SPEC 5.2, P13).
+//!
+//! Nothing here costs an attempt: an obstacle is no verdict.
+
+use std::io::ErrorKind;
+
+/// Pauses before the next try, in seconds; the last one repeats.
+const RETRY_SECS: [u64; 6] = [1, 2, 5, 10, 30, 60];
+/// Tries against what does not pass by itself: together they take about three minutes, in which a network file system,
+/// a program that is being updated or a person may come round.
+const LASTING_TRIES: u32 = 8;
+/// EIO, ENFILE, EMFILE: errors of the system that have no kind of their own.
+const PASSING_CODES: [i32; 3] = [5, 23, 24];
+
+/// Whether an obstacle is known to pass by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nature {
+    /// A full or failing disk, a lock, too few resources: waited for, however long.
+    Passing,
+    /// Everything else, like a missing right or a broken repository: tried a few times.
+    Lasting,
+}
+
+/// What follows from an obstacle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The effect is tried again after so many seconds.
+    TryAgain {
+        /// The pause before it.
+        secs: u64,
+    },
+    /// A person must look.
+    Hold,
+}
+
+/// Returns the nature of an error of the system, from its kind and its number where it has one.
+pub fn nature(kind: ErrorKind, code: Option<i32>) -> Nature {
+    let passes = matches!(
+        kind,
+        ErrorKind::StorageFull
+            | ErrorKind::QuotaExceeded
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::ResourceBusy
+            | ErrorKind::ExecutableFileBusy
+            | ErrorKind::WouldBlock
+            | ErrorKind::Interrupted
+            | ErrorKind::TimedOut
+            | ErrorKind::OutOfMemory
+            | ErrorKind::StaleNetworkFileHandle
+    );
+    if passes || code.is_some_and(|code| PASSING_CODES.contains(&code)) { Nature::Passing } else { Nature::Lasting }
+}
+
+/// Decides what follows from an obstacle that was met `tries` times in a row, this one included.
+pub fn answer(nature: Nature, tries: u32) -> Answer {
+    if nature == Nature::Lasting && tries >= LASTING_TRIES {
+        return Answer::Hold;
+    }
+    let at = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
+    Answer::TryAgain { secs: RETRY_SECS[at.min(RETRY_SECS.len() - 1)] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_is_tried_for_ever_and_ever_less_often() {
+        let pauses: Vec<Answer> = (1..=8).map(|tries| answer(Nature::Passing, tries)).collect();
+        let expected = [1, 2, 5, 10, 30, 60, 60, 60].map(|secs| Answer::TryAgain { secs });
+        assert_eq!(pauses, expected);
+        assert_eq!(answer(Nature::Passing, u32::MAX), Answer::TryAgain { secs: 60 });
+    }
+
+    #[test]
+    fn what_lasts_is_held_after_three_minutes() {
+        let waited: u64 = (1..LASTING_TRIES)
+            .map(|tries| match answer(Nature::Lasting, tries) {
+                Answer::TryAgain { secs } => secs,
+                Answer::Hold => panic!("held after {tries} tries"),
+            })
+            .sum();
+        assert_eq!(waited, 168);
+        assert_eq!(answer(Nature::Lasting, LASTING_TRIES), Answer::Hold);
+        assert_eq!(answer(Nature::Lasting, u32::MAX), Answer::Hold);
+    }
+
+    #[test]
+    fn disk_lock_and_shortage_pass_and_rights_and_missing_files_last() {
+        use Nature::{Lasting, Passing};
+        let table = [
+            (ErrorKind::StorageFull, None, Passing),
+            (ErrorKind::QuotaExceeded, None, Passing),
+            (ErrorKind::ReadOnlyFilesystem, None, Passing),
+            (ErrorKind::ResourceBusy, None, Passing),
+            (ErrorKind::ExecutableFileBusy, None, Passing),
+            (ErrorKind::WouldBlock, None, Passing),
+            (ErrorKind::OutOfMemory, None, Passing),
+            (ErrorKind::StaleNetworkFileHandle, None, Passing),
+            (ErrorKind::Other, Some(5), Passing),
+            (ErrorKind::Other, Some(23), Passing),
+            (ErrorKind::Other, Some(24), Passing),
+            (ErrorKind::Other, None, Lasting),
+            (ErrorKind::PermissionDenied, Some(13), Lasting),
+            (ErrorKind::NotFound, Some(2), Lasting),
+            (ErrorKind::NotADirectory, Some(20), Lasting),
+            (ErrorKind::FileTooLarge, Some(27), Lasting),
+            (ErrorKind::InvalidData, None, Lasting),
+        ];
+        for (kind, code, expected) in table {
+            assert_eq!(nature(kind, code), expected, "{kind:?} {code:?}");
+        }
+    }
+}
