@@ -32,7 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("process", &["clock"]),
     ("registry", &["causes", "store", "worker"]),
     ("repo", &[]),
-    ("rpc", &[]),
+    ("rpc", &["process"]),
     ("startup", &[]),
     ("store", &["repo"]),
     ("unbuilt", &["agent", "config", "process"]),

@@ -80,9 +80,14 @@ pub(super) fn is_in_group_of(mark: &Mark, pid: i32) -> bool {
     path_of(&pid.to_string()).is_some_and(|path| path.split('/').any(is_its))
 }
 
-/// Returns whether a process is in the group of any program.
+/// Returns whether a process is in the group of any program in which the caller is not.
 pub(super) fn is_in_any_group(pid: i32) -> bool {
-    path_of(&pid.to_string()).is_some_and(|path| path.split('/').any(|part| part.starts_with(PREFIX)))
+    let own = path_of("self").unwrap_or_default();
+    let is_foreign = |path: String| {
+        let below = Path::new(&path).strip_prefix(&own).unwrap_or(Path::new(&path)).components();
+        below.into_iter().any(|part| part.as_os_str().as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+    };
+    path_of(&pid.to_string()).is_some_and(is_foreign)
 }
 
 /// The group of one program.

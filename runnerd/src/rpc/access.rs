@@ -8,6 +8,7 @@ use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::Request;
 use protocol::error::{ErrorData, ErrorKind};
 
+use super::peer::Sign;
 use super::{Peer, PeerRole};
 
 /// The methods that change nothing. Any other one is refused to a peer from inside an iteration, one that
@@ -80,13 +81,25 @@ where
 
 fn refusal(request: &Request<'_>) -> Option<ErrorData> {
     // A request without a peer did not come through the listener: it gets the lesser right.
-    let role = request.extensions.get::<Peer>().map_or(PeerRole::Agent, |peer| peer.role);
+    let peer = request.extensions.get::<Peer>();
+    let role = peer.map_or(PeerRole::Agent, |peer| peer.role);
     if role == PeerRole::Person || READING.contains(&request.method_name()) {
         return None;
     }
     tracing::warn!(method = request.method_name(), "refused to a process inside an iteration");
-    let message = format!("`{}` was called from inside an iteration, where only reading is allowed", request.method);
-    Some(
-        ErrorData::new(ErrorKind::InsideIteration, message).hint("answer as the prompt says; the runner does the rest"),
-    )
+    let (place, hint) = place(peer.and_then(|peer| peer.sign));
+    let message = format!("`{}` was called from {place}, where only reading is allowed", request.method);
+    Some(ErrorData::new(ErrorKind::InsideIteration, message).hint(hint))
+}
+
+/// Says where a peer is, and what it can do instead.
+fn place(sign: Option<Sign>) -> (&'static str, &'static str) {
+    match sign {
+        Some(Sign::Iteration) | None => ("inside an iteration", "answer as the prompt says; the runner does the rest"),
+        Some(Sign::OtherNamespace) => (
+            "another PID namespace than the daemon's, as an iteration's or a container's",
+            "call it where the daemon runs, outside of the container",
+        ),
+        Some(Sign::Unseen) => ("a process that the daemon cannot look at", "call it from an ordinary shell"),
+    }
 }

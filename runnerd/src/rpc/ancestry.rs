@@ -1,8 +1,9 @@
 //! Whether a process descends from an iteration, told from `/proc`.
 //!
-//! Three signs, any of which suffices: the variable that every process of an iteration has, a supervising
-//! shim among the ancestors, or this daemon itself. A process that clears its environment *and* leaves its
-//! ancestors is not recognised: this is a guard rail, not a boundary.
+//! Signs, any of which suffices: a mark on the process itself (variable, limit, control group); the variable on an
+//! ancestor; a supervising shim or this daemon among the ancestors; a PID namespace that is not the daemon's. That a
+//! process can gain no privileges is no sign: it is true of many a person's shell. A process that sheds them all is not
+//! recognised: this is a guard rail, not a boundary.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -11,6 +12,9 @@ use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::{Pid, getpid};
 use protocol::startup::MARK_VARIABLE;
+
+use super::peer::Sign;
+use crate::process::Mark;
 
 /// First argument of the process that supervises an agent or a guard.
 const SHIM_ARGUMENT: &[u8] = b"__shim";
@@ -23,25 +27,34 @@ const ENVIRONMENT_BYTES: u64 = 4 << 20;
 pub(super) enum Descent {
     /// Not from an iteration.
     Free,
-    /// From an iteration, or it does not let itself be looked at.
-    Iteration,
+    /// From an iteration, as far as can be told.
+    Inside(Sign),
     /// A process ended while the line was followed.
     Vanished,
 }
 
 /// Follows the ancestors of a process that is not this one.
 pub(super) fn descent(peer: Pid) -> Descent {
+    match is_in_own_namespace(peer) {
+        Ok(true) => {}
+        Ok(false) => return Descent::Inside(Sign::OtherNamespace),
+        Err(_) => return unseen(peer),
+    }
+    // The limit and the group are inherited, so that the peer has what its ancestors have.
+    if Mark::any_is_on(peer.as_raw()) {
+        return Descent::Inside(Sign::Iteration);
+    }
     let mut pid = peer;
     for _ in 0..GENERATIONS {
         if pid == getpid() {
-            return Descent::Iteration;
+            return Descent::Inside(Sign::Iteration);
         }
         match signs(pid) {
-            Ok(true) => return Descent::Iteration,
+            Ok(true) => return Descent::Inside(Sign::Iteration),
             Ok(false) => {}
             // An ancestor of another user cannot be a part of an iteration; the peer itself can hide.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && pid != peer => {}
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Descent::Iteration,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Descent::Inside(Sign::Unseen),
             Err(_) => return unseen(pid),
         }
         match parent(pid) {
@@ -50,7 +63,17 @@ pub(super) fn descent(peer: Pid) -> Descent {
             Err(_) => return unseen(pid),
         }
     }
-    Descent::Iteration
+    Descent::Inside(Sign::Iteration)
+}
+
+/// Returns whether a process has as many numbers as this one: each PID namespace below `/proc`'s gives it another.
+fn is_in_own_namespace(pid: Pid) -> io::Result<bool> {
+    Ok(numbers(&fs::read_to_string(format!("/proc/{pid}/status"))?)
+        == numbers(&fs::read_to_string("/proc/self/status")?))
+}
+
+fn numbers(status: &str) -> Option<usize> {
+    Some(status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().count())
 }
 
 /// Judges a process without a readable entry: it ended, or `/proc` hides other users' processes.
@@ -100,6 +123,14 @@ mod tests {
         assert_eq!(parent_in(b"17 (a) R 1 (b) S 42 17 17 0"), Some(42));
         assert_eq!(parent_in(b"17 (\xff) ) S 42 17 17 0"), Some(42));
         assert_eq!(parent_in(b"17 (a"), None);
+    }
+
+    #[test]
+    fn a_process_has_a_number_for_each_namespace() {
+        assert_eq!(numbers("Name:\ta\nNSpid:\t17\nNSsid:\t1\n"), Some(1));
+        assert_eq!(numbers("NSpid:\t17\t2\n"), Some(2));
+        assert_eq!(numbers("Name:\ta\n"), None);
+        assert!(is_in_own_namespace(getpid()).unwrap());
     }
 
     #[test]

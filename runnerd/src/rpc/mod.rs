@@ -16,5 +16,5 @@ mod socket;
 pub use self::access::READING;
 pub use self::listener::{ServeHandle, serve};
 pub use self::lock::{LockError, Locks};
-pub use self::peer::{Peer, PeerRole};
+pub use self::peer::{Peer, PeerRole, Sign};
 pub use self::socket::{Bound, SocketError};

@@ -25,6 +25,19 @@ pub struct Peer {
     pub pid: Option<i32>,
     /// What it may do.
     pub role: PeerRole,
+    /// What speaks against a person, where something does.
+    pub sign: Option<Sign>,
+}
+
+/// What speaks against a person at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// It bears a mark, or descends from a program of a run.
+    Iteration,
+    /// It lives in another PID namespace than the daemon.
+    OtherNamespace,
+    /// It cannot be looked at.
+    Unseen,
 }
 
 /// What a peer may do.
@@ -45,21 +58,24 @@ impl Peer {
     pub(super) fn of(stream: &UnixStream) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let pid = credentials.pid().filter(|pid| *pid > 0);
-        let role = pid.map_or(PeerRole::Agent, |pid| role(stream, Pid::from_raw(pid)));
-        Ok(Self { uid: credentials.uid(), pid, role })
+        // A process that is in no namespace below the daemon's has no number here.
+        let sign = pid.map_or(Some(Sign::OtherNamespace), |pid| sign(stream, Pid::from_raw(pid)));
+        let role = if sign.is_none() { PeerRole::Person } else { PeerRole::Agent };
+        Ok(Self { uid: credentials.uid(), pid, role, sign })
     }
 }
 
-fn role(stream: &UnixStream, pid: Pid) -> PeerRole {
+fn sign(stream: &UnixStream, pid: Pid) -> Option<Sign> {
     if pid == getpid() {
-        return PeerRole::Person;
+        return None;
     }
     // Opened before the walk and looked at after it, so that the number cannot have changed hands between.
     let handle = getsockopt(stream, PeerPidfd);
     let descent = (0..WALKS).map(|_| ancestry::descent(pid)).find(|descent| *descent != Descent::Vanished);
     match descent {
-        Some(Descent::Free) if is_still(pid, handle) => PeerRole::Person,
-        _ => PeerRole::Agent,
+        Some(Descent::Free) if is_still(pid, handle) => None,
+        Some(Descent::Inside(sign)) => Some(sign),
+        _ => Some(Sign::Unseen),
     }
 }
 

@@ -27,6 +27,14 @@ const ORPHAN: &str = r#"exec 3<&0; "$@" <&3 &"#;
 /// The same, with a shell between that carries the mark and a peer without it.
 const ORPHAN_OF_MARKED: &str = r#"exec 3<&0; RUNNERD_MARK=run sh -c 'env -u RUNNERD_MARK "$@"; exit $?' sh "$@" <&3 &"#;
 
+/// An orphan with the limit that every process of an iteration has.
+const ORPHAN_WITH_LIMIT: &str = r#"exec 3<&0; prlimit --locks=4096 "$@" <&3 &"#;
+/// An orphan that can gain no privileges, as many a person's shell cannot.
+const ORPHAN_WITHOUT_PRIVILEGES: &str = r#"exec 3<&0; setpriv --no-new-privs "$@" <&3 &"#;
+/// An orphan in a PID namespace of its own.
+const ORPHAN_IN_NAMESPACE: &str =
+    r#"exec 3<&0; unshare --user --map-current-user --pid --fork --kill-child "$@" <&3 &"#;
+
 /// Starts a peer by a shell script and returns what it says.
 async fn peer(server: &Server, script: &str, mark: bool) -> Vec<String> {
     let program = env::current_exe().unwrap();
@@ -81,6 +89,33 @@ async fn an_orphan_with_the_mark_reads_and_does_not_steer() {
 async fn a_mark_on_an_ancestor_is_enough() {
     let server = Server::start();
     assert_eq!(peer(&server, ORPHAN_OF_MARKED, false).await, [READ, REFUSED]);
+}
+
+#[tokio::test]
+async fn an_orphan_with_the_limit_of_an_iteration_reads_and_does_not_steer() {
+    let server = Server::start();
+    assert_eq!(peer(&server, ORPHAN_WITH_LIMIT, false).await, [READ, REFUSED]);
+}
+
+#[tokio::test]
+async fn a_process_of_another_namespace_reads_and_does_not_steer() {
+    let can_be_made =
+        Command::new("unshare").args(["--user", "--map-current-user", "--pid", "--fork", "true"]).status();
+    if !can_be_made.await.unwrap().success() {
+        return;
+    }
+    let server = Server::start();
+    assert_eq!(peer(&server, ORPHAN_IN_NAMESPACE, false).await, [READ, REFUSED]);
+}
+
+#[tokio::test]
+async fn a_process_that_can_gain_no_privileges_steers() {
+    if env::var_os(MARK_VARIABLE).is_some() {
+        // These tests run inside an iteration themselves: no process is from elsewhere.
+        return;
+    }
+    let server = Server::start();
+    assert_eq!(peer(&server, ORPHAN_WITHOUT_PRIVILEGES, false).await, [READ, STEERED]);
 }
 
 #[tokio::test]
