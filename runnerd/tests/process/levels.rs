@@ -344,3 +344,40 @@ async fn search_by_mark_removes_the_control_group() {
     assert_eq!(swept, Swept { ended: vec![processes[0].pid] });
     assert!(!group.exists(), "the control group is still there");
 }
+
+#[tokio::test]
+async fn no_supervisor_holds_the_output_of_its_program() {
+    let pipe = |pid: i32, fd: &str| std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
+    for level in Containment::ALL.iter().copied() {
+        let bench = Bench::new();
+        let Some(launcher) = launcher_at(level, &bench).await else { continue };
+        let mut running = Running::start_with(launcher, bench.agent("obeys"));
+        let processes = running.lines.processes(1).await;
+        let output = pipe(processes[0].pid, "1").unwrap();
+        let supervisors = processes[0].supervisors();
+        assert_eq!(supervisors.len(), if level == Containment::Pidns { 2 } else { 1 }, "{level}");
+        for supervisor in supervisors {
+            // A supervisor shows its descriptors to root alone.
+            let held = std::fs::read_dir(format!("/proc/{}/fd", supervisor.pid)).into_iter().flatten().flatten();
+            let names = held.map(|fd| fd.file_name().into_string().unwrap());
+            let links: Vec<PathBuf> = names.filter_map(|fd| pipe(supervisor.pid, &fd).ok()).collect();
+            assert!(!links.contains(&output), "{level}: {links:?}");
+        }
+        running.stop.cancel();
+        running.report().await;
+    }
+}
+
+#[tokio::test]
+async fn program_that_hides_the_table_of_processes_is_ended() {
+    let script =
+        "mount -t tmpfs none /proc 2>/dev/null; setsid sleep 1000 & setsid sleep 1000 & echo READY; sleep 1000";
+    let bench = Bench::new();
+    // At other levels the table is that of the machine.
+    let Some(launcher) = launcher_at(Containment::Pidns, &bench).await else { return };
+    let mut running = Running::start_with(launcher, bench.sh(script));
+    assert_eq!(running.lines.next().await.as_deref(), Some("READY"));
+    running.stop.cancel();
+    assert!(running.report().await.still_alive.is_none());
+    assert_eq!(end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap(), Swept { ended: vec![] });
+}
