@@ -11,7 +11,7 @@ use gix::refs::transaction::{PreviousValue, RefEdit};
 use super::durable;
 use super::identity::Identity;
 use super::program::Git;
-use super::refs::{Before, Head, Move, RefStore, full_name};
+use super::refs::{Before, Head, Move, PACKED_PATIENCE, REF_PATIENCE, RefStore, full_name};
 use super::{GitError, Id, Repository};
 
 impl Repository {
@@ -82,8 +82,13 @@ impl Repository {
         }
         let target = Target::Symbolic(full_name(&target, self)?);
         let edit = RefEdit::update(full_name("HEAD", self)?, target, PreviousValue::Any, "");
-        repo.edit_references_as([edit], Some(Identity::runner().signature().to_ref(&mut TimeBuf::default())))
-            .map_err(GitError::library("moving", &self.git_dir().join("HEAD.lock")))?;
+        let lock = self.git_dir().join("HEAD.lock");
+        let prepared = repo.refs.transaction().prepare([edit], REF_PATIENCE, PACKED_PATIENCE);
+        let prepared = prepared.map_err(GitError::library("moving", &lock))?;
+        durable::sync_lock(self.git_dir(), "HEAD")?;
+        prepared
+            .commit(Some(Identity::runner().signature().to_ref(&mut TimeBuf::default())))
+            .map_err(GitError::library("moving", &lock))?;
         durable::sync_ref(self.git_dir(), "HEAD")?;
         self.log_head(head.commit(), self.branch(branch)?, &message)
     }

@@ -20,7 +20,7 @@ const ONE_BY_ONE: usize = 16;
 /// for the object, and writes it only where nothing has.
 pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
     discard_torn(objects, ids)?;
-    if ids.len() > ONE_BY_ONE && sync_file_system(objects).is_ok() {
+    if ids.len() > ONE_BY_ONE && sync_all_objects(objects).is_ok() {
         return Ok(());
     }
     let mut folders = BTreeSet::from([objects.to_owned()]);
@@ -33,6 +33,11 @@ pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitEr
         }
     }
     folders.iter().try_for_each(|folder| sync_if_there(folder).map(drop))
+}
+
+/// Flushes all objects below `objects`, whoever wrote them: git flushes their content and not the folders that name them.
+pub(super) fn sync_all_objects(objects: &Path) -> Result<(), GitError> {
+    sync_file_system(objects).map_err(GitError::io("flushing objects below", objects))
 }
 
 fn path_of(objects: &Path, id: &ObjectId) -> PathBuf {

@@ -12,7 +12,7 @@ use super::program::Git;
 use super::scan::{Finding, Scan};
 use super::stage::{Collected, declared_submodules};
 use super::status::{Change, ChangeKind};
-use super::{GitError, Repository};
+use super::{GitError, Repository, durable};
 
 /// The git program on a work tree and one of its indexes.
 pub(super) struct Porcelain<'a> {
@@ -49,7 +49,7 @@ pub(super) fn stage(paths: &Repository, rule: &HoldBack, index: Option<&Path>) -
         path: paths.git_dir().to_owned(),
         source: Box::new(error),
     })?;
-    // The program was told to make its objects durable itself.
+    durable::sync_all_objects(&paths.common_dir().join("objects"))?;
     Ok(Collected { tree, held_back, unstorable, written: Vec::new() })
 }
 

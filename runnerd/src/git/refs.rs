@@ -18,8 +18,10 @@ use super::program::Git;
 use super::{GitError, Id, Repository};
 
 const HEADS: &str = "refs/heads/";
-/// Waits for another git's lock of a reference, and of the file that holds packed ones; git's own defaults.
-const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+/// How long another git that moves the same reference is waited for, as git does.
+pub(super) const REF_PATIENCE: Fail = Fail::AfterDurationWithBackoff(Duration::from_millis(100));
+/// How long another git that packs references is waited for, as git does.
+pub(super) const PACKED_PATIENCE: Fail = Fail::AfterDurationWithBackoff(Duration::from_secs(1));
 
 /// What HEAD points to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,10 +215,7 @@ impl Repository {
         let edit = RefEdit::update(name, request.to.object(), expected, request.message).with_deref(true);
         let stamp = request.by.signature();
         let mut time = TimeBuf::default();
-        let (loose, packed) = (PATIENCE.0, PATIENCE.1);
-        let transaction = repo.refs.transaction();
-        let prepared =
-            transaction.prepare([edit], Fail::AfterDurationWithBackoff(loose), Fail::AfterDurationWithBackoff(packed));
+        let prepared = repo.refs.transaction().prepare([edit], REF_PATIENCE, PACKED_PATIENCE);
         let prepared = prepared.map_err(|error| self.moved_or(request, error))?;
         let branch =
             if request.name == "HEAD" { self.head()?.branch().map(|branch| format!("{HEADS}{branch}")) } else { None };

@@ -1,0 +1,54 @@
+//! In which order a commit gets to disk: a power cut must not find a reference without its objects, an empty reference,
+//! or a journal that knows of a commit that is not there. Watched by strace, as nothing but a power cut shows it.
+
+mod slow {
+    use std::fs;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+
+    use runner_testkit::witness::verdicts;
+
+    use super::super::{one, stage};
+
+    /// Watches what a process flushes and renames, from when this returns and as long as its words can be said.
+    fn watch(pid: i32, into: &str) -> (Child, impl BufRead) {
+        let calls = "trace=fsync,fdatasync,syncfs,rename,renameat,renameat2";
+        let mut strace = Command::new("strace")
+            .args(["-f", "-y", "-e", calls, "-o", into, "-p", &pid.to_string()])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("strace can be started");
+        let mut said = BufReader::new(strace.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("strace says that it is attached");
+        assert!(line.contains("attached"), "{line}");
+        (strace, said)
+    }
+
+    #[test]
+    fn objects_come_before_their_reference_and_both_before_the_journal() {
+        let (home, repo) = stage();
+        let log = home.path().join("calls").display().to_string();
+        let daemon = home.daemon();
+        let (mut strace, _said) = watch(daemon.pid(), &log);
+        one(&home, &repo, "");
+        assert_eq!(verdicts(&repo), ["Accepted"]);
+        drop(daemon);
+        strace.wait().expect("strace ends with the daemon");
+        let text = fs::read_to_string(&log).expect("the calls can be read");
+        let calls: Vec<&str> = text.lines().collect();
+        let last = |what: &[&str]| calls.iter().rposition(|call| what.iter().all(|part| call.contains(part)));
+        let moved = last(&["rename", "refs/heads/runner/x.lock"])
+            .unwrap_or_else(|| panic!("the branch does not move: {calls:#?}"));
+        let commit = repo.head();
+        let (folder, file) = commit.split_at(2);
+        for flushed in [format!("objects/{folder}/{file}>"), format!("objects/{folder}>"), "runner/x.lock>".to_owned()]
+        {
+            let at = calls[..moved].iter().rposition(|call| call.contains("sync(") && call.contains(&flushed));
+            assert!(at.is_some(), "{flushed} is not flushed before the branch moves: {calls:#?}");
+        }
+        let named = last(&["fsync(", "refs/heads/runner>"]).expect("the folder of the branch is flushed");
+        let known = last(&["fdatasync(", "journal.jsonl"]).expect("the journal is flushed");
+        assert!(moved < named && named < known, "{moved} {named} {known}");
+    }
+}
