@@ -266,6 +266,29 @@ fn row_82_repositories_of_every_kind_work_or_are_refused_at_the_start() {
 }
 
 #[test]
+fn row_82_linked_work_tree_is_protected_as_the_first_one_is() {
+    let (home, repo) = stage();
+    let linked = home.path().join("repos/linked");
+    let place = linked.display().to_string();
+    repo.git(&["worktree", "add", "-q", "--detach", &place]);
+    repo.script().step(
+        1,
+        "echo mine > mine.txt; git config filter.x.clean false; git config extensions.worktreeConfig true
+        git config --worktree core.bare true; echo 'gitdir: /nowhere' > .git; answer done 'Done.'",
+    );
+    let _daemon = home.daemon();
+    home.ctl(&["start", &place, "--wait", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
+    assert_eq!(repo.show("runner/x", "mine.txt"), "mine");
+    let state: Vec<String> = repo.run_state("runner/x").reverted;
+    for name in [".git", ".git/config", ".git/worktrees/linked/config.worktree"] {
+        assert!(state.iter().any(|reverted| reverted == name), "{name}: {state:?}");
+    }
+    let git = fs::read_to_string(linked.join(".git")).expect("the link is there");
+    assert!(git.contains("worktrees/linked"), "{git}");
+    home.assert_no_survivors();
+}
+
+#[test]
 fn row_82_repositories_without_commit_or_work_tree_are_refused_at_the_start() {
     let home = Home::new();
     let repo = home.repo("one");
