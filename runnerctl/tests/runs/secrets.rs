@@ -1,8 +1,10 @@
 //! Secrets of the user's that agents and guards are given: what the runner writes names them and never shows them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
 const KEY: &str = "sk-live-0123456789abcdef";
@@ -105,4 +107,38 @@ fn secret_of_the_guards_is_not_the_agents_nor_the_other_way_round() {
     assert!(agent.contains(KEY) && !agent.contains(PASSWORD), "{agent}");
     assert!(guard.contains(PASSWORD) && !guard.contains(KEY), "{guard}");
     assert!(!guard.contains("RUNNER_OUTPUT="), "{guard}");
+}
+
+/// Returns every path below a folder, itself included, with its mode.
+fn modes(path: &Path) -> Vec<(PathBuf, u32)> {
+    let found = fs::symlink_metadata(path).expect("it is there");
+    let mut all = vec![(path.to_owned(), found.permissions().mode() & 0o777)];
+    if found.is_dir() {
+        for entry in fs::read_dir(path).expect("a folder can be listed") {
+            all.append(&mut modes(&entry.expect("an entry").path()));
+        }
+    }
+    all
+}
+
+#[test]
+fn what_the_daemon_keeps_is_open_to_its_user_alone() {
+    let (home, repo) = given(1);
+    repo.script().step(1, "touch work; gate middle; answer done 'Done.'");
+    let gate = repo.script().gate("middle");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+    gate.reached();
+    let kept = modes(&home.state());
+    for (path, mode) in kept.iter().chain(&modes(home.socket().parent().expect("a folder"))) {
+        assert_eq!(mode & 0o077 & if path.is_dir() { 0o777 } else { 0o022 }, 0, "{}: {mode:o}", path.display());
+    }
+    for name in ["env.json", "journal.jsonl", "repo.json", "lock"] {
+        let mut named = kept.iter().filter(|(path, _)| path.file_name().is_some_and(|found| found == name));
+        assert!(named.clone().count() > 0, "there is no {name}");
+        assert!(named.all(|(_, mode)| *mode == 0o600), "{name} is open to others: {kept:?}");
+    }
+    assert_eq!(modes(&home.socket()), [(home.socket(), 0o600)]);
+    gate.open();
+    home.client().wait_for(repo.path(), RunStatus::Completed);
 }
