@@ -137,7 +137,7 @@ fn row_88_records_of_past_iterations_decide_nothing() {
 fn row_89_state_that_an_agent_damages_is_put_back_and_named() {
     let home = Home::new();
     let repo = scripted(&home, 4);
-    let deep = format!("head -c 100000 /dev/zero | tr '\\0' '['");
+    let deep = "head -c 100000 /dev/zero | tr '\\0' '['";
     let steps = [
         ": > .runner/state/run_state.json; : > .runner/state/feedback.json".to_owned(),
         "rm -rf .runner/state/run_state.json .runner/state/config.toml".to_owned(),

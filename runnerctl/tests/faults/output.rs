@@ -111,7 +111,7 @@ fn row_39_bytes_that_are_no_text_are_kept_and_shown_as_text() {
     once.run().exits(0);
     assert_eq!(once.record("executor.log"), b"a\0b\xff\xfe cut: \xc3");
     let shown = once.home.ctl_in(&once.repo, &["log", "1", "--agent"]);
-    assert!(shown.exits(0).stdout.starts_with("a"), "{:?}", shown.stdout);
+    assert!(shown.exits(0).stdout.starts_with('a'), "{:?}", shown.stdout);
     assert_harmless(&shown);
     once.assert_done();
 }
@@ -223,7 +223,7 @@ fn deaf_subscriber(home: &Home) -> UnixStream {
     let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"events.subscribe","params":[{params}]}}"#);
     let length = u8::try_from(call.len()).expect("the call is short");
     // A text frame with a mask of zeros; between 126 and 255 bytes, the length takes two bytes more.
-    let frame = [&[0x81, 0x80 | 126, 0, length, 0, 0, 0, 0][..], call.as_bytes()].concat();
+    let frame = [&[0x81, 0x80 | 0x7e, 0, length, 0, 0, 0, 0][..], call.as_bytes()].concat();
     stream.write_all(&frame).expect("the daemon reads");
     let mut reply = [0; 4096];
     let read = stream.read(&mut reply).expect("the daemon answers");
