@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use protocol::words::RunStatus;
-use runner_testkit::{Config, Home, Repo};
+use runner_testkit::{Config, Home, Random, Repo};
 
 use runner_testkit::witness::{assert_consistent, assert_work_kept, note, splitting, verdicts};
 
@@ -94,13 +94,13 @@ fn undisturbed() -> (String, Duration) {
 fn disturbed(seed: u64, longest_life: Duration, expected: &str) -> u32 {
     let home = Home::new();
     let repo = splitting(&home, "one");
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "same", "-m", "Do it"]).exits(0);
     let mut kills = 0;
     while kills < KILLS {
         let longest_ms = u64::try_from(longest_life.as_millis()).expect("a short run");
-        thread::sleep(Duration::from_millis(random.below(longest_ms.max(1))));
+        thread::sleep(Duration::from_millis(random.below(longest_ms)));
         let run = home.client().status(repo.path()).run;
         let is_over = run.is_some_and(|run| run.summary.state.is_terminal());
         let killed_at = Instant::now();
@@ -122,15 +122,4 @@ fn disturbed(seed: u64, longest_life: Duration, expected: &str) -> u32 {
     assert_work_kept(&repo);
     note(&format!("seed {seed}: {kills} kills, {} iterations", repo.receipts().len()));
     kills
-}
-
-/// A small generator: the same seed, the same numbers.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        (mixed ^ (mixed >> 31)) % limit
-    }
 }

@@ -10,6 +10,7 @@ mod disk;
 mod git;
 mod output;
 mod processes;
+mod refusal;
 mod stage;
 mod state;
 mod time;

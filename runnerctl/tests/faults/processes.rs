@@ -2,6 +2,7 @@
 
 mod ends;
 mod leftovers;
+mod slow;
 mod starts;
 mod stops;
 mod supervisors;

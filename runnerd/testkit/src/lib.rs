@@ -4,6 +4,7 @@
 //! inside; it is started, asked and killed as a user would do it. The binaries are those of the workspace's build:
 //! `cargo build --workspace` makes them, and a run of all tests does so by itself.
 
+
 use std::time::Duration;
 
 pub use self::bare::Bare;
@@ -16,6 +17,7 @@ pub use self::gate::Gate;
 pub use self::home::{Home, Output};
 pub use self::inject::{Afflicted, Fault};
 pub use self::processes::Suspended;
+pub use self::random::Random;
 pub use self::receipt::Receipt;
 pub use self::repo::Repo;
 pub use self::script::Script;
@@ -33,6 +35,7 @@ mod gate;
 mod home;
 mod inject;
 mod processes;
+mod random;
 mod receipt;
 mod repo;
 mod script;

@@ -35,7 +35,7 @@ impl Clock {
         compiler.arg(format!("-DSHIFTS=\"{}\"", clock.shifts.display()));
         assert!(compiler.status().expect("a C compiler can be started").success(), "the library cannot be built");
         for layer in ["upper", "work"] {
-            fs::create_dir_all(clock.layers.join(layer)).unwrap();
+            fs::create_dir_all(clock.layers.join(layer)).expect("a folder for a layer can be made");
         }
         clock
     }
@@ -56,8 +56,8 @@ impl Clock {
     /// Sets what the machine has slept, and how far the time of day was set, in seconds; both at once for all readers.
     pub(crate) fn set(&self, slept: i64, of_day: i64) {
         let next = self.shifts.with_extension("next");
-        fs::write(&next, format!("{slept} {of_day}\n")).unwrap();
-        fs::rename(next, &self.shifts).unwrap();
+        let written = fs::write(&next, format!("{slept} {of_day}\n")).and_then(|()| fs::rename(next, &self.shifts));
+        written.expect("the clocks can be set");
     }
 
     fn unshared(&self) -> Command {

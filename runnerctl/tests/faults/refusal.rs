@@ -1,0 +1,37 @@
+//! A system call of the daemon that the system refuses for a while, by `strace` on the daemon that runs.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use crate::stage::Stage;
+
+/// Refused calls; they end where this is dropped.
+pub(crate) struct Refusal {
+    strace: Child,
+    /// Kept open: strace would die of a word that nobody takes.
+    _words: BufReader<ChildStderr>,
+}
+
+impl Refusal {
+    /// Refuses every call of some kinds with an error, to the daemon and to all that it starts.
+    pub(crate) fn start(stage: &Stage, calls: &str, error: &str) -> Self {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:error={error}")]);
+        command.args(["-o", "/dev/null"]).args(["-p", &stage.daemon().pid().to_string()]);
+        let mut strace = command.stderr(Stdio::piped()).spawn().expect("strace can be started");
+        let mut words = BufReader::new(strace.stderr.take().expect("BUG: standard error is a pipe"));
+        let is_attached = words.by_ref().lines().map_while(Result::ok).any(|line| line.contains("attached"));
+        assert!(is_attached, "strace does not attach to the daemon");
+        Self { strace, _words: words }
+    }
+}
+
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        // Detaches in order: killed, it could leave a thread of the daemon stopped.
+        if let Ok(pid) = i32::try_from(self.strace.id()) {
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT);
+        }
+        let _ = self.strace.wait();
+    }
+}
