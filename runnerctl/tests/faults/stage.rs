@@ -25,8 +25,19 @@ impl Stage {
         Self::with(|config| config.top(&format!("iteration_timeout_secs = {seconds}")))
     }
 
-    pub(crate) fn with(configure: impl FnOnce(Config) -> Config) -> Self {
+    /// In reach of what it runs: nothing but the walk holds it, so that it sees those above it.
+    pub(crate) fn exposed(configure: impl FnOnce(Config) -> Config) -> Self {
         let home = Home::new();
+        home.configure("containment = \"walk\"");
+        Self::in_home(home, configure)
+    }
+
+    /// At the strongest containment that the system offers.
+    pub(crate) fn with(configure: impl FnOnce(Config) -> Config) -> Self {
+        Self::in_home(Home::new(), configure)
+    }
+
+    fn in_home(home: Home, configure: impl FnOnce(Config) -> Config) -> Self {
         let repo = home.repo("one");
         repo.configure(&configure(repo.config().top("max_consecutive_faults = 1")));
         Self { daemon: Some(home.daemon()), repo, home }

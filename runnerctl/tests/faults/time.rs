@@ -68,7 +68,7 @@ fn row_46_time_in_which_daemon_and_shim_were_stopped_counts_against_the_budget()
     gate.reached();
     run.daemon.suspend();
     let shims = run.home.suspend_shims();
-    assert_eq!(shims.len(), 1);
+    assert!(!shims.is_empty(), "there is nothing to stop");
     run.clock.set(HOUR, 0);
     run.daemon.proceed();
     drop(shims);

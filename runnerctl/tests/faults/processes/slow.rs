@@ -39,7 +39,7 @@ fn row_16_processes_that_replace_themselves_all_the_time_are_ended() {
 
 #[test]
 fn row_21_shim_that_a_program_stopped_is_given_up_after_the_budget() {
-    let stage = Stage::hurried(2);
+    let stage = Stage::exposed(|config| config.top("iteration_timeout_secs = 2"));
     stage.script().step(1, "echo mine > mine.txt; become stops-shim");
     stage.run().exits(4);
     assert!(stage.spent() >= Duration::from_secs(2), "{:?}", stage.spent());

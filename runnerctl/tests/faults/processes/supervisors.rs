@@ -1,6 +1,6 @@
 //! What a program does to those above it, shim and daemon. Rows 19 to 22 and 27.
 //!
-//! All of it is the same user's, so nothing but a namespace stands in the way.
+//! All of it is the same user's, so nothing but a namespace stands in the way; these rows are shown without one.
 
 use std::fs;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const SHIM_NOTICES: Duration = Duration::from_secs(5);
 #[test]
 fn row_19_what_outlives_a_killed_shim_is_ended_and_the_session_is_a_fault() {
     for how in ["kills-shim", "kills-shim scrub", "kills-shim nondump"] {
-        let stage = Stage::new();
+        let stage = Stage::exposed(|config| config);
         stage.script().step(1, &format!("echo mine > mine.txt; become {how}"));
         stage.fails_with("its supervisor was killed");
         stage.ended_as(&["Fault"], &["mine\n"]);
@@ -25,7 +25,7 @@ fn row_19_what_outlives_a_killed_shim_is_ended_and_the_session_is_a_fault() {
 
 #[test]
 fn row_19_guard_that_kills_its_shim_is_not_green() {
-    let stage = Stage::with(|config| config.top("max_iterations = 1"));
+    let stage = Stage::exposed(|config| config.top("max_iterations = 1"));
     stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'").guard_always("become kills-shim");
     stage.run().exits(4);
     assert!(!stage.repo.node("root").passes);
@@ -35,7 +35,7 @@ fn row_19_guard_that_kills_its_shim_is_not_green() {
 #[test]
 fn row_20_what_outlives_shim_and_daemon_is_ended_at_the_next_start() {
     for how in ["kills-both", "kills-both scrub", "kills-both nondump"] {
-        let mut stage = Stage::new();
+        let mut stage = Stage::exposed(|config| config);
         stage.script().step(1, &format!("echo mine > mine.txt; become {how}"));
         stage.script().always("echo more > more.txt; answer done 'It is done.'");
         stage.begin();
@@ -51,7 +51,7 @@ fn row_20_what_outlives_shim_and_daemon_is_ended_at_the_next_start() {
 
 #[test]
 fn row_20_guard_that_kills_shim_and_daemon_is_run_again() {
-    let mut stage = Stage::new();
+    let mut stage = Stage::exposed(|config| config);
     stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'").guard_step(1, "become kills-both scrub");
     stage.begin();
     let script = stage.script().clone();
@@ -66,7 +66,7 @@ fn row_20_guard_that_kills_shim_and_daemon_is_run_again() {
 
 #[test]
 fn row_20_program_that_kills_the_daemon_alone_is_ended_by_its_shim() {
-    let mut stage = Stage::new();
+    let mut stage = Stage::exposed(|config| config);
     stage.script().step(1, "echo mine > mine.txt; become kills-daemon");
     stage.script().always("echo more > more.txt; answer done 'It is done.'").guard_step(1, "become kills-daemon");
     stage.begin();
@@ -83,7 +83,7 @@ fn row_20_program_that_kills_the_daemon_alone_is_ended_by_its_shim() {
 
 #[test]
 fn row_22_shim_keeps_to_the_budget_while_the_daemon_is_stopped() {
-    let stage = Stage::hurried(2);
+    let stage = Stage::exposed(|config| config.top("iteration_timeout_secs = 2"));
     stage.script().step(1, "echo mine > mine.txt; become stops-daemon");
     stage.begin();
     stage.daemon().stopped();
@@ -97,7 +97,7 @@ fn row_22_shim_keeps_to_the_budget_while_the_daemon_is_stopped() {
 #[test]
 fn row_27_bystander_that_got_the_number_of_a_dead_shim_is_left_alone() {
     Bystander::await_orphans();
-    let mut stage = Stage::new();
+    let mut stage = Stage::exposed(|config| config);
     stage.script().step(1, "echo mine > mine.txt; echo $PPID > \"$kit/shim\"; become kills-both scrub");
     stage.script().always("echo more > more.txt; answer done 'It is done.'");
     stage.begin();
