@@ -60,6 +60,9 @@ pub struct IterationMeta {
     /// Files that the session changed and that hold secrets.
     #[serde(default)]
     pub secrets: Vec<SecretSeen>,
+    /// Logs that are not complete because the disk refused a part of them: the file, and why.
+    #[serde(default)]
+    pub log_faults: Vec<String>,
     /// The commit it ended in; null where nothing changed and none was made.
     pub commit: Option<String>,
 }

@@ -90,6 +90,7 @@ fn ended(report: &Report, output: &[u8]) -> GuardEnd {
         output: reduce(output, MAX_FAILURE),
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
         survivors: report.survivors,
+        log_fault: report.log_fault.as_ref().map(ToString::to_string),
         ..end(how)
     }
 }
@@ -105,5 +106,27 @@ pub fn end(how: GuardHow) -> GuardEnd {
         wrote: Vec::new(),
         elapsed_ms: 0,
         survivors: 0,
+        log_fault: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Containment;
+
+    #[test]
+    fn log_that_the_disk_has_refused_is_told() {
+        let report = Report {
+            ended: Ended::Exited(0),
+            elapsed: Duration::ZERO,
+            captured_bytes: 0,
+            dropped_bytes: 5,
+            log_fault: Some(std::io::ErrorKind::StorageFull.into()),
+            survivors: 0,
+            still_alive: None,
+            containment: Containment::Walk,
+        };
+        assert_eq!(ended(&report, b"").log_fault.as_deref(), Some("no storage space"));
     }
 }

@@ -324,6 +324,7 @@ fn meta() -> IterationMeta {
         containment: Containment::Walk,
         survivors_ended: 0,
         secrets: Vec::new(),
+        log_faults: Vec::new(),
         commit: Some(COMMIT.into()),
     }
 }

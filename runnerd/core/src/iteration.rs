@@ -121,6 +121,8 @@ pub struct GuardEnd {
     pub elapsed_ms: u64,
     /// Processes that outlived it and were ended.
     pub survivors: u32,
+    /// Why its log is not complete, where the disk refused a part of it.
+    pub log_fault: Option<String>,
 }
 
 /// The class of a guard's end.

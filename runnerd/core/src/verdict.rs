@@ -72,6 +72,8 @@ pub struct SessionEnd {
     pub captured_bytes: u64,
     /// Bytes of its output that were dropped.
     pub dropped_bytes: u64,
+    /// Why its log is not complete, where the disk refused a part of it.
+    pub log_fault: Option<String>,
     /// Processes that outlived it and were ended.
     pub survivors: u32,
     /// How tightly it was held.

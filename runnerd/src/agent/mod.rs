@@ -109,6 +109,7 @@ fn blank(executor: &Executor) -> SessionEnd {
         elapsed_ms: 0,
         captured_bytes: 0,
         dropped_bytes: 0,
+        log_fault: None,
         survivors: 0,
         containment: Containment::Walk,
     }
@@ -150,6 +151,7 @@ fn ended(report: &Report, answer: &AnswerFile, blank: SessionEnd) -> SessionEnd 
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
         captured_bytes: report.captured_bytes,
         dropped_bytes: report.dropped_bytes,
+        log_fault: report.log_fault.as_ref().map(ToString::to_string),
         survivors: report.survivors,
         containment: report.containment,
         ..blank

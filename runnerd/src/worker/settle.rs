@@ -20,6 +20,7 @@ use super::load::Loaded;
 use super::mischief::hold_back;
 use super::site::{Obstacle, Site};
 use super::{brief, inspect, mischief, record};
+use crate::causes::in_one_line;
 use crate::clock;
 use crate::git::{CommitRequest, Id, Repository};
 use crate::repo::durable::{self, Access};
@@ -47,9 +48,21 @@ pub(super) fn settle(
         None if !outcome.leaves_commit() => None,
         None => Some(settling.commit(head, &after)?),
     };
-    settling.record(entries, made, &after)?;
-    if made.is_none() {
-        record::set_aside(site, outcome.work.task.iter)?;
+    match (settling.record(entries, made, &after), made) {
+        // The record is for people: what is committed does not wait for it.
+        (Err(error), Some(_)) => {
+            tracing::warn!(
+                run = site.run,
+                iter = outcome.work.task.iter,
+                error = in_one_line(&error),
+                "no whole record"
+            );
+        }
+        (Ok(()), Some(_)) => {}
+        (recorded, None) => {
+            recorded?;
+            record::set_aside(site, outcome.work.task.iter)?;
+        }
     }
     Ok(made)
 }
@@ -202,6 +215,13 @@ impl Settling<'_> {
         if self.outcome.work.finding.changed_code || wrote { Mode::Execute } else { Mode::Decompose }
     }
 
+    /// Names the logs of which the disk has refused a part.
+    fn log_faults(&self) -> Vec<String> {
+        let guard = self.outcome.guard.as_ref().and_then(|guard| guard.log_fault.as_ref());
+        let logs = [("executor.log", self.outcome.work.session.log_fault.as_ref()), ("guard.log", guard)];
+        logs.into_iter().filter_map(|(log, fault)| fault.map(|fault| format!("{log}: {fault}"))).collect()
+    }
+
     fn record(&self, entries: &[Entry], commit: Option<Id>, after: &transition::After) -> Result<(), Obstacle> {
         let (task, session) = (self.task(), &self.outcome.work.session);
         let guard = self.outcome.guard.as_ref();
@@ -230,6 +250,7 @@ impl Settling<'_> {
             containment: session.containment,
             survivors_ended: session.survivors + guard.map_or(0, |guard| guard.survivors),
             secrets: self.outcome.work.finding.secrets.clone(),
+            log_faults: self.log_faults(),
             commit: commit.map(|commit| commit.to_string()),
         };
         let agents_tree = inspect::agents_tree(self.site, task)?;

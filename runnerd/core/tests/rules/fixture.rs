@@ -82,6 +82,7 @@ pub(crate) fn session(how: SessionHow) -> SessionEnd {
         elapsed_ms: 1_000,
         captured_bytes: 0,
         dropped_bytes: 0,
+        log_fault: None,
         survivors: 0,
         containment: Containment::Walk,
     }
@@ -147,6 +148,7 @@ pub(crate) fn guard(how: GuardHow) -> GuardEnd {
         wrote: Vec::new(),
         elapsed_ms: 200,
         survivors: 0,
+        log_fault: None,
     }
 }
 

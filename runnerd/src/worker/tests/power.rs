@@ -628,7 +628,7 @@ fn assert_some(mistakes: Mistakes) {
 }
 
 #[test]
-fn whenever_power_is_lost_nothing_that_was_promised_is() {
+fn row_55_whenever_power_is_lost_nothing_that_was_promised_is() {
     assert_none(&enumerate(Mistakes::default(), 3));
 }
 

@@ -388,6 +388,7 @@ pub(super) fn session(how: SessionHow) -> SessionEnd {
         elapsed_ms: 1,
         captured_bytes: 0,
         dropped_bytes: 0,
+        log_fault: None,
         survivors: 0,
         containment: Containment::Walk,
     }
