@@ -113,7 +113,7 @@ pub fn end(how: GuardHow) -> GuardEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Containment;
+    use protocol::words::Containment;
 
     #[test]
     fn log_that_the_disk_has_refused_is_told() {
