@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use protocol::startup;
+use rustix::process::{Pid as RawPid, Resource, Rlimit, getrlimit, prlimit};
 
 use crate::PATIENCE;
 use crate::processes;
@@ -45,6 +46,28 @@ impl Daemon {
     /// Panics if the system has ids that do not fit.
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("BUG: a process id is an i32")
+    }
+
+    /// Returns how many handles the daemon has.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is gone.
+    pub fn handles(&self) -> u64 {
+        let handles =
+            std::fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("the daemon's handles can be listed");
+        handles.count() as u64
+    }
+
+    /// Sets how many handles the daemon may have from now on; none: as many as it could ever have.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system refuses.
+    pub fn allow_handles(&self, count: Option<u64>) {
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        let limit = Rlimit { current: count.or(maximum), maximum };
+        prlimit(RawPid::from_raw(self.pid()), Resource::Nofile, limit).expect("the limit can be set");
     }
 
     /// Kills the daemon as a power cut would; what it had started lives on.

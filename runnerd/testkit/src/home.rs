@@ -126,6 +126,18 @@ impl Home {
         self.daemon_from(self.command("runnerd"))
     }
 
+    /// Starts the daemon within limits that a shell sets first, like `ulimit -n 32`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not come up.
+    pub fn daemon_within(&self, limits: &str) -> Daemon {
+        let mut command = Command::new("sh");
+        command.env_clear().envs(self.env.iter().cloned()).current_dir(&self.path);
+        command.arg("-c").arg(format!("{limits}; exec \"$0\" \"$@\"")).arg(binary("runnerd"));
+        self.daemon_from(command)
+    }
+
     /// Starts the daemon with a command that becomes it, or that runs it as its own.
     ///
     /// # Panics

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -23,12 +23,13 @@ use crate::{PATIENCE, processes};
 pub struct Fault {
     calls: String,
     what: String,
+    path: Option<PathBuf>,
 }
 
 impl Fault {
     /// Names a fault, as in `Fault::new("fsync,fdatasync", "error=EIO:when=3")`.
     pub fn new(calls: &str, what: &str) -> Self {
-        Self { calls: calls.to_owned(), what: what.to_owned() }
+        Self { calls: calls.to_owned(), what: what.to_owned(), path: None }
     }
 
     /// Kills the daemon at the `at`-th of the calls that one of its threads makes.
@@ -36,9 +37,17 @@ impl Fault {
         Self::new(calls, &format!("signal=KILL:when={at}"))
     }
 
-    fn options(&self) -> [String; 4] {
-        let inject = format!("inject={}:{}", self.calls, self.what);
-        ["-e".to_owned(), format!("trace={}", self.calls), "-e".to_owned(), inject]
+    /// Narrows the fault to calls that are about one file.
+    #[must_use]
+    pub fn on(mut self, path: &Path) -> Self {
+        self.path = Some(path.to_owned());
+        self
+    }
+
+    fn options(&self) -> Vec<String> {
+        let words = ["-e", &format!("trace={}", self.calls), "-e", &format!("inject={}:{}", self.calls, self.what)];
+        let path = self.path.iter().flat_map(|path| ["-P".to_owned(), path.display().to_string()]);
+        words.map(str::to_owned).into_iter().chain(path).collect()
     }
 }
 
@@ -60,7 +69,7 @@ impl Afflicted {
         let log = home.path().join("strace.log");
         let mut command = Command::new("strace");
         // Its own environment and folder are not the home's: it is no process of an iteration.
-        command.current_dir("/").args(["-D", "-f", "-qq", "-b", "execve", "-o"]).arg(&log).args(fault.options());
+        command.current_dir("/").args(["-D", "-I2", "-f", "-qq", "-b", "execve", "-o"]).arg(&log).args(fault.options());
         for (name, value) in home.env() {
             command.arg("-E").arg(format!("{name}={value}"));
         }
@@ -82,6 +91,19 @@ impl Afflicted {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         ["(INJECTED)", "(DELAYED)", "killed by SIGKILL"].iter().map(|word| log.matches(word).count()).sum()
+    }
+
+    /// Lets the fault be over: from now on nothing happens to the daemon.
+    ///
+    /// # Panics
+    ///
+    /// Panics if that is over already.
+    pub fn relieve(&self) {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the daemon is alive");
+        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).map(str::trim);
+        let tracer = tracer.and_then(|pid| pid.parse().ok()).filter(|pid| *pid != 0).expect("strace is at work");
+        processes::signal(tracer, Signal::SIGTERM);
+        assert!(processes::gone_within(tracer, PATIENCE), "strace does not let go");
     }
 
     /// Ends the daemon and returns how often the fault had happened.

@@ -4,6 +4,23 @@
 //! inside; it is started, asked and killed as a user would do it. The binaries are those of the workspace's build:
 //! `cargo build --workspace` makes them, and a run of all tests does so by itself.
 
+mod bare;
+mod binary;
+mod bystander;
+mod client;
+mod config;
+mod daemon;
+mod disk;
+mod gate;
+mod home;
+mod inject;
+mod processes;
+mod random;
+mod receipt;
+mod repo;
+mod script;
+pub mod witness;
+
 use std::time::Duration;
 
 pub use self::bare::Bare;
@@ -12,6 +29,7 @@ pub use self::bystander::Bystander;
 pub use self::client::Client;
 pub use self::config::Config;
 pub use self::daemon::Daemon;
+pub use self::disk::Disk;
 pub use self::gate::Gate;
 pub use self::home::{Home, Output};
 pub use self::inject::{Afflicted, Fault};
@@ -23,19 +41,3 @@ pub use self::script::Script;
 
 /// Longest wait for anything that is bound to happen.
 pub const PATIENCE: Duration = Duration::from_mins(1);
-
-mod bare;
-mod binary;
-mod bystander;
-mod client;
-mod config;
-mod daemon;
-mod gate;
-mod home;
-mod inject;
-mod processes;
-mod random;
-mod receipt;
-mod repo;
-mod script;
-pub mod witness;

@@ -1,6 +1,8 @@
 //! The course that a disturbed run takes: under the fault, then under a daemon to which nothing happens.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::{env, fs};
 
 use protocol::words::RunStatus;
 use runner_testkit::witness::{assert_work_kept, note, splitting};
@@ -26,6 +28,16 @@ impl Course {
     /// Asks for the run, and waits for its end or the daemon's.
     pub(super) fn go(&self) -> Output {
         self.home.run(&self.repo, &["--id", "same", "-m", "Do it"])
+    }
+
+    /// Puts the run into the queue, not to be begun yet; returns the path of its journal.
+    pub(super) fn queued(&self) -> PathBuf {
+        let _daemon = self.home.daemon();
+        let queue = ["start", "--yes", "--queue-only", "--id", "same", "-m", "Do it"];
+        self.home.ctl_in(&self.repo, &queue).exits(0);
+        let folders = fs::read_dir(self.home.state().join("repos")).expect("the daemon keeps its state there");
+        let folder = folders.flatten().next().expect("the repository is registered");
+        folder.path().join("journal.jsonl")
     }
 
     /// Lets the run be driven under a fault until its end or the daemon's; returns how often the fault happened.
@@ -85,6 +97,14 @@ pub(super) fn at_each(calls: &str, what: &str, every: Every) {
         hit += 1;
     }
     assert!(hit > 0, "no {calls} was hit");
+}
+
+/// Returns which calls are hit: a sample, unless the environment says it.
+pub(super) fn sampled(step: usize, limit: u32) -> Every {
+    let number = |name: &str| env::var(name).ok().map(|text| text.parse().expect("a number"));
+    let limit = number("LIMIT").unwrap_or(limit);
+    let step = number("STEP").map_or(step, |step| usize::try_from(step).expect("a small number"));
+    Every { from: number("FROM").unwrap_or(1), step, limit }
 }
 
 /// Which calls are hit.

@@ -1,0 +1,101 @@
+//! Disks that are full, have no inodes left, or are read-only.
+
+use protocol::words::RunStatus;
+use runner_testkit::witness::{note, splitting};
+use runner_testkit::{Disk, Home};
+
+use crate::checks::assert_explains;
+use crate::disk::course::{Course, sampled};
+
+const PAGE: u64 = 4096;
+
+#[test]
+fn row_56_state_folder_that_fills_up_is_waited_for() {
+    let every = sampled(3, 12);
+    for pages in (0..every.limit).step_by(every.step) {
+        let course = Course::new();
+        let state = Disk::over(&course.home.state(), "size=2m");
+        fills_up(&course, &state, pages);
+    }
+}
+
+#[test]
+fn row_56_repository_that_fills_up_is_waited_for() {
+    let every = sampled(12, 96);
+    for pages in (0..every.limit).step_by(every.step) {
+        let home = Home::new();
+        let disk = Disk::over(&home.path().join("repos"), "size=4m");
+        let repo = splitting(&home, "one");
+        fills_up(&Course { home, repo }, &disk, pages);
+    }
+}
+
+/// Leaves some pages free, lets the run come as far as it can, and gives the room back: it goes on by itself.
+fn fills_up(course: &Course, disk: &Disk, pages: u32) {
+    course.queued();
+    let daemon = course.home.daemon();
+    disk.fill_but(u64::from(pages) * PAGE);
+    let resumed = course.home.ctl_in(&course.repo, &["resume"]);
+    if resumed.code == 0 {
+        let is_in_the_way = |run: &protocol::view::RunView| {
+            run.summary.state != RunStatus::Running && run.summary.state != RunStatus::Queued
+        };
+        let run = course.home.client().wait_until(course.repo.path(), is_in_the_way);
+        note(&format!("{pages} pages: {}: {:?}", run.summary.state, run.summary.reason));
+        assert!([RunStatus::Waiting, RunStatus::Completed].contains(&run.summary.state), "{run:#?}");
+    } else {
+        note(&format!("{pages} pages: {}", resumed.stderr));
+        assert_explains(&resumed, &["No space left on device"]);
+    }
+    disk.clear();
+    if resumed.code != 0 {
+        course.home.ctl_in(&course.repo, &["resume"]).exits(0);
+    }
+    course.home.client().wait_for(course.repo.path(), RunStatus::Completed);
+    drop(daemon);
+    course.assert_undisturbed(&format!("{pages} pages"));
+}
+
+#[test]
+fn row_61_state_folder_that_is_read_only_at_the_start_is_named() {
+    let home = Home::new();
+    let _state = Disk::over(&home.state(), "size=2m").remount("ro");
+    let mut command = home.command("runnerd");
+    let output = command.arg("--log-stderr").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(said.contains("Read-only file system") && said.contains(&home.state().display().to_string()), "{said}");
+}
+
+#[test]
+fn row_61_repository_that_is_read_only_is_waited_for() {
+    let home = Home::new();
+    let disk = Disk::over(&home.path().join("repos"), "size=4m");
+    let repo = splitting(&home, "one");
+    let course = Course { home, repo };
+    course.queued();
+    let daemon = course.home.daemon();
+    disk.remount("ro");
+    course.home.ctl_in(&course.repo, &["resume"]).exits(0);
+    let run = course.home.client().wait_until(course.repo.path(), |run| run.summary.state == RunStatus::Waiting);
+    let why = run.summary.reason.expect("it says why").message;
+    assert!(why.contains("Read-only file system"), "{why}");
+    disk.remount("rw");
+    course.home.client().wait_for(course.repo.path(), RunStatus::Completed);
+    drop(daemon);
+    course.assert_undisturbed("read-only");
+}
+
+#[test]
+fn row_62_state_folder_without_inodes_is_waited_for() {
+    let course = Course::new();
+    let state = Disk::over(&course.home.state(), "size=2m,nr_inodes=1000");
+    course.queued();
+    let _daemon = course.home.daemon();
+    state.use_up_inodes();
+    let refused = course.home.ctl_in(&course.repo, &["resume"]);
+    assert_explains(&refused, &["No space left on device", ".json"]);
+    state.clear();
+    course.home.ctl_in(&course.repo, &["resume", "--wait"]).exits(0);
+    course.assert_undisturbed("no inodes");
+}

@@ -1,0 +1,83 @@
+//! A call of the daemon's fails, once or for as long as the daemon lives.
+
+use std::thread;
+
+use protocol::words::RunStatus;
+use runner_testkit::{Afflicted, Fault};
+
+use crate::disk::course::{Course, at_each, sampled};
+
+#[test]
+fn row_57_flush_or_rename_for_which_there_is_no_room_is_tried_again() {
+    at_each("fsync,fdatasync", "error=ENOSPC:when={at}", sampled(7, 40));
+    at_each("rename,renameat,renameat2", "error=ENOSPC:when={at}", sampled(7, 40));
+}
+
+#[test]
+fn row_58_flush_that_fails_is_done_again_with_a_new_file() {
+    at_each("fsync,fdatasync", "error=EIO:when={at}", sampled(7, 40));
+}
+
+#[test]
+fn row_58_run_waits_while_every_flush_fails_and_a_new_daemon_brings_it_to_its_end() {
+    let course = Course::new();
+    let journal = course.queued();
+    let daemon = Afflicted::start(&course.home, &Fault::new("fdatasync", "error=EIO").on(&journal));
+    course.home.ctl_in(&course.repo, &["resume"]).exits(0);
+    let run = course.home.client().wait_until(course.repo.path(), |run| run.summary.state == RunStatus::Waiting);
+    let why = run.summary.reason.expect("it says why").message;
+    assert!(why.contains("journal.jsonl") && why.contains("Input/output error"), "{why}");
+    assert_eq!(course.repo.script().sessions(), 0, "what is not kept is not acted upon");
+    assert!(daemon.stop() > 0);
+    course.finish("every flush fails");
+}
+
+#[test]
+fn row_59_interrupted_write_is_not_seen() {
+    let course = Course::new();
+    let journal = course.queued();
+    let daemon = Afflicted::start(&course.home, &Fault::new("write", "error=EINTR:when=1+2").on(&journal));
+    course.home.ctl_in(&course.repo, &["resume", "--wait"]).exits(0);
+    assert!(daemon.stop() > 0);
+    course.assert_undisturbed("interrupted writes");
+}
+
+#[test]
+fn row_63_quota_that_is_used_up_is_waited_for() {
+    let course = Course::new();
+    let journal = course.queued();
+    let daemon = Afflicted::start(&course.home, &Fault::new("write", "error=EDQUOT").on(&journal));
+    course.home.ctl_in(&course.repo, &["resume"]).exits(0);
+    let run = course.home.client().wait_until(course.repo.path(), |run| run.summary.state == RunStatus::Waiting);
+    let why = run.summary.reason.expect("it says why").message;
+    assert!(why.contains("quota"), "{why}");
+    daemon.relieve();
+    course.home.client().wait_for(course.repo.path(), RunStatus::Completed);
+    assert!(daemon.stop() > 0);
+    course.assert_undisturbed("quota");
+}
+
+#[test]
+fn row_48_while_a_flush_takes_seconds_other_requests_are_answered() {
+    let course = Course::new();
+    course.queued();
+    let other = course.home.scripted("other");
+    let daemon = Afflicted::start(&course.home, &Fault::new("fsync,fdatasync", "delay_exit=5000000"));
+    let mut answered = 0;
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| course.home.ctl_in(&other, &["start", "--yes", "--queue-only", "-m", "Later"]));
+        let client = course.home.client();
+        while !slow.is_finished() {
+            client.status(course.repo.path());
+            answered += 1;
+        }
+        slow.join().expect("the request is made").exits(0);
+    });
+    daemon.relieve();
+    assert!(answered > 100, "{answered} answers while one request was slow");
+    course.home.ctl_in(&course.repo, &["resume", "--wait"]).exits(0);
+    let orders = course.home.client().list(other.path()).expect("it is registered");
+    assert_eq!(orders.len(), 1, "the order is not lost");
+    assert!(daemon.stop() > 1);
+    course.assert_undisturbed("slow flushes");
+}

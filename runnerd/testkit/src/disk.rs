@@ -1,0 +1,93 @@
+//! A small disk of its own over a folder: a tmpfs that can be filled, emptied and made read-only.
+//!
+//! It needs the right to mount; a test that has it not fails and says so.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Name of what takes the room.
+const FILLER: &str = ".filler";
+
+/// A small disk, mounted over a folder until this is dropped.
+#[derive(Debug)]
+pub struct Disk {
+    folder: PathBuf,
+}
+
+impl Disk {
+    /// Mounts a disk over a folder, with options in the words of `mount`, like `size=1m` or `nr_inodes=64`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if that is not allowed here.
+    pub fn over(folder: &Path, options: &str) -> Self {
+        let disk = Self { folder: folder.to_owned() };
+        mount(&["-t", "tmpfs", "-o", &format!("mode=700,{options}"), "tmpfs"], folder);
+        disk
+    }
+
+    /// Takes all room but for some bytes, which are a multiple of the size of a page.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is less.
+    pub fn fill_but(&self, left: u64) -> &Self {
+        let path = self.folder.join(FILLER);
+        let mut file = File::create(&path).expect("the disk has room for one file");
+        let page = [0; 4096];
+        while file.write_all(&page).is_ok() {}
+        let len = file.metadata().expect("a file can be looked at").len();
+        file.set_len(len.checked_sub(left).expect("the disk is large enough")).expect("a file can be shortened");
+        self
+    }
+
+    /// Makes files until no other one can be made.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no end of it.
+    pub fn use_up_inodes(&self) -> &Self {
+        let folder = self.folder.join(FILLER);
+        fs::create_dir(&folder).expect("the disk has room for one folder");
+        let made = (0..1_000_000).find(|number| File::create(folder.join(number.to_string())).is_err());
+        made.expect("the disk was mounted with few inodes");
+        self
+    }
+
+    /// Gives back what was taken.
+    ///
+    /// # Panics
+    ///
+    /// Panics if nothing was.
+    pub fn clear(&self) {
+        let filler = self.folder.join(FILLER);
+        let removed = if filler.is_dir() { fs::remove_dir_all(filler) } else { fs::remove_file(filler) };
+        removed.expect("what was taken can be given back");
+    }
+
+    /// Changes options of the mounted disk, like `ro` or `nr_inodes=64`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system refuses.
+    pub fn remount(&self, options: &str) -> &Self {
+        mount(&["-o", &format!("remount,{options}")], &self.folder);
+        self
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // What is still open keeps the disk, not its place.
+        let _ = Command::new("umount").arg("-l").arg(&self.folder).status();
+    }
+}
+
+#[track_caller]
+fn mount(args: &[&str], folder: &Path) {
+    let output = Command::new("mount").args(args).arg(folder).output().expect("mount is needed here, install it");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "this test must be allowed to mount: run it as root, or with unshare -rm: {said}");
+}
