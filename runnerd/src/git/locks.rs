@@ -7,9 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::{GitError, Repository};
 
+/// Where the references of runs are.
+const RUNS: [&str; 2] = ["refs/heads/runner", "refs/runner"];
+/// Folders below these, as in `refs/runner/rescue/<run>/<iter>`.
+const MAX_DEPTH: u32 = 3;
+
 impl Repository {
-    /// Removes the locks on index, HEAD, the current branch and packed references that no living process can be using,
-    /// and returns their paths.
+    /// Removes the locks on index, HEAD, the current branch, packed references and all references of runs that no living
+    /// process can be using, and returns their paths.
     ///
     /// Fails with [`GitError::Locked`] if one is in use, or if that cannot be found out on this system.
     pub fn clear_stale_locks(&self) -> Result<Vec<PathBuf>, GitError> {
@@ -43,6 +48,10 @@ impl Repository {
         {
             paths.push(self.common_dir().join(format!("refs/heads/{branch}.lock")));
         }
+        // A branch is locked before it is checked out, and what is kept beside it never is.
+        for folder in RUNS {
+            add_locks(&self.common_dir().join(folder), MAX_DEPTH, &mut paths);
+        }
         paths
     }
 
@@ -65,6 +74,20 @@ impl Repository {
             return false;
         };
         folder.starts_with(self.work_dir()) || folder.starts_with(self.common_dir())
+    }
+}
+
+/// Adds the lock files of a folder of references.
+fn add_locks(folder: &Path, depth: u32, paths: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth > 0 => add_locks(&path, depth - 1, paths),
+            Ok(kind) if kind.is_file() && path.extension().is_some_and(|extension| extension == "lock") => {
+                paths.push(path);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -250,7 +250,14 @@ fn operations_under_way_are_told_apart() {
 #[test]
 fn stale_locks_are_removed_and_named() {
     let fixture = Fixture::new();
-    let locks = ["HEAD.lock", "index.lock", "packed-refs.lock", "refs/heads/main.lock"];
+    let locks = [
+        "HEAD.lock",
+        "index.lock",
+        "packed-refs.lock",
+        "refs/heads/main.lock",
+        "refs/heads/runner/other.lock",
+        "refs/runner/rescue/other/0001.lock",
+    ];
     for lock in locks {
         fixture.write(format!(".git/{lock}"), "");
     }
