@@ -277,7 +277,7 @@ pub struct Output {
 
 impl Output {
     /// Runs a program to its end, which must come within twice [`PATIENCE`].
-    fn of(mut command: Command) -> Self {
+    pub(crate) fn of(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("the program can be started");
         let pid = i32::try_from(child.id()).expect("BUG: a process id is an i32");

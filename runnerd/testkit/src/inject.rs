@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use protocol::startup;
 
 use crate::binary::binary;
-use crate::home::Home;
+use crate::home::{Home, Output};
 use crate::{PATIENCE, processes};
 
 /// A fault: which calls it befalls, and what becomes of them, both in strace's words.
@@ -127,6 +127,17 @@ impl Drop for Afflicted {
         if self.child.try_wait().ok().flatten().is_none() {
             self.end();
         }
+    }
+}
+
+impl Home {
+    /// Runs `runnerctl` with a fault, without letting it start a daemon, and waits for its end.
+    pub fn ctl_under(&self, fault: &Fault, args: &[&str]) -> Output {
+        let mut command = Command::new("strace");
+        command.env_clear().envs(self.env().iter().cloned()).current_dir(self.path());
+        command.args(["-f", "-qq", "-o"]).arg(self.path().join("strace.log")).args(fault.options());
+        command.arg(binary("runnerctl")).arg("--no-spawn").args(args);
+        Output::of(command)
     }
 }
 

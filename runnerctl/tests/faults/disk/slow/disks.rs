@@ -59,7 +59,8 @@ fn fills_up(course: &Course, disk: &Disk, pages: u32) {
 #[test]
 fn row_61_state_folder_that_is_read_only_at_the_start_is_named() {
     let home = Home::new();
-    let _state = Disk::over(&home.state(), "size=2m").remount("ro");
+    let state = Disk::over(&home.state(), "size=2m");
+    state.remount("ro");
     let mut command = home.command("runnerd");
     let output = command.arg("--log-stderr").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -5,6 +5,7 @@ use std::thread;
 use protocol::words::RunStatus;
 use runner_testkit::{Afflicted, Fault};
 
+use crate::checks::assert_explains;
 use crate::disk::course::{Course, at_each, sampled};
 
 #[test]
@@ -80,4 +81,25 @@ fn row_48_while_a_flush_takes_seconds_other_requests_are_answered() {
     assert_eq!(orders.len(), 1, "the order is not lost");
     assert!(daemon.stop() > 1);
     course.assert_undisturbed("slow flushes");
+}
+
+#[test]
+fn client_whose_call_fails_says_what_happened() {
+    let course = Course::new();
+    course.queued();
+    let _daemon = course.home.daemon();
+    let faults = [
+        ("epoll_create1", "error=EMFILE", "Too many open files"),
+        ("socket", "error=EMFILE", "Too many open files"),
+        ("connect", "error=EACCES", "Permission denied"),
+        ("sendto", "error=EPIPE", "no daemon"),
+        ("recvfrom", "error=EIO", "Input/output error"),
+        ("recvfrom", "error=ECONNRESET:when=2+", "the daemon is gone"),
+    ];
+    for (calls, what, words) in faults {
+        let failed = course.home.ctl_under(&Fault::new(calls, what), &["repos"]);
+        assert_explains(&failed, &["error:", words]);
+    }
+    course.home.ctl_in(&course.repo, &["resume", "--wait"]).exits(0);
+    course.assert_undisturbed("calls of the client fail");
 }
