@@ -57,6 +57,31 @@ fn fills_up(course: &Course, disk: &Disk, pages: u32) {
 }
 
 #[test]
+fn row_56_disk_that_is_full_when_the_daemon_dies_is_waited_for_by_the_next_one() {
+    let home = Home::new();
+    let disk = Disk::over(&home.path().join("repos"), "size=4m");
+    let repo = splitting(&home, "one");
+    let course = Course { home, repo };
+    course.queued();
+    let waits = || course.home.client().wait_for(course.repo.path(), RunStatus::Waiting);
+    let daemon = course.home.daemon();
+    disk.fill_but(48 * PAGE);
+    course.home.ctl_in(&course.repo, &["resume"]).exits(0);
+    waits();
+    daemon.kill();
+    let daemon = course.home.daemon();
+    waits();
+    for view in ["status", "queue", "repos"] {
+        let seen = course.home.ctl_in(&course.repo, &[view]);
+        assert!(seen.exits(0).stdout.contains("waiting"), "{view}: {}", seen.stdout);
+    }
+    disk.clear();
+    course.home.client().wait_for(course.repo.path(), RunStatus::Completed);
+    drop(daemon);
+    course.assert_undisturbed("full, and dead");
+}
+
+#[test]
 fn row_61_state_folder_that_is_read_only_at_the_start_is_named() {
     let home = Home::new();
     let state = Disk::over(&home.state(), "size=2m");
