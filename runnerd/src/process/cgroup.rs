@@ -37,7 +37,7 @@ impl Place {
     pub(super) fn find(owner: &str) -> Result<Self, String> {
         let (mount, folder) = own_folder()?;
         check_right(&mount, &folder)?;
-        Ok(Self { folder, prefix: format!("{PREFIX}{}-", hex(owner, 6)) })
+        Ok(Self { folder, prefix: format!("{PREFIX}{}", hex(owner, 6)) })
     }
 
     /// Returns the folder of the group for the program with this mark.
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn groups_of_two_daemons_and_of_two_programs_have_different_names() {
-        let place = |owner: &str| Place { folder: "/g".into(), prefix: format!("{PREFIX}{}-", hex(owner, 6)) };
+        let place = |owner: &str| Place { folder: "/g".into(), prefix: format!("{PREFIX}{}", hex(owner, 6)) };
         let name = |owner, mark| place(owner).group_of(&Mark::new(mark)).display().to_string();
         assert_ne!(name("a", "m"), name("b", "m"));
         assert_ne!(name("a", "m"), name("a", "n"));

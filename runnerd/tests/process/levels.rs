@@ -94,13 +94,22 @@ struct Ready {
     group: Option<PathBuf>,
 }
 
-/// Starts a program at each level that the machine offers, side by side, and does `with` it when it is ready.
+/// Starts a program at each level that the machine offers and does `with` it when it is ready: side by side, but for one
+/// that keeps the machine busy.
 async fn at_each_level(case: Case, how: How, with: impl AsyncFn(Ready)) {
     let at = async |level| match Ready::start(case, how, level).await {
         Some(ready) => with(ready).await,
         None => note(&format!("{level} is not offered here")),
     };
-    tokio::join!(at(Containment::Walk), at(Containment::Cgroup), at(Containment::Pidns));
+    if case.call.starts_with("comet") {
+        for level in Containment::ALL.iter().copied() {
+            Box::pin(at(level)).await;
+        }
+    } else {
+        let [walk, cgroup, pidns] =
+            [Containment::Walk, Containment::Cgroup, Containment::Pidns].map(|level| Box::pin(at(level)));
+        tokio::join!(walk, cgroup, pidns);
+    }
 }
 
 /// How a program is started.
@@ -111,6 +120,8 @@ struct How {
     budget: Duration,
 }
 
+/// Enough to get ready on a busy machine.
+const BUDGET: Duration = Duration::from_secs(6);
 const STAYS: How = How { ends: false, budget: Duration::from_secs(200) };
 
 impl Ready {
@@ -173,10 +184,10 @@ async fn assert_stop_ends_all(case: Case) {
 }
 
 async fn assert_budget_ends_all(case: Case) {
-    at_each_level(case, How { budget: Duration::from_secs(4), ..STAYS }, async |ready| {
+    at_each_level(case, How { budget: BUDGET, ..STAYS }, async |ready| {
         let report = ready.assert_over(case, "budget").await;
         assert_eq!(report.ended, Ended::TimedOut);
-        assert!(report.elapsed < Duration::from_secs(8), "{:?}", report.elapsed);
+        assert!(report.elapsed < BUDGET + Duration::from_secs(5), "{:?}", report.elapsed);
     })
     .await;
 }
