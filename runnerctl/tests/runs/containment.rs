@@ -65,3 +65,23 @@ fn step_is_refused_once_a_commit_requires_more() {
     home.ctl_in(&repo, &["step", "--yes"]).exits(6);
     assert_eq!(repo.receipts().len(), 1, "the iteration was begun");
 }
+
+#[test]
+fn agent_that_sheds_its_environment_and_its_parents_does_not_steer() {
+    let ctl = runner_testkit::binary("runnerctl");
+    for level in ["pidns", "walk"] {
+        let home = Home::new();
+        home.contain_at_most(level);
+        let repo = home.scripted("one");
+        let daemon = home.daemon();
+        let call = format!("{} --socket {} --no-spawn daemon stop", ctl.display(), home.socket().display());
+        let said = "\"$TMPDIR/said\"";
+        let orphan = format!("(setsid env -i HOME=\"$HOME\" {call} > call.txt 2>&1; echo \"exit $?\" > {said}) &");
+        repo.script().step(1, &format!("mkfifo {said}; {orphan}\ncat {said} > exit.txt; answer done 'It is done.'"));
+        home.run(&repo, &["-m", "Do it"]).exits(0);
+        assert_eq!(repo.show("HEAD", "exit.txt").trim(), "exit 6", "{level}");
+        let said = repo.show("HEAD", "call.txt");
+        assert!(said.contains("where only reading is allowed"), "{level}: {said}");
+        assert!(daemon.stop().success());
+    }
+}
