@@ -230,6 +230,28 @@ fn row_85_size_is_looked_at_before_content() {
     assert_survived(&home, &repo, &["mine\n"]);
 }
 
+#[test]
+fn row_84_pipes_where_git_reads_a_file_are_waited_for_by_nobody() {
+    let (home, repo) = stage();
+    let _daemon = home.daemon();
+    let deed =
+        "mkdir sub; mkfifo .gitignore .gitattributes .gitmodules sub/.gitignore; ln -s /dev/zero sub/.gitattributes
+        rm -f .git/packed-refs .git/index; mkfifo .git/packed-refs .git/index .git/refs/heads/pipe .git/commondir
+        git init -q nested; rm nested/.git/HEAD nested/.git/config; mkfifo nested/.git/HEAD nested/.git/config";
+    one(&home, &repo, deed);
+    assert_eq!(verdicts(&repo).len(), 1);
+    for name in [".gitignore", "sub/.gitattributes", ".git/index", ".git/commondir"] {
+        assert!(reverted(&repo).iter().any(|reverted| reverted == name), "{name}: {:?}", reverted(&repo));
+    }
+    assert_kept(&repo, b"mine\n");
+    home.assert_no_survivors();
+}
+
+#[test]
+fn row_84_head_that_became_a_pipe_is_made_again() {
+    comes_back("rm .git/HEAD; mkfifo .git/HEAD");
+}
+
 /// Whether a file is there.
 fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
@@ -306,6 +328,17 @@ fn row_82_repositories_without_commit_or_work_tree_are_refused_at_the_start() {
 
 mod slow {
     use super::*;
+
+    #[test]
+    fn row_85_twenty_thousand_files_are_committed() {
+        let (home, repo) = stage();
+        let _daemon = home.daemon();
+        one(&home, &repo, "mkdir many; (cd many; seq 1 20000 | xargs touch); truncate -s 50G many/huge.bin");
+        assert_eq!(verdicts(&repo), ["Accepted"]);
+        assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "HEAD", "many"]).lines().count(), 20_000);
+        assert_eq!(repo.run_state("HEAD").held_back, ["many/huge.bin"]);
+        assert_survived(&home, &repo, &["mine\n"]);
+    }
 
     #[test]
     fn row_75_refs_that_are_garbled_in_other_ways_are_made_again() {

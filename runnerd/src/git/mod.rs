@@ -15,7 +15,7 @@
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
 //! | commit and name | `prepare`, `commit`, `identity`, `refs`, `branch`, `durable` |
 //! | read back | `history`, `objects`, `diff` |
-//! | keep and restore | `rescue`, `keep`, `mend`, `operation`, `locks` |
+//! | keep and restore | `rescue`, `keep`, `mend`, `operation`, `locks`, `pipes` |
 //! | run git itself | `program`, `porcelain` |
 
 mod branch;
@@ -37,6 +37,7 @@ mod mend;
 mod objects;
 mod open;
 mod operation;
+mod pipes;
 mod porcelain;
 mod preflight;
 mod prepare;

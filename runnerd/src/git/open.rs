@@ -109,9 +109,11 @@ impl Repository {
                 return Err(GitError::Gone { path: folder.clone(), work_dir: self.work_dir.clone() });
             }
         }
-        let found = match std::fs::read(self.git_dir.join("commondir")) {
-            Ok(text) => canonical(&self.git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?,
-            Err(_) => self.git_dir.clone(),
+        let link = self.git_dir.join("commondir");
+        let is_file = link.symlink_metadata().is_ok_and(|found| found.is_file());
+        let found = match is_file.then(|| std::fs::read(&link)) {
+            Some(Ok(text)) => canonical(&self.git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?,
+            _ => self.git_dir.clone(),
         };
         if found == self.common_dir {
             return Ok(());

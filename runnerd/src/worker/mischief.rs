@@ -111,6 +111,8 @@ impl Undo<'_> {
     /// Puts back what the process must not have changed in git's own folder.
     fn git_folder(&self, found: &mut Found) -> Result<(), Obstacle> {
         let Some(before) = &self.before else { return Ok(()) };
+        // Whoever reads it would wait for ever, so it goes before anything is read.
+        found.add(self.repository.remove_pipes()?);
         tampering::suspect(self.site, before)?;
         self.repository.refuse_replaced(before)?;
         found.add(self.repository.tampered(before)?.into_iter().map(|tampered| tampered.name));

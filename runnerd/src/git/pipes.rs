@@ -1,0 +1,72 @@
+//! Pipes, sockets and devices where git reads a file: it would wait for ever for somebody to write. They hold no bytes, so
+//! removing one loses nothing.
+
+use std::fs::{self, FileType};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use super::scan::display;
+use super::{GitError, Repository};
+
+/// Files of the work tree that git reads without being asked to.
+const RULES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+/// Folders deeper than this are not looked into.
+const DEEPEST: usize = 512;
+
+impl Repository {
+    /// Removes what git would wait for, in its own folder and among the rules in the work tree; returns the paths.
+    pub fn remove_pipes(&self) -> Result<Vec<String>, GitError> {
+        let mut removed = Vec::new();
+        for folder in [&self.common_dir, &self.git_dir] {
+            walk(folder, &mut |path, kind| is_endless(kind).then(|| removed.push(path.to_owned())).is_some())?;
+        }
+        let mut inside = Vec::new();
+        walk(&self.work_dir, &mut |path, kind| {
+            let is_read = is_rule(path) || path.components().any(|part| part.as_os_str() == ".git");
+            let is_waited_for = is_read && (is_endless(kind) || kind.is_symlink() && leads_to_endless(path));
+            is_waited_for.then(|| inside.push(path.to_owned())).is_some()
+        })?;
+        removed.extend(inside);
+        Ok(removed.iter().map(|path| self.name_of(path)).collect())
+    }
+
+    fn name_of(&self, path: &Path) -> String {
+        use std::os::unix::ffi::OsStrExt as _;
+        let name = match path.strip_prefix(&self.common_dir) {
+            Ok(inside) => Path::new(".git").join(inside),
+            Err(_) => path.strip_prefix(&self.work_dir).unwrap_or(path).to_owned(),
+        };
+        display(name.as_os_str().as_bytes())
+    }
+}
+
+/// Visits everything below a folder, links not followed, and removes what `is_unwanted`.
+fn walk(root: &Path, is_unwanted: &mut impl FnMut(&Path, FileType) -> bool) -> Result<(), GitError> {
+    let mut folders: Vec<(PathBuf, usize)> = vec![(root.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        // A folder that cannot be listed is no more readable for git.
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+            if kind.is_dir() {
+                if depth < DEEPEST {
+                    folders.push((path, depth + 1));
+                }
+            } else if !kind.is_file() && is_unwanted(&path, kind) {
+                fs::remove_file(&path).map_err(GitError::io("removing", &path))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_endless(kind: FileType) -> bool {
+    kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device()
+}
+
+fn leads_to_endless(link: &Path) -> bool {
+    fs::metadata(link).is_ok_and(|found| is_endless(found.file_type()))
+}
+
+fn is_rule(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| RULES.iter().any(|rule| name == *rule))
+}
