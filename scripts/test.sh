@@ -19,5 +19,14 @@ if cargo nextest --version >/dev/null 2>&1; then
     say "running the tests with cargo nextest"
     exec cargo nextest run --locked "$@"
 fi
+# `--profile` is nextest's: cargo would take it for one of its own. A profile chooses among the tests; all run here.
+for argument; do
+    shift
+    case $argument in
+        --profile) skip=1 ;;
+        --profile=*) ;;
+        *) [ -n "${skip:-}" ] || set -- "$@" "$argument"; skip= ;;
+    esac
+done
 say "running the tests with cargo test (cargo-nextest is faster, where it is installed)"
 exec cargo test --locked --bins --lib --tests "$@"
