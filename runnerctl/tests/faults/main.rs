@@ -7,6 +7,7 @@
 mod attack;
 mod checks;
 mod disk;
+mod document;
 mod git;
 mod output;
 mod processes;

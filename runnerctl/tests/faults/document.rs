@@ -1,0 +1,68 @@
+//! The table of the fault matrix in `docs/testing.md` against the tests that there are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const ROWS: u32 = 94;
+/// Rows that are tests; the others say in the table why they are none.
+const FEWEST_TESTED: usize = 85;
+
+/// A line of the table.
+struct Line {
+    row: u32,
+    place: String,
+}
+
+#[test]
+fn every_row_is_a_test_in_the_place_that_the_document_names() {
+    let lines = table();
+    let rows: Vec<u32> = lines.iter().map(|line| line.row).collect();
+    assert_eq!(rows, (1..=ROWS).collect::<Vec<_>>(), "a row is missing, or not in its place");
+    let untested: Vec<u32> = lines.iter().filter(|line| !line.is_tested()).map(|line| line.row).collect();
+    let tested = lines.len() - untested.len();
+    assert!(tested >= FEWEST_TESTED, "{tested} rows are tested; not these: {untested:?}");
+    let unexplained: Vec<&Line> = lines.iter().filter(|line| untested.contains(&line.row)).collect();
+    for line in unexplained {
+        assert!(line.place.starts_with("not here: "), "row {} is no test, and `{}` is no reason", line.row, line.place);
+    }
+}
+
+impl Line {
+    /// Whether each place that it names before its remarks has a test of the row.
+    fn is_tested(&self) -> bool {
+        let places = self.place.split([';', ':']).next().filter(|first| first.contains('/'));
+        match places {
+            Some(path) => {
+                self.stands_in(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path.trim_matches('`'))])
+            }
+            None => self.modules().all(|module| self.stands_in(&files(&module))),
+        }
+    }
+
+    fn modules(&self) -> impl Iterator<Item = String> {
+        let named = self.place.split("; ").next().unwrap_or_default();
+        named.split(", ").filter(|name| !name.starts_with("at `")).map(str::to_owned)
+    }
+
+    fn stands_in(&self, files: &[PathBuf]) -> bool {
+        let name = format!("fn row_{:02}_", self.row);
+        files.iter().any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains(&name)))
+    }
+}
+
+fn table() -> Vec<Line> {
+    let text = include_str!("../../../docs/testing.md");
+    let cells = text.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let cells = cells.map(|line| line.split(" | ").collect::<Vec<_>>());
+    let rows =
+        cells.filter_map(|cells| Some(Line { row: cells.first()?.parse().ok()?, place: (*cells.get(2)?).to_owned() }));
+    rows.collect()
+}
+
+/// The files of a module: its own, and those below it.
+fn files(module: &str) -> Vec<PathBuf> {
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults").join(module.replace("::", "/"));
+    let mut files = vec![base.with_extension("rs")];
+    files.extend(fs::read_dir(&base).into_iter().flatten().flatten().map(|entry| entry.path()));
+    files
+}
