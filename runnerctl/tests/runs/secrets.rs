@@ -142,3 +142,17 @@ fn what_the_daemon_keeps_is_open_to_its_user_alone() {
     gate.open();
     home.client().wait_for(repo.path(), RunStatus::Completed);
 }
+
+#[test]
+fn answer_of_a_session_that_was_cut_keeps_no_secret() {
+    let (home, repo) = given(1);
+    repo.script().step(1, "touch work; answer done \"Used $ACME_API_KEY.\"; gate middle; exec sleep 600");
+    let gate = repo.script().gate("middle");
+    let daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do it", "--id", "told"]).exits(0);
+    gate.reached();
+    daemon.kill();
+    let _daemon = home.daemon();
+    home.client().wait_for(repo.path(), RunStatus::Limit);
+    assert!(repo.read(".runner/iterations/told/0001/output.json").contains("Used [redacted: ACME_API_KEY]."));
+}

@@ -80,9 +80,7 @@ pub async fn run(
             process::until_gone(&mark, &lock, report.still_alive.take()).await;
             Ok(tokio::task::block_in_place(|| {
                 let answer = answer_file::read(&output, &secrets);
-                if let Err(error) = answer_file::redact(&output, &secrets) {
-                    tracing::warn!(path = %output.display(), %error, "the answer may hold a secret");
-                }
+                redact_answer(&output, &secrets);
                 ended(&report, &answer, blank)
             }))
         }
@@ -91,6 +89,13 @@ pub async fn run(
             Ok(SessionEnd { how: SessionHow::Misconfigured { what }, ..blank })
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Takes the secrets out of an answer's file, where it is one.
+pub fn redact_answer(file: &Path, secrets: &Secrets) {
+    if let Err(error) = answer_file::redact(file, secrets) {
+        tracing::warn!(path = %file.display(), %error, "the answer may hold a secret");
     }
 }
 

@@ -18,6 +18,7 @@ use runner_core::verdict::Task;
 use super::journal::Entry;
 use super::mischief;
 use super::site::{Obstacle, Site};
+use crate::agent;
 use crate::git::{Id, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
@@ -98,6 +99,8 @@ pub(super) struct Settled<'a> {
 pub(super) fn complete(site: &Site, repository: &Repository, settled: &Settled<'_>) -> Result<(), Obstacle> {
     let folder = site.layout.iteration(&site.run, settled.outcome.work.task.iter);
     make_folder(site, &folder)?;
+    // A session that was cut has left it as it was.
+    agent::redact_answer(&folder.join("output.json"), &site.secrets);
     // The session could remove what the record began with.
     write(&folder.join("prompt.md"), settled.prompt.as_bytes())?;
     write(&folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
