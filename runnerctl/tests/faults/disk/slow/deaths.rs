@@ -19,12 +19,12 @@ fn row_50_daemon_that_dies_at_a_flush_loses_nothing() {
 
 #[test]
 fn row_51_daemon_that_dies_at_a_rename_loses_nothing() {
-    at_each("rename,renameat,renameat2", KILL, sampled(7, 60));
+    at_each("rename,renameat,renameat2", KILL, sampled(12, 60));
 }
 
 #[test]
 fn row_52_daemon_that_dies_at_a_folder_a_link_or_a_removal_loses_nothing() {
-    at_each("mkdir,mkdirat,unlink,unlinkat,link,linkat", KILL, sampled(7, 60));
+    at_each("mkdir,mkdirat,unlink,unlinkat,link,linkat", KILL, sampled(12, 60));
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn row_53_daemon_that_dies_while_it_starts_or_awaits_a_program_loses_nothing() {
 
 #[test]
 fn row_54_daemon_that_dies_again_and_again_while_it_recovers_loses_nothing() {
-    let every = sampled(5, 16);
+    let every = sampled(8, 16);
     for at in (every.from..every.from + every.limit).step_by(every.step) {
         let course = Course::new();
         assert!(course.disturb(&Fault::death("fsync,fdatasync", 12)) > 0, "the run is not begun when the daemon dies");
