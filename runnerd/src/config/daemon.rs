@@ -1,6 +1,7 @@
 //! The daemon's own settings, one file per user.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use protocol::words::Containment;
@@ -48,8 +49,11 @@ pub struct DaemonConfig {
 impl DaemonConfig {
     /// Reads the settings; a file that does not exist means the defaults.
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
-        match std::fs::read_to_string(file) {
-            Ok(text) => Self::parse(&text, file),
+        let mut text = String::new();
+        // One byte more than is taken tells that there is too much.
+        let limit = parse::LIMIT as u64 + 1;
+        match File::open(file).and_then(|file| file.take(limit).read_to_string(&mut text)) {
+            Ok(_) => Self::parse(&text, file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(ConfigError::Read { path: file.to_owned(), source }),
         }
@@ -70,6 +74,14 @@ impl Default for DaemonConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_too_large_is_not_read_whole() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 40).unwrap();
+        let error = DaemonConfig::load(file.path()).unwrap_err().to_string();
+        assert!(error.contains("bytes"), "{error}");
+    }
 
     #[test]
     fn a_missing_file_means_the_defaults() {

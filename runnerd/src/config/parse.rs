@@ -11,7 +11,7 @@ use super::error::{ConfigError, Place, Problem};
 use super::keys::{Default, Section, Shown};
 
 /// Bytes that a configuration may have.
-const LIMIT: usize = 256 << 10;
+pub(super) const LIMIT: usize = 256 << 10;
 
 /// A configuration text and the name by which messages call it.
 #[derive(Clone, Copy)]
