@@ -83,7 +83,7 @@ pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) 
     let base = check_out(site, &repository, beginning, previous)?;
     let head = repository.head()?.commit();
     if head.is_some_and(|head| is_begun(site, &repository, head)) {
-        return Ok(());
+        return Ok(repository.flush_head()?);
     }
     write_beginning(site, beginning, base)?;
     commit(site, &repository, &RunnerCommit::Start(milestone(site, head)))?;
@@ -266,7 +266,7 @@ pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError>
     let from = order.from.clone().unwrap_or_else(|| head.to_string());
     let made = Site::was_made(&repository, &from, |commit| matches!(commit, RunnerCommit::Resume(_)))?;
     if made.is_some() || repository.head()?.branch() != Some(site.branch().as_str()) {
-        return Ok(());
+        return Ok(repository.flush_head()?);
     }
     let loaded = match load(&repository, head) {
         Ok(loaded) => loaded,
@@ -302,6 +302,11 @@ pub(super) fn milestone(site: &Site, from: Option<Id>) -> Milestone {
 /// Commits everything as one of the runner's commits between iterations.
 pub(super) fn commit(site: &Site, repository: &Repository, commit: &RunnerCommit) -> Result<Id, BeginError> {
     let config = read_config(&site.layout)?;
+    // What an interrupted try has left is nobody's work.
+    for folder in [site.layout.folder(), site.layout.state()] {
+        durable::remove_leftovers(&folder)?;
+    }
+    durable::sync_everything(site.layout.root())?;
     let hold_back =
         HoldBack { names: config.git.hold_back.as_slice().to_vec(), max_file_bytes: config.git.max_file_bytes };
     let committed = repository.commit_all(&CommitRequest {
