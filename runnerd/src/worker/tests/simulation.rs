@@ -414,3 +414,49 @@ async fn whatever_happens_an_iteration_is_settled_once_or_leaves_no_trace() {
         simulation.check(&end);
     }
 }
+
+/// A world in which nothing can be done.
+struct Blocked {
+    policy: Policy,
+    passes: bool,
+}
+
+impl World for Blocked {
+    async fn perform(&mut self, _: &Phase, _: &CancellationToken) -> Event {
+        Event::Obstructed { what: "permission denied".to_owned(), passes: self.passes }
+    }
+
+    fn policy(&self) -> &Policy {
+        &self.policy
+    }
+}
+
+/// Drives an iteration in which nothing can be done; returns why it ended, if it did, and the tries that were made.
+async fn blocked(passes: bool) -> (Option<String>, u32) {
+    let simulation = Simulation::new(1);
+    let mut world = Blocked { policy: Policy::default(), passes };
+    let mut control = ScriptedControl { stops: Vec::new(), is_leaving: false, obstacles: 0 };
+    let mut log = ScriptedLog {
+        lasting: simulation.lasting.clone(),
+        dies_at: None,
+        is_kept: true,
+        refusals: 0,
+        random: simulation.random.clone(),
+        death: CancellationToken::new(),
+    };
+    let mut drive = Drive { world: &mut world, control: &mut control, log: &mut log };
+    let driven = timeout(LONGEST, drive.run(Phase::Open)).await;
+    (driven.ok().map(|driven| driven.unwrap_err().to_string()), control.obstacles)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_pass_ends_the_drive_after_eight_tries() {
+    assert_eq!(blocked(false).await, (Some("permission denied".to_owned()), 8));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_passes_is_tried_for_days() {
+    let (end, tries) = blocked(true).await;
+    assert_eq!(end, None);
+    assert!(tries > 2_000, "{tries}");
+}
