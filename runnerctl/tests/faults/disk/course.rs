@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use protocol::words::RunStatus;
 use runner_testkit::witness::{assert_work_kept, note, splitting};
-use runner_testkit::{Afflicted, Fault, Home, Output, Repo};
+use runner_testkit::{Afflicted, Disk, Fault, Home, Output, Repo};
 
 use crate::checks::assert_survived;
 
@@ -14,6 +14,8 @@ const TREE: &str = ".runner/state/tree.json";
 
 /// A home with a run that splits its goal in three and does the parts.
 pub(super) struct Course {
+    /// What the repository is on; taken away before the home is removed.
+    disk: Option<Disk>,
     pub(super) home: Home,
     pub(super) repo: Repo,
 }
@@ -22,7 +24,20 @@ impl Course {
     pub(super) fn new() -> Self {
         let home = Home::new();
         let repo = splitting(&home, "one");
-        Self { home, repo }
+        Self { disk: None, home, repo }
+    }
+
+    /// Returns one whose repository is on a disk of 4 MiB.
+    pub(super) fn on_small_disk() -> Self {
+        let home = Home::new();
+        let disk = Some(Disk::over(&home.path().join("repos"), "size=4m"));
+        let repo = splitting(&home, "one");
+        Self { disk, home, repo }
+    }
+
+    /// Returns the disk of the repository.
+    pub(super) fn disk(&self) -> &Disk {
+        self.disk.as_ref().expect("BUG: this course has no disk of its own")
     }
 
     /// Asks for the run, and waits for its end or the daemon's.

@@ -1,7 +1,7 @@
 //! Disks that are full, have no inodes left, or are read-only.
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::{note, splitting};
+use runner_testkit::witness::note;
 use runner_testkit::{Disk, Home};
 
 use crate::checks::assert_explains;
@@ -23,10 +23,8 @@ fn row_56_state_folder_that_fills_up_is_waited_for() {
 fn row_56_repository_that_fills_up_is_waited_for() {
     let every = sampled(12, 96);
     for pages in (0..every.limit).step_by(every.step) {
-        let home = Home::new();
-        let disk = Disk::over(&home.path().join("repos"), "size=4m");
-        let repo = splitting(&home, "one");
-        fills_up(&Course { home, repo }, &disk, pages);
+        let course = Course::on_small_disk();
+        fills_up(&course, course.disk(), pages);
     }
 }
 
@@ -58,10 +56,8 @@ fn fills_up(course: &Course, disk: &Disk, pages: u32) {
 
 #[test]
 fn row_56_disk_that_is_full_when_the_daemon_dies_is_waited_for_by_the_next_one() {
-    let home = Home::new();
-    let disk = Disk::over(&home.path().join("repos"), "size=4m");
-    let repo = splitting(&home, "one");
-    let course = Course { home, repo };
+    let course = Course::on_small_disk();
+    let disk = course.disk();
     course.queued();
     let waits = || course.home.client().wait_for(course.repo.path(), RunStatus::Waiting);
     let daemon = course.home.daemon();
@@ -95,10 +91,8 @@ fn row_61_state_folder_that_is_read_only_at_the_start_is_named() {
 
 #[test]
 fn row_61_repository_that_is_read_only_is_waited_for() {
-    let home = Home::new();
-    let disk = Disk::over(&home.path().join("repos"), "size=4m");
-    let repo = splitting(&home, "one");
-    let course = Course { home, repo };
+    let course = Course::on_small_disk();
+    let disk = course.disk();
     course.queued();
     let daemon = course.home.daemon();
     disk.remount("ro");
