@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use protocol::view::{StatusView, StopReason};
 use protocol::words::RunStatus;
 use runner_core::iteration::{Over, Phase};
@@ -16,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::aftermath::{Settled, hold, pause};
 use super::claim::Claim;
 use super::desk::{self, Desk, Turn, Wires, reason};
-use super::drive::{Drive, DriveError, Drove, pause_before};
-use super::journal::{self, Recorded};
+use super::drive::{Drive, Drove, pause_before};
+use super::journal::Recorded;
 use super::log::{Entries, JournalLog};
 use super::pilot::Pilot;
 use super::scene::Scene;
@@ -31,8 +30,6 @@ use crate::process::Launcher;
 use crate::repo::layout::Layout;
 use crate::store::{AskedFor, RepoFile, ResumeOrder, RunRecord, Store};
 
-/// Pause before state that could not be read is read again.
-const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 /// Requests that may wait for a worker.
 const MAILBOX: usize = 64;
 
@@ -102,7 +99,7 @@ pub(super) struct Life {
     pub(super) desk: Desk,
     means: Means,
     /// The journal of a previous life, until its run has its turn.
-    recorded: Option<Recorded>,
+    pub(super) recorded: Option<Recorded>,
     /// Obstacles in a row that ended a turn.
     tries: u32,
     /// The bug that ended the worker before this one.
@@ -142,57 +139,8 @@ impl Life {
         }
     }
 
-    /// Reads what a previous life has left; what cannot be read holds the repository, and is read again by itself where
-    /// that may help.
-    fn recover(&mut self) {
-        let left = self.read_left();
-        let passes = left.as_ref().is_err_and(|error| nature_of(&**error) == Nature::Passing);
-        self.desk.look_again_at = passes.then(|| clock::now() + LOOK_AGAIN);
-        self.desk.held = left.err().map(|error| {
-            tracing::error!(repo = self.desk.file.id, error = in_one_line(&*error), "repository held");
-            let message = format!("the daemon's state of this repository cannot be read: {}", in_one_line(&*error));
-            reason(message, self.way_on(passes))
-        });
-        self.desk.refuse_steps_if_held();
-        self.refresh();
-    }
-
-    fn way_on(&self, passes: bool) -> &'static str {
-        match (passes, self.desk.frozen) {
-            (true, _) => "it is read again by itself, and at once with: runnerctl resume",
-            (false, true) => {
-                "restore the file, and: runnerctl resume; or forget the repository: runnerctl repos --remove PATH"
-            }
-            (false, false) => "look at the file, move it away, and: runnerctl resume",
-        }
-    }
-
-    fn read_left(&mut self) -> Result<(), Failure> {
-        if self.desk.frozen {
-            self.desk.file = self
-                .desk
-                .store
-                .load()?
-                .ok_or_else(|| format!("{} has no repo.json", self.desk.store.folder().display()))?;
-            self.desk.frozen = false;
-        }
-        self.recorded = None;
-        self.desk.unfinished = None;
-        let path = self.desk.store.journal();
-        let Some(recorded) = block_in_place(|| journal::read(self.desk.store.disk(), &path))? else { return Ok(()) };
-        let Some(run) = self.desk.run(&recorded.header.run) else { return Ok(()) };
-        let is_over = matches!(journal::replay(&path, &recorded), Ok(Phase::Over { .. }));
-        if run.state != RunStatus::Running && (is_over || run.state.is_terminal()) {
-            // What followed from it is written down.
-            return Ok(journal::remove(self.desk.store.disk(), &path)?);
-        }
-        self.desk.unfinished = Some(run.id.clone());
-        self.recorded = Some(recorded);
-        Ok(())
-    }
-
     /// Makes the view anew from what is committed.
-    fn refresh(&mut self) {
+    pub(super) fn refresh(&mut self) {
         let Desk { store, containment, .. } = &self.desk;
         let seen = self.desk.current().map(|run| block_in_place(|| snapshot::of_run(store, run, *containment)));
         self.desk.budget_ms = seen.as_ref().map_or(0, |seen| seen.budget_ms);
@@ -373,7 +321,7 @@ impl Life {
     }
 
     /// Shows what is in the way and waits, no longer than until somebody wants to stop; false if a person must look.
-    async fn wait_for_obstacle(&mut self, id: &str, (what, nature): (&str, Nature), tries: u32) -> bool {
+    pub(super) async fn wait_for_obstacle(&mut self, id: &str, (what, nature): (&str, Nature), tries: u32) -> bool {
         self.desk.obstructed(id, None, what);
         let Some(pause) = pause_before(nature, tries) else { return false };
         // Who wants to stop has it written down.
@@ -436,48 +384,6 @@ impl Life {
             self.write(id, |run| hold(run, why.clone())).await;
         }
         self.recover();
-    }
-
-    /// Goes on with the journal of a previous life, however long the disk refuses.
-    async fn reopen(
-        &mut self,
-        id: &str,
-        recorded: Recorded,
-        entries: &Entries,
-    ) -> Result<(Phase, JournalLog), DriveError> {
-        let mut tries = 0;
-        loop {
-            match block_in_place(|| JournalLog::reopen(&self.desk.store, recorded.clone(), entries.clone())) {
-                Err(DriveError::Journal(error)) if error.is_obstacle() && !self.desk.is_shutting_down() => {
-                    tries += 1;
-                    if !self.wait_for_obstacle(id, (&in_one_line(&error), nature_of(&error)), tries).await {
-                        return Err(error.into());
-                    }
-                }
-                reopened => {
-                    let reopened = reopened?;
-                    self.recorded = None;
-                    self.desk.unfinished = None;
-                    return Ok(reopened);
-                }
-            }
-        }
-    }
-
-    /// Removes the journal of an iteration from which nothing is left to follow.
-    fn close_journal(&self) {
-        if let Err(error) = journal::remove(self.desk.store.disk(), &self.desk.store.journal()) {
-            tracing::warn!(repo = self.desk.file.id, error = in_one_line(&error), "the journal stays");
-        }
-    }
-
-    /// Removes what the effects of a settled iteration have kept.
-    fn sweep_live(&self) {
-        let Ok(files) = std::fs::read_dir(self.desk.store.live()) else { return };
-        for file in files.flatten().filter(|file| file.file_name() != "shim.lock") {
-            // What stays is removed when the same number is used again.
-            let _ = std::fs::remove_file(file.path());
-        }
     }
 
     /// Writes down a stop that was asked for before anything was begun, if one was.

@@ -38,6 +38,7 @@ mod pilot;
 #[path = "tests/power.rs"]
 mod power;
 mod record;
+mod recover;
 mod relay;
 mod requests;
 mod scene;
