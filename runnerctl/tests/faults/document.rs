@@ -63,6 +63,11 @@ fn table() -> Vec<Line> {
 fn files(module: &str) -> Vec<PathBuf> {
     let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults").join(module.replace("::", "/"));
     let mut files = vec![base.with_extension("rs")];
-    files.extend(fs::read_dir(&base).into_iter().flatten().flatten().map(|entry| entry.path()));
+    files.extend(below(&base));
     files
+}
+
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] }).collect()
 }

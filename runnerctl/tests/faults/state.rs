@@ -211,7 +211,7 @@ fn row_64_environment_that_is_damaged_is_said_and_written_anew_by_whoever_resume
     let run = died.home.client().wait_for(died.repo.path(), RunStatus::Held);
     let why = run.summary.reason.expect("it says why");
     assert!(why.message.contains("env.json") && why.message.contains("byte"), "{}", why.message);
-    assert_eq!(why.command.as_deref(), Some("runnerctl resume"));
+    assert!(why.command.is_some_and(|command| command.ends_with("runnerctl resume")));
     died.home.ctl_in(&died.repo, &["resume"]).exits(0);
     died.home.client().wait_for(died.repo.path(), RunStatus::Completed);
     assert_survived(&died.home, &died.repo, &["half\n"]);

@@ -5,10 +5,10 @@
 //! it, so neither reads a configuration that a session could have written; objects, references and the index stay the
 //! repository's own. It says nothing about what a session did to the repository: that is `tampering`'s.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use gix::bstr::{BStr, BString, ByteSlice as _};
@@ -159,7 +159,8 @@ fn copy_section(flat: &mut File, section: &gix::config::file::SectionRef<'_>) ->
 fn make_frame(folder: &Path, repository: &Repository) -> Result<(), GitError> {
     for part in ["info", "refs"] {
         let part = folder.join(part);
-        fs::create_dir_all(&part).map_err(GitError::io("making", &part))?;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&part);
+        made.map_err(GitError::io("making", &part))?;
     }
     for name in SHARED {
         let (link, target) = (folder.join(name), repository.common_dir().join(name));

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use protocol::words::RunStatus;
-use runner_testkit::Daemon;
+use runner_testkit::{Daemon, Gate};
 
 use crate::stage::Stage;
 
@@ -47,20 +47,20 @@ const GUARD: Held = Held {
 };
 
 impl Held {
-    /// Starts a run that is held in its first iteration.
-    fn begin(&self) -> Stage {
+    /// Starts a run that is held in its first iteration as long as the gate is.
+    fn begin(&self) -> (Stage, Gate) {
         let stage = Stage::new();
         let gate = stage.script().gate("held");
         stage.script().step(1, self.session).guard_step(1, self.guard);
         stage.script().always("echo more > more.txt; answer done 'It is done.'");
         stage.begin();
         gate.reached();
-        stage
+        (stage, gate)
     }
 
     /// Stops the run by a command, which must end everything, and lets it come to its end afterwards.
     fn is_stopped_by(&self, command: &[&str], then: RunStatus, again: &[&str]) {
-        let stage = self.begin();
+        let (stage, _gate) = self.begin();
         stage.ctl(command).exits(0);
         stage.comes_to(then);
         stage.ended_as(&[self.stopped], &["mine\n"]);
@@ -72,7 +72,7 @@ impl Held {
 
     /// Takes the daemon to its end, after which nothing may be alive; the next daemon brings the run to its end.
     fn survives(&self, end: impl FnOnce(Daemon)) {
-        let mut stage = self.begin();
+        let (mut stage, _gate) = self.begin();
         let script = stage.script().clone();
         stage.restart(|daemon| {
             assert!(script.is_any_alive(), "there is nothing to end");
