@@ -18,8 +18,7 @@ test-faults *OPTIONS:
 
 # Measure what survives kills and floods, and how fast; takes about half an hour.
 bench-survival *OPTIONS:
-    cargo build --locked --workspace --release
-    target/release/bench-survival {{ OPTIONS }}
+    scripts/bench-survival.sh {{ OPTIONS }}
 
 # Format the code.
 fmt:
