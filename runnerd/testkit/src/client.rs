@@ -29,6 +29,11 @@ impl Client {
     ///
     /// Panics if none does.
     pub fn connect(socket: &Path) -> Self {
+        Self::reach(socket).expect("the daemon can be reached")
+    }
+
+    /// Connects to the daemon that listens on a socket, if one does.
+    pub fn reach(socket: &Path) -> Option<Self> {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
         let options = ConnectOptions {
             socket: Some(socket.to_owned()),
@@ -36,8 +41,8 @@ impl Client {
             version: env!("CARGO_PKG_VERSION").into(),
             ..ConnectOptions::default()
         };
-        let connection = runtime.block_on(Connection::open(&options)).expect("the daemon can be reached");
-        Self { connection, runtime }
+        let connection = runtime.block_on(Connection::open(&options)).ok()?;
+        Some(Self { connection, runtime })
     }
 
     /// Returns what the generated client traits are called on.
@@ -99,15 +104,34 @@ impl Client {
         }
     }
 
+    /// Waits until the repository's run is as wanted, or there is none, or the daemon has come to its end.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the daemon lives and says nothing for [`PATIENCE`].
+    pub fn wait_while_it_lives(&self, path: &Path, wanted: impl Fn(&RunView) -> bool) -> Option<RunView> {
+        let mut events = self.wait(self.rpc().subscribe_events(all_of(path))).ok()?;
+        loop {
+            let run = self.wait(self.rpc().status(at(path))).ok()?.run?;
+            if wanted(&run) {
+                return Some(run);
+            }
+            self.wait(events.next())?.ok()?;
+        }
+    }
+
     fn events(&self, path: &Path) -> Events<Event> {
-        let params = Subscription { path: Some(WirePath::from(path)), ..Subscription::default() };
-        self.wait(self.rpc().subscribe_events(params)).expect("the daemon sends its events")
+        self.wait(self.rpc().subscribe_events(all_of(path))).expect("the daemon sends its events")
     }
 
     fn next(&self, events: &mut Events<Event>) -> Option<Event> {
         let next = self.runtime.block_on(async { timeout(PATIENCE, events.next()).await }).ok()?;
         next?.ok()
     }
+}
+
+fn all_of(path: &Path) -> Subscription {
+    Subscription { path: Some(WirePath::from(path)), ..Subscription::default() }
 }
 
 fn at(path: &Path) -> AtRun {

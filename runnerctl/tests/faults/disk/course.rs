@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::{env, fs};
 
+use protocol::view::RunView;
 use protocol::words::RunStatus;
 use runner_testkit::witness::{assert_work_kept, note, splitting};
-use runner_testkit::{Afflicted, Disk, Fault, Home, Output, Repo};
+use runner_testkit::{Afflicted, Client, Disk, Fault, Home, Output, Repo};
 
 use crate::checks::assert_survived;
 
@@ -59,10 +60,21 @@ impl Course {
     pub(super) fn disturb(&self, fault: &Fault) -> usize {
         let daemon = Afflicted::start(&self.home, fault);
         if daemon.is_up() {
-            let went = self.go();
-            assert!(went.code == 0 || went.stderr.contains("error:"), "it says nothing: {went:?}");
+            let asked = self.home.ctl_in(&self.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]);
+            assert!(asked.code == 0 || asked.stderr.contains("error:"), "it says nothing: {asked:?}");
+            self.follow();
         }
         daemon.stop()
+    }
+
+    /// Waits until the run has come as far as it can by itself, or the daemon to its end. A client that waits for a
+    /// run would wait for the next daemon too.
+    fn follow(&self) {
+        let goes_on = [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting];
+        let is_over = |run: &RunView| !goes_on.contains(&run.summary.state);
+        if let Some(client) = Client::reach(&self.home.socket()) {
+            client.wait_while_it_lives(self.repo.path(), is_over);
+        }
     }
 
     /// Lets an undisturbed daemon bring the run to its end, and asserts that it is the one of an undisturbed run.
