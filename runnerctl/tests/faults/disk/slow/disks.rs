@@ -114,7 +114,7 @@ fn row_62_state_folder_without_inodes_is_waited_for() {
     let _daemon = course.home.daemon();
     state.use_up_inodes();
     let refused = course.home.ctl_in(&course.repo, &["resume"]);
-    assert_explains(&refused, &["No space left on device", ".json"]);
+    assert_explains(&refused, &["No space left on device", &course.home.state().display().to_string()]);
     state.clear();
     course.home.ctl_in(&course.repo, &["resume", "--wait"]).exits(0);
     course.assert_undisturbed("no inodes");
