@@ -16,7 +16,9 @@ mod text;
 mod ui;
 mod wait;
 
+use std::io;
 use std::process::ExitCode;
+use std::thread;
 
 use clap::Parser as _;
 use protocol::error::ExitStatus;
@@ -37,9 +39,12 @@ fn main() -> ExitCode {
 }
 
 fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::io("starting the client", &error))?;
+    let runtime = runtime().map_err(|error| Failure::io("starting the client", &error))?;
     runtime.block_on(commands::run(ui, cli))
+}
+
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    // The timer of a connection is a thread of its own, and panics where it cannot be started.
+    drop(thread::Builder::new().spawn(|| ())?);
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
