@@ -67,7 +67,7 @@ fn row_48_while_a_flush_takes_seconds_other_requests_are_answered() {
     let course = Course::new();
     course.queued();
     let other = course.home.scripted("other");
-    let daemon = Afflicted::start(&course.home, &Fault::new("fsync,fdatasync", "delay_exit=5000000"));
+    let daemon = Afflicted::start(&course.home, &Fault::new("fsync,fdatasync", "delay_exit=1000000"));
     let mut answered = 0;
     thread::scope(|scope| {
         let slow = scope.spawn(|| course.home.ctl_in(&other, &["start", "--yes", "--queue-only", "-m", "Later"]));
@@ -93,6 +93,7 @@ fn client_whose_call_fails_says_what_happened() {
     course.queued();
     let _daemon = course.home.daemon();
     let faults = [
+        ("clone,clone3", "error=EAGAIN", "Resource temporarily unavailable"),
         ("epoll_create1", "error=EMFILE", "Too many open files"),
         ("socket", "error=EMFILE", "Too many open files"),
         ("connect", "error=EACCES", "Permission denied"),
