@@ -5,18 +5,20 @@
 //! between does not forget it; work that would be lost is kept under a rescue ref.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use protocol::words::PhaseName;
 use serde::{Deserialize, Serialize};
 
+use super::aside::Aside;
 use super::load::Loaded;
-use super::record;
 use super::site::{Obstacle, Site};
 use super::tampering;
 use crate::git::{Entry, EntryKind, Fingerprint, Head, HoldBack, Id, Repository, Restore, SnapshotRequest};
-use crate::repo::durable::{self, Access};
+use crate::repo::durable::{self, Access, MAX_BYTES};
 use crate::repo::layout::{Layout, Ownership, class};
 
 /// What was found and put back.
@@ -68,6 +70,16 @@ enum Right {
     Nothing,
 }
 
+/// What stands at a path.
+#[derive(Debug, PartialEq, Eq)]
+enum Standing {
+    /// Nothing, or no regular file.
+    NoFile,
+    /// A file of more than [`MAX_BYTES`]: it is not read, and wrong whatever it says.
+    TooLarge,
+    File(Vec<u8>),
+}
+
 /// Looking after one process.
 struct Undo<'a> {
     site: &'a Site,
@@ -99,7 +111,7 @@ impl Undo<'_> {
         }
         if let Some(before) = &self.before {
             let seen = (before, self.after.iter);
-            found.add(tampering::look_inside(self.site, self.repository, seen, &self.record())?);
+            found.add(tampering::look_inside(self.site, self.repository, seen, &self.aside())?);
             self.write(&found)?;
         }
         for (path, right) in self.wrong_files()? {
@@ -117,7 +129,7 @@ impl Undo<'_> {
         self.repository.refuse_replaced(before)?;
         found.add(self.repository.tampered(before)?.into_iter().map(|tampered| tampered.name));
         self.write(found)?;
-        tampering::put_back(self.repository, before, &self.record())
+        tampering::put_back(self.repository, before, &self.aside())
     }
 
     /// Keeps what was found, before anything is put back.
@@ -129,9 +141,8 @@ impl Undo<'_> {
         Ok(durable::replace(&self.note(), &text, Access::Private)?)
     }
 
-    /// Returns the folder of the record for what was put back.
-    fn record(&self) -> PathBuf {
-        self.site.layout.iteration(&self.site.run, self.after.iter).join("reverted")
+    fn aside(&self) -> Aside<'_> {
+        Aside::of(self.site, self.after.iter)
     }
 
     fn note(&self) -> PathBuf {
@@ -215,23 +226,33 @@ impl Undo<'_> {
     fn verdict(&self, path: &str, entry: Option<Entry>) -> Result<Option<Right>, Obstacle> {
         let file = self.site.layout.path(path);
         if path == Layout::TREE {
-            let now = regular(&file)?.map(Right::Text);
-            return Ok(self.tree().filter(|right| Some(right) != now.as_ref()));
+            return self.tree_verdict(standing(&file)?, entry);
         }
         let ownership = class(within(path));
         if matches!(ownership, Ownership::Agent | Ownership::Ignored) {
             return Ok(None);
         }
-        let (Some(entry), Some(now)) = (&entry, regular(&file)?) else {
+        let standing = standing(&file)?;
+        let (Some(entry), Standing::File(now)) = (&entry, &standing) else {
             // A memory file that From lacks may be begun by an agent.
-            let is_begun = entry.is_none() && Layout::MEMORY.contains(&path) && regular(&file)?.is_some();
+            let is_begun = entry.is_none() && Layout::MEMORY.contains(&path) && matches!(standing, Standing::File(_));
             return Ok((!is_begun).then(|| entry.map_or(Right::Nothing, Right::From)));
         };
         let is_right = match ownership {
             Ownership::AppendOnly => now.starts_with(&self.repository.blob(&entry.id)?),
-            _ => self.repository.hash_blob(&now)? == entry.id && entry.kind != EntryKind::Symlink,
+            _ => self.repository.hash_blob(now)? == entry.id && entry.kind != EntryKind::Symlink,
         };
         Ok((!is_right).then(|| Right::From(entry.clone())))
+    }
+
+    /// Says what should stand in the place of the task tree. One that is too large to be one is not left for git to
+    /// read either.
+    fn tree_verdict(&self, standing: Standing, entry: Option<Entry>) -> Result<Option<Right>, Obstacle> {
+        Ok(match (self.tree(), standing) {
+            (Some(Right::Text(text)), Standing::File(now)) if text == now => None,
+            (None, Standing::TooLarge) => Some(entry.map_or(Right::Nothing, Right::From)),
+            (right, _) => right,
+        })
     }
 
     fn put_back(&self, path: &str, right: Right) -> Result<(), Obstacle> {
@@ -250,16 +271,13 @@ impl Undo<'_> {
         Ok(())
     }
 
-    /// Keeps what stands there in the record of the iteration: nothing is lost.
+    /// Keeps what stands there in the record of the iteration.
     fn keep_aside(&self, path: &str, file: &Path) -> Result<(), Obstacle> {
-        let Some(bytes) = regular(file)? else { return Ok(()) };
-        let record = self.site.layout.iteration(&self.site.run, self.after.iter);
-        record::make_folder(self.site, &record)?;
-        let folder = self.record();
-        clear_for_folder(&folder)?;
-        durable::create_dir(&folder, Access::Private)?;
-        durable::replace(&folder.join(within(path).replace('/', "__")), &bytes, Access::Private)?;
-        Ok(())
+        match standing(file)? {
+            Standing::NoFile => Ok(()),
+            Standing::TooLarge => self.aside().take(within(path), file),
+            Standing::File(bytes) => self.aside().keep(within(path), &bytes),
+        }
     }
 }
 
@@ -268,14 +286,24 @@ fn within(path: &str) -> &str {
     path.strip_prefix(".runner/").unwrap_or(path)
 }
 
-/// Reads a file; none if it is no regular file.
-fn regular(file: &Path) -> Result<Option<Vec<u8>>, Obstacle> {
+/// Reads a file up to the limit.
+fn standing(file: &Path) -> Result<Standing, Obstacle> {
     match std::fs::symlink_metadata(file) {
-        Ok(found) if found.is_file() => std::fs::read(file).map(Some).map_err(Obstacle::system("reading", file)),
-        Ok(_) => Ok(None),
-        Err(error) if is_absent(&error) => Ok(None),
+        Ok(found) if found.is_file() && found.len() > MAX_BYTES => Ok(Standing::TooLarge),
+        Ok(found) if found.is_file() => read(file).map_err(Obstacle::system("reading", file)),
+        Ok(_) => Ok(Standing::NoFile),
+        Err(error) if is_absent(&error) => Ok(Standing::NoFile),
         Err(error) => Err(Obstacle::system("looking at", file)(error)),
     }
+}
+
+/// Neither a link nor a pipe that took the file's place meanwhile is followed or waited for, and it may grow.
+fn read(file: &Path) -> io::Result<Standing> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(file)?;
+    let mut bytes = Vec::new();
+    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(if bytes.len() as u64 > MAX_BYTES { Standing::TooLarge } else { Standing::File(bytes) })
 }
 
 /// Whether nothing is there; a file may stand where a folder was.
@@ -315,13 +343,6 @@ fn present(site: &Site) -> Result<Vec<String>, Obstacle> {
 pub(super) fn clear_for_file(file: &Path) -> Result<(), Obstacle> {
     match std::fs::symlink_metadata(file) {
         Ok(found) if !found.is_file() => remove(file),
-        _ => Ok(()),
-    }
-}
-
-fn clear_for_folder(folder: &Path) -> Result<(), Obstacle> {
-    match std::fs::symlink_metadata(folder) {
-        Ok(found) if !found.is_dir() => remove(folder),
         _ => Ok(()),
     }
 }

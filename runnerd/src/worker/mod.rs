@@ -19,6 +19,7 @@ use protocol::view::{RunSummary, StatusView};
 use tokio::sync::{mpsc, oneshot, watch};
 
 mod aftermath;
+mod aside;
 mod baseline;
 mod begin;
 mod brief;

@@ -4,8 +4,9 @@
 //! session has moved them; what it took away is kept and written down.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::aside::Aside;
 use super::site::{Obstacle, Site};
 use crate::git::{Fingerprint, Id, MovedRef, Repository, Tampered, UsersRules};
 use crate::repo::durable::{self, Access};
@@ -38,8 +39,8 @@ fn kept_in(site: &Site, iter: u32) -> PathBuf {
     site.store.live().join(format!("{}-{iter:04}-git.json", site.run))
 }
 
-/// Puts everything back that is not as it was, keeping what was found in `record`.
-pub(super) fn put_back(repository: &Repository, before: &Fingerprint, record: &Path) -> Result<(), Obstacle> {
+/// Puts everything back that is not as it was, keeping what was found.
+pub(super) fn put_back(repository: &Repository, before: &Fingerprint, aside: &Aside<'_>) -> Result<(), Obstacle> {
     for _ in 0..ROUNDS {
         let tampered = repository.tampered(before)?;
         if tampered.is_empty() {
@@ -47,7 +48,7 @@ pub(super) fn put_back(repository: &Repository, before: &Fingerprint, record: &P
         }
         for Tampered { name, found } in tampered {
             if let Some(found) = found {
-                keep(record, &name.replace('/', "__"), &found)?;
+                aside.keep(&name, &found)?;
             }
             repository.put_back(before, &name)?;
         }
@@ -61,7 +62,7 @@ pub(super) fn look_inside(
     site: &Site,
     repository: &Repository,
     (before, iter): (&Fingerprint, u32),
-    record: &Path,
+    aside: &Aside<'_>,
 ) -> Result<Vec<String>, Obstacle> {
     let mut put_back = repository.put_back_replaced(before)?;
     put_back.extend(repository.unhide(before)?.into_iter().map(|path| format!(".git/index: {path}")));
@@ -74,7 +75,7 @@ pub(super) fn look_inside(
             moved.push(other);
         }
     }
-    keep_moved(site, repository, (&moved, iter), record)?;
+    keep_moved(site, repository, (&moved, iter), aside)?;
     Ok(put_back)
 }
 
@@ -95,7 +96,7 @@ fn keep_moved(
     site: &Site,
     repository: &Repository,
     (moved, iter): (&[MovedRef], u32),
-    record: &Path,
+    aside: &Aside<'_>,
 ) -> Result<(), Obstacle> {
     if moved.is_empty() {
         return Ok(());
@@ -105,7 +106,7 @@ fn keep_moved(
         let of = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
         let _ = writeln!(text, "{name}: {} -> {}", of(before), of(after));
     }
-    keep(record, "refs.txt", text.as_bytes())?;
+    aside.keep("refs.txt", text.as_bytes())?;
     tracing::warn!(run = site.run, iter, refs = moved.len(), "a session has moved references of others");
     for MovedRef { name, before, .. } in moved.iter().take(MAX_KEPT_REFS) {
         let Some(id) = before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { continue };
@@ -113,9 +114,4 @@ fn keep_moved(
         repository.keep(&format!("refs/runner/moved/{}/{iter:04}/{short}", site.run), &id)?;
     }
     Ok(())
-}
-
-fn keep(record: &Path, name: &str, bytes: &[u8]) -> Result<(), Obstacle> {
-    durable::create_dir(record, Access::Private)?;
-    Ok(durable::replace(&record.join(name), bytes, Access::Private)?)
 }
