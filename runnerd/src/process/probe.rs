@@ -65,18 +65,16 @@ pub async fn probe(launcher: &Launcher, wanted: Wanted<'_>) -> Offer {
         Containment::Pidns => probe.namespaces(place.as_ref().ok()).await,
         strongest => Err(unwanted(strongest)),
     };
-    offer(place, namespaces)
+    offer(place, namespaces, wanted.strongest)
 }
 
 fn unwanted(strongest: Containment) -> String {
     format!("the daemon's config.toml has containment = \"{strongest}\"")
 }
 
-fn offer(place: Result<Place, String>, namespaces: Result<Namespaces, String>) -> Offer {
+fn offer(place: Result<Place, String>, namespaces: Result<Namespaces, String>, strongest: Containment) -> Offer {
     let missing = |level, why: Option<&String>| {
-        let why = why?.clone();
-        let raise = raise(level, why.contains("config.toml"));
-        Some(Missing { level, why, raise })
+        Some(Missing { level, why: why?.clone(), raise: raise(level, strongest < level) })
     };
     let of_place = missing(Containment::Cgroup, place.as_ref().err());
     let of_namespaces = missing(Containment::Pidns, namespaces.as_ref().err());
