@@ -2,6 +2,7 @@
 //! removing one loses nothing.
 
 use std::fs::{self, FileType};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -20,18 +21,15 @@ impl Repository {
         for folder in [&self.common_dir, &self.git_dir] {
             walk(folder, &mut |path, kind| is_endless(kind).then(|| removed.push(path.to_owned())).is_some())?;
         }
-        let mut inside = Vec::new();
         walk(&self.work_dir, &mut |path, kind| {
             let is_read = is_rule(path) || path.components().any(|part| part.as_os_str() == ".git");
             let is_waited_for = is_read && (is_endless(kind) || kind.is_symlink() && leads_to_endless(path));
-            is_waited_for.then(|| inside.push(path.to_owned())).is_some()
+            is_waited_for.then(|| removed.push(path.to_owned())).is_some()
         })?;
-        removed.extend(inside);
         Ok(removed.iter().map(|path| self.name_of(path)).collect())
     }
 
     fn name_of(&self, path: &Path) -> String {
-        use std::os::unix::ffi::OsStrExt as _;
         let name = match path.strip_prefix(&self.common_dir) {
             Ok(inside) => Path::new(".git").join(inside),
             Err(_) => path.strip_prefix(&self.work_dir).unwrap_or(path).to_owned(),

@@ -42,7 +42,8 @@ const FOLDERS: [&str; 3] = ["hooks", "info", "objects/info"];
 const REPLACED: &str = "refs/replace/";
 /// Marks of files that git takes for unchanged without looking.
 const HIDDEN: Flags = Flags::ASSUME_VALID.union(Flags::SKIP_WORKTREE);
-/// Above this many bytes a file is told by length and times, and is not put back: git keeps nothing of the kind there.
+/// Above this many bytes a file is told by length and times, and is not put back. Of what is looked at, only packed
+/// references can be as large, from tens of thousands on.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Hooks above this number are not looked at.
 const MAX_ENTRIES: usize = 4096;

@@ -56,8 +56,10 @@ pub(super) fn put_back(repository: &Repository, before: &Fingerprint, aside: &As
     Ok(())
 }
 
-/// Puts back which objects stand for others, which files are looked at, and references that say nothing; those that a session has moved otherwise are written down, and
-/// what they no longer lead to is kept. Returns the names of what was put back.
+/// Puts back which objects stand for others, which files git looks at, and references that nothing can be read from.
+///
+/// References that a session has moved otherwise are written down, and what they no longer lead to is kept. Returns the
+/// names of what was put back.
 pub(super) fn look_inside(
     site: &Site,
     repository: &Repository,
