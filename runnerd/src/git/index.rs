@@ -37,7 +37,8 @@ pub(super) struct Index {
 pub(super) fn read(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> Result<Index, GitError> {
     let path = paths.index_path();
     let skip_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false);
-    let options = gix::index::decode::Options::default();
+    // The library dies where the system refuses it a thread here.
+    let options = gix::index::decode::Options { thread_limit: Some(1), ..Default::default() };
     let error = match gix::index::File::at_or_default(&path, repo.object_hash(), skip_hash, options) {
         Ok(file) => {
             return Ok(Index { checksum: file.checksum(), state: file.into() });

@@ -38,7 +38,9 @@ pub(super) enum Sources {
 
 /// Settings that hold whatever the repository says. Line endings that do not survive a round trip must not keep a file
 /// from being stored, and neither replaced objects nor a forged commit graph must show a history that is not there.
-const OVERRIDES: [&str; 3] = ["core.safecrlf=false", "core.useReplaceRefs=false", "core.commitGraph=false"];
+/// The library dies where the system refuses it a thread for an index.
+const OVERRIDES: [&str; 4] =
+    ["core.safecrlf=false", "core.useReplaceRefs=false", "core.commitGraph=false", "index.threads=1"];
 
 impl Repository {
     /// Finds the repository around `from`, a folder or file in its work tree or in a linked one.

@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, Scope};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
@@ -167,29 +167,49 @@ fn environment(repository: &Repository) -> Vec<(&'static str, OsString)> {
 
 /// Feeds and drains the child while a watch ends its process group at the limit.
 fn converse(mut child: Child, input: Vec<u8>) -> io::Result<Outcome> {
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let pipes = Pipes { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() };
     let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
     let (over, watch) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        scope.spawn(move || {
+        let watching = thread::Builder::new().spawn_scoped(scope, move || {
             if watch.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let _ = killpg(group, Signal::SIGKILL);
             }
         });
-        scope.spawn(move || {
-            // A program that ends before it read everything says why on its standard error.
-            let _ = stdin.map(|mut pipe| pipe.write_all(&input));
-        });
-        let errors = scope.spawn(move || stderr.map_or_else(|| Ok(Vec::new()), tail));
-        let mut output = Vec::new();
-        let read = stdout.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut output));
-        let stderr = errors.join().unwrap_or_else(|_| Ok(Vec::new()));
+        let said = watching.and_then(|_| talk(scope, pipes, input));
+        if said.is_err() {
+            // Nobody listens to it any more.
+            let _ = killpg(group, Signal::SIGKILL);
+        }
         let status = child.wait();
         drop(over);
-        read?;
-        let stderr = String::from_utf8_lossy(&stderr?).trim_end().to_owned();
-        Ok(Outcome { status: status?, stdout: output, stderr })
+        let (stdout, stderr) = said?;
+        let stderr = String::from_utf8_lossy(&stderr).trim_end().to_owned();
+        Ok(Outcome { status: status?, stdout, stderr })
     })
+}
+
+/// The ends of a child's pipes that are the daemon's.
+struct Pipes {
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+}
+
+/// Gives a child its input and returns what it prints and the end of what it complains of.
+fn talk<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    Pipes { stdin, stdout, stderr }: Pipes,
+    input: Vec<u8>,
+) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    thread::Builder::new().spawn_scoped(scope, move || {
+        // A program that ends before it read everything says why on its standard error.
+        let _ = stdin.map(|mut pipe| pipe.write_all(&input));
+    })?;
+    let errors = thread::Builder::new().spawn_scoped(scope, move || stderr.map_or_else(|| Ok(Vec::new()), tail))?;
+    let mut output = Vec::new();
+    stdout.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut output))?;
+    Ok((output, errors.join().unwrap_or_else(|_| Ok(Vec::new()))?))
 }
 
 fn tail(mut pipe: impl io::Read) -> io::Result<Vec<u8>> {
@@ -218,6 +238,10 @@ fn obstacle(outcome: &Outcome, path: &Path) -> Option<GitError> {
         io::ErrorKind::QuotaExceeded
     } else if says("Read-only file system") {
         io::ErrorKind::ReadOnlyFilesystem
+    } else if says("Resource temporarily unavailable") {
+        io::ErrorKind::WouldBlock
+    } else if says("Cannot allocate memory") {
+        io::ErrorKind::OutOfMemory
     } else {
         return None;
     };
@@ -233,6 +257,8 @@ fn lock_in(stderr: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
 
     #[test]
@@ -242,6 +268,18 @@ mod tests {
         assert_eq!(lock_in(said), Some(PathBuf::from("/r/.git/index.lock")));
         let reference = "fatal: cannot lock ref 'HEAD': Unable to create '/r/.git/HEAD.lock': File exists.";
         assert_eq!(lock_in(reference), Some(PathBuf::from("/r/.git/HEAD.lock")));
+    }
+
+    #[test]
+    fn shortages_that_git_complains_of_pass() {
+        for said in [
+            "fatal: unable to create threaded lstat: Resource temporarily unavailable",
+            "error: cannot fork() for gpg: Cannot allocate memory",
+            "fatal: cannot write: No space left on device",
+        ] {
+            let outcome = Outcome { status: ExitStatus::from_raw(128 << 8), stdout: Vec::new(), stderr: said.into() };
+            assert!(obstacle(&outcome, Path::new("/r")).is_some_and(|error| error.is_obstacle()), "{said}");
+        }
     }
 
     #[test]

@@ -58,16 +58,19 @@ impl Scan {
     pub(super) fn run(repo: &gix::Repository, paths: &Repository, index: &State) -> Result<Self, GitError> {
         let mut scan = Self::default();
         let walker = repo.clone();
+        let failed = || GitError::library("comparing the index with the work tree", paths.work_dir());
         thread::scope(|scope| {
-            let walk = scope.spawn(move || untracked(&walker, index));
-            scan.compare(repo, paths, index)?;
+            let walk = thread::Builder::new()
+                .spawn_scoped(scope, move || untracked(&walker, index))
+                .map_err(GitError::io("starting a thread for", paths.work_dir()))?;
+            scan.compare(repo, paths, index).map_err(failed())?;
             // A submodule that became a file is seen from both sides; what the index knows about it says more.
-            for (path, finding) in walk.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))? {
+            let walked = walk.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            for (path, finding) in walked.map_err(failed())? {
                 scan.found.entry(path).or_insert(finding);
             }
             Ok(scan)
         })
-        .map_err(GitError::library("comparing the index with the work tree", paths.work_dir()))
     }
 
     fn compare(&mut self, repo: &gix::Repository, paths: &Repository, index: &State) -> gix::Result<()> {
@@ -79,7 +82,8 @@ impl Scan {
             Commits { paths: paths.clone() },
             &mut gix::progress::Discard,
             &AtomicBool::new(false),
-            Options::default(),
+            // The library dies where the system refuses it a thread of several; it reports one that it needs.
+            Options { thread_limit: Some(1), ..Options::default() },
         )
         .map(drop)
     }
