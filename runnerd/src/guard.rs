@@ -91,6 +91,7 @@ fn ended(report: &Report, output: &[u8]) -> GuardEnd {
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
         survivors: report.survivors,
         log_fault: report.log_fault.as_ref().map(ToString::to_string),
+        containment: Some(report.containment),
         ..end(how)
     }
 }
@@ -107,6 +108,7 @@ pub fn end(how: GuardHow) -> GuardEnd {
         elapsed_ms: 0,
         survivors: 0,
         log_fault: None,
+        containment: None,
     }
 }
 
@@ -125,8 +127,9 @@ mod tests {
             log_fault: Some(std::io::ErrorKind::StorageFull.into()),
             survivors: 0,
             still_alive: None,
-            containment: Containment::Walk,
+            containment: Containment::Cgroup,
         };
         assert_eq!(ended(&report, b"").log_fault.as_deref(), Some("no storage space"));
+        assert_eq!(ended(&report, b"").containment, Some(Containment::Cgroup));
     }
 }

@@ -3,7 +3,7 @@
 //! A phase says which effect is in flight; an event says how one ended or what came from outside.
 //! After a restart the same events lead through the same table to the same phase.
 
-use protocol::words::{GuardOutcome, PhaseName};
+use protocol::words::{Containment, GuardOutcome, PhaseName};
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{Policy, ReviewBy};
@@ -94,6 +94,12 @@ impl Outcome {
         crate::verdict::row(self.verdict.name()).guard.unwrap_or(ran)
     }
 
+    /// Returns how tightly the processes were held: as the one that was held least.
+    pub fn containment(&self) -> Containment {
+        let of_session = self.work.session.containment;
+        self.guard.as_ref().and_then(|guard| guard.containment).map_or(of_session, |of_guard| of_guard.min(of_session))
+    }
+
     /// Returns whether the iteration ends in a commit; without one its number is used again (SPEC 5.2).
     pub fn leaves_commit(&self) -> bool {
         let idle = matches!(self.verdict, Verdict::Unavailable { .. } | Verdict::Misconfigured { .. });
@@ -123,6 +129,9 @@ pub struct GuardEnd {
     pub survivors: u32,
     /// Why its log is not complete, where the disk refused a part of it.
     pub log_fault: Option<String>,
+    /// How tightly it was held; none where it did not run.
+    #[serde(default)]
+    pub containment: Option<Containment>,
 }
 
 /// The class of a guard's end.

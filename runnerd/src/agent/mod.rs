@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::answer::{AgentError, AgentErrorClass, SessionUsage};
-use protocol::words::Containment;
 use runner_core::redact::Secrets;
 use runner_core::verdict::{FaultKind, SessionEnd, SessionHow};
 use tokio::sync::mpsc;
@@ -74,7 +73,7 @@ pub async fn run(
 ) -> Result<SessionEnd, SpawnError> {
     let output = session.output.clone();
     let (mark, lock) = (session.mark.clone(), session.lock.clone());
-    let (blank, secrets) = (blank(session.executor), session.secrets.clone());
+    let (blank, secrets) = (blank(session.executor, launcher), session.secrets.clone());
     match process::run(launcher, spec(session), stop).await {
         Ok(mut report) => {
             process::until_gone(&mark, &lock, report.still_alive.take()).await;
@@ -99,12 +98,12 @@ pub fn redact_answer(file: &Path, secrets: &Secrets) {
     }
 }
 
-/// Returns the end of a session that a dead daemon has left.
-pub fn interrupted(executor: &Executor, survivors: u32, elapsed_ms: u64) -> SessionEnd {
-    SessionEnd { survivors, elapsed_ms, ..blank(executor) }
+/// Returns the end of a session that a dead daemon has left; it was held as this daemon would have held it.
+pub fn interrupted(executor: &Executor, survivors: u32, launcher: &Launcher) -> SessionEnd {
+    SessionEnd { survivors, ..blank(executor, launcher) }
 }
 
-fn blank(executor: &Executor) -> SessionEnd {
+fn blank(executor: &Executor, launcher: &Launcher) -> SessionEnd {
     SessionEnd {
         how: SessionHow::Cut,
         exit: None,
@@ -116,8 +115,13 @@ fn blank(executor: &Executor) -> SessionEnd {
         dropped_bytes: 0,
         log_fault: None,
         survivors: 0,
-        containment: Containment::Walk,
+        containment: launcher.offer().level_for(keeps_privileges_out(executor)),
     }
+}
+
+/// What a wrapper starts may need its set-user-id programs, as rootless `podman` does.
+fn keeps_privileges_out(executor: &Executor) -> bool {
+    executor.wrapper.is_empty()
 }
 
 fn spec(session: Session<'_>) -> Spec {
@@ -138,8 +142,7 @@ fn spec(session: Session<'_>) -> Spec {
             matches!(answer_file::read(&answer, &Secrets::default()), AnswerFile::Given { .. })
         })),
         output: session.live,
-        // What a wrapper starts may need its set-user-id programs, as rootless `podman` does.
-        no_new_privs: executor.wrapper.is_empty(),
+        no_new_privs: keeps_privileges_out(executor),
     }
 }
 

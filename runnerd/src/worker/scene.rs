@@ -63,7 +63,7 @@ impl Scene {
                 let loaded = self.loaded(task)?;
                 let survivors = block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Work))?;
                 let executor = session::executor(&loaded, task.role);
-                Ok(Event::SessionEnded(agent::interrupted(executor, survivors, 0)))
+                Ok(Event::SessionEnded(agent::interrupted(executor, survivors, &self.site.launcher)))
             }
             (Effect::Inspect, Phase::Inspect { task, session, .. }) => {
                 let loaded = self.loaded(task)?;

@@ -247,7 +247,7 @@ impl Settling<'_> {
             captured_bytes: session.captured_bytes,
             dropped_bytes: session.dropped_bytes,
             usage: session.usage,
-            containment: session.containment,
+            containment: self.outcome.containment(),
             survivors_ended: session.survivors + guard.map_or(0, |guard| guard.survivors),
             secrets: self.outcome.work.finding.secrets.clone(),
             log_faults: self.log_faults(),

@@ -149,6 +149,7 @@ pub(crate) fn guard(how: GuardHow) -> GuardEnd {
         elapsed_ms: 200,
         survivors: 0,
         log_fault: None,
+        containment: None,
     }
 }
 

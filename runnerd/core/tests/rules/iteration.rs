@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use protocol::answer::AnswerStatus::{Decomposed, Done, Retry};
-use protocol::words::PhaseName;
+use protocol::words::{Containment, PhaseName};
 use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Over, Phase, ReviewEnd, decide};
 use runner_core::policy::{OnTimeout, Policy, ReviewBy, RolesMode};
 use runner_core::verdict::{Finding, Rule, SessionHow, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{
     STOPS, answered, context_exceeded, decomposed, drive, faulty, finding, green, guard, illegal, invalid, legal,
-    misconfigured, session, task, unavailable,
+    misconfigured, outcome, session, task, unavailable,
 };
 
 /// An edge of the graph: where, what happened, where to.
@@ -459,4 +459,17 @@ fn the_budget_counts_the_session_and_the_guard() {
 fn an_illegal_event_names_phase_and_event() {
     let error = decide(&Policy::default(), Phase::Open, Event::Briefed).expect_err("illegal");
     assert_eq!(error.to_string(), "event Briefed is not possible in phase open");
+}
+
+#[test]
+fn an_iteration_was_held_as_tightly_as_the_one_of_its_processes_that_was_held_least() {
+    let held = |of_session, of_guard| {
+        let mut outcome = outcome(Verdict::Accepted);
+        outcome.work.session.containment = of_session;
+        outcome.guard = Some(GuardEnd { containment: of_guard, ..green() });
+        outcome.containment()
+    };
+    assert_eq!(held(Containment::Pidns, Some(Containment::Cgroup)), Containment::Cgroup);
+    assert_eq!(held(Containment::Cgroup, Some(Containment::Pidns)), Containment::Cgroup);
+    assert_eq!(held(Containment::Pidns, None), Containment::Pidns);
 }
