@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -11,6 +13,14 @@ use runnerd::daemon::{self, DaemonError};
 use runnerd::logging::{self, Destination};
 use runnerd::process;
 use runnerd::startup::Readiness;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// Longest wait for the first thread that may block.
+const FIRST_THREAD_WITHIN: Duration = Duration::from_secs(5);
+/// How long a thread that may block waits for work: longer than a daemon lives.
+const THREADS_STAY: Duration = Duration::from_hours(24 * 365);
 
 /// Drives coding agents through a task tree in git repositories. Steered with `runnerctl`.
 #[derive(Debug, Parser)]
@@ -60,17 +70,36 @@ fn run(args: &Args) -> anyhow::Result<()> {
             return Err(error);
         }
     };
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            readiness.failed(error.as_ref());
+            return Err(error);
+        }
+    };
     let destination = if args.log_stderr { Destination::Stderr } else { Destination::Auto };
     let logging = logging::init(&paths.logs(), destination, Some(config.log_level.as_str()))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let result = runtime.block_on(daemon::run(paths, &config, &logging, readiness));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    Ok(result?)
+}
+
+/// Starts the threads, and one that may block.
+///
+/// Where no thread can be started, such work waits for one of those that there are: this one stays.
+fn runtime() -> anyhow::Result<Runtime> {
+    // The library panics where it cannot start its own.
+    drop(thread::Builder::new().spawn(|| ()).context("starting a thread")?);
+    let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .thread_stack_size(8 * 1024 * 1024)
+        .thread_keep_alive(THREADS_STAY)
         .enable_all()
         .build()
         .context("starting the runtime")?;
-    let result = runtime.block_on(daemon::run(paths, &config, &logging, readiness));
-    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    Ok(result?)
+    let first = async { timeout(FIRST_THREAD_WITHIN, spawn_blocking(|| ())).await };
+    runtime.block_on(first).context("no thread can be started")?.context("starting a thread")?;
+    Ok(runtime)
 }
 
 fn settings(args: &Args) -> anyhow::Result<(Paths, DaemonConfig)> {
