@@ -5,6 +5,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -12,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::sys::socket::{getsockopt, sockopt};
 use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -223,10 +225,17 @@ impl Home {
     fn end_daemons(&self) {
         let daemon = binary("runnerd");
         let is_daemon = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == daemon);
-        for pid in self.processes().into_iter().filter(is_daemon) {
+        for pid in self.processes().into_iter().filter(is_daemon).chain(self.listener()) {
             processes::signal(pid, Signal::SIGTERM);
             processes::gone_within(pid, PATIENCE);
         }
+    }
+
+    /// Returns the process that listens on the socket: who is not root sees a daemon by nothing else.
+    fn listener(&self) -> Option<i32> {
+        let connection = UnixStream::connect(self.socket()).ok()?;
+        let listener = getsockopt(&connection, sockopt::PeerCredentials).ok()?;
+        (listener.pid() > 0).then(|| listener.pid())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Processes that belong to a home, found by what they carry of it: environment or working directory.
+//! Processes that belong to a home, found by what they carry of it: environment, arguments or working directory.
 
 use std::fs;
 use std::os::fd::AsFd as _;
@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustix::process::{Pid as RawPid, PidfdFlags, pidfd_open};
 
-/// Returns the ids of the live processes whose environment or working directory names the folder, but for the caller.
+/// Returns the ids of the live processes whose environment, arguments or working directory name the folder, but for the caller.
 pub(crate) fn alive_of(folder: &Path) -> Vec<i32> {
     let own = std::process::id().to_string();
     let entries = fs::read_dir("/proc").expect("the process table can be read");
@@ -20,8 +20,13 @@ pub(crate) fn alive_of(folder: &Path) -> Vec<i32> {
 
 fn belongs(pid: i32, folder: &Path) -> bool {
     let needle = folder.as_os_str().as_encoded_bytes();
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.windows(needle.len()).any(|window| window == needle)
+    let names = |file: &str| {
+        let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        text.windows(needle.len()).any(|window| window == needle)
+    };
+    // A process that hides shows its arguments all the same, but its environment to root alone.
+    names("environ")
+        || names("cmdline")
         || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
 }
 
