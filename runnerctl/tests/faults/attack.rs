@@ -115,32 +115,6 @@ fn row_87_folder_of_records_that_leads_elsewhere_is_not_followed() {
 }
 
 #[test]
-fn row_87_file_of_the_runner_that_is_huge_is_kept_aside_without_being_read() {
-    let home = Home::new();
-    let repo = scripted(&home, 2);
-    let files = ["run_state.json", "assumptions.md", "tree.json", "more.txt"];
-    let grown: String = files.map(|file| format!("truncate -s 5G .runner/state/{file}\n")).concat();
-    let blocked = "touch .runner/iterations/attacked/0001/reverted";
-    repo.script().step(1, &format!("echo mine > mine.txt\n{grown}{blocked}\nanswer retry 'Grown.'"));
-    repo.script().step(2, "answer retry 'Went on.'");
-    let daemon = home.daemon();
-    run(&home, &repo).exits(4);
-    let receipts = repo.receipts();
-    let reverted = receipts[0].trailer("Runner-Reverted").unwrap_or_default();
-    for file in files {
-        assert!(reverted.contains(file), "{file} is not named: {reverted}");
-        let kept = repo.path().join(format!(".runner/iterations/attacked/0001/reverted/state__{file}"));
-        assert_eq!(fs::metadata(&kept).expect("it is kept").len(), 5 << 30, "{file}");
-    }
-    let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("the daemon is alive");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
-    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
-    assert!(peak < 512 * 1024, "{peak} KiB of memory were used");
-    assert_eq!(receipts.len(), 2);
-    assert_survived(&home, &repo, &["mine\n"]);
-}
-
-#[test]
 fn row_88_records_of_past_iterations_decide_nothing() {
     let home = Home::new();
     let repo = scripted(&home, 2);
@@ -330,4 +304,34 @@ fn assert_survived_but_for(home: &Home, repo: &Repo, daemon: u32) {
     assert!(others.is_empty(), "something is alive besides the daemon: {others:?}");
     runner_testkit::witness::assert_consistent(repo);
     runner_testkit::witness::assert_kept(repo, b"mine\n");
+}
+
+mod slow {
+    use super::*;
+
+    #[test]
+    fn row_87_file_of_the_runner_that_is_huge_is_kept_aside_without_being_read() {
+        let home = Home::new();
+        let repo = scripted(&home, 2);
+        let files = ["run_state.json", "assumptions.md", "tree.json", "more.txt"];
+        let grown: String = files.map(|file| format!("truncate -s 5G .runner/state/{file}\n")).concat();
+        let blocked = "touch .runner/iterations/attacked/0001/reverted";
+        repo.script().step(1, &format!("echo mine > mine.txt\n{grown}{blocked}\nanswer retry 'Grown.'"));
+        repo.script().step(2, "answer retry 'Went on.'");
+        let daemon = home.daemon();
+        run(&home, &repo).exits(4);
+        let receipts = repo.receipts();
+        let reverted = receipts[0].trailer("Runner-Reverted").unwrap_or_default();
+        for file in files {
+            assert!(reverted.contains(file), "{file} is not named: {reverted}");
+            let kept = repo.path().join(format!(".runner/iterations/attacked/0001/reverted/state__{file}"));
+            assert_eq!(fs::metadata(&kept).expect("it is kept").len(), 5 << 30, "{file}");
+        }
+        let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("the daemon is alive");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
+        let peak: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+        assert!(peak < 512 * 1024, "{peak} KiB of memory were used");
+        assert_eq!(receipts.len(), 2);
+        assert_survived(&home, &repo, &["mine\n"]);
+    }
 }
