@@ -24,6 +24,7 @@ const KIND: &str = "Runner-Commit";
 const VERSION: &str = "Runner-Version";
 const FROM: &str = "Runner-From";
 const GUARD: &str = "Runner-Guard";
+const REVERTED: &str = "Runner-Reverted";
 const HUMAN: &str = "Runner-Human";
 
 /// Why a message is not one of the runner's.
@@ -83,6 +84,8 @@ pub struct Milestone {
     pub from: Option<String>,
     /// How the guard ended, where one ran.
     pub guard_run: Option<GuardRun>,
+    /// Paths that the guard changed without right, and that were put back.
+    pub reverted: NameList,
 }
 
 impl RunnerCommit {
@@ -124,6 +127,7 @@ impl Milestone {
         let mut trailers = vec![(KIND, kind.to_owned()), (VERSION, self.version.to_string())];
         trailers.extend(self.from.clone().map(|from| (FROM, from)));
         trailers.extend(self.guard_run.as_ref().map(|run| (GUARD, run.to_string())));
+        trailers.extend((!self.reverted.is_empty()).then(|| (REVERTED, self.reverted.to_string())));
         assemble(subject, &self.summary, &trailers)
     }
 
@@ -134,6 +138,7 @@ impl Milestone {
             version: trailers.required(VERSION)?,
             from: trailers.object_id(FROM)?,
             guard_run: trailers.optional(GUARD)?,
+            reverted: trailers.optional(REVERTED)?.unwrap_or_default(),
         })
     }
 }

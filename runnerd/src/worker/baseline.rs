@@ -6,7 +6,7 @@ use protocol::state::Baseline;
 use protocol::words::PhaseName;
 use runner_core::iteration::GuardHow;
 use runner_core::json;
-use runner_core::message::RunnerCommit;
+use runner_core::message::{Milestone, NameList, RunnerCommit};
 use runner_core::tree;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -64,25 +64,29 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
         GuardHow::Exited(0) => None,
         GuardHow::Exited(_) | GuardHow::Signaled(_) => Some(end.output.clone()),
     };
-    tokio::task::block_in_place(|| look_after(site, loaded))?;
     tokio::task::block_in_place(|| {
-        commit(site, loaded, Baseline { guard: end.outcome(), output }, super::settle::guard_run(&end))
+        let reverted = look_after(site, loaded)?;
+        let baseline = Baseline { guard: end.outcome(), output };
+        commit(site, loaded, baseline, |milestone| {
+            milestone.guard_run = super::settle::guard_run(&end);
+            milestone.reverted = NameList::new(&reverted);
+        })
     })?;
     Ok(true)
 }
 
-/// Puts back what the guard must not have changed.
-fn look_after(site: &Site, loaded: &Loaded) -> Result<(), Obstacle> {
+/// Puts back what the guard must not have changed, and returns what that was.
+fn look_after(site: &Site, loaded: &Loaded) -> Result<Vec<String>, Obstacle> {
     let text = tree::canonical(&loaded.tree);
     let after = After { from: loaded.commit, iter: 0, phase: PhaseName::Guard, tree: Some(text.as_bytes()) };
-    mischief::undo(site, &site.repository()?, loaded, after).map(drop)
+    Ok(mischief::undo(site, &site.repository()?, loaded, after)?.reverted)
 }
 
 fn commit(
     site: &Site,
     loaded: &Loaded,
     baseline: Baseline,
-    guard_run: Option<runner_core::message::GuardRun>,
+    say: impl FnOnce(&mut Milestone),
 ) -> Result<(), BeginError> {
     let repository = site.repository()?;
     let mut feedback = loaded.feedback.clone();
@@ -90,7 +94,7 @@ fn commit(
     feedback.baseline = Some(baseline);
     durable::replace(&site.layout.feedback(), json::canonical(&feedback).as_bytes(), Access::Repository)?;
     let mut milestone = begin::milestone(site, Some(loaded.commit));
-    milestone.guard_run = guard_run;
+    say(&mut milestone);
     begin::commit(site, &repository, &RunnerCommit::Baseline(milestone, guard))?;
     Ok(())
 }

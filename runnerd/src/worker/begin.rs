@@ -5,7 +5,7 @@
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
-use runner_core::message::{Milestone, RunnerCommit};
+use runner_core::message::{Milestone, NameList, RunnerCommit};
 use runner_core::run::{self, Standing};
 use runner_core::transition::PROGRESS_HEADING;
 use runner_core::{json, schema, tree, validate};
@@ -296,6 +296,7 @@ pub(super) fn milestone(site: &Site, from: Option<Id>) -> Milestone {
         version: version(),
         from: from.map(|from| from.to_string()),
         guard_run: None,
+        reverted: NameList::default(),
     }
 }
 

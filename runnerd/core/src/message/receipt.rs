@@ -5,7 +5,7 @@ use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
 use super::list::NameList;
 use super::trailers::Trailers;
 use super::value::{AgentStamp, Attempts, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine};
-use super::{FROM, GUARD, KIND, MessageError, Parts, VERSION, assemble};
+use super::{FROM, GUARD, KIND, MessageError, Parts, REVERTED, VERSION, assemble};
 use crate::digest::Digest;
 
 /// An iteration's commit message; a field that is `None` or empty does not apply.
@@ -88,7 +88,7 @@ impl Receipt {
             ("Runner-Review", self.review.as_ref().map(ToString::to_string)),
             ("Runner-Notes", names(&self.notes)),
             ("Runner-Usage", self.usage.as_ref().map(ToString::to_string)),
-            ("Runner-Reverted", names(&self.reverted)),
+            (REVERTED, names(&self.reverted)),
             ("Runner-Guard-Changed", names(&self.guard_changed)),
             ("Runner-Guard-Wrote", names(&self.guard_wrote)),
             ("Runner-Held-Back", names(&self.held_back)),
@@ -120,7 +120,7 @@ impl Receipt {
             review: trailers.optional("Runner-Review")?,
             notes: trailers.optional("Runner-Notes")?.unwrap_or_default(),
             usage: trailers.optional("Runner-Usage")?,
-            reverted: trailers.optional("Runner-Reverted")?.unwrap_or_default(),
+            reverted: trailers.optional(REVERTED)?.unwrap_or_default(),
             guard_changed: trailers.optional("Runner-Guard-Changed")?.unwrap_or_default(),
             guard_wrote: trailers.optional("Runner-Guard-Wrote")?.unwrap_or_default(),
             held_back: trailers.optional("Runner-Held-Back")?.unwrap_or_default(),

@@ -87,6 +87,7 @@ fn what_was_written_is_read_back() {
         version: version(),
         from: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
         guard_run: Some(GuardRun { end: ProcessEnd::Signal(9), output: Digest::of(b"guard") }),
+        reverted: NameList::new(&[".git/config".to_owned()]),
     };
     let commits = [
         iteration(receipt()),
@@ -104,8 +105,14 @@ fn what_was_written_is_read_back() {
 
 #[test]
 fn subjects_are_those_of_the_specification() {
-    let milestone =
-        Milestone { run: "r-1".to_owned(), summary: String::new(), version: version(), from: None, guard_run: None };
+    let milestone = Milestone {
+        run: "r-1".to_owned(),
+        summary: String::new(),
+        version: version(),
+        from: None,
+        guard_run: None,
+        reverted: NameList::default(),
+    };
     let subject = |commit: RunnerCommit| commit.compose().lines().next().expect("has a subject").to_owned();
     assert_eq!(subject(RunnerCommit::Start(milestone.clone())), "chore(loop): start run r-1");
     assert_eq!(
