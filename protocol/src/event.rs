@@ -88,6 +88,18 @@ pub enum EventKind {
         /// Paths relative to the work tree.
         paths: Vec<String>,
     },
+    /// Branches and tags of others that processes of the iteration moved; they are left where they are.
+    Refs {
+        /// Each with where it was and where it is.
+        moved: Vec<String>,
+    },
+    /// A process inside an iteration called what it may not call.
+    Refused {
+        /// The method.
+        method: String,
+        /// The process, where the system tells which; it may be gone.
+        pid: Option<i32>,
+    },
     /// Files that the agent changed hold secrets; they are committed as they are.
     Secrets {
         /// Which files, and whose values.

@@ -63,6 +63,9 @@ pub struct IterationMeta {
     /// Logs that are not complete because the disk refused a part of them: the file, and why.
     #[serde(default)]
     pub log_faults: Vec<String>,
+    /// Branches and tags of others that its processes moved, each with where it was and where it is.
+    #[serde(default)]
+    pub moved_refs: Vec<String>,
     /// The commit it ended in; null where nothing changed and none was made.
     pub commit: Option<String>,
 }

@@ -144,6 +144,9 @@ pub struct RunView {
     /// Files of the last iterations that hold secrets.
     #[serde(default)]
     pub secrets: Vec<SecretSeen>,
+    /// What else somebody should know of the last iterations: moved references, logs that are not complete.
+    #[serde(default)]
+    pub notices: Vec<String>,
     /// How tightly its processes are held.
     pub containment: Containment,
     /// A stop that was asked for and has not taken effect.

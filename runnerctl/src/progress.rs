@@ -60,6 +60,8 @@ impl Progress {
             }
             EventKind::Obstacle { message } => self.obstructed(message),
             EventKind::Reverted { paths } => vec![notice(&format!("put back: {}", paths.join(", ")))],
+            EventKind::Refs { moved } => vec![notice(&format!("moved: {}", moved.join(", ")))],
+            EventKind::Refused { method, pid } => vec![notice(&told_refusal(method, *pid))],
             EventKind::Secrets { seen } => vec![notice(&told_secrets(seen))],
             EventKind::Warning { message } => vec![notice(message)],
             EventKind::Stopping => vec![notice("the daemon stops; the run goes on at its next start")],
@@ -159,6 +161,11 @@ fn passing(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u64) -> 
 fn told_secrets(seen: &[SecretSeen]) -> String {
     let files: Vec<String> = seen.iter().map(|seen| format!("{} ({})", seen.path, seen.variable)).collect();
     format!("secrets were committed: {}", files.join(", "))
+}
+
+fn told_refusal(method: &str, pid: Option<i32>) -> String {
+    let process = pid.map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
+    format!("{process} inside an iteration called `{method}`; it was refused")
 }
 
 fn notice(message: &str) -> Line {

@@ -127,7 +127,7 @@ impl Up {
         let (registry, workers) = Registry::open(&paths.state, means)?;
         let api = Api {
             registry: registry.clone(),
-            events,
+            events: events.clone(),
             paths: Arc::new(paths),
             offer: launcher.shared_offer(),
             started_at: clock::now(),
@@ -136,7 +136,8 @@ impl Up {
             drain: drain.clone(),
         };
         let stop_serving = CancellationToken::new();
-        let server = rpc::serve(bound, api.into_methods(), stop_serving.clone());
+        let server =
+            rpc::serve(bound, rpc::Served { methods: api.into_methods().into(), events }, stop_serving.clone());
         Ok(Self { registry, server, workers, stop_serving, shutdown, drain, terminate, interrupt, _locks: locks })
     }
 

@@ -104,6 +104,7 @@ pub fn end(how: GuardHow) -> GuardEnd {
         output: String::new(),
         history: None,
         reverted: Vec::new(),
+        moved_refs: Vec::new(),
         wrote: Vec::new(),
         elapsed_ms: 0,
         survivors: 0,

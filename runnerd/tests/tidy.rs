@@ -32,7 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("process", &["clock"]),
     ("registry", &["causes", "store", "worker"]),
     ("repo", &[]),
-    ("rpc", &["process"]),
+    ("rpc", &["clock", "events", "process"]),
     ("startup", &[]),
     ("store", &["repo"]),
     ("unbuilt", &["agent", "config", "process"]),

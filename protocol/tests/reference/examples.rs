@@ -244,6 +244,7 @@ fn views_of_runs() -> Vec<Example> {
         held_back: vec![".env".into()],
         reverted: Vec::new(),
         secrets: Vec::new(),
+        notices: Vec::new(),
         containment: Containment::Walk,
         pending: None,
     };
@@ -325,6 +326,7 @@ fn meta() -> IterationMeta {
         survivors_ended: 0,
         secrets: Vec::new(),
         log_faults: Vec::new(),
+        moved_refs: Vec::new(),
         commit: Some(COMMIT.into()),
     }
 }

@@ -138,6 +138,12 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
         for seen in &meta.secrets {
             fact("secret", format!("the value of {} is in {}", seen.variable, seen.path).into());
         }
+        for moved in &meta.moved_refs {
+            fact("moved", moved.into());
+        }
+        for fault in &meta.log_faults {
+            fact("incomplete", fault.into());
+        }
         fact("output", format!("{} bytes kept, {} dropped", meta.captured_bytes, meta.dropped_bytes).into());
     }
     if let Some(commit) = &reply.iteration.commit {

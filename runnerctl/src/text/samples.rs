@@ -87,6 +87,7 @@ pub(crate) fn run() -> RunView {
         held_back: vec![".env".into()],
         reverted: Vec::new(),
         secrets: Vec::new(),
+        notices: Vec::new(),
         containment: Containment::Walk,
         pending: None,
     }

@@ -82,7 +82,8 @@ fn run_detail(run: &RunView, screen: &Screen) -> String {
     let secrets: Vec<String> = run.secrets.iter().map(|seen| format!("{}: {}", seen.path, seen.variable)).collect();
     text += &paths("held back", &run.held_back);
     text += &paths("put back", &run.reverted);
-    text + &paths("files with secrets in them", &secrets)
+    text += &paths("files with secrets in them", &secrets);
+    text + &paths("notices", &run.notices)
 }
 
 fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {

@@ -3,6 +3,7 @@
 //! Whatever they do, From stays an ancestor of the branch, and nothing that they threw away is lost.
 
 use protocol::words::RunStatus;
+use runner_testkit::Config;
 
 use crate::play::{Play, RUN, Row, Seen};
 
@@ -93,6 +94,21 @@ fn other_refs_are_left_as_the_agent_set_them() {
     play.first(4).is(&ACCEPTED);
     assert_eq!(play.repo.refs("refs/tags"), ["refs/tags/mine"]);
     assert_eq!(play.repo.refs("refs/heads/side"), ["refs/heads/side"]);
+    let log = play.home.ctl_in(&play.repo, &["log", "1"]).exits(0).stdout.clone();
+    let status = play.home.ctl_in(&play.repo, &["status"]).exits(0).stdout.clone();
+    for name in ["refs/tags/mine", "refs/heads/side"] {
+        assert!(log.contains(&format!("{name}: nothing -> ")), "{log}");
+        assert!(status.contains(&format!("iteration 1 moved {name}: nothing -> ")), "{status}");
+    }
+}
+
+#[test]
+fn what_the_baseline_changed_without_right_is_named_by_its_commit() {
+    let play = Play::with(&crate::play::sample(), |_| Config::new(&["true"], &["git", "config", "core.pager", "evil"]));
+    play.run();
+    let commits = play.repo.git(&["log", "--format=%s%n%(trailers:key=Runner-Reverted)"]);
+    let after_baseline = commits.lines().skip_while(|line| !line.contains("baseline run")).nth(1);
+    assert_eq!(after_baseline, Some("Runner-Reverted: .git/config"), "{commits}");
 }
 
 #[test]

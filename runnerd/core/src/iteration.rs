@@ -121,6 +121,9 @@ pub struct GuardEnd {
     pub history: Option<String>,
     /// Paths of the runner that it changed, and that were put back.
     pub reverted: Vec<String>,
+    /// References of others that it or the session before it moved.
+    #[serde(default)]
+    pub moved_refs: Vec<String>,
     /// Paths outside `.runner/` that it wrote.
     pub wrote: Vec<String>,
     /// Time of the budget that it took, in milliseconds.

@@ -169,6 +169,9 @@ pub struct Finding {
     /// Files that the session changed and that hold secrets; nothing is decided by them.
     #[serde(default)]
     pub secrets: Vec<SecretSeen>,
+    /// References of others that the session moved; nothing is decided by them.
+    #[serde(default)]
+    pub moved_refs: Vec<String>,
 }
 
 /// What became of the task tree in a session.

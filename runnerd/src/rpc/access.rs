@@ -3,13 +3,23 @@
 //! An explained refusal instead of a closed socket: an agent that calls the runner by mistake learns what
 //! it may do. A guard rail, not a boundary: see `docs/security.md`.
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
 use jsonrpsee::core::middleware::{Batch, Notification, RpcServiceT};
 use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::Request;
 use protocol::error::{ErrorData, ErrorKind};
+use protocol::event::EventKind;
 
 use super::peer::Sign;
 use super::{Peer, PeerRole};
+use crate::clock;
+use crate::events::{About, Events};
+
+/// Most characters of a method's name that are told: it may be anything.
+const MAX_NAME: usize = 100;
 
 /// The methods that change nothing. Any other one is refused to a peer from inside an iteration, one that
 /// is added later too.
@@ -32,16 +42,47 @@ pub const READING: &[&str] = &[
     "tree.validate",
 ];
 
+/// Shortest time between two refusals that are told: an agent in a loop hides no other events.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Tells subscribers and the log of calls that were refused; of many at once, the first.
+#[derive(Debug, Clone)]
+pub(super) struct Refusals {
+    events: Events,
+    last: Arc<Mutex<Option<Timestamp>>>,
+}
+
+impl Refusals {
+    /// Tells of none yet.
+    pub(super) fn new(events: Events) -> Self {
+        Self { events, last: Arc::default() }
+    }
+
+    fn tell(&self, request: &Request<'_>) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock::now();
+        if last.is_some_and(|last| now.duration_since(last).unsigned_abs() < PAUSE) {
+            return;
+        }
+        *last = Some(now);
+        let pid = request.extensions.get::<Peer>().and_then(|peer| peer.pid);
+        let method: String = request.method_name().chars().take(MAX_NAME).collect();
+        tracing::warn!(method, pid, "refused to a process inside an iteration");
+        self.events.publish(About::default(), EventKind::Refused { method, pid });
+    }
+}
+
 /// Middleware that refuses steering calls of agents.
 #[derive(Debug, Clone)]
 pub(super) struct Access<S> {
     service: S,
+    refusals: Refusals,
 }
 
 impl<S> Access<S> {
     /// Wraps a service.
-    pub(super) fn new(service: S) -> Self {
-        Self { service }
+    pub(super) fn new(service: S, refusals: Refusals) -> Self {
+        Self { service, refusals }
     }
 }
 
@@ -61,11 +102,14 @@ where
     type BatchResponse = MethodResponse;
 
     fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        let service = self.service.clone();
+        let (service, refusals) = (self.service.clone(), self.refusals.clone());
         async move {
             match refusal(&request) {
                 None => service.call(request).await,
-                Some(refusal) => MethodResponse::error(request.id, refusal),
+                Some(refusal) => {
+                    refusals.tell(&request);
+                    MethodResponse::error(request.id, refusal)
+                }
             }
         }
     }
@@ -86,7 +130,6 @@ fn refusal(request: &Request<'_>) -> Option<ErrorData> {
     if role == PeerRole::Person || READING.contains(&request.method_name()) {
         return None;
     }
-    tracing::warn!(method = request.method_name(), "refused to a process inside an iteration");
     let (place, hint) = place(peer.and_then(|peer| peer.sign));
     let message = format!("`{}` was called from {place}, where only reading is allowed", request.method);
     Some(ErrorData::new(ErrorKind::InsideIteration, message).hint(hint))

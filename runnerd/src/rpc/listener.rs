@@ -24,11 +24,12 @@ use tokio_util::task::TaskTracker;
 use tower::layer::util::{Identity, Stack};
 use tower::{Layer, Service as _};
 
-use super::access::Access;
+use super::access::{Access, Refusals};
 use super::detach::Detach;
 use super::guard::GuardedIo;
 use super::line::{Line, Lines, Noted};
 use super::{Bound, Peer, PeerRole};
+use crate::events::Events;
 
 const CONNECTIONS: usize = 256;
 /// Of which processes inside of iterations may have some: they cannot lock a person out.
@@ -45,6 +46,15 @@ const FIRST_CALL: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
+/// What is served.
+#[derive(Debug)]
+pub struct Served {
+    /// The methods.
+    pub methods: Methods,
+    /// Where calls that are refused to an iteration are told.
+    pub events: Events,
+}
+
 /// Serves the methods until `stop` is cancelled.
 ///
 /// Then nothing new is accepted, running calls are answered, subscriptions end, and the socket is removed;
@@ -53,11 +63,12 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 /// # Panics
 ///
 /// Panics outside of a tokio runtime.
-pub fn serve(bound: Bound, methods: impl Into<Methods>, stop: CancellationToken) -> ServeHandle {
+pub fn serve(bound: Bound, served: Served, stop: CancellationToken) -> ServeHandle {
+    let Served { methods, events } = served;
     let (stop_handle, server) = stop_channel();
     let calls = TaskTracker::new();
     let acceptor = Acceptor {
-        protocol: Protocol { methods: methods.into(), service: service(calls.clone()), stop_handle },
+        protocol: Protocol { methods, service: service(calls.clone(), Refusals::new(events)), stop_handle },
         calls,
         lines: Lines::default(),
         slots: Arc::new(Semaphore::new(CONNECTIONS)),
@@ -82,7 +93,7 @@ impl ServeHandle {
     }
 }
 
-fn service(calls: TaskTracker) -> TowerServiceBuilder<Stack<Guards, Identity>, Identity> {
+fn service(calls: TaskTracker, refusals: Refusals) -> TowerServiceBuilder<Stack<Guards, Identity>, Identity> {
     let config = ServerConfig::builder()
         .max_request_body_size(REQUEST_BYTES)
         .max_response_body_size(RESPONSE_BYTES)
@@ -91,7 +102,7 @@ fn service(calls: TaskTracker) -> TowerServiceBuilder<Stack<Guards, Identity>, I
         .set_message_buffer_capacity(MESSAGE_BUFFER)
         .set_batch_request_config(BatchRequestConfig::Disabled)
         .build();
-    let middleware = RpcServiceBuilder::new().layer(Guards { calls });
+    let middleware = RpcServiceBuilder::new().layer(Guards { calls, refusals });
     Server::builder().set_config(config).set_rpc_middleware(middleware).to_service_builder()
 }
 
@@ -99,13 +110,14 @@ fn service(calls: TaskTracker) -> TowerServiceBuilder<Stack<Guards, Identity>, I
 #[derive(Debug, Clone)]
 struct Guards {
     calls: TaskTracker,
+    refusals: Refusals,
 }
 
 impl Layer<RpcService> for Guards {
     type Service = Noted<Access<Detach<RpcService>>>;
 
     fn layer(&self, service: RpcService) -> Self::Service {
-        Noted::new(Access::new(Detach::new(service, self.calls.clone())))
+        Noted::new(Access::new(Detach::new(service, self.calls.clone()), self.refusals.clone()))
     }
 }
 

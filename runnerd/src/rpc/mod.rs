@@ -14,7 +14,7 @@ mod peer;
 mod socket;
 
 pub use self::access::READING;
-pub use self::listener::{ServeHandle, serve};
+pub use self::listener::{ServeHandle, Served, serve};
 pub use self::lock::{LockError, Locks};
 pub use self::peer::{Peer, PeerRole, Sign};
 pub use self::socket::{Bound, SocketError};

@@ -18,6 +18,15 @@ use crate::clock;
 use crate::git::CommitInfo;
 use crate::store::{AskedFor, RunRecord};
 
+/// What people are told of an iteration, and what decides nothing.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    /// Files of the session that hold secrets.
+    pub(super) secrets: Vec<SecretSeen>,
+    /// References of others that its processes moved.
+    pub(super) moved_refs: Vec<String>,
+}
+
 /// An iteration that was settled.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settled<'a> {
@@ -27,8 +36,8 @@ pub(super) struct Settled<'a> {
     pub(super) task: &'a Task,
     /// How it ended.
     pub(super) verdict: &'a Verdict,
-    /// Files of the session that hold secrets.
-    pub(super) secrets: &'a [SecretSeen],
+    /// What was found in passing.
+    pub(super) seen: &'a Seen,
     /// Its commit, where it has one.
     pub(super) commit: Option<&'a str>,
 }
@@ -87,8 +96,12 @@ impl Life {
         if !loaded.run_state.reverted.is_empty() && commit.is_some() {
             tell(EventKind::Reverted { paths: loaded.run_state.reverted.clone() });
         }
-        if !settled.secrets.is_empty() {
-            tell(EventKind::Secrets { seen: settled.secrets.to_vec() });
+        let Seen { secrets, moved_refs } = settled.seen.clone();
+        if !secrets.is_empty() {
+            tell(EventKind::Secrets { seen: secrets });
+        }
+        if !moved_refs.is_empty() {
+            tell(EventKind::Refs { moved: moved_refs });
         }
         let (leaves_passed, leaves_total) = tree::leaves(&loaded.tree);
         tell(EventKind::Tree { leaves_passed, leaves_total });

@@ -43,6 +43,7 @@ pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &Sessi
         changed_code: changes.iter().any(|path| is_code(path)),
         changed_since_base: changed_paths(&repository, &base)?.iter().any(|path| is_code(path)),
         reverted: undone.reverted,
+        moved_refs: undone.moved_refs,
     })
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::aftermath::{Settled, hold, pause};
+use super::aftermath::{Seen, Settled, hold, pause};
 use super::claim::Claim;
 use super::desk::{self, Desk, Turn, Wires, reason};
 use super::drive::{Drive, Drove, pause_before};
@@ -362,8 +362,9 @@ impl Life {
             }
             Drove::Over(Over::Settled { verdict, commit }) => {
                 let task = log.task().ok_or("an iteration was settled that was not opened")?;
-                let (secrets, commit) = (log.secrets_seen(), commit.as_deref());
-                let settled = Settled { site: &site, task: &task, verdict: &verdict, secrets: &secrets, commit };
+                let seen = Seen { secrets: log.secrets_seen(), moved_refs: log.moved_refs() };
+                let commit = commit.as_deref();
+                let settled = Settled { site: &site, task: &task, verdict: &verdict, seen: &seen, commit };
                 let then = self.settled(id, settled).await?;
                 self.sweep_live();
                 self.close_journal();

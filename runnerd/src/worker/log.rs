@@ -84,6 +84,17 @@ impl<D: Disk> JournalLog<D> {
         inspected.unwrap_or_default()
     }
 
+    /// Returns which references of others the processes moved, as they stood after the last of them.
+    pub(super) fn moved_refs(&self) -> Vec<String> {
+        let entries = self.entries.lock();
+        let looked = entries.into_iter().rev().find_map(|entry| match entry.event {
+            Event::Inspected(finding) => Some(finding.moved_refs),
+            Event::GuardEnded(guard) if !guard.moved_refs.is_empty() => Some(guard.moved_refs),
+            _ => None,
+        });
+        looked.unwrap_or_default()
+    }
+
     /// Keeps one event; blocks on the disk.
     pub(super) fn keep(&mut self, event: &Event, policy: &Policy) -> Result<(), JournalError> {
         let entry = Entry { at: clock::now(), event: event.clone() };

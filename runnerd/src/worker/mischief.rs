@@ -28,6 +28,9 @@ pub(super) struct Found {
     pub history: Option<String>,
     /// Paths of the runner that were changed.
     pub reverted: Vec<String>,
+    /// References of others that were moved and left where they are.
+    #[serde(default)]
+    pub moved_refs: Vec<String>,
 }
 
 impl Found {
@@ -111,7 +114,9 @@ impl Undo<'_> {
         }
         if let Some(before) = &self.before {
             let seen = (before, self.after.iter);
-            found.add(tampering::look_inside(self.site, self.repository, seen, &self.aside())?);
+            let inside = tampering::look_inside(self.site, self.repository, seen, &self.aside())?;
+            found.add(inside.put_back);
+            found.moved_refs = inside.moved;
             self.write(&found)?;
         }
         for (path, right) in self.wrong_files()? {

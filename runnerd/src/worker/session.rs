@@ -12,7 +12,7 @@ use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::load::Loaded;
-use super::mischief::{self, After};
+use super::mischief::{self, After, Found};
 use super::site::{Obstacle, Site};
 use super::{brief, inspect, record, relay, tampering};
 use crate::config::Executor;
@@ -119,7 +119,8 @@ fn look_after(site: &Site, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Res
     let after =
         After { from: loaded.commit, iter: work.task.iter, phase: PhaseName::Guard, tree: Some(text.as_bytes()) };
     let undone = mischief::undo(site, &repository, loaded, after)?;
-    Ok(GuardEnd { history: undone.history, reverted: undone.reverted, ..end })
+    let Found { history, reverted, moved_refs } = undone;
+    Ok(GuardEnd { history, reverted, moved_refs, ..end })
 }
 
 /// Returns the paths outside `.runner/` that were written since `before`.

@@ -215,6 +215,12 @@ impl Settling<'_> {
         if self.outcome.work.finding.changed_code || wrote { Mode::Execute } else { Mode::Decompose }
     }
 
+    /// Returns which references of others the processes moved: as they stood after the last one.
+    fn moved_refs(&self) -> &[String] {
+        let of_guard = self.outcome.guard.as_ref().map_or(&[][..], |guard| &guard.moved_refs);
+        if of_guard.is_empty() { &self.outcome.work.finding.moved_refs } else { of_guard }
+    }
+
     /// Names the logs of which the disk has refused a part.
     fn log_faults(&self) -> Vec<String> {
         let guard = self.outcome.guard.as_ref().and_then(|guard| guard.log_fault.as_ref());
@@ -251,6 +257,7 @@ impl Settling<'_> {
             survivors_ended: session.survivors + guard.map_or(0, |guard| guard.survivors),
             secrets: self.outcome.work.finding.secrets.clone(),
             log_faults: self.log_faults(),
+            moved_refs: self.moved_refs().to_vec(),
             commit: commit.map(|commit| commit.to_string()),
         };
         let agents_tree = inspect::agents_tree(self.site, task)?;

@@ -19,6 +19,8 @@ use crate::store::{RunRecord, Store};
 const RECENT: usize = 5;
 /// Files with secrets shown in a status.
 const MAX_SECRETS: usize = 100;
+/// Notices shown in a status.
+const MAX_NOTICES: usize = 40;
 /// Commits looked through for the last iterations.
 const MAX_COMMITS: usize = 50;
 
@@ -40,6 +42,7 @@ pub(super) fn blank(run: &RunRecord, containment: Containment) -> RunView {
         held_back: Vec::new(),
         reverted: Vec::new(),
         secrets: Vec::new(),
+        notices: Vec::new(),
         containment,
         pending: None,
     }
@@ -65,6 +68,7 @@ pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment) -
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
         let recent = recent(&repository, &run.id, tip);
         let mut view = of_state(blank(run, containment), &loaded, recent);
+        view.notices = notices_in(&Layout::new(repository.work_dir()), &view.recent);
         view.secrets = secrets_in(&Layout::new(repository.work_dir()), &view.recent);
         is_runs.then_some(Seen { view, budget_ms: loaded.policy.budget_ms })
     };
@@ -131,6 +135,16 @@ fn secrets_in(layout: &Layout, views: &[IterationView]) -> Vec<SecretSeen> {
         }
     }
     seen
+}
+
+/// Returns what else is to be told of these iterations, as far as their records are there.
+fn notices_in(layout: &Layout, views: &[IterationView]) -> Vec<String> {
+    let metas = views.iter().filter_map(|view| meta(layout, &view.run, view.iter));
+    let told = metas.flat_map(|IterationMeta { iter, moved_refs, log_faults, .. }| {
+        let moved = moved_refs.into_iter().map(move |moved| format!("iteration {iter} moved {moved}"));
+        moved.chain(log_faults.into_iter().map(move |fault| format!("iteration {iter}: incomplete {fault}")))
+    });
+    told.take(MAX_NOTICES).collect()
 }
 
 /// Reads the facts of an iteration's record, for people; none where there is no record.

@@ -3,7 +3,6 @@
 //! What was seen is kept in `live/` before anything runs, so that a crash does not forget it. Branches are left where a
 //! session has moved them; what it took away is kept and written down.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::aside::Aside;
@@ -15,6 +14,8 @@ use crate::repo::durable::{self, Access};
 const ROUNDS: usize = 3;
 /// References that are kept where a session has moved or removed them.
 const MAX_KEPT_REFS: usize = 200;
+/// References that people are told of; the record has them all.
+const MAX_TOLD_REFS: usize = 20;
 
 /// Looks at git's own folder before the processes of an iteration, unless that was done.
 pub(super) fn look_before(site: &Site, iter: u32) -> Result<(), Obstacle> {
@@ -56,16 +57,24 @@ pub(super) fn put_back(repository: &Repository, before: &Fingerprint, aside: &As
     Ok(())
 }
 
+/// What a look inside git's own folder has found.
+#[derive(Debug)]
+pub(super) struct Inside {
+    /// Names of what was put back.
+    pub(super) put_back: Vec<String>,
+    /// References that were moved, each with where it was and where it is.
+    pub(super) moved: Vec<String>,
+}
+
 /// Puts back which objects stand for others, which files git looks at, and references that nothing can be read from.
 ///
-/// References that a session has moved otherwise are written down, and what they no longer lead to is kept. Returns the
-/// names of what was put back.
+/// References that a session has moved otherwise are written down, and what they no longer lead to is kept.
 pub(super) fn look_inside(
     site: &Site,
     repository: &Repository,
     (before, iter): (&Fingerprint, u32),
     aside: &Aside<'_>,
-) -> Result<Vec<String>, Obstacle> {
+) -> Result<Inside, Obstacle> {
     let mut put_back = repository.put_back_replaced(before)?;
     put_back.extend(repository.unhide(before)?.into_iter().map(|path| format!(".git/index: {path}")));
     let own = format!("refs/heads/{}", site.branch());
@@ -78,7 +87,12 @@ pub(super) fn look_inside(
         }
     }
     keep_moved(site, repository, (&moved, iter), aside)?;
-    Ok(put_back)
+    Ok(Inside { put_back, moved: moved.iter().take(MAX_TOLD_REFS).map(told).collect() })
+}
+
+fn told(MovedRef { name, before, after }: &MovedRef) -> String {
+    let of = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+    format!("{name}: {} -> {}", of(before), of(after))
 }
 
 /// Remembers how a session has left the user's own git configuration, so that it is not obeyed before a person agrees.
@@ -103,11 +117,7 @@ fn keep_moved(
     if moved.is_empty() {
         return Ok(());
     }
-    let mut text = String::new();
-    for MovedRef { name, before, after } in moved {
-        let of = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-        let _ = writeln!(text, "{name}: {} -> {}", of(before), of(after));
-    }
+    let text: String = moved.iter().map(|moved| told(moved) + "\n").collect();
     aside.keep("refs.txt", text.as_bytes())?;
     tracing::warn!(run = site.run, iter, refs = moved.len(), "a session has moved references of others");
     for MovedRef { name, before, .. } in moved.iter().take(MAX_KEPT_REFS) {

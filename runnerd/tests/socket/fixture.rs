@@ -11,7 +11,8 @@ use protocol::client::{ConnectError, ConnectOptions, Connection};
 use protocol::paths::Paths;
 use protocol::view::DaemonView;
 use protocol::words::Containment;
-use runnerd::rpc::{Bound, Locks, ServeHandle, serve};
+use runnerd::events::Events;
+use runnerd::rpc::{Bound, Locks, ServeHandle, Served, serve};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,7 @@ pub(crate) struct Told {
 
 pub(crate) struct Server {
     pub(crate) told: Arc<Told>,
+    pub(crate) events: Events,
     pub(crate) paths: Paths,
     stop: CancellationToken,
     handle: ServeHandle,
@@ -51,9 +53,10 @@ impl Server {
         let locks = Locks::take(&paths).unwrap();
         let bound = Bound::new(&paths, &locks).unwrap();
         let told = Arc::new(Told::default());
-        let stop = CancellationToken::new();
-        let handle = serve(bound, methods(&told, &paths), stop.clone());
-        Self { told, paths, stop, handle, _locks: locks, dir }
+        let (events, stop) = (Events::default(), CancellationToken::new());
+        let served = Served { methods: methods(&told, &paths).into(), events: events.clone() };
+        let handle = serve(bound, served, stop.clone());
+        Self { told, events, paths, stop, handle, _locks: locks, dir }
     }
 
     pub(crate) fn socket(&self) -> &Path {

@@ -7,6 +7,7 @@ use std::env;
 use std::ffi::OsString;
 use std::process::Stdio;
 
+use protocol::event::EventKind;
 use protocol::startup::MARK_VARIABLE;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
@@ -77,6 +78,11 @@ async fn peer_process() {
 async fn a_child_of_the_daemon_reads_and_does_not_steer() {
     let server = Server::start();
     assert_eq!(peer(&server, CHILD, false).await, [READ, REFUSED]);
+    let told = server.events.subscribe(Some(1)).missed;
+    let [EventKind::Refused { method, pid }] = told.iter().map(|event| &event.kind).collect::<Vec<_>>()[..] else {
+        panic!("{told:#?}");
+    };
+    assert!(method == "run.pause" && pid.is_some(), "{told:#?}");
 }
 
 #[tokio::test]

@@ -135,6 +135,7 @@ pub(crate) fn finding(tree: TreeFinding) -> Finding {
         changed_since_base: true,
         reverted: Vec::new(),
         secrets: Vec::new(),
+        moved_refs: Vec::new(),
     }
 }
 
@@ -145,6 +146,7 @@ pub(crate) fn guard(how: GuardHow) -> GuardEnd {
         output: "test lexer::tests::empty ... FAILED".to_owned(),
         history: None,
         reverted: Vec::new(),
+        moved_refs: Vec::new(),
         wrote: Vec::new(),
         elapsed_ms: 200,
         survivors: 0,

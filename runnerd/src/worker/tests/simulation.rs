@@ -403,6 +403,7 @@ pub(super) fn finding(is_idle: bool) -> Finding {
         changed_since_base: true,
         reverted: Vec::new(),
         secrets: Vec::new(),
+        moved_refs: Vec::new(),
     }
 }
 
