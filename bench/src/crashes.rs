@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 
 use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use protocol::words::RunStatus;
-use runner_testkit::{Daemon, Home, Repo};
+use runner_testkit::{Daemon, Home, Random, Repo};
 
 use crate::figure::{Report, progress, spread};
-use crate::random::Random;
 use crate::watched::{kill, shims, wait_until};
 
 const GROUP: &str = "random kill -9 of daemon and shim";
@@ -61,7 +60,7 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
     let repo = long_run(&home, args.kills);
     let mut daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "long", "-m", "Do it"]).exits(0);
-    let (mut random, mut counts) = (Random(args.seed), Counts::default());
+    let (mut random, mut counts) = (Random::new(args.seed), Counts::default());
     for number in 1..=args.kills {
         std::thread::sleep(Duration::from_millis(random.below(600)));
         if number % 100 == 0 {

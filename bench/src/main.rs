@@ -8,7 +8,6 @@ mod figure;
 mod flood;
 mod kills;
 mod machine;
-mod random;
 mod watched;
 
 use std::process::ExitCode;

@@ -171,13 +171,6 @@ pub enum StoreError {
     },
 }
 
-impl StoreError {
-    /// Tells whether the machine is at fault and the same call may succeed later.
-    pub fn is_obstacle(&self) -> bool {
-        matches!(self, Self::Disk(error) if error.is_obstacle())
-    }
-}
-
 /// The folder of one repository.
 #[derive(Debug, Clone)]
 pub struct Store<D = RealDisk> {

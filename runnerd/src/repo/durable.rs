@@ -66,16 +66,6 @@ pub enum DurableError {
 }
 
 impl DurableError {
-    /// Tells whether the machine is at fault and the same call may succeed later: disk full,
-    /// quota, failing disk, no free file descriptor.
-    pub fn is_obstacle(&self) -> bool {
-        let Self::Io { source, .. } = self else {
-            return false;
-        };
-        let errno = source.raw_os_error().map(Errno::from_raw);
-        matches!(errno, Some(Errno::ENOSPC | Errno::EDQUOT | Errno::EIO | Errno::EMFILE | Errno::ENFILE))
-    }
-
     /// Returns the kind of the system's error, if there was one.
     pub fn kind(&self) -> Option<io::ErrorKind> {
         match self {
@@ -408,7 +398,6 @@ mod tests {
         File::create(&file).unwrap().set_len(MAX_BYTES + 1).unwrap();
         let error = read(&file).unwrap_err();
         assert!(matches!(error, DurableError::TooLarge { len, .. } if len == MAX_BYTES + 1));
-        assert!(!error.is_obstacle());
     }
 
     #[test]
@@ -477,16 +466,6 @@ mod tests {
         fs::set_permissions(&file, Permissions::from_mode(0o0)).unwrap();
         assert_eq!(remove_leftovers(home.path()).unwrap(), 1);
         assert!(folder.exists() && !file.exists());
-    }
-
-    #[test]
-    fn only_faults_of_the_machine_are_obstacles() {
-        let error = |errno: Errno| failed("writing", Path::new("/x"))(io::Error::from(errno));
-        for errno in [Errno::ENOSPC, Errno::EDQUOT, Errno::EIO, Errno::EMFILE, Errno::ENFILE] {
-            assert!(error(errno).is_obstacle(), "{errno}");
-        }
-        assert!(!error(Errno::EACCES).is_obstacle());
-        assert!(!DurableError::Symlink { path: PathBuf::new() }.is_obstacle());
     }
 
     #[test]

@@ -101,10 +101,9 @@ impl Obstacle {
     pub(super) fn passes(&self) -> bool {
         let is_waited_for = match self {
             Self::Git(error) | Self::State(super::load::LoadError::Git(error)) => error.is_obstacle(),
-            Self::Disk(error) => error.is_obstacle(),
             // A process that cannot be killed waits for a device; a lock has a holder that is alive.
             Self::Alive(_) | Self::Spawn(SpawnError::Locked { .. }) => true,
-            Self::System { .. } | Self::State(_) | Self::NoCommit(_) | Self::Spawn(_) => false,
+            Self::Disk(_) | Self::System { .. } | Self::State(_) | Self::NoCommit(_) | Self::Spawn(_) => false,
         };
         is_waited_for || nature_of(self) == Nature::Passing
     }
@@ -189,5 +188,25 @@ impl Site {
         };
         let passed = self.env.iter().filter(|(name, _)| is_passed(name));
         passed.map(|(name, value)| (name.into(), value.into())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::*;
+
+    #[test]
+    fn refusals_of_the_machine_pass_and_those_of_a_right_or_a_path_do_not() {
+        let refused = |errno: Errno| {
+            Obstacle::Disk(DurableError::Io { action: "writing", path: "/x".into(), source: errno.into() }).passes()
+        };
+        for errno in [Errno::ENOSPC, Errno::EDQUOT, Errno::EROFS, Errno::EIO, Errno::EMFILE, Errno::ENFILE] {
+            assert!(refused(errno), "{errno}");
+        }
+        assert!(!refused(Errno::EACCES));
+        assert!(!Obstacle::Disk(DurableError::Symlink { path: "/x".into() }).passes());
+        assert!(!Obstacle::Disk(DurableError::TooLarge { path: "/x".into(), len: u64::MAX }).passes());
     }
 }

@@ -14,6 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nix::errno::Errno;
+use runner_testkit::Random;
 
 use super::disk::{Disk, DiskFile, Found, How, Kind, TEMPORARY};
 
@@ -201,7 +202,7 @@ impl SimulatedDisk {
         let picked: Vec<Vec<u64>> = if count <= most {
             (0..count).map(|number| digits(number, &choices)).collect()
         } else {
-            let mut random = Random(seed);
+            let mut random = Random::new(seed);
             (0..most).map(|_| choices.iter().map(|of| random.below(*of)).collect()).collect()
         };
         picked.into_iter().map(|choice| Self(Arc::new(Mutex::new(state.found(crash, &choice))))).collect()
@@ -386,17 +387,6 @@ fn digits(mut number: u64, bases: &[u64]) -> Vec<u64> {
             digit
         })
         .collect()
-}
-
-/// A small generator: the same seed, the same numbers.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        (mixed ^ (mixed >> 27)) % limit
-    }
 }
 
 impl Disk for SimulatedDisk {

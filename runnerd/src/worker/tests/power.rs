@@ -16,20 +16,23 @@ use protocol::path::WirePath;
 use protocol::words::RunStatus;
 use runner_core::digest::sha256_hex;
 use runner_core::iteration::{Event, GuardHow, Outcome, Over, Phase};
+use runner_core::obstacle::Nature;
 use runner_core::policy::Policy;
 use runner_core::verdict::{SessionHow, StopCause, Task};
+use runner_testkit::Random;
 use tokio_util::sync::CancellationToken;
 
 use super::drive::{Drive, Drove};
 use super::journal::{self, JournalError};
 use super::log::{Entries, JournalLog};
 use super::simulation;
+use super::site::nature_of;
 use super::world::{Control, Log, World};
 use crate::guard;
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, Access};
-use crate::repo::simulated_disk::{Crash, Failure, Fault, Flaws, Random, SimulatedDisk, until_crash};
-use crate::store::{RepoFile, RunRecord, Store};
+use crate::repo::simulated_disk::{Crash, Failure, Fault, Flaws, SimulatedDisk, until_crash};
+use crate::store::{RepoFile, RunRecord, Store, StoreError};
 
 /// Iterations of the run.
 const ITERATIONS: u32 = 2;
@@ -141,8 +144,7 @@ impl Machine {
 
     /// Reads the queue, and does what a client asks that has not been answered.
     fn registered(&self, store: &Store<SimulatedDisk>) -> Result<RepoFile, String> {
-        let is_obstacle = |error: &crate::store::StoreError| error.is_obstacle();
-        let mut file = match insist(|| store.load(), is_obstacle)? {
+        let mut file = match insist(|| store.load(), passes)? {
             Some(file) => file,
             None => RepoFile {
                 version: RepoFile::VERSION,
@@ -158,8 +160,8 @@ impl Machine {
                 return Err("a run that was queued is forgotten".into());
             }
             file.runs.push(queued());
-            insist(|| store.create(), is_obstacle)?;
-            insist(|| store.save(&mut file), is_obstacle)?;
+            insist(|| store.create(), passes)?;
+            insist(|| store.save(&mut file), passes)?;
             lock(&self.outside).is_queued = true;
         }
         Ok(file)
@@ -266,13 +268,17 @@ fn insist<T, E: std::error::Error>(
     call().map_err(|error| error.to_string())
 }
 
+fn passes(error: &StoreError) -> bool {
+    nature_of(error) == Nature::Passing
+}
+
 fn change(
     store: &Store<SimulatedDisk>,
     file: &mut RepoFile,
     change: impl FnOnce(&mut RunRecord),
 ) -> Result<(), String> {
     change(&mut file.runs[0]);
-    insist(|| store.save(file), crate::store::StoreError::is_obstacle)
+    insist(|| store.save(file), passes)
 }
 
 fn queued() -> RunRecord {
@@ -577,7 +583,7 @@ fn enumerate(mistakes: Mistakes, states: u64) -> Seen {
     let mut seen = Seen::default();
     let begun = Machine::new(mistakes);
     let total = seen.recover(&begun.fork(), &|| "undisturbed".into());
-    let mut random = Random(first_seed);
+    let mut random = Random::new(first_seed);
     for at in 1..=total {
         if seen.violations > 0 && !is_whole {
             break;
