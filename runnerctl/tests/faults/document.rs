@@ -1,8 +1,9 @@
-//! The table of the fault matrix in `docs/testing.md` against the tests that there are.
+//! The tables of `docs/testing.md`, of the promises and of the fault matrix, against the tests that there are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+const PROMISES: u32 = 15;
 const ROWS: u32 = 94;
 /// Rows that are tests; the others say in the table why they are none.
 const FEWEST_TESTED: usize = 85;
@@ -24,6 +25,22 @@ fn every_row_is_a_test_in_the_place_that_the_document_names() {
     let unexplained: Vec<&Line> = lines.iter().filter(|line| untested.contains(&line.row)).collect();
     for line in unexplained {
         assert!(line.place.starts_with("not here: "), "row {} is no test, and `{}` is no reason", line.row, line.place);
+    }
+}
+
+#[test]
+fn every_promise_names_tests_that_there_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folders = ["protocol/tests", "runnerctl/tests", "runnerd/core", "runnerd/src", "runnerd/tests"];
+    let files = folders.iter().flat_map(|folder| below(&root.join(folder)));
+    let code: String = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
+    let promises: Vec<Vec<&str>> = cells().filter(|cells| cells[0].starts_with('P')).collect();
+    let ids: Vec<&str> = promises.iter().map(|cells| cells[0]).collect();
+    assert_eq!(ids, (1..=PROMISES).map(|number| format!("P{number}")).collect::<Vec<_>>());
+    for promise in promises.iter().filter(|cells| !cells[2].starts_with("not here: ")) {
+        for name in promise[2].split(", ").map(|name| name.trim_matches('`')) {
+            assert!(code.contains(&format!("fn {name}(")), "{} names no test: {name}", promise[0]);
+        }
     }
 }
 
@@ -51,12 +68,15 @@ impl Line {
 }
 
 fn table() -> Vec<Line> {
-    let text = include_str!("../../../docs/testing.md");
-    let cells = text.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
-    let cells = cells.map(|line| line.split(" | ").collect::<Vec<_>>());
-    let rows =
-        cells.filter_map(|cells| Some(Line { row: cells.first()?.parse().ok()?, place: (*cells.get(2)?).to_owned() }));
+    let rows = cells().filter_map(|cells| Some(Line { row: cells[0].parse().ok()?, place: cells[2].to_owned() }));
     rows.collect()
+}
+
+/// The cells of all lines of tables with three columns.
+fn cells() -> impl Iterator<Item = Vec<&'static str>> {
+    let lines = include_str!("../../../docs/testing.md").lines();
+    let lines = lines.filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    lines.map(|line| line.split(" | ").collect::<Vec<_>>()).filter(|cells| cells.len() == 3)
 }
 
 /// The files of a module: its own, and those below it.
