@@ -115,6 +115,30 @@ fn row_87_folder_of_records_that_leads_elsewhere_is_not_followed() {
 }
 
 #[test]
+fn row_87_place_for_what_is_put_back_that_leads_elsewhere_is_not_followed() {
+    let home = Home::new();
+    let repo = scripted(&home, 2);
+    let other = home.path().join("other");
+    fs::create_dir(&other).expect("a folder can be made");
+    let step = |swap: &str| {
+        let folder =
+            format!("other={}\ncd .runner/iterations/attacked/000?\n{swap}\ncd - > /dev/null", other.display());
+        format!("echo mine > mine.txt\n{folder}\necho '# mine' >> .git/config\nanswer retry 'Swapped.'")
+    };
+    repo.script().step(1, &step("ln -s \"$other\" reverted"));
+    let second = step("mkdir reverted; ln -s \"$other/config\" reverted/.git__config").replace("000?", "0002");
+    repo.script().step(2, &second);
+    let _daemon = home.daemon();
+    run(&home, &repo).exits(4);
+    let left: Vec<_> = fs::read_dir(&other).expect("it is there").flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.is_empty(), "the runner wrote through the link: {left:?}");
+    for receipt in repo.receipts() {
+        assert_eq!(receipt.trailer("Runner-Reverted"), Some(".git/config"), "{receipt:#?}");
+    }
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
 fn row_88_records_of_past_iterations_decide_nothing() {
     let home = Home::new();
     let repo = scripted(&home, 2);
