@@ -13,6 +13,7 @@ use crate::verdict::{
 
 /// Where an iteration stands, with all that its effect needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "one phase exists at a time, and none is kept")]
 pub enum Phase {
     /// Check, load, validate, select.
     Open,

@@ -65,8 +65,8 @@ impl Scan {
                 .map_err(GitError::io("starting a thread for", paths.work_dir()))?;
             scan.compare(repo, paths, index).map_err(failed())?;
             // A submodule that became a file is seen from both sides; what the index knows about it says more.
-            let walked = walk.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            for (path, finding) in walked.map_err(failed())? {
+            let others = walk.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            for (path, finding) in others.map_err(failed())? {
                 scan.found.entry(path).or_insert(finding);
             }
             Ok(scan)

@@ -65,7 +65,7 @@ pub struct Served {
 /// Panics outside of a tokio runtime.
 pub fn serve(bound: Bound, served: Served, stop: CancellationToken) -> ServeHandle {
     let Served { methods, events } = served;
-    let (stop_handle, server) = stop_channel();
+    let (stop_handle, halt) = stop_channel();
     let calls = TaskTracker::new();
     let acceptor = Acceptor {
         protocol: Protocol { methods, service: service(calls.clone(), Refusals::new(events)), stop_handle },
@@ -75,7 +75,7 @@ pub fn serve(bound: Bound, served: Served, stop: CancellationToken) -> ServeHand
         agent_slots: Arc::new(Semaphore::new(AGENT_CONNECTIONS)),
         uid: nix::unistd::getuid().as_raw(),
     };
-    ServeHandle { task: tokio::spawn(acceptor.run(bound, server, stop)) }
+    ServeHandle { task: tokio::spawn(acceptor.run(bound, halt, stop)) }
 }
 
 /// A server that runs.

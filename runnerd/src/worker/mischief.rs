@@ -231,7 +231,7 @@ impl Undo<'_> {
     fn verdict(&self, path: &str, entry: Option<Entry>) -> Result<Option<Right>, Obstacle> {
         let file = self.site.layout.path(path);
         if path == Layout::TREE {
-            return self.tree_verdict(standing(&file)?, entry);
+            return Ok(self.tree_verdict(standing(&file)?, entry));
         }
         let ownership = class(within(path));
         if matches!(ownership, Ownership::Agent | Ownership::Ignored) {
@@ -252,12 +252,12 @@ impl Undo<'_> {
 
     /// Says what should stand in the place of the task tree. One that is too large to be one is not left for git to
     /// read either.
-    fn tree_verdict(&self, standing: Standing, entry: Option<Entry>) -> Result<Option<Right>, Obstacle> {
-        Ok(match (self.tree(), standing) {
+    fn tree_verdict(&self, standing: Standing, entry: Option<Entry>) -> Option<Right> {
+        match (self.tree(), standing) {
             (Some(Right::Text(text)), Standing::File(now)) if text == now => None,
             (None, Standing::TooLarge) => Some(entry.map_or(Right::Nothing, Right::From)),
             (right, _) => right,
-        })
+        }
     }
 
     fn put_back(&self, path: &str, right: Right) -> Result<(), Obstacle> {
