@@ -16,12 +16,14 @@ const ORPHANED: Duration = Duration::from_secs(5);
 /// A daemon that does nothing for so long does not go on.
 const STALLED: Duration = Duration::from_mins(1);
 
-/// A session that leaves one line in the work tree, and a witness of it outside.
+/// A session that leaves one line in the work tree, and a witness of it outside. It has a name of its own: a number that
+/// it counts could be lost in a kill.
 const SESSION: &str = r#"
 exec 9> "$kit/lock"
 flock -n 9 || echo "$n" >> "$kit/overlap"
-echo "session $n" >> log.txt
-echo "$n" >> "$kit/wrote"
+id=$(cat /proc/sys/kernel/random/uuid)
+echo "session $id" >> log.txt
+echo "$id" >> "$kit/wrote"
 sleep 0.3
 answer done 'One part is done.'
 "#;
@@ -164,7 +166,7 @@ fn tell_branch(repo: &Repo, end: &str, report: &mut Report) {
     report.add_zero(GROUP, "work doubled", doubled);
     report.add_zero(GROUP, "iterations missing or counted twice", misnumbered);
     report.add_zero(GROUP, "sessions that overlapped", overlaps);
-    report.add_zero(GROUP, "nodes that were charged an attempt", charged);
+    report.add(GROUP, "nodes charged an attempt: their guard's shim was killed", charged.to_string());
     report.add_zero(GROUP, "complaints of git fsck", fsck.lines().count());
 }
 
