@@ -3,7 +3,7 @@
 kit=$(cd "$(dirname "$0")/../scripts/NAME" && pwd)
 export kit
 n=$(($(cat "$kit/count") + 1))
-echo "$n" > "$kit/count"
+echo "$n" > "$kit/count.new" && mv "$kit/count.new" "$kit/count"
 echo "begin $n" >> "$kit/sessions.log"
 [ -e "$kit/deaf/$n" ] || cat > "$kit/prompts/$n.md"
 tree=.runner/state/tree.json

@@ -108,7 +108,7 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// Panics if the daemon lives and says nothing for [`PATIENCE`].
+    /// Panics if the daemon lives and says nothing for three times [`PATIENCE`].
     pub fn wait_while_it_lives(&self, path: &Path, wanted: impl Fn(&RunView) -> bool) -> Option<RunView> {
         let mut events = self.wait(self.rpc().subscribe_events(all_of(path))).ok()?;
         loop {
@@ -116,7 +116,11 @@ impl Client {
             if wanted(&run) {
                 return Some(run);
             }
-            self.wait(events.next())?.ok()?;
+            // Longer than the longest pause between two tries.
+            self.runtime
+                .block_on(async { timeout(3 * PATIENCE, events.next()).await })
+                .expect("something happens")?
+                .ok()?;
         }
     }
 

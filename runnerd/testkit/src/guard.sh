@@ -3,7 +3,7 @@
 kit=$(cd "$(dirname "$0")/../scripts/NAME" && pwd)
 export kit
 g=$(($(cat "$kit/guarded") + 1))
-echo "$g" > "$kit/guarded"
+echo "$g" > "$kit/guarded.new" && mv "$kit/guarded.new" "$kit/guarded"
 gate() { echo > "$kit/gates/$1.in"; read -r _ < "$kit/gates/$1.out"; }
 misbehave() { python3 "$kit/misbehave.py" "$@"; }
 become() { exec python3 "$kit/misbehave.py" "$@"; }
