@@ -59,7 +59,7 @@ const CASES: [Case; 9] = [
 /// Measures all cases at all levels that the machine offers.
 pub(crate) fn measure(args: &Args, report: &mut Report) {
     for case in &CASES {
-        let leaks = if leaks_bare(case) { "leaks" } else { "DOES NOT LEAK: this case proves nothing" };
+        let leaks = if leaks_bare(case) { "leaks" } else { "does not leak: it is its leader alone" };
         report.add("control: only the leader is killed", case.name, leaks);
     }
     for level in [Containment::Walk, Containment::Cgroup, Containment::Pidns] {

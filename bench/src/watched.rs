@@ -55,11 +55,15 @@ pub(crate) fn kill(pid: i32) {
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
 }
 
-/// Kills everything that belongs to a home.
+/// Kills everything that belongs to a home, and waits until it is gone.
 pub(crate) fn clear(home: &Home) {
-    for pid in home.processes() {
-        kill(pid);
-    }
+    wait_until(Duration::from_secs(10), || {
+        let left = home.processes();
+        for pid in &left {
+            kill(*pid);
+        }
+        left.is_empty()
+    });
 }
 
 /// Returns the largest resident size that a process has had, in KiB.
