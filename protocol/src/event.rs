@@ -112,6 +112,8 @@ pub enum EventKind {
         /// Text made safe for a terminal.
         text: String,
     },
+    /// What an agent does, on request only.
+    Activity(Activity),
     /// Something that was not foreseen; the repository goes on.
     Warning {
         /// What was seen.
@@ -121,6 +123,33 @@ pub enum EventKind {
     Lagged,
     /// The daemon goes down after the current iterations, or at once.
     Stopping,
+}
+
+/// A step of an agent's work, as its program tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Activity {
+    /// Of which kind.
+    pub what: ActivityKind,
+    /// What it says, starts or touches, made safe for a terminal; at most 4 KiB.
+    pub text: String,
+}
+
+/// The kinds of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ActivityKind {
+    /// It says something.
+    Message,
+    /// It thinks.
+    Reasoning,
+    /// It starts a command, or uses another tool.
+    Tool,
+    /// A command or another tool has ended.
+    ToolResult,
+    /// It changes files.
+    FileChange,
+    /// Its program says something about the session: a retry, a warning.
+    Notice,
 }
 
 #[cfg(test)]

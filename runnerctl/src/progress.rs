@@ -69,6 +69,7 @@ impl Progress {
             | EventKind::Tree { .. }
             | EventKind::Commit { .. }
             | EventKind::Output { .. }
+            | EventKind::Activity(_)
             | EventKind::Lagged => Vec::new(),
         }
     }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::GuardConfig;
-use crate::process::{self, Ended, Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec};
+use crate::process::{self, Ended, Farewell, Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec};
 use crate::repo::durable;
 
 /// Time between the request to end and the kill.
@@ -60,7 +60,7 @@ pub async fn run(guard: Guard<'_>, launcher: &Launcher, stop: &CancellationToken
     }
 }
 
-fn spec(guard: Guard<'_>) -> Spec {
+fn spec(guard: Guard<'_>) -> Spec<'static> {
     Spec {
         argv: guard.config.command.iter().map(OsString::from).collect(),
         cwd: guard.folder.to_owned(),
@@ -70,7 +70,9 @@ fn spec(guard: Guard<'_>) -> Spec {
         lock: guard.lock,
         limits: Limits { budget: guard.budget, idle: None, grace: GRACE },
         log: LogFile { path: guard.log, cap_bytes: guard.config.output_limit_bytes, secrets: guard.secrets },
-        answered: None,
+        follower: None,
+        splits_output: false,
+        farewell: Farewell::Terminate,
         output: guard.live,
         no_new_privs: true,
     }

@@ -1,4 +1,4 @@
-//! The file that `$RUNNER_OUTPUT` names, as an agent has left it: it may be anything.
+//! An agent's answer as it has left it, in the file that `$RUNNER_OUTPUT` names or elsewhere: it may be anything.
 
 use std::borrow::Cow;
 use std::fs::OpenOptions;
@@ -33,6 +33,16 @@ impl AnswerFile {
         }
     }
 
+    /// Takes an error that the agent states of itself for no answer: only programs of kind `command` are asked for it.
+    pub(super) fn without_stated_error(self) -> Self {
+        match self {
+            Self::Given { content: Err(_), digest, .. } => {
+                Self::Invalid { what: "it has `error` in the place of an answer".to_owned(), digest: Some(digest) }
+            }
+            other => other,
+        }
+    }
+
     /// Returns whether the agent states that its service was not available.
     pub(super) fn is_unavailable(&self) -> bool {
         matches!(self, Self::Given { content: Err(stated), .. } if stated.class == AgentErrorClass::Unavailable)
@@ -49,13 +59,20 @@ impl AnswerFile {
 
 /// Reads the file, without the secrets in it.
 pub(super) fn read(path: &Path, secrets: &Secrets) -> AnswerFile {
-    let bytes = match read_bounded(path) {
-        Ok(Some(bytes)) if !bytes.is_empty() => bytes,
-        Ok(_) => return AnswerFile::Absent,
-        Err(error) => return AnswerFile::Invalid { what: error.to_string(), digest: None },
-    };
-    let digest = Digest::of(&secrets.redact_bytes(&bytes)).to_string();
-    match answer::read(&bytes, secrets) {
+    match read_bounded(path) {
+        Ok(Some(bytes)) => of(&bytes, secrets),
+        Ok(None) => AnswerFile::Absent,
+        Err(error) => AnswerFile::Invalid { what: error.to_string(), digest: None },
+    }
+}
+
+/// Reads an answer, without the secrets in it; no bytes are none.
+pub(super) fn of(bytes: &[u8], secrets: &Secrets) -> AnswerFile {
+    if bytes.is_empty() {
+        return AnswerFile::Absent;
+    }
+    let digest = Digest::of(&secrets.redact_bytes(bytes)).to_string();
+    match answer::read(bytes, secrets) {
         Ok(output) => AnswerFile::Given { content: output.content, usage: output.usage, digest },
         Err(what) => AnswerFile::Invalid { what, digest: Some(digest) },
     }
@@ -66,12 +83,17 @@ pub(super) fn redact(path: &Path, secrets: &Secrets) -> io::Result<()> {
     let Ok(Some(bytes)) = read_bounded(path) else { return Ok(()) };
     match secrets.redact_bytes(&bytes) {
         Cow::Borrowed(_) => Ok(()),
-        Cow::Owned(redacted) => {
-            // Anew: the agent may hold the old file by another name.
-            std::fs::remove_file(path)?;
-            OpenOptions::new().write(true).create_new(true).open(path)?.write_all(&redacted)
-        }
+        Cow::Owned(redacted) => replace(path, &redacted),
     }
+}
+
+/// Makes the file anew: the agent may hold the old one by another name.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(bytes)
 }
 
 /// Reads a regular file up to one byte more than an answer may have; a link or a pipe is not followed.

@@ -2,15 +2,44 @@
 
 use std::ffi::OsString;
 
-use crate::config::Executor;
+use protocol::event::Activity;
 
-/// Returns the program and its arguments, the wrapper in front.
-pub(super) fn argv(executor: &Executor) -> Vec<OsString> {
-    let words = executor.wrapper.iter().chain(&executor.command).chain(&executor.extra_args);
-    words.map(OsString::from).collect()
+use super::backend::{Backend, Heard, Launch, Order, Reader, Rest};
+use crate::process::Farewell;
+
+/// The backend.
+pub(super) struct Command;
+
+impl Backend for Command {
+    fn launch(&self, order: &Order<'_>) -> Launch {
+        let words = order.executor.command.iter().chain(&order.executor.extra_args);
+        Launch {
+            argv: words.map(OsString::from).collect(),
+            env: Vec::new(),
+            files: Vec::new(),
+            is_structured: false,
+            farewell: Farewell::Terminate,
+        }
+    }
+
+    fn reader(&self, _order: &Order<'_>) -> Box<dyn Reader> {
+        Box::new(Silent)
+    }
 }
 
-/// Returns kind and version for receipts and records; a program of any kind tells no version.
-pub(super) fn stamp(executor: &Executor) -> String {
-    executor.kind.to_string()
+/// Hears nothing: all that such a program says stands in its file.
+struct Silent;
+
+impl Reader for Silent {
+    fn line(&mut self, _line: &[u8]) -> Option<Activity> {
+        None
+    }
+
+    fn has_answered(&self) -> bool {
+        false
+    }
+
+    fn finish(self: Box<Self>, _rest: &Rest<'_>) -> Heard {
+        Heard::default()
+    }
 }

@@ -139,13 +139,15 @@ fn begin(plan: Plan<'_>, shim: &PidFd, told: &OwnedFd) -> Result<Pid, (Step, io:
     if let Some(group) = plan.group {
         group.enter().map_err(|errno| (Step::Cgroup, errno.into()))?;
     }
-    let kept = [told.as_raw_fd(), plan.output.as_raw_fd(), plan.stdin.as_raw_fd()];
+    let outputs = plan.outputs.map(|output| output.as_raw_fd());
+    let kept = [told.as_raw_fd(), outputs[0], outputs[1], plan.stdin.as_raw_fd()];
     shim::close_all_but(&kept).map_err(|error| (Step::Namespace, error))?;
     namespace::mount_own_proc().map_err(in_namespace)?;
-    let output = plan.output.as_raw_fd();
     let leader = leader::start(Plan { group: None, ..plan }).map_err(|error| (Step::Exec, error))?;
-    // A copy that stayed here would keep the output open after its last writer.
-    let _ = nix::unistd::close(output);
+    // Copies that stayed here would keep the output open after its last writer.
+    for output in outputs {
+        let _ = nix::unistd::close(output);
+    }
     Ok(leader)
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Plan<'a> {
     pub order: &'a Order,
     pub stdin: OwnedFd,
     /// Its standard output and standard error.
-    pub output: BorrowedFd<'a>,
+    pub outputs: [BorrowedFd<'a>; 2],
     /// The group that it begins in.
     pub group: Option<&'a Group>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Plan<'a> {
 /// It starts in the caller's folder, is the leader of a session of its own, without a terminal, and holds no descriptor
 /// but 0, 1 and 2, provided that every other one of the caller's is closed on exec.
 pub(super) fn start(plan: Plan<'_>) -> io::Result<Pid> {
-    let Plan { order, stdin, output, group } = plan;
+    let Plan { order, stdin, outputs: [output, error], group } = plan;
     let mut command = Command::new(&order.program);
     if let Some((name, arguments)) = order.argv.split_first() {
         command.arg0(name).args(arguments);
@@ -49,7 +49,7 @@ pub(super) fn start(plan: Plan<'_>) -> io::Result<Pid> {
         .env(mark::VARIABLE, &order.mark)
         .stdin(Stdio::from(stdin))
         .stdout(output.try_clone_to_owned()?)
-        .stderr(output.try_clone_to_owned()?);
+        .stderr(error.try_clone_to_owned()?);
     let group = group.map(Group::try_clone).transpose()?;
     let parent = getpid();
     prepare(&mut command, move || {

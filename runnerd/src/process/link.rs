@@ -1,8 +1,14 @@
 //! The daemon's end of a shim: commands down, words up, and the process itself.
 //!
-//! Dropping it closes the live pipe, which makes the shim kill everything and end.
+//! Dropping it closes the line between both, which makes the shim kill everything and end.
 
-use std::{io, path::Path, process::Stdio, time::Duration};
+use std::{
+    io,
+    os::{fd::OwnedFd, unix::net::UnixStream as Socket},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
 
 use nix::{
     fcntl::{FcntlArg, OFlag, fcntl},
@@ -10,13 +16,16 @@ use nix::{
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    net::unix::pipe,
-    process::{Child, ChildStdin, ChildStdout, Command as Program},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf, pipe},
+    },
+    process::{Child, Command as Program},
     time::timeout,
 };
 
 use super::{
-    mark::{self, Mark},
+    Spec, mark,
     wire::{SHIM_COMMAND, Word},
 };
 
@@ -28,28 +37,40 @@ const EXIT_LIMIT: Duration = Duration::from_secs(5);
 /// A running shim.
 pub(super) struct Link {
     child: Child,
-    live: ChildStdin,
-    words: Lines<BufReader<ChildStdout>>,
+    live: OwnedWriteHalf,
+    words: Lines<BufReader<OwnedReadHalf>>,
+}
+
+/// The reading ends of a program's output.
+pub(super) struct Pipes {
+    /// Its standard error; without [`apart`](Self::apart) also its standard output, in order.
+    pub(super) common: pipe::Receiver,
+    /// Its standard output, where that is kept apart.
+    pub(super) apart: Option<pipe::Receiver>,
 }
 
 impl Link {
-    /// Starts a shim, which then waits for its order, and returns the reading end of its program's output.
-    pub(super) fn open(shim: &Path, mark: &Mark) -> io::Result<(Self, pipe::Receiver)> {
-        let (output, writer) = pipe2(OFlag::O_CLOEXEC)?;
-        // Refused to a user who holds many pipes; the default size is only slower.
-        let _ = fcntl(&output, FcntlArg::F_SETPIPE_SZ(1 << 20));
-        let mut child = Program::new(shim)
+    /// Starts a shim, which then waits for its order, and returns the reading ends of its program's output.
+    pub(super) fn open(shim: &Path, spec: &Spec<'_>) -> io::Result<(Self, Pipes)> {
+        let (line, shims_end) = Socket::pair()?;
+        line.set_nonblocking(true)?;
+        let (common, error_writer) = output_pipe()?;
+        let (apart, output_writer) = if spec.splits_output {
+            let (apart, writer) = output_pipe()?;
+            (Some(apart), writer)
+        } else {
+            (None, error_writer.try_clone()?)
+        };
+        let child = Program::new(shim)
             .arg(SHIM_COMMAND)
             .env_clear()
-            .env(mark::VARIABLE, mark.as_str())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(writer)
+            .env(mark::VARIABLE, spec.mark.as_str())
+            .stdin(Stdio::from(OwnedFd::from(shims_end)))
+            .stdout(output_writer)
+            .stderr(error_writer)
             .spawn()?;
-        let live = child.stdin.take().expect("BUG: standard input is a pipe");
-        let status = child.stdout.take().expect("BUG: standard output is a pipe");
-        let link = Self { child, live, words: BufReader::new(status).lines() };
-        Ok((link, pipe::Receiver::from_owned_fd(output)?))
+        let (reader, live) = UnixStream::from_std(line)?.into_split();
+        Ok((Self { child, live, words: BufReader::new(reader).lines() }, Pipes { common, apart }))
     }
 
     /// Sends bytes down. A shim that is gone is seen by its words, which end.
@@ -75,4 +96,11 @@ impl Link {
             self.kill().await;
         }
     }
+}
+
+fn output_pipe() -> io::Result<(pipe::Receiver, OwnedFd)> {
+    let (output, writer) = pipe2(OFlag::O_CLOEXEC)?;
+    // Refused to a user who holds many pipes; the default size is only slower.
+    let _ = fcntl(&output, FcntlArg::F_SETPIPE_SZ(1 << 20));
+    Ok((pipe::Receiver::from_owned_fd(output)?, writer))
 }

@@ -3,14 +3,14 @@
 //! Every program runs under a *shim*: the daemon's own binary started anew as a small single-threaded process.
 //!
 //! ```text
-//! daemon ── live pipe, commands ──▶ shim ── TERM, KILL, wait ──▶ leader and all that descends from it
+//! daemon ── line: commands ─────────▶ shim ── TERM, KILL, wait ──▶ leader and all that descends from it
 //!    ▲ ▲                             │                              │
 //!    │ └───── words: how it goes ────┘                              │
-//!    └─────────────── stdout and stderr, one pipe ──────────────────┘
+//!    └─────── stdout and stderr: one pipe, or one each ─────────────┘
 //! ```
 //!
 //! - The shim owns the kill. It is the subreaper of everything below it, holds the deadline itself, and takes the end
-//!   of the live pipe (whose only writer is the daemon) as the order to kill. A daemon that hangs, stops or dies
+//!   of the line (whose other end only the daemon holds) as the order to kill. A daemon that hangs, stops or dies
 //!   neither extends a budget nor leaves a process behind. "Nothing is left" is the kernel's answer `ECHILD`.
 //! - Where the machine offers it, a PID namespace and a control group are put around the program: both end everything at
 //!   once, and the namespace hides shim and daemon. The shim stays outside, and its walk remains the proof.
@@ -52,29 +52,33 @@ pub use probe::{PROBE_COMMAND, Wanted, probe, probe_main};
 pub use shield::shield_daemon;
 pub use shim::shim_main;
 pub use spawn::{Launcher, SpawnError};
-pub use spec::{Answered, Ended, Limits, LogFile, Piece, Report, Spec};
+pub use spec::{Ended, Farewell, Follower, Limits, LogFile, Piece, Report, Spec, Stream};
 pub use wire::SHIM_COMMAND;
 
-use self::{capture::Capture, output::Output, supervise::Supervision, vigil::Vigil};
+use self::{
+    capture::Capture,
+    output::{Listeners, Output},
+    supervise::Supervision,
+    vigil::Vigil,
+};
 use crate::clock::since_boot;
 
 /// Runs one program to its end, and everything that it started to theirs.
 ///
 /// Cancelling `stop` ends it in order: SIGTERM, the grace, SIGKILL. Dropping the future kills at once. An error means
 /// that nothing ran; all that happens to a program that ran is in the [`Report`].
-pub async fn run(launcher: &Launcher, mut spec: Spec, stop: &CancellationToken) -> Result<Report, SpawnError> {
+pub async fn run(launcher: &Launcher, mut spec: Spec<'_>, stop: &CancellationToken) -> Result<Report, SpawnError> {
     let began = since_boot();
     if stop.is_cancelled() {
         return Ok(Report::of_nothing(Ended::Stopped));
     }
     spec.limits = spec.limits.with_bounded_grace();
     let capture = Capture::create(&spec.log).await?;
-    let (link, output) = spawn::start(launcher, &spec, began).await?;
+    let (link, pipes) = spawn::start(launcher, &spec, began).await?;
     let supervision = Supervision {
         link,
-        output: Output::new(output, capture, spec.output),
+        output: Output::new(pipes, capture, Listeners { follower: spec.follower, watcher: spec.output }),
         vigil: Vigil::new(began, spec.limits),
-        answered: spec.answered,
         containment: launcher.offer().level_for(spec.no_new_privs),
         mark: spec.mark,
         began,

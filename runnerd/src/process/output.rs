@@ -1,24 +1,42 @@
-//! The output of a running program on its way from the pipe to the log and to whoever watches.
+//! The output of a running program on its way from the pipes to the log and to whoever listens.
 
-use std::{io, mem};
+use std::{future::poll_fn, io, mem, task::Poll};
 
 use tokio::{net::unix::pipe, sync::mpsc};
 
 use super::{
     capture::{Capture, Captured},
-    link::OUTPUT_PIPE,
-    spec::Piece,
+    link::{OUTPUT_PIPE, Pipes},
+    spec::{Follower, Piece, Stream},
 };
 
 /// Size of the chunks for a watcher, so that its channel bounds its memory.
 const PIECE: usize = 1 << 13;
 
-/// The reading end of the output pipe, and where its bytes go.
-pub(super) struct Output {
+/// The output of a program, and where its bytes go.
+pub(super) struct Output<'a> {
+    sources: Vec<Source>,
+    buffer: Vec<u8>,
+    sink: Sink<'a>,
+}
+
+/// A reading end of a program's output.
+struct Source {
     pipe: pipe::Receiver,
     is_open: bool,
-    buffer: Vec<u8>,
+    /// The one stream that comes through it; none where both do.
+    stream: Option<Stream>,
+}
+
+/// Who gets to know what a program prints, besides its log.
+pub(super) struct Listeners<'a> {
+    pub(super) follower: Option<Box<dyn Follower + 'a>>,
+    pub(super) watcher: Option<mpsc::Sender<Piece>>,
+}
+
+struct Sink<'a> {
     capture: Capture,
+    follower: Option<Box<dyn Follower + 'a>>,
     watch: Option<Watch>,
 }
 
@@ -28,60 +46,89 @@ struct Watch {
     has_missed: bool,
 }
 
-impl Output {
-    pub(super) fn new(pipe: pipe::Receiver, capture: Capture, watcher: Option<mpsc::Sender<Piece>>) -> Self {
+impl<'a> Output<'a> {
+    pub(super) fn new(pipes: Pipes, capture: Capture, listeners: Listeners<'a>) -> Self {
+        let Listeners { follower, watcher } = listeners;
         let watch = watcher.map(|watcher| Watch { watcher, has_missed: false });
-        Self { pipe, is_open: true, buffer: vec![0; OUTPUT_PIPE], capture, watch }
+        let source = |pipe, stream| Source { pipe, is_open: true, stream };
+        let sources = match pipes.apart {
+            None => vec![source(pipes.common, None)],
+            Some(apart) => vec![source(apart, Some(Stream::Output)), source(pipes.common, Some(Stream::Error))],
+        };
+        Self { sources, buffer: vec![0; OUTPUT_PIPE], sink: Sink { capture, follower, watch } }
     }
 
     /// Returns whether a process may still write.
     pub(super) fn is_open(&self) -> bool {
-        self.is_open
+        self.sources.iter().any(|source| source.is_open)
+    }
+
+    /// Returns whether the program has given its answer.
+    pub(super) fn has_answered(&mut self) -> bool {
+        self.sink.follower.as_mut().is_some_and(|follower| follower.has_answered())
     }
 
     /// Waits until there is something to take. May be dropped and called again without loss.
     pub(super) async fn ready(&self) {
-        let _ = self.pipe.readable().await;
-    }
-
-    /// Takes one chunk, if there is one.
-    pub(super) async fn take(&mut self) {
-        let read = self.pipe.try_read(&mut self.buffer);
-        self.keep(read).await;
-    }
-
-    /// Takes what is in the pipe now, and no more than fits into it: a writer that nobody could find may still be there.
-    pub(super) async fn take_rest(&mut self) {
-        let mut left = OUTPUT_PIPE;
-        while self.is_open && left > 0 {
-            // Asks the kernel: the runtime may not have heard yet that there is something.
-            let read = nix::unistd::read(&self.pipe, &mut self.buffer[..left]).map_err(io::Error::from);
-            let count = *read.as_ref().unwrap_or(&0);
-            self.keep(read).await;
-            if count == 0 {
-                break;
+        poll_fn(|context| {
+            let mut open = self.sources.iter().filter(|source| source.is_open);
+            if open.any(|source| source.pipe.poll_read_ready(context).is_ready()) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
             }
-            left -= count;
+        })
+        .await;
+    }
+
+    /// Takes one chunk of each pipe that has one.
+    pub(super) async fn take(&mut self) {
+        for source in self.sources.iter_mut().filter(|source| source.is_open) {
+            let read = source.pipe.try_read(&mut self.buffer);
+            self.sink.keep(source, (read, &self.buffer)).await;
+        }
+    }
+
+    /// Takes what is in the pipes now, and no more than fits into them: a writer that nobody could find may still be
+    /// there.
+    pub(super) async fn take_rest(&mut self) {
+        for source in &mut self.sources {
+            let mut left = OUTPUT_PIPE;
+            while source.is_open && left > 0 {
+                // Asks the kernel: the runtime may not have heard yet that there is something.
+                let read = nix::unistd::read(&source.pipe, &mut self.buffer[..left]).map_err(io::Error::from);
+                let count = *read.as_ref().unwrap_or(&0);
+                self.sink.keep(source, (read, &self.buffer)).await;
+                if count == 0 {
+                    break;
+                }
+                left -= count;
+            }
         }
     }
 
     /// Completes the log.
     pub(super) async fn finish(self) -> Captured {
-        self.capture.finish().await
+        self.sink.capture.finish().await
     }
+}
 
-    async fn keep(&mut self, read: io::Result<usize>) {
+impl Sink<'_> {
+    async fn keep(&mut self, source: &mut Source, (read, buffer): (io::Result<usize>, &[u8])) {
         match read {
-            Ok(0) => self.is_open = false,
+            Ok(0) => source.is_open = false,
             Ok(count) => {
-                let chunk = &self.buffer[..count];
+                let chunk = &buffer[..count];
                 if let Some(watch) = &mut self.watch {
                     watch.offer(chunk);
+                }
+                if let (Some(follower), Some(stream)) = (&mut self.follower, source.stream) {
+                    follower.hear(stream, chunk);
                 }
                 self.capture.take(chunk).await;
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(_) => self.is_open = false,
+            Err(_) => source.is_open = false,
         }
     }
 }

@@ -21,8 +21,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Launcher, Limits, LogFile, Mark, Missing, Offer, Piece, Report, Spec, cgroup::Place, namespace::Namespaces,
-    offer::Walls,
+    Farewell, Launcher, Limits, LogFile, Mark, Missing, Offer, Piece, Report, Spec, cgroup::Place,
+    namespace::Namespaces, offer::Walls,
 };
 
 /// First argument that makes the daemon's binary the program of a probe.
@@ -149,7 +149,7 @@ impl Probe<'_> {
         expected.check(&report.map_err(|error| with_cause(&error))?, &String::from_utf8_lossy(&heard))
     }
 
-    fn spec(&self, files: &Path, output: mpsc::Sender<Piece>) -> Spec {
+    fn spec(&self, files: &Path, output: mpsc::Sender<Piece>) -> Spec<'static> {
         let program = self.launcher.program.clone();
         Spec {
             argv: vec![program.into(), OsString::from(PROBE_COMMAND)],
@@ -160,7 +160,9 @@ impl Probe<'_> {
             lock: files.join("lock"),
             limits: Limits { budget: LIMIT, idle: None, grace: Duration::ZERO },
             log: LogFile { path: files.join("log"), cap_bytes: 4096, secrets: Secrets::default() },
-            answered: None,
+            follower: None,
+            splits_output: false,
+            farewell: Farewell::Terminate,
             output: Some(output),
             no_new_privs: true,
         }

@@ -32,7 +32,7 @@ use super::{
 
 /// Runs the calling process as a shim: all of `main` when the first argument is [`SHIM_COMMAND`](super::SHIM_COMMAND).
 ///
-/// Standard input is the live pipe, standard output the status pipe, standard error the program's output.
+/// Standard input is the line to the daemon; standard output and standard error are the program's.
 pub fn shim_main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
@@ -45,20 +45,20 @@ fn serve() -> io::Result<()> {
     // What the daemon inherited without knowing must not reach the program.
     close_all_but(&[0, 1, 2])?;
     let mut channels = Channels::take()?;
-    let order: Order = wire::read_line(&mut BufReader::new(&channels.live))?;
+    let order: Order = wire::read_line(&mut BufReader::new(&channels.line))?;
     match start(order, &channels) {
         Ok((watch, lock)) => {
             // A copy that stayed here would keep the output open after its last writer.
-            drop(channels.output.take());
-            wire::say(&channels.status, &Word::Started)?;
-            let over = watch.until_over(&channels.live, &channels.status);
+            drop(channels.outputs.take());
+            wire::say(&channels.line, &Word::Started)?;
+            let over = watch.until_over(&channels.line);
             // Before the last word, so that whoever has heard it finds the lock free.
             drop(lock);
-            wire::say(&channels.status, &Word::Over(over))
+            wire::say(&channels.line, &Word::Over(over))
         }
         Err((step, error)) => {
             let errno = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
-            wire::say(&channels.status, &Word::Refused { step, errno })
+            wire::say(&channels.line, &Word::Refused { step, errno })
         }
     }
 }
@@ -90,8 +90,8 @@ fn start_in(group: Option<&Group>, order: &Order, channels: &Channels) -> Result
     harden(order).map_err(in_set_up)?;
     let (stdin, feed) = unistd::pipe2(OFlag::O_CLOEXEC).map_err(|errno| in_set_up(errno.into()))?;
     shield::set_nonblocking(&feed).map_err(|errno| in_set_up(errno.into()))?;
-    let output = channels.output.as_ref().expect("BUG: the output is given away after the start");
-    let plan = Plan { order, stdin, output: output.as_fd(), group };
+    let outputs = channels.outputs.as_ref().expect("BUG: the outputs are given away after the start");
+    let plan = Plan { order, stdin, outputs: outputs.each_ref().map(AsFd::as_fd), group };
     oom.raise();
     let leader = match order.namespaces {
         Some(_) => init::start(plan).map(|(init, pid)| Leader { pid, init: Some(init), feed: feed.into() }),
@@ -147,19 +147,19 @@ fn harden(order: &Order) -> io::Result<()> {
     Ok(())
 }
 
-/// The three pipes that tie a shim to its daemon, moved off the standard descriptors.
+/// What ties a shim to its daemon, moved off the standard descriptors.
 struct Channels {
-    live: File,
-    status: File,
-    output: Option<OwnedFd>,
+    /// Commands come in, words go out.
+    line: File,
+    /// The program's standard output and standard error.
+    outputs: Option<[OwnedFd; 2]>,
 }
 
 impl Channels {
     fn take() -> io::Result<Self> {
         let channels = Self {
-            live: io::stdin().as_fd().try_clone_to_owned()?.into(),
-            status: io::stdout().as_fd().try_clone_to_owned()?.into(),
-            output: Some(io::stderr().as_fd().try_clone_to_owned()?),
+            line: io::stdin().as_fd().try_clone_to_owned()?.into(),
+            outputs: Some([io::stdout().as_fd().try_clone_to_owned()?, io::stderr().as_fd().try_clone_to_owned()?]),
         };
         let null = File::options().read(true).write(true).open("/dev/null")?;
         unistd::dup2_stdin(&null)?;

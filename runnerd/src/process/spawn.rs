@@ -11,11 +11,11 @@ use std::{
 
 use nix::errno::Errno;
 use thiserror::Error;
-use tokio::{net::unix::pipe, time::timeout};
+use tokio::time::timeout;
 
 use super::{
     Offer, Spec,
-    link::Link,
+    link::{Link, Pipes},
     program,
     wire::{self, Order, Step, Word},
 };
@@ -144,15 +144,11 @@ impl Launcher {
 }
 
 /// Starts a shim and has it start the program; also returns the program's output.
-pub(super) async fn start(
-    launcher: &Launcher,
-    spec: &Spec,
-    began: Duration,
-) -> Result<(Link, pipe::Receiver), SpawnError> {
+pub(super) async fn start(launcher: &Launcher, spec: &Spec<'_>, began: Duration) -> Result<(Link, Pipes), SpawnError> {
     let order = order(launcher, spec, began)?;
     let shim = &launcher.program;
     let (mut link, output) =
-        Link::open(shim, &spec.mark).map_err(|error| SpawnError::of(error, |error| broken(shim, error)))?;
+        Link::open(shim, spec).map_err(|error| SpawnError::of(error, |error| broken(shim, error)))?;
     let start = async {
         link.send(&wire::to_line(&order)).await;
         link.next_word().await
@@ -170,7 +166,7 @@ pub(super) async fn start(
     }
 }
 
-fn order(launcher: &Launcher, spec: &Spec, began: Duration) -> Result<Order, SpawnError> {
+fn order(launcher: &Launcher, spec: &Spec<'_>, began: Duration) -> Result<Order, SpawnError> {
     let walls = launcher.offer.walls_for(spec.no_new_privs);
     Ok(Order {
         program: program::find(spec)?.into(),
@@ -182,6 +178,7 @@ fn order(launcher: &Launcher, spec: &Spec, began: Duration) -> Result<Order, Spa
         lock: spec.lock.clone().into(),
         deadline: began + spec.limits.budget,
         grace: spec.limits.grace,
+        farewell: spec.farewell,
         no_new_privs: spec.no_new_privs,
         cgroup: walls.place.map(|place| place.group_of(&spec.mark).into()),
         namespaces: walls.namespaces,

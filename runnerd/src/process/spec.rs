@@ -6,13 +6,49 @@ use protocol::words::Containment;
 use runner_core::redact::Secrets;
 use tokio::sync::mpsc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Mark, StillAlive};
 
-/// Says whether the answer that the program is to give is there; asked about twice a second, so it must be cheap.
-pub type Answered = Box<dyn Fn() -> bool + Send + Sync>;
+/// Follows a program while it runs.
+pub trait Follower: Send + Sync {
+    /// Takes the next bytes of a stream, secrets included; called only where the streams are kept apart.
+    fn hear(&mut self, stream: Stream, bytes: &[u8]);
+
+    /// Says whether the answer that the program is to give is there; asked about twice a second, so it must be cheap.
+    fn has_answered(&mut self) -> bool;
+}
+
+impl<T: Follower + ?Sized> Follower for &mut T {
+    fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+        (**self).hear(stream, bytes);
+    }
+
+    fn has_answered(&mut self) -> bool {
+        (**self).has_answered()
+    }
+}
+
+/// One of the two streams that a program prints to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Error,
+}
+
+/// How a program is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Farewell {
+    /// SIGTERM to it and to all that descends from it.
+    Terminate,
+    /// SIGINT to the program alone, which then ends what it has started and says what it consumed.
+    Interrupt,
+}
 
 /// One program to run.
-pub struct Spec {
+pub struct Spec<'a> {
     /// Program and arguments. A program without `/` is searched in the `PATH` of [`env`](Self::env).
     pub argv: Vec<OsString>,
     /// Folder that it starts in.
@@ -29,8 +65,13 @@ pub struct Spec {
     pub limits: Limits,
     /// Where its output goes.
     pub log: LogFile,
-    /// Ends a program that stays after its answer is there ([`Ended::Lingered`]).
-    pub answered: Option<Answered>,
+    /// Hears it; ends a program that stays after its answer is there ([`Ended::Lingered`]).
+    pub follower: Option<Box<dyn Follower + 'a>>,
+    /// Takes standard output through a pipe of its own, so that nothing of standard error can get between its bytes. In
+    /// the log both stand in the order in which they were read, which may differ from the order of writing.
+    pub splits_output: bool,
+    /// How it is asked to end.
+    pub farewell: Farewell,
     /// Receives the output as it comes. A piece that finds the channel full is left out.
     pub output: Option<mpsc::Sender<Piece>>,
     /// Denies privileges beyond the user's own, for good (`no_new_privs`): no `sudo`, and no rootless `podman`, whose
@@ -41,11 +82,11 @@ pub struct Spec {
 /// How long a program may take. All of it is measured in time since boot, so a machine's sleep counts.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// From the call to the kill. SIGTERM is sent [`grace`](Self::grace) earlier.
+    /// From the call to the kill. It is asked to end [`grace`](Self::grace) earlier.
     pub budget: Duration,
     /// Silence that ends it.
     pub idle: Option<Duration>,
-    /// From SIGTERM to SIGKILL, inside the budget and at most half of it.
+    /// From the request to end to SIGKILL, inside the budget and at most half of it.
     pub grace: Duration,
 }
 

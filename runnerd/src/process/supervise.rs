@@ -7,7 +7,7 @@ use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answered, Ended, Mark, Report,
+    Ended, Mark, Report,
     link::Link,
     orphans::{self, StillAlive, Swept},
     output::Output,
@@ -22,11 +22,10 @@ const PROBE: Duration = Duration::from_millis(500);
 const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 
 /// A program that runs, seen from the daemon.
-pub(super) struct Supervision {
+pub(super) struct Supervision<'a> {
     pub link: Link,
-    pub output: Output,
+    pub output: Output<'a>,
     pub vigil: Vigil,
-    pub answered: Option<Answered>,
     pub mark: Mark,
     /// What is in force.
     pub containment: Containment,
@@ -34,7 +33,7 @@ pub(super) struct Supervision {
     pub began: Duration,
 }
 
-impl Supervision {
+impl Supervision<'_> {
     /// Attends to the program until nothing of it is alive.
     pub(super) async fn until_over(mut self, stop: &CancellationToken) -> Report {
         let (ended, survivors, still_alive) = match self.attend(stop).await {
@@ -99,9 +98,9 @@ impl Supervision {
 
     fn probe(&mut self, next: &mut Duration) {
         let now = since_boot();
-        if let Some(answered) = self.answered.as_ref().filter(|_| now >= *next) {
+        if now >= *next {
             *next = now + PROBE;
-            if answered() {
+            if self.output.has_answered() {
                 self.vigil.saw_answer(now);
             }
         }

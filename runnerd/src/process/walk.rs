@@ -44,6 +44,13 @@ pub(super) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
     }
 }
 
+/// Asks one descendant to end as a person would; SIGCONT follows, because a stopped process would not see it.
+pub(super) fn interrupt(process: Option<Pid>) {
+    for entry in look().iter().filter(|entry| is(entry, process)) {
+        signal(entry, &[Signal::INT, Signal::CONT]);
+    }
+}
+
 fn is(entry: &Entry, pid: Option<Pid>) -> bool {
     pid.is_some_and(|pid| pid.as_raw() == entry.pid)
 }

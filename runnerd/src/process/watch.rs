@@ -21,6 +21,7 @@ use rustix::{
 };
 
 use super::{
+    Farewell,
     cgroup::Group,
     init::Init,
     shim::Under,
@@ -49,13 +50,14 @@ pub(super) struct Watch {
     feed: Option<Feed>,
     deadline: Duration,
     grace: Duration,
+    farewell: Farewell,
     phase: Phase,
 }
 
 #[derive(Clone, Copy)]
 enum Phase {
     Running,
-    /// SIGTERM was sent, or the leader is gone and the output is drained: what is left then is killed.
+    /// It was asked to end, or the leader is gone and the output is drained: what is left then is killed.
     Ending {
         cause: Cause,
         kill_at: Duration,
@@ -67,7 +69,7 @@ enum Children {
     None,
 }
 
-/// What the daemon's end of the live pipe says, besides nothing.
+/// What the daemon says, besides nothing.
 enum Heard {
     Nothing,
     Stop,
@@ -86,18 +88,19 @@ impl Watch {
             feed: Feed::new(leader.feed, order.stdin),
             deadline: order.deadline,
             grace: order.grace,
+            farewell: order.farewell,
             phase: Phase::Running,
         }
     }
 
     /// Watches until nothing that descends from the leader is alive.
-    pub(super) fn until_over(mut self, live: &File, status: &File) -> Over {
+    pub(super) fn until_over(mut self, line: &File) -> Over {
         loop {
             if matches!(self.reap(), Children::None) {
                 // Others may have come into the group that do not descend from the leader.
                 return if self.is_group_empty() { self.over(HashSet::new(), Vec::new()) } else { self.kill_rest() };
             }
-            self.see_leader_exit(status);
+            self.see_leader_exit(line);
             let now = since_boot();
             let due = match self.phase {
                 Phase::Running => self.deadline.saturating_sub(self.grace),
@@ -106,7 +109,7 @@ impl Watch {
             match (now >= due, self.phase) {
                 (true, Phase::Running) => self.end(Cause::Deadline, self.deadline),
                 (true, Phase::Ending { .. }) => return self.kill_rest(),
-                (false, _) => match self.wait(live, due.saturating_sub(now).min(SLICE)) {
+                (false, _) => match self.wait(line, due.saturating_sub(now).min(SLICE)) {
                     Heard::Nothing => {}
                     Heard::Stop => self.stop(now),
                     Heard::Kill => return self.kill_rest(),
@@ -121,13 +124,14 @@ impl Watch {
         }
     }
 
-    /// Asks everything to end; the leader is alive, or a zombie whose number is still its own.
+    /// Asks it to end; the leader is alive, or a zombie whose number is still its own.
     fn end(&mut self, cause: Cause, kill_at: Duration) {
         self.phase = Phase::Ending { cause, kill_at };
-        match self.init_pid() {
-            None => walk::terminate(self.leader, None),
+        match (self.farewell, self.init_pid()) {
+            (Farewell::Interrupt, _) => walk::interrupt(self.leader),
+            (Farewell::Terminate, None) => walk::terminate(self.leader, None),
             // The leader is reaped by init, so the number of its group may be another's.
-            Some(init) => walk::terminate(None, Some(init)),
+            (Farewell::Terminate, Some(init)) => walk::terminate(None, Some(init)),
         }
     }
 
@@ -140,11 +144,11 @@ impl Watch {
     }
 
     /// A leader that ends by itself takes its time with it; others may still be writing their last lines.
-    fn see_leader_exit(&mut self, status: &File) {
+    fn see_leader_exit(&mut self, line: &File) {
         if let (Phase::Running, Some(cause)) = (self.phase, self.leader_exit) {
             self.phase = Phase::Ending { cause, kill_at: since_boot() + DRAIN_LIMIT };
-            // A daemon that is gone closes the live pipe, too.
-            let _ = wire::say(status, &Word::LeaderGone);
+            // A daemon that is gone is heard, too.
+            let _ = wire::say(line, &Word::LeaderGone);
         }
     }
 
@@ -213,21 +217,21 @@ impl Watch {
         }
     }
 
-    fn wait(&mut self, live: &File, timeout: Duration) -> Heard {
+    fn wait(&mut self, line: &File, timeout: Duration) -> Heard {
         let input = PollFlags::POLLIN;
-        let mut fds = vec![PollFd::new(live.as_fd(), input), PollFd::new(self.signals.as_fd(), input)];
+        let mut fds = vec![PollFd::new(line.as_fd(), input), PollFd::new(self.signals.as_fd(), input)];
         fds.extend(self.feed.as_ref().map(|feed| PollFd::new(feed.pipe.as_fd(), PollFlags::POLLOUT)));
         // Once the exit is known, all that is left to hear is the end, which would be heard without pause.
         let init = self.init.as_ref().filter(|_| self.leader_exit.is_none());
         fds.extend(init.map(|init| PollFd::new(init.words().as_fd(), input)));
         let _ = poll(&mut fds, to_poll(timeout));
         let is_ready = |index: usize| fds.get(index).is_some_and(|fd| fd.any() == Some(true));
-        let (live_ready, feed_ready) = (is_ready(0), self.feed.is_some() && is_ready(2));
+        let (line_ready, feed_ready) = (is_ready(0), self.feed.is_some() && is_ready(2));
         self.drain_signals();
         if feed_ready {
             self.feed = self.feed.take().and_then(Feed::write_some);
         }
-        if live_ready { hear(live) } else { Heard::Nothing }
+        if line_ready { hear(line) } else { Heard::Nothing }
     }
 
     fn wait_for_child(&self, timeout: Duration) {
@@ -240,10 +244,10 @@ impl Watch {
     }
 }
 
-/// Reads one command; the end of the pipe, or a failure to read it, means that the daemon is gone.
-fn hear(mut live: &File) -> Heard {
+/// Reads one command; the end of the line, or a failure to read it, means that the daemon is gone.
+fn hear(mut line: &File) -> Heard {
     let mut byte = [0];
-    match live.read(&mut byte) {
+    match line.read(&mut byte) {
         Ok(1) if Command::from_byte(byte[0]) == Command::Stop => Heard::Stop,
         Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Heard::Nothing,
         _ => Heard::Kill,

@@ -1,6 +1,6 @@
 //! What daemon and shim say to each other: one order down, commands down, words up.
 //!
-//! Both ends are the same binary, so there is no version. The order travels through a pipe, never through argv or
+//! Both ends are the same binary, so there is no version. The order travels through a socket, never through argv or
 //! environment, where every process of the machine could read it.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::namespace::Namespaces;
+use super::{Farewell, namespace::Namespaces};
 
 /// First argument that makes the daemon's binary a shim.
 pub const SHIM_COMMAND: &str = "__shim";
@@ -31,16 +31,17 @@ pub(super) struct Order {
     /// Time since boot.
     pub deadline: Duration,
     pub grace: Duration,
+    pub farewell: Farewell,
     pub no_new_privs: bool,
     /// Folder of the control group that is made for the program.
     pub cgroup: Option<OsString>,
     pub namespaces: Option<Namespaces>,
 }
 
-/// One byte on the live pipe; its end means [`Command::Kill`].
+/// One byte from the daemon; the end of the line means [`Command::Kill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command {
-    /// SIGTERM, the grace, SIGKILL.
+    /// The request to end, the grace, SIGKILL.
     Stop,
     /// SIGKILL.
     Kill,
@@ -60,7 +61,7 @@ impl Command {
     }
 }
 
-/// One line on the status pipe.
+/// One line to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Word {
     /// The leader runs.

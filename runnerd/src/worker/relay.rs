@@ -2,8 +2,9 @@
 //!
 //! For eyes only. Whoever is too slow misses a part, and nobody waits for them; the log has what this leaves out.
 
-use protocol::event::EventKind;
+use protocol::event::{Activity, EventKind};
 use protocol::words::PhaseName;
+use runner_core::feedback::clip;
 use runner_core::fence::clean;
 use runner_core::redact::{Secrets, Stream};
 use tokio::sync::mpsc;
@@ -17,6 +18,8 @@ const PIECES: usize = 128;
 
 /// Most bytes of text in an event.
 const MAX_TEXT: usize = 8 * 1024;
+/// Most bytes of a step of an agent's work.
+const MAX_STEP: usize = 4 * 1024;
 
 /// Returns where a process of an iteration sends what it prints.
 pub(super) fn begin(site: &Site, iter: u32, phase: PhaseName) -> mpsc::Sender<Piece> {
@@ -29,6 +32,20 @@ pub(super) fn begin(site: &Site, iter: u32, phase: PhaseName) -> mpsc::Sender<Pi
             publish(&events, &about, phase, &text);
         }
         publish(&events, &about, phase, &relay.finish());
+    });
+    sender
+}
+
+/// Returns where a session's steps are sent to.
+pub(super) fn activity(site: &Site, iter: u32) -> mpsc::Sender<Activity> {
+    let (sender, mut steps) = mpsc::channel::<Activity>(PIECES);
+    let about = About { repo: Some(site.store.id()), run: Some(site.run.clone()), iter: Some(iter) };
+    let (secrets, events) = (site.secrets.clone(), site.events.clone());
+    tokio::spawn(async move {
+        while let Some(Activity { what, text }) = steps.recv().await {
+            let text = clip(&clean(&secrets.redact(&text)), MAX_STEP);
+            events.publish_output(about.clone(), EventKind::Activity(Activity { what, text }));
+        }
     });
     sender
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use runnerd::process::Ended;
+use runnerd::process::{Ended, Farewell};
 
-use crate::kit::{Bench, Running, run_to_end};
+use crate::kit::{Asked, Bench, Running, run_to_end};
 
 #[tokio::test]
 async fn exit_code_is_reported() {
@@ -106,7 +106,7 @@ async fn program_that_stays_after_its_answer_is_ended() {
     let bench = Bench::new();
     let mut spec = bench.sh("touch answer; sleep 1000");
     let answer = bench.path("answer");
-    spec.answered = Some(Box::new(move || answer.exists()));
+    spec.follower = Some(Box::new(Asked(move || answer.exists())));
     let report = run_to_end(spec).await;
     assert_eq!(report.ended, Ended::Lingered);
     assert!(report.elapsed >= Duration::from_secs(10), "{:?}", report.elapsed);
@@ -116,6 +116,20 @@ async fn program_that_stays_after_its_answer_is_ended() {
 async fn program_that_answers_and_ends_has_ended_by_itself() {
     let bench = Bench::new();
     let mut spec = bench.sh("sleep 0.1");
-    spec.answered = Some(Box::new(|| true));
+    spec.follower = Some(Box::new(Asked(|| true)));
     assert_eq!(run_to_end(spec).await.ended, Ended::Exited(0));
+}
+
+#[tokio::test]
+async fn interrupt_reaches_the_program_alone_and_what_it_leaves_is_killed() {
+    let bench = Bench::new();
+    let mut spec =
+        bench.sh("trap 'echo told; exit 7' INT\n(trap 'echo child told' INT TERM; sleep 1000) &\necho ready; wait");
+    spec.farewell = Farewell::Interrupt;
+    let mut running = Running::start(spec);
+    assert_eq!(running.lines.next().await.as_deref(), Some("ready"));
+    running.stop.cancel();
+    let report = running.report().await;
+    assert_eq!((report.ended, bench.log().as_str()), (Ended::Stopped, "ready\ntold\n"));
+    assert!(report.survivors > 0, "the child was left");
 }

@@ -12,7 +12,9 @@ use std::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::words::Containment;
 use runner_core::redact::Secrets;
-use runnerd::process::{Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec, Wanted, probe, run};
+use runnerd::process::{
+    Farewell, Follower, Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec, Stream, Wanted, probe, run,
+};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
@@ -47,16 +49,16 @@ impl Bench {
     }
 
     /// A shell script; the budget is beyond every test's patience.
-    pub(crate) fn sh(&self, script: &str) -> Spec {
+    pub(crate) fn sh(&self, script: &str) -> Spec<'static> {
         self.spec(["sh", "-c", script].map(OsString::from).to_vec())
     }
 
     /// One of the programs of `agent.py`.
-    pub(crate) fn agent(&self, call: &str) -> Spec {
+    pub(crate) fn agent(&self, call: &str) -> Spec<'static> {
         self.spec(agent(call))
     }
 
-    pub(crate) fn spec(&self, argv: Vec<OsString>) -> Spec {
+    pub(crate) fn spec(&self, argv: Vec<OsString>) -> Spec<'static> {
         Spec {
             argv,
             cwd: self.path.clone(),
@@ -66,7 +68,9 @@ impl Bench {
             lock: self.path("lock"),
             limits: Limits { budget: PATIENCE * 10, idle: None, grace: Duration::from_secs(1) },
             log: LogFile { path: self.path("log"), cap_bytes: 1 << 20, secrets: Secrets::default() },
-            answered: None,
+            follower: None,
+            splits_output: false,
+            farewell: Farewell::Terminate,
             output: None,
             no_new_privs: true,
         }
@@ -99,8 +103,19 @@ pub(crate) async fn launcher_at(level: Containment, bench: &Bench) -> Option<Lau
     (offer.level() == level).then(|| launcher().within(offer))
 }
 
+/// Hears nothing, and says whether the answer is there.
+pub(crate) struct Asked<F>(pub(crate) F);
+
+impl<F: Fn() -> bool + Send + Sync> Follower for Asked<F> {
+    fn hear(&mut self, _stream: Stream, _bytes: &[u8]) {}
+
+    fn has_answered(&mut self) -> bool {
+        self.0()
+    }
+}
+
 /// Runs to the end, which must come within the test's patience.
-pub(crate) async fn run_to_end(spec: Spec) -> Report {
+pub(crate) async fn run_to_end(spec: Spec<'static>) -> Report {
     Running::start(spec).report().await
 }
 
@@ -112,11 +127,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(spec: Spec) -> Self {
+    pub(crate) fn start(spec: Spec<'static>) -> Self {
         Self::start_with(launcher(), spec)
     }
 
-    pub(crate) fn start_with(launcher: Launcher, mut spec: Spec) -> Self {
+    pub(crate) fn start_with(launcher: Launcher, mut spec: Spec<'static>) -> Self {
         let (sender, output) = mpsc::channel(1 << 6);
         spec.output = Some(sender);
         let stop = CancellationToken::new();

@@ -2,9 +2,10 @@
 
 use std::{fs, time::Duration};
 
-use runnerd::process::Ended;
+use runnerd::process::{Ended, Follower, Stream, run};
+use tokio_util::sync::CancellationToken;
 
-use crate::kit::{Bench, Running, run_to_end};
+use crate::kit::{Bench, Running, launcher, run_to_end};
 
 #[tokio::test]
 async fn prompt_is_read_from_standard_input_to_its_end() {
@@ -109,4 +110,38 @@ fn peak_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     peak.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Keeps what each stream has brought.
+#[derive(Default)]
+struct Heard {
+    output: Vec<u8>,
+    errors: Vec<u8>,
+}
+
+impl Follower for Heard {
+    fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+        match stream {
+            Stream::Output => self.output.extend_from_slice(bytes),
+            Stream::Error => self.errors.extend_from_slice(bytes),
+        }
+    }
+
+    fn has_answered(&mut self) -> bool {
+        false
+    }
+}
+
+#[tokio::test]
+async fn streams_that_are_kept_apart_are_heard_to_the_last_byte_and_are_both_in_the_log() {
+    let (bench, mut heard) = (Bench::new(), Heard::default());
+    let mut spec = bench.sh("for i in $(seq 1000); do echo out $i; echo err $i >&2; done; printf last; exit 4");
+    spec.splits_output = true;
+    spec.follower = Some(Box::new(&mut heard));
+    let report = run(&launcher(), spec, &CancellationToken::new()).await.unwrap();
+    let lines = |word: &str| (1..=1000).map(|at| format!("{word} {at}\n")).collect::<String>();
+    assert_eq!(report.ended, Ended::Exited(4));
+    assert_eq!(String::from_utf8(heard.output).unwrap(), lines("out") + "last");
+    assert_eq!(String::from_utf8(heard.errors).unwrap(), lines("err"));
+    assert_eq!(bench.log().len(), lines("out").len() + lines("err").len() + "last".len());
 }

@@ -7,12 +7,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::kit::{Bench, Running, launcher, run_to_end};
 
-async fn refusal(spec: Spec) -> SpawnError {
+async fn refusal(spec: Spec<'static>) -> SpawnError {
     run(&launcher(), spec, &CancellationToken::new()).await.expect_err("nothing can be started")
 }
 
 /// An executable file.
-fn script(bench: &Bench, text: &str) -> Spec {
+fn script(bench: &Bench, text: &str) -> Spec<'static> {
     fs::write(bench.path("script"), text).unwrap();
     fs::set_permissions(bench.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
     bench.spec(vec!["./script".into()])

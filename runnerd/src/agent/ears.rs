@@ -1,0 +1,57 @@
+//! Hears a session: lines go to whoever understands them, steps of work to whoever watches.
+
+use std::path::PathBuf;
+
+use protocol::event::Activity;
+use runner_core::redact::Secrets;
+use tokio::sync::mpsc;
+
+use super::answer_file::{self, AnswerFile};
+use super::backend::{Heard, Reader, Rest};
+use super::stream::{Lines, Tail};
+use crate::process::{Follower, Stream};
+
+/// Bytes of standard error that are looked at for the cause of an end.
+const MAX_ERRORS: usize = 16 << 10;
+
+/// What follows a session.
+pub(super) struct Ears {
+    reader: Box<dyn Reader>,
+    lines: Lines,
+    errors: Tail,
+    output: PathBuf,
+    activity: Option<mpsc::Sender<Activity>>,
+}
+
+impl Ears {
+    pub(super) fn new(reader: Box<dyn Reader>, output: PathBuf, activity: Option<mpsc::Sender<Activity>>) -> Self {
+        Self { reader, lines: Lines::default(), errors: Tail::new(MAX_ERRORS), output, activity }
+    }
+
+    /// Returns what was heard, once nothing more comes.
+    pub(super) fn finish(mut self) -> Heard {
+        let Self { reader, lines, .. } = &mut self;
+        lines.finish(|line| drop(reader.line(line)));
+        self.reader.finish(&Rest { errors: self.errors.bytes() })
+    }
+}
+
+impl Follower for Ears {
+    fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+        let Self { reader, lines, errors, activity, .. } = self;
+        match stream {
+            Stream::Error => errors.push(bytes),
+            Stream::Output => lines.push(bytes, |line| {
+                if let (Some(step), Some(activity)) = (reader.line(line), activity.as_ref()) {
+                    // For eyes only: whoever does not keep up misses a step.
+                    let _ = activity.try_send(step);
+                }
+            }),
+        }
+    }
+
+    fn has_answered(&mut self) -> bool {
+        self.reader.has_answered()
+            || matches!(answer_file::read(&self.output, &Secrets::default()), AnswerFile::Given { .. })
+    }
+}

@@ -1,0 +1,37 @@
+//! What a session's end can be classed by, as the program has said it.
+
+use jiff::Timestamp;
+
+/// Everything that a session has said of its end, what is machine-readable first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Evidence {
+    /// Signals, the most telling first.
+    pub(super) signals: Vec<Signal>,
+    /// When a limit ends, where the program gives a point in time.
+    pub(super) resets_at: Option<Timestamp>,
+}
+
+/// One thing that was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Signal {
+    /// The field that it stands in, by the backend's own name; `message` and `stderr` are text for people.
+    pub(super) field: &'static str,
+    /// What stands there.
+    pub(super) value: String,
+}
+
+impl Evidence {
+    /// Adds a signal, unless there is nothing in it.
+    pub(super) fn add(&mut self, field: &'static str, value: impl Into<String>) {
+        let value = value.into();
+        if !value.trim().is_empty() {
+            self.signals.push(Signal { field, value });
+        }
+    }
+
+    /// Returns the first text for people.
+    pub(super) fn message(&self) -> Option<&str> {
+        let of = |field: &str| self.signals.iter().find(|signal| signal.field == field);
+        of("message").or_else(|| of("stderr")).map(|signal| signal.value.trim())
+    }
+}

@@ -1,0 +1,128 @@
+//! A session: its program is started, heard and ended.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use protocol::event::Activity;
+use runner_core::redact::Secrets;
+use runner_core::verdict::{SessionEnd, SessionHow};
+use tokio::sync::mpsc;
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use super::backend::{self, Launch, Order};
+use super::ears::Ears;
+use super::end::{self, Left};
+use super::{OUTPUT_VARIABLE, blank, keeps_privileges_out};
+use crate::config::Executor;
+use crate::process::{self, Launcher, Limits, LogFile, Mark, Piece, SpawnError, Spec};
+
+/// Time between the request to end and the kill.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What a session is given.
+#[derive(Debug)]
+pub struct Session<'a> {
+    /// Which agent, and how.
+    pub executor: &'a Executor,
+    /// The prompt.
+    pub prompt: String,
+    /// The work tree.
+    pub folder: &'a Path,
+    /// Git's folder of the repository.
+    pub git_folder: PathBuf,
+    /// Its environment, but for [`OUTPUT_VARIABLE`].
+    pub env: Vec<(OsString, OsString)>,
+    /// The record of the iteration, where the session's own files go.
+    pub record: PathBuf,
+    /// Where the answer goes; absent when the session begins.
+    pub output: PathBuf,
+    /// Where what it prints goes.
+    pub log: PathBuf,
+    /// Who sees what it prints as it comes.
+    pub live: Option<mpsc::Sender<Piece>>,
+    /// Who sees what it does; a step that finds the channel full is left out.
+    pub activity: Option<mpsc::Sender<Activity>>,
+    /// What must not get from it into a record or a commit.
+    pub secrets: Secrets,
+    /// What is left of the budget.
+    pub budget: Duration,
+    /// By which its processes are found.
+    pub mark: Mark,
+    /// Lock of its shim.
+    pub lock: PathBuf,
+}
+
+/// Runs a session to its end.
+///
+/// A program that is missing is an end like others; the error is what may work later.
+pub async fn run(
+    session: Session<'_>,
+    launcher: &Launcher,
+    stop: &CancellationToken,
+) -> Result<SessionEnd, SpawnError> {
+    let (blank, executor) = (blank(session.executor, launcher), session.executor);
+    let misconfigured = |what| SessionEnd { how: SessionHow::Misconfigured { what }, ..blank.clone() };
+    let Some(backend) = backend::of(executor.kind) else {
+        return Ok(misconfigured(format!("executor kind `{}` is not built into this version", executor.kind)));
+    };
+    let order = session.order();
+    let (launch, reader) = (backend.launch(&order), backend.reader(&order));
+    block_in_place(|| write_files(&launch))?;
+    let mut ears = Ears::new(reader, session.output.clone(), session.activity.clone());
+    let left = Left { output: session.output.clone(), secrets: session.secrets.clone(), kind: executor.kind };
+    let (mark, lock) = (session.mark.clone(), session.lock.clone());
+    let report = process::run(launcher, spec(session, launch, &mut ears), stop).await;
+    match report {
+        Ok(mut report) => {
+            process::until_gone(&mark, &lock, report.still_alive.take()).await;
+            Ok(block_in_place(|| end::of(&report, ears.finish(), &left, blank)))
+        }
+        Err(error) if error.is_misconfigured() => Ok(misconfigured(format!("the agent cannot be started: {error}"))),
+        Err(error) => Err(error),
+    }
+}
+
+impl Session<'_> {
+    fn order(&self) -> Order<'_> {
+        Order {
+            executor: self.executor,
+            folder: self.folder,
+            git_folder: &self.git_folder,
+            env: &self.env,
+            record: &self.record,
+            output: &self.output,
+        }
+    }
+}
+
+fn write_files(launch: &Launch) -> Result<(), SpawnError> {
+    for (path, bytes) in &launch.files {
+        std::fs::write(path, bytes).map_err(|source| SpawnError::Log { path: path.clone(), source })?;
+    }
+    Ok(())
+}
+
+fn spec<'a>(session: Session<'_>, launch: Launch, ears: &'a mut Ears) -> Spec<'a> {
+    let executor = session.executor;
+    let mut env = session.env;
+    env.push((OUTPUT_VARIABLE.into(), session.output.into()));
+    env.extend(launch.env);
+    let wrapper = executor.wrapper.iter().map(OsString::from);
+    Spec {
+        argv: wrapper.chain(launch.argv).collect(),
+        cwd: session.folder.to_owned(),
+        env,
+        stdin: session.prompt.into_bytes(),
+        mark: session.mark,
+        lock: session.lock,
+        limits: Limits { budget: session.budget, idle: Some(executor.idle_timeout), grace: GRACE },
+        log: LogFile { path: session.log, cap_bytes: executor.output_limit_bytes, secrets: session.secrets },
+        follower: Some(Box::new(ears)),
+        splits_output: launch.is_structured,
+        farewell: launch.farewell,
+        output: session.live,
+        no_new_privs: keeps_privileges_out(executor),
+    }
+}
