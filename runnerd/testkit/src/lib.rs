@@ -14,6 +14,7 @@ mod disk;
 mod gate;
 mod home;
 mod inject;
+pub mod model;
 mod processes;
 mod random;
 mod receipt;

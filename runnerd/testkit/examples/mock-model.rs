@@ -1,0 +1,27 @@
+//! The scripted model by itself, so that an agent can be tried by hand: `mock-model SCRIPT.toml [PORT]`.
+//!
+//! It prints its address, then each request as it comes, until it is ended. It is for nothing but loopback.
+
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use runner_testkit::model::{self, Model};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let path = args.next().ok_or("usage: mock-model SCRIPT.toml [PORT]")?;
+    let port = args.next().map_or(Ok(0), |port| port.parse())?;
+    let model = Model::listen(port, model::read(&std::fs::read_to_string(path)?)?)?;
+    let mut output = io::stdout();
+    writeln!(output, "{}", model.url())?;
+    let mut shown = 0;
+    loop {
+        for request in model.next(shown, Duration::MAX) {
+            shown += 1;
+            let last = request.results().pop().unwrap_or_else(|| request.said());
+            let last: String = last.chars().take(200).collect();
+            writeln!(output, "{} {} {last:?}", request.path, request.model())?;
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! A model's service on loopback that says what a test's script says, in the protocols that real agents speak.
+//!
+//! It knows no model, no daemon and no agent: it answers requests, records them, and fails as real services fail. The
+//! protocols are `OpenAI`'s Responses (`POST …/responses`) and Anthropic's Messages (`POST …/messages`), streamed or whole.
+
+mod events;
+mod fault;
+mod file;
+mod http;
+mod messages;
+mod reply;
+mod request;
+mod responses;
+mod script;
+mod server;
+mod wire;
+
+pub use self::file::{FileError, read};
+pub use self::reply::{Reply, Usage};
+pub use self::request::{Protocol, Request};
+pub use self::script::Script;
+pub use self::server::Model;
+
+#[cfg(test)]
+mod tests;

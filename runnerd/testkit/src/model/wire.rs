@@ -1,0 +1,41 @@
+//! A reply in the form of one protocol, ready to be sent.
+
+use super::events::Events;
+
+/// What is sent: a status, headers, and a body of one piece.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) code: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Body,
+}
+
+/// The body.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// Of a known length.
+    Whole(String),
+    /// Events, sent as the course says.
+    Events(Events),
+}
+
+impl Sent {
+    pub(super) fn json(code: u16, body: &serde_json::Value) -> Self {
+        Self::text(code, "application/json", body.to_string())
+    }
+
+    pub(super) fn text(code: u16, kind: &str, body: String) -> Self {
+        Self { code, headers: vec![("content-type".to_owned(), kind.to_owned())], body: Body::Whole(body) }
+    }
+
+    pub(super) fn stream(events: Events) -> Self {
+        let headers = vec![("content-type".to_owned(), "text/event-stream".to_owned())];
+        Self { code: 200, headers, body: Body::Events(events) }
+    }
+
+    #[must_use]
+    pub(super) fn header(mut self, name: &str, value: &impl ToString) -> Self {
+        self.headers.push((name.to_owned(), value.to_string()));
+        self
+    }
+}
