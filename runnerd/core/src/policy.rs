@@ -2,6 +2,7 @@
 //!
 //! Reading them from a file is the daemon's; see SPEC 3.3 for what each means.
 
+use protocol::words::Role;
 use serde::{Deserialize, Serialize};
 
 /// The configuration as far as rules need it.
@@ -29,6 +30,32 @@ pub struct Policy {
     pub max_tokens: Option<u64>,
     /// Ceiling of time spent in iterations, in milliseconds.
     pub max_run_ms: Option<u64>,
+    /// The kinds of agents that sessions are asked of.
+    #[serde(default)]
+    pub kinds: Kinds,
+}
+
+/// The kinds of agents that sessions of each role are asked of: the one that is configured, then its fallbacks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kinds {
+    /// For sessions that work.
+    pub work: Vec<String>,
+    /// For sessions that plan.
+    pub plan: Vec<String>,
+    /// For sessions that review.
+    pub review: Vec<String>,
+}
+
+impl Kinds {
+    /// Returns those for a role, best first.
+    pub fn of(&self, role: Role) -> &[String] {
+        match role {
+            Role::Worker | Role::Repair => &self.work,
+            Role::Planner => &self.plan,
+            Role::Reviewer => &self.review,
+            Role::Human => &[],
+        }
+    }
 }
 
 /// What a budget that ran out means.
@@ -78,6 +105,7 @@ impl Default for Policy {
             max_cost_micro_usd: None,
             max_tokens: None,
             max_run_ms: None,
+            kinds: Kinds::default(),
         }
     }
 }

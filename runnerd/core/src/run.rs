@@ -2,27 +2,25 @@
 //!
 //! Says why in one sentence, and which command goes on (P13).
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::StopReason;
 use protocol::words::{Role, RunStatus};
 
+use crate::fallback::{Choice, Outage, choose};
 use crate::policy::Policy;
 use crate::select::{Selection, select};
 use crate::tree;
 use crate::verdict::{StopCause, Task, Verdict};
+use crate::wait::Wait;
 
 /// Answers `decomposed` in a row that end a run.
 const MAX_DECOMPOSED_IN_ROW: u32 = 20;
 /// Deaths in a row on one node that end a run.
 const MAX_DEATHS: u32 = 10;
-/// Time added to a stated end of a limit: clocks differ.
-const STATED_MARGIN: SignedDuration = SignedDuration::from_secs(60);
-/// Minutes to wait where no time is stated, by the number of waits before.
-const BACKOFF_MINUTES: [i64; 5] = [1, 5, 15, 30, 60];
 
-/// What is committed, and what the configuration allows.
+/// What is committed, what the configuration allows, and which services can be asked.
 #[derive(Debug, Clone, Copy)]
 pub struct Standing<'a> {
     /// The numbers and choices in force.
@@ -31,6 +29,10 @@ pub struct Standing<'a> {
     pub tree: &'a TaskTree,
     /// The bookkeeping at HEAD.
     pub run_state: &'a RunState,
+    /// Kinds of agents whose services were not available.
+    pub outages: &'a [Outage],
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// What was asked of a run, to take effect between two iterations.
@@ -52,12 +54,7 @@ pub enum Next {
     /// The next iteration, on this leaf.
     GoOn(Task),
     /// Nothing until a time.
-    Wait {
-        /// When it goes on.
-        until: Timestamp,
-        /// Why it waits.
-        reason: StopReason,
-    },
+    Wait(Wait, StopReason),
     /// A person's review.
     WaitForPerson(StopReason),
     /// It is paused.
@@ -71,19 +68,9 @@ pub enum Next {
     },
 }
 
-/// The iteration that has just ended, where one has.
-#[derive(Debug, Clone, Copy)]
-pub struct Ended<'a> {
-    /// Its verdict.
-    pub verdict: &'a Verdict,
-    /// The time.
-    pub now: Timestamp,
-    /// Waits for the service in a row before this one.
-    pub waits: u32,
-}
-
-/// Decides what a run does next; the first that applies, in the order of SPEC 4.
-pub fn next(standing: &Standing<'_>, ended: Option<Ended<'_>>, asked: Asked) -> Next {
+/// Decides what a run does next; the first that applies, in the order of SPEC 4. `ended` is the verdict of the iteration
+/// that has just ended, where one has.
+pub fn next(standing: &Standing<'_>, ended: Option<&Verdict>, asked: Asked) -> Next {
     let leaf = match select(standing.tree) {
         Selection::Complete => return end(RunStatus::Completed, "every leaf of the task tree passes", ""),
         Selection::Exhausted(leaf) => return exhausted(leaf),
@@ -91,11 +78,11 @@ pub fn next(standing: &Standing<'_>, ended: Option<Ended<'_>>, asked: Asked) -> 
     };
     stalled(standing, leaf)
         .or_else(|| failed(standing, ended))
-        .or_else(|| ended.and_then(|ended| timed_out(ended.verdict)))
+        .or_else(|| ended.and_then(timed_out))
         .or_else(|| used_up(standing))
         .or_else(|| by_request(asked, ended))
-        .or_else(|| ended.and_then(waits))
-        .unwrap_or_else(|| Next::GoOn(task(standing, leaf)))
+        .or_else(|| ended.and_then(review))
+        .unwrap_or_else(|| ask(standing, task(standing, leaf)))
 }
 
 fn end(status: RunStatus, message: impl Into<String>, command: &str) -> Next {
@@ -138,9 +125,9 @@ pub fn stays_stuck(tree: &TaskTree) -> Option<StopReason> {
     ))
 }
 
-fn failed(standing: &Standing<'_>, ended: Option<Ended<'_>>) -> Option<Next> {
+fn failed(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {
     let state = standing.run_state;
-    if let Some(Verdict::Misconfigured { what }) = ended.map(|ended| ended.verdict) {
+    if let Some(Verdict::Misconfigured { what }) = ended {
         return Some(end(RunStatus::Failed, what.clone(), "runnerctl resume"));
     }
     if state.deaths.count >= MAX_DEATHS {
@@ -149,7 +136,7 @@ fn failed(standing: &Standing<'_>, ended: Option<Ended<'_>>) -> Option<Next> {
         return Some(end(RunStatus::Failed, message, "runnerctl resume"));
     }
     (state.consecutive_faults >= standing.policy.max_consecutive_faults).then(|| {
-        let last = match ended.map(|ended| ended.verdict) {
+        let last = match ended {
             Some(Verdict::Fault { what, .. }) => format!(" ({what})"),
             _ => String::new(),
         };
@@ -189,8 +176,8 @@ fn used_up(standing: &Standing<'_>) -> Option<Next> {
     Some(end(RunStatus::Limit, what, command))
 }
 
-fn by_request(asked: Asked, ended: Option<Ended<'_>>) -> Option<Next> {
-    let by = ended.and_then(|ended| if let Verdict::Interrupted { by } = ended.verdict { Some(*by) } else { None });
+fn by_request(asked: Asked, ended: Option<&Verdict>) -> Option<Next> {
+    let by = ended.and_then(|verdict| if let Verdict::Interrupted { by } = verdict { Some(*by) } else { None });
     match (asked, by) {
         (Asked::Cancel, _) | (_, Some(StopCause::Cancel)) => {
             Some(end(RunStatus::Cancelled, "cancelled by the user", "runnerctl start"))
@@ -202,8 +189,8 @@ fn by_request(asked: Asked, ended: Option<Ended<'_>>) -> Option<Next> {
 }
 
 /// Pauses, and says so if the service was not available: the pause does not hide it.
-fn paused(why: &str, ended: Option<Ended<'_>>) -> Next {
-    let message = match ended.map(|ended| ended.verdict) {
+fn paused(why: &str, ended: Option<&Verdict>) -> Next {
+    let message = match ended {
         Some(verdict @ Verdict::Unavailable { .. }) => {
             let detail = verdict.detail().unwrap_or_default();
             format!("paused, and the model's service is not available: {detail}")
@@ -213,24 +200,27 @@ fn paused(why: &str, ended: Option<Ended<'_>>) -> Next {
     Next::Pause(reason(message, "runnerctl resume"))
 }
 
-fn waits(ended: Ended<'_>) -> Option<Next> {
-    if let Verdict::Unavailable { why, until } = ended.verdict {
-        let until = wait_until(ended.now, *until, ended.waits);
-        let reason = reason(format!("the model's service is not available: {why}"), "runnerctl resume --now");
-        return Some(Next::Wait { until, reason });
-    }
-    let pending = *ended.verdict == Verdict::Pending;
+fn review(verdict: &Verdict) -> Option<Next> {
+    let pending = *verdict == Verdict::Pending;
     pending.then(|| Next::WaitForPerson(reason("the finished node waits for a person's review", "runnerctl approve")))
 }
 
-/// Returns when the service is asked again: a minute after the stated time, else by steps.
-pub fn wait_until(now: Timestamp, stated: Option<Timestamp>, waits: u32) -> Timestamp {
-    let step = BACKOFF_MINUTES[usize::try_from(waits).unwrap_or(usize::MAX).min(BACKOFF_MINUTES.len() - 1)];
-    let wanted = match stated {
-        Some(stated) => stated.max(now).checked_add(STATED_MARGIN),
-        None => now.checked_add(SignedDuration::from_mins(step)),
-    };
-    wanted.unwrap_or(Timestamp::MAX)
+/// Chooses the kind that the session is asked of; waits where the service of none of them is available.
+fn ask(standing: &Standing<'_>, task: Task) -> Next {
+    match choose(standing.policy.kinds.of(task.role), standing.outages, standing.now) {
+        Choice::Ask(kind) => Next::GoOn(Task { kind: kind.map(str::to_owned), ..task }),
+        Choice::Wait(wait, out) => Next::Wait(wait, reason(unavailable(&out), "runnerctl resume --now")),
+    }
+}
+
+fn unavailable(out: &[&Outage]) -> String {
+    match out {
+        [only] => format!("the model's service is not available: {}", only.why),
+        all => {
+            let each: Vec<String> = all.iter().map(|outage| format!("{}: {}", outage.kind, outage.why)).collect();
+            format!("no service is available: {}", each.join("; "))
+        }
+    }
 }
 
 /// Returns what the next session is asked; its From is filled in by whoever knows HEAD.
@@ -248,6 +238,7 @@ fn task(standing: &Standing<'_>, leaf: &Node) -> Task {
         narrowing: role == Role::Planner && is_last_attempt(leaf) && !state.narrowed.contains(&leaf.id),
         attempts: leaf.attempts,
         max_attempts: leaf.max_attempts,
+        kind: None,
     }
 }
 

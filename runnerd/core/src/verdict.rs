@@ -37,6 +37,9 @@ pub struct Task {
     pub attempts: u32,
     /// Attempts allowed.
     pub max_attempts: u32,
+    /// The kind of agent that is asked; none: the one that is configured for the role.
+    #[serde(default)]
+    pub kind: Option<String>,
 }
 
 /// Why a session or guard was ended before its time.

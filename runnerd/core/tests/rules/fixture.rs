@@ -65,6 +65,7 @@ pub(crate) fn task() -> Task {
         narrowing: false,
         attempts: 0,
         max_attempts: 3,
+        kind: None,
     }
 }
 

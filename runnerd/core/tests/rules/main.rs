@@ -4,6 +4,7 @@
 
 mod documents;
 mod examine;
+mod fallback;
 mod fixture;
 mod iteration;
 mod precedence;

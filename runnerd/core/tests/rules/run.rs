@@ -1,11 +1,12 @@
 //! What a run does next (SPEC 4, 5.2): the order of precedence, waits, roles, stalls, and what `resume` resets.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use protocol::state::{Deaths, RunState, Stall};
 use protocol::tree::{Node, TaskTree};
 use protocol::words::{PhaseName, Role, RunStatus};
-use runner_core::policy::Policy;
-use runner_core::run::{Asked, Ended, Next, Standing, next, on_resume, resumed, role, wait_until};
+use runner_core::fallback::{self, Outage};
+use runner_core::policy::{Kinds, Policy};
+use runner_core::run::{Asked, Next, Standing, next, on_resume, resumed, role};
 use runner_core::verdict::{FaultKind, StopCause, Task, Verdict};
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
@@ -16,18 +17,18 @@ struct Situation {
     tree: TaskTree,
     state: RunState,
     verdict: Option<Verdict>,
-    waits: u32,
+    outages: Vec<Outage>,
     asked: Asked,
 }
 
 impl Situation {
     fn new() -> Self {
         Self {
-            policy: Policy::default(),
+            policy: Policy { kinds: kinds(&["first"]), ..Policy::default() },
             tree: sample(),
             state: RunState { run_id: Some("run-1".to_owned()), ..RunState::default() },
             verdict: None,
-            waits: 0,
+            outages: Vec::new(),
             asked: Asked::Nothing,
         }
     }
@@ -39,8 +40,13 @@ impl Situation {
     }
 
     fn next(&self) -> Next {
-        let ended = self.verdict.as_ref().map(|verdict| Ended { verdict, now: now(), waits: self.waits });
-        next(&Standing { policy: &self.policy, tree: &self.tree, run_state: &self.state }, ended, self.asked)
+        let ended = self.verdict.as_ref();
+        let outages = ended.map(|verdict| fallback::after(&self.outages, "first", verdict, now()));
+        next(&self.standing(outages.as_ref().unwrap_or(&self.outages)), ended, self.asked)
+    }
+
+    fn standing<'a>(&'a self, outages: &'a [Outage]) -> Standing<'a> {
+        Standing { policy: &self.policy, tree: &self.tree, run_state: &self.state, outages, now: now() }
     }
 
     fn task(&self) -> Task {
@@ -51,6 +57,11 @@ impl Situation {
     }
 }
 
+fn kinds(words: &[&str]) -> Kinds {
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    Kinds { work: words.clone(), plan: words.clone(), review: words }
+}
+
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().expect("a time")
 }
@@ -59,7 +70,7 @@ fn now() -> Timestamp {
 fn state(next: &Next) -> RunStatus {
     match next {
         Next::GoOn(_) => RunStatus::Running,
-        Next::Wait { .. } | Next::WaitForPerson(_) => RunStatus::Waiting,
+        Next::Wait(..) | Next::WaitForPerson(_) => RunStatus::Waiting,
         Next::Pause(_) => RunStatus::Paused,
         Next::End { status, .. } => *status,
     }
@@ -134,10 +145,9 @@ fn of_two_reasons_the_first_of_the_order_decides() {
 fn every_stop_says_why_in_a_sentence_and_names_a_command() {
     for (name, expect, set) in reasons() {
         let reason = match Situation::with(set).next() {
-            Next::Wait { reason, .. }
-            | Next::WaitForPerson(reason)
-            | Next::Pause(reason)
-            | Next::End { reason, .. } => reason,
+            Next::Wait(_, reason) | Next::WaitForPerson(reason) | Next::Pause(reason) | Next::End { reason, .. } => {
+                reason
+            }
             Next::GoOn(task) => panic!("{name} goes on: {task:?}"),
         };
         assert!(!reason.message.is_empty() && !reason.message.contains('\n'), "{name}: {}", reason.message);
@@ -209,40 +219,41 @@ fn without_ceilings_nothing_is_counted() {
 }
 
 #[test]
-fn the_service_is_asked_again_after_one_five_fifteen_thirty_and_then_sixty_minutes() {
-    let minutes = |waits| (wait_until(now(), None, waits) - now()).total(jiff::Unit::Minute).expect("minutes");
-    let steps: Vec<f64> = (0..8).map(minutes).collect();
-    assert_eq!(steps, [1.0, 5.0, 15.0, 30.0, 60.0, 60.0, 60.0, 60.0]);
-    assert!((minutes(u32::MAX) - 60.0).abs() < f64::EPSILON);
+fn a_session_is_asked_of_the_first_kind_that_is_not_out() {
+    let with = |verdict: Option<Verdict>| {
+        Situation::with(|it| (it.policy.kinds, it.verdict) = (kinds(&["first", "second"]), verdict)).task().kind
+    };
+    assert_eq!(with(None).as_deref(), Some("first"));
+    assert_eq!(with(Some(fault())).as_deref(), Some("first"));
+    let limit = Verdict::Unavailable { why: "limit".to_owned(), until: None };
+    assert_eq!(with(Some(limit)).as_deref(), Some("second"), "it goes on instead of waiting");
 }
 
 #[test]
-fn a_stated_time_is_waited_for_and_sixty_seconds_more() {
-    let stated = now() + SignedDuration::from_hours(3);
-    for waits in [0, 4] {
-        assert_eq!(wait_until(now(), Some(stated), waits), stated + SignedDuration::from_secs(60));
-    }
-    let it =
-        Situation::with(|it| it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: Some(stated) }));
-    let Next::Wait { until, .. } = it.next() else { panic!("it does not wait") };
-    assert_eq!(until, stated + SignedDuration::from_secs(60));
-}
-
-#[test]
-fn a_stated_time_in_the_past_or_beyond_all_time_is_no_busy_loop_and_no_panic() {
-    assert_eq!(wait_until(now(), Some(Timestamp::MIN), 0), now() + SignedDuration::from_secs(60));
-    assert_eq!(wait_until(now(), Some(Timestamp::MAX), 0), Timestamp::MAX);
-    assert_eq!(wait_until(Timestamp::MAX, None, 0), Timestamp::MAX);
-}
-
-#[test]
-fn waits_count_towards_the_next_wait() {
+fn a_run_waits_at_its_beginning_too_where_every_service_is_known_to_be_out() {
+    let unavailable = |why: &str| Verdict::Unavailable { why: why.to_owned(), until: None };
     let it = Situation::with(|it| {
-        it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
-        it.waits = 2;
+        it.policy.kinds = kinds(&["first", "second"]);
+        it.outages = fallback::after(&[], "first", &unavailable("limit"), now());
+        it.outages = fallback::after(&it.outages, "first", &unavailable("limit"), now());
+        it.outages = fallback::after(&it.outages, "second", &unavailable("overloaded"), now());
     });
-    let Next::Wait { until, .. } = it.next() else { panic!("it does not wait") };
-    assert_eq!(until, now() + SignedDuration::from_mins(15));
+    let Next::Wait(wait, reason) = it.next() else { panic!("it does not wait") };
+    assert_eq!(wait.until.to_string(), "2026-01-01T12:01:00Z", "the earliest");
+    assert_eq!(reason.message, "no service is available: first: limit; second: overloaded");
+    assert_eq!(reason.command.as_deref(), Some("runnerctl resume --now"));
+}
+
+#[test]
+fn each_role_has_kinds_of_its_own() {
+    let mut it = Situation::with(|it| {
+        it.policy.kinds.plan = vec!["planner".to_owned()];
+        it.outages =
+            fallback::after(&[], "first", &Verdict::Unavailable { why: "limit".to_owned(), until: None }, now());
+    });
+    assert_eq!(state(&it.next()), RunStatus::Waiting, "a worker is next");
+    node(&mut it.tree, "b").attempts = 2;
+    assert_eq!(it.task().kind.as_deref(), Some("planner"));
 }
 
 #[test]
@@ -362,10 +373,8 @@ fn resume_resets_what_stopped_the_run_and_keeps_the_rest() {
 
 #[test]
 fn counters_are_reset_only_where_they_would_stop_a_run_that_had_ended() {
-    let resume = |situation: &Situation, had_ended: bool, more: u32| {
-        let standing = Standing { policy: &situation.policy, tree: &situation.tree, run_state: &situation.state };
-        on_resume(&standing, had_ended, more)
-    };
+    let resume =
+        |situation: &Situation, had_ended: bool, more: u32| on_resume(&situation.standing(&[]), had_ended, more);
     let counting = Situation::with(|situation| situation.state.consecutive_faults = 1);
     assert_eq!(resume(&counting, true, 0), counting.state, "one fault does not stop a run");
     let failed = Situation::with(|situation| situation.state.consecutive_faults = 3);

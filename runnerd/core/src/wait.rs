@@ -1,0 +1,59 @@
+//! How long the model's service is waited for (SPEC 5.2, Unavailable), and when a wait is over.
+//!
+//! Times of day come in as values: a wait ends by the clock on the wall, whatever the machine slept meanwhile.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Time added to a stated end of a limit: clocks differ.
+const STATED_MARGIN: SignedDuration = SignedDuration::from_secs(60);
+/// The furthest stated end that is believed: the longest limits that services have are of a week.
+const FURTHEST_STATED: SignedDuration = SignedDuration::from_hours(8 * 24);
+/// Minutes to wait where no end is stated, by the number of waits before.
+const BACKOFF_MINUTES: [i64; 5] = [1, 5, 15, 30, 60];
+/// A clock that shows a time before the beginning of a wait, by more than this, was set back.
+const CLOCK_STEP: SignedDuration = SignedDuration::from_secs(60);
+/// The longest sleep of a timer that does not run while the machine sleeps.
+const LONGEST_NAP: SignedDuration = SignedDuration::from_secs(60);
+
+/// A time that is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wait {
+    /// When it began.
+    pub since: Timestamp,
+    /// When it is over.
+    pub until: Timestamp,
+}
+
+impl Wait {
+    /// Returns the wait for a service that was not available for the `times + 1`st time in a row.
+    ///
+    /// It lasts for a minute beyond the end that the service states, else for 1, 5, 15, 30 and then 60 minutes. An
+    /// end that has passed, or that is more than eight days away, is none.
+    pub fn for_service(now: Timestamp, stated: Option<Timestamp>, times: u32) -> Self {
+        let step = BACKOFF_MINUTES[usize::try_from(times).unwrap_or(usize::MAX).min(BACKOFF_MINUTES.len() - 1)];
+        let until = match stated.filter(|stated| is_believed(now, *stated)) {
+            Some(stated) => stated.checked_add(STATED_MARGIN),
+            None => now.checked_add(SignedDuration::from_mins(step)),
+        };
+        Self { since: now, until: until.unwrap_or(Timestamp::MAX) }
+    }
+
+    /// Tells whether it is over.
+    ///
+    /// So it is where the clock was set back before its beginning: nobody knows how much of it is left.
+    pub fn is_over(self, now: Timestamp) -> bool {
+        now >= self.until || now.duration_until(self.since) > CLOCK_STEP
+    }
+
+    /// Returns how long a timer may sleep before the clock is looked at again.
+    pub fn nap(self, now: Timestamp) -> SignedDuration {
+        now.duration_until(self.until).clamp(SignedDuration::ZERO, LONGEST_NAP)
+    }
+}
+
+/// Tells whether a stated end is one that a service can mean.
+pub fn is_believed(now: Timestamp, stated: Timestamp) -> bool {
+    stated > now && now.duration_until(stated) <= FURTHEST_STATED
+}
