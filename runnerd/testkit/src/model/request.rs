@@ -82,8 +82,11 @@ impl Request {
     }
 }
 
+/// Tells whether a list of tools, or a list within it, has a tool.
 fn holds_tool(tools: &Value, name: &str) -> bool {
-    tools.as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
+    tools
+        .as_array()
+        .is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name || holds_tool(&tool["tools"], name)))
 }
 
 /// Returns the text of a tool's result, which is a string or a list of parts.
