@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 /// A configuration: agent and guard are commands, all else is lines of TOML in their sections.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
+    kind: Option<String>,
     agent: Vec<String>,
     check: Vec<String>,
     top: Vec<String>,
@@ -18,6 +19,13 @@ impl Config {
     pub fn new(agent: &[&str], guard: &[&str]) -> Self {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         Self { agent: owned(agent), check: owned(guard), ..Self::default() }
+    }
+
+    /// Replaces the agent's command by an agent that the runner knows.
+    #[must_use]
+    pub fn kind(mut self, kind: &str) -> Self {
+        self.kind = Some(kind.to_owned());
+        self
     }
 
     /// Replaces the guard's command.
@@ -65,7 +73,11 @@ impl Config {
             }
         };
         section("# of a test", &self.top);
-        section(&format!("[executor]\nkind = \"command\"\ncommand = {:?}", self.agent), &self.executor);
+        let agent = match &self.kind {
+            Some(kind) => format!("[executor]\nkind = {kind:?}"),
+            None => format!("[executor]\nkind = \"command\"\ncommand = {:?}", self.agent),
+        };
+        section(&agent, &self.executor);
         section(&format!("[guard]\ncommand = {:?}", self.check), &self.guard);
         section("", &self.rest);
         text
