@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::SessionUsage;
-use crate::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, Role, VerdictName};
+use crate::words::{Containment, FailureClass, GuardOutcome, IterationStatus, Mode, PhaseName, Role, VerdictName};
 
 /// The facts of one iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +51,9 @@ pub struct IterationMeta {
     pub captured_bytes: u64,
     /// Bytes of the agent's output that were dropped.
     pub dropped_bytes: u64,
+    /// Why the agent gave no answer; null where it gave one, or was not let finish.
+    #[serde(default)]
+    pub failure: Option<SessionFailure>,
     /// What the session consumed.
     pub usage: SessionUsage,
     /// How tightly its processes were held.
@@ -68,6 +71,24 @@ pub struct IterationMeta {
     pub moved_refs: Vec<String>,
     /// The commit it ended in; null where nothing changed and none was made.
     pub commit: Option<String>,
+}
+
+/// Why a session gave no answer, and by what that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionFailure {
+    /// The class; null where nothing that was seen is known to mean anything.
+    pub class: Option<FailureClass>,
+    /// The line of the table of signatures that told the class, where one did.
+    #[serde(default)]
+    pub signature: Option<String>,
+    /// When the service is expected back, where it said so.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub until: Option<Timestamp>,
+    /// What the agent showed of its failure, each as `field: value`, bounded; what is structural comes first.
+    #[serde(default)]
+    pub evidence: Vec<String>,
 }
 
 /// A known secret in a file of the agent's.

@@ -202,3 +202,43 @@ words! {
         Pidns = "pidns",
     }
 }
+
+words! {
+    /// Why a session of an agent gave no answer, as far as it is known (SPEC 5.2, 6.1).
+    FailureClass {
+        /// What the plan allows in its window of time is used up.
+        UsageLimit = "usage_limit",
+        /// Nothing is left that the service could charge.
+        Quota = "quota",
+        /// Too many requests or tokens in a short time.
+        RateLimit = "rate_limit",
+        /// The service answers that it cannot work now: overload, 5xx.
+        Overloaded = "overloaded",
+        /// The service could not be reached, or the connection to it broke.
+        Network = "network",
+        /// No key or login, or one that the service does not take.
+        Authentication = "authentication",
+        /// The service does not have the model, or not for this account.
+        ModelUnknown = "model_unknown",
+        /// The service does not take the schema of the answer.
+        SchemaRefused = "schema_refused",
+        /// The agent does not take its arguments, its configuration or its surroundings.
+        Misused = "misused",
+        /// The session outgrew the context of the model.
+        ContextExceeded = "context_exceeded",
+        /// A ceiling of the agent's own ended the session: turns, tool calls, money.
+        SessionLimit = "session_limit",
+        /// The model or its service declined the request for what it says.
+        Refused = "refused",
+        /// The model's last message was cut off at its longest.
+        OutputCut = "output_cut",
+        /// There is an answer, and it is not of the right shape.
+        InvalidAnswer = "invalid_answer",
+        /// The session ended in order and without an answer.
+        Empty = "empty",
+        /// The session fell silent.
+        Hung = "hung",
+        /// The agent died or gave up for a reason of its own.
+        Crashed = "crashed",
+    }
+}

@@ -321,6 +321,7 @@ fn meta() -> IterationMeta {
         phases: phases.map(|(phase, duration_ms)| PhaseTime { phase, duration_ms }).to_vec(),
         captured_bytes: 20_480,
         dropped_bytes: 0,
+        failure: None,
         usage: SessionUsage { input_tokens: Some(24_105), output_tokens: Some(1_560), ..SessionUsage::default() },
         containment: Containment::Walk,
         survivors_ended: 0,

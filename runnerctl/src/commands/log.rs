@@ -8,9 +8,11 @@ use protocol::api::{EventApiClient as _, IterationApiClient as _};
 use protocol::client::Connection;
 use protocol::error::ExitStatus;
 use protocol::event::Event;
+use protocol::meta::SessionFailure;
 use protocol::reply::IterationReply;
 use protocol::request::{AtIteration, AtRun, LogParams, LogStream, Subscription};
 use protocol::view::{IterationView, TextView};
+use protocol::words::FailureClass;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -132,6 +134,9 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
         if let Some(detail) = &meta.detail {
             fact("detail", detail.into());
         }
+        if let Some(failure) = &meta.failure {
+            failure_facts(failure, &mut fact);
+        }
         let phases: Vec<String> =
             meta.phases.iter().map(|time| format!("{} {}", time.phase, span(time.duration_ms))).collect();
         fact("phases", phases.join(", ").into());
@@ -151,6 +156,17 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
     }
     fact("record", reply.record.to_string().into());
     line(&reply.iteration, screen) + &facts.render(screen, 2)
+}
+
+/// Shows why the agent gave no answer, and what was seen of it.
+fn failure_facts(failure: &SessionFailure, fact: &mut impl FnMut(&'static str, Cell)) {
+    let class = failure.class.map_or("unknown", FailureClass::as_str);
+    let until = failure.until.map_or_else(String::new, |until| format!(" until {until}"));
+    let by = failure.signature.as_ref().map_or_else(String::new, |line| format!(" ({line})"));
+    fact("failure", format!("{class}{until}{by}").into());
+    for seen in &failure.evidence {
+        fact("evidence", seen.into());
+    }
 }
 
 /// Reads one file of a record.

@@ -12,6 +12,7 @@ pub mod digest;
 pub mod environment;
 pub mod examine;
 pub mod fallback;
+pub mod failure;
 pub mod feedback;
 pub mod fence;
 pub mod ids;

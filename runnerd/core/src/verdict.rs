@@ -7,7 +7,7 @@ mod row;
 
 use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
-use protocol::meta::SecretSeen;
+use protocol::meta::{SecretSeen, SessionFailure};
 use protocol::words::{Containment, PhaseName, Role, VerdictName};
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,9 @@ pub struct SessionEnd {
     pub agent: String,
     /// SHA-256 of the answer as the record has it: as it came, but for secrets.
     pub output_digest: Option<String>,
+    /// Why it gave no answer, where that was seen; nothing is decided by it.
+    #[serde(default)]
+    pub failure: Option<SessionFailure>,
     /// What it consumed.
     pub usage: SessionUsage,
     /// Time of the budget that it took, in milliseconds.

@@ -49,6 +49,7 @@ fn blank(executor: &Executor, launcher: &Launcher) -> SessionEnd {
         exit: None,
         agent: executor.kind.to_string(),
         output_digest: None,
+        failure: None,
         usage: SessionUsage::default(),
         elapsed_ms: 0,
         captured_bytes: 0,

@@ -252,6 +252,7 @@ impl Settling<'_> {
             phases: record::phase_times(entries),
             captured_bytes: session.captured_bytes,
             dropped_bytes: session.dropped_bytes,
+            failure: session.failure.clone(),
             usage: session.usage,
             containment: self.outcome.containment(),
             survivors_ended: session.survivors + guard.map_or(0, |guard| guard.survivors),

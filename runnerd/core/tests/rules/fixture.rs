@@ -79,6 +79,7 @@ pub(crate) fn session(how: SessionHow) -> SessionEnd {
         exit: Some(0),
         agent: "command 1".to_owned(),
         output_digest: None,
+        failure: None,
         usage: SessionUsage::default(),
         elapsed_ms: 1_000,
         captured_bytes: 0,

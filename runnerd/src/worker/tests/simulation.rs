@@ -384,6 +384,7 @@ pub(super) fn session(how: SessionHow) -> SessionEnd {
         exit: None,
         agent: "command".into(),
         output_digest: None,
+        failure: None,
         usage: SessionUsage::default(),
         elapsed_ms: 1,
         captured_bytes: 0,

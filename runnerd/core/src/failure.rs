@@ -1,0 +1,185 @@
+//! What follows from the class of a session's failure (SPEC 5.2, 6.1).
+//!
+//! How a class is told from what an agent prints is data of the daemon's; here is only what it means.
+
+use jiff::Timestamp;
+use protocol::words::FailureClass;
+
+use crate::verdict::{FaultKind, SessionHow};
+
+/// A failure that is known for what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What it is.
+    pub class: FailureClass,
+    /// What the agent said of it, in one line.
+    pub why: String,
+    /// When the service is expected back, where it said so.
+    pub until: Option<Timestamp>,
+    /// What a person can do about it, where the agent's own way is known.
+    pub fix: Option<String>,
+}
+
+impl Failure {
+    /// Returns the class of the session's end that the failure amounts to.
+    ///
+    /// What passes by itself is waited for, what only a person can change stops the run, and everything else is a
+    /// fault of this session.
+    pub fn how(self) -> SessionHow {
+        let said = format!("{}: {}", name(self.class), self.why);
+        let fault = |kind: FaultKind, what: String| SessionHow::Faulty { kind, what };
+        match self.class {
+            FailureClass::UsageLimit
+            | FailureClass::Quota
+            | FailureClass::RateLimit
+            | FailureClass::Overloaded
+            | FailureClass::Network => SessionHow::Unavailable { why: said, until: self.until },
+            FailureClass::Authentication
+            | FailureClass::ModelUnknown
+            | FailureClass::SchemaRefused
+            | FailureClass::Misused => {
+                let fix = self.fix.unwrap_or_else(|| fix(self.class).to_owned());
+                SessionHow::Misconfigured { what: format!("{said}; {fix}") }
+            }
+            FailureClass::ContextExceeded => SessionHow::ContextExceeded { what: self.why },
+            FailureClass::OutputCut | FailureClass::Empty => fault(FaultKind::NoAnswer, said),
+            FailureClass::InvalidAnswer => fault(FaultKind::InvalidAnswer, said),
+            FailureClass::Hung => fault(FaultKind::Silence, said),
+            FailureClass::SessionLimit | FailureClass::Refused | FailureClass::Crashed => fault(FaultKind::Exit, said),
+        }
+    }
+}
+
+/// Returns the class of a fault that is known without a word of the agent's.
+pub fn of_fault(kind: FaultKind) -> Option<FailureClass> {
+    match kind {
+        FaultKind::Crash => Some(FailureClass::Crashed),
+        FaultKind::Silence => Some(FailureClass::Hung),
+        FaultKind::NoAnswer => Some(FailureClass::Empty),
+        FaultKind::InvalidAnswer => Some(FailureClass::InvalidAnswer),
+        FaultKind::Exit | FaultKind::Timeout | FaultKind::Reviewer => None,
+    }
+}
+
+/// Returns the class as a person reads it.
+pub fn name(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::UsageLimit => "usage limit",
+        FailureClass::Quota => "quota or credit used up",
+        FailureClass::RateLimit => "rate limit",
+        FailureClass::Overloaded => "service overloaded",
+        FailureClass::Network => "network",
+        FailureClass::Authentication => "authentication",
+        FailureClass::ModelUnknown => "unknown model",
+        FailureClass::SchemaRefused => "schema refused",
+        FailureClass::Misused => "refused to start",
+        FailureClass::ContextExceeded => "context exceeded",
+        FailureClass::SessionLimit => "limit of the session",
+        FailureClass::Refused => "request declined",
+        FailureClass::OutputCut => "output cut off",
+        FailureClass::InvalidAnswer => "invalid answer",
+        FailureClass::Empty => "no answer",
+        FailureClass::Hung => "silence",
+        FailureClass::Crashed => "crash",
+    }
+}
+
+/// Returns what a person can do where no agent's own way is known.
+fn fix(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Authentication => "log in with the agent's own program, or give it a key that its service takes",
+        FailureClass::ModelUnknown => "set `[executor] model` to one that the account has",
+        FailureClass::SchemaRefused => "use a model that supports structured output",
+        FailureClass::Misused => "check `[executor] extra_args` and the agent's version",
+        FailureClass::UsageLimit
+        | FailureClass::Quota
+        | FailureClass::RateLimit
+        | FailureClass::Overloaded
+        | FailureClass::Network
+        | FailureClass::ContextExceeded
+        | FailureClass::SessionLimit
+        | FailureClass::Refused
+        | FailureClass::OutputCut
+        | FailureClass::InvalidAnswer
+        | FailureClass::Empty
+        | FailureClass::Hung
+        | FailureClass::Crashed => "look at the log",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(class: FailureClass) -> Failure {
+        let until = Some("2026-11-22T21:16:00Z".parse().unwrap());
+        Failure { class, why: "it said so".to_owned(), until, fix: None }
+    }
+
+    /// The row of SPEC 5.2 that a class leads to.
+    fn row(class: FailureClass) -> &'static str {
+        match failure(class).how() {
+            SessionHow::Unavailable { .. } => "Unavailable",
+            SessionHow::Misconfigured { .. } => "Misconfigured",
+            SessionHow::ContextExceeded { .. } => "Broken",
+            SessionHow::Faulty { .. } => "Fault",
+            SessionHow::Answered(_) | SessionHow::TimedOut | SessionHow::Cut => "none",
+        }
+    }
+
+    #[test]
+    fn every_class_leads_to_its_row_of_the_table_of_verdicts() {
+        let rows: Vec<(&str, &str)> = FailureClass::ALL.iter().map(|class| (class.as_str(), row(*class))).collect();
+        let expected = [
+            ("usage_limit", "Unavailable"),
+            ("quota", "Unavailable"),
+            ("rate_limit", "Unavailable"),
+            ("overloaded", "Unavailable"),
+            ("network", "Unavailable"),
+            ("authentication", "Misconfigured"),
+            ("model_unknown", "Misconfigured"),
+            ("schema_refused", "Misconfigured"),
+            ("misused", "Misconfigured"),
+            ("context_exceeded", "Broken"),
+            ("session_limit", "Fault"),
+            ("refused", "Fault"),
+            ("output_cut", "Fault"),
+            ("invalid_answer", "Fault"),
+            ("empty", "Fault"),
+            ("hung", "Fault"),
+            ("crashed", "Fault"),
+        ];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn a_wait_keeps_its_reason_and_its_time() {
+        let SessionHow::Unavailable { why, until } = failure(FailureClass::UsageLimit).how() else {
+            panic!("a usage limit is waited out");
+        };
+        assert_eq!(why, "usage limit: it said so");
+        assert_eq!(until, failure(FailureClass::UsageLimit).until);
+    }
+
+    #[test]
+    fn what_a_person_must_change_names_the_fix_of_the_agent_or_a_general_one() {
+        let general = failure(FailureClass::Authentication).how();
+        let SessionHow::Misconfigured { what } = general else { panic!("only a person can log in") };
+        assert_eq!(
+            what,
+            "authentication: it said so; log in with the agent's own program, or give it a key that its service takes"
+        );
+        let own = Failure { fix: Some("run `codex login`".to_owned()), ..failure(FailureClass::Authentication) };
+        let SessionHow::Misconfigured { what } = own.how() else { panic!("only a person can log in") };
+        assert_eq!(what, "authentication: it said so; run `codex login`");
+    }
+
+    #[test]
+    fn a_fault_of_a_known_class_has_the_kind_that_leads_back_to_it() {
+        for kind in [FaultKind::Crash, FaultKind::Silence, FaultKind::NoAnswer, FaultKind::InvalidAnswer] {
+            let class = of_fault(kind).expect("the fault has a class");
+            let SessionHow::Faulty { kind: back, .. } = failure(class).how() else { panic!("{class} is a fault") };
+            assert!(back == kind || class == FailureClass::Crashed, "{kind:?} became {back:?}");
+        }
+    }
+}
