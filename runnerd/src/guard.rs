@@ -85,7 +85,7 @@ fn ended(report: &Report, output: &[u8]) -> GuardEnd {
         Ended::TimedOut | Ended::Silent => GuardHow::TimedOut,
         Ended::Stopped => GuardHow::Cut,
         // Without an exit there is no proof of green.
-        Ended::Lingered | Ended::SupervisorLost => GuardHow::Signaled(nix::libc::SIGKILL),
+        Ended::Lingered | Ended::SupervisorLost => GuardHow::Lost,
     };
     GuardEnd {
         digest: Some(Digest::of(output).to_string()),

@@ -57,7 +57,7 @@ pub fn of_fault(kind: FaultKind) -> Option<FailureClass> {
         FaultKind::Silence => Some(FailureClass::Hung),
         FaultKind::NoAnswer => Some(FailureClass::Empty),
         FaultKind::InvalidAnswer => Some(FailureClass::InvalidAnswer),
-        FaultKind::Exit | FaultKind::Timeout | FaultKind::Reviewer => None,
+        FaultKind::Exit | FaultKind::Timeout | FaultKind::Guard | FaultKind::Reviewer => None,
     }
 }
 

@@ -3,17 +3,20 @@
 //! A phase says which effect is in flight; an event says how one ended or what came from outside.
 //! After a restart the same events lead through the same table to the same phase.
 
+mod ends;
+
 use protocol::words::{Containment, GuardOutcome, PhaseName};
 use serde::{Deserialize, Serialize};
 
+pub use self::ends::{GuardEnd, GuardHow, ReviewEnd};
 use crate::policy::{Policy, ReviewBy};
 use crate::verdict::{
-    Breach, Case, Finding, Judgement, Rule, SessionEnd, StopCause, Task, TreeFinding, Verdict, judge, timeout,
+    Breach, Case, FaultKind, Finding, Judgement, Rule, SessionEnd, StopCause, Task, TreeFinding, Verdict, judge,
+    timeout,
 };
 
 /// Where an iteration stands, with all that its effect needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "one phase exists at a time, and none is kept")]
 pub enum Phase {
     /// Check, load, validate, select.
     Open,
@@ -42,6 +45,8 @@ pub enum Phase {
     Guard {
         /// What was worked on.
         work: Worked,
+        /// The run before this one, whose supervisor was lost.
+        lost: Option<GuardEnd>,
         /// Who wants it to end.
         stop: Option<StopCause>,
     },
@@ -77,6 +82,12 @@ pub struct Worked {
     pub finding: Finding,
 }
 
+impl Worked {
+    fn spent_ms(&self, guard: Option<&GuardEnd>) -> u64 {
+        self.session.elapsed_ms.saturating_add(guard.map_or(0, |guard| guard.elapsed_ms))
+    }
+}
+
 /// All that the last phase needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
@@ -107,99 +118,6 @@ impl Outcome {
         let guard_wrote = self.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty());
         !idle || self.work.finding.changed || guard_wrote
     }
-}
-
-/// How a guard ended, as facts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GuardEnd {
-    /// The class of its end.
-    pub how: GuardHow,
-    /// SHA-256 of its output.
-    pub digest: Option<String>,
-    /// What it printed, reduced.
-    pub output: String,
-    /// How it rewrote history, where it did; it has been rescued and put back.
-    pub history: Option<String>,
-    /// Paths of the runner that it changed, and that were put back.
-    pub reverted: Vec<String>,
-    /// References of others that it or the session before it moved.
-    #[serde(default)]
-    pub moved_refs: Vec<String>,
-    /// Paths outside `.runner/` that it wrote.
-    pub wrote: Vec<String>,
-    /// Time of the budget that it took, in milliseconds.
-    pub elapsed_ms: u64,
-    /// Processes that outlived it and were ended.
-    pub survivors: u32,
-    /// Why its log is not complete, where the disk refused a part of it.
-    pub log_fault: Option<String>,
-    /// How tightly it was held; none where it did not run.
-    #[serde(default)]
-    pub containment: Option<Containment>,
-}
-
-/// The class of a guard's end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GuardHow {
-    /// It exited.
-    Exited(i32),
-    /// It died of a signal.
-    Signaled(i32),
-    /// The budget ran out.
-    TimedOut,
-    /// It could not be started.
-    Missing {
-        /// Why, with the fix.
-        what: String,
-    },
-    /// It was ended because somebody asked.
-    Cut,
-}
-
-impl GuardEnd {
-    /// Returns whether it was green, red or cut off.
-    pub fn outcome(&self) -> GuardOutcome {
-        match self.how {
-            GuardHow::Exited(0) => GuardOutcome::Pass,
-            GuardHow::Exited(_) | GuardHow::Signaled(_) => GuardOutcome::Fail,
-            GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut => GuardOutcome::Skipped,
-        }
-    }
-}
-
-/// How a review ended, as facts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReviewEnd {
-    /// The reviewer accepts.
-    Accepted,
-    /// The reviewer rejects.
-    Rejected {
-        /// Why.
-        reasons: String,
-    },
-    /// The reviewer gave no valid answer, three times.
-    Failed {
-        /// What was seen.
-        what: String,
-    },
-    /// The model's service was not available.
-    Unavailable {
-        /// What it said.
-        why: String,
-        /// When it can be asked again.
-        until: Option<jiff::Timestamp>,
-    },
-    /// It cannot work until a person changes something.
-    Misconfigured {
-        /// What, with the fix.
-        what: String,
-    },
-    /// The budget ran out.
-    TimedOut,
-    /// It was ended because somebody asked.
-    Cut,
 }
 
 /// How an iteration ended.
@@ -334,12 +252,9 @@ impl Phase {
         match self {
             Self::Open | Self::Brief { .. } | Self::Work { .. } | Self::Over { .. } => 0,
             Self::Inspect { session, .. } => session.elapsed_ms,
-            Self::Guard { work, .. } => work.session.elapsed_ms,
-            Self::Review { work, guard, .. } => work.session.elapsed_ms.saturating_add(guard.elapsed_ms),
-            Self::Settle { outcome } => {
-                let guard = outcome.guard.as_ref().map_or(0, |guard| guard.elapsed_ms);
-                outcome.work.session.elapsed_ms.saturating_add(guard)
-            }
+            Self::Guard { work, lost, .. } => work.spent_ms(lost.as_ref()),
+            Self::Review { work, guard, .. } => work.spent_ms(Some(guard)),
+            Self::Settle { outcome } => outcome.work.spent_ms(outcome.guard.as_ref()),
         }
     }
 }
@@ -387,9 +302,17 @@ pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, Ille
             Phase::Inspect { task, session, stop: asked(stop, cause) }
         }
 
-        // The guard is asked once; cut off, it says nothing.
-        (Phase::Guard { work, stop }, Event::GuardEnded(guard)) => after_guard(policy, work, guard, stop),
-        (Phase::Guard { work, stop }, Event::Stop(cause)) => Phase::Guard { work, stop: asked(stop, cause) },
+        // The guard is asked once; cut off, it says nothing. Where its supervisor is lost, it is asked once more.
+        (
+            Phase::Guard { work, lost: None, stop: None },
+            Event::GuardEnded(guard @ GuardEnd { how: GuardHow::Lost, history: None, .. }),
+        ) => Phase::Guard { work, lost: Some(guard), stop: None },
+        (Phase::Guard { work, lost, stop }, Event::GuardEnded(guard)) => {
+            after_guard(policy, work, guard.after(lost), stop)
+        }
+        (Phase::Guard { work, lost, stop }, Event::Stop(cause)) => {
+            Phase::Guard { work, lost, stop: asked(stop, cause) }
+        }
 
         // The reviewer is asked after a green guard only.
         (Phase::Review { work, guard, stop }, Event::ReviewEnded(review)) => {
@@ -449,7 +372,7 @@ fn asked(stop: Option<StopCause>, cause: StopCause) -> Option<StopCause> {
 fn after_inspect(policy: &Policy, work: Worked, stop: Option<StopCause>) -> Phase {
     let case = Case { policy, task: &work.task, stop, session: &work.session, finding: &work.finding };
     match judge(case) {
-        Judgement::Claimed => Phase::Guard { work, stop: None },
+        Judgement::Claimed => Phase::Guard { work, lost: None, stop: None },
         Judgement::Final(verdict) => settle(work, None, verdict),
     }
 }
@@ -460,6 +383,7 @@ fn after_guard(policy: &Policy, work: Worked, guard: GuardEnd, stop: Option<Stop
         (GuardHow::TimedOut, None) => Some(timeout(policy, PhaseName::Guard)),
         (GuardHow::Missing { what }, None) => Some(Verdict::Misconfigured { what: what.clone() }),
         (GuardHow::Cut, None) => Some(Verdict::Interrupted { by: StopCause::Death }),
+        (GuardHow::Lost, None) => rewritten(&work.task, &guard).or(Some(guard_lost())),
         (GuardHow::Exited(_) | GuardHow::Signaled(_), None) => rewritten(&work.task, &guard).or(red(&guard)),
     };
     match (verdict, policy.review) {
@@ -479,12 +403,17 @@ fn red(guard: &GuardEnd) -> Option<Verdict> {
     (guard.outcome() != GuardOutcome::Pass).then_some(Verdict::RedGuard)
 }
 
+/// Nobody knows what the guard would have said: no attempt is charged, and it ends the run if it goes on.
+fn guard_lost() -> Verdict {
+    Verdict::Fault { kind: FaultKind::Guard, what: "the guard's supervisor was killed twice".to_owned() }
+}
+
 fn after_review(policy: &Policy, review: ReviewEnd, stop: Option<StopCause>) -> Verdict {
     match (review, stop) {
         (_, Some(by)) => Verdict::Interrupted { by },
         (ReviewEnd::Accepted, None) => Verdict::Accepted,
         (ReviewEnd::Rejected { reasons }, None) => Verdict::Rejected { reasons },
-        (ReviewEnd::Failed { what }, None) => Verdict::Fault { kind: crate::verdict::FaultKind::Reviewer, what },
+        (ReviewEnd::Failed { what }, None) => Verdict::Fault { kind: FaultKind::Reviewer, what },
         (ReviewEnd::Unavailable { why, until }, None) => Verdict::Unavailable { why, until },
         (ReviewEnd::Misconfigured { what }, None) => Verdict::Misconfigured { what },
         (ReviewEnd::TimedOut, None) => timeout(policy, PhaseName::Review),

@@ -12,7 +12,7 @@ use crate::fallback::{Choice, Outage, choose};
 use crate::policy::Policy;
 use crate::select::{Selection, select};
 use crate::tree;
-use crate::verdict::{StopCause, Task, Verdict};
+use crate::verdict::{FaultKind, StopCause, Task, Verdict};
 use crate::wait::Wait;
 
 /// Answers `decomposed` in a row that end a run.
@@ -136,16 +136,19 @@ fn failed(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {
         return Some(end(RunStatus::Failed, message, "runnerctl resume"));
     }
     (state.consecutive_faults >= standing.policy.max_consecutive_faults).then(|| {
-        let last = match ended {
-            Some(Verdict::Fault { what, .. }) => format!(" ({what})"),
-            _ => String::new(),
+        let (last, program) = match ended {
+            Some(Verdict::Fault { what, kind: FaultKind::Guard }) => (format!(" ({what})"), "guard"),
+            Some(Verdict::Fault { what, .. }) => (format!(" ({what})"), "agent"),
+            _ => (String::new(), "agent"),
         };
-        let (count, log) = (state.consecutive_faults, "`runnerctl log --agent` shows what the last one printed");
-        let message = match count {
-            1 => format!("a session gave no valid answer{last}; {log}"),
-            _ => format!("{count} sessions in a row gave no valid answer{last}; {log}"),
+        let what = match (state.consecutive_faults, program) {
+            (1, "guard") => "a session could not be checked".to_owned(),
+            (1, _) => "a session gave no valid answer".to_owned(),
+            (count, "guard") => format!("{count} sessions in a row gave no valid answer or could not be checked"),
+            (count, _) => format!("{count} sessions in a row gave no valid answer"),
         };
-        end(RunStatus::Failed, message, "runnerctl resume")
+        let log = format!("`runnerctl log --{program}` shows what the last one printed");
+        end(RunStatus::Failed, format!("{what}{last}; {log}"), "runnerctl resume")
     })
 }
 

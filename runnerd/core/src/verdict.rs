@@ -140,6 +140,8 @@ pub enum FaultKind {
     Timeout,
     /// The reviewer gave no valid answer, three times.
     Reviewer,
+    /// The guard's supervisor was killed, twice.
+    Guard,
 }
 
 impl FaultKind {
@@ -153,6 +155,7 @@ impl FaultKind {
             Self::InvalidAnswer => "invalid answer",
             Self::Timeout => "timeout",
             Self::Reviewer => "reviewer failed",
+            Self::Guard => "guard lost",
         }
     }
 }

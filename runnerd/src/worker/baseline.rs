@@ -4,7 +4,7 @@
 
 use protocol::state::Baseline;
 use protocol::words::PhaseName;
-use runner_core::iteration::GuardHow;
+use runner_core::iteration::{GuardEnd, GuardHow};
 use runner_core::json;
 use runner_core::message::{Milestone, NameList, RunnerCommit};
 use runner_core::tree;
@@ -16,7 +16,7 @@ use super::desk::reason;
 use super::load::{Loaded, load};
 use super::mischief::{self, After};
 use super::record;
-use super::session::sweep;
+use super::session::{Surroundings, sweep};
 use super::site::{Obstacle, Site};
 use super::tampering;
 use crate::guard;
@@ -36,31 +36,18 @@ pub(super) fn needed(site: &Site) -> Result<Option<Loaded>, Obstacle> {
 /// Runs the guard on the base and commits its result; false if it was stopped before its end.
 pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationToken) -> Result<bool, BeginError> {
     let mark = format!("{}-{}", site.store.id(), site.run);
-    let folder = site.layout.run_records(&site.run);
-    tokio::task::block_in_place(|| -> Result<(), BeginError> {
-        sweep(site, &mark, PhaseName::Open)?;
-        // What a guard of an earlier life has done is put back before it is forgotten.
-        look_after(site, loaded)?;
-        site.forget_kept(0)?;
-        tampering::look_before(site, 0)?;
-        Ok(record::make_folder(site, &folder)?)
-    })?;
-    let guard = guard::Guard {
-        config: &loaded.config.guard,
-        folder: site.layout.root(),
-        env: site.process_env(&loaded.config.env.guard),
-        log: folder.join("baseline.log"),
-        budget: Duration::from_millis(loaded.policy.budget_ms),
-        live: None,
-        secrets: site.secrets.clone(),
-        mark: Mark::new(format!("{mark}-{}", PhaseName::Open)),
-        lock: site.store.live().join("shim.lock"),
+    let around = Surroundings { site, loaded, mark: &mark, stop };
+    let budget_ms = loaded.policy.budget_ms;
+    let end = match run(around, budget_ms).await? {
+        // As in an iteration it is asked once more: nobody knows what it would have said.
+        lost if lost.how == GuardHow::Lost => run(around, budget_ms.saturating_sub(lost.elapsed_ms)).await?,
+        end => end,
     };
-    let end = guard::run(guard, &site.launcher, stop).await.map_err(Obstacle::from)?;
     let output = match &end.how {
         GuardHow::Cut => return Ok(false),
         GuardHow::Missing { what } => return Err(BeginError::Hold(reason(what.clone(), "runnerctl resume"))),
         GuardHow::TimedOut => Some("the guard did not end within the budget of an iteration".to_owned()),
+        GuardHow::Lost => Some("the guard's supervisor was killed twice".to_owned()),
         GuardHow::Exited(0) => None,
         GuardHow::Exited(_) | GuardHow::Signaled(_) => Some(end.output.clone()),
     };
@@ -73,6 +60,32 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
         })
     })?;
     Ok(true)
+}
+
+/// Runs the guard on the base as it was committed.
+async fn run(around: Surroundings<'_>, left_ms: u64) -> Result<GuardEnd, BeginError> {
+    let Surroundings { site, loaded, mark, stop } = around;
+    let folder = site.layout.run_records(&site.run);
+    tokio::task::block_in_place(|| -> Result<(), BeginError> {
+        sweep(site, mark, PhaseName::Open)?;
+        // What a guard of an earlier life has done is put back before it is forgotten.
+        look_after(site, loaded)?;
+        site.forget_kept(0)?;
+        tampering::look_before(site, 0)?;
+        Ok(record::make_folder(site, &folder)?)
+    })?;
+    let guard = guard::Guard {
+        config: &loaded.config.guard,
+        folder: site.layout.root(),
+        env: site.process_env(&loaded.config.env.guard),
+        log: folder.join("baseline.log"),
+        budget: Duration::from_millis(left_ms),
+        live: None,
+        secrets: site.secrets.clone(),
+        mark: Mark::new(format!("{mark}-{}", PhaseName::Open)),
+        lock: site.store.live().join("shim.lock"),
+    };
+    Ok(guard::run(guard, &site.launcher, stop).await.map_err(Obstacle::from)?)
 }
 
 /// Puts back what the guard must not have changed, and returns what that was.

@@ -76,7 +76,7 @@ impl Scene {
             (Effect::RunGuard, Phase::Guard { work, .. }) => {
                 let loaded = self.loaded(&work.task)?;
                 block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Guard))?;
-                let end = session::check(self.around(&loaded, stop), work).await?;
+                let end = session::check(self.around(&loaded, stop), work, phase.spent_ms()).await?;
                 Ok(Event::GuardEnded(end))
             }
             (Effect::EndGuard, Phase::Guard { work, .. }) => {

@@ -83,7 +83,9 @@ pub(super) fn sweep(site: &Site, mark: &str, phase: PhaseName) -> Result<u32, Ob
 }
 
 /// Runs the guard, and looks at what it did.
-pub(super) async fn check(around: Surroundings<'_>, work: &Worked) -> Result<GuardEnd, Obstacle> {
+///
+/// `spent_ms` of the budget are used up.
+pub(super) async fn check(around: Surroundings<'_>, work: &Worked, spent_ms: u64) -> Result<GuardEnd, Obstacle> {
     let Surroundings { site, loaded, mark, stop } = around;
     let folder = site.layout.iteration(&site.run, work.task.iter);
     let before = block_in_place(|| {
@@ -91,7 +93,7 @@ pub(super) async fn check(around: Surroundings<'_>, work: &Worked) -> Result<Gua
         record::make_folder(site, &folder)?;
         stamps(site)
     })?;
-    let left = loaded.policy.budget_ms.saturating_sub(work.session.elapsed_ms);
+    let left = loaded.policy.budget_ms.saturating_sub(spent_ms);
     let guard = guard::Guard {
         config: &loaded.config.guard,
         folder: site.layout.root(),

@@ -290,7 +290,7 @@ pub(super) fn guard_run(guard: &runner_core::iteration::GuardEnd) -> Option<Guar
     let end = match guard.how {
         GuardHow::Exited(code) => ProcessEnd::Exit(code),
         GuardHow::Signaled(signal) => ProcessEnd::Signal(signal),
-        GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut => return None,
+        GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut | GuardHow::Lost => return None,
     };
     let output = guard.digest.as_ref()?.parse().ok()?;
     Some(GuardRun { end, output })
@@ -300,6 +300,6 @@ fn guard_exit(guard: &runner_core::iteration::GuardEnd) -> Option<i32> {
     match guard.how {
         GuardHow::Exited(code) => Some(code),
         GuardHow::Signaled(signal) => Some(-signal),
-        GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut => None,
+        GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut | GuardHow::Lost => None,
     }
 }

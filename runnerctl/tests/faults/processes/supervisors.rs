@@ -5,9 +5,12 @@
 use std::fs;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use protocol::words::RunStatus;
 use runner_testkit::Bystander;
 
+use crate::checks::assert_explains;
 use crate::stage::Stage;
 
 /// What the shim may take to notice that its daemon is gone, on a busy machine; it needs a tenth of a second.
@@ -25,11 +28,29 @@ fn row_19_what_outlives_a_killed_shim_is_ended_and_the_session_is_a_fault() {
 
 #[test]
 fn row_19_guard_that_kills_its_shim_is_not_green() {
-    let stage = Stage::exposed(|config| config.top("max_iterations = 1"));
+    let stage = Stage::exposed(|config| config);
     stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'").guard_always("become kills-shim");
-    stage.run().exits(4);
+    let said = ["the guard's supervisor was killed twice", "`runnerctl log --guard`", "runnerctl resume"];
+    assert_explains(stage.run().exits(9), &said);
     assert!(!stage.repo.node("root").passes);
-    stage.ended_as(&["RedGuard"], &["mine\n"]);
+    stage.ended_as(&["Fault"], &["mine\n"]);
+}
+
+#[test]
+fn row_19_guard_whose_shim_is_killed_from_outside_is_run_again_and_costs_nothing() {
+    let stage = Stage::exposed(|config| config);
+    let script = stage.script();
+    script.step(1, "echo mine > mine.txt; answer done 'It is done.'");
+    script.guard_step(1, "echo $PPID > \"$kit/shim\"; gate guarding");
+    let guarding = script.gate("guarding");
+    stage.begin();
+    guarding.reached();
+    let shim = fs::read_to_string(script.folder().join("shim")).unwrap();
+    kill(Pid::from_raw(shim.trim().parse().unwrap()), Signal::SIGKILL).expect("the shim can be killed");
+    stage.comes_to(RunStatus::Completed);
+    assert_eq!(stage.repo.node("root").attempts, 0, "an attempt was charged");
+    assert_eq!(script.sessions(), 1, "the session is not repeated");
+    stage.ended_as(&["Accepted"], &["mine\n"]);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn said_of(verdict: VerdictName) -> &'static str {
         }
         VerdictName::Retry | VerdictName::Narrowed => "It asked for another session. What it said:",
         VerdictName::Fault => {
-            "It ended without an answer that could be used; what it changed is still there. What happened:"
+            "It ended without an answer that could be used or checked; what it changed is still there. What happened:"
         }
         VerdictName::Timeout => "Its time ran out; what it changed is still there. What was running:",
         VerdictName::Accepted

@@ -328,18 +328,26 @@ fn the_root_alone_is_planned() {
 
 #[test]
 fn failed_run_says_what_its_last_session_came_to() {
-    let message = |count| {
+    let message_of = |count, kind, what: &str| {
         let it = Situation::with(|it| {
             (it.policy.max_consecutive_faults, it.state.consecutive_faults) = (count, count);
-            it.verdict = Some(Verdict::Fault { kind: FaultKind::Exit, what: "it exited with code 3".to_owned() });
+            it.verdict = Some(Verdict::Fault { kind, what: what.to_owned() });
         });
         match it.next() {
             Next::End { reason, .. } => reason.message,
             other => panic!("it goes on: {other:?}"),
         }
     };
+    let message = |count| message_of(count, FaultKind::Exit, "it exited with code 3");
     assert!(message(1).starts_with("a session gave no valid answer (it exited with code 3); "), "{}", message(1));
     assert!(message(3).starts_with("3 sessions in a row gave no valid answer (it exited with code 3); "));
+    let lost = message_of(1, FaultKind::Guard, "it was lost");
+    assert_eq!(
+        lost,
+        "a session could not be checked (it was lost); `runnerctl log --guard` shows what the last one printed"
+    );
+    let lost = message_of(3, FaultKind::Guard, "it was lost");
+    assert!(lost.starts_with("3 sessions in a row gave no valid answer or could not be checked (it was lost); "));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, VerdictName};
-use runner_core::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd};
+use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd};
 use runner_core::policy::{OnTimeout, Policy, ReviewBy, RolesMode};
 use runner_core::verdict::{
     Breach, FaultKind, FeedbackEffect, Finding, Row, Rule, RunEffect, SessionEnd, SessionHow, StopCause, Task,
@@ -271,8 +271,25 @@ fn a_guard_that_cannot_run_is_misconfigured_and_one_that_was_cut_is_interrupted(
 }
 
 #[test]
+fn a_guard_whose_supervisor_is_lost_is_asked_once_more_and_then_is_a_fault() {
+    let lost = || guarded(GuardHow::Lost);
+    let again = Told::done().after([lost()]);
+    assert_eq!(again.effect(), Some(Effect::RunGuard));
+    check(&Told::done(), [lost(), Event::GuardEnded(green())], &Verdict::Accepted);
+    check(&Told::done(), [lost(), guarded(GuardHow::Exited(1))], &Verdict::RedGuard);
+    check(&Told::done(), [lost(), guarded(GuardHow::TimedOut)], &Verdict::Timeout { during: PhaseName::Guard });
+    for more in [vec![], vec![Event::Restarted], vec![Event::Stop(StopCause::Shutdown), Event::Restarted]] {
+        let told = Told::done().after([lost()].into_iter().chain(more).chain([lost()]));
+        let outcome = outcome_of(told);
+        assert_eq!(outcome.verdict.detail().as_deref(), Some("guard lost: the guard's supervisor was killed twice"));
+        assert_eq!(row(outcome.verdict.name()).attempts, 0, "it is nobody's answer");
+        assert_eq!(outcome.guard_outcome(), GuardOutcome::Skipped, "nobody knows what it would have said");
+    }
+}
+
+#[test]
 fn a_guard_that_rewrites_history_breaks_a_rule_green_or_red() {
-    for how in [GuardHow::Exited(0), GuardHow::Exited(1)] {
+    for how in [GuardHow::Exited(0), GuardHow::Exited(1), GuardHow::Lost] {
         let end = GuardEnd { history: Some("HEAD is elsewhere".to_owned()), ..guard(how) };
         let verdict = outcome_of(Told::done().after([Event::GuardEnded(end)])).verdict;
         assert!(matches!(&verdict, Verdict::Broken(breach) if breach.rule == Rule::History), "{verdict:?}");
@@ -284,7 +301,7 @@ fn a_stop_in_guard_or_review_is_what_the_iteration_ends_with() {
     let told = reviewed(ReviewBy::Agent);
     for by in [StopCause::Pause, StopCause::Cancel] {
         let interrupted = Verdict::Interrupted { by };
-        for how in [GuardHow::Cut, GuardHow::Exited(0), GuardHow::Exited(1), GuardHow::TimedOut] {
+        for how in [GuardHow::Cut, GuardHow::Exited(0), GuardHow::Exited(1), GuardHow::TimedOut, GuardHow::Lost] {
             check(&told, [Event::Stop(by), guarded(how)], &interrupted);
         }
         for end in [ReviewEnd::Cut, ReviewEnd::Accepted, ReviewEnd::TimedOut] {

@@ -124,9 +124,12 @@ impl Performance {
             Effect::EndSession => self.briefly(Event::SessionEnded(session(SessionHow::Cut))).await,
             Effect::Inspect => self.briefly(Event::Inspected(finding(self.random.one_in(4)))).await,
             Effect::RunGuard => {
-                let is_cut = self.process().await;
-                let code = i32::from(self.random.one_in(3));
-                Event::GuardEnded(guard::end(if is_cut { GuardHow::Cut } else { GuardHow::Exited(code) }))
+                let how = match (self.process().await, self.random.below(7)) {
+                    (true, _) => GuardHow::Cut,
+                    (false, 0) => GuardHow::Lost,
+                    (false, code) => GuardHow::Exited(i32::from(code <= 2)),
+                };
+                Event::GuardEnded(guard::end(how))
             }
             Effect::EndGuard => self.briefly(Event::GuardEnded(guard::end(GuardHow::Cut))).await,
             Effect::Settle => self.settle().await,

@@ -1,0 +1,121 @@
+//! How guards and reviews ended, as facts. What follows from them is the table's.
+
+use protocol::words::{Containment, GuardOutcome};
+use serde::{Deserialize, Serialize};
+
+/// How a guard ended, as facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardEnd {
+    /// The class of its end.
+    pub how: GuardHow,
+    /// SHA-256 of its output.
+    pub digest: Option<String>,
+    /// What it printed, reduced.
+    pub output: String,
+    /// How it rewrote history, where it did; it has been rescued and put back.
+    pub history: Option<String>,
+    /// Paths of the runner that it changed, and that were put back.
+    pub reverted: Vec<String>,
+    /// References of others that it or the session before it moved.
+    #[serde(default)]
+    pub moved_refs: Vec<String>,
+    /// Paths outside `.runner/` that it wrote.
+    pub wrote: Vec<String>,
+    /// Time of the budget that it took, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Processes that outlived it and were ended.
+    pub survivors: u32,
+    /// Why its log is not complete, where the disk refused a part of it.
+    pub log_fault: Option<String>,
+    /// How tightly it was held; none where it did not run.
+    #[serde(default)]
+    pub containment: Option<Containment>,
+}
+
+/// The class of a guard's end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardHow {
+    /// It exited.
+    Exited(i32),
+    /// It died of a signal.
+    Signaled(i32),
+    /// The budget ran out.
+    TimedOut,
+    /// It could not be started.
+    Missing {
+        /// Why, with the fix.
+        what: String,
+    },
+    /// It was ended because somebody asked.
+    Cut,
+    /// Its supervisor was killed, and all that it had started was ended: nobody knows what it would have said.
+    Lost,
+}
+
+impl GuardEnd {
+    /// Returns whether it was green, red or cut off.
+    pub fn outcome(&self) -> GuardOutcome {
+        match self.how {
+            GuardHow::Exited(0) => GuardOutcome::Pass,
+            GuardHow::Exited(_) | GuardHow::Signaled(_) => GuardOutcome::Fail,
+            GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut | GuardHow::Lost => GuardOutcome::Skipped,
+        }
+    }
+
+    /// Returns this end with what an earlier run, whose supervisor was lost, has done and taken.
+    pub(super) fn after(self, lost: Option<Self>) -> Self {
+        let Some(lost) = lost else { return self };
+        Self {
+            reverted: joined(lost.reverted, &self.reverted),
+            wrote: joined(lost.wrote, &self.wrote),
+            moved_refs: if self.moved_refs.is_empty() { lost.moved_refs } else { self.moved_refs },
+            elapsed_ms: lost.elapsed_ms.saturating_add(self.elapsed_ms),
+            survivors: lost.survivors.saturating_add(self.survivors),
+            containment: self.containment.into_iter().chain(lost.containment).min(),
+            ..self
+        }
+    }
+}
+
+/// How a review ended, as facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewEnd {
+    /// The reviewer accepts.
+    Accepted,
+    /// The reviewer rejects.
+    Rejected {
+        /// Why.
+        reasons: String,
+    },
+    /// The reviewer gave no valid answer, three times.
+    Failed {
+        /// What was seen.
+        what: String,
+    },
+    /// The model's service was not available.
+    Unavailable {
+        /// What it said.
+        why: String,
+        /// When it can be asked again.
+        until: Option<jiff::Timestamp>,
+    },
+    /// It cannot work until a person changes something.
+    Misconfigured {
+        /// What, with the fix.
+        what: String,
+    },
+    /// The budget ran out.
+    TimedOut,
+    /// It was ended because somebody asked.
+    Cut,
+}
+
+/// Returns both lists as one, in order and without duplicates.
+fn joined(mut paths: Vec<String>, more: &[String]) -> Vec<String> {
+    paths.extend_from_slice(more);
+    paths.sort();
+    paths.dedup();
+    paths
+}
