@@ -2,7 +2,7 @@
 //!
 //! Nothing here costs an attempt: an obstacle is no verdict.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 /// Pauses before the next try, in seconds; the last one repeats.
 const RETRY_SECS: [u64; 6] = [1, 2, 5, 10, 30, 60];
@@ -33,8 +33,13 @@ pub enum Answer {
     Hold,
 }
 
+/// Returns the nature of an error of the system.
+pub fn of(error: &io::Error) -> Nature {
+    nature(error.kind(), error.raw_os_error())
+}
+
 /// Returns the nature of an error of the system, from its kind and its number where it has one.
-pub fn nature(kind: ErrorKind, code: Option<i32>) -> Nature {
+fn nature(kind: ErrorKind, code: Option<i32>) -> Nature {
     let passes = matches!(
         kind,
         ErrorKind::StorageFull

@@ -16,7 +16,7 @@ use gix::filter::plumbing::pipeline::convert::ToGitOutcome;
 use gix::index::entry::{Mode, Stat};
 use gix::worktree::stack::state::attributes::Source;
 
-use super::error::is_transient;
+use super::error::passes;
 use super::scan::head_of;
 use super::{GitError, Repository};
 
@@ -137,7 +137,7 @@ impl<'a> Contents<'a> {
 fn refuse(file: &Path, error: io::Error) -> Refused {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Refused::Gone,
-        _ if is_transient(&error) => Refused::Fault(GitError::io("reading", file)(error)),
+        _ if passes(&error) => Refused::Fault(GitError::io("reading", file)(error)),
         _ => Refused::Unstorable,
     }
 }

@@ -4,6 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use runner_core::obstacle::{self, Nature};
+
 use super::{Id, Operation};
 
 /// A request to a repository that could not be carried out.
@@ -158,7 +160,7 @@ impl GitError {
     pub fn is_obstacle(&self) -> bool {
         match self {
             Self::Locked { .. } | Self::TornObject { .. } => true,
-            Self::Io { source, .. } => is_transient(source),
+            Self::Io { source, .. } => passes(source),
             _ => false,
         }
     }
@@ -180,7 +182,7 @@ impl GitError {
                 return Self::Locked { path };
             }
             match source.downcast_any_ref::<io::Error>().map(copy_of) {
-                Some(error) if is_transient(&error) => Self::Io { doing, path, source: error },
+                Some(error) if passes(&error) => Self::Io { doing, path, source: error },
                 _ => Self::Broken { doing, path, source: Box::new(source) },
             }
         }
@@ -194,21 +196,9 @@ fn copy_of(error: &io::Error) -> io::Error {
     }
 }
 
-pub(super) fn is_transient(error: &io::Error) -> bool {
-    use io::ErrorKind as Kind;
-    const NO_HANDLES: [i32; 2] = [nix::libc::EMFILE, nix::libc::ENFILE];
-    matches!(
-        error.kind(),
-        Kind::StorageFull
-            | Kind::QuotaExceeded
-            | Kind::ReadOnlyFilesystem
-            | Kind::ResourceBusy
-            | Kind::WouldBlock
-            | Kind::Interrupted
-            | Kind::TimedOut
-            | Kind::OutOfMemory
-            | Kind::StaleNetworkFileHandle
-    ) || error.raw_os_error().is_some_and(|code| code == nix::libc::EIO || NO_HANDLES.contains(&code))
+/// Tells whether an error of the system is known to pass by itself.
+pub(super) fn passes(error: &io::Error) -> bool {
+    obstacle::of(error) == Nature::Passing
 }
 
 #[cfg(test)]

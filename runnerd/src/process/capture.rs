@@ -51,7 +51,7 @@ impl Capture {
     /// Makes the log anew. Whatever has its name is unlinked first, so that a planted link leads nowhere.
     pub(super) async fn create(log: &LogFile) -> Result<Self, SpawnError> {
         let in_log = |source| SpawnError::Log { path: log.path.clone(), source };
-        let file = create(log).await.map_err(|error| SpawnError::of(error, in_log))?;
+        let file = create(log).await.map_err(in_log)?;
         let head = log.cap_bytes / 2;
         let tail = usize::try_from(log.cap_bytes - head).unwrap_or(usize::MAX);
         Ok(Self {

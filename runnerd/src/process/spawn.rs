@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use nix::errno::Errno;
+use runner_core::obstacle::{self, Nature};
 use thiserror::Error;
 use tokio::time::timeout;
 
@@ -97,13 +97,11 @@ impl SpawnError {
         matches!(self, Self::NotFound { .. } | Self::NotExecutable { .. })
     }
 
-    /// Sorts out what passes by itself.
+    /// Sorts out what is known to pass by itself, and says nothing about the program.
     pub(super) fn of(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
-        match error.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE | Errno::ETXTBSY) => {
-                Self::Obstacle(error)
-            }
-            _ => otherwise(error),
+        match obstacle::of(&error) {
+            Nature::Passing => Self::Obstacle(error),
+            Nature::Lasting => otherwise(error),
         }
     }
 }
@@ -195,13 +193,11 @@ fn refusal(step: Step, source: io::Error, order: &Order, shim: &Path) -> SpawnEr
                 "making the control group {}",
                 Path::new(order.cgroup.as_deref().unwrap_or_default()).display()
             );
-            SpawnError::of(source, |source| SpawnError::Contain { doing, source })
+            SpawnError::Contain { doing, source }
         }
-        Step::Namespace => {
-            SpawnError::of(source, |source| SpawnError::Contain { doing: "making a PID namespace".to_owned(), source })
-        }
-        Step::LockFile => SpawnError::of(source, |source| SpawnError::LockFile { path: lock.into(), source }),
-        Step::Folder => SpawnError::of(source, |source| SpawnError::Folder { path: folder.into(), source }),
+        Step::Namespace => SpawnError::Contain { doing: "making a PID namespace".to_owned(), source },
+        Step::LockFile => SpawnError::LockFile { path: lock.into(), source },
+        Step::Folder => SpawnError::Folder { path: folder.into(), source },
         Step::Exec => SpawnError::of(source, |source| SpawnError::NotExecutable {
             program: program.into(),
             why: why_not(&source),
@@ -223,12 +219,14 @@ fn broken(shim: &Path, source: io::Error) -> SpawnError {
 
 #[cfg(test)]
 mod tests {
+    use nix::errno::Errno;
+
     use super::*;
 
     #[test]
     fn shortage_passes_and_nothing_else_does() {
         let kind = |errno: Errno| SpawnError::of(errno.into(), |error| broken(Path::new("shim"), error));
-        for errno in [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE] {
+        for errno in [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE, Errno::ETXTBSY] {
             assert!(matches!(kind(errno), SpawnError::Obstacle(_)), "{errno}");
         }
         for errno in [Errno::ENOENT, Errno::EACCES, Errno::ENOEXEC, Errno::E2BIG] {

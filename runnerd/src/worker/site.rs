@@ -82,7 +82,7 @@ pub(super) enum Obstacle {
 pub(super) fn nature_of(error: &(dyn std::error::Error + 'static)) -> Nature {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let natures = chain.filter_map(|error| match (error.downcast_ref::<std::io::Error>(), error.downcast_ref()) {
-        (Some(error), _) => Some(obstacle::nature(error.kind(), error.raw_os_error())),
+        (Some(error), _) => Some(obstacle::of(error)),
         (None, Some(GitError::Locked { .. })) => Some(Nature::Passing),
         (None, _) => None,
     });
