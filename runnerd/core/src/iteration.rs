@@ -9,6 +9,7 @@ use protocol::words::{Containment, GuardOutcome, PhaseName};
 use serde::{Deserialize, Serialize};
 
 pub use self::ends::{GuardEnd, GuardHow, ReviewEnd};
+use crate::obstacle::Obstruction;
 use crate::policy::{Policy, ReviewBy};
 use crate::verdict::{
     Breach, Case, FaultKind, Finding, Judgement, Rule, SessionEnd, StopCause, Task, TreeFinding, Verdict, judge,
@@ -158,12 +159,7 @@ pub enum Event {
         commit: Option<String>,
     },
     /// The effect could not be done for now: a full disk, a lock, a failing spawn.
-    Obstructed {
-        /// What is in the way.
-        what: String,
-        /// Whether it is known to pass by itself.
-        passes: bool,
-    },
+    Obstructed(Obstruction),
     /// Somebody wants the iteration to end now.
     Stop(StopCause),
     /// The daemon was started anew and has read the journal.
@@ -271,7 +267,7 @@ impl Event {
             Self::GuardEnded(_) => "GuardEnded",
             Self::ReviewEnded(_) => "ReviewEnded",
             Self::Settled { .. } => "Settled",
-            Self::Obstructed { .. } => "Obstructed",
+            Self::Obstructed(_) => "Obstructed",
             Self::Stop(_) => "Stop",
             Self::Restarted => "Restarted",
         }
@@ -345,7 +341,7 @@ pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, Ille
             | Phase::Guard { .. }
             | Phase::Review { .. }
             | Phase::Settle { .. }),
-            Event::Obstructed { .. },
+            Event::Obstructed(_),
         ) => phase,
 
         (phase, event) => return Err(IllegalEvent { phase: phase.name(), event: event.name() }),

@@ -4,6 +4,9 @@
 
 use std::io::{self, ErrorKind};
 
+use protocol::view::StopReason;
+use serde::{Deserialize, Serialize};
+
 /// Pauses before the next try, in seconds; the last one repeats.
 const RETRY_SECS: [u64; 6] = [1, 2, 5, 10, 30, 60];
 /// Tries against what does not pass by itself: together they take about three minutes, in which a network file system,
@@ -12,13 +15,47 @@ const LASTING_TRIES: u32 = 8;
 /// EIO, ENFILE, EMFILE: errors of the system that have no kind of their own.
 const PASSING_CODES: [i32; 3] = [5, 23, 24];
 
+/// What is in the way of an effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Obstruction {
+    /// What was being done to which path, and what the system said.
+    pub what: String,
+    /// What a person can do about it.
+    pub remedy: String,
+    /// Whether it passes by itself.
+    pub nature: Nature,
+}
+
+impl Obstruction {
+    /// Returns why a run waits while it is tried again.
+    pub fn waiting(&self) -> StopReason {
+        self.reason(self.what.clone(), "and it goes on by itself")
+    }
+
+    /// Returns why a run is held.
+    pub fn holding(&self) -> StopReason {
+        let message = match self.nature {
+            Nature::Lost => self.what.clone(),
+            Nature::Passing | Nature::Lasting => format!("the daemon could not go on: {}", self.what),
+        };
+        self.reason(message, "and: runnerctl resume")
+    }
+
+    fn reason(&self, message: String, then: &str) -> StopReason {
+        StopReason { message, command: Some(format!("{}, {then}", self.remedy)) }
+    }
+}
+
 /// Whether an obstacle is known to pass by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Nature {
     /// A full or failing disk, a lock, too few resources: waited for, however long.
     Passing,
     /// Everything else, like a missing right or a broken repository: tried a few times.
     Lasting,
+    /// The repository is not where it was: whatever is tried would be tried elsewhere.
+    Lost,
 }
 
 /// What follows from an obstacle.
@@ -58,8 +95,10 @@ fn nature(kind: ErrorKind, code: Option<i32>) -> Nature {
 
 /// Decides what follows from an obstacle that was met `tries` times in a row, this one included.
 pub fn answer(nature: Nature, tries: u32) -> Answer {
-    if nature == Nature::Lasting && tries >= LASTING_TRIES {
-        return Answer::Hold;
+    match nature {
+        Nature::Lost => return Answer::Hold,
+        Nature::Lasting if tries >= LASTING_TRIES => return Answer::Hold,
+        Nature::Lasting | Nature::Passing => {}
     }
     let at = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
     Answer::TryAgain { secs: RETRY_SECS[at.min(RETRY_SECS.len() - 1)] }
@@ -85,9 +124,15 @@ mod tests {
                 Answer::Hold => panic!("held after {tries} tries"),
             })
             .sum();
+
         assert_eq!(waited, 168);
         assert_eq!(answer(Nature::Lasting, LASTING_TRIES), Answer::Hold);
         assert_eq!(answer(Nature::Lasting, u32::MAX), Answer::Hold);
+    }
+
+    #[test]
+    fn what_is_lost_is_not_tried_again() {
+        assert_eq!(answer(Nature::Lost, 1), Answer::Hold);
     }
 
     #[test]

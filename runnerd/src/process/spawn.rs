@@ -101,7 +101,7 @@ impl SpawnError {
     pub(super) fn of(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
         match obstacle::of(&error) {
             Nature::Passing => Self::Obstacle(error),
-            Nature::Lasting => otherwise(error),
+            Nature::Lasting | Nature::Lost => otherwise(error),
         }
     }
 }

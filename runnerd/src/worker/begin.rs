@@ -27,7 +27,7 @@ use crate::store::{Beginning, ResumeOrder};
 /// Why a beginning failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BeginError {
-    /// It may work later.
+    /// It may work later: tried again, and then held, as in an iteration.
     #[error(transparent)]
     Obstacle(Box<Obstacle>),
     /// A person must look first.
@@ -37,21 +37,19 @@ pub(super) enum BeginError {
 
 impl From<Obstacle> for BeginError {
     fn from(obstacle: Obstacle) -> Self {
-        obstacle.hold().map_or_else(|| Self::Obstacle(Box::new(obstacle)), Self::Hold)
+        Self::Obstacle(Box::new(obstacle))
     }
 }
 
 impl From<GitError> for BeginError {
     fn from(error: GitError) -> Self {
-        let obstacle = Obstacle::from(error);
-        if obstacle.passes() || obstacle.hold().is_some() { obstacle.into() } else { held(&obstacle) }
+        Obstacle::from(error).into()
     }
 }
 
 impl From<durable::DurableError> for BeginError {
     fn from(error: durable::DurableError) -> Self {
-        let obstacle = Obstacle::from(error);
-        if obstacle.passes() { obstacle.into() } else { held(&obstacle) }
+        Obstacle::from(error).into()
     }
 }
 
@@ -64,8 +62,9 @@ impl From<InitError> for BeginError {
     }
 }
 
+/// A file of the work tree is not as it must be.
 fn held(error: &dyn std::error::Error) -> BeginError {
-    BeginError::Hold(reason(in_one_line(error), "put it right, and: runnerctl resume"))
+    BeginError::Hold(reason(in_one_line(error), "correct it, and: runnerctl resume"))
 }
 
 /// Puts the run on its branch and makes its start commit, unless both are there.

@@ -11,6 +11,7 @@ use protocol::event::EventKind;
 use protocol::reply::StepReply;
 use protocol::view::{PendingControl, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, RunStatus};
+use runner_core::obstacle::Obstruction;
 use runner_core::verdict::StopCause;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -48,7 +49,7 @@ pub(super) struct Desk {
     /// What is seen of the current run beside its record.
     pub view: Option<RunView>,
     /// What keeps the live run from going on for now.
-    pub(super) obstacle: Option<String>,
+    pub(super) obstacle: Option<Obstruction>,
     /// The live run's place among the repositories that are driven at once.
     pub(super) slot: Option<OwnedSemaphorePermit>,
     /// When a held repository is looked at again, though nobody asks.
@@ -248,7 +249,7 @@ impl Desk {
         let mut view = self.view.clone().filter(|view| view.summary.id == current.id)?;
         view.summary = self.summary(current);
         if let Some(phase) = &mut view.phase {
-            phase.obstacle.clone_from(&self.obstacle);
+            phase.obstacle = self.obstacle.as_ref().map(|obstacle| obstacle.what.clone());
         }
         view.wait_until = current.wait_until;
         view.pending = current.asked.and_then(|asked| match asked {
@@ -263,9 +264,9 @@ impl Desk {
     pub(super) fn summary(&self, run: &RunRecord) -> RunSummary {
         let mut summary = summary(run);
         let obstacle = self.obstacle.as_ref().filter(|_| self.live.as_ref() == Some(&run.id));
-        if let (Some(message), RunStatus::Running) = (obstacle, summary.state) {
+        if let (Some(obstacle), RunStatus::Running) = (obstacle, summary.state) {
             summary.state = RunStatus::Waiting;
-            summary.reason = Some(StopReason { message: message.clone(), command: None });
+            summary.reason = Some(obstacle.waiting());
         }
         summary
     }
@@ -277,11 +278,12 @@ impl Desk {
     }
 
     /// Shows what keeps the live run from going on.
-    pub(super) fn obstructed(&mut self, run: &str, iter: Option<u32>, what: &str) {
-        tracing::warn!(run, what, "obstructed; tried again");
-        self.obstacle = Some(what.to_owned());
+    pub(super) fn obstructed(&mut self, run: &str, iter: Option<u32>, obstruction: &Obstruction) {
+        let what = &obstruction.what;
+        tracing::warn!(run, what, "obstructed");
+        self.obstacle = Some(obstruction.clone());
         self.show();
-        self.tell(run, iter, EventKind::Obstacle { message: what.to_owned() });
+        self.tell(run, iter, EventKind::Obstacle { message: what.clone() });
     }
 
     /// Waits for an obstacle to go away; returns the stop that somebody wants instead.

@@ -7,13 +7,13 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use runner_core::iteration::{Effect, Event, IllegalEvent, Over, Phase, decide};
-use runner_core::obstacle::{self, Answer, Nature};
+use runner_core::obstacle::{self, Answer, Nature, Obstruction};
 use runner_core::policy::Policy;
 use runner_core::verdict::StopCause;
 use tokio_util::sync::CancellationToken;
 
 use super::journal::JournalError;
-use super::site::nature_of;
+use super::obstruction::obstruction;
 use super::world::{Control, Log, World};
 
 /// How driving ended.
@@ -21,7 +21,7 @@ use super::world::{Control, Log, World};
 pub(super) enum Drove {
     /// The iteration is over.
     Over(Over),
-    /// The daemon leaves, or a person must look first; the journal tells the next life where it was.
+    /// The daemon leaves; the journal tells the next life where it was.
     Left,
 }
 
@@ -31,12 +31,9 @@ pub(super) enum DriveError {
     /// An event could not be kept.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What is in the way of an effect does not pass by itself.
-    #[error("{what}")]
-    Obstructed {
-        /// What is in the way.
-        what: String,
-    },
+    /// What is in the way of an effect does not pass by itself: a person must look first.
+    #[error("{}", .0.what)]
+    Obstructed(Obstruction),
     /// A bug: an effect reported what its phase does not know.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
@@ -68,9 +65,9 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
             let next = match end {
                 Ended::Left => None,
                 Ended::Stopped(phase) => Some(phase),
-                Ended::Event(phase, Event::Obstructed { what, passes }) => {
+                Ended::Event(phase, Event::Obstructed(obstruction)) => {
                     tries += 1;
-                    self.retry(phase, Obstructed { what, passes, tries }).await?
+                    self.retry(phase, obstruction, tries).await?
                 }
                 Ended::Event(phase, event) => {
                     tries = 0;
@@ -150,28 +147,21 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
     }
 
     /// Waits before an obstructed effect is tried again, listening to whoever steers; none if the daemon leaves.
-    async fn retry(&mut self, phase: Phase, obstructed: Obstructed) -> Result<Option<Phase>, DriveError> {
-        let Obstructed { what, passes, tries } = obstructed;
-        self.control.obstructed(&what);
-        let nature = if passes { Nature::Passing } else { Nature::Lasting };
+    async fn retry(&mut self, phase: Phase, obstruction: Obstruction, tries: u32) -> Result<Option<Phase>, DriveError> {
+        self.control.obstructed(&obstruction);
         // Not kept: it changes nothing, and the disk may be what is in the way.
-        let phase = decide(self.world.policy(), phase, Event::Obstructed { what: what.clone(), passes })?;
-        if self.control.is_leaving() || self.world.must_rest() {
+        let phase = decide(self.world.policy(), phase, Event::Obstructed(obstruction.clone()))?;
+        if self.control.is_leaving() {
             return Ok(None);
         }
-        let Some(pause) = pause_before(nature, tries) else { return Err(DriveError::Obstructed { what }) };
+        let Some(pause) = pause_before(obstruction.nature, tries) else {
+            return Err(DriveError::Obstructed(obstruction));
+        };
         match self.control.wait(pause).await {
             Some(cause) => self.take(phase, Event::Stop(cause)).await,
             None => Ok(Some(phase)),
         }
     }
-}
-
-/// An effect that could not be done, for the `tries`-th time in a row.
-struct Obstructed {
-    what: String,
-    passes: bool,
-    tries: u32,
 }
 
 /// Waits for the first, and polls the second meanwhile; returns what the second came to, if it did.
@@ -206,8 +196,9 @@ async fn keep(
             return Ok(false);
         }
         tries += 1;
-        control.obstructed(&crate::causes::in_one_line(&error));
-        let Some(pause) = pause_before(nature_of(&error), tries) else { return Err(error) };
+        let obstruction = obstruction(&error);
+        control.obstructed(&obstruction);
+        let Some(pause) = pause_before(obstruction.nature, tries) else { return Err(error) };
         tokio::time::sleep(pause).await;
     }
 }

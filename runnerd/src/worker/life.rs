@@ -7,7 +7,7 @@ use std::sync::Arc;
 use protocol::view::{StatusView, StopReason};
 use protocol::words::RunStatus;
 use runner_core::iteration::{Over, Phase};
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::{Nature, Obstruction};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
@@ -15,12 +15,13 @@ use tokio_util::sync::CancellationToken;
 use super::aftermath::{Seen, Settled, hold, pause};
 use super::claim::Claim;
 use super::desk::{self, Desk, Turn, Wires, reason};
-use super::drive::{Drive, Drove, pause_before};
+use super::drive::{Drive, DriveError, Drove, pause_before};
 use super::journal::Recorded;
 use super::log::{Entries, JournalLog};
+use super::obstruction::obstruction;
 use super::pilot::Pilot;
 use super::scene::Scene;
-use super::site::{Site, nature_of};
+use super::site::Site;
 use super::{Handle, baseline, begin, snapshot};
 use crate::causes::in_one_line;
 use crate::clock;
@@ -175,17 +176,27 @@ impl Life {
         }
     }
 
-    /// Waits if what has ended a turn passes by itself, else holds the run.
+    /// Waits if what has ended a turn passes by itself, else holds the run: what is journaled is gone through again.
     ///
-    /// What is journaled is gone through again either way.
-    async fn stopped_by(&mut self, run: &str, error: &(dyn std::error::Error + Send + Sync + 'static)) {
+    /// A run that is to end does so if its repository is lost: there is nothing that its work could be committed to.
+    async fn stopped_by(&mut self, id: &str, error: &(dyn std::error::Error + Send + Sync + 'static)) {
         self.tries = self.tries.saturating_add(1);
-        let what = in_one_line(error);
-        let passes = nature_of(error) == Nature::Passing;
-        if !passes || !self.wait_for_obstacle(run, (&what, Nature::Passing), self.tries).await {
-            tracing::error!(repo = self.desk.file.id, run, what, "run held");
-            let message = format!("the daemon could not go on: {what}");
-            self.write(run, |run| hold(run, reason(message.clone(), "put it right, and: runnerctl resume"))).await;
+        let obstruction = match error.downcast_ref() {
+            Some(DriveError::Obstructed(obstruction)) => obstruction.clone(),
+            _ => obstruction(error),
+        };
+        let is_to_end = self.desk.run(id).is_some_and(|run| run.asked == Some(AskedFor::Cancel));
+        match obstruction.nature {
+            Nature::Passing => _ = self.wait_for_obstacle(id, &obstruction, self.tries).await,
+            Nature::Lost if is_to_end => {
+                let why = reason(format!("cancelled by the user; {}", obstruction.what), "runnerctl start");
+                self.write(id, |run| desk::end(run, RunStatus::Cancelled, why.clone())).await;
+                self.close_journal();
+            }
+            Nature::Lasting | Nature::Lost => {
+                tracing::error!(repo = self.desk.file.id, run = id, what = obstruction.what, "run held");
+                self.write(id, |run| hold(run, obstruction.holding())).await;
+            }
         }
         self.recover();
     }
@@ -228,7 +239,7 @@ impl Life {
             match Claim::take(folder.as_path()) {
                 Ok(claim) => return Some(claim),
                 Err(taken) => {
-                    self.wait_for_obstacle(id, (&taken.to_string(), Nature::Passing), tries).await;
+                    self.wait_for_obstacle(id, &obstruction(&taken), tries).await;
                 }
             }
         }
@@ -276,8 +287,7 @@ impl Life {
                 }
                 Err(begin::BeginError::Obstacle(obstacle)) => {
                     tries += 1;
-                    let nature = if obstacle.passes() { Nature::Passing } else { Nature::Lasting };
-                    if !self.wait_for_obstacle(id, (&in_one_line(&obstacle), nature), tries).await {
+                    if !self.wait_for_obstacle(id, &obstruction(&*obstacle), tries).await {
                         return Err(obstacle);
                     }
                 }
@@ -321,9 +331,9 @@ impl Life {
     }
 
     /// Shows what is in the way and waits, no longer than until somebody wants to stop; false if a person must look.
-    pub(super) async fn wait_for_obstacle(&mut self, id: &str, (what, nature): (&str, Nature), tries: u32) -> bool {
-        self.desk.obstructed(id, None, what);
-        let Some(pause) = pause_before(nature, tries) else { return false };
+    pub(super) async fn wait_for_obstacle(&mut self, id: &str, obstruction: &Obstruction, tries: u32) -> bool {
+        let Some(pause) = pause_before(obstruction.nature, tries) else { return false };
+        self.desk.obstructed(id, None, obstruction);
         // Who wants to stop has it written down.
         let _ = self.desk.wait_out(pause).await;
         true
@@ -349,12 +359,7 @@ impl Life {
         let mut pilot = Pilot::new(&mut self.desk, id);
         let drove = Drive { world: &mut scene, control: &mut pilot, log: &mut log }.run(phase).await;
         match drove? {
-            Drove::Left => {
-                if let Some(why) = scene.hold.take() {
-                    self.held_at_work(id, why).await;
-                }
-                Ok(Then::Rest)
-            }
+            Drove::Left => Ok(Then::Rest),
             Drove::Over(Over::Untouched) => {
                 let then = self.untouched(id, scene.found.take()).await;
                 self.close_journal();
@@ -371,20 +376,6 @@ impl Life {
                 Ok(then)
             }
         }
-    }
-
-    /// Holds a run in the middle of an iteration, whose journal is gone through again when it is resumed.
-    ///
-    /// A run that is to end does so: there is nothing that its work could be committed to.
-    async fn held_at_work(&mut self, id: &str, why: StopReason) {
-        if self.desk.run(id).is_some_and(|run| run.asked == Some(AskedFor::Cancel)) {
-            let why = reason(format!("cancelled by the user; {}", why.message), "runnerctl start");
-            self.write(id, |run| desk::end(run, RunStatus::Cancelled, why.clone())).await;
-            self.close_journal();
-        } else {
-            self.write(id, |run| hold(run, why.clone())).await;
-        }
-        self.recover();
     }
 
     /// Writes down a stop that was asked for before anything was begun, if one was.
@@ -412,7 +403,7 @@ impl Life {
                 return;
             }
             tries += 1;
-            self.wait_for_obstacle(id, (&in_one_line(&error), Nature::Passing), tries).await;
+            self.wait_for_obstacle(id, &Obstruction { nature: Nature::Passing, ..obstruction(&error) }, tries).await;
         }
         if tries > 0 {
             self.desk.obstacle = None;

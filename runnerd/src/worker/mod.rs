@@ -33,6 +33,7 @@ mod life;
 mod load;
 mod log;
 mod mischief;
+mod obstruction;
 mod open;
 mod pilot;
 #[cfg(test)]

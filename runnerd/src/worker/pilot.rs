@@ -5,6 +5,7 @@ use std::time::Duration;
 use protocol::event::EventKind;
 use protocol::view::{PhaseView, RunView};
 use runner_core::iteration::Phase;
+use runner_core::obstacle::Obstruction;
 use runner_core::verdict::StopCause;
 
 use super::desk::Desk;
@@ -58,8 +59,8 @@ impl Control for Pilot<'_> {
         self.desk.tell(&self.run, self.iter, EventKind::Phase { phase: phase.name(), node });
     }
 
-    fn obstructed(&mut self, what: &str) {
-        self.desk.obstructed(&self.run, self.iter, what);
+    fn obstructed(&mut self, obstruction: &Obstruction) {
+        self.desk.obstructed(&self.run, self.iter, obstruction);
     }
 
     async fn wait(&mut self, pause: Duration) -> Option<StopCause> {

@@ -128,7 +128,7 @@ pub(super) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
         Event::GuardEnded(_) => Some(PhaseName::Guard),
         Event::ReviewEnded(_) => Some(PhaseName::Review),
         Event::Settled { .. } => Some(PhaseName::Settle),
-        Event::Declined | Event::Obstructed { .. } | Event::Stop(_) | Event::Restarted => None,
+        Event::Declined | Event::Obstructed(_) | Event::Stop(_) | Event::Restarted => None,
     };
     let mut since = entries.first().map(|entry| entry.at);
     let mut times = Vec::new();

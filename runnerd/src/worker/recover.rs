@@ -11,7 +11,7 @@ use super::drive::DriveError;
 use super::journal::{self, Recorded};
 use super::life::{Failure, Life};
 use super::log::{Entries, JournalLog};
-use super::site::nature_of;
+use super::obstruction::{nature, obstruction};
 use crate::causes::in_one_line;
 use crate::clock;
 
@@ -23,7 +23,7 @@ impl Life {
     /// that may help.
     pub(super) fn recover(&mut self) {
         let left = self.read_left();
-        let passes = left.as_ref().is_err_and(|error| nature_of(&**error) == Nature::Passing);
+        let passes = left.as_ref().is_err_and(|error| nature(&**error) == Nature::Passing);
         self.desk.look_again_at = passes.then(|| clock::now() + LOOK_AGAIN);
         self.desk.held = left.err().map(|error| {
             tracing::error!(repo = self.desk.file.id, error = in_one_line(&*error), "repository held");
@@ -80,7 +80,7 @@ impl Life {
             match block_in_place(|| JournalLog::reopen(&self.desk.store, recorded.clone(), entries.clone())) {
                 Err(DriveError::Journal(error)) if error.is_obstacle() && !self.desk.is_shutting_down() => {
                     tries += 1;
-                    if !self.wait_for_obstacle(id, (&in_one_line(&error), nature_of(&error)), tries).await {
+                    if !self.wait_for_obstacle(id, &obstruction(&error), tries).await {
                         return Err(error.into());
                     }
                 }

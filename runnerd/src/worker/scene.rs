@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use protocol::view::StopReason;
 use protocol::words::PhaseName;
 use runner_core::iteration::{Effect, Event, Phase, ReviewEnd};
+use runner_core::obstacle::Obstruction;
 use runner_core::policy::Policy;
 use runner_core::verdict::Task;
 use tokio::task::block_in_place;
@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::journal::Entry;
 use super::load::{Loaded, load};
+use super::obstruction::obstruction;
 use super::open::{self, Found};
 use super::session::Surroundings;
 use super::site::{Obstacle, Site};
 use super::world::World;
 use super::{brief, inspect, session, settle};
 use crate::agent;
-use crate::causes::in_one_line;
 use crate::repo::durable;
 
 /// The real world around one iteration.
@@ -31,8 +31,6 @@ pub(super) struct Scene {
     pub mark: String,
     /// What Open found instead of a leaf.
     pub found: Option<Found>,
-    /// Why nothing can be done before a person has looked.
-    pub hold: Option<StopReason>,
     policy: Policy,
     loaded: Option<Arc<Loaded>>,
     /// The events so far, for the record.
@@ -42,7 +40,7 @@ pub(super) struct Scene {
 impl Scene {
     /// Sets up the scene; `policy` is From's if the iteration was begun by a previous life.
     pub(super) fn new(site: Site, mark: String, policy: Policy, entries: super::log::Entries) -> Self {
-        Self { site, mark, found: None, hold: None, policy, loaded: None, entries }
+        Self { site, mark, found: None, policy, loaded: None, entries }
     }
 
     async fn effect(&mut self, phase: &Phase, stop: &CancellationToken) -> Result<Event, Obstacle> {
@@ -134,15 +132,11 @@ impl World for Scene {
         match self.effect(phase, stop).await {
             Ok(event) => event,
             Err(obstacle) => {
-                self.hold = obstacle.hold();
-                let what = in_one_line(&obstacle);
-                Event::Obstructed { what: self.site.secrets.redact(&what).into_owned(), passes: obstacle.passes() }
+                let obstruction = obstruction(&obstacle);
+                let what = self.site.secrets.redact(&obstruction.what).into_owned();
+                Event::Obstructed(Obstruction { what, ..obstruction })
             }
         }
-    }
-
-    fn must_rest(&self) -> bool {
-        self.hold.is_some()
     }
 
     fn policy(&self) -> &Policy {

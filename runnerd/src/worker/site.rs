@@ -6,13 +6,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use protocol::view::StopReason;
 use runner_core::environment;
 use runner_core::message::RunnerCommit;
-use runner_core::obstacle::{self, Nature};
 use runner_core::redact::Secrets;
 
-use super::desk::reason;
 use super::load::LoadError;
 
 use crate::config::Patterns;
@@ -78,36 +75,7 @@ pub(super) enum Obstacle {
     Spawn(#[from] SpawnError),
 }
 
-/// Returns the nature of an error, from what the system said at the end of its chain of causes.
-pub(super) fn nature_of(error: &(dyn std::error::Error + 'static)) -> Nature {
-    let chain = std::iter::successors(Some(error), |error| error.source());
-    let natures = chain.filter_map(|error| match (error.downcast_ref::<std::io::Error>(), error.downcast_ref()) {
-        (Some(error), _) => Some(obstacle::of(error)),
-        (None, Some(GitError::Locked { .. })) => Some(Nature::Passing),
-        (None, _) => None,
-    });
-    natures.last().unwrap_or(Nature::Lasting)
-}
-
 impl Obstacle {
-    /// Returns why a person must look first, where the repository itself is not where it was.
-    pub(super) fn hold(&self) -> Option<StopReason> {
-        let (Self::Git(error) | Self::State(LoadError::Git(error))) = self else { return None };
-        let command = "put the git folder back, and: runnerctl resume";
-        error.is_lost().then(|| reason(crate::causes::in_one_line(error), command))
-    }
-
-    /// Tells whether it is known to pass by itself: everything else is tried a few times.
-    pub(super) fn passes(&self) -> bool {
-        let is_waited_for = match self {
-            Self::Git(error) | Self::State(super::load::LoadError::Git(error)) => error.is_obstacle(),
-            // A process that cannot be killed waits for a device; a lock has a holder that is alive.
-            Self::Alive(_) | Self::Spawn(SpawnError::Locked { .. }) => true,
-            Self::Disk(_) | Self::System { .. } | Self::State(_) | Self::NoCommit(_) | Self::Spawn(_) => false,
-        };
-        is_waited_for || nature_of(self) == Nature::Passing
-    }
-
     /// Names what was being done to a path when the system refused.
     pub(super) fn system(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::System { doing, path: path.to_owned(), source }
@@ -188,25 +156,5 @@ impl Site {
         };
         let passed = self.env.iter().filter(|(name, _)| is_passed(name));
         passed.map(|(name, value)| (name.into(), value.into())).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use nix::errno::Errno;
-
-    use super::*;
-
-    #[test]
-    fn refusals_of_the_machine_pass_and_those_of_a_right_or_a_path_do_not() {
-        let refused = |errno: Errno| {
-            Obstacle::Disk(DurableError::Io { action: "writing", path: "/x".into(), source: errno.into() }).passes()
-        };
-        for errno in [Errno::ENOSPC, Errno::EDQUOT, Errno::EROFS, Errno::EIO, Errno::EMFILE, Errno::ENFILE] {
-            assert!(refused(errno), "{errno}");
-        }
-        assert!(!refused(Errno::EACCES));
-        assert!(!Obstacle::Disk(DurableError::Symlink { path: "/x".into() }).passes());
-        assert!(!Obstacle::Disk(DurableError::TooLarge { path: "/x".into(), len: u64::MAX }).passes());
     }
 }

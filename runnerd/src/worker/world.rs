@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use runner_core::iteration::{Event, Phase};
+use runner_core::obstacle::Obstruction;
 use runner_core::policy::Policy;
 use tokio_util::sync::CancellationToken;
 
@@ -15,11 +16,6 @@ pub(super) trait World {
     ///
     /// Once `stop` is cancelled a process that is running for the effect is ended, and its end reported.
     fn perform(&mut self, phase: &Phase, stop: &CancellationToken) -> impl Future<Output = Event> + Send;
-
-    /// Returns whether nothing can be done before a person has looked, however often it is tried.
-    fn must_rest(&self) -> bool {
-        false
-    }
 
     /// Returns the configuration in force: From's, once Open has found it.
     fn policy(&self) -> &Policy;
@@ -37,7 +33,7 @@ pub(super) trait Control {
     fn entered(&mut self, phase: &Phase);
 
     /// Is told that an effect cannot be done for now.
-    fn obstructed(&mut self, what: &str);
+    fn obstructed(&mut self, obstruction: &Obstruction);
 
     /// Waits before an obstructed effect is tried again; returns the stop that somebody wants instead.
     fn wait(&mut self, pause: Duration) -> impl Future<Output = Option<runner_core::verdict::StopCause>> + Send;

@@ -155,8 +155,9 @@ fn row_28_repository_that_another_daemon_drives_is_waited_for() {
     let ctl = |args: &[&str]| stage.ctl(&[&["--socket", &socket.display().to_string()], args].concat());
     ctl(&["start", "--yes"]).exits(0);
     let waiting = Client::connect(&socket).wait_for(stage.repo.path(), RunStatus::Waiting);
-    let reason = waiting.summary.reason.expect("it says why").message;
-    assert!(reason.contains(&format!("(pid {})", stage.daemon().pid())), "{reason}");
+    let reason = waiting.summary.reason.expect("it says why");
+    assert!(reason.message.contains(&format!("(pid {})", stage.daemon().pid())), "{reason:?}");
+    assert_eq!(reason.command.as_deref(), Some("end the run of the other daemon, and it goes on by itself"));
     assert_eq!(stage.script().sessions(), 1);
     ctl(&["cancel"]).exits(0);
     gate.open();

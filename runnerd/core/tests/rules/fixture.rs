@@ -6,6 +6,7 @@ use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
 use protocol::words::{Containment, Role};
 use runner_core::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, Worked, decide};
+use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::policy::Policy;
 use runner_core::verdict::{
     Breach, FaultKind, Finding, Rule, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict,
@@ -114,6 +115,11 @@ pub(crate) fn context_exceeded() -> SessionHow {
 
 pub(crate) fn faulty() -> SessionHow {
     SessionHow::Faulty { kind: FaultKind::Crash, what: "signal 11".to_owned() }
+}
+
+pub(crate) fn full_disk() -> Obstruction {
+    let (what, remedy) = ("the disk is full".to_owned(), "make room".to_owned());
+    Obstruction { what, remedy, nature: Nature::Passing }
 }
 
 pub(crate) fn legal() -> TreeFinding {

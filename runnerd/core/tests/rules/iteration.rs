@@ -10,8 +10,8 @@ use runner_core::policy::{OnTimeout, Policy, ReviewBy, RolesMode};
 use runner_core::verdict::{Finding, Rule, SessionHow, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{
-    STOPS, answered, context_exceeded, decomposed, drive, faulty, finding, green, guard, illegal, invalid, legal,
-    misconfigured, outcome, session, task, unavailable,
+    STOPS, answered, context_exceeded, decomposed, drive, faulty, finding, full_disk, green, guard, illegal, invalid,
+    legal, misconfigured, outcome, session, task, unavailable,
 };
 
 /// An edge of the graph: where, what happened, where to.
@@ -137,7 +137,7 @@ fn events() -> Vec<(String, Event)> {
         ("Briefed".to_owned(), Event::Briefed),
         ("Settled".to_owned(), Event::Settled { commit: Some("c".repeat(40)) }),
         ("Settled(no commit)".to_owned(), Event::Settled { commit: None }),
-        ("Obstructed".to_owned(), Event::Obstructed { what: "the disk is full".to_owned(), passes: true }),
+        ("Obstructed".to_owned(), Event::Obstructed(full_disk())),
         ("Restarted".to_owned(), Event::Restarted),
     ];
     events.extend(STOPS.map(|cause| (format!("Stop({cause:?})"), Event::Stop(cause))));
@@ -389,8 +389,7 @@ fn every_phase_survives_stops_restarts_and_obstacles() {
             for event in STOPS.map(Event::Stop).into_iter().chain([Event::Restarted]) {
                 assert!(decide(&policy, phase.clone(), event.clone()).is_ok(), "{phase:?} {event:?}");
             }
-            let obstructed =
-                decide(&policy, phase.clone(), Event::Obstructed { what: "a lock".to_owned(), passes: true });
+            let obstructed = decide(&policy, phase.clone(), Event::Obstructed(full_disk()));
             match phase.effect() {
                 Some(_) => assert_eq!(obstructed, Ok(phase)),
                 None => assert!(obstructed.is_err()),

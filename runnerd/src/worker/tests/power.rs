@@ -16,7 +16,7 @@ use protocol::path::WirePath;
 use protocol::words::RunStatus;
 use runner_core::digest::sha256_hex;
 use runner_core::iteration::{Event, GuardHow, Outcome, Over, Phase};
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::policy::Policy;
 use runner_core::verdict::{SessionHow, StopCause, Task};
 use runner_testkit::Random;
@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 use super::drive::{Drive, Drove};
 use super::journal::{self, JournalError};
 use super::log::{Entries, JournalLog};
+use super::obstruction::{nature, obstruction};
 use super::simulation;
-use super::site::nature_of;
 use super::world::{Control, Log, World};
 use crate::guard;
 use crate::repo::disk::Disk as _;
@@ -269,7 +269,7 @@ fn insist<T, E: std::error::Error>(
 }
 
 fn passes(error: &StoreError) -> bool {
-    nature_of(error) == Nature::Passing
+    nature(error) == Nature::Passing
 }
 
 fn change(
@@ -311,7 +311,7 @@ impl World for Scripted {
             Ok(event) => event,
             Err(Trouble::Obstacle(error)) if self.obstacles < TRIES => {
                 self.obstacles += 1;
-                Event::Obstructed { what: error.to_string(), passes: true }
+                Event::Obstructed(Obstruction { nature: Nature::Passing, ..obstruction(&error) })
             }
             Err(Trouble::Obstacle(_)) => panic_out(),
             Err(Trouble::Hold(why)) => {
@@ -529,7 +529,7 @@ impl Control for Nobody {
 
     fn entered(&mut self, _: &Phase) {}
 
-    fn obstructed(&mut self, _: &str) {}
+    fn obstructed(&mut self, _: &Obstruction) {}
 
     async fn wait(&mut self, _: Duration) -> Option<StopCause> {
         None

@@ -8,6 +8,7 @@ use std::time::Duration;
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::words::{Containment, Role};
 use runner_core::iteration::{Effect, Event, GuardHow, Over, Phase, decide};
+use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::policy::Policy;
 use runner_core::verdict::{FaultKind, Finding, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -111,7 +112,7 @@ impl Performance {
     async fn perform(&self) -> Event {
         if self.random.one_in(6) {
             sleep(Duration::from_millis(self.random.below(200))).await;
-            return Event::Obstructed { what: "the disk is full".to_owned(), passes: true };
+            return obstructed("the disk is full", Nature::Passing);
         }
         match self.effect {
             Effect::Open => self.briefly(Event::Opened(task())).await,
@@ -197,7 +198,7 @@ impl Control for ScriptedControl {
 
     fn entered(&mut self, _: &Phase) {}
 
-    fn obstructed(&mut self, _: &str) {
+    fn obstructed(&mut self, _: &Obstruction) {
         self.obstacles += 1;
     }
 
@@ -420,15 +421,19 @@ async fn whatever_happens_an_iteration_is_settled_once_or_leaves_no_trace() {
     }
 }
 
+fn obstructed(what: &str, nature: Nature) -> Event {
+    Event::Obstructed(Obstruction { what: what.to_owned(), remedy: "look at it".to_owned(), nature })
+}
+
 /// A world in which nothing can be done.
 struct Blocked {
     policy: Policy,
-    passes: bool,
+    nature: Nature,
 }
 
 impl World for Blocked {
     async fn perform(&mut self, _: &Phase, _: &CancellationToken) -> Event {
-        Event::Obstructed { what: "permission denied".to_owned(), passes: self.passes }
+        obstructed("permission denied", self.nature)
     }
 
     fn policy(&self) -> &Policy {
@@ -437,9 +442,9 @@ impl World for Blocked {
 }
 
 /// Drives an iteration in which nothing can be done; returns why it ended, if it did, and the tries that were made.
-async fn blocked(passes: bool) -> (Option<String>, u32) {
+async fn blocked(nature: Nature) -> (Option<String>, u32) {
     let simulation = Simulation::new(1);
-    let mut world = Blocked { policy: Policy::default(), passes };
+    let mut world = Blocked { policy: Policy::default(), nature };
     let mut control = ScriptedControl { stops: Vec::new(), is_leaving: false, obstacles: 0 };
     let mut log = ScriptedLog {
         lasting: simulation.lasting.clone(),
@@ -456,12 +461,17 @@ async fn blocked(passes: bool) -> (Option<String>, u32) {
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_pass_ends_the_drive_after_eight_tries() {
-    assert_eq!(blocked(false).await, (Some("permission denied".to_owned()), 8));
+    assert_eq!(blocked(Nature::Lasting).await, (Some("permission denied".to_owned()), 8));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_lost_ends_the_drive_at_once() {
+    assert_eq!(blocked(Nature::Lost).await, (Some("permission denied".to_owned()), 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_passes_is_tried_for_days() {
-    let (end, tries) = blocked(true).await;
+    let (end, tries) = blocked(Nature::Passing).await;
     assert_eq!(end, None);
     assert!(tries > 2_000, "{tries}");
 }
