@@ -42,8 +42,7 @@ const FOLDERS: [&str; 3] = ["hooks", "info", "objects/info"];
 const REPLACED: &str = "refs/replace/";
 /// Marks of files that git takes for unchanged without looking.
 const HIDDEN: Flags = Flags::ASSUME_VALID.union(Flags::SKIP_WORKTREE);
-/// Above this many bytes a file is told by length and times, and is not put back. Of what is looked at, only packed
-/// references can be as large, from tens of thousands on.
+/// Above this many bytes a file is told by length and times, and is not put back.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Hooks above this number are not looked at.
 const MAX_ENTRIES: usize = 4096;
@@ -61,8 +60,6 @@ pub struct Fingerprint {
     users: UsersRules,
     /// Tracked files that git was told not to look at.
     hidden: BTreeSet<String>,
-    /// References that are packed into one file.
-    packed: Option<Seen>,
 }
 
 /// One file as it was.
@@ -110,9 +107,8 @@ impl Repository {
         let files = files.filter_map(|(name, seen)| Some((name, seen?))).collect();
         // What cannot be listed before a session says nothing about the session.
         let refs = self.refs().unwrap_or_default();
-        let packed = look(&self.packed_refs())?;
         let (places, users, hidden) = (self.places_of()?, UsersRules::now()?, self.hidden()?);
-        Ok(Fingerprint { places, files, refs, users, hidden, packed })
+        Ok(Fingerprint { places, files, refs, users, hidden })
     }
 
     /// Fails if the git folder is gone or is another one than `before`, unless a person has accepted that one since.
@@ -160,13 +156,18 @@ impl Repository {
         restore(&self.path_of(name), before.files.get(name))
     }
 
-    /// Puts the file of packed references back; what became of each of them since is lost with it.
+    /// Makes the file of packed references anew, of all references as they were: one that has a file of its own is
+    /// what that file says, and what became of the others since is lost with the old file.
     pub(super) fn put_back_packed(&self, before: &Fingerprint) -> Result<(), GitError> {
-        restore(&self.packed_refs(), before.packed.as_ref())
-    }
-
-    fn packed_refs(&self) -> PathBuf {
-        self.common_dir.join("packed-refs")
+        let file = self.common_dir.join("packed-refs");
+        let mut text = "# pack-refs with: sorted \n".to_owned();
+        for (name, target) in before.refs.iter().filter(|(name, _)| name.starts_with("refs/")) {
+            if target.parse::<Id>().is_ok() {
+                text.extend([target, " ", name, "\n"]);
+            }
+        }
+        clear(&file)?;
+        replace_file(&file, text.as_bytes(), 0o644).map_err(GitError::io("putting back", &file))
     }
 
     /// Puts references back that say which objects stand for others, and returns their names.

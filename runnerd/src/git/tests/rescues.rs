@@ -1,5 +1,7 @@
 //! Snapshots lose nothing and disturb nothing; restoring brings back exactly a commit and removes nothing unseen.
 
+use std::fs;
+
 use super::fixture::{ENGINES, Fixture, author, commit_with};
 use crate::git::preflight::Engine;
 use crate::git::{GitError, Head, HoldBack, Id, Restore, Restored, Snapshot, SnapshotRequest};
@@ -283,4 +285,25 @@ fn work_goes_on_after_a_restoration() {
         assert_eq!(fixture.head(), committed.commit);
         fixture.assert_sound();
     }
+}
+
+#[test]
+fn packed_references_are_made_again_however_many_there_are() {
+    const TAGS: usize = 80_000;
+    let f = Fixture::new();
+    f.git(&["tag", "--annotate", "-m", "A tag", "named"]);
+    f.git(&["branch", "other"]);
+    let head = f.head();
+    let tags: Vec<String> = (0..TAGS).map(|number| format!("{head} refs/tags/t{number:05}\n")).collect();
+    f.write(".git/packed-refs", format!("# pack-refs with: peeled fully-peeled sorted \n{}", tags.concat()));
+    assert!(fs::metadata(f.path(".git/packed-refs")).unwrap().len() > 4 * 1024 * 1024);
+    let repository = f.repository();
+    let before = repository.fingerprint().unwrap();
+    f.git(&["pack-refs", "--all"]);
+    f.write(".git/packed-refs", "garbage\n");
+    repository.mend("main", &head, Some(&before)).unwrap();
+    assert_eq!(repository.moved_refs(&before).unwrap(), []);
+    assert_eq!(f.git(&["tag", "--list"]).lines().count(), TAGS + 1);
+    assert_eq!(f.git(&["rev-parse", "named^{commit}"]).trim(), head.to_string());
+    f.assert_sound();
 }
