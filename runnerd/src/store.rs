@@ -13,7 +13,9 @@ use protocol::request::CallerEnv;
 use protocol::view::StopReason;
 use protocol::words::RunStatus;
 use runner_core::digest::sha256_hex;
+use runner_core::fallback::Outage;
 use runner_core::json;
+use runner_core::wait::Wait;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -75,10 +77,14 @@ pub struct RunRecord {
     pub resume: Option<ResumeOrder>,
     /// What was asked and has not taken effect.
     pub asked: Option<AskedFor>,
-    /// When a waiting run goes on.
-    pub wait_until: Option<Timestamp>,
-    /// Waits for the service in a row.
-    pub waits: u32,
+    /// What a waiting run waits for; it goes on by itself.
+    pub wait: Option<Wait>,
+    /// Kinds of agents whose services were not available when they were last asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Outage>,
+    /// Mark of the last iteration of which something is kept above that no commit holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed: Option<String>,
 }
 
 /// How a run begins.

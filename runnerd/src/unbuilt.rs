@@ -43,12 +43,9 @@ fn agents(config: &RepoConfig) -> Option<Unbuilt> {
             let hint = "runnerctl init; then in .runner/state/config.toml set executor.kind = \"command\" and executor.command";
             return Some(unbuilt(format!("[{section}]: {why}"), hint));
         }
-        let has_fallback = !executor.fallback.is_empty();
-        has_fallback.then(|| {
-            let hint =
-                "empty executor.fallback in .runner/state/config.toml; a service that is unavailable is waited for";
-            unbuilt(format!("[{section}] fallback: this version goes on with no other kind"), hint)
-        })
+        let why = executor.fallback.iter().find_map(|kind| agent::unsupported(*kind))?;
+        let hint = "take the kind out of executor.fallback in .runner/state/config.toml";
+        Some(unbuilt(format!("[{section}] fallback: {why}"), hint))
     })
 }
 

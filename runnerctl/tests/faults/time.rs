@@ -91,3 +91,32 @@ fn row_47_clock_that_is_set_by_a_day_changes_nothing() {
         assert_work_kept(&run.repo);
     }
 }
+
+#[test]
+fn wait_for_the_service_that_ended_while_the_machine_slept_is_over_when_it_wakes() {
+    let run = Clocked::begin("echo mine > mine.txt; answer done 'It is done.'");
+    run.repo
+        .script()
+        .step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'");
+    run.start();
+    let client = run.home.client();
+    client.wait_for(run.repo.path(), RunStatus::Waiting);
+    run.clock.set(HOUR, 0);
+    // A request wakes whoever rests; by itself a timer that stood still meanwhile does, within a minute.
+    client.list(run.repo.path());
+    client.wait_for(run.repo.path(), RunStatus::Completed);
+    assert_survived(&run.home, &run.repo, &["mine\n"]);
+}
+
+#[test]
+fn wait_for_the_service_that_ended_while_no_daemon_ran_is_over_at_its_next_start() {
+    let Clocked { daemon, clock, repo, home } = Clocked::begin("echo mine > mine.txt; answer done 'It is done.'");
+    repo.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'");
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+    home.client().wait_for(repo.path(), RunStatus::Waiting);
+    daemon.kill();
+    clock.set(0, HOUR);
+    let _daemon = clock.daemon(&home);
+    home.client().wait_for(repo.path(), RunStatus::Completed);
+    assert_survived(&home, &repo, &["mine\n"]);
+}

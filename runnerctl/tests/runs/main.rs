@@ -12,3 +12,4 @@ mod precedence;
 mod secrets;
 mod slow;
 mod verdicts;
+mod waiting;

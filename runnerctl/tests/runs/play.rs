@@ -46,7 +46,7 @@ pub(crate) fn node<'a>(tree: &'a mut TaskTree, id: &str) -> &'a mut Node {
 
 /// A repository, its script, and the daemon. The daemon ends before the home is looked through.
 pub(crate) struct Play {
-    _daemon: Daemon,
+    daemon: Option<Daemon>,
     pub(crate) repo: Repo,
     pub(crate) home: Home,
 }
@@ -64,7 +64,13 @@ impl Play {
         repo.configure(&configure(repo.config()));
         repo.plant(tree);
         let daemon = home.daemon();
-        Self { _daemon: daemon, repo, home }
+        Self { daemon: Some(daemon), repo, home }
+    }
+
+    /// Kills the daemon, and starts the next one.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.daemon.take().expect("a daemon runs").kill();
+        self.daemon = Some(self.home.daemon());
     }
 
     pub(crate) fn script(&self) -> &Script {

@@ -157,22 +157,6 @@ fn unavailable_service_leaves_no_commit_and_the_number_is_used_again() {
 }
 
 #[test]
-fn work_before_the_service_went_away_is_committed() {
-    let play = Play::with(&sample(), |config| config);
-    let until = "2999-01-01T00:00:00Z";
-    let error = format!("{{\"error\":{{\"class\":\"unavailable\",\"until\":\"{until}\",\"message\":\"overloaded\"}}}}");
-    play.script().step(1, &format!("echo half > work\nanswer_json '{error}'"));
-    play.begin();
-    let run = play.client().wait_for(play.repo.path(), RunStatus::Waiting);
-    assert_eq!(run.wait_until.unwrap().to_string(), "2999-01-01T00:01:00Z");
-    let seen = play.seen(1);
-    seen.is(&Row { verdict: "Unavailable", status: "waiting", guard: "skipped", attempts: "0/3" });
-    seen.tells("overloaded");
-    assert_eq!(play.repo.show("HEAD", "work"), "half");
-    assert!(play.repo.feedback("HEAD").nodes.is_empty());
-}
-
-#[test]
 fn session_over_its_budget_ends_the_run_as_timed_out() {
     let play = Play::with(&sample(), |config| config.top("iteration_timeout_secs = 1"));
     play.script().step(1, "echo half > work\nexec sleep 600");

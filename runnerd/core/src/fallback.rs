@@ -22,6 +22,13 @@ pub struct Outage {
     pub times: u32,
 }
 
+impl Outage {
+    /// Has the service asked again at once; how often it was out stays known.
+    pub fn cut_short(&mut self, now: Timestamp) {
+        self.wait = Wait { since: now, until: now };
+    }
+}
+
 /// Who is asked next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice<'a> {

@@ -31,8 +31,8 @@ impl RepoConfig {
             if section == "executor.review" && !agent_reviews {
                 continue;
             }
-            for running in with_fallbacks(executor) {
-                self.check_price(section, &running)?;
+            for kind in executor.kinds() {
+                self.check_price(section, &executor.for_fallback(kind))?;
             }
         }
         Ok(())
@@ -50,11 +50,6 @@ impl RepoConfig {
         let price_name = price_name(executor).to_owned();
         Err(UnpricedBackend { section, kind: executor.kind, price_name })
     }
-}
-
-fn with_fallbacks(executor: &Executor) -> Vec<Executor> {
-    let others = executor.fallback.iter().map(|kind| executor.for_fallback(*kind));
-    std::iter::once(executor.clone()).chain(others).collect()
 }
 
 fn price_name(executor: &Executor) -> &str {

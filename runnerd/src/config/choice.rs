@@ -20,6 +20,11 @@ macro_rules! choices {
                     $(Self::$variant => $spelling,)+
                 }
             }
+
+            /// Returns what a spelling means; none where it is no spelling of these.
+            pub fn from_spelling(word: &str) -> Option<Self> {
+                [$(Self::$variant),+].into_iter().find(|choice| choice.as_str() == word)
+            }
         }
 
         impl std::fmt::Display for $name {

@@ -75,6 +75,11 @@ pub struct Executor {
 }
 
 impl Executor {
+    /// Returns the kinds that sessions are asked of: its own, then those to go on with.
+    pub fn kinds(&self) -> Vec<ExecutorKind> {
+        std::iter::once(self.kind).chain(self.fallback.iter().copied()).collect()
+    }
+
     /// Returns the settings for running another kind in its place: a model and extra arguments
     /// are words of one program and are not handed to another.
     #[must_use]

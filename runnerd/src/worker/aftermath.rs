@@ -4,7 +4,8 @@ use protocol::event::EventKind;
 use protocol::meta::SecretSeen;
 use protocol::view::StopReason;
 use protocol::words::{GuardOutcome, RunStatus};
-use runner_core::run::{self, Asked, Ended, Next, Standing};
+use runner_core::fallback;
+use runner_core::run::{self, Asked, Next};
 use runner_core::tree;
 use runner_core::verdict::{Task, Verdict, row};
 use tokio::task::block_in_place;
@@ -32,6 +33,8 @@ pub(super) struct Seen {
 pub(super) struct Settled<'a> {
     /// Where it took place.
     pub(super) site: &'a Site,
+    /// Its mark, which no other iteration has.
+    pub(super) mark: &'a str,
     /// What it was about.
     pub(super) task: &'a Task,
     /// How it ended.
@@ -46,6 +49,8 @@ impl Life {
     /// Follows an iteration that began nothing.
     pub(super) async fn untouched(&mut self, id: &str, found: Option<Found>) -> Then {
         match found {
+            // A stop that came meanwhile goes before a wait.
+            Some(Found::Next(Next::Wait(..))) if self.stopped_before_work(id).await => Then::Rest,
             Some(Found::Next(next)) => self.follow(id, next).await,
             Some(Found::Hold(why)) => {
                 self.write(id, |run| hold(run, why.clone())).await;
@@ -69,6 +74,7 @@ impl Life {
             Ok((load(&repository, tip)?, made.and_then(|made| made.into_iter().next())))
         })?;
         self.tell_settled(&loaded, settled, made.as_ref());
+        self.learn(id, settled).await;
         let Some(run) = self.desk.run(id) else { return Ok(Then::Rest) };
         let asked = match run.asked {
             None => Asked::Nothing,
@@ -76,13 +82,22 @@ impl Life {
             Some(AskedFor::Step) => Asked::Step,
             Some(AskedFor::Cancel) => Asked::Cancel,
         };
-        let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
-        let ended = Ended { verdict, now: clock::now(), waits: run.waits };
-        let next = run::next(&standing, Some(ended), asked);
-        if !matches!(verdict, Verdict::Unavailable { .. }) && run.waits > 0 {
-            self.write(id, |run| run.waits = 0).await;
-        }
+        let next = run::next(&loaded.standing(&run.outages), Some(verdict), asked);
         Ok(self.follow(id, next).await)
+    }
+
+    /// Keeps what no commit holds of an iteration, once: it may be followed again after a crash.
+    async fn learn(&mut self, id: &str, settled: Settled<'_>) {
+        let Settled { mark, task, verdict, .. } = settled;
+        let Some(run) = self.desk.run(id).filter(|run| run.followed.as_deref() != Some(mark)) else { return };
+        let outages = fallback::after(&run.outages, task.kind.as_deref().unwrap_or_default(), verdict, clock::now());
+        if outages != run.outages {
+            self.write(id, |run| {
+                run.outages.clone_from(&outages);
+                run.followed = Some(mark.to_owned());
+            })
+            .await;
+        }
     }
 
     fn tell_settled(&mut self, loaded: &Loaded, settled: Settled<'_>, commit: Option<&CommitInfo>) {
@@ -121,12 +136,11 @@ impl Life {
     async fn follow(&mut self, id: &str, next: Next) -> Then {
         match next {
             Next::GoOn(_) => return Then::GoOn,
-            Next::Wait { until, reason } => {
+            Next::Wait(wait, reason) => {
                 self.write(id, |run| {
                     run.state = RunStatus::Waiting;
                     run.reason = Some(reason.clone());
-                    run.wait_until = Some(until);
-                    run.waits = run.waits.saturating_add(1);
+                    run.wait = Some(wait);
                 })
                 .await;
             }

@@ -6,7 +6,7 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::message::{Milestone, NameList, RunnerCommit};
-use runner_core::run::{self, Standing};
+use runner_core::run;
 use runner_core::transition::PROGRESS_HEADING;
 use runner_core::{json, schema, tree, validate};
 
@@ -277,8 +277,7 @@ pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError>
     if persons_commits(&repository, &loaded)?.is_some() {
         return Ok(());
     }
-    let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
-    let state = run::on_resume(&standing, order.reset, order.more);
+    let state = run::on_resume(&loaded.standing(&[]), order.reset, order.more);
     if state == loaded.run_state {
         return Ok(());
     }

@@ -13,6 +13,7 @@ use protocol::view::{PendingControl, RepoView, RunSummary, RunView, StatusView, 
 use protocol::words::{Containment, RunStatus};
 use runner_core::obstacle::Obstruction;
 use runner_core::verdict::StopCause;
+use runner_core::wait::Wait;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +31,7 @@ pub(super) enum Turn {
     /// Drive one iteration of this run.
     Step(String),
     /// Nothing until a time, or until somebody asks.
-    Rest(Option<Timestamp>),
+    Rest(Option<Wait>),
     /// The daemon goes down.
     Leave,
 }
@@ -53,7 +54,7 @@ pub(super) struct Desk {
     /// The live run's place among the repositories that are driven at once.
     pub(super) slot: Option<OwnedSemaphorePermit>,
     /// When a held repository is looked at again, though nobody asks.
-    pub(super) look_again_at: Option<Timestamp>,
+    pub(super) look_again: Option<Wait>,
     /// Budget of an iteration of the current run, in milliseconds.
     pub(super) budget_ms: u64,
     mailbox: mpsc::Receiver<Message>,
@@ -108,7 +109,7 @@ impl Desk {
             view: None,
             obstacle: None,
             slot: None,
-            look_again_at: None,
+            look_again: None,
             budget_ms: 0,
             mailbox,
             status,
@@ -133,7 +134,7 @@ impl Desk {
             return Turn::Leave;
         }
         if self.held.is_some() {
-            return Turn::Rest(self.look_again_at);
+            return Turn::Rest(self.look_again);
         }
         let mut queue = self.file.runs.iter().filter(|run| !run.state.is_terminal());
         if let Some(run) = queue.clone().find(|run| run.state == RunStatus::Running) {
@@ -144,10 +145,10 @@ impl Desk {
             return Turn::Step(run.clone());
         }
         let Some(run) = queue.next() else { return Turn::Rest(None) };
-        match (run.state, run.wait_until) {
+        match (run.state, run.wait) {
             (RunStatus::Queued | RunStatus::Running, _) => Turn::Run(run.id.clone()),
-            (RunStatus::Waiting, Some(until)) if until <= now => Turn::Run(run.id.clone()),
-            (RunStatus::Waiting, until) => Turn::Rest(until),
+            (RunStatus::Waiting, Some(wait)) if wait.is_over(now) => Turn::Run(run.id.clone()),
+            (RunStatus::Waiting, wait) => Turn::Rest(wait),
             _ => Turn::Rest(None),
         }
     }
@@ -251,7 +252,7 @@ impl Desk {
         if let Some(phase) = &mut view.phase {
             phase.obstacle = self.obstacle.as_ref().map(|obstacle| obstacle.what.clone());
         }
-        view.wait_until = current.wait_until;
+        view.wait_until = current.wait.map(|wait| wait.until);
         view.pending = current.asked.and_then(|asked| match asked {
             AskedFor::Pause => Some(PendingControl::Pause),
             AskedFor::Cancel => Some(PendingControl::Cancel),
@@ -311,14 +312,11 @@ impl Desk {
         live.or_else(|| current(&self.file))
     }
 
-    /// Waits for a request, or for a time, or for the daemon to go down.
-    pub(super) async fn rest(&mut self, until: Option<Timestamp>) {
-        let wait = until.map(|until| until.duration_since(clock::now()).unsigned_abs());
-        // A machine that slept wakes up late: look again at least every minute.
-        let wait = wait.unwrap_or(Duration::MAX).min(Duration::from_mins(1));
+    /// Waits for a request, or for as long as a timer may sleep, or for the daemon to go down.
+    pub(super) async fn rest(&mut self, wait: Option<Wait>) {
         let timer = async {
-            match until {
-                Some(_) => tokio::time::sleep(wait).await,
+            match wait.map(|wait| wait.nap(clock::now())) {
+                Some(nap) => tokio::time::sleep(nap.try_into().unwrap_or(Duration::ZERO)).await,
                 None => std::future::pending().await,
             }
         };
@@ -396,8 +394,8 @@ pub(super) fn end(run: &mut RunRecord, state: RunStatus, reason: StopReason) {
     run.reason = Some(reason);
     run.ended_at = Some(clock::now());
     run.asked = None;
-    run.wait_until = None;
-    run.waits = 0;
+    run.wait = None;
+    run.outages.clear();
 }
 
 /// Builds a reason.

@@ -134,7 +134,7 @@ impl Life {
             if let Some(message) = self.desk.take_recheck() {
                 self.recover();
                 self.desk.answer_rechecked(message);
-            } else if self.desk.look_again_at.is_some_and(|at| at <= clock::now()) {
+            } else if self.desk.look_again.is_some_and(|wait| wait.is_over(clock::now())) {
                 self.recover();
             }
         }
@@ -205,13 +205,15 @@ impl Life {
         self.desk.stepped_iter = None;
         self.write(id, |run| {
             if is_step {
+                // Who asks for a session now does not want to wait for one.
+                run.outages.iter_mut().for_each(|outage| outage.cut_short(clock::now()));
                 run.asked = Some(AskedFor::Step);
                 let reset = run.state.is_terminal();
                 run.resume = run.resume.take().or(Some(ResumeOrder::upon(None, 0, reset)));
             }
             run.state = RunStatus::Running;
             run.reason = None;
-            run.wait_until = None;
+            run.wait = None;
             run.ended_at = None;
         })
         .await;
@@ -258,6 +260,7 @@ impl Life {
             launcher: self.means.launcher.clone(),
             events: self.means.events.clone(),
             env,
+            outages: run.outages.clone(),
         })
     }
 
@@ -369,7 +372,8 @@ impl Life {
                 let task = log.task().ok_or("an iteration was settled that was not opened")?;
                 let seen = Seen { secrets: log.secrets_seen(), moved_refs: log.moved_refs() };
                 let commit = commit.as_deref();
-                let settled = Settled { site: &site, task: &task, verdict: &verdict, seen: &seen, commit };
+                let mark = log.header.mark.as_str();
+                let settled = Settled { site: &site, mark, task: &task, verdict: &verdict, seen: &seen, commit };
                 let then = self.settled(id, settled).await?;
                 self.sweep_live();
                 self.close_journal();

@@ -6,11 +6,14 @@ use std::path::PathBuf;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::words::Role;
-use runner_core::policy::{self, Policy};
+use runner_core::fallback::Outage;
+use runner_core::policy::{self, Kinds, Policy};
+use runner_core::run::Standing;
 use runner_core::validate::{self, TreeFault};
 use serde::de::DeserializeOwned;
 
-use crate::config::{self, ConfigError, OnTimeout, RepoConfig, Reviewer, RoleMode};
+use crate::clock;
+use crate::config::{self, ConfigError, Executor, OnTimeout, RepoConfig, Reviewer, RoleMode};
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
@@ -122,6 +125,11 @@ impl Loaded {
     pub fn text(&self, path: &str) -> &str {
         self.texts.get(path).map_or("", String::as_str)
     }
+
+    /// Returns what a run's next step is decided from, now that these services are known to be out.
+    pub(super) fn standing<'a>(&'a self, outages: &'a [Outage]) -> Standing<'a> {
+        Standing { policy: &self.policy, tree: &self.tree, run_state: &self.run_state, outages, now: clock::now() }
+    }
 }
 
 struct At<'a> {
@@ -137,6 +145,10 @@ impl At<'_> {
     fn json<T: DeserializeOwned>(&self, path: &'static str) -> Result<T, LoadError> {
         serde_json::from_slice(&self.bytes(path)?).map_err(|source| LoadError::Json { path, source })
     }
+}
+
+fn kinds(executor: &Executor) -> Vec<String> {
+    executor.kinds().into_iter().map(|kind| kind.to_string()).collect()
 }
 
 /// Returns the configuration as far as rules need it.
@@ -164,5 +176,10 @@ fn policy_of(config: &RepoConfig) -> Policy {
         max_cost_micro_usd: config.max_cost.map(|cost| cost.0),
         max_tokens: config.max_tokens,
         max_run_ms: config.max_run.map(millis),
+        kinds: Kinds {
+            work: kinds(&config.executor.work),
+            plan: kinds(&config.executor.plan),
+            review: kinds(&config.executor.review),
+        },
     }
 }

@@ -6,7 +6,7 @@
 use protocol::view::StopReason;
 use runner_core::message::RunnerCommit;
 use runner_core::person;
-use runner_core::run::{self, Asked, Next, Standing};
+use runner_core::run::{self, Asked, Next};
 use runner_core::verdict::Task;
 
 use super::desk::reason;
@@ -47,8 +47,7 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
     {
         return Ok(Found::Hold(hold));
     }
-    let standing = Standing { policy: &loaded.policy, tree: &loaded.tree, run_state: &loaded.run_state };
-    let mut task = match run::next(&standing, None, Asked::Nothing) {
+    let mut task = match run::next(&loaded.standing(&site.outages), None, Asked::Nothing) {
         Next::GoOn(task) => task,
         next => return Ok(Found::Next(next)),
     };

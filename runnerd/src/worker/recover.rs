@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use protocol::words::RunStatus;
 use runner_core::iteration::Phase;
 use runner_core::obstacle::Nature;
+use runner_core::wait::Wait;
 use tokio::task::block_in_place;
 
 use super::desk::reason;
@@ -24,7 +25,8 @@ impl Life {
     pub(super) fn recover(&mut self) {
         let left = self.read_left();
         let passes = left.as_ref().is_err_and(|error| nature(&**error) == Nature::Passing);
-        self.desk.look_again_at = passes.then(|| clock::now() + LOOK_AGAIN);
+        let now = clock::now();
+        self.desk.look_again = passes.then(|| Wait { since: now, until: now + LOOK_AGAIN });
         self.desk.held = left.err().map(|error| {
             tracing::error!(repo = self.desk.file.id, error = in_one_line(&*error), "repository held");
             let message = format!("the daemon's state of this repository cannot be read: {}", in_one_line(&*error));

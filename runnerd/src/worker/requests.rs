@@ -113,8 +113,9 @@ impl Desk {
             beginning: Some(Beginning { base: order.base, goal: order.goal, keep_tree: order.keep_tree }),
             resume: resumed.then(|| ResumeOrder::upon(None, 0, true)),
             asked: None,
-            wait_until: None,
-            waits: 0,
+            wait: None,
+            outages: Vec::new(),
+            followed: None,
         });
         let ahead = file.runs.iter().filter(|run| !run.state.is_terminal()).count() - 1;
         self.keep(file).map_err(|error| fault(&error))?;
@@ -192,7 +193,7 @@ impl Desk {
             } else {
                 run.state = RunStatus::Paused;
                 run.reason = Some(reason("paused by the user", "runnerctl resume"));
-                run.wait_until = None;
+                run.wait = None;
             }
         });
         let answer = changed.map_err(|error| fault(&error)).and_then(|()| self.controlled(&run.id, is_live));
@@ -266,7 +267,10 @@ impl Desk {
         }
         if let Some(record) = file.runs.iter_mut().find(|other| other.id == run.id) {
             record.asked = None;
-            record.wait_until = None;
+            record.wait = None;
+            if now {
+                record.outages.iter_mut().for_each(|outage| outage.cut_short(clock::now()));
+            }
             record.reason = None;
             record.ended_at = None;
             if record.state != RunStatus::Running || more.is_some() {

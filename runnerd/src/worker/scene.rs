@@ -60,8 +60,8 @@ impl Scene {
             (Effect::EndSession, Phase::Work { task, .. }) => {
                 let loaded = self.loaded(task)?;
                 let survivors = block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Work))?;
-                let executor = session::executor(&loaded, task.role);
-                Ok(Event::SessionEnded(agent::interrupted(executor, survivors, &self.site.launcher)))
+                let executor = session::executor(&loaded, task);
+                Ok(Event::SessionEnded(agent::interrupted(&executor, survivors, &self.site.launcher)))
             }
             (Effect::Inspect, Phase::Inspect { task, session, .. }) => {
                 let loaded = self.loaded(task)?;

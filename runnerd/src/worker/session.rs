@@ -15,7 +15,7 @@ use super::load::Loaded;
 use super::mischief::{self, After, Found};
 use super::site::{Obstacle, Site};
 use super::{brief, inspect, record, relay, tampering};
-use crate::config::Executor;
+use crate::config::{Executor, ExecutorKind};
 use crate::process::Mark;
 use crate::process::orphans;
 use crate::{agent, guard};
@@ -40,9 +40,9 @@ pub(super) struct Surroundings<'a> {
 pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<SessionEnd, Obstacle> {
     let Surroundings { site, loaded, mark, stop } = around;
     let folder = site.layout.iteration(&site.run, task.iter);
-    let executor = executor(loaded, task.role);
+    let executor = executor(loaded, task);
     let session = agent::Session {
-        executor,
+        executor: &executor,
         prompt: block_in_place(|| brief::prompt(site, loaded, task))?.text,
         folder: site.layout.root(),
         git_folder: block_in_place(|| site.repository())?.common_dir().to_owned(),
@@ -60,19 +60,21 @@ pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
     block_in_place(|| tampering::look_before(site, task.iter))?;
     let mut end = agent::run(session, &site.launcher, stop).await?;
     if end.usage.cost_micro_usd.is_none() {
-        let price = loaded.config.price_of(executor);
+        let price = loaded.config.price_of(&executor);
         end.usage.cost_micro_usd = price.and_then(|price| price.of(&end.usage));
     }
     Ok(end)
 }
 
-/// Returns the executor for a role.
-pub(super) fn executor(loaded: &Loaded, role: Role) -> &Executor {
-    match role {
+/// Returns how the session of a task is run: as its role is configured, with the kind that was chosen for it.
+pub(super) fn executor(loaded: &Loaded, task: &Task) -> Executor {
+    let configured = match task.role {
         Role::Planner => &loaded.config.executor.plan,
         Role::Reviewer => &loaded.config.executor.review,
         Role::Worker | Role::Repair | Role::Human => &loaded.config.executor.work,
-    }
+    };
+    let chosen = task.kind.as_deref().and_then(ExecutorKind::from_spelling);
+    configured.for_fallback(chosen.unwrap_or(configured.kind))
 }
 
 /// Ends what an earlier life has left of a phase, and returns how many processes there were.

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use runner_core::environment;
+use runner_core::fallback::Outage;
 use runner_core::message::RunnerCommit;
 use runner_core::redact::Secrets;
 
@@ -40,6 +41,8 @@ pub(super) struct Site {
     pub env: BTreeMap<String, String>,
     /// What of it must not get into a record or a commit.
     pub secrets: Secrets,
+    /// Kinds of agents whose services were not available when the iteration began.
+    pub outages: Vec<Outage>,
 }
 
 /// An effect that cannot be done for now.

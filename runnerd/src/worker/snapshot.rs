@@ -28,7 +28,7 @@ const MAX_COMMITS: usize = 50;
 pub(super) fn blank(run: &RunRecord, containment: Containment) -> RunView {
     RunView {
         summary: summary(run),
-        wait_until: run.wait_until,
+        wait_until: run.wait.map(|wait| wait.until),
         phase: None,
         node: None,
         leaves_passed: 0,

@@ -137,6 +137,15 @@ fn an_answer_ends_an_outage_and_nothing_else_does() {
 }
 
 #[test]
+fn a_wait_that_is_cut_short_leaves_the_count_of_waits() {
+    let mut known = outages(&[("a", Some(now() + SignedDuration::from_hours(1)), now())]);
+    known[0].cut_short(now());
+    assert_eq!(asked(&["a", "b"], &known, now()).as_deref(), Some("a"));
+    let known = after(&known, "a", &unavailable(None), now());
+    assert_eq!(known[0].wait.until, now() + SignedDuration::from_mins(5));
+}
+
+#[test]
 fn without_kinds_sessions_are_run_as_configured() {
     assert_eq!(asked(&[], &outages(&[("a", None, now())]), now()).as_deref(), Some("as configured"));
 }

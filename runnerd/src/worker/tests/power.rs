@@ -292,8 +292,9 @@ fn queued() -> RunRecord {
         beginning: None,
         resume: None,
         asked: None,
-        wait_until: None,
-        waits: 0,
+        wait: None,
+        outages: Vec::new(),
+        followed: None,
     }
 }
 

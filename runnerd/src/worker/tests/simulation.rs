@@ -379,6 +379,7 @@ pub(super) fn task() -> Task {
         narrowing: false,
         attempts: 0,
         max_attempts: 3,
+        kind: None,
     }
 }
 
