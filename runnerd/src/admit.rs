@@ -1,6 +1,8 @@
 //! What must hold before a run is put into the queue (SPEC 3.3, 4): checked where the request comes in,
 //! so that the answer is a refusal with the next command and not a run that is held in the night.
 
+mod programs;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -338,11 +340,7 @@ fn check_config(repository: &Repository, config: &RepoConfig, passed: Passed<'_>
     if let Some(loose) = unbuilt::loose(config, offer) {
         return Err(ErrorData::new(ErrorKind::LooseContainment, loose.message).hint(loose.hint));
     }
-    for (section, executor) in config.executor.by_section() {
-        let program = executor.wrapper.first().or(executor.command.first());
-        find_program(repository, program.map(String::as_str), &format!("{section}.command"), env)?;
-    }
-    find_program(repository, config.guard.command.first().map(String::as_str), "guard.command", env)?;
+    programs::find(repository, config, env)?;
     Ok(Commands {
         digest: config.commands_digest(),
         shown: show(config),
@@ -357,40 +355,6 @@ fn show(config: &RepoConfig) -> String {
         let _ = write!(text, "\n  {label}: {}", words.join(" "));
     }
     text
-}
-
-fn find_program(
-    repository: &Repository,
-    program: Option<&str>,
-    key: &str,
-    env: &BTreeMap<String, String>,
-) -> Result<(), ErrorData> {
-    let program = program.unwrap_or_default();
-    let found = if program.contains('/') {
-        is_program(&repository.work_dir().join(program))
-    } else {
-        let path = env.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
-        std::env::split_paths(&path).any(|folder| is_program(&folder.join(program)))
-    };
-    if found {
-        return Ok(());
-    }
-    let path = repository.work_dir().join(program);
-    if program.contains('/') && path.exists() {
-        let why = if path.is_dir() { "it is a folder" } else { "it is not executable" };
-        let hint = format!("chmod +x {}, or change {key} in .runner/state/config.toml", path.display());
-        let message = format!("{key}: cannot run {}: {why}", path.display());
-        return Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(hint));
-    }
-    let hint = match program {
-        "just" => "install just (https://just.systems), or set guard.command in .runner/state/config.toml".to_owned(),
-        _ => format!("install {program}, put it on PATH, or change {key} in .runner/state/config.toml"),
-    };
-    Err(ErrorData::new(ErrorKind::MissingCommand, format!("{key}: cannot find the program `{program}`")).hint(hint))
-}
-
-fn is_program(path: &PathBuf) -> bool {
-    nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok() && path.is_file()
 }
 
 /// Returns the refusal of a configuration that nobody has confirmed.

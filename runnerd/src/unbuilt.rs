@@ -86,6 +86,7 @@ mod tests {
     #[test]
     fn a_command_with_a_guard_is_all_that_a_run_needs() {
         assert_eq!(first_of("[executor]\nkind = \"command\"\ncommand = [\"a\"]\n"), None);
+        assert_eq!(first_of(""), None, "nor with the default kind");
     }
 
     #[test]
@@ -99,7 +100,7 @@ mod tests {
         refused("[hooks]", "[hooks]\non_stuck = [\"mail\"]");
         let fallback = "[executor]\nkind = \"command\"\ncommand = [\"a\"]\nfallback = [\"claude\"]\n";
         assert!(first_of(fallback).is_some_and(|message| message.contains("fallback")));
-        assert!(first_of("").is_some_and(|message| message.contains("codex")));
+        assert!(first_of("[executor]\nkind = \"gemini\"\n").is_some_and(|message| message.contains("gemini")));
     }
 
     #[test]

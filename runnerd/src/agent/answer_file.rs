@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 use std::fs::OpenOptions;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 
-use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::answer::{AgentAnswer, AgentError, AgentErrorClass, SessionUsage};
 use runner_core::answer::{self, MAX_OUTPUT_BYTES};
 use runner_core::digest::Digest;
 use runner_core::redact::Secrets;
+
+use super::regular;
 
 /// What stands where the answer goes.
 #[derive(Debug)]
@@ -96,17 +96,8 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).open(path)?.write_all(bytes)
 }
 
-/// Reads a regular file up to one byte more than an answer may have; a link or a pipe is not followed.
+/// Reads the file up to one byte more than an answer may have.
 fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("$RUNNER_OUTPUT is no regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_OUTPUT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+    regular::read(path, MAX_OUTPUT_BYTES as u64 + 1)
+        .map_err(|error| io::Error::new(error.kind(), format!("$RUNNER_OUTPUT cannot be read: {error}")))
 }

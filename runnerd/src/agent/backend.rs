@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use protocol::answer::SessionUsage;
 use protocol::event::Activity;
 
-use super::command;
 use super::evidence::Evidence;
+use super::{codex, command};
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Farewell;
 
@@ -17,6 +17,11 @@ use crate::process::Farewell;
 pub(super) trait Backend: Sync {
     /// Returns how a session is started.
     fn launch(&self, order: &Order<'_>) -> Launch;
+
+    /// Returns what is known of the program; nothing where the user names it.
+    fn about(&self) -> Option<&'static About> {
+        None
+    }
 
     /// Returns what understands a session's output.
     fn reader(&self, order: &Order<'_>) -> Box<dyn Reader>;
@@ -26,8 +31,18 @@ pub(super) trait Backend: Sync {
 pub(super) fn of(kind: ExecutorKind) -> Option<&'static dyn Backend> {
     match kind {
         ExecutorKind::Command => Some(&command::Command),
-        ExecutorKind::Codex | ExecutorKind::Claude | ExecutorKind::Opencode | ExecutorKind::Gemini => None,
+        ExecutorKind::Codex => Some(&codex::Codex),
+        ExecutorKind::Claude | ExecutorKind::Opencode | ExecutorKind::Gemini => None,
     }
+}
+
+/// What is known of a program before it runs.
+#[derive(Debug)]
+pub(super) struct About {
+    /// Its name in `PATH`.
+    pub(super) program: &'static str,
+    /// The command that installs or updates it.
+    pub(super) install: &'static str,
 }
 
 /// What a session is started for.

@@ -4,10 +4,12 @@
 
 mod answer_file;
 mod backend;
+mod codex;
 mod command;
 mod ears;
 mod end;
 mod evidence;
+mod regular;
 mod session;
 mod stream;
 
@@ -29,6 +31,29 @@ pub fn unsupported(kind: ExecutorKind) -> Option<String> {
     backend::of(kind).is_none().then(|| {
         format!("executor kind `{kind}` is not built into this version; kind `command` runs any agent program")
     })
+}
+
+/// A program that a session of an executor starts first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program<'a> {
+    /// Name or path; empty where the configuration names none.
+    pub name: &'a str,
+    /// The command that installs it, for an agent that is known.
+    pub install: Option<&'static str>,
+    /// The key of the section that names it.
+    pub key: &'static str,
+}
+
+/// Returns the program that a session starts first.
+pub fn program(executor: &Executor) -> Program<'_> {
+    let about = backend::of(executor.kind).and_then(backend::Backend::about);
+    match (executor.wrapper.first(), about) {
+        (Some(wrapper), _) => Program { name: wrapper, install: None, key: "wrapper" },
+        (None, Some(about)) => Program { name: about.program, install: Some(about.install), key: "kind" },
+        (None, None) => {
+            Program { name: executor.command.first().map_or("", String::as_str), install: None, key: "command" }
+        }
+    }
 }
 
 /// Takes the secrets out of an answer's file, where it is one.

@@ -1,0 +1,72 @@
+//! Whether the programs of a configuration are there, told before a run begins, with what to install.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use protocol::error::{ErrorData, ErrorKind};
+
+use crate::agent;
+use crate::config::RepoConfig;
+use crate::git::Repository;
+
+/// A program that a run starts.
+struct Wanted<'a> {
+    name: &'a str,
+    /// The setting that names it.
+    key: String,
+    /// The command that installs it, where it is known.
+    install: Option<&'static str>,
+}
+
+/// Finds the programs of agents and guard with the caller's `PATH`; the error names the first that is missing.
+pub(super) fn find(
+    repository: &Repository,
+    config: &RepoConfig,
+    env: &BTreeMap<String, String>,
+) -> Result<(), ErrorData> {
+    let agents = config.executor.by_section().map(|(section, executor)| {
+        let program = agent::program(executor);
+        Wanted { name: program.name, key: format!("{section}.{}", program.key), install: program.install }
+    });
+    let guard = config.guard.command.first().map_or("", String::as_str);
+    let guard = Wanted { name: guard, key: "guard.command".to_owned(), install: None };
+    agents.into_iter().chain([guard]).try_for_each(|wanted| find_one(repository.work_dir(), &wanted, env))
+}
+
+fn find_one(work_tree: &Path, wanted: &Wanted<'_>, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {
+    let Wanted { name, key, .. } = wanted;
+    let path = work_tree.join(name);
+    let is_path = name.contains('/');
+    let is_found = if is_path {
+        is_program(&path)
+    } else {
+        let folders = env.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
+        std::env::split_paths(&folders).any(|folder| is_program(&folder.join(name)))
+    };
+    if is_found {
+        return Ok(());
+    }
+    if is_path && path.exists() {
+        let why = if path.is_dir() { "it is a folder" } else { "it is not executable" };
+        let hint = format!("chmod +x {}, or change {key} in .runner/state/config.toml", path.display());
+        let message = format!("{key}: cannot run {}: {why}", path.display());
+        return Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(hint));
+    }
+    let message = format!("{key}: cannot find the program `{name}`");
+    Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(remedy(wanted)))
+}
+
+fn remedy(wanted: &Wanted<'_>) -> String {
+    let Wanted { name, key, install } = wanted;
+    match (install, *name) {
+        (Some(install), _) => format!("{install}; or change {key} in .runner/state/config.toml"),
+        (None, "just") => {
+            "install just (https://just.systems), or set guard.command in .runner/state/config.toml".to_owned()
+        }
+        (None, _) => format!("install {name}, put it on PATH, or change {key} in .runner/state/config.toml"),
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok() && path.is_file()
+}
