@@ -5,6 +5,7 @@
 mod documents;
 mod examine;
 mod fallback;
+mod feedback;
 mod fixture;
 mod iteration;
 mod precedence;

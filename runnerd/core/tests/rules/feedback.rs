@@ -1,0 +1,128 @@
+//! What the next sessions are told: feedback for a node, and the list of what has passed.
+
+use protocol::state::Failure;
+use protocol::words::{PhaseName, VerdictName};
+use runner_core::iteration::{GuardEnd, GuardHow, Outcome};
+use runner_core::transition::{Before, Facts, MAX_FAILURE, PROGRESS_HEADING, apply};
+use runner_core::validate::TreeFault;
+use runner_core::verdict::{Rule, TreeFinding, Verdict};
+
+use crate::fixture::{broken, fault, guard, node, outcome, verdicts};
+use crate::transition::{after, agents_tree, applied, applied_with, before, facts, summarised, with_tree};
+
+#[test]
+fn every_verdict_clears_keeps_or_tells_the_feedback_of_its_node() {
+    for verdict in verdicts() {
+        let history = after(verdict.clone()).feedback.nodes.get("b").map(|node| node.history.len());
+        let expect = match verdict.name() {
+            VerdictName::Accepted | VerdictName::Decomposed => None,
+            VerdictName::Pending | VerdictName::Unavailable | VerdictName::Misconfigured | VerdictName::Interrupted => {
+                Some(1)
+            }
+            _ => Some(2),
+        };
+        assert_eq!(history, expect, "{verdict:?}");
+    }
+}
+
+#[test]
+fn feedback_is_kept_of_open_nodes_that_exist_only() {
+    let ids: Vec<String> = after(Verdict::Retry).feedback.nodes.into_keys().collect();
+    assert_eq!(ids, ["b", "c1"]);
+}
+
+#[test]
+fn a_failure_says_what_the_row_promises() {
+    let failure = |outcome: &Outcome| applied(outcome).feedback.nodes["b"].failure.clone();
+    let text = |outcome: &Outcome| failure(outcome).map(|failure| failure.text).unwrap_or_default();
+    assert_eq!(text(&outcome(Verdict::RedGuard)), "test lexer::tests::empty ... FAILED");
+    assert_eq!(text(&outcome(Verdict::Rejected { reasons: "no test".to_owned() })), "no test");
+    assert_eq!(text(&outcome(broken(Rule::History))), "history must not be rewritten (b: it was seen)");
+    assert_eq!(text(&outcome(fault())), "crash: signal 11");
+    assert_eq!(text(&outcome(Verdict::Timeout { during: PhaseName::Review })), "during review");
+    assert_eq!(failure(&outcome(Verdict::Retry)), None);
+    assert_eq!(failure(&outcome(Verdict::Narrowed)), None);
+    assert_eq!(
+        applied(&outcome(Verdict::Retry)).feedback.nodes["b"].history[1].summary.as_deref(),
+        Some("what was done")
+    );
+}
+
+#[test]
+fn an_invalid_tree_is_told_with_its_faults_and_its_text() {
+    let faults = vec![
+        TreeFault { path: "root.goal (id root)".to_owned(), rule: "goal is longer".to_owned() },
+        TreeFault { path: String::new(), rule: "more".to_owned() },
+    ];
+    let tree = TreeFinding::Invalid { faults, text: "{ \"version\"".to_owned(), blob: None };
+    let told = applied(&with_tree(broken(Rule::ValidTree), tree)).feedback.nodes["b"].failure.clone();
+    let expect = Failure {
+        verdict: VerdictName::Broken,
+        text: "the task tree must be valid:\n- root.goal (id root): goal is longer\n- more".to_owned(),
+        invalid_tree: Some("{ \"version\"".to_owned()),
+    };
+    assert_eq!(told, Some(expect));
+}
+
+#[test]
+fn an_invalid_tree_is_not_told_where_another_rule_decided() {
+    let invalid = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };
+    for verdict in [broken(Rule::Context), broken(Rule::History), fault()] {
+        let told = applied(&with_tree(verdict.clone(), invalid.clone())).feedback.nodes["b"].failure.clone();
+        let told = told.expect("a failure");
+        assert_eq!((Some(told.text), told.invalid_tree), (verdict.detail(), None));
+    }
+}
+
+#[test]
+fn feedback_is_bounded_whatever_is_said_and_however_often() {
+    let (tree, state, mut feedback) = before();
+    for iter in 7..40 {
+        let mut outcome = summarised(Verdict::RedGuard, &"ä".repeat(10_000));
+        outcome.work.task.iter = iter;
+        outcome.guard = Some(GuardEnd { output: "ö".repeat(1_000_000), ..guard(GuardHow::Exited(1)) });
+        let before = Before { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+        let after = apply(&before, &outcome, &facts());
+        assert!(after.run_state.last_summary.is_some_and(|summary| summary.len() <= 2_000));
+        feedback = after.feedback;
+    }
+    let told = &feedback.nodes["b"];
+    assert_eq!(told.history.iter().map(|attempt| attempt.iter).collect::<Vec<_>>(), (32..40).collect::<Vec<_>>());
+    assert!(told.history.iter().all(|attempt| attempt.summary.as_ref().is_some_and(|text| text.len() <= 2_000)));
+    assert!(told.failure.as_ref().is_some_and(|failure| failure.text.len() <= MAX_FAILURE));
+}
+
+#[test]
+fn progress_gets_one_line_per_accepted_node() {
+    let first = after(Verdict::Accepted).progress;
+    assert_eq!(first, format!("{PROGRESS_HEADING}- b — Title of b (iteration 0007)\n"));
+    let second = applied_with(&outcome(Verdict::Accepted), &facts(), &first).progress;
+    assert_eq!(second.lines().count(), first.lines().count() + 1);
+    for verdict in verdicts().into_iter().filter(|verdict| *verdict != Verdict::Accepted) {
+        assert_eq!(applied_with(&outcome(verdict), &facts(), &first).progress, first);
+    }
+}
+
+#[test]
+fn a_title_of_several_lines_is_one_line_of_progress() {
+    let mut left = agents_tree();
+    node(&mut left, "b").title = "one\n- two\r\n\tthree\rfour".to_owned();
+    let facts = Facts { agents_tree: Some(left), ..facts() };
+    let progress = applied_with(&outcome(Verdict::Accepted), &facts, "").progress;
+    assert_eq!(progress, format!("{PROGRESS_HEADING}- b — one - two three four (iteration 0007)\n"));
+}
+
+#[test]
+fn progress_keeps_the_newest_lines_within_its_bound() {
+    let limit = 64 * 1024;
+    let line = |number: usize| format!("- n{number} — Title\n");
+    let lines: String = (0..10_000).map(line).collect();
+    for old in [format!("{PROGRESS_HEADING}{lines}"), lines, "x".repeat(200_000), format!("{}\n", "x".repeat(200_000))]
+    {
+        let new = applied_with(&outcome(Verdict::Accepted), &facts(), &old).progress;
+        assert!(new.len() <= limit, "{} bytes", new.len());
+        assert!(new.starts_with(PROGRESS_HEADING));
+        assert!(new.ends_with("- b — Title of b (iteration 0007)\n") || !old.ends_with('\n'));
+        assert!(new.lines().skip(2).all(|line| line.starts_with("- ")), "whole lines only");
+    }
+}
