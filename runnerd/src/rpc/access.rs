@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jsonrpsee::core::middleware::{Batch, Notification, RpcServiceT};
 use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::Request;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 
 use super::peer::Sign;
+use super::wrapped::{Around, Service};
 use super::{Peer, PeerRole};
 use crate::clock;
 use crate::events::{About, Events};
@@ -72,37 +72,20 @@ impl Refusals {
     }
 }
 
-/// Middleware that refuses steering calls of agents.
+/// Refuses steering calls of agents.
 #[derive(Debug, Clone)]
-pub(super) struct Access<S> {
-    service: S,
-    refusals: Refusals,
+pub(super) struct Access {
+    /// Who is told.
+    pub(super) refusals: Refusals,
 }
 
-impl<S> Access<S> {
-    /// Wraps a service.
-    pub(super) fn new(service: S, refusals: Refusals) -> Self {
-        Self { service, refusals }
-    }
-}
-
-impl<S> RpcServiceT for Access<S>
-where
-    S: RpcServiceT<
-            MethodResponse = MethodResponse,
-            BatchResponse = MethodResponse,
-            NotificationResponse = MethodResponse,
-        > + Clone
-        + Send
-        + Sync
-        + 'static,
-{
-    type MethodResponse = MethodResponse;
-    type NotificationResponse = MethodResponse;
-    type BatchResponse = MethodResponse;
-
-    fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        let (service, refusals) = (self.service.clone(), self.refusals.clone());
+impl Around for Access {
+    fn call<'a, S: Service>(
+        &self,
+        service: S,
+        request: Request<'a>,
+    ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
+        let refusals = self.refusals.clone();
         async move {
             match refusal(&request) {
                 None => service.call(request).await,
@@ -112,14 +95,6 @@ where
                 }
             }
         }
-    }
-
-    fn batch<'a>(&self, batch: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        self.service.batch(batch)
-    }
-
-    fn notification<'a>(&self, notification: Notification<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        self.service.notification(notification)
     }
 }
 

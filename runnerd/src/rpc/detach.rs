@@ -3,7 +3,6 @@
 //!
 //! Batches are switched off in the server's configuration, because they would pass by here.
 
-use jsonrpsee::core::middleware::{Batch, Notification, RpcServiceT};
 use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::error::INTERNAL_ERROR_CODE;
 use jsonrpsee::types::{ErrorObjectOwned, Id, Request};
@@ -11,41 +10,25 @@ use protocol::error::{ErrorData, ErrorKind};
 use tokio::task::JoinError;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use super::wrapped::{Around, Service};
+
 /// Methods that only wait, or that belong to their connection: they end with it. Detached ones would pile
 /// up behind clients that come and go.
 const ENDS_WITH_CLIENT: &[&str] = &["run.step", "events.subscribe", "events.unsubscribe"];
 
-/// Middleware that carries out each call in a task of its own.
+/// Carries out each call in a task of its own.
 #[derive(Debug, Clone)]
-pub(super) struct Detach<S> {
-    service: S,
-    calls: TaskTracker,
+pub(super) struct Detach {
+    /// Counts the calls that are under way.
+    pub(super) calls: TaskTracker,
 }
 
-impl<S> Detach<S> {
-    /// Wraps a service; `calls` counts the calls that are under way.
-    pub(super) fn new(service: S, calls: TaskTracker) -> Self {
-        Self { service, calls }
-    }
-}
-
-impl<S> RpcServiceT for Detach<S>
-where
-    S: RpcServiceT<
-            MethodResponse = MethodResponse,
-            BatchResponse = MethodResponse,
-            NotificationResponse = MethodResponse,
-        > + Clone
-        + Send
-        + Sync
-        + 'static,
-{
-    type MethodResponse = MethodResponse;
-    type NotificationResponse = MethodResponse;
-    type BatchResponse = MethodResponse;
-
-    fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        let service = self.service.clone();
+impl Around for Detach {
+    fn call<'a, S: Service>(
+        &self,
+        service: S,
+        request: Request<'a>,
+    ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
         let request = owned(request);
         let (id, method) = (request.id.clone(), request.method.clone());
         let ends_with_client = ENDS_WITH_CLIENT.contains(&&*method);
@@ -55,14 +38,6 @@ where
             let outcome = if ends_with_client { AbortOnDropHandle::new(task).await } else { task.await };
             outcome.unwrap_or_else(|error| panicked(id, &method, &error))
         }
-    }
-
-    fn batch<'a>(&self, batch: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        self.service.batch(batch)
-    }
-
-    fn notification<'a>(&self, notification: Notification<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        self.service.notification(notification)
     }
 }
 

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jsonrpsee::core::middleware::{Batch, Notification, RpcServiceT};
 use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::Request;
 use tokio_util::sync::CancellationToken;
+
+use super::wrapped::{Around, Service};
 
 /// All open connections.
 #[derive(Debug, Clone, Default)]
@@ -122,37 +123,17 @@ impl Drop for Waiting {
     }
 }
 
-/// Middleware that notes on the connection's line who waits.
+/// Notes on the connection's line who waits.
 #[derive(Debug, Clone)]
-pub(super) struct Noted<S> {
-    service: S,
-}
+pub(super) struct Noted;
 
-impl<S> Noted<S> {
-    /// Wraps a service.
-    pub(super) fn new(service: S) -> Self {
-        Self { service }
-    }
-}
-
-impl<S> RpcServiceT for Noted<S>
-where
-    S: RpcServiceT<
-            MethodResponse = MethodResponse,
-            BatchResponse = MethodResponse,
-            NotificationResponse = MethodResponse,
-        > + Clone
-        + Send
-        + Sync
-        + 'static,
-{
-    type MethodResponse = MethodResponse;
-    type NotificationResponse = MethodResponse;
-    type BatchResponse = MethodResponse;
-
-    fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+impl Around for Noted {
+    fn call<'a, S: Service>(
+        &self,
+        service: S,
+        request: Request<'a>,
+    ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
         let waiting = request.extensions.get::<Line>().map(Line::begin);
-        let service = self.service.clone();
         async move {
             let response = service.call(request).await;
             if let Some(waiting) = waiting.filter(|_| response.is_subscription() && response.is_success()) {
@@ -160,14 +141,6 @@ where
             }
             response
         }
-    }
-
-    fn batch<'a>(&self, batch: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        self.service.batch(batch)
-    }
-
-    fn notification<'a>(&self, notification: Notification<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        self.service.notification(notification)
     }
 }
 

@@ -28,6 +28,7 @@ use super::access::{Access, Refusals};
 use super::detach::Detach;
 use super::guard::GuardedIo;
 use super::line::{Line, Lines, Noted};
+use super::wrapped::Wrapped;
 use super::{Bound, Peer, PeerRole};
 use crate::events::Events;
 
@@ -114,10 +115,11 @@ struct Guards {
 }
 
 impl Layer<RpcService> for Guards {
-    type Service = Noted<Access<Detach<RpcService>>>;
+    type Service = Wrapped<Wrapped<Wrapped<RpcService, Detach>, Access>, Noted>;
 
     fn layer(&self, service: RpcService) -> Self::Service {
-        Noted::new(Access::new(Detach::new(service, self.calls.clone()), self.refusals.clone()))
+        let detached = Wrapped::new(service, Detach { calls: self.calls.clone() });
+        Wrapped::new(Wrapped::new(detached, Access { refusals: self.refusals.clone() }), Noted)
     }
 }
 

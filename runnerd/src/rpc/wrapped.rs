@@ -1,0 +1,71 @@
+//! Middleware that does something around a call: batches and notifications pass by.
+//!
+//! What is done is in the modules that implement [`Around`].
+
+use jsonrpsee::core::middleware::{Batch, Notification, RpcServiceT};
+use jsonrpsee::server::MethodResponse;
+use jsonrpsee::types::Request;
+
+/// What is wrapped.
+pub(super) trait Service:
+    RpcServiceT<MethodResponse = MethodResponse, BatchResponse = MethodResponse, NotificationResponse = MethodResponse>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> Service for S where
+    S: RpcServiceT<
+            MethodResponse = MethodResponse,
+            BatchResponse = MethodResponse,
+            NotificationResponse = MethodResponse,
+        > + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// What a middleware does around a call.
+pub(super) trait Around: Clone + Send + Sync + 'static {
+    /// Carries out a call by `service`, or refuses it.
+    fn call<'a, S: Service>(
+        &self,
+        service: S,
+        request: Request<'a>,
+    ) -> impl Future<Output = MethodResponse> + Send + use<'a, S, Self>;
+}
+
+/// A service with something around its calls.
+#[derive(Debug, Clone)]
+pub(super) struct Wrapped<S, A> {
+    service: S,
+    around: A,
+}
+
+impl<S, A> Wrapped<S, A> {
+    /// Puts `around` around the calls of a service.
+    pub(super) fn new(service: S, around: A) -> Self {
+        Self { service, around }
+    }
+}
+
+impl<S: Service, A: Around> RpcServiceT for Wrapped<S, A> {
+    type MethodResponse = MethodResponse;
+    type NotificationResponse = MethodResponse;
+    type BatchResponse = MethodResponse;
+
+    fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+        self.around.call(self.service.clone(), request)
+    }
+
+    fn batch<'a>(&self, batch: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+        self.service.batch(batch)
+    }
+
+    fn notification<'a>(&self, notification: Notification<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+        self.service.notification(notification)
+    }
+}
