@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
-use runner_testkit::witness::{assert_consistent, verdicts};
+use runner_testkit::witness::{assert_consistent, died, verdicts};
 
 /// A run that died in its first session.
 struct Died {
@@ -18,21 +17,12 @@ struct Died {
 impl Died {
     fn new() -> Self {
         let home = Home::new();
-        let repo = home.scripted("one");
-        let gate = repo.script().gate("session");
-        repo.script().step(1, "echo half > half.txt; gate session");
-        let daemon = home.daemon();
-        home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
-        gate.reached();
-        daemon.kill();
-        home.all_gone_within(Duration::from_secs(5));
+        let repo = died(&home);
         Self { home, repo }
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        let mut folders = fs::read_dir(self.home.state().join("repos")).expect("the daemon keeps its state there");
-        let folder = folders.next().expect("a repository is registered").expect("its folder can be read");
-        folder.path().join(name)
+        self.home.registered().join(name)
     }
 
     /// Starts the daemon with a changed file: the repository is held and the file stays as it is, another repository

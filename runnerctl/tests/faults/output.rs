@@ -73,9 +73,9 @@ fn peak_kib(pid: i32) -> u64 {
 /// A flood of 64 MiB and five bytes, of lines or of one line.
 const FLOOD: u64 = (64 << 20) + 5;
 
-#[test]
-fn row_36_flood_is_kept_to_its_beginning_and_its_end() {
-    let once = Once::new("yes | head -c 67108864; echo LAST");
+/// Runs a session that prints a flood, which must take neither disk nor memory.
+fn withstands(flood: &str) {
+    let once = Once::new(flood);
     let daemon = once.home.daemon();
     once.run().exits(0);
     once.assert_bounded(FLOOD);
@@ -85,23 +85,18 @@ fn row_36_flood_is_kept_to_its_beginning_and_its_end() {
 }
 
 #[test]
+fn row_36_flood_is_kept_to_its_beginning_and_its_end() {
+    withstands("yes | head -c 67108864; echo LAST");
+}
+
+#[test]
 fn row_37_flood_on_both_streams_is_one_log() {
-    let once = Once::new("yes | head -c 33554432; yes | head -c 33554432 >&2; echo LAST >&2");
-    let daemon = once.home.daemon();
-    once.run().exits(0);
-    once.assert_bounded(FLOOD);
-    assert!(peak_kib(daemon.pid()) < 50 * 1024);
-    once.assert_done();
+    withstands("yes | head -c 33554432; yes | head -c 33554432 >&2; echo LAST >&2");
 }
 
 #[test]
 fn row_38_endless_line_grows_nothing() {
-    let once = Once::new("head -c 67108864 /dev/zero | tr '\\0' x; echo LAST");
-    let daemon = once.home.daemon();
-    once.run().exits(0);
-    once.assert_bounded(FLOOD);
-    assert!(peak_kib(daemon.pid()) < 50 * 1024);
-    once.assert_done();
+    withstands("head -c 67108864 /dev/zero | tr '\\0' x; echo LAST");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::verdicts;
+use runner_testkit::witness::{died, verdicts};
 use runner_testkit::{Daemon, Home, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
@@ -26,20 +26,13 @@ struct Died {
 impl Died {
     fn new() -> Self {
         let home = Home::new();
-        let repo = home.scripted("one");
-        let gate = repo.script().gate("session");
-        repo.script().step(1, "echo half > half.txt; gate session");
-        let daemon = home.daemon();
-        home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
-        gate.reached();
-        daemon.kill();
-        home.all_gone_within(Duration::from_secs(5));
+        let repo = died(&home);
         Self { home, repo }
     }
 
     /// Returns the path of a file in the daemon's folder of the repository.
     fn file(&self, name: &str) -> PathBuf {
-        folder(&self.home).join(name)
+        self.home.registered().join(name)
     }
 
     /// Asserts that damage to a file holds the repository, that it is said where it is, and that what was found stays as
@@ -67,12 +60,6 @@ impl Died {
         assert_survived(&self.home, &self.repo, &["half\n"]);
         drop(daemon);
     }
-}
-
-/// Returns the daemon's folder of the only repository.
-fn folder(home: &Home) -> PathBuf {
-    let mut folders = fs::read_dir(home.state().join("repos")).expect("the daemon keeps its state there");
-    folders.next().expect("a repository is registered").expect("its folder can be read").path()
 }
 
 /// What tells whether a file was written to, without reading it whole.
@@ -266,7 +253,7 @@ fn row_68_journal_that_is_damaged_after_the_branch_moved_loses_no_commit() {
     let committed = repo.head();
     daemon.kill();
     home.all_gone_within(Duration::from_secs(5));
-    let journal = folder(&home).join("journal.jsonl");
+    let journal = home.registered().join("journal.jsonl");
     Damage::Garbage.inflict(&journal);
     let _daemon = home.daemon();
     let held = home.ctl_in(&repo, &["resume"]);

@@ -81,6 +81,16 @@ impl Home {
         self.path.join("state")
     }
 
+    /// Returns the daemon's folder of the only repository.
+    ///
+    /// # Panics
+    ///
+    /// Panics if none is registered.
+    pub fn registered(&self) -> PathBuf {
+        let mut folders = fs::read_dir(self.state().join("repos")).expect("the daemon keeps its state there");
+        folders.next().expect("a repository is registered").expect("its folder can be read").path()
+    }
+
     /// Makes a repository with one commit, and a script for its agent and guard.
     pub fn repo(&self, name: &str) -> Repo {
         Repo::new(self, name)

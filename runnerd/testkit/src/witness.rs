@@ -1,6 +1,7 @@
 //! What must hold of a branch whatever happened to the daemon meanwhile.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::{Home, Receipt, Repo};
 
@@ -21,6 +22,19 @@ fi
 pub fn splitting(home: &Home, name: &str) -> Repo {
     let repo = home.scripted(name);
     repo.script().always(SPLIT_AND_DO);
+    repo
+}
+
+/// Makes a repository whose daemon was killed in the first session, after that had written `half.txt`.
+pub fn died(home: &Home) -> Repo {
+    let repo = home.scripted("one");
+    let gate = repo.script().gate("session");
+    repo.script().step(1, "echo half > half.txt; gate session");
+    let daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+    gate.reached();
+    daemon.kill();
+    home.all_gone_within(Duration::from_secs(5));
     repo
 }
 

@@ -1,7 +1,6 @@
 //! Drives thousands of iterations through a scripted world on a paused clock: every answer, obstacle, stop, death and
 //! orderly end comes from a seed, which a failure names. No process, no file, no repository.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -29,19 +28,17 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Lives after which nothing happens from outside any more.
 const EVENTFUL_LIVES: u32 = 4;
 
-/// A small generator: the same seed, the same numbers.
+/// Numbers that all who take part draw from: the same seed, the same numbers.
 #[derive(Clone)]
-struct Random(Arc<AtomicU64>);
+struct Random(Arc<Mutex<runner_testkit::Random>>);
 
 impl Random {
-    fn next(&self) -> u64 {
-        let state = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 16
+    fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(runner_testkit::Random::new(seed))))
     }
 
     fn below(&self, limit: u64) -> u64 {
-        self.next() % limit
+        self.0.lock().unwrap().below(limit)
     }
 
     fn one_in(&self, chances: u64) -> bool {
@@ -252,8 +249,7 @@ struct Simulation {
 
 impl Simulation {
     fn new(seed: u64) -> Self {
-        let random = Random(Arc::new(AtomicU64::new(seed)));
-        Self { random, lasting: Shared::default(), policy: Policy::default(), seed }
+        Self { random: Random::new(seed), lasting: Shared::default(), policy: Policy::default(), seed }
     }
 
     async fn play(&self) -> Over {
