@@ -43,7 +43,7 @@ macro_rules! cases {
         mod $name {
             use super::Case;
 
-            const CASE: Case = Case { call: $call, count: $count };
+            pub(super) const CASE: Case = Case { call: $call, count: $count };
 
             #[tokio::test]
             async fn does_not_outlive_the_end_of_its_leader() {
@@ -53,11 +53,6 @@ macro_rules! cases {
             #[tokio::test]
             async fn does_not_outlive_a_stop() {
                 super::assert_stop_ends_all(CASE).await;
-            }
-
-            #[tokio::test]
-            async fn does_not_outlive_its_budget() {
-                super::assert_budget_ends_all(CASE).await;
             }
 
             #[tokio::test]
@@ -83,6 +78,36 @@ cases! {
     groups_of_their_own: "own-groups", 6;
     nested_subreaper: "nested-subreaper", 3;
     comet: "comet 20 @/comet", 1;
+}
+
+#[tokio::test]
+async fn double_fork_without_environment_does_not_outlive_its_budget() {
+    assert_budget_ends_all(double_fork_without_environment::CASE).await;
+}
+
+/// The budgets of the others take seconds each.
+mod slow {
+    macro_rules! budgets {
+        ($($name:ident)+) => { $(
+            #[tokio::test]
+            async fn $name() {
+                crate::levels::assert_budget_ends_all(crate::levels::$name::CASE).await;
+            }
+        )+ }
+    }
+
+    mod does_not_outlive_its_budget {
+        budgets! {
+            child_that_ignores_sigterm
+            double_fork
+            double_fork_that_hides_itself
+            double_fork_that_holds_the_output
+            stopped_child
+            groups_of_their_own
+            nested_subreaper
+            comet
+        }
+    }
 }
 
 /// A program that is ready, at one level.
