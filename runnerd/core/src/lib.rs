@@ -25,6 +25,7 @@ pub mod person;
 pub mod policy;
 pub mod prompt;
 pub mod redact;
+pub mod reset_time;
 pub mod run;
 pub mod schema;
 pub mod select;

@@ -1,0 +1,99 @@
+//! The time at which a limit ends, found in what an agent says of it for people (SPEC 5.2, Unavailable).
+//!
+//! Wordings are not listed: a time is looked for in the forms that times have, and believed where the words before it
+//! speak of an end of waiting. Whether a text speaks of a limit at all is not asked here.
+
+mod anchor;
+mod clock;
+mod cursor;
+mod moment;
+mod span;
+#[cfg(test)]
+mod tests;
+mod token;
+mod zone;
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use self::clock::Clock;
+use self::cursor::Cursor;
+use self::token::Tokens;
+
+/// Most characters of a text that are looked at.
+const MAX_CHARS: usize = 16 * 1024;
+/// A time of day that passed less than this ago is meant to be now and not tomorrow: the text is read a moment after it
+/// was written, clocks differ, and a session that is started for nothing costs less than a day of waiting.
+const PASSED_MARGIN: SignedDuration = SignedDuration::from_mins(10);
+/// The furthest time that is one.
+const FURTHEST: SignedDuration = SignedDuration::from_hours(366 * 24);
+
+/// Finds the time at which a limit ends.
+///
+/// It is never before now. The first time that follows a word of waiting counts, else the first one that cannot be
+/// anything but a time.
+pub fn find(text: &str, clock: &Clock<'_>) -> Option<Timestamp> {
+    let text = token::plain(text, MAX_CHARS);
+    let tokens = Tokens::of(&text);
+    let (mut at, mut bare) = (0, None);
+    while at < tokens.len() {
+        let Some(seen) = look(Cursor::new(&tokens, at), clock) else {
+            at += 1;
+            continue;
+        };
+        match seen.time.filter(|time| is_plausible(*time, clock.now)) {
+            Some(time) if seen.is_awaited => return Some(time.max(clock.now)),
+            Some(time) if seen.is_certain && time > clock.now => bare = bare.or(Some(time)),
+            Some(_) | None => {}
+        }
+        at = seen.end.max(at + 1);
+    }
+    bare
+}
+
+/// Something of the form of a time.
+struct Seen {
+    /// The time, where it is one.
+    time: Option<Timestamp>,
+    /// Whether words of waiting lead to it.
+    is_awaited: bool,
+    /// Whether it can be nothing but a time.
+    is_certain: bool,
+    /// The token behind it.
+    end: usize,
+}
+
+fn look(cursor: Cursor<'_>, clock: &Clock<'_>) -> Option<Seen> {
+    if let Some(span) = span::read(cursor) {
+        let time = clock.now.checked_add(span.length).ok();
+        return Some(Seen { time, is_awaited: true, is_certain: false, end: span.end });
+    }
+    if let Some((time, end)) = epoch(cursor) {
+        let is_awaited = cursor.follows('|') || anchor::leads_to(cursor);
+        return Some(Seen { time: Some(time), is_awaited, is_certain: false, end });
+    }
+    let moment = moment::read(cursor, clock)?;
+    Some(Seen {
+        time: moment.resolve(clock),
+        is_awaited: anchor::leads_to(cursor) || anchor::follows(cursor, moment.end),
+        is_certain: moment.is_certain(),
+        end: moment.end,
+    })
+}
+
+/// Reads seconds or milliseconds since 1970, told apart by their number of digits.
+fn epoch(cursor: Cursor<'_>) -> Option<(Timestamp, usize)> {
+    let mut cursor = cursor;
+    let digits = cursor.digits()?;
+    let number: i64 = digits.parse().ok()?;
+    let time = match digits.len() {
+        10 => Timestamp::from_second(number).ok()?,
+        13 => Timestamp::from_millisecond(number).ok()?,
+        _ => return None,
+    };
+    Some((time, cursor.at()))
+}
+
+fn is_plausible(time: Timestamp, now: Timestamp) -> bool {
+    let ahead = now.duration_until(time);
+    ahead >= -PASSED_MARGIN && ahead <= FURTHEST
+}

@@ -1,0 +1,175 @@
+//! Lengths of time to wait: `3 hours 12 minutes`, `6m0s`, `Retry-After: 120`.
+//!
+//! A length alone says nothing (`5-hour limit`, `timed out after 30 seconds`): words of waiting lead to it.
+
+use jiff::SignedDuration;
+
+use super::anchor;
+use super::cursor::Cursor;
+use super::token::{Token, Tokens};
+
+/// The names of a unit, and its milliseconds.
+type Unit = (&'static [&'static str], u32);
+
+const UNITS: [Unit; 6] = [
+    (&["ms", "msec", "msecs", "millis", "millisecond", "milliseconds"], 1),
+    (&["s", "sec", "secs", "second", "seconds"], 1_000),
+    (&["m", "min", "mins", "minute", "minutes"], 60_000),
+    (&["h", "hr", "hrs", "hour", "hours"], 3_600_000),
+    (&["d", "day", "days"], 86_400_000),
+    (&["w", "wk", "week", "weeks"], 604_800_000),
+];
+/// Numbers that are written as words; the first two mean one.
+const COUNTS: [&str; 13] =
+    ["a", "an", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve"];
+/// Words that may stand between what leads to a length and the length.
+const FILLERS: [&str; 17] = [
+    "about",
+    "another",
+    "approx",
+    "approximately",
+    "around",
+    "at",
+    "be",
+    "just",
+    "least",
+    "less",
+    "more",
+    "next",
+    "only",
+    "roughly",
+    "than",
+    "the",
+    "up",
+];
+/// Most parts of one length.
+const MAX_PARTS: usize = 8;
+
+/// A length of time and the token behind it.
+#[derive(Debug)]
+pub(super) struct Span {
+    pub(super) length: SignedDuration,
+    pub(super) end: usize,
+}
+
+/// Reads a length of time that is waited for.
+pub(super) fn read(cursor: Cursor<'_>) -> Option<Span> {
+    let lead = lead(cursor)?;
+    let (millis, end) = with_units(cursor).or_else(|| by_clock(cursor, lead)).or_else(|| bare(cursor, lead))?;
+    let is_led = lead.is_certain || anchor::is_near(cursor.tokens(), end);
+    is_led.then_some(Span { length: SignedDuration::from_millis(millis), end })
+}
+
+/// How a length is led to.
+#[derive(Debug, Clone, Copy)]
+struct Lead {
+    /// Whether words of waiting are before it; else they must come behind.
+    is_certain: bool,
+    /// Whether the word before it says how long something is away.
+    is_in: bool,
+    /// Milliseconds of a number without a unit; none where it would be a point in time.
+    unit: Option<i64>,
+}
+
+fn lead(cursor: Cursor<'_>) -> Option<Lead> {
+    let tokens = cursor.tokens();
+    let mut at = cursor.at().checked_sub(1)?;
+    while is_filler(tokens, at) {
+        at = at.checked_sub(1)?;
+    }
+    let Some(Token::Word(word)) = tokens.get(at) else { return None };
+    let word = word.to_ascii_lowercase();
+    let unit = match word.as_str() {
+        word if word.ends_with("ms") => Some(1),
+        word if word.ends_with("at") => None,
+        _ => Some(1_000),
+    };
+    let first = compound(tokens, at);
+    let is_in = ["after", "for", "in", "within"].contains(&word.as_str());
+    if (first..=at).any(|part| anchor::is_anchor(tokens, part)) {
+        return Some(Lead { is_certain: true, is_in, unit });
+    }
+    let is_certain = anchor::leads_to(Cursor::new(tokens, first));
+    let begins = first == 0 || anchor::ends_sentence(tokens, first - 1);
+    (is_in && (is_certain || (begins && word == "in"))).then_some(Lead { is_certain, is_in, unit })
+}
+
+fn is_filler(tokens: &Tokens<'_>, at: usize) -> bool {
+    match tokens.get(at) {
+        Some(Token::Word(word)) => FILLERS.iter().any(|filler| word.eq_ignore_ascii_case(filler)),
+        Some(Token::Sign(sign)) => matches!(sign, ':' | '=' | '"' | '\'' | '~' | '\u{2248}' | '('),
+        Some(Token::Number(_)) | None => false,
+    }
+}
+
+/// Returns the first token of a word with hyphens.
+fn compound(tokens: &Tokens<'_>, last: usize) -> usize {
+    let mut first = last;
+    while first >= 2
+        && tokens.get(first - 1) == Some(Token::Sign('-'))
+        && !tokens.is_apart(first)
+        && matches!(tokens.get(first - 2), Some(Token::Word(_)))
+    {
+        first -= 2;
+    }
+    first
+}
+
+/// Reads numbers with units.
+fn with_units(mut cursor: Cursor<'_>) -> Option<(i64, usize)> {
+    let (mut millis, mut end) = (None::<i64>, cursor.at());
+    for _ in 0..MAX_PARTS {
+        let Some(part) = part(&mut cursor) else { break };
+        millis = Some(millis.unwrap_or(0).checked_add(part)?);
+        end = cursor.at();
+        let _ = cursor.sign(',');
+        let _ = cursor.word_of(&["and"]);
+    }
+    millis.map(|millis| (millis, end))
+}
+
+fn part(cursor: &mut Cursor<'_>) -> Option<i64> {
+    let mut ahead = *cursor;
+    let (whole, thousandths) = count(&mut ahead)?;
+    let _ = !ahead.is_apart() && ahead.sign('-');
+    let word = ahead.word()?;
+    let (_, unit) = UNITS.iter().find(|(names, _)| names.iter().any(|name| word.eq_ignore_ascii_case(name)))?;
+    *cursor = ahead;
+    let unit = i64::from(*unit);
+    whole.checked_mul(unit)?.checked_add(thousandths * unit / 1_000)
+}
+
+/// Reads a number: its whole part and thousandths.
+fn count(cursor: &mut Cursor<'_>) -> Option<(i64, i64)> {
+    let Some(digits) = cursor.digits() else {
+        let at = COUNTS.iter().position(|count| cursor.word_of(&[count]))?;
+        let written = [1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12];
+        return Some((written[at], 0));
+    };
+    let fraction = cursor.sign_digits('.').unwrap_or_default();
+    Some((digits.parse().ok()?, format!("{fraction:0<3}")[..3].parse().ok()?))
+}
+
+/// Reads `2:15:00` behind a word such as `in`.
+fn by_clock(mut cursor: Cursor<'_>, lead: Lead) -> Option<(i64, usize)> {
+    let hours = cursor.number(1..=3).filter(|_| lead.is_in)?;
+    let minutes = cursor.sign_number(':', 2..=2).filter(|minutes| *minutes < 60)?;
+    let seconds = cursor.sign_number(':', 2..=2).filter(|seconds| *seconds < 60)?;
+    let whole = (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds);
+    Some((whole * 1_000, cursor.at()))
+}
+
+/// Reads a number without a unit, as headers and fields have it.
+fn bare(mut cursor: Cursor<'_>, lead: Lead) -> Option<(i64, usize)> {
+    let (whole, thousandths) = count(&mut cursor)?;
+    let ends = match cursor.peek() {
+        None | Some(Token::Sign(',' | '"' | '}' | ')' | ';')) => true,
+        Some(Token::Sign('.')) => cursor.tokens().is_apart(cursor.at() + 1),
+        Some(Token::Word(_) | Token::Number(_)) => false,
+        Some(Token::Sign(_)) => false,
+    };
+    // Larger ones are points in time.
+    let is_length = (0..1_000_000_000).contains(&whole);
+    let unit = lead.unit.filter(|_| ends && is_length && lead.is_certain)?;
+    Some((whole * unit + thousandths * unit / 1_000, cursor.at()))
+}
