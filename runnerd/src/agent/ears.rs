@@ -19,12 +19,17 @@ pub(super) struct Ears {
     reader: Box<dyn Reader>,
     lines: Lines,
     errors: Tail,
-    output: PathBuf,
+    /// The file for the answer, where nothing that is printed says that the session has given it.
+    output: Option<PathBuf>,
     activity: Option<mpsc::Sender<Activity>>,
 }
 
 impl Ears {
-    pub(super) fn new(reader: Box<dyn Reader>, output: PathBuf, activity: Option<mpsc::Sender<Activity>>) -> Self {
+    pub(super) fn new(
+        reader: Box<dyn Reader>,
+        output: Option<PathBuf>,
+        activity: Option<mpsc::Sender<Activity>>,
+    ) -> Self {
         Self { reader, lines: Lines::default(), errors: Tail::new(MAX_ERRORS), output, activity }
     }
 
@@ -51,7 +56,40 @@ impl Follower for Ears {
     }
 
     fn has_answered(&mut self) -> bool {
-        self.reader.has_answered()
-            || matches!(answer_file::read(&self.output, &Secrets::default()), AnswerFile::Given { .. })
+        let is_given =
+            |file: &PathBuf| matches!(answer_file::read(file, &Secrets::default()), AnswerFile::Given { .. });
+        self.reader.has_answered() || self.output.as_ref().is_some_and(is_given)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::backend::Heard;
+    use super::*;
+
+    struct AtWork;
+
+    impl Reader for AtWork {
+        fn line(&mut self, _line: &[u8]) -> Option<Activity> {
+            None
+        }
+
+        fn has_answered(&self) -> bool {
+            false
+        }
+
+        fn finish(self: Box<Self>, _rest: &Rest<'_>) -> Heard {
+            Heard::default()
+        }
+    }
+
+    #[test]
+    fn file_is_the_last_step_only_where_nothing_is_printed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("output.json");
+        std::fs::write(&file, r#"{"status":"done","summary":"x"}"#).unwrap();
+        let has_answered = |output| Ears::new(Box::new(AtWork), output, None).has_answered();
+        assert!(has_answered(Some(file)));
+        assert!(!has_answered(None), "the session goes on to its last message");
     }
 }

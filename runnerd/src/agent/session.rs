@@ -70,7 +70,8 @@ pub async fn run(
     let order = session.order();
     let (launch, reader) = (backend.launch(&order), backend.reader(&order));
     block_in_place(|| write_files(&launch))?;
-    let mut ears = Ears::new(reader, session.output.clone(), session.activity.clone());
+    let file = (!launch.is_structured).then(|| session.output.clone());
+    let mut ears = Ears::new(reader, file, session.activity.clone());
     let left = Left { output: session.output.clone(), secrets: session.secrets.clone(), kind: executor.kind };
     let (mark, lock) = (session.mark.clone(), session.lock.clone());
     let report = process::run(launcher, spec(session, launch, &mut ears), stop).await;
