@@ -9,7 +9,7 @@ use protocol::answer::SessionUsage;
 use protocol::event::Activity;
 
 use super::evidence::Evidence;
-use super::{codex, command};
+use super::{claude, codex, command};
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Farewell;
 
@@ -32,7 +32,8 @@ pub(super) fn of(kind: ExecutorKind) -> Option<&'static dyn Backend> {
     match kind {
         ExecutorKind::Command => Some(&command::Command),
         ExecutorKind::Codex => Some(&codex::Codex),
-        ExecutorKind::Claude | ExecutorKind::Opencode | ExecutorKind::Gemini => None,
+        ExecutorKind::Claude => Some(&claude::Claude),
+        ExecutorKind::Opencode | ExecutorKind::Gemini => None,
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod answer_file;
 mod backend;
+mod claude;
 mod codex;
 mod command;
 mod ears;

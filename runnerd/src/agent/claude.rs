@@ -1,0 +1,137 @@
+//! Kind `claude`: `claude -p`, its lines of JSON on standard output, its answer held to a schema by the program.
+//!
+//! The arguments are those that were seen to work without a terminal, and without settings, hooks, memory and servers
+//! that are not in the prompt's commit. The login is the user's: `CLAUDE_CONFIG_DIR` stays as it is.
+
+mod activity;
+mod reader;
+mod usage;
+
+use std::ffi::OsString;
+
+use nix::unistd::geteuid;
+use protocol::answer::AgentAnswer;
+use runner_core::schema;
+
+use self::reader::ClaudeReader;
+use super::backend::{Backend, Launch, Order, Reader};
+use crate::config::{Executor, Sandbox};
+use crate::process::Farewell;
+
+/// What every session has in common.
+const PINNED: [&str; 9] = [
+    "-p",
+    "--output-format",
+    "stream-json",
+    // Without it there are no lines but the last.
+    "--verbose",
+    "--no-session-persistence",
+    "--setting-sources",
+    "",
+    "--strict-mcp-config",
+    "--disable-slash-commands",
+];
+
+/// No traffic but the model's, no update under a session, nothing that goes on after the answer, nothing kept from one
+/// session for the next, and no compaction.
+const SWITCHES: [&str; 7] = [
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+    "DISABLE_AUTOUPDATER",
+    "DISABLE_AUTO_COMPACT",
+    "DISABLE_ERROR_REPORTING",
+    "DISABLE_TELEMETRY",
+];
+
+/// How long the program itself copes with its service, unless the caller's own values are passed on: a blip costs no
+/// session, and a service that is out or silent is noticed long before `idle_timeout_secs`.
+const PATIENCE: [(&str, &str); 2] = [("API_TIMEOUT_MS", "300000"), ("CLAUDE_CODE_MAX_RETRIES", "5")];
+
+/// Says to the program that root may leave out its questions.
+const ROOT_VARIABLE: &str = "IS_SANDBOX";
+
+const READING: &str = "Read,Glob,Grep";
+const WRITING: &str = "Read,Glob,Grep,Bash,Edit,Write,NotebookEdit";
+const BROWSING: &str = ",WebFetch,WebSearch";
+
+/// The program's own sandbox around the commands that it runs: they write in the work tree and in a temporary folder,
+/// and reach no network. It does not start where it cannot have that.
+const OFFLINE: &str = r#"{"sandbox":{"enabled":true,"failIfUnavailable":true,"allowUnsandboxedCommands":false,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":[],"deniedDomains":["*"]}}}"#;
+
+/// The backend.
+pub(super) struct Claude;
+
+impl Backend for Claude {
+    fn launch(&self, order: &Order<'_>) -> Launch {
+        let env = switches(order).into_iter().map(|(name, value)| (name.into(), value.into()));
+        Launch {
+            argv: argv(order.executor),
+            env: env.collect(),
+            files: Vec::new(),
+            is_structured: true,
+            farewell: Farewell::Interrupt,
+        }
+    }
+
+    fn reader(&self, _order: &Order<'_>) -> Box<dyn Reader> {
+        Box::new(ClaudeReader::default())
+    }
+}
+
+fn argv(executor: &Executor) -> Vec<OsString> {
+    let mut words = vec!["claude".to_owned()];
+    words.extend(PINNED.map(str::to_owned));
+    words.extend(["--json-schema".to_owned(), answer_schema()]);
+    words.extend(executor.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
+    words.extend(permission(executor).map(str::to_owned));
+    // A list that is given twice is the sum of both.
+    let is_chosen = |word: &String| word == "--tools" || word.starts_with("--tools=");
+    if !executor.extra_args.iter().any(is_chosen) {
+        words.extend(["--tools".to_owned(), tools(executor)]);
+    }
+    words.extend(executor.extra_args.iter().cloned());
+    words.into_iter().map(OsString::from).collect()
+}
+
+/// The schema of an answer; the program knows no draft by its address, and refuses a schema that names one.
+fn answer_schema() -> String {
+    let mut schema = schema::of::<AgentAnswer>();
+    schema.remove("$schema");
+    schema.as_value().to_string()
+}
+
+/// Nobody can be asked, so whatever would be asked is allowed or not: by mode, or by the sandbox where it is on.
+fn permission(executor: &Executor) -> impl Iterator<Item = &'static str> {
+    let words: &[&str] = if is_offline(executor) {
+        &["--permission-mode", "acceptEdits", "--settings", OFFLINE]
+    } else {
+        &["--permission-mode", "bypassPermissions"]
+    };
+    words.iter().copied()
+}
+
+/// Tools that were seen to work unattended; no others, since later versions bring new ones.
+fn tools(executor: &Executor) -> String {
+    let tools = if executor.sandbox == Sandbox::ReadOnly { READING } else { WRITING };
+    let browsing = if executor.network || executor.sandbox == Sandbox::DangerFullAccess { BROWSING } else { "" };
+    format!("{tools}{browsing}")
+}
+
+/// Whether only the program's own sandbox can keep what is asked for.
+fn is_offline(executor: &Executor) -> bool {
+    executor.sandbox == Sandbox::WorkspaceWrite && !executor.network
+}
+
+fn switches(order: &Order<'_>) -> Vec<(&'static str, &'static str)> {
+    let is_given = |name: &str| order.env.iter().any(|(given, _)| given == name);
+    let mut env: Vec<_> = SWITCHES.iter().map(|name| (*name, "1")).collect();
+    env.extend(PATIENCE.iter().filter(|(name, _)| !is_given(name)));
+    if geteuid().is_root() && !is_offline(order.executor) {
+        env.push((ROOT_VARIABLE, "1"));
+    }
+    env
+}
+
+#[cfg(test)]
+mod tests;

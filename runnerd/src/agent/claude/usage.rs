@@ -1,0 +1,87 @@
+//! What a session consumed: from its last line, or, where it was killed before that, from the lines on the way.
+
+use std::collections::BTreeMap;
+
+use protocol::answer::SessionUsage;
+use serde_json::Value;
+
+use crate::config::MicroUsd;
+
+/// Messages of a session that are counted; more do not come within any budget.
+const MAX_MESSAGES: usize = 100_000;
+/// Longest id of a message that is taken for one.
+const MAX_ID: usize = 128;
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    /// Input of each message, not cached and cached: a message of several parts comes as several lines that say the same.
+    messages: BTreeMap<String, (u64, u64)>,
+    total: Option<SessionUsage>,
+}
+
+impl Meter {
+    /// Takes a line of the model's.
+    pub(super) fn message(&mut self, message: &Value) {
+        let (Some(id), usage) = (message["id"].as_str(), &message["usage"]) else { return };
+        let Some(input) = usage["input_tokens"].as_u64() else { return };
+        if id.len() <= MAX_ID && self.messages.len() < MAX_MESSAGES {
+            let written = number(usage, "cache_creation_input_tokens");
+            let of = (input.saturating_add(written), number(usage, "cache_read_input_tokens"));
+            self.messages.insert(id.to_owned(), of);
+        }
+    }
+
+    /// Takes a last line; where there are several, each counts what was before it as well.
+    pub(super) fn result(&mut self, line: &Value) {
+        let models = line["modelUsage"].as_object().into_iter().flatten().map(|(_, model)| model);
+        let of_models = models.clone().fold(None, |sum, model| Some(plus(sum.unwrap_or_default(), model)));
+        let usage = of_models.unwrap_or_else(|| of_usage(&line["usage"]));
+        // It guesses a price for models that it does not know.
+        let is_guess = models.clone().any(|model| model["costBasis"] == "unknown");
+        let cost = line["total_cost_usd"].as_f64().filter(|_| !is_guess).and_then(MicroUsd::from_dollars);
+        self.total = Some(SessionUsage { cost_micro_usd: cost.map(|cost| cost.0), ..usage });
+    }
+
+    /// Returns the sum. The output of a session that was killed is not known: its lines have no more than the beginning
+    /// of it. Its input is that of the messages that were complete.
+    pub(super) fn usage(self) -> SessionUsage {
+        self.total.unwrap_or_else(|| {
+            let sum = |part: fn(&(u64, u64)) -> u64| {
+                self.messages.values().map(part).reduce(u64::saturating_add).filter(|sum| *sum > 0)
+            };
+            SessionUsage {
+                input_tokens: sum(|(input, _)| *input),
+                cached_tokens: sum(|(_, cached)| *cached),
+                ..SessionUsage::default()
+            }
+        })
+    }
+}
+
+/// All models that a session has asked, small ones for small things included. What is written to a cache is input that
+/// was not read from one, and is paid for.
+fn plus(sum: SessionUsage, model: &Value) -> SessionUsage {
+    let add = |sum: Option<u64>, more: u64| Some(sum.unwrap_or(0).saturating_add(more));
+    let input = number(model, "inputTokens").saturating_add(number(model, "cacheCreationInputTokens"));
+    SessionUsage {
+        input_tokens: add(sum.input_tokens, input),
+        cached_tokens: add(sum.cached_tokens, number(model, "cacheReadInputTokens")),
+        output_tokens: add(sum.output_tokens, number(model, "outputTokens")),
+        cost_micro_usd: None,
+    }
+}
+
+fn of_usage(usage: &Value) -> SessionUsage {
+    let input = usage["input_tokens"].as_u64();
+    SessionUsage {
+        input_tokens: input.map(|input| input.saturating_add(number(usage, "cache_creation_input_tokens"))),
+        cached_tokens: usage["cache_read_input_tokens"].as_u64(),
+        output_tokens: usage["output_tokens"].as_u64(),
+        cost_micro_usd: None,
+    }
+}
+
+fn number(of: &Value, field: &str) -> u64 {
+    of[field].as_u64().unwrap_or(0)
+}
