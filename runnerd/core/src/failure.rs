@@ -50,6 +50,12 @@ impl Failure {
     }
 }
 
+/// Returns whether a failure ends without anybody's doing, so that it is waited for.
+pub fn passes_by_itself(class: FailureClass) -> bool {
+    use FailureClass::{Network, Overloaded, Quota, RateLimit, UsageLimit};
+    matches!(class, UsageLimit | Quota | RateLimit | Overloaded | Network)
+}
+
 /// Returns the class of a fault that is known without a word of the agent's.
 pub fn of_fault(kind: FaultKind) -> Option<FailureClass> {
     match kind {
@@ -150,6 +156,13 @@ mod tests {
             ("crashed", "Fault"),
         ];
         assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_what_is_waited_for() {
+        for class in FailureClass::ALL {
+            assert_eq!(passes_by_itself(*class), row(*class) == "Unavailable", "{class}");
+        }
     }
 
     #[test]

@@ -29,6 +29,11 @@ impl Evidence {
         }
     }
 
+    /// Returns what stands in a field.
+    pub(super) fn of(&self, field: &str) -> impl Iterator<Item = &str> {
+        self.signals.iter().filter(move |signal| signal.field == field).map(|signal| signal.value.as_str())
+    }
+
     /// Returns the first text for people.
     pub(super) fn message(&self) -> Option<&str> {
         let of = |field: &str| self.signals.iter().find(|signal| signal.field == field);

@@ -8,10 +8,12 @@ mod claude;
 mod codex;
 mod command;
 mod ears;
+mod embedded;
 mod end;
 mod evidence;
 mod regular;
 mod session;
+mod signatures;
 mod stream;
 
 use std::path::Path;
