@@ -77,6 +77,10 @@ pub struct ValidateReply {
 pub struct ConfigReply {
     /// The value as JSON; the whole configuration as an object where no key was named.
     pub value: serde_json::Value,
+    /// Which of its variables a caller is to pass on with `run.start`, `run.step` and `run.resume`, besides `PATH`, the home
+    /// and the locale: names, and globs with `*`. Empty where a key was named.
+    #[serde(default)]
+    pub variables: Vec<String>,
 }
 
 /// `iteration.get`: one record.

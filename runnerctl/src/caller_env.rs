@@ -1,4 +1,5 @@
-//! Which of the caller's variables go with a request to the daemon (SPEC 4): `PATH`, locale and what `[env]` names.
+//! Which of the caller's variables go with a request to the daemon (SPEC 4): `PATH`, locale, what `[env]` names and what the
+//! agents need, which is for the daemon to say.
 //!
 //! The daemon's own environment is a service's; an agent that works in the caller's shell is to work in a run.
 
@@ -8,7 +9,6 @@ use jsonrpsee::core::client::Client;
 use protocol::api::ConfigApiClient as _;
 use protocol::path::WirePath;
 use protocol::request::{CallerEnv, ConfigKey};
-use serde_json::Value;
 
 /// Sent always. `TERM` is not among them: no session has a terminal.
 const ALWAYS: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ"];
@@ -17,18 +17,8 @@ const ALWAYS: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"
 pub(crate) async fn collect(client: &Client, path: &WirePath) -> CallerEnv {
     // A configuration that cannot be read is for the request itself to complain about.
     let config = client.get(ConfigKey { path: path.clone(), key: None }).await;
-    let named = config.map(|reply| names(&reply.value)).unwrap_or_default();
+    let named = config.map(|reply| reply.variables).unwrap_or_default();
     select(std::env::vars_os(), &named)
-}
-
-/// Returns what `[env]` names, for the agent and for the guard.
-fn names(config: &Value) -> Vec<String> {
-    ["agent", "guard"]
-        .iter()
-        .filter_map(|who| config["env"][who].as_array())
-        .flatten()
-        .filter_map(|name| name.as_str().map(str::to_owned))
-        .collect()
 }
 
 /// Keeps the variables that are sent always or match a name; a value that is not UTF-8 stays here.
@@ -56,13 +46,11 @@ fn matches(pattern: &str, name: &str) -> bool {
 mod tests {
     use std::os::unix::ffi::OsStringExt as _;
 
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn only_named_variables_leave_the_shell() {
-        let named = names(&json!({"env": {"agent": ["ACME_*"], "guard": ["CI"]}}));
+        let named = ["ACME_*", "CI"].map(str::to_owned);
         let shell =
             [("PATH", "/bin"), ("LC_TIME", "C"), ("ACME_KEY", "k"), ("CI", "1"), ("TERM", "x"), ("SECRET", "s")];
         let env = select(shell.iter().map(|(name, value)| (name.into(), value.into())), &named);
@@ -79,10 +67,5 @@ mod tests {
     fn a_star_stands_for_any_characters() {
         assert!(matches("*_PROXY", "HTTPS_PROXY") && matches("A*C", "ABBC") && matches("*", ""));
         assert!(!matches("LC_*", "LANG") && !matches("PATH", "PATHEXT") && !matches("A*C", "ABCD"));
-    }
-
-    #[test]
-    fn a_configuration_without_names_adds_none() {
-        assert!(names(&json!({"guard": {}})).is_empty());
     }
 }

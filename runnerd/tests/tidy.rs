@@ -25,8 +25,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "methods",
         &[
-            "admit", "causes", "clock", "config", "events", "git", "logging", "process", "registry", "repo", "store",
-            "worker",
+            "admit", "agent", "causes", "clock", "config", "events", "git", "logging", "process", "registry", "repo",
+            "store", "worker",
         ],
     ),
     ("process", &["clock"]),

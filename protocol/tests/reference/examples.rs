@@ -294,7 +294,7 @@ fn trees() -> Vec<Example> {
         example("tree.get", &at_run(), &tree),
         example("tree.select", &at_run(), &SelectView::Open { node: node() }),
         example("tree.validate", &AtPath { path: proj() }, &ValidateReply { path: proj(), ok: false, checks }),
-        example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]) }),
+        example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]), variables: Vec::new() }),
     ]
 }
 

@@ -44,6 +44,8 @@ pub(super) struct About {
     pub(super) program: &'static str,
     /// The command that installs or updates it.
     pub(super) install: &'static str,
+    /// Names and globs of the variables that it reads: its login, its folder, its service.
+    pub(super) variables: &'static [&'static str],
 }
 
 /// What a session is started for.

@@ -50,7 +50,11 @@ const SETTINGS: [&str; 7] = [
 const DISABLED: [&str; 6] =
     ["plugins", "apps", "multi_agent", "goals", "shell_snapshot", "unbounded_connection_retries"];
 
-const ABOUT: About = About { program: "codex", install: "npm install -g @openai/codex@latest" };
+const ABOUT: About = About {
+    program: "codex",
+    install: "npm install -g @openai/codex@latest",
+    variables: &["CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME", "OPENAI_BASE_URL"],
+};
 
 /// The backend.
 pub(super) struct Codex;

@@ -10,6 +10,7 @@ mod command;
 mod ears;
 mod embedded;
 mod end;
+mod environment;
 mod evidence;
 mod regular;
 mod session;
@@ -22,6 +23,7 @@ use protocol::answer::SessionUsage;
 use runner_core::redact::Secrets;
 use runner_core::verdict::{SessionEnd, SessionHow};
 
+pub use self::environment::{environment, wanted_of_caller};
 pub use self::session::{Session, run};
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Launcher;

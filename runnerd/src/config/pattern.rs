@@ -3,6 +3,7 @@
 //! `*` and `?` stay within one path component, `**` does not, `[a-z]` and `[!a-z]` are classes,
 //! and a leading `!` takes out again what an earlier pattern took in. No file is looked at.
 
+use runner_core::environment;
 use serde::{Deserialize, Serialize};
 
 /// An ordered list of globs.
@@ -24,6 +25,13 @@ impl Patterns {
     /// Tells whether a whole name (a variable, a branch) is matched.
     pub fn matches_name(&self, name: &str) -> bool {
         self.last_match(|pattern| matches(pattern, name))
+    }
+
+    /// Tells whether a program for which these variables are named is given one: what every program gets, what is named
+    /// in full, and what a glob may stand for.
+    pub fn passes(&self, name: &str) -> bool {
+        let is_named = self.0.iter().any(|pattern| pattern == name) && !environment::is_runners(name);
+        environment::is_always_passed(name) || is_named || self.matches_name(name) && environment::may_be_matched(name)
     }
 
     /// Tells whether a path is matched: a pattern with `/` counts from the root of the
@@ -206,6 +214,18 @@ mod tests {
         assert!(patterns.matches_name("release/1.0"));
         assert!(patterns.matches_name("MY_TOKEN"));
         assert!(!patterns.matches_name("NOT_MY_TOKEN"));
+    }
+
+    #[test]
+    fn a_program_is_given_what_is_named_and_what_every_one_gets() {
+        let patterns = Patterns::new(["ACME_*", "LD_PRELOAD", "RUNNER_OUTPUT"]);
+        for name in ["PATH", "ACME_KEY", "LD_PRELOAD"] {
+            assert!(patterns.passes(name), "{name}");
+        }
+        for name in ["OTHER", "RUNNER_OUTPUT"] {
+            assert!(!patterns.passes(name), "{name}");
+        }
+        assert!(!Patterns::new(["*"]).passes("LD_PRELOAD"));
     }
 
     #[test]

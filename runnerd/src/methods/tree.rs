@@ -13,6 +13,7 @@ use runner_core::validate;
 use super::iteration::full_id;
 use super::{Api, blocking};
 use crate::admit::{self, git_error};
+use crate::agent;
 use crate::causes::in_one_line;
 use crate::config;
 use crate::git::{Id, Repository};
@@ -189,9 +190,11 @@ fn get_config(repository: &Repository, key: Option<&str>) -> Result<ConfigReply,
     let config = admit::config_of_work_tree(&layout)?;
     let all = serde_json::to_value(&config)
         .map_err(|error| ErrorData::new(ErrorKind::Bug, format!("the configuration does not serialize: {error}")))?;
-    let Some(key) = key else { return Ok(ConfigReply { value: all }) };
+    let Some(key) = key else {
+        return Ok(ConfigReply { value: all, variables: agent::wanted_of_caller(&config) });
+    };
     let found = key.split('.').try_fold(&all, |value, part| value.get(part)).cloned();
-    found.map(|value| ConfigReply { value }).ok_or_else(|| unknown_key(&layout, key))
+    found.map(|value| ConfigReply { value, variables: Vec::new() }).ok_or_else(|| unknown_key(&layout, key))
 }
 
 fn unknown_key(layout: &Layout, key: &str) -> ErrorData {

@@ -77,7 +77,7 @@ async fn run(around: Surroundings<'_>, left_ms: u64) -> Result<GuardEnd, BeginEr
     let guard = guard::Guard {
         config: &loaded.config.guard,
         folder: site.layout.root(),
-        env: site.process_env(&loaded.config.env.guard),
+        env: site.guard_env(&loaded.config.env.guard),
         log: folder.join("baseline.log"),
         budget: Duration::from_millis(left_ms),
         live: None,

@@ -46,7 +46,7 @@ pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
         prompt: block_in_place(|| brief::prompt(site, loaded, task))?.text,
         folder: site.layout.root(),
         git_folder: block_in_place(|| site.repository())?.common_dir().to_owned(),
-        env: site.process_env(&loaded.config.env.agent),
+        env: agent::environment(&executor, &loaded.config.env.agent, &site.env),
         record: folder.clone(),
         output: folder.join("output.json"),
         log: folder.join("executor.log"),
@@ -99,7 +99,7 @@ pub(super) async fn check(around: Surroundings<'_>, work: &Worked, spent_ms: u64
     let guard = guard::Guard {
         config: &loaded.config.guard,
         folder: site.layout.root(),
-        env: site.process_env(&loaded.config.env.guard),
+        env: site.guard_env(&loaded.config.env.guard),
         log: folder.join("guard.log"),
         budget: Duration::from_millis(left),
         live: Some(relay::begin(site, work.task.iter, PhaseName::Guard)),

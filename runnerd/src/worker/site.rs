@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::environment;
 use runner_core::fallback::Outage;
 use runner_core::message::RunnerCommit;
 use runner_core::redact::Secrets;
@@ -147,17 +146,11 @@ impl Site {
         repository.identity().unwrap_or_else(Identity::runner)
     }
 
-    /// Returns the environment of a process: what every program needs, and what `names` adds.
+    /// Returns the environment of a guard: what every program needs, and what `names` adds.
     ///
     /// Everything else of the caller's and the daemon's environment stays out (SPEC 4, 6.2).
-    pub(super) fn process_env(&self, names: &Patterns) -> Vec<(OsString, OsString)> {
-        let is_named = |name: &str| names.as_slice().iter().any(|pattern| pattern == name);
-        let is_passed = |name: &str| {
-            environment::is_always_passed(name)
-                || is_named(name) && !environment::is_runners(name)
-                || names.matches_name(name) && environment::may_be_matched(name)
-        };
-        let passed = self.env.iter().filter(|(name, _)| is_passed(name));
+    pub(super) fn guard_env(&self, names: &Patterns) -> Vec<(OsString, OsString)> {
+        let passed = self.env.iter().filter(|(name, _)| names.passes(name));
         passed.map(|(name, value)| (name.into(), value.into())).collect()
     }
 }
