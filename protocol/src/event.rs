@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::answer::SessionUsage;
 use crate::meta::SecretSeen;
 use crate::view::StopReason;
 use crate::words::{GuardOutcome, IterationStatus, PhaseName, RunStatus, VerdictName};
@@ -68,6 +69,12 @@ pub enum EventKind {
         attempts: u32,
         /// Attempts allowed.
         max_attempts: u32,
+        /// Kind and version of the agent.
+        #[serde(default)]
+        agent: Option<String>,
+        /// What its session consumed.
+        #[serde(default)]
+        usage: SessionUsage,
     },
     /// The task tree changed.
     Tree {

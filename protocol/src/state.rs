@@ -50,8 +50,8 @@ pub struct RunState {
     /// Paths under `.runner/` that the last iteration changed without right.
     pub reverted: Vec<String>,
     /// What the run has consumed.
-    pub usage: RunUsage,
-    /// Time spent in iterations, in milliseconds.
+    pub usage: UsageTotal,
+    /// Time spent in iterations and in the baseline, in milliseconds.
     pub elapsed_ms: u64,
 }
 
@@ -77,7 +77,7 @@ impl Default for RunState {
             allowance: 0,
             guard_definition: BTreeMap::new(),
             reverted: Vec::new(),
-            usage: RunUsage::default(),
+            usage: UsageTotal::default(),
             elapsed_ms: 0,
         }
     }
@@ -103,10 +103,10 @@ pub struct Deaths {
     pub count: u32,
 }
 
-/// What a run has consumed; null where a session did not say.
+/// What sessions have consumed together: null where none of them said, and too little by those that did not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RunUsage {
+pub struct UsageTotal {
     /// Sessions that were started.
     pub sessions: u64,
     /// Input tokens not read from a cache.
@@ -117,6 +117,17 @@ pub struct RunUsage {
     pub output_tokens: Option<u64>,
     /// Cost in millionths of a US dollar.
     pub cost_micro_usd: Option<u64>,
+    /// Sessions that did not say how many tokens they read and wrote.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub tokens_unknown: u64,
+    /// Sessions whose cost is not known.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cost_unknown: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(sessions: &u64) -> bool {
+    *sessions == 0
 }
 
 /// `feedback.json`: what the next session on a node must know of the previous ones.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::meta::SecretSeen;
 use crate::path::WirePath;
-use crate::state::RunUsage;
+use crate::state::UsageTotal;
 use crate::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
 
 /// The daemon itself.
@@ -127,8 +127,8 @@ pub struct RunView {
     pub leaves_total: u32,
     /// Number of the next iteration, or of the live one.
     pub iteration: u32,
-    /// What the run has consumed.
-    pub usage: RunUsage,
+    /// What the run has consumed, tries that left no commit included.
+    pub usage: UsageTotal,
     /// Time spent in iterations, in milliseconds.
     pub elapsed_ms: u64,
     /// Result of the guard on the base.
@@ -195,6 +195,10 @@ pub struct NodeRef {
     pub max_attempts: u32,
     /// What the session is, or would be, asked to be.
     pub role: Option<Role>,
+    /// What its sessions have consumed, those that failed and that found no service included; null where that is not
+    /// asked for.
+    #[serde(default)]
+    pub usage: Option<UsageTotal>,
 }
 
 /// One finished iteration.
@@ -221,6 +225,12 @@ pub struct IterationView {
     pub ended_at: Option<Timestamp>,
     /// How long it took, in milliseconds.
     pub duration_ms: Option<u64>,
+    /// What it consumed, tries that left no commit included.
+    #[serde(default)]
+    pub usage: Option<UsageTotal>,
+    /// Kind and version of the agent.
+    #[serde(default)]
+    pub agent: Option<String>,
 }
 
 /// The answer to `select`: which leaf is next, and why there may be none.

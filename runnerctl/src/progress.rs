@@ -182,6 +182,7 @@ fn waiting(run: &RunView, screen: &Screen) -> String {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
+    use protocol::answer::SessionUsage;
     use protocol::words::IterationStatus;
 
     use super::*;
@@ -199,7 +200,17 @@ mod tests {
 
     fn over(verdict: VerdictName, guard: GuardOutcome) -> EventKind {
         let status = IterationStatus::Done;
-        EventKind::Iteration { node: "parser.lex".into(), verdict, status, guard, attempts: 1, max_attempts: 3 }
+        let usage = SessionUsage::default();
+        EventKind::Iteration {
+            node: "parser.lex".into(),
+            verdict,
+            status,
+            guard,
+            attempts: 1,
+            max_attempts: 3,
+            agent: None,
+            usage,
+        }
     }
 
     fn text(lines: &[Line]) -> String {

@@ -15,6 +15,7 @@ use protocol::words::RunStatus;
 use runner_core::digest::sha256_hex;
 use runner_core::fallback::Outage;
 use runner_core::json;
+use runner_core::usage::Spent;
 use runner_core::wait::Wait;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -79,12 +80,30 @@ pub struct RunRecord {
     pub asked: Option<AskedFor>,
     /// What a waiting run waits for; it goes on by itself.
     pub wait: Option<Wait>,
+    /// What is known of its sessions that no commit holds.
+    #[serde(default)]
+    pub uncommitted: Uncommitted,
+}
+
+/// What is known of a run's sessions that no commit holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Uncommitted {
     /// Kinds of agents whose services were not available when they were last asked.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// Mark of the last iteration of which something is kept above that no commit holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What tries of the next iteration have spent; it goes into its commit.
+    pub tried: Spent,
+    /// Mark of the last iteration that has changed this.
     pub followed: Option<String>,
+}
+
+impl Uncommitted {
+    /// Has every service asked again at once.
+    pub fn ask_at_once(&mut self, now: Timestamp) {
+        for outage in &mut self.outages {
+            outage.cut_short(now);
+        }
+    }
 }
 
 /// How a run begins.

@@ -18,7 +18,7 @@ use protocol::request::{
     AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, Hello, InitParams, LogFilter, LogParams, LogStream, PauseParams,
     ResumeParams, StartParams, StepParams, Subscription,
 };
-use protocol::state::RunUsage;
+use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::{
     CheckView, DaemonView, IterationView, MissingLevel, NodeRef, PhaseView, RepoView, RunSummary, RunView, SelectView,
@@ -205,6 +205,8 @@ fn iteration() -> IterationView {
         summary: Some("The schema is there; two tests still name the old store.".into()),
         ended_at: Some(at("09:31:00")),
         duration_ms: Some(184_210),
+        usage: Some(usage(1)),
+        agent: Some("codex codex-cli 0.169.0".into()),
     }
 }
 
@@ -216,11 +218,21 @@ fn node() -> NodeRef {
         attempts: 1,
         max_attempts: 3,
         role: Some(Role::Worker),
+        usage: Some(usage(1)),
+    }
+}
+
+fn usage(sessions: u64) -> UsageTotal {
+    UsageTotal {
+        sessions,
+        input_tokens: Some(48_210),
+        output_tokens: Some(3_120),
+        cost_unknown: sessions,
+        ..UsageTotal::default()
     }
 }
 
 fn views_of_runs() -> Vec<Example> {
-    let usage = RunUsage { sessions: 2, input_tokens: Some(48_210), output_tokens: Some(3_120), ..RunUsage::default() };
     let phase = PhaseView {
         name: PhaseName::Work,
         since: at("09:31:02"),
@@ -236,7 +248,7 @@ fn views_of_runs() -> Vec<Example> {
         leaves_passed: 0,
         leaves_total: 2,
         iteration: 3,
-        usage,
+        usage: usage(2),
         elapsed_ms: 290_400,
         baseline: Some(GuardOutcome::Pass),
         recent: vec![iteration()],

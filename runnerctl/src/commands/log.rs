@@ -23,6 +23,7 @@ use crate::text::paint::DIM;
 use crate::text::safe::safe_lines;
 use crate::text::screen::Screen;
 use crate::text::table::{Cell, Table};
+use crate::text::usage;
 use crate::ui::Ui;
 
 /// New text is looked for at the latest after this time, should no event tell of it.
@@ -149,6 +150,7 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
         for fault in &meta.log_faults {
             fact("incomplete", fault.into());
         }
+        fact("usage", usage::session(&meta.usage).into());
         fact("output", format!("{} bytes kept, {} dropped", meta.captured_bytes, meta.dropped_bytes).into());
     }
     if let Some(commit) = &reply.iteration.commit {
@@ -240,9 +242,9 @@ mod tests {
     fn iterations_are_listed_with_what_they_came_to() {
         let run = samples::run();
         insta::assert_snapshot!(strip_str(&list(&run.recent, &Screen::fixed())), @r"
-        ITER  VERDICT   GUARD       NODE        TIME    COMMIT    SUMMARY
-        0003  RedGuard  guard=fail  parser.lex  14s     01234567  the lexer knows numbers
-        0002  Accepted  guard=pass  parser.ast  1m 01s  01234567
+        ITER  VERDICT   GUARD       NODE        TIME    COST   COMMIT    SUMMARY
+        0003  RedGuard  guard=fail  parser.lex  14s     $0.42  01234567  the lexer knows numbers
+        0002  Accepted  guard=pass  parser.ast  1m 01s  $?     01234567
         ");
     }
 
@@ -254,7 +256,7 @@ mod tests {
             meta: None,
         };
         insta::assert_snapshot!(strip_str(&summary(&reply, &Screen::fixed())), @r"
-        0003  RedGuard  guard=fail  parser.lex  14s  01234567  the lexer knows numbers
+        0003  RedGuard  guard=fail  parser.lex  14s  $0.42  01234567  the lexer knows numbers
           commit  0123456789abcdef0123456789abcdef01234567
           record  /home/me/proj/.runner/iterations/run-1a2b3c4d/0003
         ");

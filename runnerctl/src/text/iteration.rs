@@ -6,6 +6,7 @@ use super::measure::{short, span};
 use super::paint::{DIM, PLAIN, of_guard, of_verdict};
 use super::screen::Screen;
 use super::table::{Cell, Table};
+use super::usage::short_cost;
 
 /// Returns one iteration as a line.
 pub(crate) fn line(iteration: &IterationView, screen: &Screen) -> String {
@@ -23,20 +24,21 @@ pub(crate) fn lines(iterations: &[IterationView], screen: &Screen, indent: usize
 
 /// Returns iterations as a table with a heading.
 pub(crate) fn table(iterations: &[IterationView], screen: &Screen) -> String {
-    let mut table = Table::headed(["ITER", "VERDICT", "GUARD", "NODE", "TIME", "COMMIT", "SUMMARY"]);
+    let mut table = Table::headed(["ITER", "VERDICT", "GUARD", "NODE", "TIME", "COST", "COMMIT", "SUMMARY"]);
     for iteration in iterations {
         table.row(row(iteration));
     }
     table.render(screen, 0)
 }
 
-fn row(iteration: &IterationView) -> [Cell; 7] {
+fn row(iteration: &IterationView) -> [Cell; 8] {
     [
         format!("{:04}", iteration.iter).into(),
         Cell::styled(of_verdict(iteration.verdict), iteration.verdict.as_str()),
         Cell::styled(of_guard(iteration.guard), &format!("guard={}", iteration.guard)),
         Cell::from(&iteration.node),
         iteration.duration_ms.map(span).unwrap_or_default().into(),
+        iteration.usage.as_ref().map(short_cost).unwrap_or_default().into(),
         Cell::styled(DIM, iteration.commit.as_deref().map_or("-", short)),
         Cell::styled(PLAIN, iteration.summary.as_deref().unwrap_or_default()),
     ]

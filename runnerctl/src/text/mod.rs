@@ -13,3 +13,4 @@ pub(crate) mod screen;
 pub(crate) mod status;
 pub(crate) mod table;
 pub(crate) mod tree;
+pub(crate) mod usage;

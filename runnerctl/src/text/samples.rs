@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use protocol::state::RunUsage;
+use protocol::state::UsageTotal;
 use protocol::view::{IterationView, NodeRef, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
 
@@ -33,6 +33,7 @@ pub(crate) fn node() -> NodeRef {
         attempts: 1,
         max_attempts: 3,
         role: Some(Role::Worker),
+        usage: Some(UsageTotal { sessions: 1, cost_micro_usd: Some(412_000), ..UsageTotal::default() }),
     }
 }
 
@@ -49,6 +50,8 @@ pub(crate) fn iteration() -> IterationView {
         summary: Some("the lexer knows numbers".into()),
         ended_at: Some("2026-01-01T11:59:00Z".parse().expect("a time")),
         duration_ms: Some(14_200),
+        usage: Some(UsageTotal { sessions: 1, cost_micro_usd: Some(412_000), ..UsageTotal::default() }),
+        agent: Some("codex 0.169.0".into()),
     }
 }
 
@@ -73,12 +76,14 @@ pub(crate) fn run() -> RunView {
         leaves_passed: 4,
         leaves_total: 9,
         iteration: 4,
-        usage: RunUsage {
+        usage: UsageTotal {
             sessions: 3,
             input_tokens: Some(1_250_000),
             cached_tokens: Some(800_000),
             output_tokens: Some(30_400),
             cost_micro_usd: None,
+            tokens_unknown: 0,
+            cost_unknown: 3,
         },
         elapsed_ms: 3_900_000,
         baseline: Some(GuardOutcome::Pass),
@@ -113,6 +118,7 @@ fn accepted() -> IterationView {
         guard: GuardOutcome::Pass,
         summary: None,
         duration_ms: Some(61_000),
+        usage: Some(UsageTotal { sessions: 1, cost_unknown: 1, ..UsageTotal::default() }),
         ..iteration()
     }
 }

@@ -6,12 +6,13 @@ use protocol::view::{NodeRef, PhaseView, RunView, StatusView};
 use protocol::words::{Containment, GuardOutcome, RunStatus};
 
 use super::iteration::lines;
-use super::measure::{between, count, dollars, span, until};
+use super::measure::{between, span, until};
 use super::paint::{BAD, DIM, HEAD, LOOK, of_state, paint};
 use super::run::{headline, stop_reason};
 use super::safe::safe;
 use super::screen::Screen;
 use super::table::{Cell, Table};
+use super::usage;
 
 /// At most as many paths are listed; the count says how many there are.
 const PATHS_SHOWN: usize = 10;
@@ -103,10 +104,13 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
     if let Some(node) = &run.node {
         facts.push(("node", node_text(node).into()));
         facts.push(("attempts", attempts_text(node).into()));
+        if let Some(used) = node.usage.as_ref().filter(|used| used.sessions > 0) {
+            facts.push(("this node", usage::total(used).into()));
+        }
     }
     facts.push(("leaves", format!("{}/{} passed", run.leaves_passed, run.leaves_total).into()));
     facts.push(("time", format!("{} in iterations", span(run.elapsed_ms)).into()));
-    facts.push(("usage", usage_text(run).into()));
+    facts.push(("usage", usage::total(&run.usage).into()));
     if run.baseline == Some(GuardOutcome::Fail) {
         facts.push(("baseline", Cell::styled(LOOK, "the guard was red before the first session")));
     }
@@ -138,16 +142,6 @@ fn pending_text(pending: protocol::view::PendingControl) -> &'static str {
         protocol::view::PendingControl::Pause => "pause",
         protocol::view::PendingControl::Cancel => "cancel",
     }
-}
-
-fn usage_text(run: &RunView) -> String {
-    let usage = &run.usage;
-    let tokens = |n: Option<u64>| n.map_or_else(|| "unknown".to_owned(), count);
-    let input = tokens(usage.input_tokens);
-    let cached = tokens(usage.cached_tokens);
-    let output = tokens(usage.output_tokens);
-    let cost = usage.cost_micro_usd.map_or_else(|| "unknown".to_owned(), dollars);
-    format!("sessions {}, tokens in {input}, cached {cached}, out {output}, cost {cost}", usage.sessions)
 }
 
 fn paths(title: &str, paths: &[String]) -> String {
@@ -184,6 +178,7 @@ mod tests {
           phase        0004 guard 2.0s, iteration 12s of 30m 00s
           node         root/parser/parser.lex  Cut the text into tokens (worker)
           attempts     1/3 used
+          this node    sessions 1, tokens in unknown, cached unknown, out unknown, cost $0.42
           leaves       4/9 passed
           time         1h 05m in iterations
           usage        sessions 3, tokens in 1.2M, cached 800k, out 30.4k, cost unknown
@@ -191,8 +186,8 @@ mod tests {
           containment  walk; what is missing: runnerctl daemon status
 
           last iterations
-            0003  RedGuard  guard=fail  parser.lex  14s     01234567  the lexer knows numbers
-            0002  Accepted  guard=pass  parser.ast  1m 01s  01234567
+            0003  RedGuard  guard=fail  parser.lex  14s     $0.42  01234567  the lexer knows numbers
+            0002  Accepted  guard=pass  parser.ast  1m 01s  $?     01234567
 
           held back (1)
             .env

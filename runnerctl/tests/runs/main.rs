@@ -11,5 +11,6 @@ mod play;
 mod precedence;
 mod secrets;
 mod slow;
+mod usage;
 mod verdicts;
 mod waiting;

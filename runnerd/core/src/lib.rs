@@ -33,6 +33,7 @@ mod strict_json;
 mod template;
 pub mod transition;
 pub mod tree;
+pub mod usage;
 pub mod validate;
 pub mod verdict;
 pub mod wait;

@@ -12,6 +12,7 @@ use crate::fallback::{Choice, Outage, choose};
 use crate::policy::Policy;
 use crate::select::{Selection, select};
 use crate::tree;
+use crate::usage::{self, Spent};
 use crate::verdict::{FaultKind, StopCause, Task, Verdict};
 use crate::wait::Wait;
 
@@ -31,6 +32,8 @@ pub struct Standing<'a> {
     pub run_state: &'a RunState,
     /// Kinds of agents whose services were not available.
     pub outages: &'a [Outage],
+    /// What tries of the next iteration have spent that left no commit.
+    pub tried: &'a Spent,
     /// The time.
     pub now: Timestamp,
 }
@@ -161,17 +164,16 @@ fn timed_out(verdict: &Verdict) -> Option<Next> {
 fn used_up(standing: &Standing<'_>) -> Option<Next> {
     let (policy, state) = (standing.policy, standing.run_state);
     let iterations = policy.max_iterations.saturating_add(state.allowance);
-    let tokens = [state.usage.input_tokens, state.usage.cached_tokens, state.usage.output_tokens];
-    let tokens = tokens.into_iter().flatten().fold(0_u64, u64::saturating_add);
+    let spent = Spent { usage: state.usage.clone(), elapsed_ms: state.elapsed_ms }.and(standing.tried);
     let reached = |ceiling: Option<u64>, used: u64| ceiling.is_some_and(|ceiling| used >= ceiling);
     let raise = |key: &str| format!("{key} is used up; raise it in .runner/state/config.toml, commit, and resume");
     let (what, command) = if state.next_iter > iterations {
         (format!("{iterations} iterations are used up"), "runnerctl resume --more 20")
-    } else if reached(policy.max_cost_micro_usd, state.usage.cost_micro_usd.unwrap_or(0)) {
+    } else if reached(policy.max_cost_micro_usd, spent.usage.cost_micro_usd.unwrap_or(0)) {
         (raise("max_cost_usd"), "runnerctl resume")
-    } else if reached(policy.max_tokens, tokens) {
+    } else if reached(policy.max_tokens, usage::tokens(&spent.usage)) {
         (raise("max_tokens"), "runnerctl resume")
-    } else if reached(policy.max_run_ms, state.elapsed_ms) {
+    } else if reached(policy.max_run_ms, spent.elapsed_ms) {
         (raise("max_run_secs"), "runnerctl resume")
     } else {
         return None;

@@ -3,13 +3,14 @@
 //! A pure function of From's state and the outcome; done again after a crash it yields the same bytes.
 
 use protocol::answer::AgentAnswer;
-use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, RunUsage, Stall};
+use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::tree::TaskTree;
 use protocol::words::{IterationStatus, Role};
 
 use crate::digest::sha256_hex;
 use crate::iteration::Outcome;
 use crate::tree;
+use crate::usage::{self, Spent};
 use crate::validate::TreeFault;
 use crate::verdict::{FeedbackEffect, Row, Rule, SessionHow, StopCause, TreeFinding, TreeTaken, Verdict, row};
 
@@ -48,6 +49,8 @@ pub struct Facts {
     pub held_back: Vec<String>,
     /// Time that the iteration took, in milliseconds.
     pub elapsed_ms: u64,
+    /// What tries of the iteration have spent before it that left no commit.
+    pub tried: Spent,
 }
 
 /// The committed state after an iteration.
@@ -118,8 +121,8 @@ fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Ro
             .filter(|_| answer.is_some())
             .fold(old.notes_used.clone(), |used, note| with(&used, Some(note))),
         reverted: reverted(outcome),
-        usage: add_usage(&old.usage, outcome),
-        elapsed_ms: old.elapsed_ms.saturating_add(facts.elapsed_ms),
+        usage: usage::sum(&old.usage, &iteration_usage(outcome, &facts.tried)),
+        elapsed_ms: old.elapsed_ms.saturating_add(facts.tried.elapsed_ms).saturating_add(facts.elapsed_ms),
         run_id: old.run_id.clone(),
         base: old.base.clone(),
         allowance: old.allowance,
@@ -191,20 +194,11 @@ fn reverted(outcome: &Outcome) -> Vec<String> {
     paths
 }
 
-fn add_usage(old: &RunUsage, outcome: &Outcome) -> RunUsage {
-    let session = &outcome.work.session.usage;
+/// Returns what an iteration consumed: its session, where no person's word stood for it, and the tries before it.
+pub fn iteration_usage(outcome: &Outcome, tried: &Spent) -> UsageTotal {
     let by_person = outcome.work.task.role == Role::Human;
-    let add = |total: Option<u64>, more: Option<u64>| match (total, more) {
-        (None, None) => None,
-        (total, more) => Some(total.unwrap_or(0).saturating_add(more.unwrap_or(0))),
-    };
-    RunUsage {
-        sessions: old.sessions.saturating_add(u64::from(!by_person)),
-        input_tokens: add(old.input_tokens, session.input_tokens),
-        cached_tokens: add(old.cached_tokens, session.cached_tokens),
-        output_tokens: add(old.output_tokens, session.output_tokens),
-        cost_micro_usd: add(old.cost_micro_usd, session.cost_micro_usd),
-    }
+    let session = if by_person { UsageTotal::default() } else { usage::of_session(&outcome.work.session.usage) };
+    usage::sum(&tried.usage, &session)
 }
 
 fn next_feedback(old: &Feedback, tree: &TaskTree, outcome: &Outcome, row: Row) -> Feedback {

@@ -14,7 +14,7 @@ use protocol::reply::IterationReply;
 use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
 use protocol::view::{IterationView, RunView, TextView};
 use protocol::words::{PhaseName, RunStatus};
-use runner_core::fence;
+use runner_core::{fence, usage};
 
 use super::{Api, blocking};
 use crate::admit::git_error;
@@ -139,6 +139,8 @@ fn described(at: &Place) -> Result<IterationReply, ErrorData> {
             summary: None,
             ended_at: Some(meta.ended_at),
             duration_ms: Some(duration_ms(meta)),
+            usage: Some(usage::of_session(&meta.usage)),
+            agent: Some(meta.agent.clone()),
         })
     };
     let iteration = listed.or_else(of_meta).ok_or_else(|| unknown(at, iter))?;

@@ -7,17 +7,19 @@ use protocol::words::{GuardOutcome, RunStatus};
 use runner_core::fallback;
 use runner_core::run::{self, Asked, Next};
 use runner_core::tree;
+use runner_core::usage::Spent;
 use runner_core::verdict::{Task, Verdict, row};
 use tokio::task::block_in_place;
 
 use super::desk;
 use super::life::{Failure, Life, Then};
 use super::load::{Loaded, load};
+use super::log::SessionFacts;
 use super::open::Found;
 use super::site::Site;
 use crate::clock;
 use crate::git::CommitInfo;
-use crate::store::{AskedFor, RunRecord};
+use crate::store::{AskedFor, RunRecord, Uncommitted};
 
 /// What people are told of an iteration, and what decides nothing.
 #[derive(Debug, Clone)]
@@ -39,6 +41,8 @@ pub(super) struct Settled<'a> {
     pub(super) task: &'a Task,
     /// How it ended.
     pub(super) verdict: &'a Verdict,
+    /// Its session.
+    pub(super) facts: &'a SessionFacts,
     /// What was found in passing.
     pub(super) seen: &'a Seen,
     /// Its commit, where it has one.
@@ -82,26 +86,30 @@ impl Life {
             Some(AskedFor::Step) => Asked::Step,
             Some(AskedFor::Cancel) => Asked::Cancel,
         };
-        let next = run::next(&loaded.standing(&run.outages), Some(verdict), asked);
+        let next = run::next(&loaded.standing(&run.uncommitted), Some(verdict), asked);
+        if !matches!(next, Next::GoOn(_)) {
+            // Whoever sees that the run has stopped sees all that led to it.
+            self.refresh();
+        }
         Ok(self.follow(id, next).await)
     }
 
     /// Keeps what no commit holds of an iteration, once: it may be followed again after a crash.
     async fn learn(&mut self, id: &str, settled: Settled<'_>) {
-        let Settled { mark, task, verdict, .. } = settled;
-        let Some(run) = self.desk.run(id).filter(|run| run.followed.as_deref() != Some(mark)) else { return };
-        let outages = fallback::after(&run.outages, task.kind.as_deref().unwrap_or_default(), verdict, clock::now());
-        if outages != run.outages {
-            self.write(id, |run| {
-                run.outages.clone_from(&outages);
-                run.followed = Some(mark.to_owned());
-            })
-            .await;
+        let Settled { mark, task, verdict, facts, commit, .. } = settled;
+        let Some(before) = self.desk.run(id).map(|run| &run.uncommitted) else { return };
+        let kind = task.kind.as_deref().unwrap_or_default();
+        let outages = fallback::after(&before.outages, kind, verdict, clock::now());
+        let tried = if commit.is_some() { Spent::default() } else { before.tried.and(&facts.spent) };
+        let is_followed = before.followed.as_deref() == Some(mark);
+        if !is_followed && (outages != before.outages || tried != before.tried) {
+            let after = Uncommitted { outages, tried, followed: Some(mark.to_owned()) };
+            self.write(id, |run| run.uncommitted.clone_from(&after)).await;
         }
     }
 
     fn tell_settled(&mut self, loaded: &Loaded, settled: Settled<'_>, commit: Option<&CommitInfo>) {
-        let Settled { task, verdict, .. } = settled;
+        let Settled { task, verdict, facts, .. } = settled;
         self.desk.stepped_iter = Some(task.iter);
         let tell = |kind| self.desk.tell(&task.run, Some(task.iter), kind);
         if let Some(commit) = commit {
@@ -129,6 +137,8 @@ impl Life {
             guard: guard.unwrap_or(GuardOutcome::Skipped),
             attempts: tree::find(&loaded.tree, &task.node).map_or(task.attempts, |node| node.attempts),
             max_attempts: task.max_attempts,
+            agent: Some(facts.agent.clone()).filter(|agent| !agent.is_empty()),
+            usage: facts.usage,
         });
     }
 

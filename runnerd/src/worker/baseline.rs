@@ -2,7 +2,7 @@
 //!
 //! A red one does not stop the run; it is shown and told to the sessions.
 
-use protocol::state::Baseline;
+use protocol::state::{Baseline, Feedback, RunState};
 use protocol::words::PhaseName;
 use runner_core::iteration::{GuardEnd, GuardHow};
 use runner_core::json;
@@ -54,10 +54,23 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
     tokio::task::block_in_place(|| {
         let reverted = look_after(site, loaded)?;
         let baseline = Baseline { guard: end.outcome(), output };
-        commit(site, loaded, baseline, |milestone| {
-            milestone.guard_run = super::settle::guard_run(&end);
-            milestone.reverted = NameList::new(&reverted);
-        })
+        let state = RunState {
+            elapsed_ms: loaded.run_state.elapsed_ms.saturating_add(end.elapsed_ms),
+            ..loaded.run_state.clone()
+        };
+        let feedback = Feedback { baseline: Some(baseline), ..loaded.feedback.clone() };
+        let files =
+            [(site.layout.run_state(), json::canonical(&state)), (site.layout.feedback(), json::canonical(&feedback))];
+        for (path, text) in files {
+            durable::replace(&path, text.as_bytes(), Access::Repository)?;
+        }
+        let milestone = Milestone {
+            guard_run: super::settle::guard_run(&end),
+            reverted: NameList::new(&reverted),
+            ..begin::milestone(site, Some(loaded.commit))
+        };
+        begin::commit(site, &site.repository()?, &RunnerCommit::Baseline(milestone, end.outcome()))?;
+        Ok::<_, BeginError>(())
     })?;
     Ok(true)
 }
@@ -93,21 +106,4 @@ fn look_after(site: &Site, loaded: &Loaded) -> Result<Vec<String>, Obstacle> {
     let text = tree::canonical(&loaded.tree);
     let after = After { from: loaded.commit, iter: 0, phase: PhaseName::Guard, tree: Some(text.as_bytes()) };
     Ok(mischief::undo(site, &site.repository()?, loaded, after)?.reverted)
-}
-
-fn commit(
-    site: &Site,
-    loaded: &Loaded,
-    baseline: Baseline,
-    say: impl FnOnce(&mut Milestone),
-) -> Result<(), BeginError> {
-    let repository = site.repository()?;
-    let mut feedback = loaded.feedback.clone();
-    let guard = baseline.guard;
-    feedback.baseline = Some(baseline);
-    durable::replace(&site.layout.feedback(), json::canonical(&feedback).as_bytes(), Access::Repository)?;
-    let mut milestone = begin::milestone(site, Some(loaded.commit));
-    say(&mut milestone);
-    begin::commit(site, &repository, &RunnerCommit::Baseline(milestone, guard))?;
-    Ok(())
 }

@@ -277,7 +277,7 @@ pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError>
     if persons_commits(&repository, &loaded)?.is_some() {
         return Ok(());
     }
-    let state = run::on_resume(&loaded.standing(&[]), order.reset, order.more);
+    let state = run::on_resume(&loaded.standing(&site.uncommitted), order.reset, order.more);
     if state == loaded.run_state {
         return Ok(());
     }

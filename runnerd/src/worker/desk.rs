@@ -18,7 +18,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Message;
+use super::ledger::Ledger;
 use super::requests::held_error;
+use super::snapshot::{self, Seen};
 use crate::clock;
 use crate::events::{About, Events};
 use crate::store::{AskedFor, RepoFile, RunRecord, Store, StoreError};
@@ -49,6 +51,8 @@ pub(super) struct Desk {
     pub frozen: bool,
     /// What is seen of the current run beside its record.
     pub view: Option<RunView>,
+    /// What the nodes of that run have consumed.
+    ledger: Ledger,
     /// What keeps the live run from going on for now.
     pub(super) obstacle: Option<Obstruction>,
     /// The live run's place among the repositories that are driven at once.
@@ -107,6 +111,7 @@ impl Desk {
             held: None,
             frozen: false,
             view: None,
+            ledger: Ledger::default(),
             obstacle: None,
             slot: None,
             look_again: None,
@@ -219,12 +224,16 @@ impl Desk {
 
     /// Makes the view anew where it is that of another run: a run is seen from the moment it is in the queue.
     fn look_at_current(&mut self) {
-        let Some(current) = self.current() else { return };
-        if self.view.as_ref().is_none_or(|view| view.summary.id != current.id) {
-            let seen = tokio::task::block_in_place(|| super::snapshot::of_run(&self.store, current, self.containment));
-            self.budget_ms = seen.budget_ms;
-            self.view = Some(seen.view);
-        }
+        let is_another = |run: &&RunRecord| self.view.as_ref().is_none_or(|view| view.summary.id != run.id);
+        let Some(current) = self.current().filter(is_another).cloned() else { return };
+        let seen = self.look_at(&current);
+        self.budget_ms = seen.budget_ms;
+        self.view = Some(seen.view);
+    }
+
+    /// Describes a run from what is committed.
+    pub(super) fn look_at(&mut self, run: &RunRecord) -> Seen {
+        tokio::task::block_in_place(|| snapshot::of_run(&self.store, run, self.containment, &mut self.ledger))
     }
 
     /// Returns the request for which a held repository is to be looked at again.
@@ -395,7 +404,7 @@ pub(super) fn end(run: &mut RunRecord, state: RunStatus, reason: StopReason) {
     run.ended_at = Some(clock::now());
     run.asked = None;
     run.wait = None;
-    run.outages.clear();
+    run.uncommitted.outages.clear();
 }
 
 /// Builds a reason.

@@ -142,8 +142,8 @@ impl Life {
 
     /// Makes the view anew from what is committed.
     pub(super) fn refresh(&mut self) {
-        let Desk { store, containment, .. } = &self.desk;
-        let seen = self.desk.current().map(|run| block_in_place(|| snapshot::of_run(store, run, *containment)));
+        let current = self.desk.current().cloned();
+        let seen = current.map(|run| self.desk.look_at(&run));
         self.desk.budget_ms = seen.as_ref().map_or(0, |seen| seen.budget_ms);
         self.desk.view = seen.map(|seen| seen.view);
         self.desk.show();
@@ -206,7 +206,7 @@ impl Life {
         self.write(id, |run| {
             if is_step {
                 // Who asks for a session now does not want to wait for one.
-                run.outages.iter_mut().for_each(|outage| outage.cut_short(clock::now()));
+                run.uncommitted.ask_at_once(clock::now());
                 run.asked = Some(AskedFor::Step);
                 let reset = run.state.is_terminal();
                 run.resume = run.resume.take().or(Some(ResumeOrder::upon(None, 0, reset)));
@@ -260,7 +260,7 @@ impl Life {
             launcher: self.means.launcher.clone(),
             events: self.means.events.clone(),
             env,
-            outages: run.outages.clone(),
+            uncommitted: run.uncommitted.clone(),
         })
     }
 
@@ -373,7 +373,9 @@ impl Life {
                 let seen = Seen { secrets: log.secrets_seen(), moved_refs: log.moved_refs() };
                 let commit = commit.as_deref();
                 let mark = log.header.mark.as_str();
-                let settled = Settled { site: &site, mark, task: &task, verdict: &verdict, seen: &seen, commit };
+                let facts = log.session_facts();
+                let settled =
+                    Settled { site: &site, mark, task: &task, verdict: &verdict, facts: &facts, seen: &seen, commit };
                 let then = self.settled(id, settled).await?;
                 self.sweep_live();
                 self.close_journal();

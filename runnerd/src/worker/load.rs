@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::words::Role;
-use runner_core::fallback::Outage;
 use runner_core::policy::{self, Kinds, Policy};
 use runner_core::run::Standing;
 use runner_core::validate::{self, TreeFault};
@@ -17,6 +16,7 @@ use crate::config::{self, ConfigError, Executor, OnTimeout, RepoConfig, Reviewer
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
+use crate::store::Uncommitted;
 
 /// The committed state at one commit.
 #[derive(Debug, Clone)]
@@ -126,9 +126,16 @@ impl Loaded {
         self.texts.get(path).map_or("", String::as_str)
     }
 
-    /// Returns what a run's next step is decided from, now that these services are known to be out.
-    pub(super) fn standing<'a>(&'a self, outages: &'a [Outage]) -> Standing<'a> {
-        Standing { policy: &self.policy, tree: &self.tree, run_state: &self.run_state, outages, now: clock::now() }
+    /// Returns what a run's next step is decided from.
+    pub(super) fn standing<'a>(&'a self, uncommitted: &'a Uncommitted) -> Standing<'a> {
+        Standing {
+            policy: &self.policy,
+            tree: &self.tree,
+            run_state: &self.run_state,
+            outages: &uncommitted.outages,
+            tried: &uncommitted.tried,
+            now: clock::now(),
+        }
     }
 }
 

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use protocol::answer::SessionUsage;
 use protocol::meta::SecretSeen;
 use runner_core::iteration::{Event, Phase, decide};
 use runner_core::policy::Policy;
+use runner_core::usage::{self, Spent};
 use runner_core::verdict::Task;
 use tokio::task::block_in_place;
 
@@ -29,6 +31,17 @@ impl Entries {
     fn set(&self, entries: &[Entry]) {
         entries.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// What is told of an iteration's session.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SessionFacts {
+    /// Kind and version of the agent.
+    pub(super) agent: String,
+    /// What the session consumed.
+    pub(super) usage: SessionUsage,
+    /// That, with the time of session and guard.
+    pub(super) spent: Spent,
 }
 
 /// A journal that is begun or gone on with.
@@ -72,6 +85,25 @@ impl<D: Disk> JournalLog<D> {
             Event::Opened(task) => Some(task),
             _ => None,
         })
+    }
+
+    /// Returns who ran the session, and what the iteration spent.
+    pub(super) fn session_facts(&self) -> SessionFacts {
+        let mut facts = SessionFacts::default();
+        for entry in self.entries.lock() {
+            match entry.event {
+                Event::SessionEnded(end) => {
+                    facts.usage = end.usage;
+                    facts.spent = Spent { usage: usage::of_session(&end.usage), elapsed_ms: end.elapsed_ms };
+                    facts.agent = end.agent;
+                }
+                Event::GuardEnded(guard) => {
+                    facts.spent.elapsed_ms = facts.spent.elapsed_ms.saturating_add(guard.elapsed_ms);
+                }
+                _ => {}
+            }
+        }
+        facts
     }
 
     /// Returns which files of the session hold secrets.

@@ -29,6 +29,7 @@ mod drive;
 mod exposure;
 mod inspect;
 mod journal;
+mod ledger;
 mod life;
 mod load;
 mod log;

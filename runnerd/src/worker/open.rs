@@ -47,7 +47,7 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
     {
         return Ok(Found::Hold(hold));
     }
-    let mut task = match run::next(&loaded.standing(&site.outages), None, Asked::Nothing) {
+    let mut task = match run::next(&loaded.standing(&site.uncommitted), None, Asked::Nothing) {
         Next::GoOn(task) => task,
         next => return Ok(Found::Next(next)),
     };
@@ -78,11 +78,18 @@ fn unreadable(error: &LoadError) -> StopReason {
     )
 }
 
-/// A configuration that was committed since the run was admitted may ask for what this version or this machine does not do.
+/// A configuration that was committed since the run was admitted may ask for what this version or this machine does not
+/// do, or for a ceiling that cannot be kept.
 fn unbuilt(site: &Site, loaded: &Loaded) -> Option<StopReason> {
+    let blind = loaded.config.check_ceilings().err();
     crate::unbuilt::first(&loaded.config)
         .or_else(|| crate::unbuilt::loose(&loaded.config, site.launcher.offer()))
         .map(|unbuilt| reason(unbuilt.message, &format!("{}, commit, and: runnerctl resume", unbuilt.hint)))
+        .or_else(|| {
+            blind.map(|blind| {
+                reason(blind.to_string(), "commit that in .runner/state/config.toml, and: runnerctl resume")
+            })
+        })
 }
 
 fn identity(site: &Site, loaded: &Loaded) -> Option<StopReason> {

@@ -63,12 +63,11 @@ impl Desk {
         }
     }
 
-    fn describe(&self, run: &str) -> Result<StatusView, ErrorData> {
+    fn describe(&mut self, run: &str) -> Result<StatusView, ErrorData> {
         let repo = self.repo_view();
-        let record = self.find(Some(run))?;
+        let record = self.find(Some(run))?.clone();
         let live = self.run_view().filter(|view| view.summary.id == record.id);
-        let seen = || super::snapshot::of_run(&self.store, record, self.containment).view;
-        let view = live.unwrap_or_else(|| tokio::task::block_in_place(seen));
+        let view = live.unwrap_or_else(|| self.look_at(&record).view);
         Ok(StatusView { repo, run: Some(view) })
     }
 
@@ -98,9 +97,7 @@ impl Desk {
         if let Some(run) = known.map(|at| &file.runs[at]).filter(|run| !run.state.is_terminal()) {
             return self.already_queued(&run.clone(), order.queue_only);
         }
-        if let Some(at) = known {
-            file.runs.remove(at);
-        }
+        let uncommitted = known.map(|at| file.runs.remove(at).uncommitted).unwrap_or_default();
         let resumed = order.begun || known.is_some();
         file.path = order.path.clone();
         file.runs.push(RunRecord {
@@ -114,8 +111,7 @@ impl Desk {
             resume: resumed.then(|| ResumeOrder::upon(None, 0, true)),
             asked: None,
             wait: None,
-            outages: Vec::new(),
-            followed: None,
+            uncommitted,
         });
         let ahead = file.runs.iter().filter(|run| !run.state.is_terminal()).count() - 1;
         self.keep(file).map_err(|error| fault(&error))?;
@@ -269,7 +265,7 @@ impl Desk {
             record.asked = None;
             record.wait = None;
             if now {
-                record.outages.iter_mut().for_each(|outage| outage.cut_short(clock::now()));
+                record.uncommitted.ask_at_once(clock::now());
             }
             record.reason = None;
             record.ended_at = None;

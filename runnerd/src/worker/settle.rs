@@ -86,6 +86,7 @@ impl Settling<'_> {
             notes: Vec::new(),
             held_back,
             elapsed_ms: self.elapsed_ms(),
+            tried: self.site.uncommitted.tried.clone(),
         };
         let before = Before {
             tree: &self.loaded.tree,
@@ -199,7 +200,7 @@ impl Settling<'_> {
             guard_run: guard.and_then(guard_run),
             review: None,
             notes: NameList::default(),
-            usage: Some(UsageLine(session.usage)),
+            usage: Some(UsageLine(transition::iteration_usage(self.outcome, &self.site.uncommitted.tried))),
             reverted: NameList::new(&after.run_state.reverted),
             guard_changed: NameList::default(),
             guard_wrote: NameList::new(guard.map_or(&[][..], |guard| &guard.wrote)),

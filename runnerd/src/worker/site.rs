@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::fallback::Outage;
 use runner_core::message::RunnerCommit;
 use runner_core::redact::Secrets;
 
@@ -18,7 +17,7 @@ use crate::git::{Change, GitError, Id, Identity, Repository};
 use crate::process::{Launcher, SpawnError};
 use crate::repo::durable::DurableError;
 use crate::repo::layout::Layout;
-use crate::store::Store;
+use crate::store::{Store, Uncommitted};
 
 /// Commits that are looked through for one that was made before a crash.
 const MAX_COMMITS_UPON: usize = 10_000;
@@ -40,8 +39,8 @@ pub(super) struct Site {
     pub env: BTreeMap<String, String>,
     /// What of it must not get into a record or a commit.
     pub secrets: Secrets,
-    /// Kinds of agents whose services were not available when the iteration began.
-    pub outages: Vec<Outage>,
+    /// What was known of its sessions when the iteration began, and no commit holds.
+    pub uncommitted: Uncommitted,
 }
 
 /// An effect that cannot be done for now.

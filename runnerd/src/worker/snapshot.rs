@@ -1,14 +1,16 @@
 //! What clients see of a run, made from what is committed and what is live.
 
 use protocol::meta::{IterationMeta, SecretSeen};
-use protocol::state::RunUsage;
+use protocol::state::UsageTotal;
 use protocol::view::{IterationView, NodeRef, RunView};
 use protocol::words::Containment;
 use runner_core::message::{Receipt, RunnerCommit};
 use runner_core::select::{Selection, select};
 use runner_core::tree;
+use runner_core::usage;
 
 use super::desk::summary;
+use super::ledger::Ledger;
 use super::load::{Loaded, load};
 use crate::git::{CommitInfo, Id, Repository};
 use crate::repo::durable;
@@ -34,7 +36,7 @@ pub(super) fn blank(run: &RunRecord, containment: Containment) -> RunView {
         leaves_passed: 0,
         leaves_total: 0,
         iteration: 1,
-        usage: RunUsage::default(),
+        usage: UsageTotal::default(),
         elapsed_ms: 0,
         baseline: None,
         recent: Vec::new(),
@@ -58,8 +60,8 @@ pub(super) struct Seen {
 }
 
 /// Describes a run from the tip of its branch; blank where that cannot be read.
-pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment) -> Seen {
-    let read = || {
+pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment, ledger: &mut Ledger) -> Seen {
+    let mut read = || {
         let path = run.path.as_path();
         let captured = Repository::captured(&store.git(path)).ok()?;
         let repository = captured.or_else(|| Repository::discover(path).ok())?;
@@ -67,7 +69,11 @@ pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment) -
         let loaded = load(&repository, tip).ok()?;
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
         let recent = recent(&repository, &run.id, tip);
-        let mut view = of_state(blank(run, containment), &loaded, recent);
+        let mut view = of_state(blank(run, containment), &loaded, &run.uncommitted.tried);
+        view.recent = recent;
+        if let Some(node) = view.node.as_mut().filter(|_| ledger.advance(&repository, &run.id, tip).is_ok()) {
+            node.usage = Some(usage::sum(&ledger.of(&node.id), &run.uncommitted.tried.usage));
+        }
         view.notices = notices_in(&Layout::new(repository.work_dir()), &view.recent);
         view.secrets = secrets_in(&Layout::new(repository.work_dir()), &view.recent);
         is_runs.then_some(Seen { view, budget_ms: loaded.policy.budget_ms })
@@ -75,7 +81,7 @@ pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment) -
     read().unwrap_or_else(|| Seen { view: blank(run, containment), budget_ms: 0 })
 }
 
-fn of_state(blank: RunView, loaded: &Loaded, recent: Vec<IterationView>) -> RunView {
+fn of_state(blank: RunView, loaded: &Loaded, tried: &usage::Spent) -> RunView {
     let (leaves_passed, leaves_total) = tree::leaves(&loaded.tree);
     let state = &loaded.run_state;
     let node = match select(&loaded.tree) {
@@ -88,10 +94,9 @@ fn of_state(blank: RunView, loaded: &Loaded, recent: Vec<IterationView>) -> RunV
         leaves_passed,
         leaves_total,
         iteration: state.next_iter,
-        usage: state.usage.clone(),
-        elapsed_ms: state.elapsed_ms,
+        usage: usage::sum(&state.usage, &tried.usage),
+        elapsed_ms: state.elapsed_ms.saturating_add(tried.elapsed_ms),
         baseline: loaded.feedback.baseline.as_ref().map(|baseline| baseline.guard),
-        recent,
         questions: u32::try_from(questions).unwrap_or(u32::MAX),
         held_back: state.held_back.clone(),
         reverted: state.reverted.clone(),
@@ -109,6 +114,7 @@ pub fn node_ref(loaded: &Loaded, leaf: &protocol::tree::Node) -> NodeRef {
         title: leaf.title.clone(),
         attempts: leaf.attempts,
         max_attempts: leaf.max_attempts,
+        usage: None,
     }
 }
 
@@ -161,10 +167,11 @@ pub fn duration_ms(meta: &IterationMeta) -> u64 {
 /// Returns the iterations of a run from its receipts, newest first.
 pub fn iterations(repository: &Repository, run: &str, tip: Id, limit: usize) -> Vec<IterationView> {
     let commits = repository.first_parents(&tip, limit).unwrap_or_default();
-    commits.iter().filter_map(|commit| receipt(run, commit)).collect()
+    commits.iter().filter_map(|commit| iteration(run, commit)).collect()
 }
 
-fn receipt(run: &str, commit: &CommitInfo) -> Option<IterationView> {
+/// Returns what a commit says of an iteration of this run, if it is one's.
+pub(super) fn iteration(run: &str, commit: &CommitInfo) -> Option<IterationView> {
     match RunnerCommit::parse(&commit.message) {
         Ok(RunnerCommit::Iteration(receipt)) if receipt.run == run => Some(view(&receipt, commit)),
         _ => None,
@@ -183,5 +190,7 @@ fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         summary: receipt.summary.lines().next().map(str::to_owned).filter(|line| !line.is_empty()),
         ended_at: jiff::Timestamp::from_second(commit.time).ok(),
         duration_ms: None,
+        usage: receipt.usage.clone().map(|line| line.0),
+        agent: receipt.agent.as_ref().map(ToString::to_string),
     }
 }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use protocol::answer::SessionUsage;
+use protocol::state::UsageTotal;
 use protocol::words::{IterationStatus, Mode, Role, VerdictName};
 
 use super::*;
@@ -31,12 +32,12 @@ fn receipt() -> Receipt {
         guard_run: Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::of(b"guard") }),
         review: Some(ReviewRun { accepted: true, prompt: Some(Digest::of(b"p")), output: Some(Digest::of(b"o")) }),
         notes: NameList::new(["n1", "n2"]),
-        usage: Some(UsageLine(SessionUsage {
+        usage: Some(UsageLine(crate::usage::of_session(&SessionUsage {
             input_tokens: Some(1200),
             cached_tokens: Some(0),
             output_tokens: Some(340),
             cost_micro_usd: Some(1_012_345),
-        })),
+        }))),
         reverted: NameList::new([".runner/state/run_state.json"]),
         guard_changed: NameList::new(["justfile"]),
         guard_wrote: NameList::new(["Cargo.lock"]),
@@ -210,5 +211,33 @@ proptest! {
         if let Ok(commit) = RunnerCommit::parse(&message) {
             prop_assert_eq!(commit.compose(), message.trim_end_matches('\n').to_owned() + "\n");
         }
+    }
+}
+
+#[test]
+fn usage_of_several_sessions_says_how_many_did_not_tell() {
+    let total = |sessions, tokens_unknown, cost_unknown| UsageTotal {
+        sessions,
+        input_tokens: Some(5),
+        output_tokens: Some(1),
+        tokens_unknown,
+        cost_unknown,
+        ..UsageTotal::default()
+    };
+    let lines = [
+        (total(1, 0, 1), "in=5 cached=unknown out=1 cost_usd=unknown"),
+        (total(3, 1, 3), "in=5 cached=unknown out=1 cost_usd=unknown sessions=3 tokens_unknown=1 cost_unknown=3"),
+        (total(2, 0, 2), "in=5 cached=unknown out=1 cost_usd=unknown sessions=2 cost_unknown=2"),
+    ];
+    for (total, line) in lines {
+        assert_eq!(UsageLine(total.clone()).to_string(), line);
+        assert_eq!(line.parse(), Ok(UsageLine(total)));
+    }
+    for wrong in [
+        "in=5",
+        "in=5 cached=1 out=1 cost_usd=unknown cost_unknown=1",
+        "in=5 cached=1 out=1 cost_usd=unknown sessions=x",
+    ] {
+        assert!(wrong.parse::<UsageLine>().is_err(), "{wrong}");
     }
 }

@@ -6,17 +6,20 @@ use std::fmt;
 use std::str::FromStr;
 
 use protocol::answer::SessionUsage;
+use protocol::state::UsageTotal;
 use protocol::words::VerdictName;
 
 use super::summary;
 use crate::digest::{Digest, is_lower_hex};
+use crate::usage;
 
 /// The longest verdict with its detail, in bytes.
 const VERDICT_LIMIT: usize = 400;
 /// The longest name and version of an agent, in bytes.
 const AGENT_LIMIT: usize = 200;
 
-const USAGE_FORM: Malformed = Malformed("`in=… cached=… out=… cost_usd=…`, each a number or `unknown`");
+const USAGE_FORM: Malformed =
+    Malformed("`in=… cached=… out=… cost_usd=…`, each a number or `unknown`, and where it is not one `sessions=…`");
 
 /// A value of a trailer that does not have its form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -237,9 +240,12 @@ impl FromStr for ReviewRun {
     }
 }
 
-/// What a session consumed: `in=1 cached=2 out=3 cost_usd=0.012345`, `unknown` where the backend did not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UsageLine(pub SessionUsage);
+/// What an iteration consumed: `in=1 cached=2 out=3 cost_usd=0.012345`, `unknown` where no session said.
+///
+/// Where tries without a commit went before the session, `sessions=3` follows, and where some of these did not say what
+/// they consumed, `tokens_unknown=1` and `cost_unknown=2`: the figures are too small by theirs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageLine(pub UsageTotal);
 
 impl fmt::Display for UsageLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -253,7 +259,13 @@ impl fmt::Display for UsageLine {
             count(usage.cached_tokens),
             count(usage.output_tokens),
             usage.cost_micro_usd.map_or_else(|| "unknown".to_owned(), dollars)
-        )
+        )?;
+        if usage.sessions == 1 {
+            return Ok(());
+        }
+        write!(f, " sessions={}", usage.sessions)?;
+        let unknown = [("tokens_unknown", usage.tokens_unknown), ("cost_unknown", usage.cost_unknown)];
+        unknown.iter().filter(|(_, count)| *count > 0).try_for_each(|(key, count)| write!(f, " {key}={count}"))
     }
 }
 
@@ -261,7 +273,7 @@ impl FromStr for UsageLine {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
-        let mut words = text.split(' ');
+        let mut words = text.split(' ').peekable();
         let mut next = |key| keyed(words.next(), key).ok_or(USAGE_FORM);
         let usage = SessionUsage {
             input_tokens: known(next("in=")?, |n| n.parse().ok())?,
@@ -269,7 +281,21 @@ impl FromStr for UsageLine {
             output_tokens: known(next("out=")?, |n| n.parse().ok())?,
             cost_micro_usd: known(next("cost_usd=")?, micro_dollars)?,
         };
-        words.next().map_or(Ok(Self(usage)), |_| Err(USAGE_FORM))
+        let mut counted = |key| match words.next_if(|word| word.starts_with(key)) {
+            Some(word) => keyed(Some(word), key).and_then(|n| n.parse().ok()).map(Some).ok_or(USAGE_FORM),
+            None => Ok(None),
+        };
+        let one = usage::of_session(&usage);
+        let total = match counted("sessions=")? {
+            None => one,
+            Some(sessions) => UsageTotal {
+                sessions,
+                tokens_unknown: counted("tokens_unknown=")?.unwrap_or(0),
+                cost_unknown: counted("cost_unknown=")?.unwrap_or(0),
+                ..one
+            },
+        };
+        words.next().map_or(Ok(Self(total)), |_| Err(USAGE_FORM))
     }
 }
 

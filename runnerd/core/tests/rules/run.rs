@@ -1,12 +1,13 @@
 //! What a run does next (SPEC 4, 5.2): the order of precedence, waits, roles, stalls, and what `resume` resets.
 
 use jiff::Timestamp;
-use protocol::state::{Deaths, RunState, Stall};
+use protocol::state::{Deaths, RunState, Stall, UsageTotal};
 use protocol::tree::{Node, TaskTree};
 use protocol::words::{PhaseName, Role, RunStatus};
 use runner_core::fallback::{self, Outage};
 use runner_core::policy::{Kinds, Policy};
 use runner_core::run::{Asked, Next, Standing, next, on_resume, resumed, role};
+use runner_core::usage::Spent;
 use runner_core::verdict::{FaultKind, StopCause, Task, Verdict};
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
@@ -18,6 +19,7 @@ struct Situation {
     state: RunState,
     verdict: Option<Verdict>,
     outages: Vec<Outage>,
+    tried: Spent,
     asked: Asked,
 }
 
@@ -29,6 +31,7 @@ impl Situation {
             state: RunState { run_id: Some("run-1".to_owned()), ..RunState::default() },
             verdict: None,
             outages: Vec::new(),
+            tried: Spent::default(),
             asked: Asked::Nothing,
         }
     }
@@ -46,7 +49,14 @@ impl Situation {
     }
 
     fn standing<'a>(&'a self, outages: &'a [Outage]) -> Standing<'a> {
-        Standing { policy: &self.policy, tree: &self.tree, run_state: &self.state, outages, now: now() }
+        Standing {
+            policy: &self.policy,
+            tree: &self.tree,
+            run_state: &self.state,
+            outages,
+            tried: &self.tried,
+            now: now(),
+        }
     }
 
     fn task(&self) -> Task {
@@ -216,6 +226,29 @@ fn without_ceilings_nothing_is_counted() {
         it.state.elapsed_ms = u64::MAX;
     });
     assert_eq!(state(&it.next()), RunStatus::Running);
+}
+
+#[test]
+fn what_was_tried_without_a_commit_counts_towards_every_ceiling() {
+    let with = |set: fn(&mut Policy), tried: u64| {
+        let it = Situation::with(|it| {
+            set(&mut it.policy);
+            it.state.usage = UsageTotal { cost_micro_usd: Some(4), cached_tokens: Some(4), ..UsageTotal::default() };
+            it.state.elapsed_ms = 4;
+            it.tried.usage =
+                UsageTotal { cost_micro_usd: Some(tried), input_tokens: Some(tried), ..UsageTotal::default() };
+            it.tried.elapsed_ms = tried;
+        });
+        state(&it.next())
+    };
+    let ceilings: [fn(&mut Policy); 3] = [
+        |policy| policy.max_cost_micro_usd = Some(6),
+        |policy| policy.max_tokens = Some(6),
+        |policy| policy.max_run_ms = Some(6),
+    ];
+    for set in ceilings {
+        assert_eq!((with(set, 1), with(set, 2)), (RunStatus::Running, RunStatus::Limit));
+    }
 }
 
 #[test]

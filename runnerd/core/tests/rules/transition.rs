@@ -1,13 +1,14 @@
 //! From an outcome to the committed state (SPEC 3.2, 5.2): tree and bookkeeping, field by field. Feedback is `feedback`'s.
 
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
-use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, RunUsage, Stall};
+use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::tree::TaskTree;
 use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, VerdictName};
 use runner_core::iteration::{GuardEnd, Outcome};
 use runner_core::json;
 use runner_core::transition::{After, Before, Facts, apply};
 use runner_core::tree::{canonical, find};
+use runner_core::usage::Spent;
 use runner_core::validate::load;
 use runner_core::verdict::{FaultKind, Rule, SessionHow, StopCause, TreeFinding, Verdict};
 
@@ -38,7 +39,7 @@ pub(crate) fn before() -> (TaskTree, RunState, Feedback) {
         allowance: 20,
         guard_definition: [("justfile".to_owned(), "1".repeat(40))].into(),
         reverted: vec!["old".to_owned()],
-        usage: RunUsage { sessions: 6, input_tokens: Some(10), ..RunUsage::default() },
+        usage: UsageTotal { sessions: 6, input_tokens: Some(10), ..UsageTotal::default() },
         elapsed_ms: 100,
     };
     let attempt = Attempt { iter: 6, verdict: VerdictName::Retry, summary: Some("old".to_owned()) };
@@ -61,6 +62,7 @@ pub(crate) fn facts() -> Facts {
         notes: vec!["n1".to_owned(), "n2".to_owned()],
         held_back: vec!["key.pem".to_owned()],
         elapsed_ms: 11,
+        tried: Spent::default(),
     }
 }
 
@@ -179,7 +181,7 @@ fn every_field_of_the_run_state_follows_an_accepted_node() {
         held_back: vec!["key.pem".to_owned()],
         notes_used: vec!["n1".to_owned(), "n2".to_owned()],
         reverted: Vec::new(),
-        usage: RunUsage { sessions: 7, ..old.usage.clone() },
+        usage: UsageTotal { sessions: 7, tokens_unknown: 1, cost_unknown: 1, ..old.usage.clone() },
         elapsed_ms: 111,
         ..old
     };
@@ -198,7 +200,7 @@ fn every_field_of_the_run_state_follows_a_death() {
         deaths: Deaths { node: Some("b".to_owned()), count: 7 },
         held_back: vec!["key.pem".to_owned()],
         reverted: Vec::new(),
-        usage: RunUsage { sessions: 7, ..old.usage.clone() },
+        usage: UsageTotal { sessions: 7, tokens_unknown: 1, cost_unknown: 1, ..old.usage.clone() },
         elapsed_ms: 111,
         ..old
     };
@@ -354,15 +356,32 @@ fn usage_adds_what_is_known_and_stays_unknown_where_nothing_is() {
         output_tokens: Some(u64::MAX),
         cost_micro_usd: Some(0),
     };
-    let expect = RunUsage {
+    let expect = UsageTotal {
         sessions: 7,
         input_tokens: Some(15),
         cached_tokens: None,
         output_tokens: Some(u64::MAX),
         cost_micro_usd: Some(0),
+        tokens_unknown: 0,
+        cost_unknown: 0,
     };
     assert_eq!(applied(&known).run_state.usage, expect);
-    assert_eq!(after(Verdict::Retry).run_state.usage.cost_micro_usd, None, "unknown is never 0");
+    let silent = after(Verdict::Retry).run_state.usage;
+    assert_eq!(silent.cost_micro_usd, None, "unknown is never 0");
+    assert_eq!((silent.tokens_unknown, silent.cost_unknown), (1, 1), "and it is counted");
+}
+
+#[test]
+fn tries_that_left_no_commit_are_part_of_the_iteration_after_them() {
+    let tried = Spent {
+        usage: UsageTotal { sessions: 3, output_tokens: Some(8), cost_unknown: 2, ..UsageTotal::default() },
+        elapsed_ms: 1_000,
+    };
+    let with = |tried: Spent| applied_with(&outcome(Verdict::Retry), &Facts { tried, ..facts() }, "").run_state;
+    let (without, with) = (with(Spent::default()), with(tried));
+    assert_eq!(with.elapsed_ms, without.elapsed_ms + 1_000);
+    assert_eq!((with.usage.sessions, with.usage.output_tokens), (10, Some(8)));
+    assert_eq!((with.usage.tokens_unknown, with.usage.cost_unknown), (1, 3));
 }
 
 #[test]

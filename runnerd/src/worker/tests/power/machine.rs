@@ -15,7 +15,7 @@ use super::{ITERATIONS, Mistakes, TRIES};
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, Access};
 use crate::repo::simulated_disk::SimulatedDisk;
-use crate::store::{RepoFile, RunRecord, Store, StoreError};
+use crate::store::{RepoFile, RunRecord, Store, StoreError, Uncommitted};
 use crate::worker::drive::{Drive, DriveError, Drove};
 use crate::worker::journal::{self, JournalError};
 use crate::worker::log::{Entries, JournalLog};
@@ -262,7 +262,6 @@ fn queued() -> RunRecord {
         resume: None,
         asked: None,
         wait: None,
-        outages: Vec::new(),
-        followed: None,
+        uncommitted: Uncommitted::default(),
     }
 }

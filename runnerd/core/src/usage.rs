@@ -1,0 +1,65 @@
+//! What sessions have consumed, added up (SPEC 3.2, 6.1): what is not known is never 0, and is counted.
+
+use protocol::answer::SessionUsage;
+use protocol::state::UsageTotal;
+use serde::{Deserialize, Serialize};
+
+/// What sessions have consumed, and the time that they took.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spent {
+    /// Tokens and cost.
+    pub usage: UsageTotal,
+    /// Time of sessions and guards, in milliseconds.
+    pub elapsed_ms: u64,
+}
+
+impl Spent {
+    /// Returns this with what was spent after it.
+    #[must_use]
+    pub fn and(&self, more: &Self) -> Self {
+        Self { usage: sum(&self.usage, &more.usage), elapsed_ms: self.elapsed_ms.saturating_add(more.elapsed_ms) }
+    }
+
+    /// Tells whether nothing was spent.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Returns what one session consumed as a total.
+pub fn of_session(session: &SessionUsage) -> UsageTotal {
+    let tokens_known = session.input_tokens.is_some() && session.output_tokens.is_some();
+    UsageTotal {
+        sessions: 1,
+        input_tokens: session.input_tokens,
+        cached_tokens: session.cached_tokens,
+        output_tokens: session.output_tokens,
+        cost_micro_usd: session.cost_micro_usd,
+        tokens_unknown: u64::from(!tokens_known),
+        cost_unknown: u64::from(session.cost_micro_usd.is_none()),
+    }
+}
+
+/// Returns the sum of two totals.
+pub fn sum(a: &UsageTotal, b: &UsageTotal) -> UsageTotal {
+    let known = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (None, None) => None,
+        (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+    };
+    UsageTotal {
+        sessions: a.sessions.saturating_add(b.sessions),
+        input_tokens: known(a.input_tokens, b.input_tokens),
+        cached_tokens: known(a.cached_tokens, b.cached_tokens),
+        output_tokens: known(a.output_tokens, b.output_tokens),
+        cost_micro_usd: known(a.cost_micro_usd, b.cost_micro_usd),
+        tokens_unknown: a.tokens_unknown.saturating_add(b.tokens_unknown),
+        cost_unknown: a.cost_unknown.saturating_add(b.cost_unknown),
+    }
+}
+
+/// Returns all tokens that are known of, read, read from a cache and written.
+pub fn tokens(total: &UsageTotal) -> u64 {
+    let parts = [total.input_tokens, total.cached_tokens, total.output_tokens];
+    parts.into_iter().flatten().fold(0, u64::saturating_add)
+}
