@@ -7,6 +7,7 @@
 
 mod ansi;
 pub mod answer;
+pub mod change;
 mod clip;
 pub mod digest;
 pub mod environment;
@@ -18,12 +19,15 @@ pub mod fence;
 pub mod ids;
 pub mod iteration;
 pub mod json;
+mod merge;
 pub mod message;
+pub mod notes;
 pub mod obstacle;
 mod outline;
 pub mod person;
 pub mod policy;
 pub mod prompt;
+pub mod questions;
 pub mod redact;
 pub mod reset_time;
 pub mod run;

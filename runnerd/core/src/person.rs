@@ -1,9 +1,12 @@
 //! What a person's commit may do to the task tree (SPEC 3.1, 5.3): anything but set `passes`, change a
 //! passed node, or lower attempts.
 
-use protocol::tree::TaskTree;
+use protocol::tree::{Node, TaskTree};
 
 use crate::tree;
+
+/// Most nodes that are named in a summary, of each kind.
+const MAX_NAMED: usize = 10;
 
 /// Compares the tree of the runner's last commit with the one that a person has left.
 ///
@@ -27,6 +30,29 @@ pub fn check(before: &TaskTree, after: &TaskTree) -> Result<(), String> {
         now.node.is_leaf() && now.node.passes && !old.get(now.node.id.as_str()).is_some_and(|was| was.node.passes)
     });
     passed.map_or(Ok(()), |now| Err(format!("node {} was set to pass", now.node.id)))
+}
+
+/// Names in one line what a person has changed, at most [`MAX_NAMED`] nodes of each kind.
+pub fn summary(before: &TaskTree, after: &TaskTree) -> String {
+    let (old, new) = (tree::index(before), tree::index(after));
+    let differs = |id: &&str| {
+        let (was, now) = (&old[*id], &new[*id]);
+        let own = |node: &Node| (node.order, node.title.clone(), node.goal.clone(), node.acceptance.clone());
+        let limits = |node: &Node| (node.attempts, node.max_attempts);
+        own(was.node) != own(now.node)
+            || limits(was.node) != limits(now.node)
+            || was.parent.map(|node| &node.id) != now.parent.map(|node| &node.id)
+    };
+    let changed = old.keys().copied().filter(|id| new.contains_key(id)).filter(differs).collect::<Vec<_>>();
+    let added = new.keys().copied().filter(|id| !old.contains_key(id)).collect::<Vec<_>>();
+    let removed = old.keys().copied().filter(|id| !new.contains_key(id)).collect::<Vec<_>>();
+    let kinds = [("changed", changed), ("added", added), ("removed", removed)];
+    let named = kinds.into_iter().filter(|(_, ids)| !ids.is_empty()).map(|(what, ids)| {
+        let more = ids.len().saturating_sub(MAX_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{what} {}{more}", ids.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", "))
+    });
+    named.collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -125,22 +125,25 @@ pub fn canonical(tree: &TaskTree) -> String {
 ///
 /// The caller has checked that the parent exists and is a leaf; limits are checked on the result.
 pub fn insert_children(tree: &mut TaskTree, parent: &str, children: &[ChildSpec], max_attempts: u32) {
-    let mut taken: BTreeSet<String> = walk(tree).iter().map(|placed| placed.node.id.to_ascii_lowercase()).collect();
-    let mut number = 0_u64;
-    let nodes = (1_i64..).zip(children).map(|(order, child)| {
-        let id = loop {
-            number += 1;
-            let id = format!("{parent}.{number}");
-            if taken.insert(id.to_ascii_lowercase()) {
-                break id;
-            }
-        };
-        open_node(id, order, child, max_attempts)
-    });
-    let nodes: Vec<Node> = nodes.collect();
+    let nodes = (1_i64..).zip(children).zip(free_child_ids(tree, parent));
+    let nodes: Vec<Node> = nodes.map(|((order, child), id)| open_node(id, order, child, max_attempts)).collect();
     if let Some(parent) = find_mut(tree, parent) {
         parent.children.extend(nodes);
     }
+}
+
+/// Returns the id that the next child of `parent` gets.
+pub fn next_child_id(tree: &TaskTree, parent: &str) -> String {
+    free_child_ids(tree, parent).next().unwrap_or_default()
+}
+
+/// Returns `<parent>.1`, `.2`… without the ids that the tree has.
+fn free_child_ids(tree: &TaskTree, parent: &str) -> impl Iterator<Item = String> + use<> {
+    let taken: BTreeSet<String> = walk(tree).iter().map(|placed| placed.node.id.to_ascii_lowercase()).collect();
+    let parent = parent.to_owned();
+    (1_u64..)
+        .map(move |number| format!("{parent}.{number}"))
+        .filter(move |id| !taken.contains(&id.to_ascii_lowercase()))
 }
 
 fn open_node(id: String, order: i64, child: &ChildSpec, max_attempts: u32) -> Node {

@@ -80,6 +80,14 @@ pub fn load_agents(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
     Ok(tree)
 }
 
+/// Reads a tree that a person has left: whether a node with children passes is not looked at, but derived.
+pub fn load_persons(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
+    let mut tree = typed(&parse(text)?)?;
+    tree::derive_passes(&mut tree);
+    check(&tree)?;
+    Ok(tree)
+}
+
 /// Checks what the schema cannot say, on a tree however it was made.
 pub fn check(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
     let mut faults = Vec::new();

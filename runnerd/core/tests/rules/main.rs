@@ -2,6 +2,7 @@
 //!
 //! One binary for all of it. Nothing here repeats how a rule is computed; expectations are values.
 
+mod change;
 mod documents;
 mod examine;
 mod fallback;

@@ -1,0 +1,297 @@
+//! What a person may ask of a run's files, and what it makes of them (SPEC 3.1, 4): note, answer, retry, add, edit.
+//!
+//! A pure function of the documents at a commit, so that it can be tried before it is queued, and done again after a
+//! crash with the same end.
+
+use protocol::tree::{Node, TaskTree};
+use protocol::words::RunStatus;
+use serde::{Deserialize, Serialize};
+
+use crate::fence::one_line;
+use crate::prompt::Note;
+use crate::{merge, notes, person, questions, tree, validate};
+
+/// Most bytes of a text in a commit's summary line.
+const MAX_SHOWN: usize = 200;
+
+/// One request of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Change {
+    /// Tell the next session something.
+    Note {
+        /// Id that was acknowledged.
+        id: String,
+        /// What is told.
+        text: String,
+    },
+    /// Answer a question.
+    Answer {
+        /// Id of the question.
+        question: String,
+        /// The answer.
+        text: String,
+    },
+    /// Give an exhausted node more attempts.
+    Retry {
+        /// Id of the node, or a unique beginning of it.
+        node: String,
+    },
+    /// Add a node.
+    Add(Addition),
+    /// Put another tree in the place of the one that was opened.
+    Edit {
+        /// The tree that was opened, canonical.
+        base: String,
+        /// The text that was left.
+        edited: String,
+    },
+}
+
+/// A node to be added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Addition {
+    /// Id of its parent, or a unique beginning of it.
+    pub parent: String,
+    /// What it is called.
+    pub title: String,
+    /// What is to be true when it is done.
+    pub goal: String,
+    /// Testable statements.
+    pub acceptance: Vec<String>,
+    /// The sibling that it comes behind.
+    pub after: Option<String>,
+    /// Its place among the siblings.
+    pub order: Option<i64>,
+}
+
+/// The documents that a person's requests change, as one commit has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Documents {
+    /// The task tree.
+    pub tree: TaskTree,
+    /// The text of `notes.md`.
+    pub notes: String,
+    /// The text of `questions.md`.
+    pub questions: String,
+    /// Attempts that a new node gets, and a retry adds.
+    pub max_attempts: u32,
+}
+
+/// What a request made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The documents after it.
+    pub documents: Documents,
+    /// What was done, in one line.
+    pub summary: String,
+    /// Id of the note, the question or the node that it is about; none for an edit.
+    pub id: Option<String>,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// What it names is not there.
+    #[error("{0}")]
+    NotFound(String),
+    /// It contradicts itself or a limit.
+    #[error("{0}")]
+    Invalid(String),
+    /// It breaks a rule as things are.
+    #[error("{0}")]
+    Rule(String),
+    /// The documents have gone on, and what it would change was changed otherwise.
+    #[error("{0}")]
+    Conflict(String),
+}
+
+impl Change {
+    /// Returns the command of `runnerctl` that asks for it.
+    pub fn command(&self) -> &'static str {
+        match self {
+            Self::Note { .. } => "note",
+            Self::Answer { .. } => "answer",
+            Self::Retry { .. } => "retry",
+            Self::Add(_) => "add",
+            Self::Edit { .. } => "edit",
+        }
+    }
+
+    /// Returns whether it can wait for a run that has not begun: it needs nothing of the run's tree.
+    pub fn may_precede_the_run(&self) -> bool {
+        matches!(self, Self::Note { .. })
+    }
+
+    /// Checks whether a run in this state may be asked for it.
+    pub fn check_state(&self, state: RunStatus) -> Result<(), Refusal> {
+        match (self, state) {
+            (Self::Note { .. }, RunStatus::Completed | RunStatus::Cancelled) => {
+                Err(Refusal::Rule(format!("the run is {state}: no session of it would read a note")))
+            }
+            (Self::Retry { .. } | Self::Add(_) | Self::Edit { .. }, RunStatus::Completed) => {
+                Err(Refusal::Rule("the run is completed: every node has passed, and what has passed stays".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does it to the documents.
+    pub fn apply(&self, before: &Documents) -> Result<Changed, Refusal> {
+        match self {
+            Self::Note { id, text } => note(before, id, text),
+            Self::Answer { question, text } => answer(before, question, text),
+            Self::Retry { node } => retry(before, node),
+            Self::Add(addition) => add(before, addition),
+            Self::Edit { base, edited } => edit(before, base, edited),
+        }
+    }
+}
+
+fn note(before: &Documents, id: &str, text: &str) -> Result<Changed, Refusal> {
+    bounded("a note", text, notes::MAX_NOTE_BYTES)?;
+    let is_taken = notes::list(&before.notes).iter().any(|note| note.id == id);
+    let id = if is_taken { notes::next_id(&before.notes) } else { id.to_owned() };
+    let note = Note { id: id.clone(), text: text.to_owned() };
+    let documents = Documents { notes: notes::append(&before.notes, &note), ..before.clone() };
+    Ok(Changed { documents, summary: format!("{id}: {}", one_line(text, MAX_SHOWN)), id: Some(id) })
+}
+
+fn answer(before: &Documents, question: &str, text: &str) -> Result<Changed, Refusal> {
+    bounded("an answer", text, questions::MAX_ANSWER_BYTES)?;
+    let found = questions::list(&before.questions).into_iter().rev().find(|found| found.id == question);
+    let found = found.ok_or_else(|| Refusal::NotFound(format!("there is no question {question}")))?;
+    let questions = questions::answer(&before.questions, question, text)
+        .ok_or_else(|| Refusal::Rule(format!("question {question} is answered; runnerctl note tells more")))?;
+    let summary = format!("{question}: {}\n{}", one_line(&found.text, MAX_SHOWN), one_line(text, MAX_SHOWN));
+    Ok(Changed { documents: Documents { questions, ..before.clone() }, summary, id: Some(found.id) })
+}
+
+fn bounded(what: &str, text: &str, limit: usize) -> Result<(), Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::Invalid(format!("{what} needs a text")));
+    }
+    if text.len() > limit {
+        return Err(Refusal::Invalid(format!("{what} may have {limit} bytes, and this one has {}", text.len())));
+    }
+    Ok(())
+}
+
+fn retry(before: &Documents, wanted: &str) -> Result<Changed, Refusal> {
+    let id = node_id(&before.tree, wanted)?;
+    let mut tree = before.tree.clone();
+    let Some(node) = tree::find_mut(&mut tree, &id) else { return Err(no_node(wanted)) };
+    if !node.is_leaf() {
+        return Err(Refusal::Rule(format!("node {id} has children, which are worked on in its place")));
+    }
+    open(node)?;
+    if node.attempts < node.max_attempts {
+        let left = node.max_attempts - node.attempts;
+        return Err(Refusal::Rule(format!("node {id} has {left} of its {} attempts left", node.max_attempts)));
+    }
+    node.max_attempts = node.max_attempts.saturating_add(before.max_attempts);
+    let summary = format!("node {id} may be tried {} times, {} more", node.max_attempts, before.max_attempts);
+    Ok(Changed { documents: Documents { tree, ..before.clone() }, summary, id: Some(id) })
+}
+
+fn add(before: &Documents, addition: &Addition) -> Result<Changed, Refusal> {
+    for (what, text) in [("title", &addition.title), ("goal", &addition.goal)] {
+        bounded(&format!("the {what} of a node"), text, validate::MAX_GOAL_BYTES)?;
+    }
+    let parent_id = node_id(&before.tree, &addition.parent)?;
+    let mut tree = before.tree.clone();
+    let id = tree::next_child_id(&tree, &parent_id);
+    let Some(parent) = tree::find_mut(&mut tree, &parent_id) else { return Err(no_node(&addition.parent)) };
+    open(parent)?;
+    let order = place(parent, addition)?;
+    parent.children.push(Node {
+        id: id.clone(),
+        order,
+        title: addition.title.clone(),
+        goal: addition.goal.clone(),
+        acceptance: addition.acceptance.clone(),
+        passes: false,
+        attempts: 0,
+        max_attempts: before.max_attempts,
+        children: Vec::new(),
+    });
+    let tree = finished(&before.tree, tree)?;
+    let summary = format!("node {id} under {parent_id}: {}", one_line(&addition.title, MAX_SHOWN));
+    Ok(Changed { documents: Documents { tree, ..before.clone() }, summary, id: Some(id) })
+}
+
+/// Returns the order of a new child, and makes room for it behind the sibling that was named.
+fn place(parent: &mut Node, addition: &Addition) -> Result<i64, Refusal> {
+    let Some(after) = &addition.after else {
+        let last = parent.children.iter().map(|child| child.order).max();
+        return Ok(addition.order.unwrap_or(last.map_or(1, |last| last.saturating_add(1))));
+    };
+    parent.children.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
+    let at = parent.children.iter().position(|child| child.id == *after);
+    let at = at.ok_or_else(|| Refusal::NotFound(format!("node {} has no child {after}", parent.id)))?;
+    let order = parent.children[at].order.saturating_add(1);
+    let later = &mut parent.children[at + 1..];
+    let shift = later.first().map_or(0, |next| order.saturating_add(1).saturating_sub(next.order).max(0));
+    if let Some(passed) = later.iter().find(|child| shift > 0 && child.passes) {
+        let why = format!("behind {after} comes {}, which has passed and stays where it is", passed.id);
+        return Err(Refusal::Rule(format!("{why}; choose the place with --order")));
+    }
+    for child in later.iter_mut() {
+        child.order = child.order.saturating_add(shift);
+    }
+    Ok(order)
+}
+
+fn edit(before: &Documents, base: &str, edited: &str) -> Result<Changed, Refusal> {
+    let read = |text: &str| validate::load_persons(text.as_bytes()).map_err(|faults| invalid(&faults));
+    let (base, edited) = (read(base)?, read(edited)?);
+    // Against what was opened first: a conflict would hide that it is not allowed at all.
+    person::check(&base, &edited).map_err(Refusal::Rule)?;
+    let merged = merge::merge(&base, &edited, &before.tree).map_err(Refusal::Conflict)?;
+    let tree = finished(&before.tree, merged)?;
+    if tree::canonical(&tree) == tree::canonical(&before.tree) {
+        return Err(Refusal::Invalid("nothing was changed".to_owned()));
+    }
+    let summary = person::summary(&before.tree, &tree);
+    Ok(Changed { documents: Documents { tree, ..before.clone() }, summary, id: None })
+}
+
+/// Derives and checks what every tree must keep, and what a person's must.
+fn finished(before: &TaskTree, mut tree: TaskTree) -> Result<TaskTree, Refusal> {
+    tree::derive_passes(&mut tree);
+    tree::sort(&mut tree);
+    validate::check(&tree).map_err(|faults| invalid(&faults))?;
+    person::check(before, &tree).map_err(Refusal::Rule)?;
+    Ok(tree)
+}
+
+fn invalid(faults: &[validate::TreeFault]) -> Refusal {
+    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    Refusal::Invalid(faults.join("\n"))
+}
+
+fn open(node: &Node) -> Result<(), Refusal> {
+    let refusal = || Refusal::Rule(format!("node {} has passed, and what has passed stays as it is", node.id));
+    if node.passes { Err(refusal()) } else { Ok(()) }
+}
+
+/// Completes the unique beginning of a node's id.
+fn node_id(tree: &TaskTree, wanted: &str) -> Result<String, Refusal> {
+    let ids: Vec<&str> = tree::walk(tree).into_iter().map(|placed| placed.node.id.as_str()).collect();
+    if ids.contains(&wanted) {
+        return Ok(wanted.to_owned());
+    }
+    let fitting: Vec<&str> = ids.into_iter().filter(|id| id.starts_with(wanted)).collect();
+    match fitting[..] {
+        [one] => Ok(one.to_owned()),
+        [] => Err(no_node(wanted)),
+        [a, b, ..] => {
+            Err(Refusal::Invalid(format!("`{wanted}` is the beginning of more than one node's id: {a}, {b}")))
+        }
+    }
+}
+
+fn no_node(id: &str) -> Refusal {
+    Refusal::NotFound(format!("there is no node {id} in the task tree"))
+}

@@ -1,0 +1,181 @@
+//! A person's edit of the task tree upon a tree that has gone on since (SPEC 4): node by node, field by field.
+//!
+//! What the two changed differently is a conflict that names the node; nothing is guessed.
+
+use std::collections::BTreeMap;
+
+use protocol::tree::{Node, TaskTree};
+
+use crate::tree::{self, Placed};
+
+/// A node without its children, and its parent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Row {
+    node: Node,
+    parent: Option<String>,
+}
+
+type Rows = BTreeMap<String, Row>;
+
+/// Applies what changed from `base` to `edited` to `now`.
+///
+/// The error names the node on which both sides worked. Whether the result is valid is not looked at.
+pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Result<TaskTree, String> {
+    if base == now {
+        return Ok(edited.clone());
+    }
+    let (base, edited, mut rows) = (rows(base), rows(edited), rows(now));
+    for (id, row) in &edited {
+        match (base.get(id), rows.get_mut(id)) {
+            (None, None) => drop(rows.insert(id.clone(), row.clone())),
+            (None, Some(_)) => return Err(format!("node {id} was added by somebody else too")),
+            (Some(before), _) if before == row => {}
+            (Some(_), None) => return Err(format!("node {id} is not there any more")),
+            (Some(before), Some(now)) => change(id, (before, row), now)?,
+        }
+    }
+    for (id, before) in base.iter().filter(|(id, _)| !edited.contains_key(*id)) {
+        if rows.get(id).is_some_and(|now| now != before) {
+            return Err(format!("node {id} was changed by somebody else, and removed by you"));
+        }
+        rows.remove(id);
+    }
+    grow(rows)
+}
+
+/// Changes the fields of one node that the person has changed.
+fn change(id: &str, (before, after): (&Row, &Row), now: &mut Row) -> Result<(), String> {
+    let conflict = |field: &str| Err(format!("{field} of node {id} was changed by somebody else too"));
+    macro_rules! fields {
+        ($($field:ident).+) => {{
+            let (was, wanted, is) = (&before.$($field).+, &after.$($field).+, &mut now.$($field).+);
+            if was != wanted && is != wanted {
+                if is != was {
+                    return conflict(stringify!($($field).+).trim_start_matches("node."));
+                }
+                is.clone_from(wanted);
+            }
+        }};
+    }
+    fields!(parent);
+    fields!(node.order);
+    fields!(node.title);
+    fields!(node.goal);
+    fields!(node.acceptance);
+    fields!(node.attempts);
+    fields!(node.max_attempts);
+    Ok(())
+}
+
+fn rows(tree: &TaskTree) -> Rows {
+    let row = |Placed { node, parent, .. }: Placed<'_>| Row {
+        node: Node {
+            children: Vec::new(),
+            // A node with children passes by them.
+            passes: node.passes && node.is_leaf(),
+            id: node.id.clone(),
+            title: node.title.clone(),
+            goal: node.goal.clone(),
+            acceptance: node.acceptance.clone(),
+            ..*node
+        },
+        parent: parent.map(|parent| parent.id.clone()),
+    };
+    tree::walk(tree).into_iter().map(|placed| (placed.node.id.clone(), row(placed))).collect()
+}
+
+/// Makes a tree of the rows again: each must hang on another, and one on none.
+fn grow(rows: Rows) -> Result<TaskTree, String> {
+    let count = rows.len();
+    let mut below: BTreeMap<Option<String>, Vec<Node>> = BTreeMap::new();
+    for Row { node, parent } in rows.into_values() {
+        below.entry(parent).or_default().push(node);
+    }
+    let roots = below.remove(&None).unwrap_or_default();
+    let [root] = <[Node; 1]>::try_from(roots).map_err(|_| "the tree has no root, or more than one".to_owned())?;
+    let mut tree = TaskTree { version: protocol::tree::TREE_VERSION, root };
+    tree::for_each_mut(&mut tree, |node| node.children = below.remove(&Some(node.id.clone())).unwrap_or_default());
+    if tree::walk(&tree).len() < count {
+        let lost = below.keys().flatten().next().map_or("?", String::as_str);
+        return Err(format!("node {lost}, under which you have placed something, is not there any more"));
+    }
+    Ok(tree)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{find, find_mut, fresh, insert_children, sort};
+
+    fn base() -> TaskTree {
+        let mut tree = fresh(3);
+        let child = |title: &str| protocol::tree::ChildSpec {
+            title: title.to_owned(),
+            goal: title.to_owned(),
+            acceptance: Vec::new(),
+        };
+        insert_children(&mut tree, "root", &[child("a"), child("b")], 3);
+        tree
+    }
+
+    fn with(tree: &TaskTree, change: impl FnOnce(&mut TaskTree)) -> TaskTree {
+        let mut tree = tree.clone();
+        change(&mut tree);
+        tree
+    }
+
+    fn node<'a>(tree: &'a mut TaskTree, id: &str) -> &'a mut Node {
+        find_mut(tree, id).expect("is there")
+    }
+
+    #[test]
+    fn both_sides_keep_what_they_did_to_different_fields() {
+        let edited = with(&base(), |tree| node(tree, "root.1").goal = "narrower".into());
+        let now = with(&base(), |tree| {
+            node(tree, "root.1").attempts = 2;
+            node(tree, "root.2").title = "other".into();
+        });
+        let merged = merge(&base(), &edited, &now).expect("no conflict");
+        let first = find(&merged, "root.1").expect("is there");
+        assert_eq!((first.goal.as_str(), first.attempts), ("narrower", 2));
+        assert_eq!(find(&merged, "root.2").expect("is there").title, "other");
+    }
+
+    #[test]
+    fn nodes_of_both_sides_are_there_and_removed_ones_are_not() {
+        let edited = with(&base(), |tree| {
+            tree.root.children.remove(1);
+            let added = Node { id: "mine".into(), order: 9, ..tree.root.children[0].clone() };
+            tree.root.children.push(added);
+        });
+        let now = with(&base(), |tree| {
+            let added = Node { id: "theirs".into(), ..tree.root.children[0].clone() };
+            tree.root.children[0].children.push(added);
+        });
+        let mut merged = merge(&base(), &edited, &now).expect("no conflict");
+        sort(&mut merged);
+        let ids: Vec<&str> = tree::walk(&merged).iter().map(|placed| placed.node.id.as_str()).collect();
+        assert_eq!(ids, ["root", "root.1", "theirs", "mine"]);
+    }
+
+    #[test]
+    fn a_conflict_names_the_node_and_the_field() {
+        let edited = with(&base(), |tree| node(tree, "root.1").goal = "mine".into());
+        let now = with(&base(), |tree| node(tree, "root.1").goal = "theirs".into());
+        let error = merge(&base(), &edited, &now).expect_err("a conflict");
+        assert_eq!(error, "goal of node root.1 was changed by somebody else too");
+        let removed = with(&base(), |tree| drop(tree.root.children.remove(0)));
+        let error = merge(&base(), &removed, &now).expect_err("a conflict");
+        assert!(error.contains("root.1 was changed by somebody else, and removed"), "{error}");
+    }
+
+    #[test]
+    fn nothing_hangs_on_a_node_that_is_gone() {
+        let edited = with(&base(), |tree| drop(tree.root.children.remove(0)));
+        let now = with(&base(), |tree| {
+            let added = Node { id: "theirs".into(), ..tree.root.children[0].clone() };
+            tree.root.children[0].children.push(added);
+        });
+        assert!(merge(&base(), &edited, &now).expect_err("a conflict").contains("root.1"));
+    }
+}

@@ -1,0 +1,168 @@
+//! What a person may ask of a run's files, and what it makes of them.
+
+use protocol::tree::{Node, TaskTree};
+use protocol::words::RunStatus;
+use runner_core::change::{Addition, Change, Changed, Documents, Refusal};
+use runner_core::{notes, questions, tree};
+
+/// A root of a passed `a`, an exhausted `b`, and an open `c`.
+fn documents() -> Documents {
+    let mut tree = tree::fresh(3);
+    let leaf = |id: &str, order: i64| Node { id: id.to_owned(), order, ..tree::fresh(3).root };
+    let (a, b, c) = (leaf("a", 1), leaf("b", 2), leaf("c", 3));
+    tree.root.children = vec![Node { passes: true, ..a }, Node { attempts: 3, ..b }, c];
+    let questions = "# Questions\n\n- Which database?\n".to_owned();
+    Documents { tree, notes: "# Notes\n".to_owned(), questions, max_attempts: 3 }
+}
+
+fn addition(parent: &str) -> Addition {
+    Addition {
+        parent: parent.to_owned(),
+        title: "More".to_owned(),
+        goal: "There is more.".to_owned(),
+        acceptance: vec!["it is there".to_owned()],
+        after: None,
+        order: None,
+    }
+}
+
+#[track_caller]
+fn done(change: &Change) -> Changed {
+    change.apply(&documents()).expect("is done")
+}
+
+#[track_caller]
+fn refused(change: &Change) -> String {
+    change.apply(&documents()).expect_err("is refused").to_string()
+}
+
+fn edited(change: impl FnOnce(&mut TaskTree)) -> Change {
+    let base = tree::canonical(&documents().tree);
+    let mut tree = documents().tree;
+    change(&mut tree);
+    Change::Edit { base, edited: tree::canonical(&tree) }
+}
+
+fn node<'a>(tree: &'a mut TaskTree, id: &str) -> &'a mut Node {
+    tree::find_mut(tree, id).expect("is there")
+}
+
+#[test]
+fn a_note_gets_into_its_file_under_the_id_that_was_acknowledged() {
+    let changed = done(&Change::Note { id: "n1".into(), text: "Use sqlx.\nNot diesel.".into() });
+    assert_eq!(changed.id.as_deref(), Some("n1"));
+    assert_eq!(notes::list(&changed.documents.notes)[0].text, "Use sqlx.\nNot diesel.");
+    assert_eq!(changed.documents.tree, documents().tree);
+    assert!(refused(&Change::Note { id: "n1".into(), text: " \n".into() }).contains("needs a text"));
+    let long = "x".repeat(notes::MAX_NOTE_BYTES + 1);
+    assert!(refused(&Change::Note { id: "n1".into(), text: long }).contains("8192 bytes"));
+}
+
+#[test]
+fn a_note_is_not_taken_where_no_session_would_read_it() {
+    let note = Change::Note { id: "n1".into(), text: "a".into() };
+    for &state in RunStatus::ALL {
+        let is_over = matches!(state, RunStatus::Completed | RunStatus::Cancelled);
+        assert_eq!(note.check_state(state).is_err(), is_over, "{state}");
+    }
+    assert!(Change::Retry { node: "b".into() }.check_state(RunStatus::Completed).is_err());
+    assert!(Change::Retry { node: "b".into() }.check_state(RunStatus::Stuck).is_ok());
+}
+
+#[test]
+fn a_question_is_answered_once() {
+    let id = questions::list(&documents().questions)[0].id.clone();
+    let answer = Change::Answer { question: id, text: "Postgres.".into() };
+    let changed = done(&answer);
+    assert_eq!(questions::open(&changed.documents.questions), 0);
+    assert!(matches!(answer.apply(&changed.documents), Err(Refusal::Rule(why)) if why.contains("is answered")));
+    let unknown = Change::Answer { question: "00000000".into(), text: "a".into() };
+    assert!(matches!(unknown.apply(&documents()), Err(Refusal::NotFound(_))));
+}
+
+#[test]
+fn an_exhausted_node_gets_as_many_attempts_as_a_new_one() {
+    let changed = done(&Change::Retry { node: "b".into() });
+    let node = tree::find(&changed.documents.tree, "b").expect("is there");
+    assert_eq!((node.attempts, node.max_attempts), (3, 6));
+    assert_eq!(changed.summary, "node b may be tried 6 times, 3 more");
+}
+
+#[test]
+fn a_retry_is_for_an_exhausted_leaf() {
+    assert_eq!(refused(&Change::Retry { node: "c".into() }), "node c has 3 of its 3 attempts left");
+    assert!(refused(&Change::Retry { node: "a".into() }).contains("has passed"));
+    assert!(refused(&Change::Retry { node: "root".into() }).contains("has children"));
+    assert!(refused(&Change::Retry { node: "x".into() }).contains("no node x"));
+    // A unique beginning is enough, and the root begins like no other node.
+    assert!(refused(&Change::Retry { node: "ro".into() }).contains("node root"));
+}
+
+#[test]
+fn an_added_node_comes_last_or_where_it_was_put() {
+    let orders = |change: Addition| {
+        let changed = done(&Change::Add(change));
+        let children = &changed.documents.tree.root.children;
+        children.iter().map(|node| format!("{}:{}", node.order, node.id)).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(orders(addition("root")), "1:a 2:b 3:c 4:root.1");
+    assert_eq!(orders(Addition { order: Some(-5), ..addition("root") }), "-5:root.1 1:a 2:b 3:c");
+    assert_eq!(orders(Addition { after: Some("b".into()), ..addition("root") }), "1:a 2:b 3:root.1 4:c");
+    let unknown = Addition { after: Some("x".into()), ..addition("root") };
+    assert!(refused(&Change::Add(unknown)).contains("no child x"));
+}
+
+#[test]
+fn a_stuck_leaf_is_decomposed_by_adding_to_it() {
+    let changed = done(&Change::Add(addition("b")));
+    let node = tree::find(&changed.documents.tree, "b.1").expect("is there");
+    assert_eq!((node.attempts, node.max_attempts, node.passes), (0, 3, false));
+    assert_eq!(changed.id.as_deref(), Some("b.1"));
+    assert!(refused(&Change::Add(addition("a"))).contains("has passed"));
+    let nameless = Addition { title: " ".into(), ..addition("b") };
+    assert!(refused(&Change::Add(nameless)).contains("title"));
+    let long = Addition { title: "t".repeat(201), ..addition("b") };
+    assert!(refused(&Change::Add(long)).contains("title is longer than 200 bytes"));
+}
+
+#[test]
+fn an_edit_may_do_what_a_person_may() {
+    let changed = done(&edited(|tree| {
+        node(tree, "b").goal = "smaller".into();
+        node(tree, "b").max_attempts = 4;
+        tree.root.children.remove(2);
+    }));
+    assert_eq!(changed.summary, "changed b; removed c");
+    assert_eq!(changed.id, None);
+}
+
+#[test]
+fn the_last_open_node_may_be_removed_without_counting_what_passes() {
+    let changed = done(&edited(|tree| tree.root.children.truncate(1)));
+    assert!(changed.documents.tree.root.passes);
+}
+
+#[test]
+fn an_edit_may_not_do_what_a_person_may_not() {
+    assert!(refused(&edited(|tree| node(tree, "c").passes = true)).contains("node c was set to pass"));
+    assert!(refused(&edited(|tree| node(tree, "a").title = "x".into())).contains("passed node a was changed"));
+    assert!(refused(&edited(|tree| node(tree, "b").attempts = 0)).contains("were lowered"));
+    assert!(refused(&edited(|tree| node(tree, "b").id = "C".into())).contains("not unique"));
+    assert!(refused(&edited(|_| ())).contains("nothing was changed"));
+    let broken = Change::Edit { base: tree::canonical(&documents().tree), edited: "{".into() };
+    assert!(refused(&broken).contains("it is not JSON"));
+}
+
+#[test]
+fn an_edit_is_done_to_the_tree_that_a_session_has_left_meanwhile() {
+    let edit = edited(|tree| node(tree, "b").max_attempts = 5);
+    let mut later = documents();
+    node(&mut later.tree, "c").passes = true;
+    let changed = edit.apply(&later).expect("no conflict");
+    let now = |id| tree::find(&changed.documents.tree, id).expect("is there");
+    assert!(now("c").passes);
+    assert_eq!(now("b").max_attempts, 5);
+    node(&mut later.tree, "c").title = "passed with another title".into();
+    let edit = edited(|tree| node(tree, "c").goal = "too late".into());
+    assert!(matches!(edit.apply(&later), Err(Refusal::Rule(why)) if why.contains("passed node c")));
+}
