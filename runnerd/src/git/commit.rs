@@ -84,7 +84,7 @@ impl Repository {
         })
     }
 
-    fn write_commit(
+    pub(super) fn write_commit(
         &self,
         repo: &gix::Repository,
         request: &CommitRequest<'_>,

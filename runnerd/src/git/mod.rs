@@ -13,7 +13,7 @@
 //! | be sure whose configuration counts | `trusted`, `tampering`, `users` |
 //! | see what changed | `scan`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
-//! | commit and name | `prepare`, `commit`, `identity`, `refs`, `branch`, `durable` |
+//! | commit and name | `prepare`, `commit`, `graft`, `identity`, `refs`, `branch`, `durable` |
 //! | read back | `history`, `objects`, `diff` |
 //! | keep and restore | `rescue`, `keep`, `mend`, `operation`, `locks`, `pipes` |
 //! | run git itself | `program`, `porcelain` |
@@ -26,6 +26,7 @@ mod diff;
 mod durable;
 mod error;
 mod exclude;
+mod graft;
 mod history;
 mod hold_back;
 mod id;
@@ -56,6 +57,7 @@ mod tests;
 
 pub use commit::{CommitRequest, Committed};
 pub use error::GitError;
+pub use graft::Graft;
 pub use history::CommitInfo;
 pub use hold_back::HoldBack;
 pub use id::{Id, InvalidId};

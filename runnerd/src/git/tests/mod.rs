@@ -4,6 +4,7 @@
 mod branches;
 mod commits;
 mod fixture;
+mod grafts;
 mod held_back;
 mod random;
 mod reading;
