@@ -1,4 +1,4 @@
-//! A system call of the daemon that the system refuses for a while, by `strace` on the daemon that runs.
+//! System calls of the daemon or of a shim that the system refuses for a while, by `strace` on the process that runs.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -15,9 +15,14 @@ pub(crate) struct Refusal {
 impl Refusal {
     /// Refuses every call of some kinds with an error, to the daemon and to all that it starts.
     pub(crate) fn start(stage: &Stage, calls: &str, error: &str) -> Self {
+        Self::to(stage.daemon().pid(), calls, &format!("error={error}"))
+    }
+
+    /// Does to some calls of a process, and of all that it starts, what strace's words say.
+    pub(crate) fn to(pid: i32, calls: &str, what: &str) -> Self {
         let mut command = Command::new("strace");
-        command.args(["-f", "-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:error={error}")]);
-        command.args(["-o", "/dev/null"]).args(["-p", &stage.daemon().pid().to_string()]);
+        command.args(["-f", "-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:{what}")]);
+        command.args(["-o", "/dev/null"]).args(["-p", &pid.to_string()]);
         let mut strace = command.stderr(Stdio::piped()).spawn().expect("strace can be started");
         let mut words = BufReader::new(strace.stderr.take().expect("BUG: standard error is a pipe"));
         let is_attached = words.by_ref().lines().map_while(Result::ok).any(|line| line.contains("attached"));

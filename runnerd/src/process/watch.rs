@@ -13,7 +13,7 @@ use std::{
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::signalfd::SignalFd,
-    unistd::Pid,
+    unistd::{Pid, getpid},
 };
 use rustix::{
     io::Errno,
@@ -167,12 +167,18 @@ impl Watch {
                 return self.over(killed, Vec::new());
             }
             if since_boot() >= give_up {
-                let members = self.group.as_ref().map(Group::members).unwrap_or_default();
-                let still_alive = left.iter().map(|entry| entry.pid).chain(members).collect();
-                return self.over(killed, still_alive);
+                return self.over(killed, self.still_alive(&left));
             }
             self.wait_for_child(KILL_PASS);
         }
+    }
+
+    /// Names what a kill has left. Where it could not see what the kernel says is there, it names the shim itself: whoever
+    /// hears of one number looks by the mark.
+    fn still_alive(&self, left: &[Entry]) -> Vec<i32> {
+        let members = self.group.as_ref().map(Group::members).unwrap_or_default();
+        let seen: Vec<i32> = left.iter().map(|entry| entry.pid).chain(members).collect();
+        if seen.is_empty() { vec![getpid().as_raw()] } else { seen }
     }
 
     fn over(&self, mut killed: HashSet<(i32, u64)>, still_alive: Vec<i32>) -> Over {

@@ -48,6 +48,52 @@ fn row_21_shim_that_a_program_stopped_is_given_up_after_the_budget() {
 }
 
 #[test]
+fn row_21_run_whose_shim_is_stopped_can_be_cancelled() {
+    for (session, guard) in [("gate held", "exit 0"), ("answer done 'It is done.'", "gate held")] {
+        let stage = Stage::new();
+        let gate = stage.script().gate("held");
+        stage.script().step(1, &format!("echo mine > mine.txt; {session}")).guard_always(guard);
+        stage.begin();
+        gate.reached();
+        let shims = stage.home.suspend_shims();
+        assert!(!shims.is_empty(), "there is nothing to stop");
+        stage.ctl(&["cancel"]).exits(0);
+        stage.comes_to(RunStatus::Cancelled);
+        stage.ended_as(&["Interrupted"], &["mine\n"]);
+    }
+}
+
+#[test]
+fn row_21_shim_whose_calls_are_refused_leaves_nothing_alive() {
+    let refusals = [
+        ("kill,tkill,tgkill,pidfd_send_signal", "error=EPERM"),
+        ("wait4,waitid", "error=EINTR"),
+        ("poll,ppoll,read", "error=EIO"),
+        ("poll,ppoll,read", "error=EINTR:when=1+2"),
+        ("write", "error=EIO"),
+        ("openat,getdents64", "error=EMFILE"),
+    ];
+    for (calls, what) in refusals {
+        let stage = Stage::exposed(|config| config);
+        let gate = stage.script().gate("held");
+        stage
+            .script()
+            .step(1, "echo mine > mine.txt; echo $PPID > \"$kit/shim\"; misbehave daemonizes scrub; gate held");
+        stage.begin();
+        gate.reached();
+        let shim = fs::read_to_string(stage.script().folder().join("shim")).expect("the session noted its shim");
+        let refusal = Refusal::to(shim.trim().parse().expect("a number"), calls, what);
+        let began = Instant::now();
+        stage.ctl(&["pause", "--now"]).exits(0);
+        stage.comes_to(RunStatus::Paused);
+        note(&format!("{calls}, {what}: paused after {:?}", began.elapsed()));
+        assert!(!stage.script().is_any_alive(), "{calls}, {what}: something is alive");
+        drop(refusal);
+        stage.ended_as(&["Interrupted"], &["mine\n"]);
+    }
+}
+
+#[test]
 fn row_33_whenever_a_person_stops_the_run_the_task_tree_ends_the_same() {
     for_each_seed(|stage| {
         stage.ctl(&["pause", "--now"]);
