@@ -55,6 +55,28 @@ fn fills_up(course: &Course, disk: &Disk, pages: u32) {
 }
 
 #[test]
+fn row_56_disk_that_a_guard_fills_before_it_is_ended_is_waited_for() {
+    let course = Course::on_small_disk();
+    let gate = course.repo.script().gate("full");
+    // The disk is filled by the guard itself, outside of what is committed, until nothing more can be written.
+    course.repo.script().guard_step(2, "cat /dev/zero > .git/filler 2> /dev/null; gate full");
+    let _daemon = course.home.daemon();
+    course.home.ctl_in(&course.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]).exits(0);
+    gate.reached();
+    course.home.ctl_in(&course.repo, &["pause", "--now"]).exits(0);
+    let client = course.home.client();
+    let run = client.wait_for(course.repo.path(), RunStatus::Waiting);
+    let reason = run.summary.reason.expect("it says why");
+    assert!(reason.command.is_some_and(|command| command.starts_with("make room on the disk of ")));
+    assert!(!course.repo.script().is_any_alive(), "the guard is alive");
+    std::fs::remove_file(course.repo.path().join(".git/filler")).expect("the filler can be removed");
+    client.wait_for(course.repo.path(), RunStatus::Paused);
+    course.repo.script().guard_step(2, "exit 0");
+    course.home.ctl_in(&course.repo, &["resume", "--wait"]).exits(0);
+    course.assert_undisturbed("a guard that filled the disk");
+}
+
+#[test]
 fn row_56_disk_that_is_full_when_the_daemon_dies_is_waited_for_by_the_next_one() {
     let course = Course::on_small_disk();
     let disk = course.disk();
