@@ -13,7 +13,7 @@ const LONGEST_FILE: usize = 500;
 /// The modules of the daemon, each with those that it may use. `main` and `daemon` put everything together.
 const ARROWS: &[(&str, &[&str])] = &[
     ("admit", &["agent", "causes", "config", "git", "process", "repo", "unbuilt", "worker"]),
-    ("agent", &["config", "process"]),
+    ("agent", &["clock", "config", "process"]),
     ("causes", &[]),
     ("clock", &[]),
     ("config", &[]),

@@ -69,7 +69,7 @@ pub struct SessionEnd {
     pub output_digest: Option<String>,
     /// Why it gave no answer, where that was seen; nothing is decided by it.
     #[serde(default)]
-    pub failure: Option<SessionFailure>,
+    pub failure: Option<Box<SessionFailure>>,
     /// What it consumed.
     pub usage: SessionUsage,
     /// Time of the budget that it took, in milliseconds.

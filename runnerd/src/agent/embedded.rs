@@ -58,14 +58,14 @@ fn codes(error: &Value, into: &mut Vec<Signal>) {
     for field in ["code", "type", "status", "reason"] {
         match &error[field] {
             Value::String(code) => into.push(Signal { field: "code", value: code.clone() }),
-            Value::Number(number) => into.extend(number.as_u64().filter(is_failure).map(http_status)),
+            Value::Number(number) => into.extend(number.as_u64().filter(|status| is_failure(*status)).map(http_status)),
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {}
         }
     }
 }
 
-fn is_failure(status: &u64) -> bool {
-    (400..=599).contains(status)
+fn is_failure(status: u64) -> bool {
+    (400..=599).contains(&status)
 }
 
 fn http_status(status: u64) -> Signal {
@@ -84,7 +84,7 @@ fn status(message: &str) -> Option<Signal> {
     let enclosed = |status: u64| lower.contains(&format!("({status})"));
     let found = words.iter().enumerate().filter_map(|(at, word)| Some((at, word.parse::<u64>().ok()?)));
     found
-        .filter(|(_, status)| is_failure(status))
+        .filter(|(_, status)| is_failure(*status))
         .find(|(at, status)| is_named(*at) || enclosed(*status))
         .map(|(_, status)| http_status(status))
 }

@@ -2,14 +2,21 @@
 
 use std::path::PathBuf;
 
+use jiff::tz::TimeZone;
 use protocol::answer::{AgentError, AgentErrorClass, SessionUsage};
+use protocol::meta::SessionFailure;
+use runner_core::failure::{of_fault, passes_by_itself};
 use runner_core::feedback::clip;
 use runner_core::redact::Secrets;
+use runner_core::reset_time::Clock;
 use runner_core::verdict::{FaultKind, SessionEnd, SessionHow};
 
 use super::answer_file::{self, AnswerFile};
 use super::backend::Heard;
-use super::redact_answer;
+use super::evidence::Evidence;
+use super::signatures::{self, Known};
+use super::{redact_answer, zone};
+use crate::clock;
 use crate::config::ExecutorKind;
 use crate::process::{Ended, Report};
 
@@ -22,21 +29,25 @@ pub(super) struct Left {
     pub(super) output: PathBuf,
     pub(super) secrets: Secrets,
     pub(super) kind: ExecutorKind,
+    /// The zone of the times in its messages.
+    pub(super) zone: TimeZone,
 }
 
 /// Returns the end of a session of which nothing is alive.
 pub(super) fn of(report: &Report, heard: Heard, left: &Left, blank: SessionEnd) -> SessionEnd {
     let answer = answer(&heard, left);
     redact_answer(&left.output, &left.secrets);
+    let (how, failure) = left.judge(report.ended, &answer, heard.evidence);
     SessionEnd {
-        how: how(report.ended, &answer, &said(&heard, left)),
+        how,
+        failure: failure.map(Box::new),
         exit: match report.ended {
             Ended::Exited(code) => Some(code),
             Ended::Signaled(signal) => Some(-signal),
             Ended::TimedOut | Ended::Silent | Ended::Stopped | Ended::Lingered | Ended::SupervisorLost => None,
         },
         output_digest: answer.digest(),
-        usage: usage(&answer, &heard, left.kind),
+        usage: usage(&answer, heard.usage, left.kind),
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
         captured_bytes: report.captured_bytes,
         dropped_bytes: report.dropped_bytes,
@@ -44,6 +55,18 @@ pub(super) fn of(report: &Report, heard: Heard, left: &Left, blank: SessionEnd) 
         survivors: report.survivors,
         containment: report.containment,
         ..blank
+    }
+}
+
+impl Left {
+    /// Classes the end of a session by how it ended and what it has said; returns what the record keeps of a failure, too.
+    fn judge(&self, ended: Ended, answer: &AnswerFile, evidence: Evidence) -> (SessionHow, Option<SessionFailure>) {
+        let evidence = evidence.redacted(&self.secrets);
+        let clock = Clock { now: clock::now(), local: self.zone.clone(), zone: &zone::find };
+        let seen = how(ended, answer, &said(&evidence));
+        let known = signatures::classify(self.kind, &evidence, &clock).filter(|known| explains(known, &seen, ended));
+        let failure = failure(&seen, known.as_ref(), &evidence);
+        (known.map_or(seen, |known| known.failure.how()), failure)
     }
 }
 
@@ -64,8 +87,8 @@ fn answer(heard: &Heard, left: &Left) -> AnswerFile {
 }
 
 /// A program of kind `command` states what it consumed beside its answer; nobody else is asked to.
-fn usage(answer: &AnswerFile, heard: &Heard, kind: ExecutorKind) -> SessionUsage {
-    if kind == ExecutorKind::Command { answer.usage() } else { heard.usage }
+fn usage(answer: &AnswerFile, heard: SessionUsage, kind: ExecutorKind) -> SessionUsage {
+    if kind == ExecutorKind::Command { answer.usage() } else { heard }
 }
 
 /// Classes the end of a session; what the agent states of itself comes before its exit code, and a budget that ran
@@ -89,10 +112,44 @@ fn how(ended: Ended, answer: &AnswerFile, said: &str) -> SessionHow {
     }
 }
 
+/// Tells whether a known failure is why a session ended as it was seen to.
+///
+/// A session that was ended for its time or its silence may have waited for a service that is out; whatever else it had
+/// said by then was not its end.
+fn explains(known: &Known, seen: &SessionHow, ended: Ended) -> bool {
+    match (seen, ended) {
+        (_, Ended::SupervisorLost | Ended::Stopped) => false,
+        (SessionHow::TimedOut, _) | (_, Ended::Silent) => passes_by_itself(known.failure.class),
+        (SessionHow::Faulty { .. }, _) => true,
+        (
+            SessionHow::Answered(_)
+            | SessionHow::Unavailable { .. }
+            | SessionHow::Misconfigured { .. }
+            | SessionHow::ContextExceeded { .. }
+            | SessionHow::Cut,
+            _,
+        ) => false,
+    }
+}
+
+/// Returns what the record keeps of a failure: its class where there is one, and what there was to tell it by.
+fn failure(seen: &SessionHow, known: Option<&Known>, evidence: &Evidence) -> Option<SessionFailure> {
+    let class = match seen {
+        SessionHow::Answered(_) | SessionHow::Cut => return None,
+        SessionHow::Faulty { kind, .. } => known.map(|known| known.failure.class).or_else(|| of_fault(*kind)),
+        SessionHow::TimedOut
+        | SessionHow::Unavailable { .. }
+        | SessionHow::Misconfigured { .. }
+        | SessionHow::ContextExceeded { .. } => known.map(|known| known.failure.class),
+    };
+    let (signature, until) = (known.map(|known| known.signature.clone()), known.and_then(|known| known.failure.until));
+    let shown = evidence.shown();
+    (class.is_some() || !shown.is_empty()).then_some(SessionFailure { class, signature, until, evidence: shown })
+}
+
 /// Returns what the program says of its end, to be put behind what was seen.
-fn said(heard: &Heard, left: &Left) -> String {
-    let message = heard.evidence.message().map(|message| left.secrets.redact(message));
-    message.map_or_else(String::new, |message| format!(": {}", clip(&message, MAX_STATED)))
+fn said(evidence: &Evidence) -> String {
+    evidence.message().map_or_else(String::new, |message| format!(": {}", clip(message, MAX_STATED)))
 }
 
 fn stated_error(stated: &AgentError) -> SessionHow {
@@ -101,5 +158,82 @@ fn stated_error(stated: &AgentError) -> SessionHow {
         AgentErrorClass::Unavailable => SessionHow::Unavailable { why: message, until: stated.until },
         AgentErrorClass::Misconfigured => SessionHow::Misconfigured { what: message },
         AgentErrorClass::ContextExceeded => SessionHow::ContextExceeded { what: message },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::words::FailureClass;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const ANSWER: &str = r#"{"status": "done", "summary": "all of it", "children": null}"#;
+    const LIMIT: &[(&str, &str)] =
+        &[("error_info", "usage_limit_exceeded"), ("message", "You have hit it. Try again in 3 hours.")];
+    const WRONG_KEY: &[(&str, &str)] =
+        &[("http_status", "401"), ("message", "Incorrect API key provided: geheim-1234567890")];
+    const UNHEARD: &[(&str, &str)] = &[("error_info", "other"), ("message", "something is new")];
+
+    /// Returns the end of a session of codex that has said something and given an answer or none.
+    fn end(ended: Ended, signals: &[(&'static str, &str)], answer: Option<&str>) -> (SessionHow, SessionFailure) {
+        let folder = TempDir::new().unwrap();
+        let mut evidence = Evidence::default();
+        for (field, value) in signals {
+            evidence.add(field, *value);
+        }
+        let heard = Heard { evidence, answer: answer.map(|text| text.as_bytes().to_vec()), ..Heard::default() };
+        let left = Left {
+            output: folder.path().join("output.json"),
+            secrets: Secrets::of([("API_KEY", "geheim-1234567890")]).unwrap(),
+            kind: ExecutorKind::Codex,
+            zone: TimeZone::UTC,
+        };
+        let answer = super::answer(&heard, &left);
+        let (how, failure) = left.judge(ended, &answer, heard.evidence);
+        (how, failure.unwrap_or(SessionFailure { class: None, signature: None, until: None, evidence: Vec::new() }))
+    }
+
+    #[test]
+    fn what_the_program_says_of_its_end_explains_it() {
+        let (how, failure) = end(Ended::Exited(1), LIMIT, None);
+        let SessionHow::Unavailable { until: Some(until), .. } = how else { panic!("it is waited for: {how:?}") };
+        assert_eq!((failure.class, failure.until), (Some(FailureClass::UsageLimit), Some(until)));
+        assert_eq!(failure.signature.as_deref(), Some("codex error_info equals `usage_limit_exceeded`"));
+        let (how, failure) = end(Ended::Exited(1), WRONG_KEY, None);
+        let SessionHow::Misconfigured { what } = how else { panic!("only a person mends it: {how:?}") };
+        assert!(what.contains("codex login") && !what.contains("geheim-1234567890"), "{what}");
+        assert!(!failure.evidence.concat().contains("geheim-1234567890"), "{failure:?}");
+    }
+
+    #[test]
+    fn what_nobody_knows_is_a_fault_that_shows_it() {
+        let (how, failure) = end(Ended::Exited(1), UNHEARD, None);
+        assert!(matches!(how, SessionHow::Faulty { kind: FaultKind::Exit, .. }), "{how:?}");
+        assert_eq!(failure.class, None);
+        assert_eq!(failure.evidence, ["error_info: other", "message: something is new"]);
+    }
+
+    #[test]
+    fn an_answer_of_a_session_that_ended_in_order_counts_whatever_it_said_before() {
+        for ended in [Ended::Exited(0), Ended::Lingered] {
+            let (how, failure) = end(ended, LIMIT, Some(ANSWER));
+            assert!(matches!(how, SessionHow::Answered(_)), "{how:?}");
+            assert_eq!(failure.evidence, Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn a_session_that_was_ended_is_explained_only_by_a_service_that_is_out() {
+        for ended in [Ended::TimedOut, Ended::Silent] {
+            assert!(matches!(end(ended, LIMIT, None).0, SessionHow::Unavailable { .. }), "{ended:?}");
+        }
+        assert_eq!(end(Ended::TimedOut, WRONG_KEY, None).0, SessionHow::TimedOut);
+        let (how, failure) = end(Ended::Silent, WRONG_KEY, None);
+        assert!(matches!(how, SessionHow::Faulty { kind: FaultKind::Silence, .. }), "{how:?}");
+        assert_eq!(failure.class, Some(FailureClass::Hung));
+        assert_eq!(end(Ended::Stopped, LIMIT, None).0, SessionHow::Cut);
+        let (how, _) = end(Ended::SupervisorLost, LIMIT, None);
+        assert!(matches!(how, SessionHow::Faulty { kind: FaultKind::Crash, .. }), "{how:?}");
     }
 }

@@ -1,6 +1,13 @@
 //! What a session's end can be classed by, as the program has said it.
 
 use jiff::Timestamp;
+use runner_core::feedback::clip;
+use runner_core::redact::Secrets;
+
+/// Most signals that a record shows.
+const MAX_SHOWN: usize = 16;
+/// Most bytes of one of them.
+const MAX_SHOWN_BYTES: usize = 2_000;
 
 /// Everything that a session has said of its end, what is machine-readable first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +34,20 @@ impl Evidence {
         if !value.trim().is_empty() {
             self.signals.push(Signal { field, value });
         }
+    }
+
+    /// Returns it without secrets.
+    pub(super) fn redacted(mut self, secrets: &Secrets) -> Self {
+        for signal in &mut self.signals {
+            signal.value = secrets.redact(&signal.value).into_owned();
+        }
+        self
+    }
+
+    /// Returns it as a record shows it.
+    pub(super) fn shown(&self) -> Vec<String> {
+        let shown = self.signals.iter().take(MAX_SHOWN);
+        shown.map(|signal| format!("{}: {}", signal.field, clip(signal.value.trim(), MAX_SHOWN_BYTES))).collect()
     }
 
     /// Returns what stands in a field.

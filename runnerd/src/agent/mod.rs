@@ -16,6 +16,7 @@ mod regular;
 mod session;
 mod signatures;
 mod stream;
+mod zone;
 
 use std::path::Path;
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::backend::{self, Launch, Order};
 use super::ears::Ears;
 use super::end::{self, Left};
-use super::{OUTPUT_VARIABLE, blank, keeps_privileges_out};
+use super::{OUTPUT_VARIABLE, blank, keeps_privileges_out, zone};
 use crate::config::Executor;
 use crate::process::{self, Launcher, Limits, LogFile, Mark, Piece, SpawnError, Spec};
 
@@ -72,7 +72,12 @@ pub async fn run(
     block_in_place(|| write_files(&launch))?;
     let file = (!launch.is_structured).then(|| session.output.clone());
     let mut ears = Ears::new(reader, file, session.activity.clone());
-    let left = Left { output: session.output.clone(), secrets: session.secrets.clone(), kind: executor.kind };
+    let left = Left {
+        output: session.output.clone(),
+        secrets: session.secrets.clone(),
+        kind: executor.kind,
+        zone: zone::of(&session.env),
+    };
     let (mark, lock) = (session.mark.clone(), session.lock.clone());
     let report = process::run(launcher, spec(session, launch, &mut ears), stop).await;
     match report {

@@ -253,7 +253,7 @@ impl Settling<'_> {
             phases: record::phase_times(entries),
             captured_bytes: session.captured_bytes,
             dropped_bytes: session.dropped_bytes,
-            failure: session.failure.clone(),
+            failure: session.failure.as_deref().cloned(),
             usage: session.usage,
             containment: self.outcome.containment(),
             survivors_ended: session.survivors + guard.map_or(0, |guard| guard.survivors),
