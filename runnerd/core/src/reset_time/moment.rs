@@ -271,7 +271,7 @@ fn with_year(cursor: &mut Cursor<'_>, month: i16, day: i16) -> Day {
     }
 }
 
-/// Takes `9pm`, `9:16 PM`, `21:16`, `21:16:00.5`, `noon`.
+/// Takes `9pm`, `9:16 PM`, `9.16pm`, `21:16`, `21h30`, `21:16:00.5`, `noon`.
 fn hour(cursor: &mut Cursor<'_>) -> Option<Hour> {
     let mut ahead = *cursor;
     let whole = |hour| Hour { of_day: hour, minute: 0, second: 0, has_half: false };
@@ -281,7 +281,7 @@ fn hour(cursor: &mut Cursor<'_>) -> Option<Hour> {
         return Some(whole(hour));
     }
     let mut found = whole(ahead.number(1..=2)?);
-    let minute = ahead.sign_number(':', 2..=2);
+    let minute = ahead.sign_number(':', 2..=2).or_else(|| unusual_minute(&mut ahead));
     if let Some(minute) = minute {
         found.minute = minute;
         found.second = ahead.sign_number(':', 2..=2).unwrap_or(0);
@@ -299,6 +299,19 @@ fn hour(cursor: &mut Cursor<'_>) -> Option<Hour> {
     }
     *cursor = ahead;
     Some(found)
+}
+
+/// Takes the minutes of `9.16pm` or `21h30`.
+fn unusual_minute(cursor: &mut Cursor<'_>) -> Option<i16> {
+    let mut ahead = *cursor;
+    let minute = if let Some(minute) = ahead.sign_number('.', 2..=2) {
+        half(&mut ahead.clone()).map(|_| minute)?
+    } else {
+        let is_joined = !ahead.is_apart() && ahead.word_of(&["h"]) && !ahead.is_apart();
+        ahead.number(2..=2).filter(|_| is_joined)?
+    };
+    *cursor = ahead;
+    Some(minute)
 }
 
 /// Takes `am`, `PM`, `p.m.`; returns whether it is the later half of the day.

@@ -29,12 +29,12 @@ const FILLERS: [&str; 17] = [
     "approx",
     "approximately",
     "around",
-    "at",
     "be",
     "just",
     "least",
     "less",
     "more",
+    "most",
     "next",
     "only",
     "roughly",
@@ -54,10 +54,19 @@ pub(super) struct Span {
 
 /// Reads a length of time that is waited for.
 pub(super) fn read(cursor: Cursor<'_>) -> Option<Span> {
-    let lead = lead(cursor)?;
+    let Some(lead) = lead(cursor) else { return before_end(cursor) };
     let (millis, end) = with_units(cursor).or_else(|| by_clock(cursor, lead)).or_else(|| bare(cursor, lead))?;
     let is_led = lead.is_certain || anchor::is_near(cursor.tokens(), end);
     is_led.then_some(Span { length: SignedDuration::from_millis(millis), end })
+}
+
+/// Reads `3 hours left until …` and `3 hours from now`.
+fn before_end(cursor: Cursor<'_>) -> Option<Span> {
+    let (millis, end) = with_units(cursor)?;
+    let mut behind = Cursor::new(cursor.tokens(), end);
+    let _ = behind.word_of(&["left", "remaining"]);
+    let is_end = behind.word_of(&["until", "till"]) || (behind.word_of(&["from"]) && behind.word_of(&["now"]));
+    is_end.then_some(Span { length: SignedDuration::from_millis(millis), end })
 }
 
 /// How a length is led to.
@@ -96,6 +105,8 @@ fn lead(cursor: Cursor<'_>) -> Option<Lead> {
 
 fn is_filler(tokens: &Tokens<'_>, at: usize) -> bool {
     match tokens.get(at) {
+        // `at 21h30` is no length.
+        Some(Token::Word("at" | "At" | "AT")) => matches!(tokens.get(at + 1), Some(Token::Word("least" | "most"))),
         Some(Token::Word(word)) => FILLERS.iter().any(|filler| word.eq_ignore_ascii_case(filler)),
         Some(Token::Sign(sign)) => matches!(sign, ':' | '=' | '"' | '\'' | '~' | '\u{2248}' | '('),
         Some(Token::Number(_)) | None => false,

@@ -55,6 +55,9 @@ fn a_time_of_day_is_the_next_one() {
         ("at 21:30 you can try again", "2026-11-22 21:30:00"),
         ("9:16 PM", "2026-11-22 21:16:00"),
         ("limit reached (9:16 PM)", "2026-11-22 21:16:00"),
+        ("reset 9.16pm", "2026-11-22 21:16:00"),
+        ("Come back at 21h30", "2026-11-22 21:30:00"),
+        ("Reset time: 9:16:30 PM", "2026-11-22 21:16:30"),
     ];
     check("UTC", &rows);
     check("Europe/Berlin", &rows);
@@ -102,6 +105,11 @@ fn a_day_may_be_named_in_every_usual_way() {
         ("resets 24/11/2026 20:16", "2026-11-24 20:16:00"),
         ("resets 24.11.2026, 20:16", "2026-11-24 20:16:00"),
         ("resets Feb 28, 2027, 3am", "2027-02-28 03:00:00"),
+        ("usage limit will be lifted on 26/11/2026 at 03:00", "2026-11-26 03:00:00"),
+        ("blocked until Nov 23 09:00", "2026-11-23 09:00:00"),
+        ("next reset: Sun 29 Nov, 9:00 am", "2026-11-29 09:00:00"),
+        ("limit resets on the 1st of December at noon", "2026-12-01 12:00:00"),
+        ("Try again after Nov 24", "2026-11-24 00:00:00"),
     ];
     check("UTC", &rows);
     check("America/Los_Angeles", &rows);
@@ -133,6 +141,10 @@ fn a_zone_in_the_text_is_the_one_that_counts() {
         ("resets tomorrow at 9am (UTC)", "2026-11-23 10:00:00"),
         ("resets 9am UTC tomorrow", "2026-11-23 10:00:00"),
         ("resets 4am (Japan)", "2026-11-22 20:00:00"),
+        ("Your limit will reset at 10:00 PM Eastern Time.", "2026-11-23 04:00:00"),
+        ("Quota will reset at midnight (Pacific Time)", "2026-11-23 09:00:00"),
+        ("Quota resets daily at 00:00 UTC", "2026-11-23 01:00:00"),
+        ("resets on Tue Nov 24 2026 20:16:00 GMT+0100 (Central European Standard Time)", "2026-11-24 20:16:00"),
     ];
     check("Europe/Berlin", &rows);
 }
@@ -186,6 +198,12 @@ fn a_length_of_waiting_is_counted_from_now() {
         ("limit resets in 2:15:00", "2026-11-22 22:15:00"),
         ("In 3 hours you can try again.", "2026-11-22 23:00:00"),
         ("You've reached your 5-hour limit. Try again in 2 hours.", "2026-11-22 22:00:00"),
+        ("You have 3 hours left until your limit resets", "2026-11-22 23:00:00"),
+        ("Come back 90 minutes from now", "2026-11-22 21:30:00"),
+        ("Your access will be restored in 1 day, 4 hours and 12 minutes", "2026-11-24 00:12:00"),
+        ("resets in ~2h", "2026-11-22 22:00:00"),
+        ("resets in 2 hours (at 10pm)", "2026-11-22 22:00:00"),
+        ("ratelimit-reset: 3600", "2026-11-22 21:00:00"),
     ];
     check("UTC", &rows);
     check("America/Sao_Paulo", &rows);
@@ -227,6 +245,8 @@ fn what_is_no_time_is_none() {
         "retry after 3 attempts",
         "try again in 99999999999999999999 days",
         "resets in 500 weeks",
+        "resets next week",
+        "ran for 3 hours",
     ] {
         assert_eq!(read_in("UTC", text), None, "{text}");
     }
