@@ -52,6 +52,8 @@ pub(super) struct Watch {
     grace: Duration,
     farewell: Farewell,
     phase: Phase,
+    /// Whether it was asked to end.
+    is_asked: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -90,6 +92,7 @@ impl Watch {
             grace: order.grace,
             farewell: order.farewell,
             phase: Phase::Running,
+            is_asked: false,
         }
     }
 
@@ -107,6 +110,7 @@ impl Watch {
                 Phase::Ending { kill_at, .. } => kill_at,
             };
             match (now >= due, self.phase) {
+                (_, Phase::Ending { .. }) if self.has_left_unasked() => return self.kill_rest(),
                 (true, Phase::Running) => self.end(Cause::Deadline, self.deadline),
                 (true, Phase::Ending { .. }) => return self.kill_rest(),
                 (false, _) => match self.wait(line, due.saturating_sub(now).min(SLICE)) {
@@ -127,12 +131,18 @@ impl Watch {
     /// Asks it to end; the leader is alive, or a zombie whose number is still its own.
     fn end(&mut self, cause: Cause, kill_at: Duration) {
         self.phase = Phase::Ending { cause, kill_at };
+        self.is_asked = true;
         match (self.farewell, self.init_pid()) {
             (Farewell::Interrupt, _) => walk::interrupt(self.leader),
             (Farewell::Terminate, None) => walk::terminate(self.leader, None),
             // The leader is reaped by init, so the number of its group may be another's.
             (Farewell::Terminate, Some(init)) => walk::terminate(None, Some(init)),
         }
+    }
+
+    /// A leader that was asked alone is gone: it has ended what it wanted to end, and the rest knows of nothing.
+    fn has_left_unasked(&self) -> bool {
+        self.farewell == Farewell::Interrupt && self.is_asked && self.leader_exit.is_some()
     }
 
     fn init_pid(&self) -> Option<Pid> {

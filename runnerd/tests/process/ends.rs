@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runnerd::process::{Ended, Farewell};
 
-use crate::kit::{Asked, Bench, Running, run_to_end};
+use crate::kit::{Asked, Bench, PATIENCE, Running, run_to_end};
 
 #[tokio::test]
 async fn exit_code_is_reported() {
@@ -126,6 +126,8 @@ async fn interrupt_reaches_the_program_alone_and_what_it_leaves_is_killed() {
     let mut spec =
         bench.sh("trap 'echo told; exit 7' INT\n(trap 'echo child told' INT TERM; sleep 1000) &\necho ready; wait");
     spec.farewell = Farewell::Interrupt;
+    // What was not asked is not waited for.
+    spec.limits.grace = PATIENCE * 4;
     let mut running = Running::start(spec);
     assert_eq!(running.lines.next().await.as_deref(), Some("ready"));
     running.stop.cancel();
