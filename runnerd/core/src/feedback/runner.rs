@@ -1,0 +1,121 @@
+//! The runners of tests and the compilers whose reports are recognised: what a line means to each of them.
+//!
+//! A recogniser is a row of functions that look at one line. What a row does not know stays in the rest of the
+//! output: being recognised puts a failure first, and being unknown loses nothing.
+
+mod go;
+mod javascript;
+mod place;
+mod python;
+mod rust;
+mod wrapper;
+
+/// What a line means to a runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign<'a> {
+    /// A failure of this name begins; what follows belongs to it.
+    Begins(&'a str),
+    /// This failed; the line says no more.
+    Names(&'a str),
+    /// This failed, and the line says why in brief.
+    Sums(&'a str),
+    /// A step that went well: such lines in a row say little.
+    Routine,
+    /// Nothing more belongs to the failure.
+    Ends,
+}
+
+/// Whether a line belongs to the failure that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It does, and more may come.
+    Continues,
+    /// It does, as the last one.
+    Last,
+    /// It does not.
+    Over,
+}
+
+/// What kind of report a runner writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    /// Of tests: what a test printed may stand in it, whatever that looks like.
+    Tests,
+    /// Of places in the code, each complete in itself.
+    Diagnostics,
+    /// Of a command that it ran, without saying what went wrong there.
+    Wrapper,
+}
+
+/// A program whose reports are recognised.
+#[derive(Debug)]
+pub(super) struct Runner {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What it reports.
+    pub(super) level: Level,
+    /// What a line means to it.
+    pub(super) read: fn(&str) -> Option<Sign<'_>>,
+    /// Whether a line belongs to its failure that is open.
+    pub(super) next: fn(&str) -> Next,
+    /// Whether a line shows that what has begun is a failure; one such line is needed.
+    pub(super) proves: fn(&str) -> bool,
+    /// Whether a line of a failure tells nothing about it.
+    pub(super) is_noise: fn(&str) -> bool,
+}
+
+impl Runner {
+    /// A runner of tests: a failure goes on until another sign, and needs no proof.
+    const fn tests(name: &'static str, read: fn(&str) -> Option<Sign<'_>>) -> Self {
+        Self { name, level: Level::Tests, read, next: |_| Next::Continues, proves: |_| true, is_noise: |_| false }
+    }
+
+    /// A program that reports places, each with the indented lines below it.
+    const fn diagnostics(name: &'static str, read: fn(&str) -> Option<Sign<'_>>) -> Self {
+        Self { level: Level::Diagnostics, next: indented, ..Self::tests(name, read) }
+    }
+}
+
+/// All of them; the first that knows a line decides what it means.
+const RUNNERS: &[&Runner] = &[
+    &wrapper::JUST,
+    &wrapper::MAKE,
+    &rust::NEXTEST,
+    &rust::CARGO_TEST,
+    &rust::RUSTC,
+    &rust::PANIC,
+    &python::PYTEST,
+    &python::UNITTEST,
+    &python::TRACEBACK,
+    &javascript::JEST,
+    &javascript::VITEST,
+    &javascript::ESLINT,
+    &go::GO_TEST,
+    &python::RUFF,
+    &place::TSC,
+    &place::GO,
+    &place::MYPY,
+    &place::RUFF_CONCISE,
+    &place::COMPILER,
+];
+
+/// Returns who knows the line, and what it means, in a failure of the level or outside of all.
+pub(super) fn read(line: &str, open: Option<Level>) -> Option<(&'static Runner, Sign<'_>)> {
+    for runner in RUNNERS {
+        let is_heard = open != Some(Level::Tests) || runner.level != Level::Diagnostics;
+        if is_heard && let Some(sign) = (runner.read)(line) {
+            return Some((runner, sign));
+        }
+    }
+    None
+}
+
+/// Indented lines continue what is open.
+fn indented(line: &str) -> Next {
+    if line.starts_with([' ', '\t']) { Next::Continues } else { Next::Over }
+}
+
+/// What is open goes on to a blank line.
+fn until_blank(line: &str) -> Next {
+    if line.is_empty() { Next::Last } else { Next::Continues }
+}
