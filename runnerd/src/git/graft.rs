@@ -38,13 +38,12 @@ impl Repository {
             return Err(GitError::OperationUnderWay { operation, path: self.work_dir().to_owned() });
         }
         let repo = self.open()?;
-        let mut written = Vec::new();
+        let mut grown = Grown { repo: &repo, paths: self, written: Vec::new() };
         let mut tree = self.tree_of(&repo, Some(graft.parent))?.id;
         for (path, content) in graft.files {
             let blob = repo.write_blob(content).map_err(GitError::library("writing a blob", self.git_dir()))?.detach();
-            written.push(blob);
-            let parts: Vec<&str> = path.split('/').collect();
-            tree = self.put(&repo, (Some(tree), &parts), blob, &mut written)?;
+            grown.written.push(blob);
+            tree = grown.put(Some(tree), &path.split('/').collect::<Vec<_>>(), blob)?;
         }
         let nothing = HoldBack { names: Vec::new(), max_file_bytes: 0 };
         let request = CommitRequest {
@@ -56,8 +55,8 @@ impl Repository {
             allow_empty: true,
         };
         let commit = self.write_commit(&repo, &request, tree)?;
-        written.push(commit.object());
-        durable::sync_objects(&self.common_dir().join("objects"), &written)?;
+        grown.written.push(commit.object());
+        durable::sync_objects(&self.common_dir().join("objects"), &grown.written)?;
         let subject = graft.message.lines().next().unwrap_or_default();
         self.move_ref(&Move {
             name: &if is_head { "HEAD".to_owned() } else { format!("refs/heads/{}", graft.branch) },
@@ -83,35 +82,36 @@ impl Repository {
         }
         git.run().map(drop)
     }
+}
 
-    /// Returns a tree with `blob` at the end of the path, and notes the trees that were written.
-    fn put(
-        &self,
-        repo: &gix::Repository,
-        (tree, path): (Option<ObjectId>, &[&str]),
-        blob: ObjectId,
-        written: &mut Vec<ObjectId>,
-    ) -> Result<ObjectId, GitError> {
+/// Trees that grow, and what was written for them.
+struct Grown<'a> {
+    repo: &'a gix::Repository,
+    paths: &'a Repository,
+    written: Vec<ObjectId>,
+}
+
+impl Grown<'_> {
+    /// Returns a tree that has `blob` at the end of a path, and all else that `tree` has.
+    fn put(&mut self, tree: Option<ObjectId>, path: &[&str], blob: ObjectId) -> Result<ObjectId, GitError> {
         let Some((name, below)) = path.split_first() else { return Ok(blob) };
-        let mut entries = match tree {
-            Some(tree) => {
-                let read = || repo.find_tree(tree)?.decode().map(gix::objs::Tree::from);
-                read().map_err(GitError::library("reading a tree", self.git_dir()))?.entries
-            }
-            None => Vec::new(),
-        };
+        let mut entries = tree.map_or_else(|| Ok(Vec::new()), |tree| self.entries(tree))?;
         let known = entries.iter().position(|entry| entry.filename.as_bstr() == name.as_bytes());
-        let folder = known.map(|at| &entries[at]).filter(|entry| entry.mode.is_tree()).map(|entry| entry.oid);
+        let known = known.map(|at| entries.remove(at)).filter(|entry| entry.mode.is_tree()).map(|entry| entry.oid);
         let (oid, kind) = match below {
             [] => (blob, EntryKind::Blob),
-            _ => (self.put(repo, (folder, below), blob, written)?, EntryKind::Tree),
+            _ => (self.put(known, below, blob)?, EntryKind::Tree),
         };
-        known.map(|at| entries.remove(at));
         entries.push(Entry { mode: kind.into(), filename: BString::from(*name), oid });
         entries.sort();
-        let stored = repo.write_object(&gix::objs::Tree { entries });
-        let id = stored.map_err(GitError::library("writing a tree", self.git_dir()))?.detach();
-        written.push(id);
+        let stored = self.repo.write_object(&gix::objs::Tree { entries });
+        let id = stored.map_err(GitError::library("writing a tree", self.paths.git_dir()))?.detach();
+        self.written.push(id);
         Ok(id)
+    }
+
+    fn entries(&self, tree: ObjectId) -> Result<Vec<Entry>, GitError> {
+        let read = || self.repo.find_tree(tree)?.decode().map(gix::objs::Tree::from);
+        Ok(read().map_err(GitError::library("reading a tree", self.paths.git_dir()))?.entries)
     }
 }
