@@ -8,11 +8,11 @@ use jsonrpsee::proc_macros::rpc;
 
 use crate::event::Event;
 use crate::reply::{
-    ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
+    ChangeReply, ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use crate::request::{
-    AtIteration, AtPath, AtRun, ConfigKey, Hello, InitParams, LogFilter, LogParams, PauseParams, ResumeParams,
-    StartParams, StepParams, Subscription,
+    AtIteration, AtPath, AtRun, ConfigKey, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams,
+    ResumeParams, StartParams, StepParams, Subscription,
 };
 use crate::view::{DaemonView, IterationView, RepoView, RunSummary, SelectView, StatusView, TextView};
 
@@ -115,6 +115,14 @@ pub trait TreeApi {
     /// Checks schema, invariants, layout and identity.
     #[method(name = "validate")]
     async fn validate(&self, params: AtPath) -> RpcResult<ValidateReply>;
+}
+
+/// Notes of a person to the sessions.
+#[rpc(server, client, namespace = "note", namespace_separator = ".")]
+pub trait NoteApi {
+    /// Tells the next session that answers something; committed before it begins.
+    #[method(name = "add")]
+    async fn add_note(&self, params: NoteParams) -> RpcResult<ChangeReply>;
 }
 
 /// A repository's configuration.

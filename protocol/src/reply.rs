@@ -50,11 +50,33 @@ pub struct ControlReply {
     pub pending: bool,
 }
 
+/// `note.add`, `question.answer`, `tree.add`, `tree.retry`, `tree.edit`: a person's request, acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeReply {
+    /// The run.
+    pub run: RunSummary,
+    /// The command that it is named after in its commit.
+    pub command: String,
+    /// Id of the note, the question or the node; null for an edit, and for a node that waits.
+    pub id: Option<String>,
+    /// What is done, as its commit says.
+    pub summary: String,
+    /// Whether it waits: it is committed before the next session.
+    pub pending: bool,
+    /// What it waits for.
+    pub waits_for: Option<String>,
+    /// Its commit, once there is one.
+    pub commit: Option<String>,
+}
+
 /// `tree.get`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TreeReply {
     /// The tree at HEAD.
     pub tree: TaskTree,
+    /// SHA-256 of its canonical form, for `tree.edit`.
+    #[serde(default)]
+    pub digest: String,
     /// The node of the live iteration, else the next leaf.
     pub current: Option<String>,
     /// State of the run, where there is one.

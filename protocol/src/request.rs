@@ -141,6 +141,16 @@ pub struct ResumeParams {
     pub env: CallerEnv,
 }
 
+/// `note.add`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NoteParams {
+    /// Which run.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// What the next session is told, at most 8 KiB.
+    pub text: String,
+}
+
 /// `daemon.log_filter`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogFilter {

@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
 
 use crate::commands::{
-    cancel, config, daemon, demo, help, init, log, pause, queue, repos, resume, select, start, status, step, tree,
-    validate,
+    cancel, config, daemon, demo, help, init, log, note, pause, queue, repos, resume, select, start, status, step,
+    tree, validate,
 };
 use crate::failure::Failure;
 
@@ -101,6 +101,7 @@ pub(crate) enum Command {
     Select(select::SelectArgs),
     Validate(validate::ValidateArgs),
     Log(log::LogArgs),
+    Note(note::NoteArgs),
     Queue(queue::QueueArgs),
     Repos(repos::ReposArgs),
     Config(config::ConfigArgs),

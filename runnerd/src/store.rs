@@ -1,8 +1,11 @@
 //! The daemon's own state of one repository, outside of it, where no agent writes (SPEC 3).
 //!
 //! One folder per repository under the state folder: `repo.json` (identity, queue, confirmed
-//! configurations), `env.json` (the caller's environment, private), `journal.jsonl` (the live
-//! iteration) and `live/` (what its effects keep). A file that cannot be read is never overwritten.
+//! configurations), `env.json` (the caller's environment, private), `changes.json` (what a person has
+//! asked and is not committed yet), `journal.jsonl` (the live iteration) and `live/` (what its effects keep). A file that
+//! cannot be read is never overwritten.
+
+mod changes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +26,8 @@ use serde::{Deserialize, Serialize};
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
 use crate::repo::sealed;
+
+pub use changes::{Changes, Queued};
 
 /// Runs that are over and still listed, per repository.
 const MAX_PAST_RUNS: usize = 50;

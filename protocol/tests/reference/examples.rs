@@ -12,11 +12,11 @@ use protocol::event::{Event, EventKind};
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
 use protocol::reply::{
-    ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
+    ChangeReply, ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
-    AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, Hello, InitParams, LogFilter, LogParams, LogStream, PauseParams,
-    ResumeParams, StartParams, StepParams, Subscription,
+    AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams,
+    PauseParams, ResumeParams, StartParams, StepParams, Subscription,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
@@ -45,7 +45,10 @@ pub(crate) struct Example {
 
 /// Returns the examples in the order of the methods.
 pub(crate) fn all() -> Vec<Example> {
-    [daemon(), repositories(), runs(), views_of_runs(), trees(), iterations()].into_iter().flatten().collect()
+    [daemon(), repositories(), runs(), views_of_runs(), trees(), steering(), iterations()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// A value that says the same after a journey over the wire.
@@ -294,6 +297,7 @@ fn trees() -> Vec<Example> {
         tree: TaskTree { version: 1, root },
         current: Some("root.1".into()),
         state: Some(RunStatus::Running),
+        digest: "5d1f0c…".into(),
     };
     let check = |name: &str, faults: &[&str]| CheckView {
         name: name.into(),
@@ -308,6 +312,27 @@ fn trees() -> Vec<Example> {
         example("tree.validate", &AtPath { path: proj() }, &ValidateReply { path: proj(), ok: false, checks }),
         example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]), variables: Vec::new() }),
     ]
+}
+
+fn taken(command: &str, id: &str, summary: &str) -> ChangeReply {
+    ChangeReply {
+        run: summary_of_now(),
+        command: command.into(),
+        id: Some(id.into()),
+        summary: summary.into(),
+        pending: true,
+        waits_for: Some("a session is at work".into()),
+        commit: None,
+    }
+}
+
+fn summary_of_now() -> RunSummary {
+    summary(RunStatus::Running)
+}
+
+fn steering() -> Vec<Example> {
+    let note = NoteParams { at: AtRun { path: proj(), run: None }, text: "Use sqlx, not diesel.".into() };
+    vec![example("note.add", &note, &taken("note", "n1", "n1: Use sqlx, not diesel."))]
 }
 
 fn meta() -> IterationMeta {

@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
+pub(crate) mod note;
 pub(crate) mod pause;
 pub(crate) mod queue;
 pub(crate) mod repos;
@@ -41,6 +42,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Select(args) => select::run(&invocation, args).await,
         Command::Validate(args) => validate::run(&invocation, args).await,
         Command::Log(args) => log::run(&invocation, args).await,
+        Command::Note(args) => note::run(&invocation, args).await,
         Command::Queue(args) => queue::run(&invocation, args).await,
         Command::Repos(args) => repos::run(&invocation, args).await,
         Command::Config(args) => config::run(&invocation, args).await,

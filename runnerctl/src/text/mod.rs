@@ -2,6 +2,7 @@
 //!
 //! Styles are always in the string; `ui` takes them out where the reader is no terminal.
 
+pub(crate) mod change;
 pub(crate) mod iteration;
 pub(crate) mod measure;
 pub(crate) mod paint;

@@ -116,7 +116,12 @@ mod tests {
         lexer.passes = true;
         let parser = node("parser", 0, vec![lexer, node("ast", 1, Vec::new())]);
         let root = node("root", 0, vec![parser, node("cli", 3, Vec::new()), node("docs", 0, Vec::new())]);
-        TreeReply { tree: TaskTree { version: TREE_VERSION, root }, current: Some("ast".into()), state: None }
+        TreeReply {
+            tree: TaskTree { version: TREE_VERSION, root },
+            current: Some("ast".into()),
+            state: None,
+            digest: String::new(),
+        }
     }
 
     #[test]

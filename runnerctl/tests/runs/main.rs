@@ -11,6 +11,7 @@ mod play;
 mod precedence;
 mod secrets;
 mod slow;
+mod steering;
 mod usage;
 mod verdicts;
 mod waiting;

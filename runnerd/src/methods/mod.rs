@@ -5,6 +5,7 @@
 mod daemon;
 mod events;
 mod iteration;
+mod note;
 mod repo;
 mod run;
 mod tree;
@@ -15,12 +16,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jsonrpsee::RpcModule;
 use protocol::api::{
-    ConfigApiServer, DaemonApiServer, EventApiServer, IterationApiServer, RepoApiServer, RunApiServer, TreeApiServer,
+    ConfigApiServer, DaemonApiServer, EventApiServer, IterationApiServer, NoteApiServer, RepoApiServer, RunApiServer,
+    TreeApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::paths::Paths;
+use protocol::reply::ChangeReply;
+use protocol::request::AtRun;
 use protocol::view::StatusView;
 use protocol::words::RunStatus;
+use runner_core::change::Change;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +36,7 @@ use crate::logging::FilterHandle;
 use crate::process::Offer;
 use crate::registry::Registry;
 use crate::store::Store;
-use crate::worker::Handle;
+use crate::worker::{ChangeOrder, Handle, Message};
 
 /// What the methods work with.
 #[derive(Debug, Clone)]
@@ -63,6 +68,7 @@ impl Api {
         module.merge(RepoApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(RunApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(TreeApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(NoteApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(ConfigApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(IterationApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(EventApiServer::into_rpc(self)).expect(unique);
@@ -104,6 +110,15 @@ impl Api {
             ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
         })?;
         Ok((repository, handle))
+    }
+}
+
+impl Api {
+    /// Has a person's request taken by the worker of the repository around a path.
+    async fn change(&self, at: AtRun, change: Change, opened: Option<String>) -> Result<ChangeReply, ErrorData> {
+        let (_, worker) = self.worker(at.path.as_path()).await?;
+        let order = ChangeOrder { run: at.run, change, opened };
+        worker.ask(|reply| Message::Change(Box::new(order), reply)).await
     }
 }
 

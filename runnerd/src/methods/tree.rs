@@ -7,8 +7,9 @@ use protocol::path::WirePath;
 use protocol::reply::{ConfigReply, TreeReply, ValidateReply};
 use protocol::request::{AtPath, AtRun, ConfigKey};
 use protocol::view::{CheckView, SelectView};
+use runner_core::digest::sha256_hex;
 use runner_core::select::{Selection, select};
-use runner_core::validate;
+use runner_core::{tree, validate};
 
 use super::iteration::full_id;
 use super::{Api, blocking};
@@ -36,7 +37,8 @@ impl TreeApiServer for Api {
             Selection::Open(leaf) | Selection::Exhausted(leaf) => Some(leaf.id.clone()),
             Selection::Complete => None,
         };
-        Ok(TreeReply { current: live.or(next), state, tree: loaded.tree })
+        let digest = sha256_hex(tree::canonical(&loaded.tree).as_bytes());
+        Ok(TreeReply { current: live.or(next), state, tree: loaded.tree, digest })
     }
 
     async fn select(&self, params: AtRun) -> RpcResult<SelectView> {

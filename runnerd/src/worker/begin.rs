@@ -173,7 +173,13 @@ fn write_beginning(site: &Site, beginning: &Beginning, base: Id) -> Result<(), B
     // What `init` has made says nothing yet.
     let is_untouched = tree == tree::fresh(tree.root.max_attempts);
     let tree = if is_untouched { fresh_tree(&config, &goal) } else { tree };
-    let state = RunState { run_id: Some(site.run.clone()), base: Some(base.to_string()), ..RunState::default() };
+    let state = RunState {
+        run_id: Some(site.run.clone()),
+        base: Some(base.to_string()),
+        // Their file stays, and what was answered to in the run before is not told again.
+        notes_used: before.notes_used,
+        ..RunState::default()
+    };
     let goal = goal.with_id(&site.run).map_err(|error| held(&error))?;
     // The tree comes before the state: done again after a crash, the id in the state says that the tree is written.
     let files = [

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use protocol::words::Role;
 use runner_core::policy::RolesMode;
-use runner_core::prompt::{self, Memory, Prompt, PromptInput};
-use runner_core::tree;
+use runner_core::prompt::{self, Memory, Note, Prompt, PromptInput};
 use runner_core::verdict::Task;
+use runner_core::{notes, tree};
 
 use super::load::{Loaded, OVERRIDES};
 use super::record;
@@ -50,6 +50,7 @@ pub(super) fn prompt(site: &Site, loaded: &Loaded, task: &Task) -> Result<Prompt
 struct Sources {
     overrides: BTreeMap<Role, String>,
     node_context: Option<String>,
+    notes: Vec<Note>,
 }
 
 impl Sources {
@@ -60,6 +61,7 @@ impl Sources {
         Ok(Self {
             overrides: texts.collect(),
             node_context: node_context.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+            notes: notes::unused(loaded.text(Layout::NOTES), &loaded.run_state.notes_used),
         })
     }
 
@@ -73,7 +75,7 @@ impl Sources {
             goal_body: loaded.goal.body(),
             run_state: &loaded.run_state,
             feedback: &loaded.feedback,
-            notes: &[],
+            notes: &self.notes,
             guard_notice: None,
             guard_command: &loaded.config.guard.command,
             progress: loaded.text(Layout::PROGRESS),

@@ -23,7 +23,7 @@ use super::requests::held_error;
 use super::snapshot::{self, Seen};
 use crate::clock;
 use crate::events::{About, Events};
-use crate::store::{AskedFor, RepoFile, RunRecord, Store, StoreError};
+use crate::store::{AskedFor, Changes, RepoFile, RunRecord, Store, StoreError};
 
 /// What a worker does next with the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,8 @@ pub(super) struct Desk {
     pub store: Store,
     /// Its content.
     pub file: RepoFile,
+    /// What a person has asked and is not committed yet.
+    pub changes: Changes,
     /// Why nothing may be done with this repository.
     pub held: Option<StopReason>,
     /// Whether the record on disk could not be read, and must not be written.
@@ -108,6 +110,7 @@ impl Desk {
         Self {
             store,
             file,
+            changes: Changes::default(),
             held: None,
             frozen: false,
             view: None,

@@ -123,6 +123,7 @@ impl Life {
             self.refresh();
         } else {
             self.recover();
+            self.desk.commit_changes_at_rest();
         }
         loop {
             match self.desk.turn(clock::now()) {
@@ -168,6 +169,7 @@ impl Life {
         }
         self.desk.slot = None;
         self.desk.set_live(None);
+        self.desk.commit_changes_at_rest();
         self.refresh();
         if self.desk.run(run).is_none_or(|run| run.state != RunStatus::Running) {
             let iteration = self.desk.view.as_ref().and_then(|view| view.recent.first().cloned());
@@ -278,7 +280,10 @@ impl Life {
             let Some(run) = self.desk.run(id).cloned() else { return Ok(false) };
             let is_prepared = run.beginning.is_none() && run.resume.is_none();
             let result = match (is_prepared, needs_baseline) {
-                (true, false) => return Ok(true),
+                (true, false) => match self.desk.commit_changes() {
+                    Ok(()) => return Ok(true),
+                    Err(error) => Err(error),
+                },
                 (true, true) => self.baseline(&self.site(&run)?).await.map(|is_done| needs_baseline = !is_done),
                 (false, _) => self.prepare(&self.site(&run)?, &run).await,
             };

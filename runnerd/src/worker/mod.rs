@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use protocol::reply::{ControlReply, StartReply, StepReply};
+use protocol::reply::{ChangeReply, ControlReply, StartReply, StepReply};
 use protocol::view::{RunSummary, StatusView};
+use runner_core::change::Change;
 use tokio::sync::{mpsc, oneshot, watch};
 
 mod aftermath;
@@ -23,10 +24,12 @@ mod aside;
 mod baseline;
 mod begin;
 mod brief;
+mod changes;
 mod claim;
 mod desk;
 mod drive;
 mod exposure;
+mod ground;
 mod inspect;
 mod journal;
 mod ledger;
@@ -103,6 +106,8 @@ pub enum Message {
         /// Who waits.
         reply: Reply<ControlReply>,
     },
+    /// Change files of a run for a person.
+    Change(Box<ChangeOrder>, Reply<ChangeReply>),
     /// Remember that this user has confirmed commands.
     Confirm {
         /// Digest of the commands.
@@ -122,6 +127,17 @@ pub enum Message {
         /// Who waits.
         reply: oneshot::Sender<(Vec<RunSummary>, Vec<String>)>,
     },
+}
+
+/// What a person asks of a run's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeOrder {
+    /// Which run.
+    pub run: Option<String>,
+    /// What is asked. The id of a note and the base of an edit are given by the worker.
+    pub change: Change,
+    /// Digest of the tree that was opened for an edit.
+    pub opened: Option<String>,
 }
 
 /// A run that may be put into the queue.

@@ -55,6 +55,7 @@ impl Life {
                 .ok_or_else(|| format!("{} has no repo.json", self.desk.store.folder().display()))?;
             self.desk.frozen = false;
         }
+        self.desk.changes = block_in_place(|| self.desk.store.load_changes())?;
         self.recorded = None;
         self.desk.unfinished = None;
         let path = self.desk.store.journal();

@@ -47,6 +47,10 @@ impl Desk {
                 let _ = reply.send(answer);
                 cause
             }
+            Message::Change(order, reply) => {
+                let _ = reply.send(self.take_change(*order));
+                None
+            }
             Message::Confirm { digest, reply } => {
                 let _ = reply.send(self.confirm(digest));
                 None

@@ -83,7 +83,7 @@ impl Settling<'_> {
         let work = &self.outcome.work;
         let facts = Facts {
             agents_tree: inspect::legal_tree(self.site, self.loaded, &work.task, &work.session)?,
-            notes: Vec::new(),
+            notes: brief::prompt(self.site, self.loaded, &work.task)?.notes,
             held_back,
             elapsed_ms: self.elapsed_ms(),
             tried: self.site.uncommitted.tried.clone(),
@@ -199,7 +199,7 @@ impl Settling<'_> {
             output: session.output_digest.as_ref().and_then(|digest| digest.parse().ok()),
             guard_run: guard.and_then(guard_run),
             review: None,
-            notes: NameList::default(),
+            notes: NameList::new(self.notes_used(after)),
             usage: Some(UsageLine(transition::iteration_usage(self.outcome, &self.site.uncommitted.tried))),
             reverted: NameList::new(&after.run_state.reverted),
             guard_changed: NameList::default(),
@@ -209,6 +209,12 @@ impl Settling<'_> {
             raw: raw.map(|raw| raw.to_string()),
         };
         Ok(RunnerCommit::Iteration(Box::new(receipt)).compose())
+    }
+
+    /// Returns the notes that this session has answered to.
+    fn notes_used<'a>(&self, after: &'a transition::After) -> impl Iterator<Item = &'a String> {
+        let before = &self.loaded.run_state.notes_used;
+        after.run_state.notes_used.iter().filter(move |note| !before.contains(note))
     }
 
     fn mode(&self) -> Mode {

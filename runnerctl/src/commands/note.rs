@@ -1,0 +1,49 @@
+//! `note`: tells the next session something.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use protocol::api::NoteApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::{AtRun, NoteParams};
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::change::changed;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl note \"Use sqlx\"                   the next session that answers reads it
+  runnerctl note -m Careful /home/me/proj    in another repository";
+
+/// Tell the next session something
+///
+/// The note is committed at once, or after the session that is at work. It stands in the prompts until a session has
+/// answered, and the receipt of that session names it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct NoteArgs {
+    /// The note, at most 8 KiB; with `--message` this is PATH
+    #[arg(value_name = "TEXT", required_unless_present = "message")]
+    text: Option<String>,
+    /// Any path in the repository [default: the current directory]
+    #[arg(value_name = "PATH", conflicts_with = "message")]
+    path: Option<PathBuf>,
+    /// The note
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
+    /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: NoteArgs) -> Result<ExitStatus, Failure> {
+    let (text, path) = match (args.message, args.text) {
+        (Some(message), path) => (message, path.map(PathBuf::from)),
+        (None, text) => (text.unwrap_or_default(), args.path),
+    };
+    let at = AtRun { path: invocation.place(path.as_deref())?, run: args.run };
+    let reply = invocation.connect().await?.client().add_note(NoteParams { at, text }).await?;
+    invocation.ui.answer("note", &reply, |_| changed(&reply))?;
+    Ok(ExitStatus::Fine)
+}

@@ -1,0 +1,43 @@
+//! What became of a person's request: committed, or taken and waiting.
+
+use protocol::reply::ChangeReply;
+
+use super::paint::{DIM, paint};
+use super::safe::safe;
+
+/// Returns the line `<command>: <what was done>  <commit>`, or what it waits for.
+pub(crate) fn changed(reply: &ChangeReply) -> String {
+    let what = format!("{}: {}", safe(&reply.command), safe(reply.summary.lines().next().unwrap_or_default()));
+    if let Some(commit) = &reply.commit {
+        return format!("{what}  {}\n", paint(DIM, commit.get(..8).unwrap_or(commit)));
+    }
+    let why = reply.waits_for.as_deref().unwrap_or("a session is at work");
+    format!("{what}\n  taken; committed before the next session ({})\n", safe(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+    use crate::text::samples;
+
+    #[test]
+    fn a_request_is_committed_or_says_what_it_waits_for() {
+        let mut reply = ChangeReply {
+            run: samples::summary(),
+            command: "note".into(),
+            id: Some("n1".into()),
+            summary: "n1: Use sqlx\u{1b}[2J".into(),
+            pending: true,
+            waits_for: Some("a session is at work".into()),
+            commit: None,
+        };
+        insta::assert_snapshot!(strip_str(&changed(&reply)), @r"
+        note: n1: Use sqlx␛[2J
+          taken; committed before the next session (a session is at work)
+        ");
+        reply.commit = Some("0123456789abcdef".into());
+        insta::assert_snapshot!(strip_str(&changed(&reply)), @"note: n1: Use sqlx␛[2J  01234567");
+    }
+}

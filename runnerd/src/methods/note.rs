@@ -1,0 +1,17 @@
+//! `note.*`: what a person tells the sessions to come.
+
+use jsonrpsee::core::{RpcResult, async_trait};
+use protocol::api::NoteApiServer;
+use protocol::reply::ChangeReply;
+use protocol::request::NoteParams;
+use runner_core::change::Change;
+
+use super::Api;
+
+#[async_trait]
+impl NoteApiServer for Api {
+    async fn add_note(&self, params: NoteParams) -> RpcResult<ChangeReply> {
+        let note = Change::Note { id: String::new(), text: params.text };
+        Ok(self.change(params.at, note, None).await?)
+    }
+}

@@ -1,0 +1,160 @@
+//! The tip of a run's branch as a person's requests find it: what they change, and the commit of one.
+//!
+//! When a request is done, and that it is done once, is `changes`'.
+
+use runner_core::change::{Change, Changed, Documents};
+use runner_core::{message, tree};
+
+use super::begin::BeginError;
+use super::desk::reason;
+use super::load::{LoadError, Loaded, load};
+use super::site::Site;
+use crate::causes::in_one_line;
+use crate::git::{CommitInfo, GitError, Graft, Id, Repository};
+use crate::repo::durable;
+use crate::repo::layout::Layout;
+use crate::store::{Queued, RunRecord, Store};
+
+/// Commits upon the one that was kept that are looked through for one's own.
+const MAX_UPON: usize = 1_000;
+
+/// The tip of a run's branch.
+pub(super) struct Ground {
+    repository: Repository,
+    branch: String,
+    /// The committed state.
+    pub(super) loaded: Loaded,
+}
+
+/// The commit of a request.
+pub(super) struct Made {
+    /// The commit.
+    pub(super) commit: Id,
+    /// The documents it was made upon.
+    pub(super) before: Documents,
+    /// What it made of them.
+    pub(super) changed: Changed,
+}
+
+impl Ground {
+    /// Reads the tip of a run's branch; none where the run has not begun.
+    pub(super) fn of(store: &Store, run: &RunRecord) -> Result<Option<Self>, BeginError> {
+        if run.beginning.is_some() {
+            return Ok(None);
+        }
+        let captured = Repository::captured(&store.git(run.path.as_path()))?;
+        let repository = captured.map_or_else(|| Repository::discover(run.path.as_path()), Ok)?;
+        let branch = format!("runner/{}", run.id);
+        let Some(tip) = repository.branch(&branch)? else { return Ok(None) };
+        let loaded = load(&repository, tip).map_err(unreadable)?;
+        Ok(Some(Self { repository, branch, loaded }))
+    }
+
+    /// Brings the work tree to what was committed, where the branch is checked out.
+    pub(super) fn lay_out(&self, made: &Made) -> Result<(), BeginError> {
+        if !self.is_checked_out()? {
+            return Ok(());
+        }
+        let files = files(&made.before, &made.changed);
+        self.repository.clear_stale_locks()?;
+        Ok(self.repository.lay_out(&files.iter().map(|(path, _)| *path).collect::<Vec<_>>())?)
+    }
+
+    /// Returns what requests change.
+    pub(super) fn documents(&self) -> Documents {
+        documents(&self.loaded)
+    }
+
+    fn is_checked_out(&self) -> Result<bool, GitError> {
+        Ok(self.repository.head()?.branch() == Some(self.branch.as_str()))
+    }
+
+    /// Refuses to write over what somebody has changed by hand and not committed.
+    pub(super) fn refuse_uncommitted(&self, changed: &Changed) -> Result<(), BeginError> {
+        if !self.is_checked_out()? {
+            return Ok(());
+        }
+        for (path, text) in files(&self.documents(), changed) {
+            let there = durable::read(&self.repository.work_dir().join(path))?.unwrap_or_default();
+            let committed = self.repository.read(&self.loaded.commit, path)?.unwrap_or_default();
+            if there != committed && there != text.as_bytes() {
+                let message = format!("{path} has changes that are not committed");
+                let command = format!("commit {path}, or git restore {path}; then: runnerctl resume");
+                return Err(BeginError::Hold(reason(message, &command)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the commit of a request.
+    pub(super) fn commit(&self, run: &str, change: &Change, changed: &Changed) -> Result<Id, BeginError> {
+        self.repository.clear_stale_locks()?;
+        let files = files(&self.documents(), changed);
+        let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+        Ok(self.repository.graft(&Graft {
+            branch: &self.branch,
+            parent: self.loaded.commit,
+            files: &files,
+            message: &message::compose_human(run, change.command(), &changed.summary),
+            author: Site::identity(&self.repository),
+            sign: self.loaded.config.git.sign,
+        })?)
+    }
+
+    /// Returns the commit of a request that an earlier try has made, and what it made.
+    pub(super) fn made(&self, waiting: &Queued) -> Result<Option<Made>, BeginError> {
+        let Some(from) = waiting.from.as_deref().and_then(|from| from.parse::<Id>().ok()) else { return Ok(None) };
+        if from == self.loaded.commit {
+            return Ok(None);
+        }
+        let before = documents(&load(&self.repository, from).map_err(unreadable)?);
+        let Ok(changed) = waiting.change.apply(&before) else { return Ok(None) };
+        let message = message::compose_human(&waiting.run, waiting.change.command(), &changed.summary);
+        let is_own = |commit: &CommitInfo| commit.message.trim_end() == message.trim_end();
+        let commits = self.repository.first_parents(&self.loaded.commit, MAX_UPON)?;
+        let own = commits.into_iter().take_while(|commit| commit.id != from).find(is_own);
+        Ok(own.map(|commit| Made { commit: commit.id, before, changed }))
+    }
+}
+
+/// Returns the files that a request changes, as paths and what they are to hold.
+fn files(before: &Documents, changed: &Changed) -> Vec<(&'static str, String)> {
+    let after = &changed.documents;
+    let files = [
+        (Layout::TREE, before.tree != after.tree, tree::canonical(&after.tree)),
+        (Layout::NOTES, before.notes != after.notes, after.notes.clone()),
+        (Layout::QUESTIONS, before.questions != after.questions, after.questions.clone()),
+    ];
+    files.into_iter().filter(|(_, is_changed, _)| *is_changed).map(|(path, _, text)| (path, text)).collect()
+}
+
+fn documents(loaded: &Loaded) -> Documents {
+    Documents {
+        tree: loaded.tree.clone(),
+        notes: loaded.text(Layout::NOTES).to_owned(),
+        questions: loaded.text(Layout::QUESTIONS).to_owned(),
+        max_attempts: loaded.policy.max_attempts_default,
+    }
+}
+
+fn unreadable(error: LoadError) -> BeginError {
+    match error {
+        LoadError::Git(error) => error.into(),
+        error => BeginError::Hold(reason(
+            format!("the committed state is not valid: {}", in_one_line(&error)),
+            "correct the file, commit it, and: runnerctl resume",
+        )),
+    }
+}
+
+/// Returns the documents that a run which has not begun will most likely begin with.
+pub(super) fn documents_of_head(run: &RunRecord) -> Documents {
+    let read = || {
+        let repository = Repository::discover(run.path.as_path()).ok()?;
+        let loaded = load(&repository, repository.head().ok()?.commit()?).ok()?;
+        Some(documents(&loaded))
+    };
+    let nothing =
+        || Documents { tree: tree::fresh(1), notes: String::new(), questions: String::new(), max_attempts: 1 };
+    read().unwrap_or_else(nothing)
+}
