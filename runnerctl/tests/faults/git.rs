@@ -6,7 +6,7 @@ use std::path::Path;
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::witness::{assert_kept, verdicts};
+use runner_testkit::witness::{assert_kept, note, verdicts};
 use runner_testkit::{Home, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
@@ -327,7 +327,48 @@ fn row_82_repositories_without_commit_or_work_tree_are_refused_at_the_start() {
 }
 
 mod slow {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+
+    /// The git program under strace as long as the file `fault` beside it has options for that.
+    const AFFLICTED_GIT: &str = r#"#!/bin/sh
+PATH=${PATH#*:}
+fault=$(cat "$0.fault" 2> /dev/null) || exec git "$@"
+exec strace -f -qq -o /dev/null $fault git "$@"
+"#;
+
+    #[test]
+    fn row_56_git_program_whose_calls_are_refused_is_waited_for() {
+        let refusals = [
+            ("openat", "error=EMFILE:when=20+1"),
+            ("rename,renameat,renameat2,link,linkat", "error=ENOSPC"),
+            ("fsync,fdatasync", "error=EIO"),
+            ("read,pread64", "error=EIO:when=10+1"),
+        ];
+        for (calls, what) in refusals {
+            let (home, repo) = stage();
+            // The library leaves such a repository to the program.
+            repo.git(&["config", "core.ignoreCase", "true"]);
+            let gate = repo.script().gate("working");
+            repo.script().step(1, "echo mine > mine.txt\ngate working\nanswer done 'Done.'");
+            let git = home.path().join("bin/git");
+            fs::write(&git, AFFLICTED_GIT).expect("a program can be written");
+            fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).expect("it can be made executable");
+            let fault = home.path().join("bin/git.fault");
+            let _daemon = home.daemon();
+            home.ctl_in(&repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
+            gate.reached();
+            fs::write(&fault, format!("-e trace={calls} -e inject={calls}:{what}")).expect("a fault can be written");
+            gate.open();
+            let run = home.client().wait_until(repo.path(), |run| run.summary.state != RunStatus::Running);
+            fs::remove_file(&fault).expect("the fault was there");
+            note(&format!("{calls}, {what}: {:?}", run.summary.reason));
+            home.client().wait_until(repo.path(), |run| run.summary.state.is_terminal());
+            assert_eq!(verdicts(&repo), ["Accepted"], "{calls}, {what}: {:#?}", repo.receipts());
+            assert_survived(&home, &repo, &["mine\n"]);
+        }
+    }
 
     #[test]
     fn row_85_twenty_thousand_files_are_committed() {

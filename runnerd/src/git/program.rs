@@ -13,11 +13,14 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use super::error::passes;
 use super::{GitError, Repository};
 
 /// No single git command of the runner takes this long unless something waits for what never comes.
 const LIMIT: Duration = Duration::from_mins(15);
 const STDERR_KEPT: usize = 4096;
+/// The highest number of an error of the system.
+const MAX_ERRNO: i32 = 133;
 
 /// What the program needs from the daemon's environment: where it is, who the user is, how to sign.
 const PASSED: [&str; 11] = [
@@ -231,21 +234,14 @@ fn obstacle(outcome: &Outcome, path: &Path) -> Option<GitError> {
     if let Some(lock) = lock_in(&outcome.stderr) {
         return Some(GitError::Locked { path: lock });
     }
-    let says = |text: &str| outcome.stderr.contains(text);
-    let kind = if says("No space left on device") {
-        io::ErrorKind::StorageFull
-    } else if says("Disk quota exceeded") {
-        io::ErrorKind::QuotaExceeded
-    } else if says("Read-only file system") {
-        io::ErrorKind::ReadOnlyFilesystem
-    } else if says("Resource temporarily unavailable") {
-        io::ErrorKind::WouldBlock
-    } else if says("Cannot allocate memory") {
-        io::ErrorKind::OutOfMemory
-    } else {
-        return None;
-    };
-    Some(GitError::Io { doing: "running git in", path: path.to_owned(), source: io::Error::from(kind) })
+    let source = passing(&outcome.stderr)?;
+    Some(GitError::Io { doing: "running git in", path: path.to_owned(), source })
+}
+
+/// Returns the error of the system that git tells in its words, if it is known to pass by itself.
+fn passing(said: &str) -> Option<io::Error> {
+    let mut known = (1..=MAX_ERRNO).map(io::Error::from_raw_os_error).filter(passes);
+    known.find(|error| said.contains(error.to_string().split(" (os error").next().unwrap_or_default()))
 }
 
 fn lock_in(stderr: &str) -> Option<PathBuf> {
@@ -276,6 +272,8 @@ mod tests {
             "fatal: unable to create threaded lstat: Resource temporarily unavailable",
             "error: cannot fork() for gpg: Cannot allocate memory",
             "fatal: cannot write: No space left on device",
+            "fatal: fsync error on '/r/.git/objects/tmp': Input/output error",
+            "fatal: cannot use /x as an exclude file: Too many open files",
         ] {
             let outcome = Outcome { status: ExitStatus::from_raw(128 << 8), stdout: Vec::new(), stderr: said.into() };
             assert!(obstacle(&outcome, Path::new("/r")).is_some_and(|error| error.is_obstacle()), "{said}");
