@@ -229,18 +229,21 @@ mod tests {
     use crate::hidden::Hidden;
     use crate::process::Launcher;
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn repository_whose_worker_met_a_bug_is_held_and_the_others_are_not() {
-        let home = tempfile::tempdir().unwrap();
-        let means = Means {
+    fn means() -> Means {
+        Means {
             launcher: Launcher::this_binary(),
             events: Events::default(),
             slots: Arc::new(Semaphore::new(1)),
             shutdown: CancellationToken::new(),
             drain: CancellationToken::new(),
             hidden: Hidden::default(),
-        };
-        let mut owner = Owner::new(home.path(), means);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn repository_whose_worker_met_a_bug_is_held_and_the_others_are_not() {
+        let home = tempfile::tempdir().unwrap();
+        let mut owner = Owner::new(home.path(), means());
         let other = owner.register(Path::new("/other/.git"), Path::new("/other")).unwrap();
         let broken = owner.register(Path::new("/broken/.git"), Path::new("/broken")).unwrap().id;
         owner.employ(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
@@ -253,5 +256,17 @@ mod tests {
         let held = repo.held.expect("it is held");
         assert!(held.message.contains("a bug of today"), "{held:?}");
         assert_eq!(other.status().repo.held, None);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn request_that_a_bug_leaves_without_an_answer_is_told_of_it() {
+        let home = tempfile::tempdir().unwrap();
+        let means = means();
+        let (handle, life) = worker::spawn_held(means.clone(), Store::new(home.path(), "broken"));
+        drop(life);
+        let ask = || handle.ask(|reply| worker::Message::Cancel { run: None, reply });
+        assert_eq!(ask().await.unwrap_err().kind, ErrorKind::Bug);
+        means.drain.cancel();
+        assert_eq!(ask().await.unwrap_err().kind, ErrorKind::Draining);
     }
 }

@@ -93,7 +93,11 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Life) 
     };
     let mut desk = Desk::new(store, file, wires);
     desk.frozen = frozen;
-    (Handle { id, mailbox: sender, status: seen }, Life { desk, means, recorded: None, tries: 0, bug: None })
+    let (drain, shutdown) = (means.drain.clone(), means.shutdown.clone());
+    (
+        Handle { id, mailbox: sender, status: seen, drain, shutdown },
+        Life { desk, means, recorded: None, tries: 0, bug: None },
+    )
 }
 
 pub(super) struct Life {

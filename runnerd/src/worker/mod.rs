@@ -18,6 +18,7 @@ use protocol::reply::{ChangeReply, ControlReply, StartReply, StepReply};
 use protocol::view::{RunSummary, StatusView};
 use runner_core::change::Change;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 mod aftermath;
 mod aside;
@@ -180,6 +181,9 @@ pub struct Handle {
     pub id: String,
     mailbox: mpsc::Sender<Message>,
     status: watch::Receiver<Arc<StatusView>>,
+    /// Nothing new is to begin: a worker that is gone has left in order.
+    drain: CancellationToken,
+    shutdown: CancellationToken,
 }
 
 impl Handle {
@@ -197,9 +201,17 @@ impl Handle {
     /// Sends a request and waits for the answer.
     pub async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Message) -> Result<T, ErrorData> {
         let (reply, answer) = oneshot::channel();
-        let gone = || ErrorData::new(ErrorKind::Draining, "the daemon is going down").hint("runnerctl daemon status");
-        self.mailbox.send(request(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.mailbox.send(request(reply)).await.map_err(|_| self.gone())?;
+        answer.await.map_err(|_| self.gone())?
+    }
+
+    /// Says why there is no answer: the worker has left, or has met a bug.
+    fn gone(&self) -> ErrorData {
+        if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
+            return ErrorData::new(ErrorKind::Draining, "the daemon is going down").hint("runnerctl daemon status");
+        }
+        let message = "a bug of the daemon ended the work on this repository before the request was answered";
+        ErrorData::new(ErrorKind::Bug, message).hint("runnerctl status says what is held, and the daemon's log why")
     }
 
     /// Lists the runs, and the digests of confirmed commands.

@@ -7,6 +7,7 @@ use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use nix::libc::{EMFILE, ENFILE};
 use runner_core::obstacle::{self, Nature, Obstruction};
 
 use super::claim::Taken;
@@ -78,6 +79,9 @@ fn of_system(error: &io::Error, place: &str) -> Option<String> {
         ErrorKind::NotFound => format!("put {place} back"),
         ErrorKind::NotADirectory | ErrorKind::IsADirectory => format!("move away what is in the place of {place}"),
         ErrorKind::WouldBlock | ErrorKind::OutOfMemory => "end programs that take what the daemon lacks".to_owned(),
+        _ if matches!(error.raw_os_error(), Some(EMFILE | ENFILE)) => {
+            "end programs that have files open, or raise the limit (ulimit -n) of the daemon".to_owned()
+        }
         _ => match obstacle::of(error) {
             Nature::Passing => format!("see what the system's log says of {place}"),
             Nature::Lasting | Nature::Lost => return None,
