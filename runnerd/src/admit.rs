@@ -12,10 +12,11 @@ use protocol::path::WirePath;
 use protocol::request::StartParams;
 use runner_core::ids::check_id;
 
+use crate::agent::{self, Candidates};
 use crate::causes::in_one_line;
 use crate::config::{self, RepoConfig};
 use crate::git::{Change, GitError, Head, Id, Repository, UsersRules};
-use crate::process::Offer;
+use crate::process::{Launcher, Offer};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
@@ -97,6 +98,8 @@ pub struct Commands {
     pub shown: String,
     /// Whether the configuration was written here, not brought by a clone or a pull.
     pub written_here: bool,
+    /// The configuration.
+    pub config: RepoConfig,
 }
 
 /// What a start meets.
@@ -345,6 +348,7 @@ fn check_config(repository: &Repository, config: &RepoConfig, passed: Passed<'_>
         digest: config.commands_digest(),
         shown: show(config),
         written_here: repository.was_written_here(Layout::CONFIG).map_err(|error| git_error(&error))?,
+        config: config.clone(),
     })
 }
 
@@ -355,6 +359,16 @@ fn show(config: &RepoConfig) -> String {
         let _ = write!(text, "\n  {label}: {}", words.join(" "));
     }
     text
+}
+
+/// Checks that the agents can work: logins, folders, versions. It starts their programs, so the commands are confirmed by
+/// now. A caller that passes no environment on is not checked.
+pub async fn agents(candidates: Candidates<'_>, launcher: &Launcher) -> Result<(), ErrorData> {
+    if candidates.env.is_empty() {
+        return Ok(());
+    }
+    let refused = |unfit: agent::Unfit| ErrorData::new(ErrorKind::MissingCommand, unfit.what).hint(unfit.fix);
+    agent::check(candidates, launcher).await.map_err(refused)
 }
 
 /// Returns the refusal of a configuration that nobody has confirmed.

@@ -130,6 +130,7 @@ impl Up {
             events: events.clone(),
             paths: Arc::new(paths),
             offer: launcher.shared_offer(),
+            launcher: launcher.clone(),
             started_at: clock::now(),
             log_filter: logging.filter(),
             shutdown: shutdown.clone(),

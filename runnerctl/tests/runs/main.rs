@@ -4,6 +4,7 @@
 
 mod agents;
 mod broken;
+mod codex;
 mod containment;
 mod determinism;
 mod history;

@@ -24,13 +24,14 @@ pub(super) fn find(
     config: &RepoConfig,
     env: &BTreeMap<String, String>,
 ) -> Result<(), ErrorData> {
-    let agents = config.executor.by_section().map(|(section, executor)| {
+    let executors = agent::executors(config);
+    let agents = executors.iter().map(|(section, executor)| {
         let program = agent::program(executor);
         Wanted { name: program.name, key: format!("{section}.{}", program.key), install: program.install }
     });
     let guard = config.guard.command.first().map_or("", String::as_str);
     let guard = Wanted { name: guard, key: "guard.command".to_owned(), install: None };
-    agents.into_iter().chain([guard]).try_for_each(|wanted| find_one(repository.work_dir(), &wanted, env))
+    agents.chain([guard]).try_for_each(|wanted| find_one(repository.work_dir(), &wanted, env))
 }
 
 fn find_one(work_tree: &Path, wanted: &Wanted<'_>, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {

@@ -9,6 +9,7 @@ use protocol::answer::SessionUsage;
 use protocol::event::Activity;
 
 use super::evidence::Evidence;
+use super::unfit::Unfit;
 use super::{claude, codex, command};
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Farewell;
@@ -21,6 +22,11 @@ pub(super) trait Backend: Sync {
     /// Returns what is known of the program; nothing where the user names it.
     fn about(&self) -> Option<&'static About> {
         None
+    }
+
+    /// Finds what would keep every session from working, as far as files and variables tell.
+    fn preflight(&self, _executor: &Executor, _env: &[(OsString, OsString)]) -> Result<(), Unfit> {
+        Ok(())
     }
 
     /// Returns what understands a session's output.
@@ -44,6 +50,8 @@ pub(super) struct About {
     pub(super) program: &'static str,
     /// The command that installs or updates it.
     pub(super) install: &'static str,
+    /// The oldest release that takes the arguments and does what they say.
+    pub(super) oldest: [u32; 3],
     /// Names and globs of the variables that it reads: its login, its folder, its service.
     pub(super) variables: &'static [&'static str],
 }

@@ -4,6 +4,7 @@
 //! user's own configuration, which may hold anything. The login is the user's: `CODEX_HOME` stays as it is.
 
 mod events;
+mod preflight;
 mod reader;
 mod rollout;
 
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 use self::reader::{CodexReader, Places};
 use super::backend::{About, Backend, Launch, Order, Reader};
+use super::unfit::Unfit;
 use crate::config::{Executor, Sandbox};
 use crate::process::Farewell;
 
@@ -53,6 +55,7 @@ const DISABLED: [&str; 6] =
 const ABOUT: About = About {
     program: "codex",
     install: "npm install -g @openai/codex@latest",
+    oldest: [0, 150, 0],
     variables: &["CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME", "OPENAI_BASE_URL"],
 };
 
@@ -62,6 +65,10 @@ pub(super) struct Codex;
 impl Backend for Codex {
     fn about(&self) -> Option<&'static About> {
         Some(&ABOUT)
+    }
+
+    fn preflight(&self, executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), Unfit> {
+        preflight::check(executor, env)
     }
 
     fn launch(&self, order: &Order<'_>) -> Launch {

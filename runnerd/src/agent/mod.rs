@@ -12,10 +12,14 @@ mod embedded;
 mod end;
 mod environment;
 mod evidence;
+mod fitness;
+mod probe;
 mod regular;
 mod session;
 mod signatures;
 mod stream;
+mod unfit;
+mod version;
 mod zone;
 
 use std::path::Path;
@@ -25,7 +29,9 @@ use runner_core::redact::Secrets;
 use runner_core::verdict::{SessionEnd, SessionHow};
 
 pub use self::environment::{environment, wanted_of_caller};
+pub use self::fitness::{Candidates, check, executors};
 pub use self::session::{Session, run};
+pub use self::unfit::Unfit;
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Launcher;
 

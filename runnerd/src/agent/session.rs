@@ -11,9 +11,11 @@ use tokio::sync::mpsc;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::backend::{self, Launch, Order};
+use super::backend::{self, Backend, Launch, Order};
 use super::ears::Ears;
 use super::end::{self, Left};
+use super::fitness::preflight;
+use super::probe::{self, Probe, Probed};
 use super::{OUTPUT_VARIABLE, blank, keeps_privileges_out, zone};
 use crate::config::Executor;
 use crate::process::{self, Launcher, Limits, LogFile, Mark, Piece, SpawnError, Spec};
@@ -62,11 +64,32 @@ pub async fn run(
     launcher: &Launcher,
     stop: &CancellationToken,
 ) -> Result<SessionEnd, SpawnError> {
-    let (blank, executor) = (blank(session.executor, launcher), session.executor);
+    let (blank, kind) = (blank(session.executor, launcher), session.executor.kind);
     let misconfigured = |what| SessionEnd { how: SessionHow::Misconfigured { what }, ..blank.clone() };
-    let Some(backend) = backend::of(executor.kind) else {
-        return Ok(misconfigured(format!("executor kind `{}` is not built into this version", executor.kind)));
+    let Some(backend) = backend::of(kind) else {
+        return Ok(misconfigured(format!("executor kind `{kind}` is not built into this version")));
     };
+    let fix = backend.about().map(|about| format!("; {}", about.install)).unwrap_or_default();
+    match run_with(backend, session, &blank, (launcher, stop)).await {
+        Err(error) if error.is_misconfigured() => {
+            Ok(misconfigured(format!("the agent cannot be started: {error}{fix}")))
+        }
+        end => end,
+    }
+}
+
+async fn run_with(
+    backend: &dyn Backend,
+    mut session: Session<'_>,
+    blank: &SessionEnd,
+    (launcher, stop): (&Launcher, &CancellationToken),
+) -> Result<SessionEnd, SpawnError> {
+    let (version, asked) = match fitness(backend, &session, (launcher, stop)).await? {
+        (Ok(version), asked) => (version, asked),
+        (Err(how), _) => return Ok(SessionEnd { how, ..blank.clone() }),
+    };
+    session.budget = session.budget.saturating_sub(asked);
+    let blank = SessionEnd { agent: format!("{}{version}", blank.agent), ..blank.clone() };
     let order = session.order();
     let (launch, reader) = (backend.launch(&order), backend.reader(&order));
     block_in_place(|| write_files(&launch))?;
@@ -75,19 +98,45 @@ pub async fn run(
     let left = Left {
         output: session.output.clone(),
         secrets: session.secrets.clone(),
-        kind: executor.kind,
+        kind: session.executor.kind,
         zone: zone::of(&session.env),
     };
     let (mark, lock) = (session.mark.clone(), session.lock.clone());
-    let report = process::run(launcher, spec(session, launch, &mut ears), stop).await;
-    match report {
-        Ok(mut report) => {
-            process::until_gone(&mark, &lock, report.still_alive.take()).await;
-            Ok(block_in_place(|| end::of(&report, ears.finish(), &left, blank)))
-        }
-        Err(error) if error.is_misconfigured() => Ok(misconfigured(format!("the agent cannot be started: {error}"))),
-        Err(error) => Err(error),
+    let mut report = process::run(launcher, spec(session, launch, &mut ears), stop).await?;
+    process::until_gone(&mark, &lock, report.still_alive.take()).await;
+    report.elapsed += asked;
+    Ok(block_in_place(|| end::of(&report, ears.finish(), &left, blank)))
+}
+
+/// Returns the version of the agent's program, a space before it, or how the session ends without it; and the time that
+/// it took to find out.
+async fn fitness(
+    backend: &dyn Backend,
+    session: &Session<'_>,
+    (launcher, stop): (&Launcher, &CancellationToken),
+) -> Result<(Result<String, SessionHow>, Duration), SpawnError> {
+    if let Err(unfit) = preflight(backend, session.executor, &session.env) {
+        return Ok((Err(SessionHow::Misconfigured { what: unfit.to_string() }), Duration::ZERO));
     }
+    let Some(about) = backend.about() else { return Ok((Ok(String::new()), Duration::ZERO)) };
+    let probe = Probe {
+        about,
+        executor: session.executor,
+        folder: session.folder,
+        env: &session.env,
+        mark: session.mark.clone(),
+        lock: session.lock.clone(),
+        log: session.record.join("version.log"),
+        limit: session.budget,
+    };
+    let (probed, asked) = probe::ask(&probe, launcher, stop).await?;
+    let fitness = match probed {
+        Probed::Fit(version) => Ok(format!(" {version}")),
+        Probed::Unfit(unfit) => Err(SessionHow::Misconfigured { what: unfit.to_string() }),
+        Probed::Faulty(kind, what) => Err(SessionHow::Faulty { kind, what }),
+        Probed::Stopped => Err(SessionHow::Cut),
+    };
+    Ok((fitness, asked))
 }
 
 impl Session<'_> {

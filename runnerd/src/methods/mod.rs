@@ -33,7 +33,7 @@ use crate::admit::{self, Known};
 use crate::events::Events;
 use crate::git::Repository;
 use crate::logging::FilterHandle;
-use crate::process::Offer;
+use crate::process::{Launcher, Offer};
 use crate::registry::Registry;
 use crate::store::Store;
 use crate::worker::{ChangeOrder, Handle, Message};
@@ -49,6 +49,8 @@ pub struct Api {
     pub paths: Arc<Paths>,
     /// How programs are held.
     pub offer: Arc<Offer>,
+    /// Starts them.
+    pub launcher: Launcher,
     /// When the daemon started.
     pub started_at: Timestamp,
     /// What is logged.

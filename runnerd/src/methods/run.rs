@@ -1,5 +1,6 @@
 //! `run.*`: starting, steering and watching runs.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use jsonrpsee::core::{RpcResult, async_trait};
@@ -13,6 +14,7 @@ use protocol::words::RunStatus;
 
 use super::{Api, blocking, is_running};
 use crate::admit::{self, Commands, git_error};
+use crate::agent::Candidates;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{Store, repo_id};
@@ -50,6 +52,7 @@ impl RunApiServer for Api {
                 return Err(admit::unconfirmed(&commands).into());
             }
         }
+        self.check_agents(&commands, &env, &path).await?;
         let worker = self.registry.register(&common_dir, &path).await?;
         self.remember(&worker, Admitted { repository: present, commands, env }).await?;
         Ok(worker.ask(|reply| Message::Start(Box::new(order), reply)).await?)
@@ -147,7 +150,15 @@ impl Api {
         if !confirmed && !is_known {
             return Err(admit::unconfirmed(&commands));
         }
+        self.check_agents(&commands, &env, present.work_dir()).await?;
         self.remember(worker, Admitted { repository: present, commands, env }).await
+    }
+
+    /// Checks that the agents of a run can work.
+    async fn check_agents(&self, commands: &Commands, env: &CallerEnv, folder: &Path) -> Result<(), ErrorData> {
+        let (config, scratch) = (&commands.config, self.paths.state.join("scratch"));
+        let candidates = Candidates { config, folder, env: &env.0, scratch: &scratch };
+        admit::agents(candidates, &self.launcher).await
     }
 
     /// Returns the repository with the configuration that its caller has now, unless a session could have written that.
@@ -190,7 +201,7 @@ impl Api {
 }
 
 /// Whether a run of the repository is being driven in this work tree.
-fn is_at_work(status: &StatusView, path: &std::path::Path) -> bool {
+fn is_at_work(status: &StatusView, path: &Path) -> bool {
     let is_driven = |state| matches!(state, RunStatus::Running | RunStatus::Waiting);
     status.repo.queue.iter().any(|run| is_driven(run.state) && run.path.as_path() == path)
 }

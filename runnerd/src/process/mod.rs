@@ -49,6 +49,7 @@ pub use mark::Mark;
 pub use offer::{Missing, Offer};
 pub use orphans::{StillAlive, Swept, end_survivors, until_gone};
 pub use probe::{PROBE_COMMAND, Wanted, probe, probe_main};
+pub use program::find as find_program;
 pub use shield::shield_daemon;
 pub use shim::shim_main;
 pub use spawn::{Launcher, SpawnError};

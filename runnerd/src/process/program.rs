@@ -9,17 +9,16 @@ use std::{
 
 use nix::unistd::{AccessFlags, access};
 
-use super::{SpawnError, Spec};
+use super::SpawnError;
 
-/// Finds the program of `spec`: a name in the `PATH` of its environment, anything with a `/` from its folder.
-pub(super) fn find(spec: &Spec) -> Result<PathBuf, SpawnError> {
-    let name = spec.argv.first().map(OsString::as_os_str).unwrap_or_default();
+/// Finds a program without starting it: a name in the `PATH` of its environment, anything with a `/` from its folder.
+pub fn find(name: &OsStr, cwd: &Path, env: &[(OsString, OsString)]) -> Result<PathBuf, SpawnError> {
     if name.as_bytes().contains(&b'/') {
-        let path = spec.cwd.join(name);
+        let path = cwd.join(name);
         return check(&path).map(|()| path.clone()).map_err(|why| refusal(name, path, &why));
     }
     let mut refused = None;
-    for folder in folders(spec) {
+    for folder in folders(env) {
         let path = folder.join(name);
         match check(&path) {
             Ok(()) if !name.is_empty() => return Ok(path),
@@ -35,8 +34,8 @@ pub(super) fn find(spec: &Spec) -> Result<PathBuf, SpawnError> {
 }
 
 /// Folders relative to the work tree are left out: there, a program chooses what runs next.
-fn folders(spec: &Spec) -> impl Iterator<Item = PathBuf> {
-    let path = spec.env.iter().rev().find(|(name, _)| name == "PATH");
+fn folders(env: &[(OsString, OsString)]) -> impl Iterator<Item = PathBuf> {
+    let path = env.iter().rev().find(|(name, _)| name == "PATH");
     path.map(|(_, value)| std::env::split_paths(value).filter(|folder| folder.is_absolute()).collect::<Vec<_>>())
         .unwrap_or_default()
         .into_iter()

@@ -3,6 +3,7 @@
 //! An error from here means that the program did not run: nothing has to be undone or charged.
 
 use std::{
+    ffi::OsString,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -166,8 +167,9 @@ pub(super) async fn start(launcher: &Launcher, spec: &Spec<'_>, began: Duration)
 
 fn order(launcher: &Launcher, spec: &Spec<'_>, began: Duration) -> Result<Order, SpawnError> {
     let walls = launcher.offer.walls_for(spec.no_new_privs);
+    let name = spec.argv.first().map(OsString::as_os_str).unwrap_or_default();
     Ok(Order {
-        program: program::find(spec)?.into(),
+        program: program::find(name, &spec.cwd, &spec.env)?.into(),
         argv: spec.argv.clone(),
         cwd: spec.cwd.clone().into(),
         env: spec.env.clone(),

@@ -194,7 +194,7 @@ impl Settling<'_> {
                 charged: node.map_or(task.attempts, |node| node.attempts),
                 allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
             },
-            agent: Some(AgentStamp::new(&session.agent, "unknown")),
+            agent: Some(stamp(&session.agent)),
             prompt: Some(Digest::of(prompt.text.as_bytes())),
             output: session.output_digest.as_ref().and_then(|digest| digest.parse().ok()),
             guard_run: guard.and_then(guard_run),
@@ -301,6 +301,12 @@ pub(super) fn guard_run(guard: &runner_core::iteration::GuardEnd) -> Option<Guar
     };
     let output = guard.digest.as_ref()?.parse().ok()?;
     Some(GuardRun { end, output })
+}
+
+/// Kind and version stand in one word each, the version where it is known.
+fn stamp(agent: &str) -> AgentStamp {
+    let (kind, version) = agent.split_once(' ').unwrap_or((agent, "unknown"));
+    AgentStamp::new(kind, version)
 }
 
 fn guard_exit(guard: &runner_core::iteration::GuardEnd) -> Option<i32> {

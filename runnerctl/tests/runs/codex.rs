@@ -1,0 +1,140 @@
+//! Runs with kind `codex`, in whose place a script prints what the real program once printed.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+
+use protocol::words::RunStatus;
+use runner_testkit::{Daemon, Home, Output, Repo};
+
+/// Sessions as they were recorded.
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runnerd/src/agent/samples/codex");
+const KEY: &str = "dummy-key-of-a-service";
+
+/// A home in which `codex` is installed, and a repository that uses it.
+struct Stand {
+    _daemon: Daemon,
+    repo: Repo,
+    home: Home,
+}
+
+impl Stand {
+    fn new(home: Home, version: &str, sample: &str) -> Self {
+        let kit = home.path().join("codex");
+        fs::create_dir(&kit).unwrap();
+        fs::write(kit.join("version"), version).unwrap();
+        for part in ["stdout", "rollout", "last"] {
+            let text = fs::read(format!("{SAMPLES}/{sample}.{part}")).unwrap_or_default();
+            fs::write(kit.join(part), text).unwrap();
+        }
+        let program = home.path().join("bin/codex");
+        fs::write(&program, include_str!("codex/codex.sh")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let repo = home.repo("one");
+        let guard = format!("env > {}; exit 0", kit.join("guard-env").display());
+        let config = format!(
+            "max_iterations = 2\n[executor]\nkind = \"codex\"\n[guard]\ncommand = [\"sh\", \"-c\", {guard:?}]\nbaseline = false\n"
+        );
+        repo.write(".runner/GOAL.md", "# Reach the goal\n");
+        repo.write(".runner/state/config.toml", &config);
+        repo.commit("Configure the runner");
+        Self { _daemon: home.daemon(), repo, home }
+    }
+
+    fn with_key(version: &str, sample: &str) -> Self {
+        Self::new(Home::new().export("CODEX_API_KEY", KEY), version, sample)
+    }
+
+    fn run(&self) -> Output {
+        self.home.run(&self.repo, &["--id", "stand"])
+    }
+
+    fn kit(&self, file: &str) -> PathBuf {
+        self.home.path().join("codex").join(file)
+    }
+
+    fn rollouts(&self) -> usize {
+        let day = self.home.path().join(".codex/sessions/2026/11/22");
+        fs::read_dir(day).map_or(0, Iterator::count)
+    }
+
+    /// Asserts that a start is refused before anything has begun.
+    #[track_caller]
+    fn refuses(&self, what: &str, fix: &str) {
+        let output = self.run();
+        output.exits(6);
+        assert!(output.stderr.contains(what) && output.stderr.contains(fix), "{}", output.stderr);
+        assert!(self.repo.refs("refs/heads/runner").is_empty() && !self.kit("prompt").exists());
+    }
+}
+
+#[test]
+fn session_is_driven_to_a_receipt_with_its_version_and_its_usage() {
+    let stand = Stand::with_key("codex-cli 0.169.0", "success");
+    stand.run().exits(0);
+    stand.repo.assert_sound();
+    let receipts = stand.repo.receipts();
+    let receipt = receipts.iter().find(|receipt| receipt.trailer("Runner-Agent").is_some()).unwrap();
+    assert_eq!(receipt.verdict(), "Accepted", "{receipt:#?}");
+    assert_eq!(receipt.trailer("Runner-Agent"), Some("codex 0.169.0"));
+    assert_eq!(receipt.trailer("Runner-Usage"), Some("in=1600 cached=400 out=100 cost_usd=unknown"));
+    assert_eq!(receipt.body, "All done.");
+    assert!(fs::read_to_string(stand.kit("schema")).unwrap().contains("\"additionalProperties\": false"));
+    assert_eq!(stand.rollouts(), 0, "what the session wrote down is read and removed");
+    let record = stand.repo.path().join(".runner/iterations/stand/0001");
+    let names = fs::read_dir(record).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let own: Vec<String> = names.filter(|name| name.starts_with("codex") || name.starts_with("version")).collect();
+    assert!(own.is_empty(), "{own:?}");
+}
+
+#[test]
+fn login_of_the_agent_goes_to_the_agent_alone() {
+    let stand = Stand::with_key("codex-cli 0.169.0", "success");
+    stand.run().exits(0);
+    let has_key = |file: &str| fs::read_to_string(stand.kit(file)).unwrap().contains(KEY);
+    assert!(has_key("env"), "nobody had to name it");
+    assert!(!has_key("guard-env"));
+}
+
+#[test]
+fn session_that_is_cut_off_is_asked_to_end_and_leaves_its_usage() {
+    let stand = Stand::with_key("codex-cli 0.169.0", "killed-sigkill");
+    let gate = stand.repo.script().gate("work");
+    symlink(stand.repo.script().folder().join("gates/work.in"), stand.kit("arrived")).unwrap();
+    stand.home.ctl_in(&stand.repo, &["start", "--yes", "--id", "stand"]).exits(0);
+    gate.reached();
+    stand.home.ctl_in(&stand.repo, &["pause", "--now"]).exits(0);
+    stand.home.client().wait_for(stand.repo.path(), RunStatus::Paused);
+    let receipts = stand.repo.receipts();
+    let receipt = receipts.iter().find(|receipt| receipt.trailer("Runner-Agent").is_some()).unwrap();
+    assert_eq!(receipt.verdict(), "Interrupted", "{receipt:#?}");
+    assert_eq!(receipt.trailer("Runner-Usage"), Some("in=800 cached=200 out=50 cost_usd=unknown"));
+    assert_eq!(stand.rollouts(), 0);
+}
+
+#[test]
+fn agent_that_cannot_work_is_refused_before_anything_begins() {
+    let update = "npm install -g @openai/codex@latest";
+    Stand::with_key("codex-cli 0.99.0", "success").refuses("codex 0.99.0 is older than", update);
+    Stand::with_key("hello", "success").refuses("says no version", update);
+    Stand::new(Home::new(), "codex-cli 0.169.0", "success").refuses("codex has no login", "codex login");
+    let stand = Stand::with_key("codex-cli 0.169.0", "success");
+    fs::remove_file(stand.home.path().join("bin/codex")).unwrap();
+    stand.refuses("cannot find the program `codex`", update);
+}
+
+#[test]
+fn agent_that_was_replaced_is_asked_again() {
+    let stand = Stand::with_key("codex-cli 0.169.0", "success");
+    stand.home.ctl_in(&stand.repo, &["start", "--yes", "--id", "stand", "--queue-only"]).exits(0);
+    fs::write(stand.kit("version"), "codex-cli 0.99.0").unwrap();
+    // Another file in its place, as a package manager leaves it.
+    let program = stand.home.path().join("bin/codex");
+    let text = fs::read(&program).unwrap();
+    fs::remove_file(&program).unwrap();
+    fs::write(&program, text).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = stand.home.ctl_in(&stand.repo, &["resume", "--yes"]);
+    output.exits(6);
+    assert!(output.stderr.contains("codex 0.99.0 is older than"), "{}", output.stderr);
+}

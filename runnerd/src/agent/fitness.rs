@@ -1,0 +1,114 @@
+//! Whether the agents of a configuration can work at all, told before a run begins.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use super::backend::{self, Backend};
+use super::probe::{self, Probe, Probed};
+use super::{Unfit, environment};
+use crate::config::{Executor, RepoConfig};
+use crate::process::{Launcher, Mark};
+
+/// Longest wait for a program's word on its version while a caller waits.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Agents that are to work in a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidates<'a> {
+    /// Which they are.
+    pub config: &'a RepoConfig,
+    /// The work tree.
+    pub folder: &'a Path,
+    /// The caller's environment.
+    pub env: &'a BTreeMap<String, String>,
+    /// A folder of the daemon's for files that are not needed afterwards.
+    pub scratch: &'a Path,
+}
+
+/// Returns the executors of a configuration, each with its section; those that may take the place of one are among them.
+pub fn executors(config: &RepoConfig) -> Vec<(&'static str, Executor)> {
+    let mut all: Vec<(&'static str, Executor)> = Vec::new();
+    for (section, executor) in config.executor.by_section() {
+        let stand_ins = executor.fallback.iter().map(|kind| executor.for_fallback(*kind));
+        for executor in std::iter::once(executor.clone()).chain(stand_ins) {
+            let is_known = |(_, known): &(_, Executor)| {
+                known.kind == executor.kind && known.wrapper == executor.wrapper && known.command == executor.command
+            };
+            if !all.iter().any(is_known) {
+                all.push((section, executor));
+            }
+        }
+    }
+    all
+}
+
+/// Checks the agents of a configuration; the error names the first that cannot work.
+///
+/// What went wrong in asking, and may go well another time, is no reason to refuse.
+pub async fn check(candidates: Candidates<'_>, launcher: &Launcher) -> Result<(), Unfit> {
+    for (section, executor) in executors(candidates.config) {
+        let Some(backend) = backend::of(executor.kind) else { continue };
+        let env = environment(&executor, &candidates.config.env.agent, candidates.env);
+        let fit = check_one(backend, &executor, &env, (candidates, launcher)).await;
+        fit.map_err(|unfit| Unfit { what: format!("[{section}] {}", unfit.what), ..unfit })?;
+    }
+    Ok(())
+}
+
+async fn check_one(
+    backend: &dyn Backend,
+    executor: &Executor,
+    env: &[(OsString, OsString)],
+    (candidates, launcher): (Candidates<'_>, &Launcher),
+) -> Result<(), Unfit> {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    preflight(backend, executor, env)?;
+    let Some(about) = backend.about() else { return Ok(()) };
+    let scratch = candidates.scratch.join(format!("version-{}", ASKED.fetch_add(1, Ordering::Relaxed)));
+    if let Err(error) = block_in_place(|| fs::create_dir_all(&scratch)) {
+        tracing::warn!(path = %scratch.display(), %error, "the agent's version is not asked for yet");
+        return Ok(());
+    }
+    let probe = Probe {
+        about,
+        executor,
+        folder: candidates.folder,
+        env,
+        mark: Mark::new(scratch.display().to_string()),
+        lock: scratch.join("lock"),
+        log: scratch.join("log"),
+        limit: LIMIT,
+    };
+    let probed = probe::ask(&probe, launcher, &CancellationToken::new()).await;
+    // Another caller's may be in the folder above.
+    let _ = fs::remove_dir_all(&scratch).and_then(|()| fs::remove_dir(candidates.scratch));
+    match probed {
+        Ok((Probed::Unfit(unfit), _)) => Err(unfit),
+        Ok((Probed::Fit(version), _)) => {
+            tracing::info!(program = about.program, %version, "the agent's version");
+            Ok(())
+        }
+        Ok((Probed::Faulty(_, what), _)) => {
+            tracing::warn!(what, "the agent does not say its version");
+            Ok(())
+        }
+        Ok((Probed::Stopped, _)) => Ok(()),
+        Err(error) if error.is_misconfigured() => Err(Unfit::new(error.to_string(), about.install)),
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the agent is not asked for its version yet");
+            Ok(())
+        }
+    }
+}
+
+/// Behind a wrapper nothing can be said of files.
+pub(super) fn preflight(backend: &dyn Backend, executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), Unfit> {
+    if executor.wrapper.is_empty() { block_in_place(|| backend.preflight(executor, env)) } else { Ok(()) }
+}

@@ -1,0 +1,24 @@
+//! What an agent cannot work with until a person changes something, and what they are to do.
+
+use std::fmt;
+
+/// Why an agent cannot work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfit {
+    /// What is wrong.
+    pub what: String,
+    /// What to do: a command, or a setting.
+    pub fix: String,
+}
+
+impl Unfit {
+    pub(super) fn new(what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { what: what.into(), fix: fix.into() }
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.what, self.fix)
+    }
+}
