@@ -14,7 +14,7 @@ use protocol::answer::AgentAnswer;
 use runner_core::schema;
 
 use self::reader::ClaudeReader;
-use super::backend::{Backend, Launch, Order, Reader};
+use super::backend::{About, Backend, Launch, Order, Reader};
 use crate::config::{Executor, Sandbox};
 use crate::process::Farewell;
 
@@ -59,10 +59,36 @@ const BROWSING: &str = ",WebFetch,WebSearch";
 /// and reach no network. It does not start where it cannot have that.
 const OFFLINE: &str = r#"{"sandbox":{"enabled":true,"failIfUnavailable":true,"allowUnsandboxedCommands":false,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":[],"deniedDomains":["*"]}}}"#;
 
+/// What is known of the program.
+const ABOUT: About = About {
+    program: "claude",
+    install: "npm install -g @anthropic-ai/claude-code@latest",
+    oldest: [2, 1, 0],
+    // What a session around the caller has set for itself is not among them.
+    variables: &[
+        "ANTHROPIC_*",
+        "API_TIMEOUT_MS",
+        "BASH_DEFAULT_TIMEOUT_MS",
+        "BASH_MAX_TIMEOUT_MS",
+        "CLAUDE_CODE_EFFORT_LEVEL",
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+        "CLAUDE_CODE_MAX_RETRIES",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_SKIP_*_AUTH",
+        "CLAUDE_CODE_USE_*",
+        "CLAUDE_CONFIG_DIR",
+        "MAX_THINKING_TOKENS",
+    ],
+};
+
 /// The backend.
 pub(super) struct Claude;
 
 impl Backend for Claude {
+    fn about(&self) -> Option<&'static About> {
+        Some(&ABOUT)
+    }
+
     fn launch(&self, order: &Order<'_>) -> Launch {
         let env = switches(order).into_iter().map(|(name, value)| (name.into(), value.into()));
         Launch {
