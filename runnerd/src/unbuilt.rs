@@ -98,9 +98,9 @@ mod tests {
         };
         refused("review.by", "[review]\nby = \"human\"");
         refused("[hooks]", "[hooks]\non_stuck = [\"mail\"]");
-        let fallback = "[executor]\nkind = \"command\"\ncommand = [\"a\"]\nfallback = [\"claude\"]\n";
+        let fallback = "[executor]\nkind = \"command\"\ncommand = [\"a\"]\nfallback = [\"opencode\"]\n";
         assert!(first_of(fallback).is_some_and(|message| message.contains("fallback")));
-        assert!(first_of("[executor]\nkind = \"gemini\"\n").is_some_and(|message| message.contains("gemini")));
+        assert!(first_of("[executor]\nkind = \"opencode\"\n").is_some_and(|message| message.contains("opencode")));
     }
 
     #[test]

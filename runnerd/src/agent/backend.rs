@@ -10,7 +10,7 @@ use protocol::event::Activity;
 
 use super::evidence::Evidence;
 use super::unfit::Unfit;
-use super::{claude, codex, command};
+use super::{claude, codex, command, gemini};
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Farewell;
 
@@ -39,7 +39,8 @@ pub(super) fn of(kind: ExecutorKind) -> Option<&'static dyn Backend> {
         ExecutorKind::Command => Some(&command::Command),
         ExecutorKind::Codex => Some(&codex::Codex),
         ExecutorKind::Claude => Some(&claude::Claude),
-        ExecutorKind::Opencode | ExecutorKind::Gemini => None,
+        ExecutorKind::Gemini => Some(&gemini::Gemini),
+        ExecutorKind::Opencode => None,
     }
 }
 

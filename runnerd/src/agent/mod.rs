@@ -13,6 +13,7 @@ mod end;
 mod environment;
 mod evidence;
 mod fitness;
+mod gemini;
 mod probe;
 mod regular;
 mod session;

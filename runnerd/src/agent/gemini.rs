@@ -1,0 +1,72 @@
+//! Kind `gemini`: `gemini -p`, its events on standard output. It is held to no schema: its answer is a file, or what it
+//! says last.
+//!
+//! Its own settings stay as they are: no argument leaves them out, and they hold how it logs in.
+
+mod reader;
+
+use std::ffi::OsString;
+
+use self::reader::GeminiReader;
+use super::backend::{About, Backend, Launch, Order, Reader};
+use crate::config::{Executor, Sandbox};
+use crate::process::Farewell;
+
+/// What every session has in common. An empty prompt is put behind what comes on standard input.
+const PINNED: [&str; 6] = ["gemini", "-p", "", "-o", "stream-json", "--skip-trust"];
+
+/// What is known of the program.
+const ABOUT: About = About {
+    program: "gemini",
+    install: "npm install -g @google/gemini-cli@latest",
+    oldest: [0, 30, 0],
+    variables: &[
+        "GEMINI_API_KEY",
+        "GEMINI_CLI_HOME",
+        "GEMINI_MODEL",
+        "GOOGLE_API_KEY",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "GOOGLE_CLOUD_LOCATION",
+        "GOOGLE_CLOUD_PROJECT",
+        "GOOGLE_GEMINI_BASE_URL",
+        "GOOGLE_GENAI_API_VERSION",
+        "GOOGLE_GENAI_USE_GCA",
+        "GOOGLE_GENAI_USE_VERTEXAI",
+        "GOOGLE_VERTEX_BASE_URL",
+    ],
+};
+
+/// The backend.
+pub(super) struct Gemini;
+
+impl Backend for Gemini {
+    fn about(&self) -> Option<&'static About> {
+        Some(&ABOUT)
+    }
+
+    fn launch(&self, order: &Order<'_>) -> Launch {
+        Launch {
+            argv: argv(order.executor),
+            env: vec![("GEMINI_TELEMETRY_ENABLED".into(), "false".into())],
+            files: Vec::new(),
+            is_structured: true,
+            // It says nothing more when it is interrupted, and what it has started stays.
+            farewell: Farewell::Terminate,
+        }
+    }
+
+    fn reader(&self, order: &Order<'_>) -> Box<dyn Reader> {
+        Box::new(GeminiReader::new(order.output.to_owned()))
+    }
+}
+
+fn argv(executor: &Executor) -> Vec<OsString> {
+    // Its own sandbox is a container that it fetches; it has no other.
+    let mode = if executor.sandbox == Sandbox::ReadOnly { "plan" } else { "yolo" };
+    let words = PINNED.into_iter().chain(["--approval-mode", mode]);
+    let model = executor.model.iter().flat_map(|model| ["-m", model]);
+    words.chain(model).chain(executor.extra_args.iter().map(String::as_str)).map(OsString::from).collect()
+}
+
+#[cfg(test)]
+mod tests;

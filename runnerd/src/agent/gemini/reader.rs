@@ -1,0 +1,146 @@
+//! Understands what `gemini` prints: an event per line, what it says in pieces, the last of them with the sums.
+//!
+//! Lines and fields that are not known are passed over: later versions have more of them.
+
+use std::path::PathBuf;
+
+use protocol::answer::SessionUsage;
+use protocol::event::{Activity, ActivityKind};
+use runner_core::answer::MAX_OUTPUT_BYTES;
+use runner_core::feedback::clip;
+use runner_core::redact::Secrets;
+use serde_json::Value;
+
+use crate::agent::answer_file::{self, AnswerFile};
+use crate::agent::backend::{Heard, Reader, Rest};
+use crate::agent::evidence::Evidence;
+
+/// Most bytes of a step.
+const MAX_TEXT: usize = 4 << 10;
+/// Longest id of a session that is taken for one.
+const MAX_ID: usize = 128;
+/// By which of its parameters a tool's use is told, the most telling first.
+const TELLING: [&str; 8] = ["command", "file_path", "absolute_path", "pattern", "dir_path", "path", "query", "prompt"];
+
+/// What was heard of a session.
+#[derive(Debug)]
+pub(super) struct GeminiReader {
+    /// The file for the answer, which comes before what is said.
+    output: PathBuf,
+    session_id: Option<String>,
+    /// What was said since a tool was last used.
+    said: String,
+    /// The last error that was not the end.
+    trouble: Option<String>,
+    result: Option<Value>,
+}
+
+impl Reader for GeminiReader {
+    fn line(&mut self, line: &[u8]) -> Option<Activity> {
+        let line: Value = serde_json::from_slice(line).ok()?;
+        let text = |field: &str| line[field].as_str().unwrap_or_default();
+        match line["type"].as_str()? {
+            "init" => {
+                self.session_id = Some(text("session_id").to_owned()).filter(|id| (1..=MAX_ID).contains(&id.len()));
+                step(ActivityKind::Notice, &format!("gemini with {}", text("model")))
+            }
+            "message" if line["role"] == "assistant" => self.say(text("content")),
+            "tool_use" => {
+                self.said.clear();
+                tool(text("tool_name"), &line["parameters"])
+            }
+            "tool_result" => {
+                let text = line["output"].as_str().or_else(|| line["error"]["message"].as_str())?;
+                step(ActivityKind::ToolResult, text)
+            }
+            "error" => {
+                self.trouble = Some(text("message").to_owned());
+                step(ActivityKind::Notice, text("message"))
+            }
+            "result" => {
+                let activity = line["error"]["message"].as_str().and_then(|text| step(ActivityKind::Notice, text));
+                self.result = Some(line);
+                activity
+            }
+            _ => None,
+        }
+    }
+
+    fn has_answered(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result["status"] == "success")
+    }
+
+    fn finish(self: Box<Self>, rest: &Rest<'_>) -> Heard {
+        Heard {
+            answer: self.answer(),
+            evidence: self.evidence(rest),
+            usage: self.result.as_ref().map(|result| usage(&result["stats"])).unwrap_or_default(),
+            session_id: self.session_id,
+        }
+    }
+}
+
+impl GeminiReader {
+    pub(super) fn new(output: PathBuf) -> Self {
+        Self { output, session_id: None, said: String::new(), trouble: None, result: None }
+    }
+
+    /// Takes a piece of what is said; more than an answer may have is none.
+    fn say(&mut self, piece: &str) -> Option<Activity> {
+        if self.said.len() + piece.len() <= MAX_OUTPUT_BYTES {
+            self.said.push_str(piece);
+        }
+        step(ActivityKind::Message, piece)
+    }
+
+    /// Returns what was said last, where that is one JSON object and nothing else, and no file holds an answer.
+    fn answer(&self) -> Option<Vec<u8>> {
+        let said = self.said.trim();
+        let is_object =
+            said.starts_with('{') && serde_json::from_str::<Value>(said).is_ok_and(|value| value.is_object());
+        let has_file = || matches!(answer_file::read(&self.output, &Secrets::default()), AnswerFile::Given { .. });
+        (self.has_answered() && is_object && !has_file()).then(|| said.as_bytes().to_vec())
+    }
+
+    /// What the program says of its service stands apart from what the model says.
+    fn evidence(&self, rest: &Rest<'_>) -> Evidence {
+        let mut evidence = Evidence::default();
+        let error = self.result.as_ref().map_or(&Value::Null, |result| &result["error"]);
+        let text = |field: &str| error[field].as_str().unwrap_or_default();
+        evidence.add("type", text("type"));
+        evidence.add("message", text("message"));
+        evidence.add("message", self.trouble.as_deref().filter(|_| !self.has_answered()).unwrap_or_default());
+        evidence.add("said", clip(&self.said, MAX_TEXT));
+        evidence.add("stderr", String::from_utf8_lossy(rest.errors));
+        evidence
+    }
+}
+
+fn step(what: ActivityKind, text: &str) -> Option<Activity> {
+    let text = text.trim();
+    (!text.is_empty()).then(|| Activity { what, text: clip(text, MAX_TEXT) })
+}
+
+fn tool(name: &str, parameters: &Value) -> Option<Activity> {
+    let telling = TELLING.iter().find_map(|field| parameters[field].as_str()).unwrap_or_default();
+    match name {
+        "run_shell_command" => step(ActivityKind::Tool, telling),
+        "write_file" | "replace" => step(ActivityKind::FileChange, telling),
+        _ => step(ActivityKind::Tool, &format!("{name} {telling}")),
+    }
+}
+
+/// Its sum of output leaves out what the model thought, which is paid for and part of the total.
+fn usage(stats: &Value) -> SessionUsage {
+    let number = |field: &str| stats[field].as_u64();
+    let (prompt, cached) = (number("input_tokens"), number("cached"));
+    let uncached = prompt.map(|prompt| prompt.saturating_sub(cached.unwrap_or(0)));
+    let written = number("output_tokens");
+    let beyond_prompt = number("total_tokens").zip(prompt).map(|(total, prompt)| total.saturating_sub(prompt));
+    SessionUsage {
+        input_tokens: uncached,
+        cached_tokens: cached,
+        output_tokens: written.map(|written| written.max(beyond_prompt.unwrap_or(0))),
+        cost_micro_usd: None,
+    }
+}

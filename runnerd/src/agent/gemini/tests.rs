@@ -1,0 +1,169 @@
+//! Sessions as they were recorded, against what is made of them; and what is passed to the program.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use protocol::answer::SessionUsage;
+use protocol::event::{Activity, ActivityKind};
+use serde_json::{Value, json};
+
+use super::super::backend::{Heard, Rest};
+use super::*;
+use crate::config;
+
+macro_rules! sample {
+    ($name:literal) => {
+        include_str!(concat!("../samples/gemini/", $name, ".stdout"))
+    };
+}
+
+/// A session, heard.
+struct Played {
+    steps: Vec<Activity>,
+    has_answered: bool,
+    heard: Heard,
+}
+
+/// Plays a session; `file` is what it has left in the file for the answer.
+fn play(stdout: &[u8], file: Option<&str>) -> Played {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("output.json");
+    file.into_iter().for_each(|text| fs::write(&output, text).unwrap());
+    let mut reader = Box::new(GeminiReader::new(output));
+    let steps = stdout.split(|byte| *byte == b'\n').filter_map(|line| reader.line(line)).collect();
+    Played { steps, has_answered: reader.has_answered(), heard: reader.finish(&Rest { errors: b"" }) }
+}
+
+fn play_lines(lines: &[Value], file: Option<&str>) -> Played {
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    play(lines.join("\n").as_bytes(), file)
+}
+
+fn signal<'a>(played: &'a Played, field: &str) -> Option<&'a str> {
+    let signals = &played.heard.evidence.signals;
+    signals.iter().find(|signal| signal.field == field).map(|signal| signal.value.as_str())
+}
+
+fn said(text: &str) -> Value {
+    json!({"type": "message", "role": "assistant", "content": text, "delta": true})
+}
+
+fn end() -> Value {
+    json!({"type": "result", "status": "success", "stats": {}})
+}
+
+#[test]
+fn answer_usage_and_steps_of_a_session_are_heard() {
+    let played = play(sample!("success").as_bytes(), None);
+    assert_eq!(
+        played.heard.answer.as_deref(),
+        Some(&br#"{"status":"done","summary":"All done.","children":null}"#[..])
+    );
+    assert!(played.has_answered);
+    let usage = SessionUsage {
+        input_tokens: Some(2_400),
+        cached_tokens: Some(600),
+        output_tokens: Some(240),
+        cost_micro_usd: None,
+    };
+    assert_eq!(played.heard.usage, usage);
+    assert_eq!(played.heard.session_id.as_deref(), Some("065bad11-ae65-45c8-ab2e-d845e76042f8"));
+    let shown: Vec<_> = played.steps.iter().take(4).map(|step| (step.what, step.text.as_str())).collect();
+    assert_eq!(
+        shown,
+        [
+            (ActivityKind::Notice, "gemini with gemini-2.5-pro"),
+            (ActivityKind::Tool, "echo hi > work; echo seen"),
+            (ActivityKind::ToolResult, "seen"),
+            (ActivityKind::FileChange, "notes.txt"),
+        ]
+    );
+}
+
+#[test]
+fn answer_in_the_file_comes_before_what_is_said() {
+    let object = r#"{"status":"retry","summary":"Said."}"#;
+    let answer = |lines: &[Value], file: Option<&str>| play_lines(lines, file).heard.answer;
+    assert_eq!(answer(&[said(object), end()], Some(r#"{"status":"done","summary":"Written."}"#)), None);
+    assert_eq!(answer(&[said(object), end()], Some("")).as_deref(), Some(object.as_bytes()));
+    assert_eq!(answer(&[said(object), end()], None).as_deref(), Some(object.as_bytes()));
+}
+
+#[test]
+fn only_one_object_that_is_said_last_is_an_answer() {
+    let object = r#"{"status":"retry","summary":"Said."}"#;
+    let answer = |lines: &[Value]| play_lines(lines, None).heard.answer;
+    assert_eq!(answer(&[said("Here it is: "), said(object), end()]), None);
+    assert_eq!(answer(&[said(object), json!({"type": "tool_use", "tool_name": "glob"}), end()]), None);
+    assert_eq!(answer(&[said(object)]), None, "a session that was killed may not have said all");
+    assert!(answer(&[said("{\"a\":"), said("1}"), end()]).is_some());
+}
+
+#[test]
+fn refusal_of_the_service_is_evidence() {
+    let played = play(sample!("auth-wrong-key").as_bytes(), None);
+    assert!(!played.has_answered);
+    assert!(signal(&played, "message").is_some_and(|text| text.contains("UNAUTHENTICATED")));
+    let played = play(sample!("model-unknown").as_bytes(), None);
+    assert!(signal(&played, "message").is_some_and(|text| text.contains("is not found for API version")));
+}
+
+#[test]
+fn words_of_the_model_are_no_signal_of_its_service() {
+    let played = play_lines(&[said("You have exhausted your daily quota."), end()], None);
+    assert_eq!(signal(&played, "message"), None);
+    assert!(signal(&played, "said").is_some());
+}
+
+#[test]
+fn killed_session_has_no_usage() {
+    let whole = sample!("success");
+    let killed = &whole[..whole.rfind("{\"type\":\"result\"").unwrap()];
+    assert_eq!(play(killed.as_bytes(), None).heard.usage, SessionUsage::default());
+}
+
+#[test]
+fn hostile_lines_are_passed_over() {
+    let deep = format!("{}{}\n", r#"{"type":"result","stats":"#.repeat(5_000), "}".repeat(5_000));
+    let long = said(&"x".repeat(3 << 20));
+    let wrong = [
+        json!({"type": "init", "session_id": "x".repeat(1_000)}),
+        json!({"type": "message", "role": "assistant", "content": 7}),
+        json!({"type": "tool_use", "tool_name": [], "parameters": "p"}),
+        json!({"type": "tool_result"}),
+        json!({"type": "result", "status": {}, "error": "e", "stats": {"input_tokens": 1, "cached": u64::MAX, "output_tokens": -1}}),
+        Value::Null,
+    ];
+    let played = play(format!("{deep}{long}\n{}", wrong.map(|line| line.to_string()).join("\n")).as_bytes(), None);
+    assert!(!played.has_answered && played.heard.session_id.is_none());
+    assert_eq!((played.heard.usage.input_tokens, played.heard.usage.output_tokens), (Some(0), None));
+    assert!(played.steps.iter().all(|step| step.text.len() <= 4_096));
+}
+
+proptest! {
+    #[test]
+    fn session_cut_anywhere_answers_only_once_its_last_line_is_whole(cut: prop::sample::Index) {
+        let stdout = sample!("success").trim_end().as_bytes();
+        let played = play(&stdout[..cut.index(stdout.len())], None);
+        prop_assert!(!played.has_answered && played.heard.answer.is_none());
+    }
+
+    #[test]
+    fn any_bytes_are_heard(bytes: Vec<u8>) {
+        prop_assert!(!play(&bytes, None).has_answered);
+    }
+}
+
+fn line_of(section: &str) -> String {
+    let text = format!("[executor]\nkind = \"gemini\"\n{section}");
+    let config = config::parse(&text, Path::new("config.toml")).unwrap();
+    let words: Vec<String> = argv(&config.executor.work).into_iter().map(|word| word.into_string().unwrap()).collect();
+    words.join(" ")
+}
+
+#[test]
+fn command_line_is_pinned_and_what_the_configuration_adds_comes_last() {
+    insta::assert_snapshot!(line_of(""), @"gemini -p  -o stream-json --skip-trust --approval-mode yolo");
+    insta::assert_snapshot!(line_of("model = \"m\"\nsandbox = \"read-only\"\nextra_args = [\"-e\", \"none\"]\n"), @"gemini -p  -o stream-json --skip-trust --approval-mode plan -m m -e none");
+}
