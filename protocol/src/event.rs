@@ -42,6 +42,20 @@ pub enum EventKind {
         state: RunStatus,
         /// Why, where it stopped.
         reason: Option<StopReason>,
+        /// When it goes on by itself, where it waits for a time.
+        #[serde(default)]
+        #[schemars(with = "Option<String>")]
+        until: Option<Timestamp>,
+    },
+    /// The service of a kind of agent is not available; another one goes on, or the run waits.
+    Outage {
+        /// The kind.
+        agent: String,
+        /// What it said.
+        why: String,
+        /// When it is asked again.
+        #[schemars(with = "String")]
+        until: Timestamp,
     },
     /// An iteration entered a phase.
     Phase {

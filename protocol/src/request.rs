@@ -179,6 +179,9 @@ pub struct AtIteration {
     /// Number of the iteration; default: the live one, else the last one.
     #[serde(default)]
     pub iter: Option<u32>,
+    /// Number of a wait under that number; default: what was committed, else the last wait.
+    #[serde(default)]
+    pub wait: Option<u32>,
 }
 
 /// `log.read`.

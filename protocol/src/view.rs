@@ -117,6 +117,9 @@ pub struct RunView {
     /// When a waiting run goes on by itself.
     #[schemars(with = "Option<String>")]
     pub wait_until: Option<Timestamp>,
+    /// Kinds of agents whose services were not available when they were last asked, and are not asked now.
+    #[serde(default)]
+    pub outages: Vec<OutageView>,
     /// What the live iteration is doing.
     pub phase: Option<PhaseView>,
     /// The node of the live iteration, else the next one.
@@ -153,6 +156,18 @@ pub struct RunView {
     pub pending: Option<PendingControl>,
 }
 
+/// A kind of agent whose service is not available.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OutageView {
+    /// The kind.
+    pub agent: String,
+    /// What it said.
+    pub why: String,
+    /// When it is asked again.
+    #[schemars(with = "String")]
+    pub until: Timestamp,
+}
+
 /// A stop that was asked for and has not taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -176,6 +191,9 @@ pub struct PhaseView {
     pub iteration_since: Timestamp,
     /// Budget of the iteration, in milliseconds.
     pub budget_ms: u64,
+    /// The kind of agent that was chosen for the session.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// What keeps its effect from being done, where that is so.
     pub obstacle: Option<String>,
 }
@@ -231,6 +249,9 @@ pub struct IterationView {
     /// Kind and version of the agent.
     #[serde(default)]
     pub agent: Option<String>,
+    /// Number of the wait that it led to, where it left no commit: the iteration was begun again under the same number.
+    #[serde(default)]
+    pub wait: Option<u32>,
 }
 
 /// The answer to `select`: which leaf is next, and why there may be none.

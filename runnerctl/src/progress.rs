@@ -65,6 +65,7 @@ impl Progress {
             EventKind::Secrets { seen } => vec![notice(&told_secrets(seen))],
             EventKind::Warning { message } => vec![notice(message)],
             EventKind::Stopping => vec![notice("the daemon stops; the run goes on at its next start")],
+            EventKind::Outage { agent, why, .. } => vec![notice(&format!("{agent} is not available: {why}"))],
             EventKind::RunState { .. }
             | EventKind::Tree { .. }
             | EventKind::Commit { .. }
@@ -174,7 +175,7 @@ fn notice(message: &str) -> Line {
 }
 
 fn waiting(run: &RunView, screen: &Screen) -> String {
-    let until = run.wait_until.map(|time| format!(" until {}", until(time, screen.now))).unwrap_or_default();
+    let until = run.wait_until.map(|time| format!(" until {}", until(time, screen))).unwrap_or_default();
     let reason = run.summary.reason.as_ref().map(|reason| format!(": {}", reason.message)).unwrap_or_default();
     format!("{}{until}{reason}", run.summary.state)
 }
@@ -272,7 +273,7 @@ mod tests {
         run.phase = None;
         run.wait_until = Some("2026-01-01T12:05:00Z".parse().expect("a time"));
         let lines = progress.status(&run, &Screen::fixed());
-        insta::assert_snapshot!(text(&lines), @"waiting until 2026-01-01T12:05:00Z (in 5m 00s)");
+        insta::assert_snapshot!(text(&lines), @"waiting until 12:05 (in 5m 00s)");
         assert_eq!(progress.status(&run, &Screen::fixed()), []);
     }
 

@@ -21,8 +21,8 @@ use protocol::request::{
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::{
-    CheckView, DaemonView, IterationView, MissingLevel, NodeRef, PhaseView, RepoView, RunSummary, RunView, SelectView,
-    StatusView, StopReason, TextView,
+    CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, RepoView, RunSummary, RunView,
+    SelectView, StatusView, StopReason, TextView,
 };
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, Role, RunStatus, VerdictName};
 use serde::Serialize;
@@ -210,6 +210,7 @@ fn iteration() -> IterationView {
         duration_ms: Some(184_210),
         usage: Some(usage(1)),
         agent: Some("codex codex-cli 0.169.0".into()),
+        wait: None,
     }
 }
 
@@ -241,11 +242,13 @@ fn views_of_runs() -> Vec<Example> {
         since: at("09:31:02"),
         iteration_since: at("09:31:00"),
         budget_ms: 1_800_000,
+        agent: Some("claude".into()),
         obstacle: None,
     };
     let run = RunView {
         summary: summary(RunStatus::Running),
         wait_until: None,
+        outages: vec![OutageView { agent: "codex".into(), why: "usage limit reached".into(), until: at("14:00:00") }],
         phase: Some(phase),
         node: Some(node()),
         leaves_passed: 0,
@@ -370,7 +373,7 @@ fn meta() -> IterationMeta {
 }
 
 fn iterations() -> Vec<Example> {
-    let second = AtIteration { path: proj(), run: None, iter: Some(2) };
+    let second = AtIteration { path: proj(), run: None, iter: Some(2), wait: None };
     let record = path("/home/me/proj/.runner/iterations/port-to-postgres/0002");
     let log = LogParams { at: second.clone(), stream: LogStream::Guard, offset: 0, raw: false };
     let text = TextView { text: "error: 2 tests failed\n".into(), next_offset: 22, complete: true };

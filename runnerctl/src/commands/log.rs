@@ -1,5 +1,7 @@
 //! `log`: records of iterations, live while one runs.
 
+use std::num::ParseIntError;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,6 +11,7 @@ use protocol::client::Connection;
 use protocol::error::ExitStatus;
 use protocol::event::Event;
 use protocol::meta::SessionFailure;
+use protocol::path::WirePath;
 use protocol::reply::IterationReply;
 use protocol::request::{AtIteration, AtRun, LogParams, LogStream, Subscription};
 use protocol::view::{IterationView, TextView};
@@ -32,6 +35,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const EXAMPLES: &str = "Examples:
   runnerctl log               the iterations of the run
   runnerctl log 3             the facts of iteration 3
+  runnerctl log 3.w1 --agent  what its first try printed, which found no service and left no commit
   runnerctl log 3 --guard     what its guard printed
   runnerctl log -f            what the agent prints, live
   runnerctl log 3 --diff --run tidy-1";
@@ -40,9 +44,9 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArgs {
-    /// Number of the iteration [default with a stream: the live one, else the last]
+    /// Number of the iteration, `7.w2` for its second wait [default with a stream: the live one, else the last]
     #[arg(value_name = "ITER")]
-    pub(crate) iter: Option<u32>,
+    pub(crate) iter: Option<Iter>,
     #[command(flatten)]
     streams: Streams,
     /// Go on until nothing more is written; the agent's output by default
@@ -51,6 +55,22 @@ pub(crate) struct LogArgs {
     /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
+}
+
+/// An iteration, or a wait under its number that left no commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Iter {
+    number: u32,
+    wait: Option<u32>,
+}
+
+impl FromStr for Iter {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (number, wait) = text.split_once(".w").map_or((text, None), |(number, wait)| (number, Some(wait)));
+        Ok(Self { number: number.parse()?, wait: wait.map(str::parse).transpose()? })
+    }
 }
 
 #[derive(Debug, Args)]
@@ -100,7 +120,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<Ex
     let stream = args.streams.chosen().or(args.follow.then_some(LogStream::Agent));
     match (stream, args.iter) {
         (Some(stream), iter) => {
-            let at = AtIteration { path, run: args.run, iter };
+            let at = at_iteration(path, args.run, iter);
             let reader = Reader {
                 ui: invocation.ui,
                 connection: &connection,
@@ -109,7 +129,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<Ex
             if args.follow { reader.follow().await? } else { reader.whole().await? }
         }
         (None, Some(iter)) => {
-            let at = AtIteration { path, run: args.run, iter: Some(iter) };
+            let at = at_iteration(path, args.run, Some(iter));
             let reply = connection.client().get(at).await?;
             invocation.ui.answer("iteration", &reply, |screen| summary(&reply, screen))?;
         }
@@ -120,6 +140,10 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<Ex
         }
     }
     Ok(ExitStatus::Fine)
+}
+
+fn at_iteration(path: WirePath, run: Option<String>, iter: Option<Iter>) -> AtIteration {
+    AtIteration { path, run, iter: iter.map(|iter| iter.number), wait: iter.and_then(|iter| iter.wait) }
 }
 
 fn list(iterations: &[IterationView], screen: &Screen) -> String {

@@ -31,9 +31,14 @@ pub(crate) fn table(iterations: &[IterationView], screen: &Screen) -> String {
     table.render(screen, 0)
 }
 
+fn number(iteration: &IterationView) -> String {
+    let wait = iteration.wait.map(|wait| format!(".w{wait}")).unwrap_or_default();
+    format!("{:04}{wait}", iteration.iter)
+}
+
 fn row(iteration: &IterationView) -> [Cell; 8] {
     [
-        format!("{:04}", iteration.iter).into(),
+        number(iteration).into(),
         Cell::styled(of_verdict(iteration.verdict), iteration.verdict.as_str()),
         Cell::styled(of_guard(iteration.guard), &format!("guard={}", iteration.guard)),
         Cell::from(&iteration.node),

@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 
+use super::screen::Screen;
+
 /// Returns a duration given in milliseconds: `340ms`, `1.4s`, `42s`, `3m 04s`, `1h 05m`, `2d 03h`.
 pub(crate) fn span(ms: u64) -> String {
     let secs = ms / 1000;
@@ -30,10 +32,11 @@ pub(crate) fn ago(time: Timestamp, now: Timestamp) -> String {
     format!("{} ago", seconds(between(time, now)))
 }
 
-/// Returns a time that is to come: `2026-01-01T12:00:00Z (in 12m 00s)`.
-pub(crate) fn until(time: Timestamp, now: Timestamp) -> String {
-    let second = Timestamp::from_second(time.as_second()).unwrap_or(time);
-    format!("{second} (in {})", span(between(now, time)))
+/// Returns a time that is to come, by the reader's clock: `14:01 (in 12m 00s)`, `Tue 24 Nov 14:01 (in 2d 03h)`.
+pub(crate) fn until(time: Timestamp, screen: &Screen) -> String {
+    let (then, today) = (screen.clock(time), screen.clock(screen.now));
+    let format = if then.date() == today.date() { "%H:%M" } else { "%a %-d %b %H:%M" };
+    format!("{} (in {})", then.strftime(format), span(between(screen.now, time)))
 }
 
 /// Returns a count: `950`, `1.2k`, `3.4M`.
@@ -74,6 +77,13 @@ mod tests {
     fn a_clock_that_went_back_gives_no_negative_age() {
         let time: Timestamp = "2026-01-01T00:00:10Z".parse().expect("a time");
         assert_eq!(ago(time, "2026-01-01T00:00:00Z".parse().expect("a time")), "0s ago");
+    }
+
+    #[test]
+    fn a_time_to_come_names_its_day_where_that_is_another() {
+        let at = |time: &str| until(time.parse().expect("a time"), &Screen::fixed());
+        assert_eq!(at("2026-01-01T14:01:30Z"), "14:01 (in 2h 01m)");
+        assert_eq!(at("2026-01-03T15:00:00Z"), "Sat 3 Jan 15:00 (in 2d 03h)");
     }
 
     #[test]

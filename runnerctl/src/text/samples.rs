@@ -52,6 +52,7 @@ pub(crate) fn iteration() -> IterationView {
         duration_ms: Some(14_200),
         usage: Some(UsageTotal { sessions: 1, cost_micro_usd: Some(412_000), ..UsageTotal::default() }),
         agent: Some("codex 0.169.0".into()),
+        wait: None,
     }
 }
 
@@ -65,11 +66,13 @@ pub(crate) fn run() -> RunView {
     RunView {
         summary: summary(),
         wait_until: None,
+        outages: Vec::new(),
         phase: Some(PhaseView {
             name: PhaseName::Guard,
             since: "2026-01-01T11:59:58Z".parse().expect("a time"),
             iteration_since: "2026-01-01T11:59:48Z".parse().expect("a time"),
             budget_ms: 1_800_000,
+            agent: None,
             obstacle: None,
         }),
         node: Some(node()),

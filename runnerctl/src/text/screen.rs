@@ -1,6 +1,7 @@
 //! What a rendering depends on besides its view: width, characters and the time.
 
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 /// The reader's side of a rendering.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +12,8 @@ pub(crate) struct Screen {
     pub(crate) unicode: bool,
     /// The time that ages are counted to.
     pub(crate) now: Timestamp,
+    /// Whether times of day are those of the reader's zone; else they are UTC.
+    pub(crate) is_local: bool,
 }
 
 impl Screen {
@@ -20,7 +23,13 @@ impl Screen {
             width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0)),
             unicode: is_utf8(|name| std::env::var(name).ok()),
             now: Timestamp::now(),
+            is_local: true,
         }
+    }
+
+    /// Returns a time as the reader's clock shows it.
+    pub(crate) fn clock(self, time: Timestamp) -> Zoned {
+        time.to_zoned(if self.is_local { TimeZone::system() } else { TimeZone::UTC })
     }
 
     /// Returns the character where it can be shown, else its replacement.
@@ -43,7 +52,8 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
 impl Screen {
     /// A wide terminal in a UTF-8 locale at a fixed time.
     pub(crate) fn fixed() -> Self {
-        Self { width: Some(100), unicode: true, now: "2026-01-01T12:00:00Z".parse().expect("a time") }
+        let now = "2026-01-01T12:00:00Z".parse().expect("a time");
+        Self { width: Some(100), unicode: true, now, is_local: false }
     }
 }
 

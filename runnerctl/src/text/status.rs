@@ -46,7 +46,7 @@ pub(crate) fn now(run: &RunView, screen: &Screen) -> String {
         let elapsed = span(between(phase.iteration_since, screen.now));
         return format!("{:04} {} {node} {elapsed}", run.iteration, phase.name);
     }
-    let waits = run.wait_until.map(|time| format!("until {}: ", until(time, screen.now))).unwrap_or_default();
+    let waits = run.wait_until.map(|time| format!("until {}: ", until(time, screen))).unwrap_or_default();
     let reason = run.summary.reason.as_ref().map(|reason| reason.message.as_str()).unwrap_or_default();
     waits + reason
 }
@@ -96,7 +96,13 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
         }
     }
     if let Some(time) = run.wait_until {
-        facts.push(("waits", format!("until {}", until(time, screen.now)).into()));
+        facts.push(("waits", format!("until {}", until(time, screen)).into()));
+    }
+    // A run that waits for one service alone has said so in its reason.
+    let is_said = run.wait_until.is_some() && run.outages.len() == 1;
+    for outage in run.outages.iter().filter(|_| !is_said) {
+        let text = format!("{} until {}: {}", outage.agent, until(outage.until, screen), outage.why);
+        facts.push(("out", Cell::styled(LOOK, &text)));
     }
     if let Some(pending) = run.pending {
         facts.push(("asked for", Cell::styled(LOOK, pending_text(pending))));
@@ -125,7 +131,8 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
 fn phase_text(iteration: u32, phase: &PhaseView, screen: &Screen) -> String {
     let here = span(between(phase.since, screen.now));
     let spent = span(between(phase.iteration_since, screen.now));
-    format!("{iteration:04} {} {here}, iteration {spent} of {}", phase.name, span(phase.budget_ms))
+    let agent = phase.agent.as_ref().map(|agent| format!(", agent {agent}")).unwrap_or_default();
+    format!("{iteration:04} {} {here}, iteration {spent} of {}{agent}", phase.name, span(phase.budget_ms))
 }
 
 fn node_text(node: &NodeRef) -> String {
@@ -201,6 +208,43 @@ mod tests {
         assert!(text.contains("run run-1a2b3c4d stuck on branch"), "{text}");
         assert!(text.contains("  go on with: runnerctl resume\n"), "{text}");
         assert!(!text.contains("phase"), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_waits_says_why_until_when_and_how_it_goes_on_at_once() {
+        let until = "2026-01-01T15:01:00Z".parse().expect("a time");
+        let mut run = samples::stuck();
+        run.summary.state = RunStatus::Waiting;
+        run.summary.reason = Some(protocol::view::StopReason {
+            message: "the model's service is not available: usage limit reached".into(),
+            command: Some("runnerctl resume --now".into()),
+        });
+        run.wait_until = Some(until);
+        run.outages =
+            vec![protocol::view::OutageView { agent: "codex".into(), why: "usage limit reached".into(), until }];
+        let text = plain(&run_detail(&run, &Screen::fixed()));
+        let head: Vec<&str> = text.lines().take(6).collect();
+        insta::assert_snapshot!(head.join("\n"), @r"
+        run run-1a2b3c4d waiting on branch runner/run-1a2b3c4d
+          the model's service is not available: usage limit reached
+          go on with: runnerctl resume --now
+
+          waits        until 15:01 (in 3h 01m)
+          node         root/parser/parser.lex  Cut the text into tokens (worker)
+        ");
+        assert!(now(&run, &Screen::fixed()).starts_with("until 15:01 (in 3h 01m): the model's service"));
+    }
+
+    #[test]
+    fn a_run_that_goes_on_with_another_agent_says_which_and_until_when() {
+        let until = "2026-01-01T15:01:00Z".parse().expect("a time");
+        let mut run = samples::run();
+        run.phase.as_mut().expect("it is live").agent = Some("claude".into());
+        run.outages =
+            vec![protocol::view::OutageView { agent: "codex".into(), why: "usage limit reached".into(), until }];
+        let text = plain(&run_detail(&run, &Screen::fixed()));
+        assert!(text.contains("iteration 12s of 30m 00s, agent claude\n"), "{text}");
+        assert!(text.contains("out          codex until 15:01 (in 3h 01m): usage limit reached\n"), "{text}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod broken;
 mod codex;
 mod containment;
 mod determinism;
+mod fallback;
 mod history;
 mod play;
 mod precedence;

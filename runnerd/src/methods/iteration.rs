@@ -9,6 +9,7 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::api::IterationApiServer;
 use protocol::error::{ErrorData, ErrorKind};
+use protocol::meta::IterationMeta;
 use protocol::path::WirePath;
 use protocol::reply::IterationReply;
 use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
@@ -20,7 +21,7 @@ use super::{Api, blocking};
 use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
-use crate::worker::{add_durations, duration_ms, iterations, meta};
+use crate::worker::{add_durations, duration_ms, iterations, meta_in};
 
 /// Most bytes of a file in one reply.
 const MAX_PIECE: u64 = 256 * 1024;
@@ -30,7 +31,7 @@ const MAX_COMMITS: usize = 100_000;
 #[async_trait]
 impl IterationApiServer for Api {
     async fn list(&self, params: AtRun) -> RpcResult<Vec<IterationView>> {
-        let at = self.place(AtIteration { path: params.path, run: params.run, iter: None }).await?;
+        let at = self.place(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
         Ok(blocking(move || listed(&at)).await?)
     }
 
@@ -51,6 +52,8 @@ struct Place {
     repository: Repository,
     run: String,
     iter: Option<u32>,
+    /// Number of the wait under that number that is asked for.
+    wait: Option<u32>,
     /// The phase of the live iteration, if it is this run's.
     live: Option<(u32, PhaseName)>,
 }
@@ -66,6 +69,31 @@ impl Place {
             ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status")
         })
     }
+
+    /// Returns the record of an iteration, or of a wait under its number: the last one where nothing was committed.
+    fn record(&self, iter: u32) -> PathBuf {
+        let (layout, run) = (self.layout(), self.run.as_str());
+        if let Some(wait) = self.wait {
+            return layout.waited_iteration(run, iter, wait);
+        }
+        let committed = layout.iteration(run, iter);
+        let waits = || waits(&layout, run).into_iter().rev().find(|(of, _)| *of == iter);
+        let is_only_waits = !committed.is_dir();
+        is_only_waits.then(waits).flatten().map_or(committed, |(_, wait)| layout.waited_iteration(run, iter, wait))
+    }
+}
+
+/// Returns the iterations and waits of which there are records that left no commit, in order.
+fn waits(layout: &Layout, run: &str) -> Vec<(u32, u32)> {
+    let Ok(folders) = std::fs::read_dir(layout.run_records(run)) else { return Vec::new() };
+    let number = |name: &str| {
+        let (iter, wait) = name.split_once(".w")?;
+        Some((iter.parse().ok()?, wait.parse().ok()?))
+    };
+    let found = folders.flatten().filter_map(|folder| number(folder.file_name().to_str()?));
+    let mut waits: Vec<(u32, u32)> = found.collect();
+    waits.sort_unstable();
+    waits
 }
 
 impl Api {
@@ -92,7 +120,7 @@ fn place(repository: Repository, params: AtIteration, current: Option<&RunView>)
     let live = live.and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
     let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
     let newest = live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter(&repository, &run));
-    Ok(Place { iter: params.iter.or(newest), repository, run, live })
+    Ok(Place { iter: params.iter.or(newest), wait: params.wait, repository, run, live })
 }
 
 /// Completes the unique prefix of a run's id from its branch.
@@ -111,40 +139,53 @@ pub(super) fn full_id(repository: &Repository, wanted: &str) -> Result<String, E
 
 fn last_iter(repository: &Repository, run: &str) -> Option<u32> {
     let tip = repository.branch(&format!("runner/{run}")).ok()??;
-    iterations(repository, run, tip, 100).first().map(|iteration| iteration.iter)
+    let committed = iterations(repository, run, tip, 100).first().map(|iteration| iteration.iter);
+    let waited = waits(&Layout::new(repository.work_dir()), run).last().map(|(iter, _)| *iter);
+    committed.max(waited)
 }
 
 fn listed(at: &Place) -> Result<Vec<IterationView>, ErrorData> {
     let tip = at.repository.branch(&format!("runner/{}", at.run)).map_err(|error| git_error(&error))?;
     let Some(tip) = tip else { return Ok(Vec::new()) };
     let mut views = iterations(&at.repository, &at.run, tip, MAX_COMMITS);
-    views.reverse();
-    add_durations(&at.layout(), &mut views);
+    let layout = at.layout();
+    add_durations(&layout, &mut views);
+    views.extend(waits(&layout, &at.run).into_iter().filter_map(|(iter, wait)| {
+        let meta = meta_in(&layout.waited_iteration(&at.run, iter, wait))?;
+        Some(IterationView { iter, wait: Some(wait), ..of_meta(&meta) })
+    }));
+    // What left no commit came before what was committed under its number.
+    views.sort_by_key(|view| (view.iter, view.wait.is_none(), view.wait));
     Ok(views)
 }
 
 fn described(at: &Place) -> Result<IterationReply, ErrorData> {
     let iter = at.number()?;
-    let meta = meta(&at.layout(), &at.run, iter);
-    let listed = listed(at)?.into_iter().find(|view| view.iter == iter);
-    let of_meta = || {
-        meta.as_ref().map(|meta| IterationView {
-            run: meta.run.clone(),
-            iter,
-            node: meta.node.clone(),
-            verdict: meta.verdict,
-            status: meta.status,
-            guard: meta.guard,
-            commit: meta.commit.clone(),
-            summary: None,
-            ended_at: Some(meta.ended_at),
-            duration_ms: Some(duration_ms(meta)),
-            usage: Some(usage::of_session(&meta.usage)),
-            agent: Some(meta.agent.clone()),
-        })
-    };
-    let iteration = listed.or_else(of_meta).ok_or_else(|| unknown(at, iter))?;
-    Ok(IterationReply { iteration, record: WirePath(at.layout().iteration(&at.run, iter)), meta })
+    let record = at.record(iter);
+    let meta = meta_in(&record);
+    let listed =
+        listed(at)?.into_iter().rev().find(|view| view.iter == iter && (at.wait.is_none() || view.wait == at.wait));
+    let iteration = listed.or_else(|| meta.as_ref().map(of_meta)).ok_or_else(|| unknown(at, iter))?;
+    Ok(IterationReply { iteration, record: WirePath(record), meta })
+}
+
+/// Describes an iteration from its record alone.
+fn of_meta(meta: &IterationMeta) -> IterationView {
+    IterationView {
+        run: meta.run.clone(),
+        iter: meta.iter,
+        node: meta.node.clone(),
+        verdict: meta.verdict,
+        status: meta.status,
+        guard: meta.guard,
+        commit: meta.commit.clone(),
+        summary: meta.detail.clone(),
+        ended_at: Some(meta.ended_at),
+        duration_ms: Some(duration_ms(meta)),
+        usage: Some(usage::of_session(&meta.usage)),
+        agent: Some(meta.agent.clone()),
+        wait: None,
+    }
 }
 
 fn unknown(at: &Place, iter: u32) -> ErrorData {
@@ -154,7 +195,7 @@ fn unknown(at: &Place, iter: u32) -> ErrorData {
 
 fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
     let iter = at.number()?;
-    let folder = at.layout().iteration(&at.run, iter);
+    let folder = at.record(iter);
     let (name, phase) = match stream {
         LogStream::Agent => ("executor.log", Some(PhaseName::Work)),
         LogStream::Guard => ("guard.log", Some(PhaseName::Guard)),

@@ -4,7 +4,7 @@ use protocol::event::EventKind;
 use protocol::meta::SecretSeen;
 use protocol::view::StopReason;
 use protocol::words::{GuardOutcome, RunStatus};
-use runner_core::fallback;
+use runner_core::fallback::{self, Outage};
 use runner_core::run::{self, Asked, Next};
 use runner_core::tree;
 use runner_core::usage::Spent;
@@ -103,6 +103,12 @@ impl Life {
         let tried = if commit.is_some() { Spent::default() } else { before.tried.and(&facts.spent) };
         let is_followed = before.followed.as_deref() == Some(mark);
         if !is_followed && (outages != before.outages || tried != before.tried) {
+            if let (Verdict::Unavailable { .. }, Some(Outage { kind, why, wait, .. })) =
+                (verdict, outages.last().cloned())
+            {
+                let kind = EventKind::Outage { agent: kind, why, until: wait.until };
+                self.desk.tell(id, Some(task.iter), kind);
+            }
             let after = Uncommitted { outages, tried, followed: Some(mark.to_owned()) };
             self.write(id, |run| run.uncommitted.clone_from(&after)).await;
         }

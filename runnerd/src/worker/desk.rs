@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use protocol::error::ErrorData;
 use protocol::event::EventKind;
 use protocol::reply::StepReply;
-use protocol::view::{PendingControl, RepoView, RunSummary, RunView, StatusView, StopReason};
+use protocol::view::{OutageView, PendingControl, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, RunStatus};
+use runner_core::fallback::Outage;
 use runner_core::obstacle::Obstruction;
 use runner_core::verdict::StopCause;
 use runner_core::wait::Wait;
@@ -185,7 +186,8 @@ impl Desk {
         let after = run.clone();
         self.keep(file)?;
         if before != after.state {
-            let kind = EventKind::RunState { state: after.state, reason: after.reason };
+            let until = after.wait.map(|wait| wait.until);
+            let kind = EventKind::RunState { state: after.state, reason: after.reason, until };
             self.tell(&after.id, None, kind);
         }
         Ok(())
@@ -265,6 +267,7 @@ impl Desk {
             phase.obstacle = self.obstacle.as_ref().map(|obstacle| obstacle.what.clone());
         }
         view.wait_until = current.wait.map(|wait| wait.until);
+        view.outages = outages(current);
         view.pending = current.asked.and_then(|asked| match asked {
             AskedFor::Pause => Some(PendingControl::Pause),
             AskedFor::Cancel => Some(PendingControl::Cancel),
@@ -398,6 +401,15 @@ pub fn summary(run: &RunRecord) -> RunSummary {
         queued_at: run.queued_at,
         ended_at: run.ended_at,
     }
+}
+
+/// Describes the kinds of agents that are not asked now.
+fn outages(run: &RunRecord) -> Vec<OutageView> {
+    let now = clock::now();
+    let lasting = run.uncommitted.outages.iter().filter(|outage| !outage.wait.is_over(now));
+    let seen =
+        |outage: &Outage| OutageView { agent: outage.kind.clone(), why: outage.why.clone(), until: outage.wait.until };
+    lasting.map(seen).collect()
 }
 
 /// Ends a run's record.

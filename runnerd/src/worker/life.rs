@@ -385,7 +385,7 @@ impl Life {
                 let facts = log.session_facts();
                 let settled =
                     Settled { site: &site, mark, task: &task, verdict: &verdict, facts: &facts, seen: &seen, commit };
-                let then = self.settled(id, settled).await?;
+                let then = Box::pin(self.settled(id, settled)).await?;
                 self.sweep_live();
                 self.close_journal();
                 Ok(then)

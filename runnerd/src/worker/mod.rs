@@ -63,7 +63,7 @@ pub use begin::make_layout;
 pub use desk::summary;
 pub use life::{Means, spawn, spawn_after_bug, spawn_held};
 pub use load::{Loaded, load, load_config};
-pub use snapshot::{add_durations, duration_ms, iterations, meta, node_ref};
+pub use snapshot::{add_durations, duration_ms, iterations, meta_in, node_ref};
 
 /// Answers a request.
 pub type Reply<T> = oneshot::Sender<Result<T, ErrorData>>;

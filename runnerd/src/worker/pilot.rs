@@ -49,6 +49,7 @@ impl Control for Pilot<'_> {
                 since: now,
                 iteration_since: began.unwrap_or(now),
                 budget_ms,
+                agent: phase.task().and_then(|task| task.kind.clone()),
                 obstacle: None,
             });
             show_task(view, phase);

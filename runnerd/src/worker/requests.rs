@@ -120,7 +120,7 @@ impl Desk {
         let ahead = file.runs.iter().filter(|run| !run.state.is_terminal()).count() - 1;
         self.keep(file).map_err(|error| fault(&error))?;
         let run = self.run(&id).map(|run| self.summary(run)).ok_or_else(|| not_found(&id))?;
-        self.tell(&id, None, EventKind::RunState { state: run.state, reason: run.reason.clone() });
+        self.tell(&id, None, EventKind::RunState { state: run.state, reason: run.reason.clone(), until: None });
         Ok(StartReply { run, ahead: u32::try_from(ahead).unwrap_or(u32::MAX), resumed })
     }
 
@@ -282,7 +282,7 @@ impl Desk {
         }
         self.keep(file).map_err(|error| fault(&error))?;
         let state = self.run(&run.id).map_or(RunStatus::Queued, |run| run.state);
-        self.tell(&run.id, None, EventKind::RunState { state, reason: None });
+        self.tell(&run.id, None, EventKind::RunState { state, reason: None, until: None });
         self.controlled(&run.id, false)
     }
 

@@ -1,5 +1,7 @@
 //! What clients see of a run, made from what is committed and what is live.
 
+use std::path::Path;
+
 use protocol::meta::{IterationMeta, SecretSeen};
 use protocol::state::UsageTotal;
 use protocol::view::{IterationView, NodeRef, RunView};
@@ -31,6 +33,7 @@ pub(super) fn blank(run: &RunRecord, containment: Containment) -> RunView {
     RunView {
         summary: summary(run),
         wait_until: run.wait.map(|wait| wait.until),
+        outages: Vec::new(),
         phase: None,
         node: None,
         leaves_passed: 0,
@@ -155,7 +158,12 @@ fn notices_in(layout: &Layout, views: &[IterationView]) -> Vec<String> {
 
 /// Reads the facts of an iteration's record, for people; none where there is no record.
 pub fn meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
-    let text = durable::read(&layout.iteration(run, iter).join("meta.json")).ok()??;
+    meta_in(&layout.iteration(run, iter))
+}
+
+/// Reads the facts in the folder of a record.
+pub fn meta_in(record: &Path) -> Option<IterationMeta> {
+    let text = durable::read(&record.join("meta.json")).ok()??;
     serde_json::from_slice(&text).ok()
 }
 
@@ -192,5 +200,6 @@ fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         duration_ms: None,
         usage: receipt.usage.clone().map(|line| line.0),
         agent: receipt.agent.as_ref().map(ToString::to_string),
+        wait: None,
     }
 }

@@ -92,7 +92,12 @@ impl<'a> Show<'a> {
     async fn iteration(&self, connection: &Connection, iteration: &IterationView) -> Result<String, Failure> {
         let mut text = line(iteration, &self.ui.screen());
         if iteration.guard == GuardOutcome::Fail {
-            let at = AtIteration { path: self.at.path.clone(), run: self.at.run.clone(), iter: Some(iteration.iter) };
+            let at = AtIteration {
+                path: self.at.path.clone(),
+                run: self.at.run.clone(),
+                iter: Some(iteration.iter),
+                wait: None,
+            };
             let params = LogParams { at, stream: LogStream::Guard, offset: 0, raw: false };
             text += &evidence(&connection.client().log(params).await?.text);
         }

@@ -1,0 +1,104 @@
+//! Another kind of agent goes on while the service of the first is out, and the first one comes back.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use protocol::view::RunView;
+use protocol::words::RunStatus;
+
+use crate::play::{Play, Row, node, sample};
+
+const ACCEPTED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/9" };
+const OUT: &str = "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'";
+
+/// Stands in for the program of the kind `codex`: it is the scripted agent, and answers where that answers.
+const CODEX: &str = r#"#!/bin/sh
+case $1 in --version) echo 'codex-cli 0.169.0'; exit;; esac
+echo "$*" >> "$(dirname "$0")/codex.calls"
+exec "$(dirname "$0")/agent-one"
+"#;
+
+/// A run of the kind `command` that goes on with `codex`.
+fn play() -> Play {
+    let mut tree = sample();
+    node(&mut tree, "b").max_attempts = 9;
+    let play = Play::with(&tree, |config| config.executor("fallback = [\"codex\"]"));
+    let program = play.home.path().join("bin/codex");
+    fs::write(&program, CODEX).expect("a program can be written");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program can be made executable");
+    play
+}
+
+fn calls(play: &Play) -> usize {
+    fs::read_to_string(play.home.path().join("bin/codex.calls")).map_or(0, |calls| calls.lines().count())
+}
+
+#[test]
+fn run_goes_on_with_its_fallback_under_the_same_number_and_says_so() {
+    let play = play();
+    let gate = play.script().gate("second");
+    play.script().step(1, OUT).step(2, "gate second; echo 1 > work; answer done 'Done by another.'");
+    play.begin();
+    gate.reached();
+    let run = play.client().run(play.repo.path());
+    assert_eq!((run.summary.state, run.iteration), (RunStatus::Running, 1));
+    assert_eq!(run.phase.expect("it is live").agent.as_deref(), Some("codex"));
+    assert_eq!(run.outages.len(), 1);
+    assert_eq!(run.outages[0].agent, "command");
+    let shown = play.home.ctl_in(&play.repo, &["status"]).stdout;
+    assert!(shown.contains("agent codex") && shown.contains("usage limit reached"), "{shown}");
+    play.script().always("answer done 'Done.'");
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Completed);
+    let seen = play.seen(1);
+    seen.is(&ACCEPTED);
+    assert!(seen.receipt.trailer("Runner-Agent").is_some_and(|agent| agent.starts_with("codex")));
+    assert!(play.has_record("0001.w1"), "what the first one said is kept");
+    let list = play.home.ctl_in(&play.repo, &["log"]).stdout;
+    let rows: Vec<&str> = list.lines().skip(1).take(2).collect();
+    assert!(rows[0].starts_with("0001.w1  Unavailable") && rows[0].contains("usage limit reached"), "{list}");
+    assert!(rows[1].starts_with("0001     Accepted"), "{list}");
+    let said = play.home.ctl_in(&play.repo, &["log", "1.w1", "--json"]).json();
+    assert_eq!(said["meta"]["agent"].as_str(), Some("command"), "{said}");
+}
+
+#[test]
+fn who_is_out_is_known_to_the_next_daemon_and_is_asked_again_when_somebody_wants_it() {
+    let mut play = play();
+    let gate = play.script().gate("second");
+    play.script().step(1, OUT).step(2, "gate second");
+    play.begin();
+    gate.reached();
+    play.home.ctl_in(&play.repo, &["pause"]).exits(0);
+    play.kill_and_restart();
+    play.client().wait_for(play.repo.path(), RunStatus::Paused);
+    assert_eq!(calls(&play), 1);
+    let resume = |args: &[&str], sessions: usize| -> RunView {
+        let gate = play.script().gate(&format!("next-{sessions}"));
+        play.script().always(&format!("gate next-{sessions}; answer retry 'Nearly {sessions}.'"));
+        play.home.ctl_in(&play.repo, args).exits(0);
+        gate.reached();
+        let run = play.client().run(play.repo.path());
+        assert_eq!(play.script().sessions(), sessions);
+        play.home.ctl_in(&play.repo, &["pause"]).exits(0);
+        gate.open();
+        play.client().wait_for(play.repo.path(), RunStatus::Paused);
+        run
+    };
+    let agent = |run: RunView| run.phase.and_then(|phase| phase.agent);
+    assert_eq!(agent(resume(&["resume"], 3)).as_deref(), Some("codex"));
+    assert_eq!(agent(resume(&["resume", "--now"], 4)).as_deref(), Some("command"));
+    assert_eq!(agent(resume(&["resume"], 5)).as_deref(), Some("command"), "an answer ends an outage");
+}
+
+#[test]
+fn run_waits_where_its_fallback_is_not_available_either() {
+    let play = Play::with(&sample(), |config| config.executor("fallback = [\"command\"]"));
+    play.script().always(OUT);
+    play.begin();
+    let run = play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    assert_eq!(play.script().sessions(), 1, "a kind that names itself is asked once");
+    assert!(run.wait_until.is_some());
+    let shown = play.home.ctl_in(&play.repo, &["log", "--output"]).stdout;
+    assert!(shown.contains("usage limit reached"), "the last try is shown where nothing is committed: {shown}");
+}
