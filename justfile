@@ -16,6 +16,10 @@ test *OPTIONS:
 test-faults *OPTIONS:
     scripts/test.sh --workspace --profile faults {{ OPTIONS }}
 
+# Run whole runs with the real Codex and Claude against a model on loopback; npm installs them, once.
+test-agents *OPTIONS:
+    scripts/test-agents.sh {{ OPTIONS }}
+
 # Measure what survives kills and floods, and how fast; takes about half an hour.
 bench-survival *OPTIONS:
     scripts/bench-survival.sh {{ OPTIONS }}

@@ -19,6 +19,11 @@ if cargo nextest --version >/dev/null 2>&1; then
     say "running the tests with cargo nextest"
     exec cargo nextest run --locked "$@"
 fi
+# The real agents are there only where scripts/test-agents.sh has installed them.
+case " $* " in
+    *" --test agents "* | *" -- "*) others= ;;
+    *) others='--bins --lib --tests' ;;
+esac
 # `--profile` is nextest's: cargo would take it for one of its own. A profile chooses among the tests; all run here.
 for argument; do
     shift
@@ -29,4 +34,6 @@ for argument; do
     esac
 done
 say "running the tests with cargo test (cargo-nextest is faster, where it is installed)"
-exec cargo test --locked --bins --lib --tests "$@"
+[ -n "$others" ] || exec cargo test --locked "$@"
+# shellcheck disable=SC2086
+exec cargo test --locked $others "$@" -- --skip real::

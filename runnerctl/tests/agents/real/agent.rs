@@ -1,0 +1,98 @@
+//! What differs between the agents: where they are installed, and how they are pointed at a service on loopback.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use runner_testkit::{Config, Home};
+
+/// Names a folder whose `node_modules` holds the agents; without it, `target/agents`.
+const AGENTS_VARIABLE: &str = "RUNNER_AGENTS";
+
+/// An agent program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Agent {
+    Codex,
+    Claude,
+}
+
+/// Where a service listens, and a folder for what agents keep.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) service: &'a str,
+    pub(crate) folder: &'a Path,
+}
+
+/// How its user pays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Account {
+    /// By what is used, with a key.
+    Key,
+    /// For a plan, which has limits.
+    Plan,
+}
+
+impl Agent {
+    pub(crate) const ALL: [Self; 2] = [Self::Codex, Self::Claude];
+
+    /// Its kind in a configuration, and its name as a program.
+    pub(crate) const fn kind(self) -> &'static str {
+        match self {
+            Self::Codex => "codex",
+            Self::Claude => "claude",
+        }
+    }
+
+    /// The model that its sessions ask for.
+    pub(crate) const fn model(self) -> &'static str {
+        match self {
+            Self::Codex => "gpt-5.5",
+            Self::Claude => "claude-sonnet-4-5",
+        }
+    }
+
+    /// Where npm has put its program.
+    pub(crate) fn program(self) -> PathBuf {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
+        let agents = env::var_os(AGENTS_VARIABLE).map_or_else(|| target.join("agents"), PathBuf::from);
+        let program = agents.join("node_modules/.bin").join(self.kind());
+        assert!(program.exists(), "{} is missing: scripts/test-agents.sh installs it", program.display());
+        program
+    }
+
+    /// Puts it on the path of a home, and adds what its user would have set.
+    pub(crate) fn install(self, home: Home, account: Account, at: &Place<'_>) -> Home {
+        let link = home.path().join("bin").join(self.kind());
+        std::os::unix::fs::symlink(self.program(), link).expect("a link to the agent can be made");
+        let folder = at.folder.join(self.kind());
+        std::fs::create_dir(&folder).expect("a folder for the agent can be made");
+        let folder = folder.display().to_string();
+        match self {
+            Self::Codex => home.export("CODEX_HOME", &folder).export("KIT_KEY", "dummy"),
+            Self::Claude => home
+                .export("CLAUDE_CONFIG_DIR", &folder)
+                .export("ANTHROPIC_BASE_URL", at.service)
+                .export("CLAUDE_CODE_MAX_RETRIES", "1")
+                .export(
+                    if account == Account::Plan { "CLAUDE_CODE_OAUTH_TOKEN" } else { "ANTHROPIC_API_KEY" },
+                    "dummy",
+                ),
+        }
+    }
+
+    /// Configures its sessions: the service, the model, and the prices of a model that its program does not know.
+    pub(crate) fn configure(self, config: Config, service: &str) -> Config {
+        let config = config.kind(self.kind()).executor(&format!("model = {:?}", self.model()));
+        if self == Self::Claude {
+            return config;
+        }
+        let provider = format!(
+            "model_providers.kit={{name=\"kit\",base_url=\"{service}/v1\",env_key=\"KIT_KEY\",wire_api=\"responses\",\
+             request_max_retries=1,stream_max_retries=1}}"
+        );
+        let arguments = ["-c", "model_provider=\"kit\"", "-c", &provider];
+        config
+            .executor(&format!("extra_args = {arguments:?}"))
+            .section("[env]\nagent = [\"KIT_KEY\"]")
+            .section(&format!("[prices.{:?}]\ninput = 3.0\ncached = 0.3\noutput = 15.0", self.model()))
+    }
+}

@@ -1,0 +1,49 @@
+//! Sessions that end well and say nothing that counts.
+
+use protocol::words::RunStatus;
+use runner_testkit::model::{Reply, Script};
+use serde_json::json;
+
+use super::agent::Agent;
+use super::stage::Stage;
+
+with_each_agent!(
+    words_instead_of_an_answer_are_a_fault,
+    empty_answer_is_a_fault,
+    answer_of_another_form_is_a_fault,
+    stream_that_is_no_json_is_no_answer,
+);
+
+/// Asserts that the run fails with a fault that says so, that no attempt is charged, and that the work is kept.
+#[track_caller]
+fn assert_faulty(agent: Agent, reply: Reply) {
+    let stage = Stage::new(agent, Script::new().then(Reply::run("echo 1 > work")).always(reply));
+    let output = stage.run();
+    let said = format!("{}{}", output.exits(9).stdout, output.stderr);
+    assert!(said.contains("answer"), "{said}");
+    assert_eq!(stage.repo.node("root").attempts, 0);
+    let receipts = stage.ended_as(&["Fault"]);
+    assert_eq!(stage.repo.show("HEAD", "work"), "1");
+    let spent = receipts[0].trailer("Runner-Usage").unwrap_or_default();
+    assert!(spent.contains("in=") && !spent.contains("in=unknown"), "{spent}");
+}
+
+fn words_instead_of_an_answer_are_a_fault(agent: Agent) {
+    assert_faulty(agent, Reply::text("I have written the file."));
+}
+
+fn empty_answer_is_a_fault(agent: Agent) {
+    assert_faulty(agent, Reply::nothing());
+}
+
+fn answer_of_another_form_is_a_fault(agent: Agent) {
+    assert_faulty(agent, Reply::answer(json!({"status": "perhaps"})));
+}
+
+fn stream_that_is_no_json_is_no_answer(agent: Agent) {
+    let stage = Stage::new(agent, Script::new().always(Reply::raw("data: this is no JSON\n\n")));
+    stage.begin();
+    let run = stage.stops();
+    assert!(matches!(run.summary.state, RunStatus::Failed | RunStatus::Waiting), "{run:#?}");
+    assert_eq!(stage.repo.node("root").attempts, 0, "{run:#?}");
+}

@@ -1,0 +1,46 @@
+//! Which agent runs: another kind while a service is unavailable, another model for planners, and none that is missing.
+
+use std::fs;
+
+use runner_testkit::model::{Protocol, Reply, Request, Script};
+
+use super::agent::Agent;
+use super::stage::{Setup, Stage, split, works};
+
+with_each_agent!(planner_may_have_another_model, program_that_is_missing_is_named_before_a_session,);
+
+#[test]
+fn fallback_goes_on_while_the_service_is_used_up() {
+    let is_codex = |request: &Request| request.protocol == Protocol::Responses;
+    let script = works(Script::new().when(is_codex, Reply::usage_limit(4_000_000_000)));
+    let stage = Setup::of(Agent::Codex).configured(|config| config.executor("fallback = [\"claude\"]")).plays(script);
+    stage.run().exits(0);
+    let receipts = stage.ended_as(&["Accepted"]);
+    let ran = receipts[0].trailer("Runner-Agent").unwrap_or_default();
+    assert!(ran.starts_with("claude "), "{ran}");
+    assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("0/3"));
+}
+
+fn planner_may_have_another_model(agent: Agent) {
+    let planner = match agent {
+        Agent::Codex => "gpt-6-sol",
+        Agent::Claude => "claude-opus-4-5",
+    };
+    let setup =
+        Setup::of(agent).configured(move |config| config.section(&format!("[executor.plan]\nmodel = {planner:?}")));
+    let stage = setup.plays(works(Script::new().then(split(&["only"]))));
+    stage.run().exits(0);
+    stage.ended_as(&["Decomposed", "Accepted"]);
+    let asked = stage.model.requests();
+    let models: Vec<&str> = asked.iter().map(Request::model).collect();
+    assert_eq!(models, [planner, agent.model(), agent.model()]);
+}
+
+fn program_that_is_missing_is_named_before_a_session(agent: Agent) {
+    let stage = Stage::new(agent, Script::new());
+    fs::remove_file(stage.home.path().join("bin").join(agent.kind())).expect("the link to the agent can be removed");
+    let output = stage.run();
+    assert_ne!(output.code, 0, "{}", output.stdout);
+    assert!(output.stderr.contains(agent.kind()), "{}", output.stderr);
+    assert_eq!(stage.model.requests().len(), 0);
+}

@@ -1,0 +1,53 @@
+//! Sessions that are ended in the middle of a tool call whose processes have gone into sessions of their own.
+
+use protocol::words::RunStatus;
+use runner_testkit::model::{Reply, Script};
+
+use super::agent::Agent;
+use super::stage::{Stage, works};
+
+with_each_agent!(
+    tool_call_that_is_stopped_leaves_nothing_alive_and_its_work_is_kept,
+    daemon_that_is_killed_in_a_tool_call_goes_on_with_nothing_left_alive,
+);
+
+/// A session whose first command has left processes of all kinds behind, and does not end. The gate is passed before.
+fn stuck(stage: &Stage) {
+    let gate = stage.repo.script().gate("called");
+    let arrival = stage.repo.script().folder().join("gates/called.in");
+    let command = format!(
+        "echo early > early; setsid sleep 600 & nohup sleep 600 > nohup.log & (trap '' TERM INT; setsid -f sleep 600); \
+         echo > {}; wait; sleep 600",
+        arrival.display()
+    );
+    stage.model.play(Script::new().then(Reply::run(&command)));
+    stage.begin();
+    gate.reached();
+}
+
+fn tool_call_that_is_stopped_leaves_nothing_alive_and_its_work_is_kept(agent: Agent) {
+    let stage = Stage::new(agent, Script::new());
+    stuck(&stage);
+    stage.ctl(&["pause", "--now"]).exits(0);
+    stage.comes_to(RunStatus::Paused);
+    let receipts = stage.ended_as(&["Interrupted"]);
+    assert_eq!(
+        (receipts[0].trailer("Runner-Attempts"), stage.repo.show("HEAD", "early")),
+        (Some("0/3"), "early".into())
+    );
+    let usage = stage.repo.meta(1).usage;
+    assert!(usage.input_tokens.is_some(), "what was spent before the stop is not known: {usage:?}");
+    stage.model.play(works(Script::new()));
+    stage.ctl(&["resume"]).exits(0);
+    stage.comes_to(RunStatus::Completed);
+    stage.ended_as(&["Interrupted", "Accepted"]);
+}
+
+fn daemon_that_is_killed_in_a_tool_call_goes_on_with_nothing_left_alive(agent: Agent) {
+    let mut stage = Stage::new(agent, Script::new());
+    stuck(&stage);
+    stage.model.play(works(Script::new()));
+    stage.restart(runner_testkit::Daemon::kill);
+    stage.comes_to(RunStatus::Completed);
+    stage.ended_as(&["Interrupted", "Accepted"]);
+}

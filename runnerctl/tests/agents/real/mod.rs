@@ -1,0 +1,22 @@
+//! Each case is a function that takes an agent, and a test for each of them.
+
+/// Makes tests of cases: one for each agent.
+macro_rules! with_each_agent {
+    ($($case:ident),+ $(,)?) => {
+        mod codex {
+            $(#[test] fn $case() { super::$case($crate::real::agent::Agent::Codex); })+
+        }
+        mod claude {
+            $(#[test] fn $case() { super::$case($crate::real::agent::Agent::Claude); })+
+        }
+    };
+}
+
+mod agent;
+mod answers;
+mod choice;
+mod kills;
+mod services;
+mod sessions;
+mod silence;
+mod stage;

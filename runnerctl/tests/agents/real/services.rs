@@ -1,0 +1,138 @@
+//! Services that are used up, broken, or do not let one in: none of it costs an attempt.
+
+use jiff::{Span, Timestamp};
+use protocol::words::RunStatus;
+use runner_testkit::Daemon;
+use runner_testkit::model::{Reply, Request, Script};
+
+use super::agent::Agent;
+use super::stage::{Setup, Stage, done, works};
+
+with_each_agent!(
+    usage_limit_is_waited_out_until_its_reset,
+    wait_for_another_day_survives_the_death_of_the_daemon,
+    broken_service_is_waited_for_and_costs_no_attempt,
+    work_before_a_broken_service_is_kept,
+    dropped_stream_is_asked_again_by_the_agent_itself,
+    service_that_drops_every_stream_is_waited_for,
+    refused_key_fails_the_run_and_names_the_fix,
+    unknown_model_fails_the_run_and_names_the_fix,
+    exceeded_context_costs_an_attempt,
+);
+
+/// The reset that a plan's limit names, some hours from now.
+fn reset() -> Timestamp {
+    let soon = Timestamp::now().as_second() + 3 * 3_600;
+    Timestamp::from_second(soon - soon % 60).expect("it is a time")
+}
+
+/// Asserts that the run waits, that the node has no attempt, and that no commit was made.
+#[track_caller]
+fn assert_waits(stage: &Stage) -> protocol::view::RunView {
+    let run = stage.comes_to(RunStatus::Waiting);
+    assert_eq!(stage.repo.node("root").attempts, 0);
+    stage.ended_as(&[]);
+    assert_eq!(stage.repo.run_state("HEAD").next_iter, 1, "the number is used again");
+    run
+}
+
+/// Goes on at once, with a service that has recovered.
+fn recover(stage: &Stage) {
+    stage.model.play(works(Script::new()));
+    stage.ctl(&["resume", "--now"]).exits(0);
+    stage.comes_to(RunStatus::Completed);
+    let receipts = stage.ended_as(&["Accepted"]);
+    assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("0/3"));
+}
+
+fn usage_limit_is_waited_out_until_its_reset(agent: Agent) {
+    let reset = reset();
+    let script = Script::new().always(Reply::usage_limit(reset.as_second()));
+    let stage = Setup::of(agent).with_a_plan().in_zone("Asia/Kolkata").plays(script);
+    stage.begin();
+    let run = assert_waits(&stage);
+    let until = run.wait_until.expect("the time is known");
+    assert_eq!((until.as_second() - reset.as_second()), 60, "{until} is not a minute after {reset}");
+    let status = stage.ctl(&["status"]);
+    assert!(status.exits(0).stdout.contains("limit"), "{}", status.stdout);
+    assert_eq!(stage.model.requests().len(), 1, "a limit is not asked again");
+    recover(&stage);
+}
+
+fn wait_for_another_day_survives_the_death_of_the_daemon(agent: Agent) {
+    let reset = reset().checked_add(Span::new().hours(72)).expect("it is a time");
+    let script = Script::new().always(Reply::usage_limit(reset.as_second()));
+    let mut stage = Setup::of(agent).with_a_plan().in_zone("America/St_Johns").plays(script);
+    stage.begin();
+    let run = assert_waits(&stage);
+    assert_eq!(run.wait_until.map(|until| until.as_second() - reset.as_second()), Some(60), "{run:#?}");
+    stage.restart(Daemon::kill);
+    let again = assert_waits(&stage);
+    assert_eq!((again.wait_until, again.summary.reason), (run.wait_until, run.summary.reason));
+    recover(&stage);
+}
+
+fn broken_service_is_waited_for_and_costs_no_attempt(agent: Agent) {
+    let stage = Stage::new(agent, Script::new().always(Reply::broken()));
+    stage.begin();
+    let run = assert_waits(&stage);
+    assert!(run.wait_until.is_some_and(|until| until > Timestamp::now()), "{run:#?}");
+    recover(&stage);
+}
+
+fn work_before_a_broken_service_is_kept(agent: Agent) {
+    let stage = Stage::new(agent, Script::new().then(Reply::run("echo early > early")).always(Reply::broken()));
+    stage.begin();
+    stage.comes_to(RunStatus::Waiting);
+    let receipts = stage.ended_as(&["Unavailable"]);
+    assert_eq!(
+        (receipts[0].trailer("Runner-Attempts"), stage.repo.show("HEAD", "early")),
+        (Some("0/3"), "early".into())
+    );
+    stage.model.play(works(Script::new()));
+    stage.ctl(&["resume", "--now"]).exits(0);
+    stage.comes_to(RunStatus::Completed);
+    stage.ended_as(&["Unavailable", "Accepted"]);
+}
+
+fn dropped_stream_is_asked_again_by_the_agent_itself(agent: Agent) {
+    let stage = Stage::new(agent, works(Script::new().then(done("Never heard whole.").dropped())));
+    stage.run().exits(0);
+    stage.ended_as(&["Accepted"]);
+    assert_eq!(stage.model.requests().len(), 3);
+}
+
+fn service_that_drops_every_stream_is_waited_for(agent: Agent) {
+    let streamed = |request: &Request| request.streams();
+    let stage = Stage::new(agent, Script::new().when(streamed, done("Cut.").dropped()).always(Reply::hang_up()));
+    stage.begin();
+    assert_waits(&stage);
+    recover(&stage);
+}
+
+fn refused_key_fails_the_run_and_names_the_fix(agent: Agent) {
+    let stage = Stage::new(agent, Script::new().always(Reply::unauthorized()));
+    let output = stage.run();
+    let said = format!("{}{}", output.exits(9).stdout, output.stderr);
+    assert!(said.contains(agent.kind()) && said.contains("runnerctl resume"), "{said}");
+    assert_eq!(stage.repo.node("root").attempts, 0);
+    stage.ended_as(&[]);
+}
+
+fn unknown_model_fails_the_run_and_names_the_fix(agent: Agent) {
+    let stage = Stage::new(agent, Script::new().always(Reply::unknown_model()));
+    let output = stage.run();
+    let said = format!("{}{}", output.exits(9).stdout, output.stderr);
+    assert!(said.contains("model"), "{said}");
+    assert_eq!(stage.repo.node("root").attempts, 0);
+    stage.ended_as(&[]);
+}
+
+fn exceeded_context_costs_an_attempt(agent: Agent) {
+    let script = Script::new().then(Reply::run("echo early > early")).then(Reply::too_long());
+    let stage = Stage::new(agent, works(script));
+    stage.run().exits(0);
+    let receipts = stage.ended_as(&["Broken", "Accepted"]);
+    assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("1/3"));
+    assert!(receipts[0].trailer("Runner-Verdict").is_some_and(|verdict| verdict.contains("context")), "{receipts:#?}");
+}

@@ -1,0 +1,99 @@
+//! Runs in which the service does what it should.
+
+use std::fs;
+
+use protocol::state::UsageTotal;
+use runner_testkit::model::{Reply, Request, Script};
+
+use super::agent::Agent;
+use super::stage::{Setup, Stage, done, split, works};
+
+with_each_agent!(
+    goal_is_split_worked_on_and_finished,
+    red_guard_is_told_to_the_next_session_which_repairs,
+    every_session_is_a_fresh_one_with_its_whole_prompt,
+    ceiling_on_cost_ends_the_run_before_the_next_session,
+    key_of_the_service_reaches_no_guard,
+);
+
+/// Dollars are millionths: what one reply of the kit's model costs by the prices that both agents have here.
+const COST_OF_A_REPLY: u64 = 3_210;
+
+fn goal_is_split_worked_on_and_finished(agent: Agent) {
+    let leaf = |script: Script, name: &str| {
+        script.then(Reply::run(&format!("echo {name} | tee {name} work"))).then(done(&format!("Wrote {name}.")))
+    };
+    let script = leaf(leaf(Script::new().then(split(&["first", "second"])), "first"), "second");
+    let stage = Stage::new(agent, script);
+    stage.run().exits(0);
+    let receipts = stage.ended_as(&["Decomposed", "Accepted", "Accepted"]);
+    let tree = stage.repo.tree("HEAD");
+    assert!(tree.root.passes && tree.root.children.len() == 2, "{tree:#?}");
+    assert_eq!(
+        (stage.repo.show("HEAD", "first"), stage.repo.show("HEAD", "second")),
+        ("first".into(), "second".into())
+    );
+    assert_eq!(receipts[2].body, "Wrote second.");
+    let kind = receipts[1].trailer("Runner-Agent").unwrap_or_default();
+    assert!(kind.starts_with(agent.kind()), "{kind}");
+    let usage = stage.repo.run_state("HEAD").usage;
+    let expected = UsageTotal {
+        sessions: 3,
+        input_tokens: Some(5 * 800),
+        cached_tokens: Some(5 * 200),
+        output_tokens: Some(5 * 50),
+        cost_micro_usd: Some(5 * COST_OF_A_REPLY),
+        ..UsageTotal::default()
+    };
+    assert_eq!(usage, expected);
+    let spent = receipts[1].trailer("Runner-Usage").unwrap_or_default();
+    assert!(spent.contains("in=1600 cached=400 out=100") && spent.contains("cost_usd=0.00642"), "{spent}");
+    assert_eq!(stage.repo.meta(2).usage.cost_micro_usd, Some(2 * COST_OF_A_REPLY));
+}
+
+fn red_guard_is_told_to_the_next_session_which_repairs(agent: Agent) {
+    let stage = Stage::new(agent, works(Script::new().then(Reply::run("echo 1 > other")).then(done("I think so."))));
+    stage.run().exits(0);
+    let receipts = stage.ended_as(&["RedGuard", "Accepted"]);
+    assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("1/3"));
+    let third = stage.model.requests().swap_remove(2);
+    assert!(third.said().contains("there is no work"), "the guard's word is missing: {}", third.said());
+}
+
+fn every_session_is_a_fresh_one_with_its_whole_prompt(agent: Agent) {
+    let stage = Stage::new(agent, works(Script::new().then(Reply::run("echo 1 > other")).then(done("I think so."))));
+    stage.run().exits(0);
+    let asked = stage.model.requests();
+    let openings: Vec<&Request> = asked.iter().filter(|request| request.opens()).collect();
+    assert_eq!((asked.len(), openings.len()), (4, 2), "{}", stage.log());
+    for (iter, opening) in (1..).zip(&openings) {
+        let prompt = stage.repo.record(iter, "prompt.md");
+        assert!(opening.said().contains(prompt.trim_end()), "{}", opening.said());
+        assert_eq!(opening.model(), agent.model());
+    }
+    let second = openings[1].body.to_string();
+    assert!(!second.contains("call_1") && !second.contains("toolu_1"), "it knows the first session's calls: {second}");
+}
+
+fn ceiling_on_cost_ends_the_run_before_the_next_session(agent: Agent) {
+    let setup = Setup::of(agent).configured(|config| config.top("max_cost_usd = 0.005"));
+    let stage = setup.plays(Script::new().then(Reply::run("echo 1 > other")).then(done("I think so.")));
+    let output = stage.run();
+    assert!(output.exits(4).stdout.contains("max_cost_usd is used up"), "{}{}", output.stdout, output.stderr);
+    stage.ended_as(&["RedGuard"]);
+    assert_eq!(stage.model.requests().len(), 2);
+}
+
+fn key_of_the_service_reaches_no_guard(agent: Agent) {
+    let script = Script::new().then(Reply::run("env > work")).then(done("Looked around."));
+    let stage = Stage::new(agent, script);
+    stage.repo.script().guard_always("env > \"$kit/env\"");
+    stage.run().exits(0);
+    stage.ended_as(&["Accepted"]);
+    let guard = fs::read_to_string(stage.repo.script().folder().join("env")).expect("the guard ran");
+    assert!(!guard.contains("dummy"), "{guard}");
+    // Claude shows its key to the commands that it runs: what hides it takes away the permission to run them.
+    if agent == Agent::Codex {
+        assert!(!stage.repo.show("HEAD", "work").contains("dummy"));
+    }
+}

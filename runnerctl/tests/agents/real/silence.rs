@@ -1,0 +1,43 @@
+//! Sessions that hang: before their result, and after it.
+
+use runner_testkit::model::{Reply, Script};
+
+use super::agent::Agent;
+use super::stage::{Setup, done, works};
+
+with_each_agent!(
+    service_that_never_replies_is_a_fault_of_silence,
+    stream_that_stalls_is_a_fault_of_silence,
+    answer_counts_though_the_agent_stays,
+);
+
+/// Long enough for an agent to begin on a busy machine.
+const SILENCE: &str = "idle_timeout_secs = 8";
+
+#[track_caller]
+fn assert_silent(agent: Agent, reply: Reply) {
+    let stage = Setup::of(agent).configured(|config| config.executor(SILENCE)).plays(Script::new().always(reply));
+    let output = stage.run();
+    let said = format!("{}{}", output.exits(9).stdout, output.stderr);
+    assert!(said.contains("printed nothing"), "{said}");
+    assert_eq!(stage.repo.node("root").attempts, 0);
+    stage.ended_as(&["Fault"]);
+}
+
+fn service_that_never_replies_is_a_fault_of_silence(agent: Agent) {
+    assert_silent(agent, Reply::silence());
+}
+
+fn stream_that_stalls_is_a_fault_of_silence(agent: Agent) {
+    assert_silent(agent, done("Half of it.").stalled());
+}
+
+fn answer_counts_though_the_agent_stays(agent: Agent) {
+    let wrapper = ["sh", "-c", "\"$@\"; exec sleep 600", "sh"];
+    let setup = Setup::of(agent).configured(move |config| config.executor(&format!("wrapper = {wrapper:?}")));
+    let stage = setup.plays(works(Script::new()));
+    stage.run().exits(0);
+    let receipts = stage.ended_as(&["Accepted"]);
+    assert_eq!(receipts[0].body, "Wrote the file.");
+    assert!(stage.repo.meta(1).usage.output_tokens.is_some_and(|tokens| tokens > 0));
+}

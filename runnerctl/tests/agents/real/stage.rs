@@ -1,0 +1,142 @@
+//! A repository, a daemon, an agent and a model; what is seen of a run, and what must hold after each.
+
+use protocol::view::RunView;
+use protocol::words::RunStatus;
+use runner_testkit::model::{Model, Reply, Script};
+use runner_testkit::witness::{assert_consistent, verdicts};
+use runner_testkit::{Config, Daemon, Home, Output, Receipt, Repo};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::agent::{Account, Agent, Place};
+
+/// What is needed for a run, in the order in which it ends.
+pub(crate) struct Stage {
+    daemon: Option<Daemon>,
+    pub(crate) model: Model,
+    pub(crate) repo: Repo,
+    pub(crate) home: Home,
+    _folder: TempDir,
+}
+
+/// What a stage is made of.
+pub(crate) struct Setup {
+    agent: Agent,
+    account: Account,
+    zone: &'static str,
+    configure: Box<dyn FnOnce(Config) -> Config>,
+}
+
+impl Setup {
+    /// The user pays by use and lives in universal time.
+    pub(crate) fn of(agent: Agent) -> Self {
+        Self { agent, account: Account::Key, zone: "UTC", configure: Box::new(|config| config) }
+    }
+
+    /// The user has a plan.
+    pub(crate) fn with_a_plan(self) -> Self {
+        Self { account: Account::Plan, ..self }
+    }
+
+    /// The user lives elsewhere.
+    pub(crate) fn in_zone(self, zone: &'static str) -> Self {
+        Self { zone, ..self }
+    }
+
+    pub(crate) fn configured(self, configure: impl FnOnce(Config) -> Config + 'static) -> Self {
+        Self { configure: Box::new(configure), ..self }
+    }
+
+    /// Starts model and daemon. The first fault fails a run, and the guard wants the file `work`.
+    pub(crate) fn plays(self, script: Script) -> Stage {
+        // Codex makes no helper programs below the folder of temporary files.
+        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder for the agents can be made");
+        let model = Model::start(script);
+        let service = model.url();
+        let place = Place { service: &service, folder: folder.path() };
+        let home = Home::new().export("TZ", self.zone);
+        let home = Agent::ALL.into_iter().fold(home, |home, agent| agent.install(home, self.account, &place));
+        let repo = home.repo("one");
+        let config = repo.config().top("max_consecutive_faults = 1").top("iteration_timeout_secs = 100");
+        repo.configure(&(self.configure)(self.agent.configure(config, &service)));
+        repo.script().guard_always("test -e work || { echo 'there is no work'; exit 1; }");
+        Stage { daemon: Some(home.daemon()), model, repo, home, _folder: folder }
+    }
+}
+
+impl Stage {
+    pub(crate) fn new(agent: Agent, script: Script) -> Self {
+        Setup::of(agent).plays(script)
+    }
+
+    /// Starts the run and waits for its end.
+    pub(crate) fn run(&self) -> Output {
+        self.home.run(&self.repo, &["-m", "Write the file work."])
+    }
+
+    /// Starts the run and leaves it to itself.
+    pub(crate) fn begin(&self) {
+        self.ctl(&["start", "--yes", "-m", "Write the file work."]).exits(0);
+    }
+
+    /// Runs `runnerctl` in the repository.
+    pub(crate) fn ctl(&self, args: &[&str]) -> Output {
+        self.home.ctl_in(&self.repo, args)
+    }
+
+    /// Waits until the run is in a state, or over in another one, which fails.
+    #[track_caller]
+    pub(crate) fn comes_to(&self, state: RunStatus) -> RunView {
+        let is_over =
+            |found: RunStatus| matches!(found, RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut);
+        let has_come = |run: &RunView| run.summary.state == state || is_over(run.summary.state);
+        let run = self.home.client().wait_until(self.repo.path(), has_come);
+        assert_eq!(run.summary.state, state, "{run:#?}");
+        run
+    }
+
+    /// Waits until the run neither runs nor is in the queue.
+    pub(crate) fn stops(&self) -> RunView {
+        let has_stopped = |run: &RunView| !matches!(run.summary.state, RunStatus::Queued | RunStatus::Running);
+        self.home.client().wait_until(self.repo.path(), has_stopped)
+    }
+
+    /// Takes the daemon to its end, in whatever way, and starts the next one.
+    pub(crate) fn restart(&mut self, end: impl FnOnce(Daemon)) {
+        end(self.daemon.take().expect("a daemon runs"));
+        self.daemon = Some(self.home.daemon());
+    }
+
+    /// Asserts the verdicts, and what holds after every run: nothing is alive, history and bookkeeping agree.
+    #[track_caller]
+    pub(crate) fn ended_as(&self, expected: &[&str]) -> Vec<Receipt> {
+        assert_eq!(verdicts(&self.repo), expected, "{}", self.log());
+        self.home.assert_no_survivors();
+        assert_consistent(&self.repo);
+        self.repo.receipts()
+    }
+
+    /// What to look at where a run was not as expected.
+    pub(crate) fn log(&self) -> String {
+        let log = self.ctl(&["log"]);
+        let asked: Vec<String> = self.model.requests().iter().map(|request| request.path.clone()).collect();
+        format!("{}{}\nthe model was asked: {asked:?}, and {:?}", log.stdout, log.stderr, self.model.asides())
+    }
+}
+
+/// The result of a session that has done its work.
+pub(crate) fn done(summary: &str) -> Reply {
+    Reply::answer(json!({"status": "done", "summary": summary, "children": null}))
+}
+
+/// The result of a session that has split its node.
+pub(crate) fn split(titles: &[&str]) -> Reply {
+    let child = |title: &&str| json!({"title": title, "goal": format!("Do {title}."), "acceptance": ["It is done."]});
+    let children: Vec<Value> = titles.iter().map(child).collect();
+    Reply::answer(json!({"status": "decomposed", "summary": "Split.", "children": children}))
+}
+
+/// A session that does all the work.
+pub(crate) fn works(script: Script) -> Script {
+    script.then(Reply::run("echo 1 > work")).then(done("Wrote the file."))
+}
