@@ -170,6 +170,9 @@ pub struct Attempt {
     pub verdict: VerdictName,
     /// What the agent said, bounded.
     pub summary: Option<String>,
+    /// Mark of its failure, where it failed by what the agent did: another attempt with it failed in the same way.
+    #[serde(default)]
+    pub mark: Option<String>,
 }
 
 /// Why an attempt did not pass.

@@ -303,3 +303,29 @@ fn what_a_session_consumed_is_in_receipt_record_and_run_state() {
     let recent = play.client().run(play.repo.path()).recent;
     assert_eq!(recent[0].verdict, VerdictName::Retry);
 }
+
+/// How often the line about a failure is in the guardrails of a revision.
+fn guardrails(play: &Play, revision: &str) -> usize {
+    play.repo.show(revision, ".runner/state/guardrails.md").matches("has failed twice in the same way").count()
+}
+
+#[test]
+fn same_failure_twice_at_one_node_becomes_one_guardrail() {
+    let mut tree = sample();
+    node(&mut tree, "b").max_attempts = 5;
+    let play = Play::with(&tree, |config| config.top("max_iterations = 5"));
+    play.script().always("answer done 'It should work.'");
+    play.script().step(2, "echo '- never sell on sundays' >> .runner/state/guardrails.md\nanswer done 'Again.'");
+    for (run, said) in [(1, "db:5432 after 3s"), (2, "db:9001 after 1.5s"), (3, "cache"), (4, "db:1 after 9s")] {
+        play.script().guard_step(run, &format!("echo 'FAIL: no answer from {said}'\nexit 1"));
+    }
+    play.run().exits(4);
+    let counts: Vec<usize> = (1..=4).map(|iter| guardrails(&play, &play.seen(iter).receipt.commit)).collect();
+    assert_eq!(counts, [0, 1, 1, 1]);
+    let line = "\n- never sell on sundays\n- `b` has failed twice in the same way [";
+    let text = play.repo.show("HEAD", ".runner/state/guardrails.md");
+    assert!(text.contains(line) && text.contains("]: FAIL: no answer from db:9001 after 1.5s"), "{text}");
+    assert_eq!(play.seen(2).receipt.trailer("Runner-Reverted"), None);
+    assert!(!play.script().prompt(2).contains("has failed twice"));
+    assert!(play.script().prompt(3).contains("- `b` has failed twice in the same way ["));
+}

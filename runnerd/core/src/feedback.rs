@@ -5,9 +5,11 @@
 //! Deterministic, linear in the size of the output; what is held besides it is bounded by the limit. When feedback is written and when
 //! it is cleared is decided elsewhere.
 
+mod essence;
 mod failures;
 mod fold;
 mod lines;
+mod normal;
 mod runner;
 mod shape;
 mod shortlist;
@@ -16,6 +18,7 @@ mod words;
 
 use crate::clip::Cut;
 use crate::fence;
+pub use essence::{Essence, essence};
 use sort::Sorter;
 
 /// What every text with failures in front begins with.

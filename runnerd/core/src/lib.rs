@@ -16,6 +16,7 @@ pub mod failure;
 pub mod fallback;
 pub mod feedback;
 pub mod fence;
+pub mod guardrails;
 pub mod ids;
 pub mod iteration;
 pub mod json;

@@ -8,6 +8,8 @@ use protocol::tree::TaskTree;
 use protocol::words::{IterationStatus, Role};
 
 use crate::digest::sha256_hex;
+use crate::feedback::essence;
+use crate::guardrails::{self, Guardrail};
 use crate::iteration::Outcome;
 use crate::tree;
 use crate::usage::{self, Spent};
@@ -64,6 +66,8 @@ pub struct After {
     pub feedback: Feedback,
     /// The text of `progress.md`.
     pub progress: String,
+    /// What is added to `guardrails.md`, unless it is there.
+    pub guardrail: Option<Guardrail>,
     /// Whether the tree that the agent left was not taken, although it differs from From's.
     pub tree_refused: bool,
 }
@@ -72,9 +76,11 @@ pub struct After {
 pub fn apply(before: &Before<'_>, outcome: &Outcome, facts: &Facts) -> After {
     let row = row(outcome.verdict.name());
     let tree = next_tree(before, outcome, facts, row);
+    let feedback = next_feedback(before.feedback, &tree, outcome, row);
     After {
         run_state: next_run_state(before, outcome, facts, row),
-        feedback: next_feedback(before.feedback, &tree, outcome, row),
+        guardrail: next_guardrail(&feedback, outcome, row),
+        feedback,
         progress: next_progress(before.progress, &tree, outcome),
         tree_refused: matches!(outcome.work.finding.tree, TreeFinding::Invalid { .. } | TreeFinding::Illegal(_))
             || (row.tree == TreeTaken::Froms && facts.agents_tree.as_ref().is_some_and(|left| left != before.tree)),
@@ -216,17 +222,32 @@ fn next_feedback(old: &Feedback, tree: &TaskTree, outcome: &Outcome, row: Row) -
     feedback
 }
 
+fn next_guardrail(feedback: &Feedback, outcome: &Outcome, row: Row) -> Option<Guardrail> {
+    let node = &outcome.work.task.node;
+    feedback
+        .nodes
+        .get(node)
+        .filter(|_| row.feedback == FeedbackEffect::Told)
+        .and_then(|told| guardrails::due(node, told))
+}
+
 fn tell(node: &mut NodeFeedback, outcome: &Outcome) {
     let verdict = outcome.verdict.name();
     let summary = answer(outcome).map(|answer| clip(&answer.summary));
-    node.history.push(Attempt { iter: outcome.work.task.iter, verdict, summary });
-    let surplus = node.history.len().saturating_sub(MAX_HISTORY);
-    node.history.drain(..surplus);
     node.failure = failure_text(outcome).map(|text| Failure {
         verdict,
         text: crate::feedback::clip(&text, MAX_FAILURE),
         invalid_tree: invalid_tree(outcome).map(|(_, text)| text.to_owned()),
     });
+    node.history.push(Attempt { iter: outcome.work.task.iter, verdict, summary, mark: mark(node, &outcome.verdict) });
+    let surplus = node.history.len().saturating_sub(MAX_HISTORY);
+    node.history.drain(..surplus);
+}
+
+/// What the failure is known by, where it is one that an agent could have avoided.
+fn mark(node: &NodeFeedback, verdict: &Verdict) -> Option<String> {
+    let is_avoidable = matches!(verdict, Verdict::RedGuard | Verdict::Rejected { .. } | Verdict::Broken(_));
+    node.failure.as_ref().filter(|_| is_avoidable).map(|failure| essence(&failure.text).mark)
 }
 
 fn failure_text(outcome: &Outcome) -> Option<String> {

@@ -2,6 +2,8 @@
 //!
 //! Done again after a crash it writes the same bytes, and a commit that was made is recognised.
 
+use std::path::PathBuf;
+
 use protocol::meta::IterationMeta;
 use protocol::words::Mode;
 use runner_core::digest::Digest;
@@ -24,6 +26,7 @@ use crate::causes::in_one_line;
 use crate::clock;
 use crate::git::{CommitRequest, Id, Repository};
 use crate::repo::durable::{self, Access};
+use crate::repo::layout::Layout;
 
 /// Writes what the outcome leads to and commits it; returns the commit, or none where nothing changed.
 pub(super) fn settle(
@@ -92,7 +95,7 @@ impl Settling<'_> {
             tree: &self.loaded.tree,
             run_state: &self.loaded.run_state,
             feedback: &self.loaded.feedback,
-            progress: self.loaded.text(crate::repo::layout::Layout::PROGRESS),
+            progress: self.loaded.text(Layout::PROGRESS),
         };
         Ok(transition::apply(&before, self.outcome, &facts))
     }
@@ -146,22 +149,32 @@ impl Settling<'_> {
 
     fn write(&self, after: &transition::After) -> Result<(), Obstacle> {
         let layout = &self.site.layout;
-        let files = [
-            (layout.tree(), tree::canonical(&after.tree)),
-            (layout.run_state(), json::canonical(&after.run_state)),
-            (layout.feedback(), json::canonical(&after.feedback)),
-            (layout.progress(), after.progress.clone()),
+        let mut files = vec![
+            (layout.tree(), tree::canonical(&after.tree).into_bytes()),
+            (layout.run_state(), json::canonical(&after.run_state).into_bytes()),
+            (layout.feedback(), json::canonical(&after.feedback).into_bytes()),
+            (layout.progress(), after.progress.clone().into_bytes()),
         ];
-        durable::create_dir_below(layout.root(), crate::repo::layout::Layout::STATE, Access::Repository)?;
+        durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository)?;
         // A settlement that was interrupted may have left what would be committed now.
         durable::remove_leftovers(&layout.state())?;
+        files.extend(self.guardrails(after)?);
         for (path, text) in files {
             mischief::clear_for_file(&path)?;
-            if durable::read(&path)?.as_deref() != Some(text.as_bytes()) {
-                durable::replace(&path, text.as_bytes(), Access::Repository)?;
+            if durable::read(&path)?.as_deref() != Some(&text) {
+                durable::replace(&path, &text, Access::Repository)?;
             }
         }
         Ok(())
+    }
+
+    /// Returns the guardrails with the line that is due; none where there is no such line, or they have it.
+    fn guardrails(&self, after: &transition::After) -> Result<Option<(PathBuf, Vec<u8>)>, Obstacle> {
+        let Some(guardrail) = &after.guardrail else { return Ok(None) };
+        let path = self.site.layout.path(Layout::GUARDRAILS);
+        mischief::clear_for_file(&path)?;
+        let text = durable::read(&path)?.unwrap_or_default();
+        Ok(guardrail.added_to(&text).map(|text| (path, text)))
     }
 
     /// Keeps the tree that was not taken as a blob under a ref of its own.

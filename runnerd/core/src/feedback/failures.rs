@@ -149,6 +149,11 @@ impl Failures {
         self.count == 0
     }
 
+    /// Names of failures of which nothing else is held.
+    pub(super) fn named_only(&self) -> &[String] {
+        &self.others
+    }
+
     /// Returns how many there are and who reports them.
     pub(super) fn heading(&self) -> String {
         let runners: Vec<&str> = self.runners.iter().copied().collect();

@@ -69,6 +69,7 @@ fn case() -> Case {
         iter: 3,
         verdict: VerdictName::RedGuard,
         summary: Some("Moved prices.\nTests are green here.".to_owned()),
+        mark: None,
     };
     let remembered = NodeFeedback { history: vec![attempt], failure: Some(failure) };
     let baseline = Baseline { guard: GuardOutcome::Fail, output: Some("no rule to make target `test`\n".to_owned()) };
@@ -221,8 +222,9 @@ fn largest() -> Case {
     case.notes = (0..500).map(|n| Note { id: format!("n{n}"), text: "note ".repeat(n + 1) }).collect();
     let text = "\u{1b}[31mfailure\u{1b}[0m ✗ \n".repeat(5000);
     let failure = Failure { verdict: VerdictName::Broken, text: text.clone(), invalid_tree: Some(text.clone()) };
-    let history =
-        (0..8).map(|iter| Attempt { iter, verdict: VerdictName::Retry, summary: Some(text.clone()) }).collect();
+    let history = (0..8)
+        .map(|iter| Attempt { iter, verdict: VerdictName::Retry, summary: Some(text.clone()), mark: None })
+        .collect();
     case.feedback.baseline = Some(Baseline { guard: GuardOutcome::Fail, output: Some(text) });
     case.feedback.nodes = [(leaf.id, NodeFeedback { history, failure: Some(failure) })].into();
     case.guard = vec!["make".to_owned(), "x".repeat(5000)];

@@ -3,7 +3,7 @@
 use protocol::state::Failure;
 use protocol::words::{PhaseName, VerdictName};
 use runner_core::iteration::{GuardEnd, GuardHow, Outcome};
-use runner_core::transition::{Before, Facts, MAX_FAILURE, PROGRESS_HEADING, apply};
+use runner_core::transition::{After, Before, Facts, MAX_FAILURE, PROGRESS_HEADING, apply};
 use runner_core::validate::TreeFault;
 use runner_core::verdict::{Rule, TreeFinding, Verdict};
 
@@ -124,5 +124,44 @@ fn progress_keeps_the_newest_lines_within_its_bound() {
         assert!(new.starts_with(PROGRESS_HEADING));
         assert!(new.ends_with("- b — Title of b (iteration 0007)\n") || !old.ends_with('\n'));
         assert!(new.lines().skip(2).all(|line| line.starts_with("- ")), "whole lines only");
+    }
+}
+
+/// What is committed after attempts whose guard said this, one after the other.
+fn after_guards(said: &[&str]) -> After {
+    let (tree, run_state, mut feedback) = before();
+    let mut last = None;
+    for said in said {
+        let mut outcome = outcome(Verdict::RedGuard);
+        outcome.guard = Some(GuardEnd { output: (*said).to_owned(), ..guard(GuardHow::Exited(1)) });
+        let before = Before { tree: &tree, run_state: &run_state, feedback: &feedback, progress: "" };
+        let after = apply(&before, &outcome, &Facts::default());
+        feedback = after.feedback.clone();
+        last = Some(after);
+    }
+    last.expect("there was an attempt")
+}
+
+#[test]
+fn a_guardrail_is_due_when_a_guard_is_red_in_the_same_way_again() {
+    let (slow, fast, other) = ("error: no answer after 30s\n", "error: no answer after 2s\n", "error: bad answer\n");
+    assert_eq!(after_guards(&[slow]).guardrail, None);
+    assert!(after_guards(&[slow, fast]).guardrail.is_some());
+    assert!(after_guards(&[slow, other, fast]).guardrail.is_some());
+    assert_eq!(after_guards(&[slow, other]).guardrail, None);
+    assert_eq!(after_guards(&[slow, fast, other]).guardrail, None);
+    let nine = [slow, "a\n", "b\n", "c\n", "d\n", "e\n", "f\n", "g\n", fast];
+    assert_eq!(after_guards(&nine).guardrail, None, "what is no longer remembered does not repeat");
+}
+
+#[test]
+fn only_failures_that_an_agent_could_have_avoided_are_marked() {
+    use VerdictName::{Broken, RedGuard, Rejected};
+    for verdict in verdicts() {
+        let name = verdict.name();
+        let after = after(verdict);
+        let last = after.feedback.nodes.get("b").and_then(|told| told.history.last());
+        let is_marked = last.is_some_and(|attempt| attempt.iter == 7 && attempt.mark.is_some());
+        assert_eq!(is_marked, matches!(name, RedGuard | Rejected | Broken), "{name}");
     }
 }

@@ -1,0 +1,153 @@
+//! What a failure comes down to, so that the same one is known again.
+//!
+//! Taken from the text that `feedback.json` keeps, and from nothing else: whoever has the commit can do it again.
+
+use super::failures::Failure;
+use super::runner::{self, Level, Sign};
+use super::shape::has_place;
+use super::sort::Sorter;
+use super::words::look_like_error;
+use super::{lines, normal};
+use crate::digest::sha256_hex;
+use crate::fence::one_line;
+
+/// Digits of a mark.
+const MARK_LEN: usize = 8;
+/// The longest summary of a failure, in bytes.
+const WORDS_LIMIT: usize = 240;
+/// Most lines of one failure that tell it from others.
+const MOST_TELLING: usize = 8;
+/// Most lines that stand for an output in which no failure was recognised.
+const MOST_ERRORS: usize = 20;
+/// Lines at the end of such an output.
+const LAST_LINES: usize = 3;
+
+/// What a failure comes down to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Essence {
+    /// The same for the same failure: all that failed, and why, without numbers and times.
+    pub mark: String,
+    /// What failed first and why, on one line.
+    pub words: String,
+}
+
+/// Returns what a failure comes down to, from its text as [`super::reduce`] made it or as a rule says it.
+pub fn essence(text: &str) -> Essence {
+    let sorter = Sorter::of(lines::of(text), text.len().max(1_000));
+    let told: Vec<&Failure> = sorter.failures.told.iter().filter(|failure| says_why(failure.runner.level)).collect();
+    let named = sorter.failures.named_only();
+    let (mut parts, words) = match (told.first(), named.first()) {
+        (Some(first), _) => (told.iter().map(|failure| part(failure)).collect(), words(first)),
+        (None, Some(name)) => (Vec::new(), format!("{name} failed")),
+        (None, None) => unrecognised(text),
+    };
+    parts.extend(named.iter().cloned());
+    parts.sort();
+    parts.dedup();
+    // Failures without room for more than their names.
+    parts.extend(text.lines().filter(|line| line.starts_with("[also failed: ")).map(str::to_owned));
+    let mut mark = sha256_hex(parts.join("\n").as_bytes());
+    mark.truncate(MARK_LEN);
+    Essence { mark, words: one_line(&words, WORDS_LIMIT) }
+}
+
+/// Whether a report says what went wrong, and not only that something did.
+fn says_why(level: Level) -> bool {
+    level != Level::Wrapper
+}
+
+/// A failure without what changes from run to run; the name of a test stays as it is.
+fn part(failure: &Failure) -> String {
+    let name = match failure.runner.level {
+        Level::Tests => failure.name.clone(),
+        Level::Diagnostics | Level::Wrapper => normal::of(&failure.name),
+    };
+    let telling = telling(failure).into_iter().map(normal::of);
+    std::iter::once(name).chain(telling).collect::<Vec<_>>().join("\n")
+}
+
+fn words(failure: &Failure) -> String {
+    let why: Vec<&str> = telling(failure).into_iter().filter(|line| says_something(line)).take(2).collect();
+    format!("{}: {}", failure.name, why.join(" "))
+}
+
+/// The lines that tell a failure from others: its first two, errors, places, and what follows them.
+fn telling(failure: &Failure) -> Vec<&str> {
+    let said: Vec<&str> =
+        failure.lines.iter().skip(1).map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    let follows = |at: usize| at.checked_sub(1).is_some_and(|before| says_something(said[before]));
+    let is_telling = |at: &usize| *at < 2 || says_something(said[*at]) || follows(*at);
+    (0..said.len()).filter(is_telling).map(|at| said[at]).take(MOST_TELLING).collect()
+}
+
+fn says_something(line: &str) -> bool {
+    look_like_error(line) || has_place(line)
+}
+
+/// The lines that stand for a text in which no failure was recognised, and the first of them.
+fn unrecognised(text: &str) -> (Vec<String>, String) {
+    let is_wrapper =
+        |line: &&str| matches!(runner::read(line, None), Some((by, Sign::Begins(_))) if !says_why(by.level));
+    let said: Vec<&str> =
+        text.lines().filter(|line| !line.trim().is_empty()).filter(|line| !is_wrapper(line)).collect();
+    let errors = said.iter().copied().filter(|line| look_like_error(line));
+    let last = said.iter().copied().skip(said.len().saturating_sub(LAST_LINES));
+    let lines: Vec<&str> = errors.take(MOST_ERRORS).chain(last).collect();
+    let words = lines.first().copied().unwrap_or("it said nothing").to_owned();
+    (lines.into_iter().map(normal::of).collect(), words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILED: &str = "---- tests::a stdout ----\n\nthread 'tests::a' (812) panicked at src/lib.rs:34:9:\n\
+                          assertion `left == right` failed\n  left: 1\n right: 2\n\nfailures:\n    tests::a\n";
+
+    fn mark(text: &str) -> String {
+        essence(text).mark
+    }
+
+    #[test]
+    fn numbers_and_times_do_not_make_another_failure() {
+        let later = FAILED.replace("812", "99").replace("34:9", "51:5").replace("left: 1", "left: 7");
+        assert_eq!(mark(&later), mark(FAILED));
+        assert_eq!(mark("request 7f3b01ac timed out after 2.5s\n"), mark("request 99ab01ac timed out after 31s\n"));
+        assert_eq!(mark("error: no space in /tmp/.tmpAb1/x\n"), mark("error: no space in /tmp/.tmpZz9/x\n"));
+    }
+
+    #[test]
+    fn another_test_message_or_set_of_failures_is_another_failure() {
+        let others = [
+            FAILED.replace("tests::a", "tests::b"),
+            FAILED.replace("assertion `left == right` failed", "index out of bounds"),
+            FAILED.replace("src/lib.rs", "src/other.rs"),
+            FAILED.to_owned() + &FAILED.replace("tests::a", "tests::a2"),
+        ];
+        for other in others {
+            assert_ne!(mark(&other), mark(FAILED), "{other}");
+        }
+    }
+
+    #[test]
+    fn names_alone_tell_failures_apart() {
+        let of = |name: &str| format!("test {name} ... FAILED\ntest result: FAILED. 0 passed; 1 failed; in 0.01s\n");
+        assert_eq!(mark(&of("case_1")), mark(&of("case_1").replace("0.01", "0.73")));
+        assert_ne!(mark(&of("case_1")), mark(&of("case_2")));
+        assert_eq!(essence(&of("case_1")).words, "case_1 failed");
+    }
+
+    #[test]
+    fn wrapper_is_not_what_failed() {
+        let of = |said: &str| format!("{said}\nmake: *** [Makefile:11: check] Error 1\n");
+        assert_ne!(mark(&of("ledger does not match")), mark(&of("port is taken")));
+        assert_eq!(essence(&of("error: port is taken")).words, "error: port is taken");
+    }
+
+    #[test]
+    fn words_name_the_first_failure_with_its_place_and_message() {
+        let words = "tests::a: thread 'tests::a' (812) panicked at src/lib.rs:34:9: assertion `left == right` failed";
+        assert_eq!(essence(FAILED).words, words);
+        assert_eq!(essence("").words, "it said nothing");
+    }
+}

@@ -1,0 +1,129 @@
+//! What the runner itself adds to `guardrails.md`: a line for what failed in the same way twice at one node (SPEC 3).
+//!
+//! A function of the node's feedback alone, as it is committed, so that an audit can ask for the same line. What agents
+//! add is none of its business; it only takes care that the file stays bounded when it adds to it.
+
+use protocol::state::NodeFeedback;
+
+use crate::feedback::essence;
+
+/// Heading of `guardrails.md`.
+pub const HEADING: &str = "# Guardrails\n";
+/// The most bytes of `guardrails.md` after a line was added.
+pub const MAX_GUARDRAILS: usize = 64 * 1024;
+
+/// A line for `guardrails.md`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guardrail {
+    /// What it is known by.
+    mark: String,
+    line: String,
+}
+
+/// Returns the line that the last attempt at a node gives cause for: an earlier one has failed in the same way.
+pub fn due(node: &str, feedback: &NodeFeedback) -> Option<Guardrail> {
+    let (last, earlier) = feedback.history.split_last()?;
+    let mark = last.mark.as_ref()?;
+    earlier.iter().any(|attempt| attempt.mark.as_ref() == Some(mark)).then_some(())?;
+    let words = essence(&feedback.failure.as_ref()?.text).words;
+    let mark = format!("[{mark}]");
+    Some(Guardrail { line: format!("- `{node}` has failed twice in the same way {mark}: {words}\n"), mark })
+}
+
+impl Guardrail {
+    /// Returns the text with the line at its end, the oldest lines dropped where it would be too long; none where it
+    /// has the line already, be it of another node.
+    pub fn added_to(&self, text: &[u8]) -> Option<Vec<u8>> {
+        if text.windows(self.mark.len()).any(|part| part == self.mark.as_bytes()) {
+            return None;
+        }
+        let mut after = if text.is_empty() { HEADING.as_bytes() } else { text }.to_vec();
+        if !after.ends_with(b"\n") {
+            after.push(b'\n');
+        }
+        if after == HEADING.as_bytes() {
+            after.push(b'\n');
+        }
+        after.extend(self.line.as_bytes());
+        Some(newest(after))
+    }
+}
+
+/// Drops the oldest lines after the heading until the text fits.
+fn newest(text: Vec<u8>) -> Vec<u8> {
+    let Some(surplus) = text.len().checked_sub(MAX_GUARDRAILS).filter(|surplus| *surplus > 0) else { return text };
+    let heading = if text.starts_with(HEADING.as_bytes()) { HEADING.len() } else { 0 };
+    let (heading, lines) = text.split_at(heading);
+    let from = surplus.min(lines.len());
+    let end = lines[from - 1..].iter().position(|byte| *byte == b'\n').map_or(lines.len(), |end| from + end);
+    [heading, &lines[end..]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::state::{Attempt, Failure};
+    use protocol::words::VerdictName;
+
+    use super::*;
+
+    fn feedback(marks: &[Option<&str>]) -> NodeFeedback {
+        let attempt = |(iter, mark): (u32, Option<&str>)| Attempt {
+            iter,
+            verdict: VerdictName::RedGuard,
+            summary: None,
+            mark: mark.map(str::to_owned),
+        };
+        let text = "error: the ledger does not match\n".to_owned();
+        let failure = Failure { verdict: VerdictName::RedGuard, text, invalid_tree: None };
+        NodeFeedback { history: (1..).zip(marks.iter().copied()).map(attempt).collect(), failure: Some(failure) }
+    }
+
+    fn line() -> Guardrail {
+        due("root.2", &feedback(&[Some("aa"), Some("aa")])).expect("it has failed twice")
+    }
+
+    #[test]
+    fn line_is_due_where_an_earlier_attempt_has_failed_in_the_same_way() {
+        let table: [(&[Option<&str>], bool); 7] = [
+            (&[], false),
+            (&[Some("aa")], false),
+            (&[Some("aa"), Some("aa")], true),
+            (&[Some("aa"), None, Some("bb"), Some("aa")], true),
+            (&[Some("aa"), Some("bb")], false),
+            (&[Some("aa"), Some("aa"), None], false),
+            (&[None, None], false),
+        ];
+        for (marks, is_due) in table {
+            assert_eq!(due("b", &feedback(marks)).is_some(), is_due, "{marks:?}");
+        }
+    }
+
+    #[test]
+    fn line_says_where_and_what() {
+        let text = String::from_utf8(line().added_to(b"").expect("it is new")).expect("it is text");
+        assert_eq!(
+            text,
+            "# Guardrails\n\n- `root.2` has failed twice in the same way [aa]: error: the ledger does not match\n"
+        );
+    }
+
+    #[test]
+    fn line_follows_what_agents_wrote_and_comes_once() {
+        let once = line().added_to(b"# Guardrails\n\n- \xff no newline").expect("it is new");
+        assert!(once.starts_with(b"# Guardrails\n\n- \xff no newline\n- `root.2`"));
+        assert_eq!(line().added_to(&once), None);
+        let other = due("root.3", &feedback(&[Some("aa"), Some("aa")])).expect("it has failed twice");
+        assert_eq!(other.added_to(&once), None, "another node fails in no other way");
+    }
+
+    #[test]
+    fn oldest_lines_give_way() {
+        let many: String = (0..9_000).flat_map(|n| ["- rule ".to_owned(), n.to_string(), "\n".to_owned()]).collect();
+        let text = line().added_to(format!("{HEADING}{many}").as_bytes()).expect("it is new");
+        assert!(text.len() <= MAX_GUARDRAILS && text.len() > MAX_GUARDRAILS - 100);
+        let text = String::from_utf8(text).expect("it is text");
+        assert!(text.starts_with("# Guardrails\n- rule ") && text.contains("- rule 8999\n- `root.2`"), "{text}");
+        let endless = line().added_to(&vec![b'x'; 2 * MAX_GUARDRAILS]).expect("it is new");
+        assert!(endless.starts_with(b"- `root.2`"));
+    }
+}
