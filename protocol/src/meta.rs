@@ -27,6 +27,9 @@ pub struct IterationMeta {
     pub mode: Mode,
     /// Kind and version of the agent.
     pub agent: String,
+    /// By which the agent's service knows the session; null where the agent does not say.
+    #[serde(default)]
+    pub session_id: Option<String>,
     /// How it ended.
     pub verdict: VerdictName,
     /// Details of the verdict, where it has any.

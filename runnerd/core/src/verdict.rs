@@ -65,6 +65,9 @@ pub struct SessionEnd {
     pub exit: Option<i32>,
     /// Kind and version of the agent.
     pub agent: String,
+    /// By which its service knows the session, where the agent says so.
+    #[serde(default)]
+    pub session_id: Option<String>,
     /// SHA-256 of the answer as the record has it: as it came, but for secrets.
     pub output_digest: Option<String>,
     /// Why it gave no answer, where that was seen; nothing is decided by it.

@@ -46,6 +46,7 @@ pub(super) fn of(report: &Report, heard: Heard, left: &Left, blank: SessionEnd) 
             Ended::Signaled(signal) => Some(-signal),
             Ended::TimedOut | Ended::Silent | Ended::Stopped | Ended::Lingered | Ended::SupervisorLost => None,
         },
+        session_id: heard.session_id,
         output_digest: answer.digest(),
         usage: usage(&answer, heard.usage, left.kind),
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),

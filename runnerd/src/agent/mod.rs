@@ -86,6 +86,7 @@ fn blank(executor: &Executor, launcher: &Launcher) -> SessionEnd {
         how: SessionHow::Cut,
         exit: None,
         agent: executor.kind.to_string(),
+        session_id: None,
         output_digest: None,
         failure: None,
         usage: SessionUsage::default(),

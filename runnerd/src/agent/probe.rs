@@ -84,7 +84,9 @@ pub(super) async fn ask(
     let _ = fs::remove_file(&probe.log);
     let probed = match outcome(&report, &said, probe.about) {
         Ok(version) => {
-            file.into_iter().for_each(|file| file.remember(version.clone()));
+            if let Some(file) = file {
+                file.remember(version.clone());
+            }
             judge(version, probe.about)
         }
         Err(probed) => probed,

@@ -69,8 +69,8 @@ impl Link {
             .stdout(output_writer)
             .stderr(error_writer)
             .spawn()?;
-        let (reader, live) = UnixStream::from_std(line)?.into_split();
-        Ok((Self { child, live, words: BufReader::new(reader).lines() }, Pipes { common, apart }))
+        let (incoming, live) = UnixStream::from_std(line)?.into_split();
+        Ok((Self { child, live, words: BufReader::new(incoming).lines() }, Pipes { common, apart }))
     }
 
     /// Sends bytes down. A shim that is gone is seen by its words, which end.

@@ -131,8 +131,8 @@ impl Life {
         }
         loop {
             match self.desk.turn(clock::now()) {
-                Turn::Run(run) => self.take_turn(&run, false).await,
-                Turn::Step(run) => self.take_turn(&run, true).await,
+                Turn::Run(run) => Box::pin(self.take_turn(&run, false)).await,
+                Turn::Step(run) => Box::pin(self.take_turn(&run, true)).await,
                 Turn::Rest(until) => self.desk.rest(until).await,
                 Turn::Leave => return,
             }

@@ -261,6 +261,7 @@ impl Settling<'_> {
             role: task.role,
             mode: self.mode(),
             agent: session.agent.clone(),
+            session_id: session.session_id.clone(),
             verdict: self.outcome.verdict.name(),
             detail: self.outcome.verdict.detail(),
             status: row(self.outcome.verdict.name()).status,

@@ -79,6 +79,7 @@ pub(crate) fn session(how: SessionHow) -> SessionEnd {
         how,
         exit: Some(0),
         agent: "command 1".to_owned(),
+        session_id: None,
         output_digest: None,
         failure: None,
         usage: SessionUsage::default(),

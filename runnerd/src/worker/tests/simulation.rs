@@ -384,6 +384,7 @@ pub(super) fn session(how: SessionHow) -> SessionEnd {
         how,
         exit: None,
         agent: "command".into(),
+        session_id: None,
         output_digest: None,
         failure: None,
         usage: SessionUsage::default(),
