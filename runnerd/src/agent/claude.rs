@@ -8,6 +8,7 @@ mod reader;
 mod usage;
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use nix::unistd::geteuid;
 use protocol::answer::AgentAnswer;
@@ -15,8 +16,9 @@ use runner_core::schema;
 
 use self::reader::ClaudeReader;
 use super::backend::{About, Backend, Launch, Order, Reader};
+use super::unfit::Unfit;
 use crate::config::{Executor, Sandbox};
-use crate::process::Farewell;
+use crate::process::{self, Farewell};
 
 /// What every session has in common.
 const PINNED: [&str; 9] = [
@@ -59,6 +61,9 @@ const BROWSING: &str = ",WebFetch,WebSearch";
 /// and reach no network. It does not start where it cannot have that.
 const OFFLINE: &str = r#"{"sandbox":{"enabled":true,"failIfUnavailable":true,"allowUnsandboxedCommands":false,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":[],"deniedDomains":["*"]}}}"#;
 
+/// What that sandbox is made of, where it is not a part of the system.
+const SANDBOX_TOOLS: [&str; 2] = ["bwrap", "socat"];
+
 /// What is known of the program.
 const ABOUT: About = About {
     program: "claude",
@@ -87,6 +92,18 @@ pub(super) struct Claude;
 impl Backend for Claude {
     fn about(&self) -> Option<&'static About> {
         Some(&ABOUT)
+    }
+
+    fn preflight(&self, executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), Unfit> {
+        let is_missing = |tool: &&str| process::find_program(tool.as_ref(), Path::new("/"), env).is_err();
+        let needs_tools = is_offline(executor) && executor.wrapper.is_empty() && cfg!(target_os = "linux");
+        match SANDBOX_TOOLS.iter().find(|tool| needs_tools && is_missing(tool)) {
+            None => Ok(()),
+            Some(tool) => Err(Unfit::new(
+                format!("claude keeps its commands from the network with bwrap and socat, and there is no {tool}"),
+                "install bubblewrap and socat; or set network = true in .runner/state/config.toml",
+            )),
+        }
     }
 
     fn launch(&self, order: &Order<'_>) -> Launch {

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 
 use self::reader::GeminiReader;
 use super::backend::{About, Backend, Launch, Order, Reader};
+use super::unfit::Unfit;
 use crate::config::{Executor, Sandbox};
 use crate::process::Farewell;
 
@@ -42,6 +43,14 @@ pub(super) struct Gemini;
 impl Backend for Gemini {
     fn about(&self) -> Option<&'static About> {
         Some(&ABOUT)
+    }
+
+    fn preflight(&self, executor: &Executor, _env: &[(OsString, OsString)]) -> Result<(), Unfit> {
+        if executor.network || executor.sandbox == Sandbox::DangerFullAccess {
+            return Ok(());
+        }
+        let fix = "set network = true in .runner/state/config.toml; a wrapper may let it reach its service alone";
+        Err(Unfit::new("gemini has no way to keep its commands from the network", fix))
     }
 
     fn launch(&self, order: &Order<'_>) -> Launch {

@@ -1,6 +1,6 @@
 //! Sessions as they were recorded, against what is made of them; and what is passed to the program.
 
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
 
 use proptest::prelude::*;
 use protocol::answer::SessionUsage;
@@ -361,6 +361,29 @@ fn sandbox_is_kept_by_the_tools_that_are_there_or_by_the_program() {
     assert!(!env.iter().any(|(name, _)| name == ROOT_VARIABLE));
     let (argv, _) = launch("sandbox = \"danger-full-access\"\nnetwork = false\n", &[]);
     assert_eq!(behind(&argv, "--permission-mode"), Some("bypassPermissions"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn sandbox_whose_tools_are_missing_is_refused_where_it_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = [("PATH".into(), folder.path().into())];
+    let check = |section: &str| {
+        let text = format!("[executor]\nkind = \"claude\"\n{section}");
+        let config = config::parse(&text, Path::new("config.toml")).unwrap();
+        Claude.preflight(&config.executor.work, &env)
+    };
+    let unfit = check("network = false\n").unwrap_err();
+    assert!(unfit.what.contains("there is no bwrap") && unfit.fix.contains("network = true"), "{unfit}");
+    assert_eq!(check(""), Ok(()));
+    assert_eq!(check("network = false\nsandbox = \"read-only\"\n"), Ok(()));
+    assert_eq!(check("network = false\nwrapper = [\"podman\"]\n"), Ok(()));
+    for tool in SANDBOX_TOOLS {
+        let path = folder.path().join(tool);
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    assert_eq!(check("network = false\n"), Ok(()));
 }
 
 #[test]

@@ -155,6 +155,18 @@ proptest! {
     }
 }
 
+#[test]
+fn network_that_it_cannot_keep_out_is_refused() {
+    let check = |section: &str| {
+        let config =
+            config::parse(&format!("[executor]\nkind = \"gemini\"\n{section}"), Path::new("config.toml")).unwrap();
+        Gemini.preflight(&config.executor.work, &[])
+    };
+    assert_eq!(check(""), Ok(()));
+    assert!(check("network = false\n").is_err_and(|unfit| unfit.fix.contains("network = true")));
+    assert_eq!(check("network = false\nsandbox = \"danger-full-access\"\n"), Ok(()));
+}
+
 fn line_of(section: &str) -> String {
     let text = format!("[executor]\nkind = \"gemini\"\n{section}");
     let config = config::parse(&text, Path::new("config.toml")).unwrap();
