@@ -4,6 +4,7 @@
 
 mod agents;
 mod broken;
+mod claude;
 mod codex;
 mod containment;
 mod determinism;
