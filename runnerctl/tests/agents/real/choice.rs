@@ -1,13 +1,18 @@
-//! Which agent runs: another kind while a service is unavailable, another model for planners, and none that is missing.
+//! Which agent runs: another kind while a service is unavailable, and none of a version that is not known to work.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
 use runner_testkit::model::{Protocol, Reply, Request, Script};
 
 use super::agent::Agent;
 use super::stage::{Setup, Stage, split, works};
 
-with_each_agent!(planner_may_have_another_model, program_that_is_missing_is_named_before_a_session,);
+with_each_agent!(
+    planner_may_have_another_model,
+    program_of_an_old_version_is_refused_with_the_fix,
+    program_that_is_missing_is_named_before_a_session,
+);
 
 #[test]
 fn fallback_goes_on_while_the_service_is_used_up() {
@@ -19,6 +24,19 @@ fn fallback_goes_on_while_the_service_is_used_up() {
     let ran = receipts[0].trailer("Runner-Agent").unwrap_or_default();
     assert!(ran.starts_with("claude "), "{ran}");
     assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("0/3"));
+}
+
+fn program_of_an_old_version_is_refused_with_the_fix(agent: Agent) {
+    let stage = Stage::new(agent, Script::new());
+    let path = stage.home.path().join("bin").join(agent.kind());
+    fs::remove_file(&path).expect("the link to the agent can be removed");
+    fs::write(&path, "#!/bin/sh\necho 0.0.1\n").expect("a program can be written");
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a program can be made executable");
+    let output = stage.run();
+    assert_ne!(output.code, 0, "{}", output.stdout);
+    let said = format!("{}{}", output.stdout, output.stderr);
+    assert!(said.contains("0.0.1") && said.contains(agent.kind()), "{said}");
+    assert_eq!(stage.model.requests().len(), 0);
 }
 
 fn planner_may_have_another_model(agent: Agent) {

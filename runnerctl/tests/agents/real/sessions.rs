@@ -35,7 +35,7 @@ fn goal_is_split_worked_on_and_finished(agent: Agent) {
     );
     assert_eq!(receipts[2].body, "Wrote second.");
     let kind = receipts[1].trailer("Runner-Agent").unwrap_or_default();
-    assert!(kind.starts_with(agent.kind()), "{kind}");
+    assert!(kind.starts_with(agent.kind()) && kind.contains('.'), "the version is missing: {kind}");
     let usage = stage.repo.run_state("HEAD").usage;
     let expected = UsageTotal {
         sessions: 3,

@@ -33,7 +33,7 @@ fn stream_that_stalls_is_a_fault_of_silence(agent: Agent) {
 }
 
 fn answer_counts_though_the_agent_stays(agent: Agent) {
-    let wrapper = ["sh", "-c", "\"$@\"; exec sleep 600", "sh"];
+    let wrapper = ["sh", "-c", "\"$@\"; [ \"$2\" = --version ] || exec sleep 600", "sh"];
     let setup = Setup::of(agent).configured(move |config| config.executor(&format!("wrapper = {wrapper:?}")));
     let stage = setup.plays(works(Script::new()));
     stage.run().exits(0);
