@@ -14,7 +14,7 @@ use crate::fence::one_line;
 /// Digits of a mark.
 const MARK_LEN: usize = 8;
 /// The longest summary of a failure, in bytes.
-const WORDS_LIMIT: usize = 240;
+const WORDS_LIMIT: usize = 400;
 /// Most lines of one failure that tell it from others.
 const MOST_TELLING: usize = 8;
 /// Most lines that stand for an output in which no failure was recognised.
@@ -67,8 +67,10 @@ fn part(failure: &Failure) -> String {
 }
 
 fn words(failure: &Failure) -> String {
-    let why: Vec<&str> = telling(failure).into_iter().filter(|line| says_something(line)).take(2).collect();
-    format!("{}: {}", failure.name, why.join(" "))
+    let telling = telling(failure);
+    let error = telling.iter().position(|line| look_like_error(line)).unwrap_or_default();
+    let why = telling[error..].iter().take(2).copied().collect::<Vec<_>>().join(" ");
+    if why.is_empty() { failure.name.clone() } else { format!("{}: {why}", failure.name) }
 }
 
 /// The lines that tell a failure from others: its first two, errors, places, and what follows them.
@@ -84,17 +86,22 @@ fn says_something(line: &str) -> bool {
     look_like_error(line) || has_place(line)
 }
 
-/// The lines that stand for a text in which no failure was recognised, and the first of them.
+/// The lines that stand for a text in which no failure was recognised, and the one that says most.
 fn unrecognised(text: &str) -> (Vec<String>, String) {
-    let is_wrapper =
-        |line: &&str| matches!(runner::read(line, None), Some((by, Sign::Begins(_))) if !says_why(by.level));
-    let said: Vec<&str> =
-        text.lines().filter(|line| !line.trim().is_empty()).filter(|line| !is_wrapper(line)).collect();
-    let errors = said.iter().copied().filter(|line| look_like_error(line));
+    let said: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty() && !is_others(line)).collect();
+    let errors = said.iter().copied().filter(|line| look_like_error(line)).take(MOST_ERRORS);
     let last = said.iter().copied().skip(said.len().saturating_sub(LAST_LINES));
-    let lines: Vec<&str> = errors.take(MOST_ERRORS).chain(last).collect();
-    let words = lines.first().copied().unwrap_or("it said nothing").to_owned();
-    (lines.into_iter().map(normal::of).collect(), words)
+    let words = errors.clone().next().or(said.last().copied()).unwrap_or("it said nothing").to_owned();
+    (errors.chain(last).map(normal::of).collect(), words)
+}
+
+/// Whether the line is the runner's own, or of a program that only says which step failed.
+fn is_others(line: &str) -> bool {
+    let is_wrapper = matches!(runner::read(line, None), Some((by, Sign::Begins(_))) if !says_why(by.level));
+    is_wrapper
+        || line.starts_with("[… ")
+        || line.starts_with(super::HEADING)
+        || line.trim_end() == super::REST.trim_end()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const MOST_LINES: usize = 200;
 /// Most names that are held.
 const MOST_NAMES: usize = 2_000;
 /// Most failures that are compared with others.
-const MOST_SEEN: usize = 20_000;
+const MOST_SEEN: usize = 4_000;
 /// What stands around the names of failures without details may take, in bytes.
 const MARK_LEN: usize = 60;
 /// The longest name, in bytes.
