@@ -304,6 +304,27 @@ fn what_a_session_consumed_is_in_receipt_record_and_run_state() {
     assert_eq!(recent[0].verdict, VerdictName::Retry);
 }
 
+#[test]
+fn failure_in_the_middle_of_a_long_log_leads_the_next_prompt() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    play.script().always("answer done 'It should work.'");
+    let report = "---- shop::adds stdout ----\n\nthread 'shop::adds' (7) panicked at src/shop.rs:12:9:\nleft is not right\n\n\n\
+                  failures:\n    shop::adds\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored\n";
+    play.script().file("report", report);
+    let noise =
+        |word| format!("for n in $(seq 4000); do echo \"$n {word} $((n % 7)) things: $(((n * 7) % 9))x\"; done");
+    let guard = format!("{}\ncat \"$kit/files/report\"\n{}\nexit 1", noise("built"), noise("swept"));
+    play.script().guard_always(&guard);
+    play.run().exits(4);
+    let told = failure_of_b(&play);
+    let report = "[failures: 1, reported by cargo test]\n---- shop::adds stdout ----\n\nthread 'shop::adds' (7) panicked at \
+                  src/shop.rs:12:9:\nleft is not right\n";
+    assert!(told.starts_with(report) && told.len() <= 16 * 1024, "{told}");
+    assert!(told.contains("\n1 built 1 things: 7x\n") && told.contains("\n4000 swept 3 things: 1x\n"), "{told}");
+    assert!(play.script().prompt(2).contains(report));
+    assert!(play.repo.read(".runner/context/failure.md").contains(report));
+}
+
 /// How often the line about a failure is in the guardrails of a revision.
 fn guardrails(play: &Play, revision: &str) -> usize {
     play.repo.show(revision, ".runner/state/guardrails.md").matches("has failed twice in the same way").count()
