@@ -109,11 +109,7 @@ fn stalled(standing: &Standing<'_>, leaf: &Node) -> Option<Next> {
 }
 
 fn exhausted(leaf: &Node) -> Next {
-    let message = format!(
-        "node {} has used its {} attempts; raise its max_attempts or reword it in .runner/state/tree.json, commit, and resume",
-        leaf.id, leaf.max_attempts
-    );
-    end(RunStatus::Stuck, message, "runnerctl resume")
+    Next::End { status: RunStatus::Stuck, reason: used_up_attempts(leaf) }
 }
 
 /// Returns why a stuck run would be stuck again at once: the next leaf has no attempts left, which no resuming gives.
@@ -121,11 +117,17 @@ fn exhausted(leaf: &Node) -> Next {
 /// The command says what gives them.
 pub fn stays_stuck(tree: &TaskTree) -> Option<StopReason> {
     let Selection::Exhausted(leaf) = select(tree) else { return None };
-    let message = format!("node {} has used its {} attempts", leaf.id, leaf.max_attempts);
-    Some(reason(
-        message,
-        "raise its max_attempts or reword it in .runner/state/tree.json, commit, and: runnerctl resume",
-    ))
+    Some(used_up_attempts(leaf))
+}
+
+/// Names the three ways on: raise, reword, decompose.
+fn used_up_attempts(leaf: &Node) -> StopReason {
+    let Node { id, max_attempts, .. } = leaf;
+    let add = format!("runnerctl add {id} --title TITLE --goal GOAL");
+    reason(
+        format!("node {id} has used its {max_attempts} attempts"),
+        &format!("runnerctl retry {id}, or runnerctl edit, or {add}; then: runnerctl resume"),
+    )
 }
 
 fn failed(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {

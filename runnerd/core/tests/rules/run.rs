@@ -162,7 +162,9 @@ fn every_stop_says_why_in_a_sentence_and_names_a_command() {
         };
         assert!(!reason.message.is_empty() && !reason.message.contains('\n'), "{name}: {}", reason.message);
         let goes_on = |command: &str| {
-            ["runnerctl resume", "runnerctl start", "runnerctl approve"].iter().any(|known| command.starts_with(known))
+            ["runnerctl resume", "runnerctl start", "runnerctl approve", "runnerctl retry"]
+                .iter()
+                .any(|known| command.starts_with(known))
         };
         assert_eq!(reason.command.as_deref().is_some_and(goes_on), expect != RunStatus::Completed, "{name}");
     }
