@@ -91,7 +91,7 @@ fn of_state(blank: RunView, loaded: &Loaded, tried: &usage::Spent) -> RunView {
         Selection::Open(leaf) | Selection::Exhausted(leaf) => Some(leaf),
         Selection::Complete => None,
     };
-    let questions = loaded.text(Layout::QUESTIONS).lines().filter(|line| line.starts_with("- ")).count();
+    let questions = runner_core::questions::open(loaded.text(Layout::QUESTIONS));
     RunView {
         node: node.map(|leaf| node_ref(loaded, leaf)),
         leaves_passed,
