@@ -11,10 +11,11 @@ use crate::reply::{
     ChangeReply, ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use crate::request::{
-    AtIteration, AtPath, AtRun, ConfigKey, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams,
-    ResumeParams, StartParams, StepParams, Subscription,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, EditParams, Hello, InitParams, LogFilter,
+    LogParams, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams, StartParams, StepParams,
+    Subscription,
 };
-use crate::view::{DaemonView, IterationView, RepoView, RunSummary, SelectView, StatusView, TextView};
+use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};
 
 /// Major version of the API: both sides must have the same.
 pub const API_MAJOR: u32 = 1;
@@ -115,6 +116,30 @@ pub trait TreeApi {
     /// Checks schema, invariants, layout and identity.
     #[method(name = "validate")]
     async fn validate(&self, params: AtPath) -> RpcResult<ValidateReply>;
+
+    /// Gives an exhausted node as many attempts as a new one has.
+    #[method(name = "retry")]
+    async fn retry(&self, params: RetryParams) -> RpcResult<ChangeReply>;
+
+    /// Adds a node to the open part of the tree.
+    #[method(name = "add")]
+    async fn add_node(&self, params: AddParams) -> RpcResult<ChangeReply>;
+
+    /// Puts another tree in the place of the one that was opened, as far as a person may change it.
+    #[method(name = "edit")]
+    async fn edit(&self, params: EditParams) -> RpcResult<ChangeReply>;
+}
+
+/// Questions of agents.
+#[rpc(server, client, namespace = "question", namespace_separator = ".")]
+pub trait QuestionApi {
+    /// Lists the questions of the current run of each repository, those that are open first.
+    #[method(name = "list")]
+    async fn questions(&self, params: QuestionsParams) -> RpcResult<Vec<QuestionView>>;
+
+    /// Puts an answer under its question; committed before the next session.
+    #[method(name = "answer")]
+    async fn answer(&self, params: AnswerParams) -> RpcResult<ChangeReply>;
 }
 
 /// Notes of a person to the sessions.

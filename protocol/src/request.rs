@@ -151,6 +151,75 @@ pub struct NoteParams {
     pub text: String,
 }
 
+/// `question.list`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionsParams {
+    /// Absolute path inside a work tree; default: all repositories.
+    #[serde(default)]
+    pub path: Option<WirePath>,
+    /// Answered ones too, after those that are open.
+    #[serde(default)]
+    pub all: bool,
+}
+
+/// `question.answer`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerParams {
+    /// Absolute path inside a work tree; default: the one that has the question.
+    #[serde(default)]
+    pub path: Option<WirePath>,
+    /// Id of the question, or a unique beginning of it.
+    pub id: String,
+    /// The answer, at most 8 KiB.
+    pub text: String,
+}
+
+/// `tree.retry`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RetryParams {
+    /// Which run.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// Id of the exhausted node, or a unique beginning of it.
+    pub node: String,
+}
+
+/// `tree.add`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AddParams {
+    /// Which run.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// Id of the parent, or a unique beginning of it.
+    pub parent: String,
+    /// What the node is called.
+    pub title: String,
+    /// What is to be true when it is done.
+    pub goal: String,
+    /// Testable statements.
+    #[serde(default)]
+    pub acceptance: Vec<String>,
+    /// Id of the sibling that it comes behind.
+    #[serde(default)]
+    pub after: Option<String>,
+    /// Its place among the siblings; default: the last.
+    #[serde(default)]
+    pub order: Option<i64>,
+}
+
+/// `tree.edit`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EditParams {
+    /// Which run.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// Absolute path of a file with the new tree: it may be larger than a request. It is read before the answer.
+    pub file: WirePath,
+    /// `digest` of the tree that was opened; another one at the tip is refused.
+    #[serde(default)]
+    pub opened: Option<String>,
+}
+
 /// `daemon.log_filter`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogFilter {

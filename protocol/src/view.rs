@@ -91,6 +91,21 @@ pub struct RunSummary {
     pub ended_at: Option<Timestamp>,
 }
 
+/// A question of an agent (SPEC 10).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionView {
+    /// The start of the hash of its text.
+    pub id: String,
+    /// What is asked.
+    pub text: String,
+    /// What a person has answered.
+    pub answer: Option<String>,
+    /// The work tree of the run.
+    pub path: WirePath,
+    /// Id of the run.
+    pub run: String,
+}
+
 /// Why a run stopped, and what goes on (P13).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopReason {

@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
 
 use crate::commands::{
-    cancel, config, daemon, demo, help, init, log, note, pause, queue, repos, resume, select, start, status, step,
-    tree, validate,
+    add, answer, cancel, config, daemon, demo, edit, help, init, log, note, pause, questions, queue, repos, resume,
+    retry, select, start, status, step, tree, validate,
 };
 use crate::failure::Failure;
 
@@ -102,6 +102,11 @@ pub(crate) enum Command {
     Validate(validate::ValidateArgs),
     Log(log::LogArgs),
     Note(note::NoteArgs),
+    Questions(questions::QuestionsArgs),
+    Answer(answer::AnswerArgs),
+    Retry(retry::RetryArgs),
+    Add(add::AddArgs),
+    Edit(edit::EditArgs),
     Queue(queue::QueueArgs),
     Repos(repos::ReposArgs),
     Config(config::ConfigArgs),

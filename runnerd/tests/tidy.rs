@@ -99,6 +99,7 @@ const HOMES: &[Home] = &[
             "bench/",                           // controls, beside what is measured
             "protocol/src/client/start.rs",     // the daemon, by its clients
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
+            "runnerctl/src/commands/edit.rs",   // the user's editor
             "runnerctl/src/commands/demo/",     // the demo's own daemon and scratch repository
         ],
         why: "what is started must be ended",

@@ -15,14 +15,15 @@ use protocol::reply::{
     ChangeReply, ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
-    AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams,
-    PauseParams, ResumeParams, StartParams, StepParams, Subscription,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, EditParams, Hello, InitParams,
+    LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams, StartParams,
+    StepParams, Subscription,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::{
-    CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, RepoView, RunSummary, RunView,
-    SelectView, StatusView, StopReason, TextView,
+    CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, QuestionView, RepoView, RunSummary,
+    RunView, SelectView, StatusView, StopReason, TextView,
 };
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, Role, RunStatus, VerdictName};
 use serde::Serialize;
@@ -308,11 +309,30 @@ fn trees() -> Vec<Example> {
         faults: faults.iter().map(ToString::to_string).collect(),
     };
     let checks = vec![check("layout", &[]), check("goal", &[".runner/GOAL.md is missing"])];
+    let retried = ChangeReply {
+        pending: false,
+        waits_for: None,
+        commit: Some(COMMIT.into()),
+        ..taken("retry", "root.1", "node root.1 may be tried 6 times, 3 more")
+    };
+    let add = AddParams {
+        at: at_run(),
+        parent: "root".into(),
+        title: "Docs".into(),
+        goal: "The README says how to migrate.".into(),
+        acceptance: vec!["the guide is complete".into()],
+        after: Some("root.1".into()),
+        order: None,
+    };
+    let edit = EditParams { at: at_run(), file: path("/tmp/tree.json"), opened: Some("5d1f0c…".into()) };
     let key = ConfigKey { path: proj(), key: Some("guard.command".into()) };
     vec![
         example("tree.get", &at_run(), &tree),
         example("tree.select", &at_run(), &SelectView::Open { node: node() }),
         example("tree.validate", &AtPath { path: proj() }, &ValidateReply { path: proj(), ok: false, checks }),
+        example("tree.retry", &RetryParams { at: at_run(), node: "root.1".into() }, &retried),
+        example("tree.add", &add, &ChangeReply { id: None, ..taken("add", "", "node root.2 under root: Docs") }),
+        example("tree.edit", &edit, &ChangeReply { id: None, ..taken("edit", "", "changed root.1; added root.3") }),
         example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]), variables: Vec::new() }),
     ]
 }
@@ -335,7 +355,20 @@ fn summary_of_now() -> RunSummary {
 
 fn steering() -> Vec<Example> {
     let note = NoteParams { at: AtRun { path: proj(), run: None }, text: "Use sqlx, not diesel.".into() };
-    vec![example("note.add", &note, &taken("note", "n1", "n1: Use sqlx, not diesel."))]
+    let question = QuestionView {
+        id: "1a2b3c4d".into(),
+        text: "Which version of Postgres?".into(),
+        answer: None,
+        path: proj(),
+        run: ID.into(),
+    };
+    let answer = AnswerParams { path: None, id: "1a2b".into(), text: "16".into() };
+    let answered = taken("answer", "1a2b3c4d", "1a2b3c4d: Which version of Postgres?\n16");
+    vec![
+        example("question.list", &QuestionsParams { path: None, all: false }, &vec![question]),
+        example("question.answer", &answer, &answered),
+        example("note.add", &note, &taken("note", "n1", "n1: Use sqlx, not diesel.")),
+    ]
 }
 
 fn meta() -> IterationMeta {

@@ -1,17 +1,22 @@
 //! The commands, one file each: options, the requests, and how the answer looks.
 
+pub(crate) mod add;
+pub(crate) mod answer;
 pub(crate) mod cancel;
 pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod demo;
+pub(crate) mod edit;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod note;
 pub(crate) mod pause;
+pub(crate) mod questions;
 pub(crate) mod queue;
 pub(crate) mod repos;
 pub(crate) mod resume;
+pub(crate) mod retry;
 pub(crate) mod select;
 pub(crate) mod start;
 pub(crate) mod status;
@@ -43,6 +48,11 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Validate(args) => validate::run(&invocation, args).await,
         Command::Log(args) => log::run(&invocation, args).await,
         Command::Note(args) => note::run(&invocation, args).await,
+        Command::Questions(args) => questions::run(&invocation, args).await,
+        Command::Answer(args) => answer::run(&invocation, args).await,
+        Command::Retry(args) => retry::run(&invocation, args).await,
+        Command::Add(args) => add::run(&invocation, args).await,
+        Command::Edit(args) => edit::run(&invocation, args).await,
         Command::Queue(args) => queue::run(&invocation, args).await,
         Command::Repos(args) => repos::run(&invocation, args).await,
         Command::Config(args) => config::run(&invocation, args).await,

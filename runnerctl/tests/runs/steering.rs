@@ -4,7 +4,7 @@ use protocol::words::RunStatus;
 use runner_testkit::{Home, Output, Receipt, Repo};
 use serde_json::Value;
 
-use crate::play::{Play, RUN, sample};
+use crate::play::{LEAVE, Play, RUN, leaf, node, sample};
 
 const NOTES: &str = ".runner/state/notes.md";
 
@@ -130,4 +130,172 @@ fn what_somebody_has_changed_by_hand_is_not_written_over() {
     play.repo.commit("By hand");
     play.home.ctl_in(&play.repo, &["note", "By command"]).exits(0);
     assert!(play.repo.read(NOTES).starts_with("# Notes\n\nBy hand.\n\n- [n1] By command\n"));
+}
+
+/// A run that is stuck at `b`, whose attempts are used up.
+fn stuck() -> Play {
+    let mut tree = sample();
+    node(&mut tree, "b").max_attempts = 1;
+    let play = Play::with(&tree, |config| config.top("max_iterations = 5"));
+    play.script().step(1, "echo '- Which database?' >> .runner/state/questions.md; answer retry 'Too hard.'");
+    play.script().always("echo $n > \"$n.txt\"; answer done 'It is done.'");
+    play.run().exits(3);
+    play
+}
+
+#[test]
+fn a_question_is_listed_over_all_repositories_and_its_answer_is_committed_under_it() {
+    let play = stuck();
+    let list = |args: &[&str]| told(&play.home, &play.repo, args)["questions"].as_array().expect("a list").clone();
+    let questions = list(&["questions"]);
+    assert_eq!((questions.len(), &questions[0]["text"]), (1, &"Which database?".into()));
+    assert_eq!(play.client().run(play.repo.path()).questions, 1);
+    let id = questions[0]["id"].as_str().expect("an id");
+    let reply = told(&play.home, &play.repo, &["answer", &id[..4], "Postgres"]);
+    assert_eq!((&reply["id"], &reply["commit"]), (&id.into(), &play.repo.head().into()));
+    let text = play.repo.show("HEAD", ".runner/state/questions.md");
+    assert_eq!(text, "# Questions\n- Which database?\n  Answer: Postgres");
+    assert_eq!(list(&["questions"]).len(), 0);
+    assert_eq!(list(&["questions", "--all"])[0]["answer"], "Postgres");
+    assert_eq!(play.client().run(play.repo.path()).questions, 0);
+    refused(&play.home.ctl_in(&play.repo, &["answer", id, "MySQL"]), 6, "is answered");
+    refused(&play.home.ctl_in(&play.repo, &["answer", "zz", "MySQL"]), 1, "there is no question zz");
+    play.home.ctl_in(&play.repo, &["retry", "b"]).exits(0);
+    play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(0);
+    assert!(play.script().prompt(2).contains("Answer: Postgres"));
+}
+
+#[test]
+fn a_stuck_run_names_three_ways_on_and_a_retry_is_one() {
+    let play = stuck();
+    let reason = play.client().run(play.repo.path()).summary.reason.expect("it says why");
+    let command = reason.command.expect("a command");
+    for way in ["runnerctl retry b", "runnerctl edit", "runnerctl add b --title", "runnerctl resume"] {
+        assert!(command.contains(way), "{command}");
+    }
+    refused(&play.home.ctl_in(&play.repo, &["resume"]), 6, "still stuck");
+    play.home.ctl_in(&play.repo, &["retry", "b"]).exits(0);
+    assert_eq!(play.repo.node("b").max_attempts, 4);
+    let human = humans(&play.repo).pop().expect("a commit");
+    assert_eq!(
+        (human.trailer("Runner-Human"), human.body.as_str()),
+        (Some("retry"), "node b may be tried 4 times, 3 more")
+    );
+    play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(0);
+    refused(&play.home.ctl_in(&play.repo, &["retry", "b"]), 6, "what has passed stays");
+}
+
+#[test]
+fn a_stuck_leaf_is_decomposed_by_hand() {
+    let play = stuck();
+    let add = ["add", "b", "--title", "Half", "--goal", "Half of it", "--acceptance", "It is there"];
+    let reply = told(&play.home, &play.repo, &add);
+    assert_eq!(reply["id"], "b.1");
+    let node = play.repo.node("b.1");
+    assert_eq!((node.goal.as_str(), node.acceptance), ("Half of it", vec!["It is there".to_owned()]));
+    refused(&play.home.ctl_in(&play.repo, &["add", "a", "--title", "T", "--goal", "G"]), 6, "node a has passed");
+    play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(0);
+    assert_eq!(play.seen(2).meta.node, "b.1");
+}
+
+#[test]
+fn a_node_that_is_added_under_a_session_is_there_for_the_next_one() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let gate = play.script().gate("session");
+    play.script().step(1, "gate session; answer retry 'Not yet.'").step(2, "answer retry 'Not yet.'");
+    play.begin();
+    gate.reached();
+    let add = ["add", "root", "--title", "First", "--goal", "It comes first", "--order", "0"];
+    let reply = told(&play.home, &play.repo, &add);
+    assert_eq!((&reply["pending"], &reply["id"]), (&true.into(), &Value::Null));
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    assert_eq!(play.seen(2).meta.node, "root.1");
+}
+
+/// Writes an editor that runs a script on the file, and returns the variable that names it.
+fn editor(play: &Play, script: &str) -> String {
+    let path = play.home.path().join("editor.sh");
+    std::fs::write(&path, script).expect("an editor can be written");
+    format!("sh {}", path.display())
+}
+
+#[test]
+fn an_edit_is_checked_and_committed_as_a_persons_change() {
+    let play = stuck();
+    let visual =
+        editor(&play, "sed -i 's/Goal of b/A smaller goal/; s/\"max_attempts\": 1/\"max_attempts\": 2/' \"$1\"");
+    play.home.ctl_with(&play.repo, &["edit"], &[("VISUAL", &visual)]).exits(0);
+    assert_eq!((play.repo.node("b").goal.as_str(), play.repo.node("b").max_attempts), ("A smaller goal", 2));
+    let human = humans(&play.repo).pop().expect("a commit");
+    assert_eq!((human.trailer("Runner-Human"), human.body.as_str()), (Some("edit"), "changed b"));
+    play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(0);
+}
+
+#[test]
+fn an_edit_that_is_not_allowed_is_refused_and_its_text_is_kept() {
+    let play = stuck();
+    let head = play.repo.head();
+    let visual = editor(&play, "sed -i 's/Title of a/Rewritten/' \"$1\"");
+    let output = play.home.ctl_with(&play.repo, &["edit"], &[("VISUAL", &visual)]);
+    refused(&output, 6, "passed node a was changed");
+    let kept = output.stderr.split("runnerctl edit --file ").nth(1).expect("it says where").trim().to_owned();
+    assert!(std::fs::read_to_string(&kept).expect("it is there").contains("Rewritten"));
+    std::fs::write(&kept, "{").expect("it can be written");
+    refused(&play.home.ctl_in(&play.repo, &["edit", "--file", &kept]), 2, "it is not JSON");
+    let unchanged = play.home.ctl_with(&play.repo, &["edit"], &[("EDITOR", "true")]);
+    unchanged.exits(0);
+    refused(&play.home.ctl_with(&play.repo, &["edit"], &[("EDITOR", "false")]), 1, "ended with");
+    assert_eq!(play.repo.head(), head);
+}
+
+#[test]
+fn an_edit_of_a_tree_that_has_changed_since_is_refused() {
+    let play = stuck();
+    let ctl = runner_testkit::binary("runnerctl");
+    let script = format!("{} retry b && sed -i 's/Goal of b/Mine/' \"$1\"", ctl.display());
+    let visual = editor(&play, &script);
+    let output = play.home.ctl_with(&play.repo, &["edit"], &[("VISUAL", &visual)]);
+    refused(&output, 6, "the task tree has changed since it was opened");
+    assert_eq!(play.repo.node("b").goal, "Goal of b");
+}
+
+#[test]
+fn an_edit_under_a_session_is_done_to_what_the_session_leaves() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let gate = play.script().gate("session");
+    play.leaves(|left| left.root.children.push(leaf("mine", 9)));
+    play.script().step(1, &format!("gate session; {LEAVE}answer retry 'Not yet.'"));
+    play.script().step(2, "answer retry 'Not yet.'");
+    play.begin();
+    gate.reached();
+    let visual = editor(&play, "sed -i 's/Goal of b/A smaller goal/' \"$1\"");
+    play.home.ctl_with(&play.repo, &["edit"], &[("VISUAL", &visual)]).exits(0);
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    assert_eq!((play.repo.node("b").goal.as_str(), play.repo.node("b").attempts), ("A smaller goal", 2));
+    assert_eq!(play.repo.node("mine").order, 9);
+    assert!(play.script().prompt(2).contains("A smaller goal"));
+}
+
+#[test]
+fn an_edit_that_contradicts_the_session_is_given_up_and_its_text_is_kept() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let gate = play.script().gate("session");
+    play.leaves(|left| node(left, "c1").goal = "The session's".to_owned());
+    play.script().step(1, &format!("gate session; {LEAVE}answer retry 'Not yet.'"));
+    play.begin();
+    gate.reached();
+    let visual = editor(&play, "sed -i 's/Goal of c1/The person'\"'\"'s/' \"$1\"");
+    play.home.ctl_with(&play.repo, &["edit"], &[("VISUAL", &visual)]).exits(0);
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    // Answered after what follows from the iteration.
+    play.client().list(play.repo.path()).expect("the runs");
+    let events = play.repo.read(&format!(".runner/iterations/{RUN}/events.jsonl"));
+    assert!(events.contains("goal of node c1 was changed by somebody else too"), "{events}");
+    assert_eq!(play.repo.node("c1").goal, "The session's");
+    let refused = play.home.state().join("repos");
+    let folder = std::fs::read_dir(refused).expect("a folder").flatten().next().expect("a repository").path();
+    assert!(std::fs::read_to_string(folder.join("refused/1-edit.json")).expect("is kept").contains("The person's"));
 }

@@ -6,6 +6,7 @@ mod daemon;
 mod events;
 mod iteration;
 mod note;
+mod question;
 mod repo;
 mod run;
 mod tree;
@@ -16,8 +17,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jsonrpsee::RpcModule;
 use protocol::api::{
-    ConfigApiServer, DaemonApiServer, EventApiServer, IterationApiServer, NoteApiServer, RepoApiServer, RunApiServer,
-    TreeApiServer,
+    ConfigApiServer, DaemonApiServer, EventApiServer, IterationApiServer, NoteApiServer, QuestionApiServer,
+    RepoApiServer, RunApiServer, TreeApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::paths::Paths;
@@ -71,6 +72,7 @@ impl Api {
         module.merge(RunApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(TreeApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(NoteApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(QuestionApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(ConfigApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(IterationApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(EventApiServer::into_rpc(self)).expect(unique);

@@ -1,12 +1,15 @@
 //! `tree.*` and `config.*`: what is committed, read for a person.
 
+use std::path::Path;
+
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::{ConfigApiServer, TreeApiServer};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use protocol::reply::{ConfigReply, TreeReply, ValidateReply};
-use protocol::request::{AtPath, AtRun, ConfigKey};
+use protocol::reply::{ChangeReply, ConfigReply, TreeReply, ValidateReply};
+use protocol::request::{AddParams, AtPath, AtRun, ConfigKey, EditParams, RetryParams};
 use protocol::view::{CheckView, SelectView};
+use runner_core::change::{Addition, Change};
 use runner_core::digest::sha256_hex;
 use runner_core::select::{Selection, select};
 use runner_core::{tree, validate};
@@ -55,6 +58,22 @@ impl TreeApiServer for Api {
         let repository = self.repository(params.path.as_path()).await?;
         Ok(blocking(move || validate_all(&repository)).await?)
     }
+
+    async fn retry(&self, params: RetryParams) -> RpcResult<ChangeReply> {
+        Ok(self.change(params.at, Change::Retry { node: params.node }, None).await?)
+    }
+
+    async fn add_node(&self, params: AddParams) -> RpcResult<ChangeReply> {
+        let AddParams { at, parent, title, goal, acceptance, after, order } = params;
+        let addition = Addition { parent, title, goal, acceptance, after, order };
+        Ok(self.change(at, Change::Add(addition), None).await?)
+    }
+
+    async fn edit(&self, params: EditParams) -> RpcResult<ChangeReply> {
+        let EditParams { at, file, opened } = params;
+        let edited = blocking(move || left_in(file.as_path())).await?;
+        Ok(self.change(at, Change::Edit { base: String::new(), edited }, opened).await?)
+    }
 }
 
 #[async_trait]
@@ -63,6 +82,19 @@ impl ConfigApiServer for Api {
         let repository = self.repository(params.path.as_path()).await?;
         Ok(blocking(move || get_config(&repository, params.key.as_deref())).await?)
     }
+}
+
+/// Reads the tree that a person has left in a file.
+fn left_in(file: &Path) -> Result<String, ErrorData> {
+    let bytes = durable::read(file)
+        .map_err(|error| ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).caused_by(&error))?
+        .ok_or_else(|| ErrorData::new(ErrorKind::NotFound, format!("there is no file {}", file.display())))?;
+    // Read and written again, a text has the bounds that the queue can rely on.
+    let tree = validate::load_persons(&bytes).map_err(|faults| {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        ErrorData::new(ErrorKind::InvalidRequest, format!("the tree is not valid:\n{}", faults.join("\n")))
+    })?;
+    Ok(tree::canonical(&tree))
 }
 
 /// Reads the state at the tip of a run's branch, else at HEAD.

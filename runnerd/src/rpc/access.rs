@@ -32,6 +32,7 @@ pub const READING: &[&str] = &[
     "iteration.get",
     "iteration.list",
     "iteration.log",
+    "question.list",
     "repo.list",
     "run.list",
     "run.queue",

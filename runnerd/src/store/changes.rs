@@ -44,6 +44,15 @@ pub struct Queued {
 
 impl Changes {
     const VERSION: u32 = 1;
+
+    /// Returns how many bytes the trees of the edits have that wait: nothing else is large.
+    pub fn bytes(&self) -> usize {
+        let of = |waiting: &Queued| match &waiting.change {
+            Change::Edit { base, edited } => base.len() + edited.len(),
+            _ => 0,
+        };
+        self.queue.iter().map(of).sum()
+    }
 }
 
 impl Default for Changes {

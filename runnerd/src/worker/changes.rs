@@ -25,6 +25,8 @@ use crate::store::{Queued, RunRecord, StoreError};
 
 /// Most requests of a repository that wait.
 const MAX_WAITING: usize = 100;
+/// Most bytes of their texts, beyond which no other is taken: with one more, the file can still be read.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// How a request ended.
 struct Ended {
@@ -46,6 +48,10 @@ impl Desk {
         order.change.check_state(run.state).map_err(|refusal| refused(&refusal))?;
         if self.changes.queue.len() >= MAX_WAITING {
             let message = format!("{MAX_WAITING} requests wait for the session to end");
+            return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl pause --now"));
+        }
+        if self.changes.bytes() > MAX_BYTES {
+            let message = "the requests that wait for the session to end are too large for another one";
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl pause --now"));
         }
         let ground = Ground::of(&self.store, run).map_err(|error| told(&error))?;
@@ -88,7 +94,7 @@ impl Desk {
                 let base = tree::canonical(&opened);
                 if order.opened.is_some_and(|digest| digest != sha256_hex(base.as_bytes())) {
                     let message = "the task tree has changed since it was opened";
-                    return Err(ErrorData::new(ErrorKind::WrongState, message).hint("open it again: runnerctl tree"));
+                    return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl edit"));
                 }
                 Change::Edit { base, edited }
             }

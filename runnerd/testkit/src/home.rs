@@ -180,6 +180,13 @@ impl Home {
         Output::of(command)
     }
 
+    /// Runs `runnerctl` on a repository, with variables that this use of it has besides.
+    pub fn ctl_with(&self, repo: &Repo, args: &[&str], env: &[(&str, &str)]) -> Output {
+        let mut command = self.command("runnerctl");
+        command.arg("--no-spawn").args(args).envs(env.iter().copied()).current_dir(repo.path());
+        Output::of(command)
+    }
+
     /// Starts a run and waits for its end.
     pub fn run(&self, repo: &Repo, args: &[&str]) -> Output {
         self.ctl_in(repo, &[&["start", "--wait", "--yes"], args].concat())

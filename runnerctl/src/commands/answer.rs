@@ -1,0 +1,41 @@
+//! `answer`: a person's answer to a question.
+
+use clap::Args;
+use protocol::api::QuestionApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::AnswerParams;
+
+use crate::args::Place;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::change::changed;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl answer 1a2b3c4d \"Postgres 16\"    the id is the one that `runnerctl questions` shows
+  runnerctl answer 1a Postgres               a unique beginning of it is enough";
+
+/// Answer a question of an agent
+///
+/// The answer is put under the question in `questions.md` and committed, at once or after the session that is at work.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AnswerArgs {
+    /// Id of the question, or its unambiguous beginning
+    #[arg(value_name = "ID")]
+    id: String,
+    /// The answer, at most 8 KiB
+    #[arg(value_name = "TEXT")]
+    text: String,
+    /// Any path in the repository [default: the one that has the question]
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: AnswerArgs) -> Result<ExitStatus, Failure> {
+    let path = args.place.path().map(|path| invocation.place(Some(path))).transpose()?;
+    let params = AnswerParams { path, id: args.id, text: args.text };
+    let reply = invocation.connect().await?.client().answer(params).await?;
+    invocation.ui.answer("answer", &reply, |_| changed(&reply))?;
+    Ok(ExitStatus::Fine)
+}

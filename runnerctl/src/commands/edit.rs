@@ -1,0 +1,135 @@
+//! `edit`: opens the task tree in an editor, and has what was left checked and committed.
+//!
+//! What was typed is never lost: it stays in its file until it is committed.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use protocol::api::{RunApiClient as _, TreeApiClient};
+use protocol::client::{CallError, Connection};
+use protocol::error::{ErrorKind, ExitStatus};
+use protocol::path::WirePath;
+use protocol::reply::ChangeReply;
+use protocol::request::{AtRun, EditParams};
+use tempfile::TempDir;
+
+use crate::args::Target;
+use crate::failure::{Failure, is_refusal};
+use crate::invocation::Invocation;
+use crate::text::change::changed;
+use crate::text::safe::safe_lines;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl edit                     in $VISUAL, else $EDITOR, else vi
+  runnerctl edit --file tree.json    without an editor; - reads standard input";
+
+/// Edit the open part of the task tree
+///
+/// Anything but what has passed may be changed. The text is checked and committed, at once or after the session that is
+/// at work; what is wrong with it can be mended in the editor.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct EditArgs {
+    #[command(flatten)]
+    target: Target,
+    /// Take the tree from FILE
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: EditArgs) -> Result<ExitStatus, Failure> {
+    let connection = invocation.connect().await?;
+    let at = AtRun { path: invocation.place(args.target.place.path())?, run: args.target.run };
+    let folder = tempfile::Builder::new().prefix("runnerctl-edit").tempdir();
+    let folder = folder.map_err(|error| Failure::io("making a temporary folder", &error))?;
+    match args.file {
+        Some(file) => {
+            let text = read(&file)?;
+            let file = folder.path().join("tree.json");
+            fs::write(&file, text).map_err(|error| Failure::io(format!("writing {}", file.display()), &error))?;
+            let reply = send(&connection, EditParams { at, file: WirePath(file), opened: None }).await?;
+            answer(invocation, &reply)
+        }
+        None => by_hand(invocation, &connection, (at, folder)).await,
+    }
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let text = if file == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
+    text.map_err(|error| Failure::io(format!("reading {}", file.display()), &error))
+}
+
+/// Opens the tree in an editor, again and again until it is taken or given up.
+async fn by_hand(
+    invocation: &Invocation<'_>,
+    connection: &Connection,
+    (at, folder): (AtRun, TempDir),
+) -> Result<ExitStatus, Failure> {
+    let status = connection.client().status(at.clone()).await?;
+    let run = status.run.map(|run| run.summary.id).or(at.run);
+    let at = AtRun { run, ..at };
+    let tree = TreeApiClient::get(connection.client(), at.clone()).await?;
+    let text = serde_json::to_string_pretty(&tree.tree).expect("BUG: a tree does not serialize") + "\n";
+    let file = folder.path().join("tree.json");
+    fs::write(&file, &text).map_err(|error| Failure::io(format!("writing {}", file.display()), &error))?;
+    let params = EditParams { at, file: WirePath(file.clone()), opened: Some(tree.digest) };
+    loop {
+        open(&file)?;
+        if read(&file)? == text {
+            invocation.ui.note("Nothing was changed.\n");
+            return Ok(ExitStatus::Fine);
+        }
+        let error = match connection.client().edit(params.clone()).await.map_err(CallError::from) {
+            Ok(reply) => return answer(invocation, &reply),
+            Err(error) => error,
+        };
+        let can_be_mended = is_refusal(&error, ErrorKind::InvalidRequest) || is_refusal(&error, ErrorKind::WrongState);
+        if !(can_be_mended && invocation.ui.can_ask() && again(&error)?) {
+            let kept = folder.keep().join("tree.json");
+            return Err(
+                Failure::from(error).hint(format!("your text is kept: runnerctl edit --file {}", kept.display()))
+            );
+        }
+    }
+}
+
+async fn send(connection: &Connection, params: EditParams) -> Result<ChangeReply, Failure> {
+    Ok(connection.client().edit(params).await?)
+}
+
+fn answer(invocation: &Invocation<'_>, reply: &ChangeReply) -> Result<ExitStatus, Failure> {
+    invocation.ui.answer("edit", reply, |_| changed(reply))?;
+    Ok(ExitStatus::Fine)
+}
+
+/// Has the user's editor open a file, and waits until it is closed. The variable may hold options, as for git.
+fn open(file: &Path) -> Result<(), Failure> {
+    let named = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
+    let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".into());
+    let shown = editor.to_string_lossy().into_owned();
+    let mut script = editor;
+    script.push(" \"$@\"");
+    let status = Command::new("/bin/sh").arg("-c").arg(script).arg("editor").arg(file).status();
+    let status = status.map_err(|error| Failure::io(format!("starting the editor `{shown}`"), &error))?;
+    if status.success() {
+        return Ok(());
+    }
+    let message = format!("the editor `{shown}` ended with {status}; nothing was changed");
+    Err(Failure::new(ExitStatus::Error, "editor", message).hint("set VISUAL or EDITOR, or: runnerctl edit --file FILE"))
+}
+
+fn again(error: &CallError) -> Result<bool, Failure> {
+    let mut answer = String::new();
+    let mut stderr = io::stderr().lock();
+    stderr
+        .write_all(format!("{}\nEdit it again? [Y/n] ", safe_lines(&error.to_string())).as_bytes())
+        .and_then(|()| stderr.flush())
+        .and_then(|()| io::stdin().read_line(&mut answer))
+        .map_err(|error| Failure::io("asking whether to go on", &error))?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes"))
+}

@@ -1,0 +1,86 @@
+//! `questions`: what agents ask, over all repositories.
+
+use clap::Args;
+use protocol::api::QuestionApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::QuestionsParams;
+use protocol::view::QuestionView;
+use serde::Serialize;
+
+use crate::args::Place;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::paint::{DIM, HEAD, paint};
+use crate::text::safe::safe;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl questions          open ones, over all repositories
+  runnerctl questions --all    with those that are answered
+  runnerctl questions .        of the repository around the current directory";
+
+/// List what agents ask
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct QuestionsArgs {
+    /// Any path in a repository [default: all repositories]
+    #[command(flatten)]
+    place: Place,
+    /// List answered questions too, after the open ones
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Serialize)]
+struct Questions {
+    questions: Vec<QuestionView>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: QuestionsArgs) -> Result<ExitStatus, Failure> {
+    let path = args.place.path().map(|path| invocation.place(Some(path))).transpose()?;
+    let params = QuestionsParams { path, all: args.all };
+    let questions = invocation.connect().await?.client().questions(params).await?;
+    let answer = Questions { questions };
+    invocation.ui.answer("questions", &answer, |_| answer.questions.iter().map(render).collect())?;
+    if answer.questions.is_empty() {
+        invocation.ui.note("No questions.\n");
+    }
+    Ok(ExitStatus::Fine)
+}
+
+fn render(question: &QuestionView) -> String {
+    let QuestionView { id, text, answer, path, run } = question;
+    let mut lines = format!("{}  {}\n", paint(HEAD, &safe(id)), paint(DIM, &safe(&format!("{path}  run {run}"))));
+    lines.extend(text.lines().map(|line| format!("  {}\n", safe(line))));
+    let answer = answer.iter().flat_map(|answer| answer.lines());
+    lines.extend(answer.enumerate().map(|(at, line)| {
+        let mark = if at == 0 { "answer: " } else { "        " };
+        format!("  {mark}{}\n", safe(line))
+    }));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    #[test]
+    fn a_question_stands_with_its_place_and_its_answer() {
+        let question = QuestionView {
+            id: "1a2b3c4d".into(),
+            text: "Which database?\nIt matters.".into(),
+            answer: Some("Postgres,\nversion 16".into()),
+            path: protocol::path::WirePath("/home/me/proj".into()),
+            run: "port".into(),
+        };
+        insta::assert_snapshot!(strip_str(&render(&question)), @r"
+        1a2b3c4d  /home/me/proj  run port
+          Which database?
+          It matters.
+          answer: Postgres,
+                  version 16
+        ");
+    }
+}

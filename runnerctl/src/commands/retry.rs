@@ -1,0 +1,34 @@
+//! `retry`: gives an exhausted node more attempts.
+
+use clap::Args;
+use protocol::api::TreeApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::{AtRun, RetryParams};
+
+use crate::args::Target;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::change::changed;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl retry root.2              once more `max_attempts_default` attempts; then: runnerctl resume
+  runnerctl retry root.2 ~/proj       in another repository";
+
+/// Give an exhausted node more attempts
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RetryArgs {
+    /// Id of the node, or its unambiguous beginning
+    #[arg(value_name = "NODE")]
+    node: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: RetryArgs) -> Result<ExitStatus, Failure> {
+    let at = AtRun { path: invocation.place(args.target.place.path())?, run: args.target.run };
+    let reply = invocation.connect().await?.client().retry(RetryParams { at, node: args.node }).await?;
+    invocation.ui.answer("retry", &reply, |_| changed(&reply))?;
+    Ok(ExitStatus::Fine)
+}

@@ -1,0 +1,100 @@
+//! `question.*`: what agents ask, over all repositories, and a person's answer.
+
+use jsonrpsee::core::{RpcResult, async_trait};
+use protocol::api::QuestionApiServer;
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::reply::ChangeReply;
+use protocol::request::{AnswerParams, QuestionsParams};
+use protocol::view::QuestionView;
+use runner_core::change::Change;
+use runner_core::questions;
+
+use super::{Api, blocking};
+use crate::admit::git_error;
+use crate::git::Repository;
+use crate::repo::layout::Layout;
+use crate::store::Store;
+use crate::worker::{ChangeOrder, Handle, Message};
+
+#[async_trait]
+impl QuestionApiServer for Api {
+    async fn questions(&self, params: QuestionsParams) -> RpcResult<Vec<QuestionView>> {
+        let asked = self.asked(params.path.as_ref()).await?;
+        let mut views: Vec<QuestionView> = asked.into_iter().map(|asked| asked.view).collect();
+        views.retain(|view| params.all || view.answer.is_none());
+        views.sort_by_key(|view| view.answer.is_some());
+        Ok(views)
+    }
+
+    async fn answer(&self, params: AnswerParams) -> RpcResult<ChangeReply> {
+        let asked = self.asked(params.path.as_ref()).await?;
+        let Asked { worker, view } = one(asked, &params.id)?;
+        let change = Change::Answer { question: view.id, text: params.text };
+        let order = ChangeOrder { run: Some(view.run), change, opened: None };
+        Ok(worker.ask(|reply| Message::Change(Box::new(order), reply)).await?)
+    }
+}
+
+/// A question, and whose repository it is in.
+struct Asked {
+    worker: Handle,
+    view: QuestionView,
+}
+
+impl Api {
+    /// Returns the questions of the current run of one repository, or of each.
+    async fn asked(&self, path: Option<&protocol::path::WirePath>) -> Result<Vec<Asked>, ErrorData> {
+        let mut workers = match path {
+            Some(path) => vec![self.worker(path.as_path()).await?.1],
+            None => self.registry.list().await,
+        };
+        workers.sort_by_key(|worker| worker.status().repo.path.clone());
+        let mut asked = Vec::new();
+        for worker in workers {
+            let store = Store::new(&self.paths.state, &worker.id);
+            let Some(run) = worker.status().run.as_ref().map(|run| run.summary.clone()) else { continue };
+            let read = move || {
+                let trusted =
+                    Repository::captured(&store.git(run.path.as_path())).map_err(|error| git_error(&error))?;
+                let found = trusted.map_or_else(|| Repository::discover(run.path.as_path()), Ok);
+                let repository = found.map_err(|error| git_error(&error))?;
+                let tip = repository.branch(&run.branch).map_err(|error| git_error(&error))?;
+                let text = tip.map(|tip| repository.read(&tip, Layout::QUESTIONS)).transpose();
+                let text = text.map_err(|error| git_error(&error))?.flatten().unwrap_or_default();
+                Ok((run, questions::list(&String::from_utf8_lossy(&text))))
+            };
+            let (run, questions) = match blocking(read).await {
+                Ok(found) => found,
+                // One that cannot be read hides no others.
+                Err(error) if path.is_none() => {
+                    tracing::warn!(repo = worker.id, error = error.message, "no questions can be read");
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            asked.extend(questions.into_iter().map(|questions::Question { id, text, answer }| Asked {
+                view: QuestionView { id, text, answer, path: run.path.clone(), run: run.id.clone() },
+                worker: worker.clone(),
+            }));
+        }
+        Ok(asked)
+    }
+}
+
+/// Returns the question whose id begins like this; an open one before those that are answered.
+fn one(asked: Vec<Asked>, wanted: &str) -> Result<Asked, ErrorData> {
+    let mut fitting: Vec<Asked> =
+        asked.into_iter().filter(|asked| !wanted.is_empty() && asked.view.id.starts_with(wanted)).collect();
+    fitting.sort_by_key(|asked| asked.view.answer.is_some());
+    let place = |asked: &Asked| (asked.view.id.clone(), asked.view.path.clone());
+    let first = fitting.first().map(place);
+    if fitting.iter().any(|asked| asked.view.answer.is_none() && Some(place(asked)) != first) {
+        let all: Vec<String> =
+            fitting.iter().map(|asked| format!("{} in {}", asked.view.id, asked.view.path)).collect();
+        let message = format!("`{wanted}` is the start of more than one question: {}", all.join(", "));
+        return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl questions"));
+    }
+    fitting.into_iter().next().ok_or_else(|| {
+        ErrorData::new(ErrorKind::NotFound, format!("there is no question {wanted}")).hint("runnerctl questions --all")
+    })
+}
