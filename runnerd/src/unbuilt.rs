@@ -3,7 +3,6 @@
 //! Asked where a run is started and again where an iteration is opened, since a commit in between may bring another
 //! configuration. Settings whose default asks for such a thing cannot be refused; their description says so.
 
-use crate::agent;
 use crate::config::{RepoConfig, Reviewer};
 use crate::process::Offer;
 
@@ -18,35 +17,21 @@ pub struct Unbuilt {
 
 /// Returns the first setting that this version does not do.
 pub fn first(config: &RepoConfig) -> Option<Unbuilt> {
-    agents(config).or_else(|| {
-        let hooks = &config.hooks;
-        let hooks = [&hooks.on_complete, &hooks.on_stuck, &hooks.on_stop, &hooks.on_question];
-        let asked = [
-            (
-                config.review.by != Reviewer::Off,
-                "review.by: this version has no reviews",
-                "set review.by = \"off\" in .runner/state/config.toml",
-            ),
-            (
-                hooks.iter().any(|hook| !hook.is_empty()),
-                "[hooks]: this version runs no hooks",
-                "empty the lists under [hooks] in .runner/state/config.toml; runnerctl start --wait ends with the run",
-            ),
-        ];
-        asked.into_iter().find(|(is_asked, ..)| *is_asked).map(|(_, message, hint)| unbuilt(message, hint))
-    })
-}
-
-fn agents(config: &RepoConfig) -> Option<Unbuilt> {
-    config.executor.by_section().into_iter().find_map(|(section, executor)| {
-        if let Some(why) = agent::unsupported(executor.kind) {
-            let hint = "runnerctl init; then in .runner/state/config.toml set executor.kind = \"command\" and executor.command";
-            return Some(unbuilt(format!("[{section}]: {why}"), hint));
-        }
-        let why = executor.fallback.iter().find_map(|kind| agent::unsupported(*kind))?;
-        let hint = "take the kind out of executor.fallback in .runner/state/config.toml";
-        Some(unbuilt(format!("[{section}] fallback: {why}"), hint))
-    })
+    let hooks = &config.hooks;
+    let hooks = [&hooks.on_complete, &hooks.on_stuck, &hooks.on_stop, &hooks.on_question];
+    let asked = [
+        (
+            config.review.by != Reviewer::Off,
+            "review.by: this version has no reviews",
+            "set review.by = \"off\" in .runner/state/config.toml",
+        ),
+        (
+            hooks.iter().any(|hook| !hook.is_empty()),
+            "[hooks]: this version runs no hooks",
+            "empty the lists under [hooks] in .runner/state/config.toml; runnerctl start --wait ends with the run",
+        ),
+    ];
+    asked.into_iter().find(|(is_asked, ..)| *is_asked).map(|(_, message, hint)| unbuilt(message, hint))
 }
 
 /// Returns why programs would be held more loosely than the repository requires (SPEC 3.3), where that is so.
@@ -98,9 +83,6 @@ mod tests {
         };
         refused("review.by", "[review]\nby = \"human\"");
         refused("[hooks]", "[hooks]\non_stuck = [\"mail\"]");
-        let fallback = "[executor]\nkind = \"command\"\ncommand = [\"a\"]\nfallback = [\"opencode\"]\n";
-        assert!(first_of(fallback).is_some_and(|message| message.contains("fallback")));
-        assert!(first_of("[executor]\nkind = \"opencode\"\n").is_some_and(|message| message.contains("opencode")));
     }
 
     #[test]

@@ -35,7 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rpc", &["clock", "events", "process"]),
     ("startup", &[]),
     ("store", &["repo"]),
-    ("unbuilt", &["agent", "config", "process"]),
+    ("unbuilt", &["config", "process"]),
     (
         "worker",
         &[

@@ -10,7 +10,7 @@ use protocol::event::Activity;
 
 use super::evidence::Evidence;
 use super::unfit::Unfit;
-use super::{claude, codex, command, gemini};
+use super::{claude, codex, command, gemini, opencode};
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Farewell;
 
@@ -33,14 +33,14 @@ pub(super) trait Backend: Sync {
     fn reader(&self, order: &Order<'_>) -> Box<dyn Reader>;
 }
 
-/// Returns the backend for a kind, where this version has it.
-pub(super) fn of(kind: ExecutorKind) -> Option<&'static dyn Backend> {
+/// Returns the backend for a kind.
+pub(super) fn of(kind: ExecutorKind) -> &'static dyn Backend {
     match kind {
-        ExecutorKind::Command => Some(&command::Command),
-        ExecutorKind::Codex => Some(&codex::Codex),
-        ExecutorKind::Claude => Some(&claude::Claude),
-        ExecutorKind::Gemini => Some(&gemini::Gemini),
-        ExecutorKind::Opencode => None,
+        ExecutorKind::Command => &command::Command,
+        ExecutorKind::Codex => &codex::Codex,
+        ExecutorKind::Claude => &claude::Claude,
+        ExecutorKind::Gemini => &gemini::Gemini,
+        ExecutorKind::Opencode => &opencode::Opencode,
     }
 }
 

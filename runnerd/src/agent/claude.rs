@@ -68,7 +68,7 @@ const SANDBOX_TOOLS: [&str; 2] = ["bwrap", "socat"];
 const ABOUT: About = About {
     program: "claude",
     install: "npm install -g @anthropic-ai/claude-code@latest",
-    oldest: [2, 1, 0],
+    oldest: [2, 1, 197],
     // What a session around the caller has set for itself is not among them.
     variables: &[
         "ANTHROPIC_*",

@@ -48,7 +48,7 @@ pub fn wanted_of_caller(config: &RepoConfig) -> Vec<String> {
 }
 
 fn variables(kind: ExecutorKind) -> impl Iterator<Item = &'static str> {
-    let about = backend::of(kind).and_then(backend::Backend::about);
+    let about = backend::of(kind).about();
     about.into_iter().flat_map(|about| NETWORK.iter().chain(about.variables).copied())
 }
 

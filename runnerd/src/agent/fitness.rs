@@ -54,7 +54,7 @@ pub fn executors(config: &RepoConfig) -> Vec<(&'static str, Executor)> {
 /// What went wrong in asking, and may go well another time, is no reason to refuse.
 pub async fn check(candidates: Candidates<'_>, launcher: &Launcher) -> Result<(), Unfit> {
     for (section, executor) in executors(candidates.config) {
-        let Some(backend) = backend::of(executor.kind) else { continue };
+        let backend = backend::of(executor.kind);
         let env = environment(&executor, &candidates.config.env.agent, candidates.env);
         let fit = check_one(backend, &executor, &env, (candidates, launcher)).await;
         fit.map_err(|unfit| Unfit { what: format!("[{section}] {}", unfit.what), ..unfit })?;

@@ -20,7 +20,7 @@ const PINNED: [&str; 6] = ["gemini", "-p", "", "-o", "stream-json", "--skip-trus
 const ABOUT: About = About {
     program: "gemini",
     install: "npm install -g @google/gemini-cli@latest",
-    oldest: [0, 30, 0],
+    oldest: [0, 40, 0],
     variables: &[
         "GEMINI_API_KEY",
         "GEMINI_CLI_HOME",

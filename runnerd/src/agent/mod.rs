@@ -14,6 +14,7 @@ mod environment;
 mod evidence;
 mod fitness;
 mod gemini;
+mod opencode;
 mod probe;
 mod regular;
 mod session;
@@ -33,18 +34,11 @@ pub use self::environment::{environment, wanted_of_caller};
 pub use self::fitness::{Candidates, check, executors};
 pub use self::session::{Session, run};
 pub use self::unfit::Unfit;
-use crate::config::{Executor, ExecutorKind};
+use crate::config::Executor;
 use crate::process::Launcher;
 
 /// Variable that names the file for the answer.
 pub const OUTPUT_VARIABLE: &str = "RUNNER_OUTPUT";
-
-/// Says why an executor cannot be used, before anything is begun.
-pub fn unsupported(kind: ExecutorKind) -> Option<String> {
-    backend::of(kind).is_none().then(|| {
-        format!("executor kind `{kind}` is not built into this version; kind `command` runs any agent program")
-    })
-}
 
 /// A program that a session of an executor starts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +53,7 @@ pub struct Program<'a> {
 
 /// Returns the program that a session starts first.
 pub fn program(executor: &Executor) -> Program<'_> {
-    let about = backend::of(executor.kind).and_then(backend::Backend::about);
+    let about = backend::of(executor.kind).about();
     match (executor.wrapper.first(), about) {
         (Some(wrapper), _) => Program { name: wrapper, install: None, key: "wrapper" },
         (None, Some(about)) => Program { name: about.program, install: Some(about.install), key: "kind" },

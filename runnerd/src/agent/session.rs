@@ -64,11 +64,9 @@ pub async fn run(
     launcher: &Launcher,
     stop: &CancellationToken,
 ) -> Result<SessionEnd, SpawnError> {
-    let (blank, kind) = (blank(session.executor, launcher), session.executor.kind);
+    let blank = blank(session.executor, launcher);
     let misconfigured = |what| SessionEnd { how: SessionHow::Misconfigured { what }, ..blank.clone() };
-    let Some(backend) = backend::of(kind) else {
-        return Ok(misconfigured(format!("executor kind `{kind}` is not built into this version")));
-    };
+    let backend = backend::of(session.executor.kind);
     let fix = backend.about().map(|about| format!("; {}", about.install)).unwrap_or_default();
     match run_with(backend, session, &blank, (launcher, stop)).await {
         Err(error) if error.is_misconfigured() => {

@@ -1,0 +1,183 @@
+//! Understands what `opencode run --format json` prints: an event per line.
+//!
+//! Lines and fields that are not known are passed over: later versions have more of them.
+
+use std::path::PathBuf;
+
+use protocol::answer::SessionUsage;
+use protocol::event::{Activity, ActivityKind};
+use runner_core::redact::Secrets;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::agent::answer_file::{self, AnswerFile};
+use crate::agent::backend::{Heard, Reader, Rest};
+use crate::agent::evidence::Evidence;
+
+/// Longest text of a step, in bytes; whoever shows it takes less.
+const MAX_TEXT: usize = 64 << 10;
+/// Micro-dollars in a dollar.
+const MICRO: f64 = 1_000_000.0;
+
+/// What was heard of a session.
+#[derive(Debug)]
+pub(super) struct OpencodeReader {
+    /// The file for the answer, which comes before what is said.
+    output: PathBuf,
+    session: Option<String>,
+    /// What was said last.
+    said: Option<String>,
+    usage: SessionUsage,
+    cost: f64,
+    error: Option<Failure>,
+    is_over: bool,
+}
+
+/// A line.
+#[derive(Debug, Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(rename = "sessionID")]
+    session: Option<String>,
+    part: Option<Part>,
+    error: Option<Failure>,
+}
+
+/// What a step consists of.
+#[derive(Debug, Deserialize)]
+struct Part {
+    text: Option<String>,
+    tool: Option<String>,
+    state: Option<Tool>,
+    reason: Option<String>,
+    tokens: Option<Tokens>,
+    cost: Option<f64>,
+}
+
+/// The use of a tool, told when it is over.
+#[derive(Debug, Deserialize)]
+struct Tool {
+    status: Option<String>,
+    title: Option<String>,
+}
+
+/// Tokens of one reply; what was thought is not in the output.
+#[derive(Debug, Deserialize)]
+struct Tokens {
+    input: u64,
+    output: u64,
+    #[serde(default)]
+    reasoning: u64,
+    cache: Option<Cache>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Cache {
+    #[serde(default)]
+    read: u64,
+    #[serde(default)]
+    write: u64,
+}
+
+/// Why a session failed.
+#[derive(Debug, Deserialize)]
+struct Failure {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    data: Value,
+}
+
+impl OpencodeReader {
+    pub(super) fn new(output: PathBuf) -> Self {
+        let usage = SessionUsage::default();
+        Self { output, session: None, said: None, usage, cost: 0.0, error: None, is_over: false }
+    }
+
+    fn count(&mut self, part: &Part) {
+        self.is_over = part.reason.as_deref() == Some("stop");
+        self.cost += part.cost.filter(|cost| *cost > 0.0).unwrap_or_default();
+        let Some(tokens) = &part.tokens else { return };
+        let (read, write) = tokens.cache.as_ref().map_or((0, 0), |cache| (cache.read, cache.write));
+        let add = |sum: &mut Option<u64>, more: u64| *sum = Some(sum.unwrap_or(0).saturating_add(more));
+        add(&mut self.usage.input_tokens, tokens.input.saturating_add(write));
+        add(&mut self.usage.cached_tokens, read);
+        add(&mut self.usage.output_tokens, tokens.output.saturating_add(tokens.reasoning));
+    }
+
+    /// Returns what was said last, where that is one JSON object and nothing else, and no file holds an answer.
+    fn answer(&self) -> Option<Vec<u8>> {
+        let said = self.said.as_deref().map(str::trim).filter(|_| self.has_answered())?;
+        let is_object = serde_json::from_str::<Value>(said).is_ok_and(|value| value.is_object());
+        let has_file = || matches!(answer_file::read(&self.output, &Secrets::default()), AnswerFile::Given { .. });
+        (is_object && !has_file()).then(|| said.as_bytes().to_vec())
+    }
+
+    fn evidence(&self, rest: &Rest<'_>) -> Evidence {
+        let mut evidence = Evidence::default();
+        if let Some(Failure { name, data }) = &self.error {
+            evidence.add("error_name", name.as_str());
+            evidence.add("http_status", data["statusCode"].as_u64().map_or_else(String::new, |code| code.to_string()));
+            evidence.add("message", data["message"].as_str().unwrap_or(name));
+        }
+        evidence.add("stderr", String::from_utf8_lossy(rest.errors));
+        evidence
+    }
+}
+
+impl Reader for OpencodeReader {
+    fn line(&mut self, line: &[u8]) -> Option<Activity> {
+        let Event { kind, session, part, error } = serde_json::from_slice(line).ok()?;
+        self.session = session.or(self.session.take());
+        match kind.as_str() {
+            "step_start" => self.is_over = false,
+            "step_finish" => self.count(&part?),
+            "text" => {
+                let text = part?.text?;
+                self.said = Some(text.clone());
+                return step(ActivityKind::Message, text);
+            }
+            "reasoning" => return step(ActivityKind::Reasoning, part?.text?),
+            "tool_use" => {
+                let Part { tool, state, .. } = part?;
+                let Tool { status, title } = state?;
+                let (status, title) = (status.unwrap_or_default(), title.unwrap_or_default());
+                return step(ActivityKind::ToolResult, format!("{status}: {} {title}", tool?));
+            }
+            "error" => {
+                let failure = error?;
+                let text = failure.data["message"].as_str().unwrap_or(&failure.name).to_owned();
+                self.error = Some(failure);
+                return step(ActivityKind::Notice, text);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn has_answered(&self) -> bool {
+        self.is_over && self.error.is_none()
+    }
+
+    fn finish(mut self: Box<Self>, rest: &Rest<'_>) -> Heard {
+        // A cost of nothing is one that it does not know.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sums of what is above nothing")]
+        let cost = (self.cost > 0.0).then(|| (self.cost * MICRO).round() as u64);
+        Heard {
+            answer: self.answer(),
+            usage: SessionUsage { cost_micro_usd: cost, ..self.usage },
+            evidence: self.evidence(rest),
+            session_id: self.session.take(),
+        }
+    }
+}
+
+/// A long text is cut between its words, so that no half of a secret is shown that could not be found any more.
+fn step(what: ActivityKind, mut text: String) -> Option<Activity> {
+    if text.len() > MAX_TEXT {
+        let head = &text[..text.floor_char_boundary(MAX_TEXT)];
+        text.truncate(head.rfind(char::is_whitespace).unwrap_or(0));
+    }
+    (!text.trim().is_empty()).then_some(Activity { what, text })
+}

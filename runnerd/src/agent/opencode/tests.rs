@@ -1,0 +1,72 @@
+//! A session as it was recorded, against what is made of it; and what is passed to the program.
+
+use std::path::Path;
+
+use protocol::answer::SessionUsage;
+
+use super::super::backend::{Heard, Rest};
+use super::*;
+use crate::config;
+
+const SUCCESS: &str = include_str!("../samples/opencode/success.stdout");
+
+fn heard(stdout: &str, output: &Path) -> (Vec<String>, bool, Heard) {
+    let mut reader = Box::new(OpencodeReader::new(output.to_owned()));
+    let steps = stdout.lines().filter_map(|line| reader.line(line.as_bytes()));
+    let steps = steps.map(|step| format!("{:?}: {}", step.what, step.text.trim())).collect();
+    let has_answered = reader.has_answered();
+    (steps, has_answered, reader.finish(&Rest { errors: b"" }))
+}
+
+#[test]
+fn session_is_followed_to_its_last_message() {
+    let (steps, has_answered, heard) = heard(SUCCESS, Path::new("/absent"));
+    assert!(has_answered);
+    insta::assert_snapshot!(steps.join("\n"), @r#"
+    ToolResult: completed: bash echo hi > work; echo seen
+    Message: {"children":null,"status":"done","summary":"All done."}
+    "#);
+    assert_eq!(heard.answer.as_deref(), Some(&br#"{"children":null,"status":"done","summary":"All done."}"#[..]));
+    assert!(heard.session_id.unwrap().starts_with("ses_"));
+    assert_eq!(heard.evidence.signals, []);
+    let SessionUsage { input_tokens, cached_tokens, output_tokens, cost_micro_usd } = heard.usage;
+    assert_eq!((input_tokens, cached_tokens, output_tokens), (Some(1_600), Some(400), Some(100)));
+    assert_eq!(cost_micro_usd, Some(6_420));
+}
+
+#[test]
+fn file_comes_before_the_last_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("output.json");
+    std::fs::write(&file, r#"{"status":"retry","summary":"In the file."}"#).unwrap();
+    assert_eq!(heard(SUCCESS, &file).2.answer, None);
+}
+
+#[test]
+fn session_that_is_cut_off_has_no_answer_and_its_usage() {
+    let end = SUCCESS.rfind("{\"type\":\"step_finish\"").unwrap();
+    let (_, has_answered, heard) = heard(&SUCCESS[..end], Path::new("/absent"));
+    assert!(!has_answered && heard.answer.is_none());
+    assert_eq!(heard.usage.output_tokens, Some(50));
+}
+
+#[test]
+fn failure_is_told_by_its_name_and_status() {
+    let line = r#"{"type":"error","sessionID":"ses_1","error":{"name":"APIError","data":{"statusCode":429,"message":"Too many."}}}"#;
+    let (steps, has_answered, heard) = heard(line, Path::new("/absent"));
+    assert_eq!((steps, has_answered), (vec!["Notice: Too many.".to_owned()], false));
+    let signals: Vec<_> = heard.evidence.signals.iter().map(|signal| (signal.field, signal.value.as_str())).collect();
+    assert_eq!(signals, [("error_name", "APIError"), ("http_status", "429"), ("message", "Too many.")]);
+    assert_eq!(heard.usage, SessionUsage::default());
+}
+
+#[test]
+fn tools_are_allowed_by_the_sandbox_that_is_asked_for() {
+    let of = |text: &str| {
+        let text = format!("[executor]\nkind = \"opencode\"\n{text}\n");
+        settings(&config::parse(&text, Path::new("config.toml")).unwrap().executor.work)["permission"].clone()
+    };
+    assert_eq!((&of("")["bash"], &of("")["webfetch"]), (&json!("allow"), &json!("allow")));
+    let reading = of("sandbox = \"read-only\"\nnetwork = false");
+    assert!(reading.as_object().unwrap().values().all(|rule| rule == "deny"), "{reading}");
+}
