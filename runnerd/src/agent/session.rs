@@ -68,7 +68,7 @@ pub async fn run(
     let misconfigured = |what| SessionEnd { how: SessionHow::Misconfigured { what }, ..blank.clone() };
     let backend = backend::of(session.executor.kind);
     let fix = backend.about().map(|about| format!("; {}", about.install)).unwrap_or_default();
-    match run_with(backend, session, &blank, (launcher, stop)).await {
+    match Box::pin(run_with(backend, session, &blank, (launcher, stop))).await {
         Err(error) if error.is_misconfigured() => {
             Ok(misconfigured(format!("the agent cannot be started: {error}{fix}")))
         }
