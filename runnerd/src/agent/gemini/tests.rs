@@ -29,7 +29,9 @@ struct Played {
 fn play(stdout: &[u8], file: Option<&str>) -> Played {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("output.json");
-    file.into_iter().for_each(|text| fs::write(&output, text).unwrap());
+    if let Some(text) = file {
+        fs::write(&output, text).unwrap();
+    }
     let mut reader = Box::new(GeminiReader::new(output));
     let steps = stdout.split(|byte| *byte == b'\n').filter_map(|line| reader.line(line)).collect();
     Played { steps, has_answered: reader.has_answered(), heard: reader.finish(&Rest { errors: b"" }) }
