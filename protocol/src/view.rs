@@ -43,6 +43,18 @@ pub struct DaemonView {
     pub draining: bool,
     /// The log filter in force.
     pub log_filter: String,
+    /// Whether the machine may go to sleep by itself.
+    #[serde(default)]
+    pub sleep: SleepView,
+}
+
+/// Whether the machine may go to sleep by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SleepView {
+    /// Whether the daemon keeps it awake.
+    pub inhibited: bool,
+    /// Why not, where it does not.
+    pub why: Option<String>,
 }
 
 /// A level of containment that is not used.

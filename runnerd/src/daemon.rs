@@ -16,7 +16,7 @@ use crate::config::DaemonConfig;
 use crate::events::Events;
 use crate::logging::Logging;
 use crate::methods::Api;
-use crate::process::{Launcher, Wanted, probe};
+use crate::process::{Inhibitor, Launcher, Wanted, probe};
 use crate::registry::{Registry, RegistryError};
 use crate::rpc::{self, Bound, LockError, Locks, SocketError};
 use crate::startup::Readiness;
@@ -116,10 +116,12 @@ impl Up {
         let launcher = launcher(&paths, config).await;
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let events = Events::default();
+        let inhibitor = Inhibitor::new(config.inhibit_sleep);
         let means = Means {
             launcher: launcher.clone(),
             events: events.clone(),
             hidden: logging.hidden(),
+            inhibitor: inhibitor.clone(),
             slots: Arc::new(Semaphore::new(usize::try_from(config.max_repositories).unwrap_or(1))),
             shutdown: shutdown.clone(),
             drain: drain.clone(),
@@ -131,6 +133,7 @@ impl Up {
             paths: Arc::new(paths),
             offer: launcher.shared_offer(),
             launcher: launcher.clone(),
+            inhibitor,
             started_at: clock::now(),
             log_filter: logging.filter(),
             shutdown: shutdown.clone(),

@@ -227,12 +227,13 @@ mod tests {
     use super::*;
     use crate::events::Events;
     use crate::hidden::Hidden;
-    use crate::process::Launcher;
+    use crate::process::{Inhibitor, Launcher};
 
     fn means() -> Means {
         Means {
             launcher: Launcher::this_binary(),
             events: Events::default(),
+            inhibitor: Inhibitor::new(false),
             slots: Arc::new(Semaphore::new(1)),
             shutdown: CancellationToken::new(),
             drain: CancellationToken::new(),

@@ -22,8 +22,8 @@ use protocol::request::{
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::{
-    CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, QuestionView, RepoView, RunSummary,
-    RunView, SelectView, StatusView, StopReason, TextView,
+    CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, QuestionView, RepoView,
+    RunSummary, RunView, SelectView, SleepView, StatusView, StopReason, TextView,
 };
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, Role, RunStatus, VerdictName};
 use serde::Serialize;
@@ -110,6 +110,7 @@ fn daemon() -> Vec<Example> {
         running: 1,
         draining: false,
         log_filter: "info".into(),
+        sleep: SleepView { inhibited: true, why: None },
     };
     let hello =
         Hello { client: "runnerctl".into(), version: "0.1.0".into(), api_major: API_MAJOR, api_minor: API_MINOR };

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use protocol::api::DaemonApiClient as _;
 use protocol::client::{ConnectError, Connection};
 use protocol::error::ExitStatus;
-use protocol::view::DaemonView;
+use protocol::view::{DaemonView, SleepView};
 use tokio::time::{Instant, sleep};
 
 use crate::failure::Failure;
@@ -127,9 +127,18 @@ fn render(view: &DaemonView, screen: &Screen) -> String {
         fact("", format!("to have it: {}", missing.raise));
     }
     fact("repositories", format!("{}, {} running", view.repositories, view.running));
+    fact("sleep", sleep_text(&view.sleep));
     fact("log filter", view.log_filter.clone());
     let word = if view.draining { "draining" } else { "running" };
     format!("daemon {}\n{}", safe(word), facts.render(screen, 2))
+}
+
+fn sleep_text(sleep: &SleepView) -> String {
+    match &sleep.why {
+        _ if sleep.inhibited => "inhibited while a run is active".to_owned(),
+        Some(why) => format!("allowed: {why}"),
+        None => "allowed".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -160,6 +169,7 @@ mod tests {
             running: 1,
             draining: false,
             log_filter: "info".into(),
+            sleep: SleepView { inhibited: false, why: Some("no run is active".into()) },
         };
         insta::assert_snapshot!(strip_str(&render(&view, &Screen::fixed())), @r"
         daemon running
@@ -171,6 +181,7 @@ mod tests {
                         cgroup not: /sys/fs/cgroup/init.scope is not writable for this user
                         to have it: start the daemon elsewhere
           repositories  3, 1 running
+          sleep         allowed: no run is active
           log filter    info
         ");
     }

@@ -13,6 +13,7 @@ mod history;
 mod play;
 mod precedence;
 mod secrets;
+mod sleep;
 mod slow;
 mod steering;
 mod usage;

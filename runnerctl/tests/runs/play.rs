@@ -67,9 +67,14 @@ impl Play {
         Self { daemon: Some(daemon), repo, home }
     }
 
+    /// Kills the daemon.
+    pub(crate) fn kill(&mut self) {
+        self.daemon.take().expect("a daemon runs").kill();
+    }
+
     /// Kills the daemon, and starts the next one.
     pub(crate) fn kill_and_restart(&mut self) {
-        self.daemon.take().expect("a daemon runs").kill();
+        self.kill();
         self.daemon = Some(self.home.daemon());
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Says why in one sentence, and which command goes on (P13).
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::StopReason;
@@ -20,6 +20,8 @@ use crate::wait::Wait;
 const MAX_DECOMPOSED_IN_ROW: u32 = 20;
 /// Deaths in a row on one node that end a run.
 const MAX_DEATHS: u32 = 10;
+/// The longest wait through which the machine is kept awake.
+const LONGEST_WAKE: SignedDuration = SignedDuration::from_hours(12);
 
 /// What is committed, what the configuration allows, and which services can be asked.
 #[derive(Debug, Clone, Copy)]
@@ -227,6 +229,19 @@ fn unavailable(out: &[&Outage]) -> String {
             let each: Vec<String> = all.iter().map(|outage| format!("{}: {}", outage.kind, outage.why)).collect();
             format!("no service is available: {}", each.join("; "))
         }
+    }
+}
+
+/// Tells whether a run goes on by itself soon enough for the machine to be kept awake: it is driven, or waits for a time
+/// that is at most twelve hours away.
+pub fn is_active(state: RunStatus, wait: Option<Wait>, now: Timestamp) -> bool {
+    let is_soon = |wait: Wait| wait.is_over(now) || now.duration_until(wait.until) <= LONGEST_WAKE;
+    match state {
+        RunStatus::Running => true,
+        RunStatus::Waiting => wait.is_some_and(is_soon),
+        RunStatus::Queued | RunStatus::Paused | RunStatus::Held => false,
+        RunStatus::Completed | RunStatus::Stuck | RunStatus::Limit => false,
+        RunStatus::TimedOut | RunStatus::Failed | RunStatus::Cancelled => false,
     }
 }
 

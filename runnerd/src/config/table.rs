@@ -274,7 +274,7 @@ const DAEMON_TOP: &[Key] = &[
         "inhibit_sleep",
         Flag,
         Is("true"),
-        "Whether the machine is kept awake while a session runs. Not in this version: it is not.",
+        "Whether the machine is kept from going to sleep by itself while a run is active.",
     ),
     Key::new(
         "containment",

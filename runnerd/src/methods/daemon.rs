@@ -6,12 +6,12 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use protocol::path::WirePath;
 use protocol::request::{Hello, LogFilter};
-use protocol::view::{DaemonView, MissingLevel};
+use protocol::view::{DaemonView, MissingLevel, SleepView};
 use protocol::words::RunStatus;
 
 use super::Api;
 use crate::events::About;
-use crate::process::Missing;
+use crate::process::{Missing, Sleep};
 
 #[async_trait]
 impl DaemonApiServer for Api {
@@ -69,7 +69,18 @@ impl Api {
             running: count(running),
             draining: self.drain.is_cancelled(),
             log_filter: self.log_filter.current(),
+            sleep: sleep(self.inhibitor.sleep()),
         }
+    }
+}
+
+fn sleep(sleep: Sleep) -> SleepView {
+    let allowed = |why: &str| SleepView { inhibited: false, why: Some(why.to_owned()) };
+    match sleep {
+        Sleep::Inhibited => SleepView { inhibited: true, why: None },
+        Sleep::Allowed => allowed("no run is active"),
+        Sleep::Unminded => allowed("inhibit_sleep is false"),
+        Sleep::Unable { why } => allowed(&why),
     }
 }
 

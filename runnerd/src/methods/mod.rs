@@ -34,7 +34,7 @@ use crate::admit::{self, Known};
 use crate::events::Events;
 use crate::git::Repository;
 use crate::logging::FilterHandle;
-use crate::process::{Launcher, Offer};
+use crate::process::{Inhibitor, Launcher, Offer};
 use crate::registry::Registry;
 use crate::store::Store;
 use crate::worker::{ChangeOrder, Handle, Message};
@@ -52,6 +52,8 @@ pub struct Api {
     pub offer: Arc<Offer>,
     /// Starts them.
     pub launcher: Launcher,
+    /// What keeps the machine awake.
+    pub inhibitor: Inhibitor,
     /// When the daemon started.
     pub started_at: Timestamp,
     /// What is logged.

@@ -21,6 +21,7 @@
 
 mod capture;
 mod cgroup;
+mod inhibit;
 mod init;
 mod leader;
 mod link;
@@ -45,6 +46,7 @@ mod wire;
 
 use tokio_util::sync::CancellationToken;
 
+pub use inhibit::{Awake, Inhibitor, Sleep};
 pub use mark::Mark;
 pub use offer::{Missing, Offer};
 pub use orphans::{StillAlive, Swept, end_survivors, until_gone};

@@ -41,7 +41,8 @@ fn folders(env: &[(OsString, OsString)]) -> impl Iterator<Item = PathBuf> {
         .into_iter()
 }
 
-fn check(path: &Path) -> io::Result<()> {
+/// Tells why a file cannot be run, where that is so.
+pub(super) fn check(path: &Path) -> io::Result<()> {
     if path.metadata()?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }

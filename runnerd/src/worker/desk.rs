@@ -13,6 +13,7 @@ use protocol::view::{OutageView, PendingControl, RepoView, RunSummary, RunView, 
 use protocol::words::{Containment, RunStatus};
 use runner_core::fallback::Outage;
 use runner_core::obstacle::Obstruction;
+use runner_core::run;
 use runner_core::verdict::StopCause;
 use runner_core::wait::Wait;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
@@ -24,6 +25,7 @@ use super::requests::held_error;
 use super::snapshot::{self, Seen};
 use crate::clock;
 use crate::events::{About, Events};
+use crate::process::{Awake, Inhibitor};
 use crate::store::{AskedFor, Changes, RepoFile, RunRecord, Store, StoreError};
 
 /// What a worker does next with the queue.
@@ -71,6 +73,9 @@ pub(super) struct Desk {
     drain: CancellationToken,
     /// How tightly processes are held.
     pub(super) containment: Containment,
+    inhibitor: Inhibitor,
+    /// Keeps the machine awake while a run goes on by itself.
+    awake: Option<Awake>,
     slots: Arc<Semaphore>,
     /// Number of the iteration that a step has run.
     pub stepped_iter: Option<u32>,
@@ -100,6 +105,8 @@ pub(super) struct Wires {
     pub drain: CancellationToken,
     /// How tightly processes are held.
     pub containment: Containment,
+    /// Keeps the machine awake.
+    pub inhibitor: Inhibitor,
     /// As many permits as repositories may be driven at once.
     pub slots: Arc<Semaphore>,
 }
@@ -107,7 +114,7 @@ pub(super) struct Wires {
 impl Desk {
     /// Sets up the desk of a repository.
     pub(super) fn new(store: Store, file: RepoFile, wires: Wires) -> Self {
-        let Wires { mailbox, status, events, shutdown, drain, containment, slots } = wires;
+        let Wires { mailbox, status, events, shutdown, drain, containment, inhibitor, slots } = wires;
         Self {
             store,
             file,
@@ -126,6 +133,8 @@ impl Desk {
             shutdown,
             drain,
             containment,
+            inhibitor,
+            awake: None,
             slots,
             stepped_iter: None,
             unfinished: None,
@@ -223,8 +232,20 @@ impl Desk {
     /// Publishes the view.
     pub(super) fn show(&mut self) {
         self.look_at_current();
+        self.mind_sleep();
         let status = StatusView { repo: self.repo_view(), run: self.run_view() };
         self.status.send_replace(Arc::new(status));
+    }
+
+    /// Keeps the machine awake while a run goes on by itself: now, or before long.
+    pub(super) fn mind_sleep(&mut self) {
+        let now = clock::now();
+        let is_active = self.file.runs.iter().any(|run| run::is_active(run.state, run.wait, now));
+        if is_active {
+            self.awake.get_or_insert_with(|| self.inhibitor.hold());
+        } else {
+            self.awake = None;
+        }
     }
 
     /// Makes the view anew where it is that of another run: a run is seen from the moment it is in the queue.

@@ -27,7 +27,7 @@ use crate::causes::in_one_line;
 use crate::clock;
 use crate::events::Events;
 use crate::hidden::Hidden;
-use crate::process::Launcher;
+use crate::process::{Inhibitor, Launcher};
 use crate::repo::layout::Layout;
 use crate::store::{AskedFor, RepoFile, ResumeOrder, RunRecord, Store};
 
@@ -43,6 +43,8 @@ pub struct Means {
     pub events: Events,
     /// What takes the secrets that must not be in the daemon's log.
     pub hidden: Hidden,
+    /// Keeps the machine awake.
+    pub inhibitor: Inhibitor,
     /// As many permits as repositories may be driven at once.
     pub slots: Arc<Semaphore>,
     /// Everything is to end now.
@@ -89,6 +91,7 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Life) 
         shutdown: means.shutdown.clone(),
         drain: means.drain.clone(),
         containment,
+        inhibitor: means.inhibitor.clone(),
         slots: Arc::clone(&means.slots),
     };
     let mut desk = Desk::new(store, file, wires);
@@ -130,6 +133,7 @@ impl Life {
             self.desk.commit_changes_at_rest();
         }
         loop {
+            self.desk.mind_sleep();
             match self.desk.turn(clock::now()) {
                 Turn::Run(run) => Box::pin(self.take_turn(&run, false)).await,
                 Turn::Step(run) => Box::pin(self.take_turn(&run, true)).await,
@@ -385,7 +389,7 @@ impl Life {
                 let facts = log.session_facts();
                 let settled =
                     Settled { site: &site, mark, task: &task, verdict: &verdict, facts: &facts, seen: &seen, commit };
-                let then = Box::pin(self.settled(id, settled)).await?;
+                let then = self.settled(id, settled).await?;
                 self.sweep_live();
                 self.close_journal();
                 Ok(then)

@@ -9,7 +9,7 @@ use jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule, SubscriptionClos
 use protocol::api::{API_MAJOR, API_MINOR};
 use protocol::client::{ConnectError, ConnectOptions, Connection};
 use protocol::paths::Paths;
-use protocol::view::DaemonView;
+use protocol::view::{DaemonView, SleepView};
 use protocol::words::Containment;
 use runnerd::events::Events;
 use runnerd::rpc::{Bound, Locks, ServeHandle, Served, serve};
@@ -169,5 +169,6 @@ fn view(paths: &Paths) -> DaemonView {
         running: 0,
         draining: false,
         log_filter: "info".into(),
+        sleep: SleepView::default(),
     }
 }

@@ -1,14 +1,15 @@
 //! What a run does next (SPEC 4, 5.2): the order of precedence, waits, roles, stalls, and what `resume` resets.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use protocol::state::{Deaths, RunState, Stall, UsageTotal};
 use protocol::tree::{Node, TaskTree};
 use protocol::words::{PhaseName, Role, RunStatus};
 use runner_core::fallback::{self, Outage};
 use runner_core::policy::{Kinds, Policy};
-use runner_core::run::{Asked, Next, Standing, next, on_resume, resumed, role};
+use runner_core::run::{Asked, Next, Standing, is_active, next, on_resume, resumed, role};
 use runner_core::usage::Spent;
 use runner_core::verdict::{FaultKind, StopCause, Task, Verdict};
+use runner_core::wait::Wait;
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
 
@@ -289,6 +290,21 @@ fn each_role_has_kinds_of_its_own() {
     assert_eq!(state(&it.next()), RunStatus::Waiting, "a worker is next");
     node(&mut it.tree, "b").attempts = 2;
     assert_eq!(it.task().kind.as_deref(), Some("planner"));
+}
+
+#[test]
+fn the_machine_is_kept_awake_for_what_goes_on_by_itself_within_twelve_hours() {
+    let wait = |hours: i64| Wait { since: now(), until: now() + SignedDuration::from_hours(hours) };
+    for state in RunStatus::ALL {
+        let is_awake = |hours| is_active(*state, Some(wait(hours)), now());
+        let expect = match state {
+            RunStatus::Running => (true, true),
+            RunStatus::Waiting => (true, false),
+            _ => (false, false),
+        };
+        assert_eq!((is_awake(12), is_awake(13)), expect, "{state}");
+    }
+    assert!(!is_active(RunStatus::Waiting, None, now()), "a person's review may take days");
 }
 
 #[test]

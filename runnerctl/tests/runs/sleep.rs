@@ -1,0 +1,94 @@
+//! The machine is kept awake while a run is active, by a program of the system that ends with the daemon.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use protocol::words::RunStatus;
+
+use crate::play::Play;
+
+/// Stands in for `systemd-inhibit`: says when it begins, runs what stands behind its options, says when that has ended.
+const INHIBIT: &str = r#"#!/bin/sh
+gates=$(dirname "$0")/../scripts/one/gates
+echo "$*" > "$gates/arguments"
+echo 1<> "$gates/held.in"
+while [ "${1#--}" != "$1" ]; do shift; done
+"$@"
+echo 1<> "$gates/freed.in"
+"#;
+
+fn install(play: &Play, program: &str) {
+    let path = play.home.path().join("bin/systemd-inhibit");
+    fs::write(&path, program).expect("a program can be written");
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a program can be made executable");
+}
+
+fn sleep(play: &Play) -> serde_json::Value {
+    play.home.ctl_in(&play.repo, &["daemon", "status", "--json"]).json()["sleep"].clone()
+}
+
+#[test]
+fn machine_is_kept_awake_while_a_run_is_active_and_no_longer() {
+    let play = Play::new();
+    install(&play, INHIBIT);
+    let [held, freed, gate] = ["held", "freed", "working"].map(|name| play.script().gate(name));
+    play.script().step(1, "gate working; answer done 'Done.'");
+    assert_eq!(sleep(&play)["why"].as_str(), Some("no run is active"));
+    play.begin();
+    gate.reached();
+    held.reached();
+    let seen = sleep(&play);
+    assert_eq!(seen["inhibited"].as_bool(), Some(true), "{seen}");
+    let arguments =
+        fs::read_to_string(play.script().folder().join("gates/arguments")).expect("it says how it was called");
+    assert!(arguments.starts_with("--what=idle:sleep --who=runnerd --why="), "{arguments}");
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    freed.reached();
+}
+
+#[test]
+fn machine_may_sleep_when_the_daemon_was_killed() {
+    let mut play = Play::new();
+    install(&play, INHIBIT);
+    let [held, freed, gate] = ["held", "freed", "working"].map(|name| play.script().gate(name));
+    play.script().step(1, "gate working");
+    play.begin();
+    gate.reached();
+    held.reached();
+    play.kill();
+    freed.reached();
+}
+
+#[test]
+fn machine_is_kept_awake_through_a_wait() {
+    let play = Play::new();
+    install(&play, INHIBIT);
+    let [held, freed] = ["held", "freed"].map(|name| play.script().gate(name));
+    play.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"overloaded\"}}'");
+    play.begin();
+    held.reached();
+    play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    let seen = sleep(&play);
+    assert_eq!(seen["inhibited"].as_bool(), Some(true), "{seen}");
+    play.home.ctl_in(&play.repo, &["pause"]).exits(0);
+    freed.reached();
+}
+
+#[test]
+fn refusal_of_the_system_is_shown_and_stops_nothing() {
+    let play = Play::new();
+    install(
+        &play,
+        "#!/bin/sh\necho 'Failed to inhibit: Access denied' >&2\necho 1<> \"$(dirname \"$0\")/../scripts/one/gates/held.in\"\nexit 1\n",
+    );
+    let [held, gate] = ["held", "working"].map(|name| play.script().gate(name));
+    play.script().step(1, "gate working; answer done 'Done.'");
+    play.begin();
+    gate.reached();
+    held.reached();
+    play.home.ctl_in(&play.repo, &["status"]).exits(0);
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    assert_eq!(sleep(&play)["inhibited"].as_bool(), Some(false));
+}
