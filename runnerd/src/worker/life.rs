@@ -166,7 +166,7 @@ impl Life {
         };
         self.desk.slot = slot.ok();
         self.desk.set_live(Some(run));
-        let driven = self.drive_run(run, is_step).await;
+        let driven = Box::pin(self.drive_run(run, is_step)).await;
         match driven {
             Ok(()) => self.tries = 0,
             Err(error) if self.desk.is_shutting_down() => {
@@ -232,7 +232,7 @@ impl Life {
         while self.begin(id, is_first).await? {
             is_first = false;
             self.refresh();
-            let Then::GoOn = self.iterate(id).await? else { return Ok(()) };
+            let Then::GoOn = Box::pin(self.iterate(id)).await? else { return Ok(()) };
             if self.desk.is_leaving() {
                 return Ok(());
             }

@@ -157,7 +157,7 @@ fn notices_in(layout: &Layout, views: &[IterationView]) -> Vec<String> {
 }
 
 /// Reads the facts of an iteration's record, for people; none where there is no record.
-pub fn meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
+fn meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
     meta_in(&layout.iteration(run, iter))
 }
 
