@@ -40,7 +40,7 @@ pub(super) struct CodexReader {
     session: Option<String>,
     last_message: Option<String>,
     end: Option<End>,
-    /// An error that is final if nothing comes after it.
+    /// An error that is final if nothing comes after it; why it asks its service again, while it waits to do so.
     error: Option<String>,
     commands: Commands,
 }
@@ -157,8 +157,14 @@ impl Reader for CodexReader {
         let event = Event::of(line)?;
         match event.kind.as_str() {
             "thread.started" => self.session = event.thread_id,
-            "item.started" => return Self::began(event.item?),
-            "item.completed" => return self.done(event.item?),
+            "item.started" => {
+                self.error = None;
+                return Self::began(event.item?);
+            }
+            "item.completed" => {
+                self.error = None;
+                return self.done(event.item?);
+            }
             "turn.completed" => return self.completed(event.usage),
             "turn.failed" => {
                 let message = event.error?.message;
@@ -167,7 +173,7 @@ impl Reader for CodexReader {
             }
             "error" => {
                 let message = event.message?;
-                self.error = Some(message.clone()).filter(|message| !message.starts_with("Reconnecting"));
+                self.error = Some(cause(&message).to_owned());
                 return Some(notice(message));
             }
             _ => {}
@@ -197,6 +203,12 @@ impl Reader for CodexReader {
         self.clear();
         heard
     }
+}
+
+/// Returns why the session asks again, of `Reconnecting... 1/5 (why)`; of any other message the whole.
+fn cause(message: &str) -> &str {
+    let why = message.strip_prefix("Reconnecting").and_then(|rest| rest.split_once('(')?.1.strip_suffix(')'));
+    why.unwrap_or(message)
 }
 
 fn notice(text: String) -> Activity {

@@ -143,6 +143,18 @@ fn error_that_the_session_got_over_is_no_cause_of_its_end() {
 }
 
 #[test]
+fn session_that_waited_for_its_service_ended_for_what_it_waited_for() {
+    let waiting = "{\"type\":\"turn.started\"}\n{\"type\":\"error\",\"message\":\"Reconnecting... 1/2 (exceeded retry limit, \
+                   last status: 429 Too Many Requests)\"}\n";
+    let session = |stdout| Sample { stdout, stderr: "", rollout: "", last: "", is_marked: false };
+    let heard = play(&session(waiting), &[]).heard;
+    assert_eq!(heard.evidence.message(), Some("exceeded retry limit, last status: 429 Too Many Requests"));
+    let step = "{\"type\":\"item.completed\",\"item\":{\"type\":\"reasoning\",\"text\":\"On.\"}}\n";
+    let went_on: &'static str = format!("{waiting}{step}").leak();
+    assert_eq!(play(&session(went_on), &[]).heard.evidence.message(), None);
+}
+
+#[test]
 fn usage_limit_is_told_by_its_name_and_its_end() {
     let played = play(&sample!("usage-limit-after-work"), &[]);
     assert!(!played.has_answered);
