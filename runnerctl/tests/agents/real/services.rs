@@ -12,6 +12,7 @@ with_each_agent!(
     usage_limit_is_waited_out_until_its_reset,
     wait_for_another_day_survives_the_death_of_the_daemon,
     broken_service_is_waited_for_and_costs_no_attempt,
+    service_that_asks_for_an_hour_is_waited_for,
     work_before_a_broken_service_is_kept,
     dropped_stream_is_asked_again_by_the_agent_itself,
     service_that_drops_every_stream_is_waited_for,
@@ -135,4 +136,12 @@ fn exceeded_context_costs_an_attempt(agent: Agent) {
     let receipts = stage.ended_as(&["Broken", "Accepted"]);
     assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("1/3"));
     assert!(receipts[0].trailer("Runner-Verdict").is_some_and(|verdict| verdict.contains("context")), "{receipts:#?}");
+}
+
+fn service_that_asks_for_an_hour_is_waited_for(agent: Agent) {
+    let setup = Setup::of(agent).configured(|config| config.executor("idle_timeout_secs = 10"));
+    let stage = setup.plays(Script::new().always(Reply::rate_limit(Some(3_600))));
+    stage.begin();
+    assert_waits(&stage);
+    recover(&stage);
 }
