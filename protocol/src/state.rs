@@ -170,9 +170,10 @@ pub struct Attempt {
     pub verdict: VerdictName,
     /// What the agent said, bounded.
     pub summary: Option<String>,
-    /// Mark of its failure, where it failed by what the agent did: another attempt with it failed in the same way.
+    /// Digest of what its failure comes down to, shortened, where it failed by what the agent did: another attempt with
+    /// the same one failed in the same way.
     #[serde(default)]
-    pub mark: Option<String>,
+    pub failure_digest: Option<String>,
 }
 
 /// Why an attempt did not pass.

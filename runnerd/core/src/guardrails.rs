@@ -15,26 +15,26 @@ pub const MAX_GUARDRAILS: usize = 64 * 1024;
 /// A line for `guardrails.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guardrail {
-    /// What it is known by.
-    mark: String,
+    /// What it is known by: the digest of the failure, in brackets.
+    tag: String,
     line: String,
 }
 
 /// Returns the line that the last attempt at a node gives cause for: an earlier one has failed in the same way.
 pub fn due(node: &str, feedback: &NodeFeedback) -> Option<Guardrail> {
     let (last, earlier) = feedback.history.split_last()?;
-    let mark = last.mark.as_ref()?;
-    earlier.iter().any(|attempt| attempt.mark.as_ref() == Some(mark)).then_some(())?;
+    let digest = last.failure_digest.as_ref()?;
+    earlier.iter().any(|attempt| attempt.failure_digest.as_ref() == Some(digest)).then_some(())?;
     let words = essence(&feedback.failure.as_ref()?.text).words;
-    let mark = format!("[{mark}]");
-    Some(Guardrail { line: format!("- `{node}` has failed twice in the same way {mark}: {words}\n"), mark })
+    let tag = format!("[{digest}]");
+    Some(Guardrail { line: format!("- `{node}` has failed twice in the same way {tag}: {words}\n"), tag })
 }
 
 impl Guardrail {
     /// Returns the text with the line at its end, the oldest lines dropped where it would be too long; none where it
     /// has the line already, be it of another node.
     pub fn added_to(&self, text: &[u8]) -> Option<Vec<u8>> {
-        if text.windows(self.mark.len()).any(|part| part == self.mark.as_bytes()) {
+        if text.windows(self.tag.len()).any(|part| part == self.tag.as_bytes()) {
             return None;
         }
         let mut after = if text.is_empty() { HEADING.as_bytes() } else { text }.to_vec();
@@ -66,16 +66,16 @@ mod tests {
 
     use super::*;
 
-    fn feedback(marks: &[Option<&str>]) -> NodeFeedback {
-        let attempt = |(iter, mark): (u32, Option<&str>)| Attempt {
+    fn feedback(digests: &[Option<&str>]) -> NodeFeedback {
+        let attempt = |(iter, digest): (u32, Option<&str>)| Attempt {
             iter,
             verdict: VerdictName::RedGuard,
             summary: None,
-            mark: mark.map(str::to_owned),
+            failure_digest: digest.map(str::to_owned),
         };
         let text = "error: the ledger does not match\n".to_owned();
         let failure = Failure { verdict: VerdictName::RedGuard, text, invalid_tree: None };
-        NodeFeedback { history: (1..).zip(marks.iter().copied()).map(attempt).collect(), failure: Some(failure) }
+        NodeFeedback { history: (1..).zip(digests.iter().copied()).map(attempt).collect(), failure: Some(failure) }
     }
 
     fn line() -> Guardrail {
@@ -93,8 +93,8 @@ mod tests {
             (&[Some("aa"), Some("aa"), None], false),
             (&[None, None], false),
         ];
-        for (marks, is_due) in table {
-            assert_eq!(due("b", &feedback(marks)).is_some(), is_due, "{marks:?}");
+        for (digests, is_due) in table {
+            assert_eq!(due("b", &feedback(digests)).is_some(), is_due, "{digests:?}");
         }
     }
 

@@ -239,15 +239,20 @@ fn tell(node: &mut NodeFeedback, outcome: &Outcome) {
         text: crate::feedback::clip(&text, MAX_FAILURE),
         invalid_tree: invalid_tree(outcome).map(|(_, text)| text.to_owned()),
     });
-    node.history.push(Attempt { iter: outcome.work.task.iter, verdict, summary, mark: mark(node, &outcome.verdict) });
+    node.history.push(Attempt {
+        iter: outcome.work.task.iter,
+        verdict,
+        summary,
+        failure_digest: failure_digest(node, &outcome.verdict),
+    });
     let surplus = node.history.len().saturating_sub(MAX_HISTORY);
     node.history.drain(..surplus);
 }
 
 /// What the failure is known by, where it is one that an agent could have avoided.
-fn mark(node: &NodeFeedback, verdict: &Verdict) -> Option<String> {
+fn failure_digest(node: &NodeFeedback, verdict: &Verdict) -> Option<String> {
     let is_avoidable = matches!(verdict, Verdict::RedGuard | Verdict::Rejected { .. } | Verdict::Broken(_));
-    node.failure.as_ref().filter(|_| is_avoidable).map(|failure| essence(&failure.text).mark)
+    node.failure.as_ref().filter(|_| is_avoidable).map(|failure| essence(&failure.text).digest)
 }
 
 fn failure_text(outcome: &Outcome) -> Option<String> {

@@ -11,8 +11,8 @@ use super::{lines, normal};
 use crate::digest::sha256_hex;
 use crate::fence::one_line;
 
-/// Digits of a mark.
-const MARK_LEN: usize = 8;
+/// Digits of a digest.
+const DIGEST_LEN: usize = 8;
 /// The longest summary of a failure, in bytes.
 const WORDS_LIMIT: usize = 400;
 /// Most lines of one failure that tell it from others.
@@ -26,7 +26,7 @@ const LAST_LINES: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Essence {
     /// The same for the same failure: all that failed, and why, without numbers and times.
-    pub mark: String,
+    pub digest: String,
     /// What failed first and why, on one line.
     pub words: String,
 }
@@ -46,9 +46,9 @@ pub fn essence(text: &str) -> Essence {
     parts.dedup();
     // Failures without room for more than their names.
     parts.extend(text.lines().filter(|line| line.starts_with("[also failed: ")).map(str::to_owned));
-    let mut mark = sha256_hex(parts.join("\n").as_bytes());
-    mark.truncate(MARK_LEN);
-    Essence { mark, words: one_line(&words, WORDS_LIMIT) }
+    let mut digest = sha256_hex(parts.join("\n").as_bytes());
+    digest.truncate(DIGEST_LEN);
+    Essence { digest, words: one_line(&words, WORDS_LIMIT) }
 }
 
 /// Whether a report says what went wrong, and not only that something did.
@@ -111,16 +111,16 @@ mod tests {
     const FAILED: &str = "---- tests::a stdout ----\n\nthread 'tests::a' (812) panicked at src/lib.rs:34:9:\n\
                           assertion `left == right` failed\n  left: 1\n right: 2\n\nfailures:\n    tests::a\n";
 
-    fn mark(text: &str) -> String {
-        essence(text).mark
+    fn digest(text: &str) -> String {
+        essence(text).digest
     }
 
     #[test]
     fn numbers_and_times_do_not_make_another_failure() {
         let later = FAILED.replace("812", "99").replace("34:9", "51:5").replace("left: 1", "left: 7");
-        assert_eq!(mark(&later), mark(FAILED));
-        assert_eq!(mark("request 7f3b01ac timed out after 2.5s\n"), mark("request 99ab01ac timed out after 31s\n"));
-        assert_eq!(mark("error: no space in /tmp/.tmpAb1/x\n"), mark("error: no space in /tmp/.tmpZz9/x\n"));
+        assert_eq!(digest(&later), digest(FAILED));
+        assert_eq!(digest("request 7f3b01ac timed out after 2.5s\n"), digest("request 99ab01ac timed out after 31s\n"));
+        assert_eq!(digest("error: no space in /tmp/.tmpAb1/x\n"), digest("error: no space in /tmp/.tmpZz9/x\n"));
     }
 
     #[test]
@@ -132,22 +132,22 @@ mod tests {
             FAILED.to_owned() + &FAILED.replace("tests::a", "tests::a2"),
         ];
         for other in others {
-            assert_ne!(mark(&other), mark(FAILED), "{other}");
+            assert_ne!(digest(&other), digest(FAILED), "{other}");
         }
     }
 
     #[test]
     fn names_alone_tell_failures_apart() {
         let of = |name: &str| format!("test {name} ... FAILED\ntest result: FAILED. 0 passed; 1 failed; in 0.01s\n");
-        assert_eq!(mark(&of("case_1")), mark(&of("case_1").replace("0.01", "0.73")));
-        assert_ne!(mark(&of("case_1")), mark(&of("case_2")));
+        assert_eq!(digest(&of("case_1")), digest(&of("case_1").replace("0.01", "0.73")));
+        assert_ne!(digest(&of("case_1")), digest(&of("case_2")));
         assert_eq!(essence(&of("case_1")).words, "case_1 failed");
     }
 
     #[test]
     fn wrapper_is_not_what_failed() {
         let of = |said: &str| format!("{said}\nmake: *** [Makefile:11: check] Error 1\n");
-        assert_ne!(mark(&of("ledger does not match")), mark(&of("port is taken")));
+        assert_ne!(digest(&of("ledger does not match")), digest(&of("port is taken")));
         assert_eq!(essence(&of("error: port is taken")).words, "error: port is taken");
     }
 

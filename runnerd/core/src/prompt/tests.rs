@@ -69,7 +69,7 @@ fn case() -> Case {
         iter: 3,
         verdict: VerdictName::RedGuard,
         summary: Some("Moved prices.\nTests are green here.".to_owned()),
-        mark: None,
+        failure_digest: None,
     };
     let remembered = NodeFeedback { history: vec![attempt], failure: Some(failure) };
     let baseline = Baseline { guard: GuardOutcome::Fail, output: Some("no rule to make target `test`\n".to_owned()) };
@@ -223,7 +223,7 @@ fn largest() -> Case {
     let text = "\u{1b}[31mfailure\u{1b}[0m ✗ \n".repeat(5000);
     let failure = Failure { verdict: VerdictName::Broken, text: text.clone(), invalid_tree: Some(text.clone()) };
     let history = (0..8)
-        .map(|iter| Attempt { iter, verdict: VerdictName::Retry, summary: Some(text.clone()), mark: None })
+        .map(|iter| Attempt { iter, verdict: VerdictName::Retry, summary: Some(text.clone()), failure_digest: None })
         .collect();
     case.feedback.baseline = Some(Baseline { guard: GuardOutcome::Fail, output: Some(text) });
     case.feedback.nodes = [(leaf.id, NodeFeedback { history, failure: Some(failure) })].into();

@@ -155,13 +155,13 @@ fn a_guardrail_is_due_when_a_guard_is_red_in_the_same_way_again() {
 }
 
 #[test]
-fn only_failures_that_an_agent_could_have_avoided_are_marked() {
+fn only_failures_that_an_agent_could_have_avoided_are_known_again() {
     use VerdictName::{Broken, RedGuard, Rejected};
     for verdict in verdicts() {
         let name = verdict.name();
         let after = after(verdict);
         let last = after.feedback.nodes.get("b").and_then(|told| told.history.last());
-        let is_marked = last.is_some_and(|attempt| attempt.iter == 7 && attempt.mark.is_some());
-        assert_eq!(is_marked, matches!(name, RedGuard | Rejected | Broken), "{name}");
+        let is_known = last.is_some_and(|attempt| attempt.iter == 7 && attempt.failure_digest.is_some());
+        assert_eq!(is_known, matches!(name, RedGuard | Rejected | Broken), "{name}");
     }
 }
