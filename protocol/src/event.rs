@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::SessionUsage;
 use crate::meta::SecretSeen;
-use crate::view::StopReason;
+use crate::view::{QuestionView, StopReason};
 use crate::words::{GuardOutcome, IterationStatus, PhaseName, RunStatus, VerdictName};
 
 /// One event.
@@ -125,6 +125,11 @@ pub enum EventKind {
     Secrets {
         /// Which files, and whose values.
         seen: Vec<SecretSeen>,
+    },
+    /// A session has asked something.
+    Questions {
+        /// What is new and open.
+        asked: Vec<QuestionView>,
     },
     /// Output of the agent or the guard, on request only.
     Output {

@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use protocol::event::{Event, EventKind};
 use protocol::meta::SecretSeen;
-use protocol::view::{IterationView, RunView};
+use protocol::view::{IterationView, QuestionView, RunView};
 use protocol::words::{GuardOutcome, PhaseName, RunStatus, VerdictName};
 
 use crate::text::measure::{between, span, until};
@@ -63,6 +63,11 @@ impl Progress {
             EventKind::Refs { moved } => vec![notice(&format!("moved: {}", moved.join(", ")))],
             EventKind::Refused { method, pid } => vec![notice(&told_refusal(method, *pid))],
             EventKind::Secrets { seen } => vec![notice(&told_secrets(seen))],
+            EventKind::Questions { asked } => {
+                let line =
+                    |new: &QuestionView| notice(&format!("asked: {} (runnerctl answer {} TEXT)", new.text, new.id));
+                asked.iter().map(line).collect()
+            }
             EventKind::Warning { message } => vec![notice(message)],
             EventKind::Stopping => vec![notice("the daemon stops; the run goes on at its next start")],
             EventKind::Outage { agent, why, .. } => vec![notice(&format!("{agent} is not available: {why}"))],

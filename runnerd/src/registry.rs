@@ -189,6 +189,7 @@ impl Owner {
             common_dir: WirePath::from(common_dir),
             path: WirePath::from(path),
             confirmed: Vec::new(),
+            hooks: crate::store::Hooks::default(),
             runs: Vec::new(),
         };
         let saved = tokio::task::block_in_place(|| store.create().and_then(|()| store.save(&mut file)));

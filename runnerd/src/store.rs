@@ -6,6 +6,7 @@
 //! cannot be read is never overwritten.
 
 mod changes;
+mod hooks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ use crate::repo::durable::{self, Access, DurableError};
 use crate::repo::sealed;
 
 pub use changes::{Changes, Queued};
+pub use hooks::{Hooks, PendingHook};
 
 /// Runs that are over and still listed, per repository.
 const MAX_PAST_RUNS: usize = 50;
@@ -48,6 +50,9 @@ pub struct RepoFile {
     pub confirmed: Vec<String>,
     /// Its runs: those that are over first, the queue after them.
     pub runs: Vec<RunRecord>,
+    /// Events that wait for a hook.
+    #[serde(default, skip_serializing_if = "Hooks::is_empty")]
+    pub hooks: Hooks,
 }
 
 impl RepoFile {
@@ -57,7 +62,15 @@ impl RepoFile {
     /// Returns what stands for a file that cannot be read; never to be written.
     pub fn unknown(id: String) -> Self {
         let nowhere = WirePath(PathBuf::new());
-        Self { version: 0, id, common_dir: nowhere.clone(), path: nowhere, confirmed: Vec::new(), runs: Vec::new() }
+        Self {
+            version: 0,
+            id,
+            common_dir: nowhere.clone(),
+            path: nowhere,
+            confirmed: Vec::new(),
+            runs: Vec::new(),
+            hooks: Hooks::default(),
+        }
     }
 }
 

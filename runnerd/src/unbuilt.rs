@@ -17,21 +17,9 @@ pub struct Unbuilt {
 
 /// Returns the first setting that this version does not do.
 pub fn first(config: &RepoConfig) -> Option<Unbuilt> {
-    let hooks = &config.hooks;
-    let hooks = [&hooks.on_complete, &hooks.on_stuck, &hooks.on_stop, &hooks.on_question];
-    let asked = [
-        (
-            config.review.by != Reviewer::Off,
-            "review.by: this version has no reviews",
-            "set review.by = \"off\" in .runner/state/config.toml",
-        ),
-        (
-            hooks.iter().any(|hook| !hook.is_empty()),
-            "[hooks]: this version runs no hooks",
-            "empty the lists under [hooks] in .runner/state/config.toml; runnerctl start --wait ends with the run",
-        ),
-    ];
-    asked.into_iter().find(|(is_asked, ..)| *is_asked).map(|(_, message, hint)| unbuilt(message, hint))
+    (config.review.by != Reviewer::Off).then(|| {
+        unbuilt("review.by: this version has no reviews", "set review.by = \"off\" in .runner/state/config.toml")
+    })
 }
 
 /// Returns why programs would be held more loosely than the repository requires (SPEC 3.3), where that is so.
@@ -82,7 +70,6 @@ mod tests {
             assert!(message.contains(key), "{key}: {message}");
         };
         refused("review.by", "[review]\nby = \"human\"");
-        refused("[hooks]", "[hooks]\non_stuck = [\"mail\"]");
     }
 
     #[test]

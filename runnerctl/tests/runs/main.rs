@@ -10,6 +10,7 @@ mod containment;
 mod determinism;
 mod fallback;
 mod history;
+mod hooks;
 mod play;
 mod precedence;
 mod secrets;

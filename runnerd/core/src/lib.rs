@@ -17,6 +17,7 @@ pub mod fallback;
 pub mod feedback;
 pub mod fence;
 pub mod guardrails;
+pub mod hook;
 pub mod ids;
 pub mod iteration;
 pub mod json;

@@ -77,7 +77,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
 fn define_replies(generator: &mut SchemaGenerator) {
     define!(generator;
         reply::InitReply, reply::StartReply, reply::StepReply, reply::ControlReply, reply::TreeReply,
-        reply::ChangeReply, view::QuestionView,
+        reply::ChangeReply, view::QuestionView, protocol::hook::HookEvent,
         reply::ValidateReply, reply::ConfigReply, reply::IterationReply, view::DaemonView, view::RepoView,
         view::RunSummary, view::StatusView, view::SelectView, view::IterationView, view::TextView, Event, ErrorData,
     );

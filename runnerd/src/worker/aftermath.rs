@@ -79,6 +79,7 @@ impl Life {
         })?;
         self.tell_settled(&loaded, settled, made.as_ref());
         self.learn(id, settled).await;
+        self.tell_questions(site, settled.task, &loaded);
         let Some(run) = self.desk.run(id) else { return Ok(Then::Rest) };
         let asked = match run.asked {
             None => Asked::Nothing,

@@ -66,6 +66,8 @@ pub(super) struct Desk {
     pub(super) look_again: Option<Wait>,
     /// Budget of an iteration of the current run, in milliseconds.
     pub(super) budget_ms: u64,
+    /// Where what is started here reports to.
+    pub(super) own: mpsc::WeakSender<Message>,
     mailbox: mpsc::Receiver<Message>,
     status: watch::Sender<Arc<StatusView>>,
     events: Events,
@@ -93,6 +95,8 @@ pub(super) struct Desk {
 /// How a desk is connected.
 #[derive(Debug)]
 pub(super) struct Wires {
+    /// Where its own programs report to.
+    pub own: mpsc::WeakSender<Message>,
     /// Where requests come in.
     pub mailbox: mpsc::Receiver<Message>,
     /// Where the view goes out.
@@ -114,7 +118,7 @@ pub(super) struct Wires {
 impl Desk {
     /// Sets up the desk of a repository.
     pub(super) fn new(store: Store, file: RepoFile, wires: Wires) -> Self {
-        let Wires { mailbox, status, events, shutdown, drain, containment, inhibitor, slots } = wires;
+        let Wires { own, mailbox, status, events, shutdown, drain, containment, inhibitor, slots } = wires;
         Self {
             store,
             file,
@@ -127,6 +131,7 @@ impl Desk {
             slot: None,
             look_again: None,
             budget_ms: 0,
+            own,
             mailbox,
             status,
             events,
@@ -206,6 +211,7 @@ impl Desk {
         if self.frozen {
             return Err(StoreError::Frozen { path: self.store.folder().to_owned() });
         }
+        super::hooks::called_by(&self.file, &mut file);
         tokio::task::block_in_place(|| self.store.save(&mut file))?;
         self.file = file;
         self.show();

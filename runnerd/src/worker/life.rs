@@ -85,6 +85,7 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Life) 
     let run = desk::current(&file).map(|run| snapshot::blank(run, containment));
     let (status, seen) = watch::channel(Arc::new(StatusView { repo: desk::repo_view(&file, None), run }));
     let wires = Wires {
+        own: sender.downgrade(),
         mailbox,
         status,
         events: means.events.clone(),
@@ -105,7 +106,7 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Life) 
 
 pub(super) struct Life {
     pub(super) desk: Desk,
-    means: Means,
+    pub(super) means: Means,
     /// The journal of a previous life, until its run has its turn.
     pub(super) recorded: Option<Recorded>,
     /// Obstacles in a row that ended a turn.
@@ -131,9 +132,11 @@ impl Life {
         } else {
             self.recover();
             self.desk.commit_changes_at_rest();
+            self.give_up_begun_hooks();
         }
         loop {
             self.desk.mind_sleep();
+            self.start_hook();
             match self.desk.turn(clock::now()) {
                 Turn::Run(run) => Box::pin(self.take_turn(&run, false)).await,
                 Turn::Step(run) => Box::pin(self.take_turn(&run, true)).await,
@@ -231,6 +234,7 @@ impl Life {
         let mut is_first = true;
         while self.begin(id, is_first).await? {
             is_first = false;
+            self.start_hook();
             self.refresh();
             let Then::GoOn = Box::pin(self.iterate(id)).await? else { return Ok(()) };
             if self.desk.is_leaving() {
@@ -258,7 +262,7 @@ impl Life {
         None
     }
 
-    fn site(&self, run: &RunRecord) -> Result<Site, crate::store::StoreError> {
+    pub(super) fn site(&self, run: &RunRecord) -> Result<Site, crate::store::StoreError> {
         let env = self.desk.store.load_env()?;
         let secrets = Site::secrets_in(&env);
         self.means.hidden.set(&self.desk.store.id(), secrets.clone());

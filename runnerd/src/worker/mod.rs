@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use protocol::error::{ErrorData, ErrorKind};
+use protocol::hook::HookEvent;
 use protocol::path::WirePath;
 use protocol::reply::{ChangeReply, ControlReply, StartReply, StepReply};
 use protocol::view::{RunSummary, StatusView};
@@ -31,6 +32,7 @@ mod desk;
 mod drive;
 mod exposure;
 mod ground;
+mod hooks;
 mod inspect;
 mod journal;
 mod ledger;
@@ -109,6 +111,13 @@ pub enum Message {
     },
     /// Change files of a run for a person.
     Change(Box<ChangeOrder>, Reply<ChangeReply>),
+    /// A hook has ended.
+    HookEnded {
+        /// What it was told.
+        event: Box<HookEvent>,
+        /// Why it failed, if it did.
+        failure: Option<String>,
+    },
     /// Remember that this user has confirmed commands.
     Confirm {
         /// Digest of the commands.

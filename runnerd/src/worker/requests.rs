@@ -51,6 +51,10 @@ impl Desk {
                 let _ = reply.send(self.take_change(*order));
                 None
             }
+            Message::HookEnded { event, failure } => {
+                self.hook_ended(&event, failure);
+                None
+            }
             Message::Confirm { digest, reply } => {
                 let _ = reply.send(self.confirm(digest));
                 None

@@ -121,6 +121,7 @@ impl Machine {
                 common_dir: WirePath(PathBuf::from("/git")),
                 path: WirePath(PathBuf::from("/tree")),
                 confirmed: Vec::new(),
+                hooks: crate::store::Hooks::default(),
                 runs: Vec::new(),
             },
         };

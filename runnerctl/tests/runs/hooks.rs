@@ -1,0 +1,110 @@
+//! Hooks: told once what happened, with the event on standard input, and never in the way of a run.
+
+use std::fs;
+use std::path::PathBuf;
+
+use protocol::hook::{HookEvent, HookName};
+use protocol::words::RunStatus;
+use runner_testkit::{Gate, Home, Repo};
+
+use crate::play::{RUN, sample};
+
+/// A repository whose hook keeps what it is told, arrives at a gate, and then does what a test wants.
+struct Called {
+    home: Home,
+    repo: Repo,
+    gate: Gate,
+}
+
+impl Called {
+    fn by(hook: HookName, then: &str) -> Self {
+        let home = Home::new();
+        home.contain_at_most("walk");
+        let repo = home.repo("one");
+        let gate = repo.script().gate("hook");
+        let folder = repo.script().folder().display().to_string();
+        let script = format!("cat >> {folder}/told.jsonl; printf x > {folder}/gates/hook.in; {then}");
+        fs::write(home.path().join("hook.sh"), script).expect("a hook can be written");
+        let argv = format!("[\"sh\", \"{}\"]", home.path().join("hook.sh").display());
+        repo.write(".runner/GOAL.md", "# Reach the goal\n");
+        let config = repo.config().top("max_iterations = 1").section(&format!("[hooks]\n{hook} = {argv}"));
+        repo.configure(&config);
+        repo.plant(&sample());
+        Self { home, repo, gate }
+    }
+
+    fn told(&self) -> Vec<HookEvent> {
+        let path = self.repo.script().folder().join("told.jsonl");
+        let text = fs::read_to_string(path).expect("it was told something");
+        text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
+    }
+
+    fn run(&self, exit: i32) {
+        self.home.run(&self.repo, &["--id", RUN]).exits(exit);
+    }
+
+    fn events(&self) -> String {
+        self.repo.read(&format!(".runner/iterations/{RUN}/events.jsonl"))
+    }
+}
+
+#[test]
+fn a_stop_is_told_with_its_reason_and_its_command() {
+    let called = Called::by(HookName::OnStop, "exit 0");
+    called.repo.script().step(1, "answer retry 'Not yet.'");
+    let _daemon = called.home.daemon();
+    called.run(4);
+    called.gate.reached();
+    let [event] = &called.told()[..] else { panic!("one event") };
+    assert_eq!((event.hook, event.state, event.run.as_str()), (HookName::OnStop, RunStatus::Limit, RUN));
+    assert_eq!((&event.schema[..], &event.branch[..]), ("runner/hook.v1", "runner/play"));
+    assert_eq!(event.path.as_path(), called.repo.path());
+    assert!(event.reason.as_ref().is_some_and(|reason| reason.message.contains("iterations are used up")));
+    assert_eq!(called.repo.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_question_is_told_when_it_is_committed() {
+    let called = Called::by(HookName::OnQuestion, "exit 0");
+    called.repo.script().step(1, "echo '- Which database?' >> .runner/state/questions.md; answer retry 'Not yet.'");
+    let _daemon = called.home.daemon();
+    called.run(4);
+    called.gate.reached();
+    let [event] = &called.told()[..] else { panic!("one event") };
+    assert_eq!(event.questions[0].text, "Which database?");
+    assert!(called.events().contains("Which database?"));
+}
+
+#[test]
+fn a_hook_that_fails_is_told_and_harms_nothing() {
+    let called = Called::by(HookName::OnStop, "echo 'no bus'; exit 7");
+    called.repo.script().always("answer retry 'Not yet.'");
+    let _daemon = called.home.daemon();
+    called.run(4);
+    called.gate.reached();
+    let warned = |called: &Called| called.events().matches("on_stop of run play: it ended with exit code 7").count();
+    // The second stop is told after the first hook has ended.
+    called.home.ctl_in(&called.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+    called.gate.reached();
+    assert_eq!((warned(&called), called.told().len()), (1, 2));
+    let folder = fs::read_dir(called.home.state().join("repos")).expect("a folder").flatten().next().expect("one");
+    let logs: Vec<PathBuf> =
+        fs::read_dir(folder.path().join("hooks")).expect("logs").flatten().map(|file| file.path()).collect();
+    let has_words = |log: &PathBuf| fs::read_to_string(log).is_ok_and(|text| text.contains("no bus"));
+    assert!(logs.iter().any(has_words), "{logs:?}");
+}
+
+#[test]
+fn a_hook_that_was_begun_is_not_run_again_after_kill() {
+    let called = Called::by(HookName::OnStop, "sleep 600");
+    called.repo.script().step(1, "answer retry 'Not yet.'");
+    let daemon = called.home.daemon();
+    called.run(4);
+    called.gate.reached();
+    daemon.kill();
+    let _next = called.home.daemon();
+    // Answered after the worker has looked at what was left.
+    called.home.client().list(called.repo.path()).expect("the runs");
+    assert_eq!(called.told().len(), 1);
+    assert!(called.events().contains("it is not run again"), "{}", called.events());
+}

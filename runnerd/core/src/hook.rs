@@ -1,0 +1,29 @@
+//! Which hook a change of a run's state is for (SPEC 3.3). What a person has asked for themselves calls none.
+
+use protocol::hook::HookName;
+use protocol::words::RunStatus;
+
+/// Returns the hook of a run that has come to this state; none while it goes on by itself, or was paused.
+pub fn of_state(state: RunStatus) -> Option<HookName> {
+    match state {
+        RunStatus::Completed => Some(HookName::OnComplete),
+        RunStatus::Stuck => Some(HookName::OnStuck),
+        RunStatus::Limit | RunStatus::TimedOut | RunStatus::Failed | RunStatus::Cancelled | RunStatus::Held => {
+            Some(HookName::OnStop)
+        }
+        RunStatus::Queued | RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_terminal_state_and_every_hold_calls_one_hook() {
+        for &state in RunStatus::ALL {
+            let stops = state.is_terminal() || state == RunStatus::Held;
+            assert_eq!(of_state(state).is_some(), stops, "{state}");
+        }
+    }
+}
