@@ -195,7 +195,11 @@ fn resume_of_a_stuck_run_is_refused_until_its_node_has_changed() {
     let head = repo.head();
     let refused = home.ctl_in(&repo, &["resume", "--more", "5"]);
     refused.exits(6);
-    assert!(refused.stderr.contains("still stuck") && refused.stderr.contains("max_attempts"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("still stuck") && refused.stderr.contains("runnerctl retry root"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(repo.head(), head, "a refusal changes nothing");
     let tree = repo.read(".runner/state/tree.json");
     repo.write(".runner/state/tree.json", &tree.replace("\"max_attempts\": 1", "\"max_attempts\": 2"));
