@@ -72,6 +72,15 @@ impl Paths {
         Self::derive(&Surroundings::read(), socket)
     }
 
+    /// Returns the socket that was named, on the command line or else by the variable; needs no home folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is relative or too long.
+    pub fn named_socket(flag: Option<&Path>) -> Result<Option<PathBuf>, PathsError> {
+        Surroundings::read().named_socket(flag)
+    }
+
     /// Returns the same paths with another socket, as the daemon's settings may name one.
     ///
     /// # Errors
@@ -112,15 +121,14 @@ impl Paths {
             Some(path) => absolute(path.clone(), STATE_VARIABLE)?,
             None => around.state_home.as_ref().ok_or(PathsError::NoHome)?.join(NAME),
         };
-        let named = match (flag, &around.socket_variable) {
-            (Some(path), _) => Some(absolute(path.to_owned(), "--socket")?),
-            (None, Some(path)) => Some(absolute(path.clone(), SOCKET_VARIABLE)?),
-            (None, None) => None,
-        };
+        let named = around.named_socket(flag)?;
         let socket_named = named.is_some();
-        let socket = named.unwrap_or_else(|| around.default_socket(&state));
+        let socket = match named {
+            Some(socket) => socket,
+            None => checked_socket(around.default_socket(&state))?,
+        };
         let config = around.config_home.as_ref().map_or_else(|| state.clone(), |home| home.join(NAME));
-        Ok(Self { socket: checked_socket(socket)?, socket_named, state, config: config.join("config.toml") })
+        Ok(Self { socket, socket_named, state, config: config.join("config.toml") })
     }
 }
 
@@ -154,6 +162,15 @@ impl Surroundings {
                 .chain([login])
                 .collect(),
         }
+    }
+
+    fn named_socket(&self, flag: Option<&Path>) -> Result<Option<PathBuf>, PathsError> {
+        let named = match (flag, &self.socket_variable) {
+            (Some(path), _) => absolute(path.to_owned(), "--socket")?,
+            (None, Some(path)) => absolute(path.clone(), SOCKET_VARIABLE)?,
+            (None, None) => return Ok(None),
+        };
+        checked_socket(named).map(Some)
     }
 
     fn default_socket(&self, state: &Path) -> PathBuf {
@@ -253,5 +270,14 @@ mod tests {
         };
         assert_eq!(Paths::derive(&around, None).unwrap().config, Path::new("/var/r/config.toml"));
         assert_eq!(Paths::derive(&Surroundings::default(), None), Err(PathsError::NoHome));
+    }
+
+    #[test]
+    fn a_named_socket_needs_no_home_folder() {
+        let mut around = Surroundings { socket_variable: Some("/run/r.sock".into()), ..Surroundings::default() };
+        assert_eq!(around.named_socket(None), Ok(Some("/run/r.sock".into())));
+        assert_eq!(around.named_socket(Some(Path::new("/run/flag.sock"))), Ok(Some("/run/flag.sock".into())));
+        around.socket_variable = None;
+        assert_eq!(around.named_socket(None), Ok(None));
     }
 }

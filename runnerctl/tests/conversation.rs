@@ -201,3 +201,11 @@ fn a_daemon_of_another_version_is_told_apart() {
     let error: Value = serde_json::from_slice(&output.stderr).expect("json");
     assert_eq!(error["error"]["kind"], "protocol_mismatch");
 }
+
+#[test]
+fn a_daemon_whose_socket_is_named_is_reached_without_a_state_folder() {
+    let daemon = FakeDaemon::start().answers("run.status", status("running"));
+    // As without a home folder, of which the list of users must not know either.
+    let output = daemon.client(&["status"]).env("RUNNERD_STATE", "relative").output().expect("runs");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+}

@@ -14,7 +14,7 @@ use jsonrpsee::core::client::{Client, ClientBuilder};
 use tokio::net::UnixStream;
 
 use super::ConnectError;
-use crate::paths::Paths;
+use crate::paths::{Paths, PathsError};
 
 /// A step waits for an iteration, whose budget may be hours.
 const REQUEST_TIMEOUT: Duration = Duration::from_hours(24);
@@ -24,17 +24,35 @@ const MAX_REPLY_BYTES: u32 = 32 << 20;
 /// Events that may wait for this client before its subscription is ended.
 const SUBSCRIPTION_BUFFER: usize = 1024;
 
-/// Reaches the daemon by its socket, or by the one that the daemon of the same state folder announces.
-///
-/// The environments of a login shell, cron and a service derive different sockets; the state folder is
-/// the same. A socket that was named is the only one tried. `None` means that nobody listens.
-pub(super) async fn reach(paths: &Paths) -> Result<Option<(Client, PathBuf)>, ConnectError> {
-    let announced = if paths.socket_named { None } else { announced_socket(paths) };
-    for socket in iter::once(paths.socket.clone()).chain(announced) {
-        if let Some(stream) = dial(&socket).await?
-            && let Some(client) = speak(stream, &socket).await?
+/// The sockets that a daemon may listen on.
+pub(super) struct Listeners {
+    /// The one that was named or derived.
+    pub(super) socket: PathBuf,
+    /// The one that the daemon of the same state folder announces.
+    announced: Option<PathBuf>,
+}
+
+impl Listeners {
+    /// Finds the sockets; `flag` is the one named on the command line.
+    ///
+    /// The environments of a login shell, cron and a service derive different sockets; the state folder is
+    /// the same. A socket that was named is the only one tried, and needs no state folder.
+    pub(super) fn find(flag: Option<&Path>) -> Result<Self, PathsError> {
+        if let Some(socket) = Paths::named_socket(flag)? {
+            return Ok(Self { socket, announced: None });
+        }
+        let paths = Paths::find(None)?;
+        Ok(Self { announced: announced_socket(&paths), socket: paths.socket })
+    }
+}
+
+/// Reaches the daemon, and returns by which socket. `None` means that nobody listens.
+pub(super) async fn reach(listeners: &Listeners) -> Result<Option<(Client, PathBuf)>, ConnectError> {
+    for socket in iter::once(&listeners.socket).chain(&listeners.announced) {
+        if let Some(stream) = dial(socket).await?
+            && let Some(client) = speak(stream, socket).await?
         {
-            return Ok(Some((client, socket)));
+            return Ok(Some((client, socket.clone())));
         }
     }
     Ok(None)

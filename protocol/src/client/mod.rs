@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use jsonrpsee::core::client::Client;
 
+use self::dial::Listeners;
 pub use self::error::{CallError, ConnectError, StartError};
 use crate::paths::Paths;
 use crate::view::DaemonView;
@@ -49,11 +50,12 @@ impl Connection {
     ///
     /// Fails if no daemon answers and none can be started, or if it speaks another version.
     pub async fn open(options: &ConnectOptions) -> Result<Self, ConnectError> {
-        let paths = Paths::find(options.socket.as_deref())?;
-        let (client, socket) = match dial::reach(&paths).await? {
+        let listeners = Listeners::find(options.socket.as_deref())?;
+        let (client, socket) = match dial::reach(&listeners).await? {
             Some(reached) => reached,
-            None if !options.spawn => return Err(ConnectError::NoDaemon { socket: paths.socket }),
+            None if !options.spawn => return Err(ConnectError::NoDaemon { socket: listeners.socket }),
             None => {
+                let paths = Paths::find(options.socket.as_deref())?;
                 let stream = start::start(&paths, options.program.as_deref()).await?;
                 let client = dial::speak(stream, &paths.socket).await?;
                 (client.ok_or_else(|| ConnectError::closed(&paths.socket))?, paths.socket)
