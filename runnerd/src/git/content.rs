@@ -86,7 +86,7 @@ impl<'a> Contents<'a> {
         let kind = found.file_type();
         let (id, mode) = if kind.is_symlink() {
             let target = fs::read_link(&file).map_err(|error| refuse(&file, error))?;
-            (self.write(&file, target.as_os_str().as_bytes())?, Mode::SYMLINK)
+            (write(self.repo, &file, target.as_os_str().as_bytes())?, Mode::SYMLINK)
         } else if kind.is_file() {
             (self.filtered(path, &file, index)?, self.mode_of(found.mode(), known))
         } else if kind.is_dir() {
@@ -115,22 +115,36 @@ impl<'a> Contents<'a> {
         let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
         let opened =
             OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(|error| refuse(file, error))?;
-        let repo = self.repo;
-        let written = match self.pipeline.convert_to_git(opened, Path::new(OsStr::from_bytes(path)), index) {
-            Ok(ToGitOutcome::Unchanged(content)) => repo.write_blob_stream(content),
-            Ok(ToGitOutcome::Buffer(content)) => repo.write_blob(content),
-            Ok(ToGitOutcome::Process(mut content)) => {
-                let mut buffer = Vec::new();
-                content.read_to_end(&mut buffer).map_err(|error| refuse(file, error))?;
-                repo.write_blob(buffer)
+        let (repo, mut bytes) = (self.repo, Vec::new());
+        let read = match self.pipeline.convert_to_git(opened, Path::new(OsStr::from_bytes(path)), index) {
+            Ok(ToGitOutcome::Unchanged(mut content)) => content.read_to_end(&mut bytes),
+            Ok(ToGitOutcome::Process(mut content)) => content.read_to_end(&mut bytes),
+            Ok(ToGitOutcome::Buffer(content)) => return write(repo, file, content),
+            Err(error) => {
+                let known = index.entry_by_path(path).map(|entry| repo.find_object(entry.id));
+                return Err(refuse_filtered(file, error, known.and_then(Result::err)));
             }
-            Err(error) => Err(error),
         };
-        written.map(gix::Id::detach).map_err(|error| refuse_stored(file, error))
+        read.map_err(|error| refuse(file, error))?;
+        write(repo, file, &bytes)
     }
+}
 
-    fn write(&self, file: &Path, bytes: &[u8]) -> Result<ObjectId, Refused> {
-        self.repo.write_blob(bytes).map(gix::Id::detach).map_err(|error| refuse_stored(file, error))
+/// Whatever keeps bytes that have an id out of the object database is no fault of theirs.
+fn write(repo: &gix::Repository, file: &Path, bytes: &[u8]) -> Result<ObjectId, Refused> {
+    let has_id = || gix::objs::compute_hash(repo.object_hash(), gix::objs::Kind::Blob, bytes).is_ok();
+    repo.write_blob(bytes).map(gix::Id::detach).map_err(|error| {
+        if has_id() { Refused::Fault(GitError::library("storing", file)(error)) } else { Refused::Unstorable }
+    })
+}
+
+/// Filters look at what the index has of the file; `unread` says why that cannot be read.
+fn refuse_filtered(file: &Path, error: gix::Error, unread: Option<gix::Error>) -> Refused {
+    let error = GitError::library("filtering", file)(error);
+    match unread {
+        _ if error.is_obstacle() => Refused::Fault(error),
+        Some(unread) => Refused::Fault(GitError::library("reading what the index has of", file)(unread)),
+        None => Refused::Unstorable,
     }
 }
 
@@ -140,11 +154,6 @@ fn refuse(file: &Path, error: io::Error) -> Refused {
         _ if passes(&error) => Refused::Fault(GitError::io("reading", file)(error)),
         _ => Refused::Unstorable,
     }
-}
-
-fn refuse_stored(file: &Path, error: gix::Error) -> Refused {
-    let error = GitError::library("storing", file)(error);
-    if error.is_obstacle() { Refused::Fault(error) } else { Refused::Unstorable }
 }
 
 fn stat_of(file: &Path) -> Result<Stat, Refused> {

@@ -140,8 +140,12 @@ impl<'a> Porcelain<'a> {
         let options = ["--all", "--sparse", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"];
         let git = self.git("add").with_pathspec_magic().args(options);
         let outcome = git.input(pathspecs).outcome()?;
-        let complains = !outcome.status.success();
-        Ok(complains.then(|| outcome.into_error("add".to_owned(), self.paths.work_dir().to_owned())))
+        if outcome.status.success() {
+            return Ok(None);
+        }
+        let is_about_store = outcome.blames_store();
+        let error = outcome.into_error("add".to_owned(), self.paths.work_dir().to_owned());
+        if is_about_store { Err(error) } else { Ok(Some(error)) }
     }
 
     /// What somebody staged is in the index in spite of the pathspecs.

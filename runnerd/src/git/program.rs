@@ -22,6 +22,17 @@ const STDERR_KEPT: usize = 4096;
 /// The highest number of an error of the system.
 const MAX_ERRNO: i32 = 133;
 
+/// What git complains of when its objects or its index cannot be written, whatever the file.
+const STORE_COMPLAINTS: [&str; 7] = [
+    "failed to insert into database",
+    "unable to create temporary file",
+    "unable to write ",
+    "unable to rename temporary '",
+    "Unable to create '",
+    "index file corrupt",
+    "index file open failed",
+];
+
 /// What the program needs from the daemon's environment: where it is, who the user is, how to sign.
 const PASSED: [&str; 11] = [
     "PATH",
@@ -141,6 +152,11 @@ impl<'a> Git<'a> {
 }
 
 impl Outcome {
+    /// Tells whether git complains of its own store. A file may have such a name, which then counts as well.
+    pub(super) fn blames_store(&self) -> bool {
+        STORE_COMPLAINTS.iter().any(|complaint| self.stderr.contains(complaint))
+    }
+
     pub(super) fn into_error(self, command: String, path: PathBuf) -> GitError {
         GitError::Program { command, path, status: self.status.to_string(), stderr: self.stderr }
     }
@@ -277,6 +293,35 @@ mod tests {
         ] {
             let outcome = Outcome { status: ExitStatus::from_raw(128 << 8), stdout: Vec::new(), stderr: said.into() };
             assert!(obstacle(&outcome, Path::new("/r")).is_some_and(|error| error.is_obstacle()), "{said}");
+        }
+    }
+
+    #[test]
+    fn complaints_of_the_store_are_told_from_those_of_a_file() {
+        let outcome =
+            |said: &str| Outcome { status: ExitStatus::from_raw(1 << 8), stdout: Vec::new(), stderr: said.to_owned() };
+        for said in [
+            "error: insufficient permission for adding an object to repository database .git/objects\n\
+             error: x: failed to insert into database\nerror: unable to index file 'x'",
+            "error: unable to write file .git/objects/1e/99: Not a directory\n\
+             error: x: failed to insert into database\nerror: unable to index file 'x'",
+            "fatal: unable to write loose object file: File too large",
+            "fatal: Unable to create '/r/.git/index.lock': Permission denied",
+            "fatal: unable to write new index file",
+            "error: bad index file sha1 signature\nfatal: index file corrupt",
+        ] {
+            assert!(outcome(said).blames_store(), "{said}");
+        }
+        for said in [
+            "error: open(\"x\"): Permission denied\nerror: unable to index file 'x'",
+            "error: invalid path '.GIT/config'\nerror: unable to add '.GIT/config' to index",
+            "error: external filter 'false' failed 1\nerror: external filter 'false' failed\n\
+             fatal: x.f: clean filter 'broken' failed",
+            "error: a.txt: can only add regular files, symbolic links or git-directories",
+            "error: 'nested/' does not have a commit checked out\nerror: unable to index file 'nested/'",
+            "fatal: failed to encode 'x' from UTF-16 to UTF-8",
+        ] {
+            assert!(!outcome(said).blames_store(), "{said}");
         }
     }
 

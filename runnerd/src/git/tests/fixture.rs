@@ -133,6 +133,14 @@ impl Fixture {
         git.output().unwrap()
     }
 
+    /// Puts a file where the folder of the blob with this content has to be, which refuses root too.
+    pub(super) fn block_object(&self, content: &str) {
+        self.write("content", content);
+        let id = self.git(&["hash-object", "content"]);
+        self.remove("content");
+        fs::write(self.path(format!(".git/objects/{}", &id[..2])), "").unwrap();
+    }
+
     pub(super) fn commit_by_git(&self, message: &str) -> Id {
         self.git(&["add", "-A"]);
         self.git(&["commit", "--quiet", "--allow-empty", "-m", message]);

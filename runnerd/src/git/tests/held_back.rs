@@ -1,6 +1,10 @@
 //! What stays out of commits: by the rule, because it is a repository, or because git cannot store it.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+
 use super::fixture::{ENGINES, Fixture, commit, commit_with};
+use crate::git::preflight::Engine;
 use crate::git::{Committed, HoldBack};
 
 fn rule() -> HoldBack {
@@ -174,6 +178,32 @@ fn file_whose_required_filter_fails_is_named() {
         assert_eq!(committed.unstorable, ["x.f"], "{engine:?}");
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), ".gitattributes");
     }
+}
+
+#[test]
+fn file_that_the_object_database_does_not_take_is_an_obstacle_and_not_unstorable() {
+    for (engine, content) in ENGINES.into_iter().flat_map(|engine| [(engine, "work"), (engine, "nowhere")]) {
+        let fixture = Fixture::new();
+        fixture.write("new", "work");
+        fixture.link("nowhere", "link");
+        fixture.block_object(content);
+        commit(&fixture.by(engine)).unwrap_err();
+        assert_eq!(fixture.git(&["log", "-1", "--format=%s"]), "base", "{engine:?}");
+    }
+}
+
+#[test]
+fn index_that_the_program_cannot_lock_is_an_obstacle_and_nothing_is_unstorable() {
+    let fixture = Fixture::new();
+    fixture.write("new", "work");
+    let (index, kept) = (fixture.path(".git/index"), fixture.path(".git/kept"));
+    fs::rename(&index, &kept).unwrap();
+    // The lock of a link is beside what it leads to: in a folder that is not there, which refuses root too.
+    symlink("missing/index", &index).unwrap();
+    commit(&fixture.by(Engine::Program)).unwrap_err();
+    fs::rename(kept, index).unwrap();
+    assert_eq!(commit(&fixture.by(Engine::Program)).unwrap().unstorable, Vec::<String>::new());
+    assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "new");
 }
 
 #[test]
