@@ -7,7 +7,7 @@ use std::path::Path;
 use protocol::view::RunView;
 use protocol::words::RunStatus;
 use runner_testkit::witness::{assert_kept, note, verdicts};
-use runner_testkit::{Home, Repo};
+use runner_testkit::{Gate, Home, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
 
@@ -29,6 +29,15 @@ fn stage() -> (Home, Repo) {
     (home, repo)
 }
 
+/// Starts one iteration whose session leaves work, and returns the gate at which it then is.
+fn working(home: &Home, repo: &Repo) -> Gate {
+    let gate = repo.script().gate("working");
+    repo.script().step(1, "echo mine > mine.txt\ngate working\nanswer done 'Done.'");
+    home.ctl_in(repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
+    gate.reached();
+    gate
+}
+
 fn reverted(repo: &Repo) -> Vec<String> {
     repo.run_state("HEAD").reverted
 }
@@ -45,11 +54,8 @@ fn row_71_locks_that_nobody_holds_do_not_stop_the_run() {
 #[test]
 fn row_71_lock_that_a_living_process_has_is_named_and_waited_for() {
     let (home, repo) = stage();
-    let gate = repo.script().gate("working");
-    repo.script().step(1, "echo mine > mine.txt\ngate working\nanswer done 'Done.'");
     let _daemon = home.daemon();
-    home.ctl_in(&repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
-    gate.reached();
+    let gate = working(&home, &repo);
     let lock = fs::File::create(repo.path().join(".git/index.lock")).expect("a lock can be made");
     gate.open();
     let is_named = |run: &RunView| {
@@ -179,11 +185,8 @@ fn row_80_nested_repository_is_no_silent_link() {
 #[test]
 fn row_81_what_a_person_commits_meanwhile_is_kept_beside_the_agents_work() {
     let (home, repo) = stage();
-    let gate = repo.script().gate("working");
-    repo.script().step(1, "echo mine > mine.txt\ngate working\nanswer done 'Done.'");
     let _daemon = home.daemon();
-    home.ctl_in(&repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
-    gate.reached();
+    let gate = working(&home, &repo);
     repo.write("theirs.txt", "theirs\n");
     repo.git(&["add", "theirs.txt"]);
     repo.git(&["commit", "-q", "-m", "By a person"]);
@@ -350,15 +353,12 @@ exec strace -f -qq -o /dev/null $fault git "$@"
             let (home, repo) = stage();
             // The library leaves such a repository to the program.
             repo.git(&["config", "core.ignoreCase", "true"]);
-            let gate = repo.script().gate("working");
-            repo.script().step(1, "echo mine > mine.txt\ngate working\nanswer done 'Done.'");
             let git = home.path().join("bin/git");
             fs::write(&git, AFFLICTED_GIT).expect("a program can be written");
             fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).expect("it can be made executable");
             let fault = home.path().join("bin/git.fault");
             let _daemon = home.daemon();
-            home.ctl_in(&repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
-            gate.reached();
+            let gate = working(&home, &repo);
             fs::write(&fault, format!("-e trace={calls} -e inject={calls}:{what}")).expect("a fault can be written");
             gate.open();
             let run = home.client().wait_until(repo.path(), |run| run.summary.state != RunStatus::Running);

@@ -1,23 +1,15 @@
 //! Rows that take seconds, and the seeded loops that meet the phases which no gate can hold. Rows 16,
 //! 21, 26 and 33 to 35.
-//!
-//! `SEED` sets with which random number the loops begin, `RUNS` how many there are.
 
-use std::env;
 use std::fs::{self, File};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::{SPLIT_AND_DO, assert_work_kept, note};
-use runner_testkit::{Bare, Random};
+use runner_testkit::witness::{SPLIT_AND_DO, note};
+use runner_testkit::{Bare, Home, Ordeal, ends_the_same};
 
-use crate::checks::assert_survived;
 use crate::refusal::Refusal;
 use crate::stage::Stage;
-
-/// Interruptions of one random run; after them it may come to its end.
-const INTERRUPTIONS: u32 = 12;
 
 #[test]
 fn row_16_processes_that_replace_themselves_all_the_time_are_ended() {
@@ -95,34 +87,32 @@ fn row_21_shim_whose_calls_are_refused_leaves_nothing_alive() {
 
 #[test]
 fn row_33_whenever_a_person_stops_the_run_the_task_tree_ends_the_same() {
-    for_each_seed(|stage| {
-        stage.ctl(&["pause", "--now"]);
+    ends_the_same(haunted, |ordeal| {
+        ordeal.home.ctl_in(&ordeal.repo, &["pause", "--now"]);
         let over = |state: RunStatus| state.is_terminal() || state == RunStatus::Paused;
-        stage.client().wait_until(stage.repo.path(), |run| over(run.summary.state));
-        assert!(!stage.script().is_any_alive(), "something outlives the stop");
-        stage.ctl(&["resume"]);
+        ordeal.home.client().wait_until(ordeal.repo.path(), |run| over(run.summary.state));
+        assert!(!ordeal.repo.script().is_any_alive(), "something outlives the stop");
+        ordeal.home.ctl_in(&ordeal.repo, &["resume"]);
     });
 }
 
 #[test]
 fn row_34_whenever_the_daemon_is_ended_in_order_the_task_tree_ends_the_same() {
-    for_each_seed(|stage| {
-        let script = stage.script().clone();
-        stage.restart(|daemon| {
+    ends_the_same(haunted, |ordeal| {
+        ordeal.restart(|daemon, ordeal| {
             assert!(daemon.stop().success());
-            assert!(!script.is_any_alive(), "something outlives the daemon");
+            assert!(!ordeal.repo.script().is_any_alive(), "something outlives the daemon");
         });
     });
 }
 
 #[test]
 fn row_35_whenever_the_daemon_is_killed_the_task_tree_ends_the_same() {
-    for_each_seed(|stage| {
-        let script = stage.script().clone();
-        stage.restart(|daemon| {
+    ends_the_same(haunted, |ordeal| {
+        ordeal.restart(|daemon, ordeal| {
             daemon.kill();
             let killed = Instant::now();
-            assert!(script.all_gone_within(Duration::from_secs(5)), "something outlives the daemon");
+            assert!(ordeal.repo.script().all_gone_within(Duration::from_secs(5)), "something outlives the daemon");
             note(&format!("nothing alive after {:?}", killed.elapsed()));
         });
     });
@@ -145,38 +135,11 @@ fn row_26_fork_that_the_system_refuses_is_waited_for() {
 }
 
 /// A run of four sessions, in each of which something hides.
-fn stage() -> Stage {
-    let stage = Stage::with(|config| config.top("max_iterations = 1000"));
-    stage.script().always(&format!("misbehave daemonizes scrub > /dev/null\n{SPLIT_AND_DO}"));
-    stage.script().guard_always("misbehave daemonizes nondump > /dev/null");
-    stage
-}
-
-/// Interrupts random runs again and again; they must end as one that nobody interrupted.
-fn for_each_seed(interrupt: impl Fn(&mut Stage)) {
-    let number = |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().expect("a number"));
-    let undisturbed = stage();
-    let began = Instant::now();
-    undisturbed.run().exits(0);
-    // Half the time of a run at the most: the first interruption never comes too late, on machines of any speed.
-    let longest = u64::try_from(began.elapsed().as_millis() / 2).expect("a short run");
-    let expected = undisturbed.repo.show("HEAD", ".runner/state/tree.json");
-    let first = number("SEED", 1);
-    for seed in first..first + number("RUNS", 1) {
-        let (mut stage, mut random) = (stage(), Random::new(seed));
-        stage.begin();
-        for _ in 0..INTERRUPTIONS {
-            thread::sleep(Duration::from_millis(random.below(longest)));
-            if stage.client().run(stage.repo.path()).summary.state.is_terminal() {
-                break;
-            }
-            interrupt(&mut stage);
-        }
-        let run = stage.client().wait_until(stage.repo.path(), |run| run.summary.state.is_terminal());
-        assert_eq!(run.summary.state, RunStatus::Completed, "seed {seed}: {run:#?}");
-        assert_eq!(stage.repo.show("HEAD", ".runner/state/tree.json"), expected, "seed {seed}");
-        assert_survived(&stage.home, &stage.repo, &[]);
-        assert_work_kept(&stage.repo);
-        note(&format!("seed {seed}: {} iterations", stage.repo.receipts().len()));
-    }
+fn haunted() -> Ordeal {
+    let home = Home::new();
+    let repo = home.repo("one");
+    repo.configure(&repo.config().top("max_iterations = 1000\nmax_consecutive_faults = 1"));
+    repo.script().always(&format!("misbehave daemonizes scrub > /dev/null\n{SPLIT_AND_DO}"));
+    repo.script().guard_always("misbehave daemonizes nondump > /dev/null");
+    Ordeal::new(home, repo)
 }
