@@ -52,8 +52,8 @@ pub(super) struct Pipes {
 impl Link {
     /// Starts a shim, which then waits for its order, and returns the reading ends of its program's output.
     pub(super) fn open(shim: &Path, spec: &Spec<'_>) -> io::Result<(Self, Pipes)> {
-        let (line, shims_end) = Socket::pair()?;
-        line.set_nonblocking(true)?;
+        let (own_end, shims_end) = Socket::pair()?;
+        own_end.set_nonblocking(true)?;
         let (common, error_writer) = output_pipe()?;
         let (apart, output_writer) = if spec.splits_output {
             let (apart, writer) = output_pipe()?;
@@ -69,7 +69,7 @@ impl Link {
             .stdout(output_writer)
             .stderr(error_writer)
             .spawn()?;
-        let (incoming, live) = UnixStream::from_std(line)?.into_split();
+        let (incoming, live) = UnixStream::from_std(own_end)?.into_split();
         Ok((Self { child, live, words: BufReader::new(incoming).lines() }, Pipes { common, apart }))
     }
 
