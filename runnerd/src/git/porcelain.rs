@@ -39,11 +39,15 @@ pub(super) fn stage(paths: &Repository, rule: &HoldBack, index: Option<&Path>) -
     let porcelain = Porcelain { paths, index };
     let (held_back, mut unstorable) = porcelain.judge(rule)?;
     let left_out: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
-    let refused = porcelain.add_all(&left_out)?;
-    porcelain.drop_from_index(&left_out)?;
-    unstorable.extend(refused);
+    unstorable.extend(porcelain.fill_index(&left_out)?);
     unstorable.extend(special_files(paths));
-    let tree = porcelain.git("write-tree").line()?;
+    let tree = match porcelain.git("write-tree").line() {
+        Err(_) if porcelain.drop_lost()? => {
+            unstorable.extend(porcelain.fill_index(&left_out)?);
+            porcelain.git("write-tree").line()?
+        }
+        written => written?,
+    };
     let tree = ObjectId::from_hex(tree.as_bytes()).map_err(|error| GitError::Broken {
         doing: "writing a tree",
         path: paths.git_dir().to_owned(),
@@ -148,14 +152,44 @@ impl<'a> Porcelain<'a> {
         if is_about_store { Err(error) } else { Ok(Some(error)) }
     }
 
+    /// Brings the index to the work tree, but for `left_out`, and returns what git could not take.
+    fn fill_index(&self, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
+        let refused = self.add_all(left_out)?;
+        self.drop_from_index(left_out.iter())?;
+        Ok(refused)
+    }
+
+    /// Takes out of the index what is not in the store, so that it is stored again; returns whether there was any.
+    ///
+    /// A `git add` whose objects the disk refuses at the last moment says nothing of it and writes the index.
+    fn drop_lost(&self) -> Result<bool, GitError> {
+        let staged = self.git("ls-files").args(["--stage", "-z"]).run()?;
+        let entries: Vec<(&[u8], BString)> = staged.split(|byte| *byte == 0).filter_map(blob_of).collect();
+        let ids = entries.iter().flat_map(|(id, _)| [*id, b"\n"].concat()).collect();
+        let known = self.git("cat-file").args(["--batch-check=%(objectname)"]).input(ids).run()?;
+        let answers = known.split(|byte| *byte == b'\n');
+        let lost = entries.iter().zip(answers).filter(|(_, answer)| answer.ends_with(b" missing"));
+        let lost: Vec<&BString> = lost.map(|((_, path), _)| path).collect();
+        self.drop_from_index(lost.iter().copied())?;
+        Ok(!lost.is_empty())
+    }
+
     /// What somebody staged is in the index in spite of the pathspecs.
-    fn drop_from_index(&self, left_out: &BTreeSet<BString>) -> Result<(), GitError> {
-        if left_out.is_empty() {
+    fn drop_from_index<'p>(&self, paths: impl Iterator<Item = &'p BString>) -> Result<(), GitError> {
+        let names: Vec<u8> = paths.flat_map(|path| [without_slash(path), b"\0"].concat()).collect();
+        if names.is_empty() {
             return Ok(());
         }
-        let names = left_out.iter().flat_map(|path| [without_slash(path), b"\0"].concat()).collect();
         self.git("update-index").args(["--force-remove", "-z", "--stdin"]).input(names).run().map(drop)
     }
+}
+
+/// Reads a record of `ls-files --stage`; none where it is of a submodule, whose commit is in another store.
+fn blob_of(record: &[u8]) -> Option<(&[u8], BString)> {
+    let (entry, path) = record.split_once_str(b"\t")?;
+    let mut words = entry.split(|byte| *byte == b' ');
+    let (mode, id) = (words.next()?, words.next()?);
+    (mode != b"160000").then(|| (id, path.into()))
 }
 
 fn kind_of(staged: u8, unstaged: u8) -> ChangeKind {

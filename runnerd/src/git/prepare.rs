@@ -92,8 +92,9 @@ impl Repository {
     fn prepare_by_library(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<Prepared, GitError> {
         let lock = IndexLock::acquire(repo, self)?;
         let state = index::read(repo, self, request.parent)?.state;
-        let scan = Scan::run(repo, self, &state)?;
+        let mut scan = Scan::run(repo, self, &state)?;
         let changes = status::staged(repo, self, request.parent, &state)?;
+        scan.distrust(status::lost(repo, &state, &changes));
         let added = changes.into_iter().filter(|(_, kind)| *kind == ChangeKind::Added).map(|(path, _)| path).collect();
         let staging = Staging { repo, paths: self, rule: request.hold_back, added };
         let mut staged = staging.run(state, scan)?;

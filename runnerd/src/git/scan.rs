@@ -88,6 +88,13 @@ impl Scan {
         .map(drop)
     }
 
+    /// Has paths of the index stored again although their files have not changed since.
+    pub(super) fn distrust(&mut self, paths: Vec<BString>) {
+        for path in paths {
+            self.found.entry(path).or_insert(Finding::Modified);
+        }
+    }
+
     /// Takes over what the walk learned about files that did not change, so that nobody has to read them again.
     pub(super) fn refresh(&self, state: &mut State) {
         let entries = state.entries_mut();

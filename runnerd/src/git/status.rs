@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gix::bstr::BString;
 use gix::diff::index::ChangeRef;
 use gix::index::State;
+use gix::index::entry::{Mode, Stage};
 use gix::status::tree_index::TrackRenames;
 
 use super::index::{self, Index, IndexLock};
@@ -123,6 +124,15 @@ pub(super) fn staged(
         Ok(changes)
     };
     compare().map_err(GitError::library("comparing HEAD with the index", paths.git_dir()))
+}
+
+/// Returns the paths whose staged content is not in the store, as a `git add` on a failing disk leaves them.
+pub(super) fn lost(repo: &gix::Repository, state: &State, changes: &[(BString, ChangeKind)]) -> Vec<BString> {
+    let is_lost = |path: &BString| {
+        let entry = state.entry_by_path_and_stage(path.as_ref(), Stage::Unconflicted);
+        entry.is_some_and(|entry| entry.mode != Mode::COMMIT && !repo.has_object(entry.id))
+    };
+    changes.iter().map(|(path, _)| path).filter(|path| is_lost(path)).cloned().collect()
 }
 
 /// An index remembers the tree it was last equal to; then there is nothing to compare.

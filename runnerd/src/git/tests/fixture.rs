@@ -133,12 +133,14 @@ impl Fixture {
         git.output().unwrap()
     }
 
-    /// Puts a file where the folder of the blob with this content has to be, which refuses root too.
-    pub(super) fn block_object(&self, content: &str) {
+    /// Puts a file where the folder of the blob with this content has to be, which refuses root too; returns its path.
+    pub(super) fn block_object(&self, content: &str) -> PathBuf {
         self.write("content", content);
         let id = self.git(&["hash-object", "content"]);
         self.remove("content");
-        fs::write(self.path(format!(".git/objects/{}", &id[..2])), "").unwrap();
+        let file = self.path(format!(".git/objects/{}", &id[..2]));
+        fs::write(&file, "").unwrap();
+        file
     }
 
     pub(super) fn commit_by_git(&self, message: &str) -> Id {

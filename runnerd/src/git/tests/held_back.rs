@@ -193,6 +193,25 @@ fn file_that_the_object_database_does_not_take_is_an_obstacle_and_not_unstorable
 }
 
 #[test]
+fn what_the_object_database_did_not_take_is_committed_once_it_takes_it() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write("new", "work");
+        fixture.link("nowhere", "link");
+        let blocked = ["work", "nowhere"].map(|content| fixture.block_object(content));
+        let repository = fixture.by(engine);
+        commit(&repository).unwrap_err();
+        for file in blocked {
+            commit(&repository).unwrap_err();
+            fs::remove_file(file).unwrap();
+        }
+        assert_eq!(commit(&repository).unwrap().unstorable, Vec::<String>::new());
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "link\nnew");
+        fixture.assert_sound();
+    }
+}
+
+#[test]
 fn index_that_the_program_cannot_lock_is_an_obstacle_and_nothing_is_unstorable() {
     let fixture = Fixture::new();
     fixture.write("new", "work");
