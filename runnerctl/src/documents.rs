@@ -61,14 +61,19 @@ fn typed(page: &str) -> Vec<String> {
     lines
 }
 
+/// Splits a line as a shell does: what stands in quotes is one word.
+fn words(line: &str) -> Vec<&str> {
+    let parts = line.split('"').enumerate();
+    parts.flat_map(|(at, part)| if at % 2 == 1 { vec![part] } else { part.split_whitespace().collect() }).collect()
+}
+
 #[test]
 fn commands_in_the_documents_can_be_typed() {
     let mut count = 0;
     for path in documents() {
         for line in typed(&read(&path)) {
             count += 1;
-            let words = line.replace("--wait`", "--wait").replace('"', "");
-            let parsed = Cli::try_parse_from(words.split_whitespace());
+            let parsed = Cli::try_parse_from(words(&line));
             let is_help = parsed.as_ref().err().is_some_and(|error| !error.use_stderr());
             let is_group = parsed
                 .as_ref()

@@ -26,6 +26,9 @@ fn play() -> Play {
     let program = play.home.path().join("bin/codex");
     fs::write(&program, CODEX).expect("a program can be written");
     fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program can be made executable");
+    let login = play.home.path().join(".codex/auth.json");
+    fs::create_dir_all(login.parent().expect("it has a folder")).expect("a folder can be made");
+    fs::write(login, "{}").expect("a login can be written");
     play
 }
 

@@ -108,7 +108,7 @@ fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
     let steps = [
         ("echo 1 > work\nexit 3", "exit code: it exited with code 3"),
         ("echo 2 > work\nkill -9 $$", "crash: it died of signal 9"),
-        ("echo 3 > work", "no answer: it wrote nothing"),
+        ("echo 3 > work", "no answer: it gave no answer"),
         ("echo 4 > work\nanswer_json '{\"status\":\"perhaps\",\"summary\":\"x\"}'", "invalid answer: "),
         ("echo 5 > work\nanswer done ''", "invalid answer: "),
         ("echo 6 > work\nexec sleep 600", "silence: it printed nothing"),
