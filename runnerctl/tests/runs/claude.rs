@@ -23,13 +23,13 @@ impl Stand {
     fn new(version: &str, sample: &str, exit: i32) -> Self {
         let home = Home::new().export("ANTHROPIC_API_KEY", KEY);
         let kit = home.path().join("claude");
-        fs::create_dir(&kit).unwrap();
-        fs::copy(format!("{SAMPLES}/{sample}.stdout"), kit.join("stdout")).unwrap();
-        fs::write(kit.join("version"), version).unwrap();
-        fs::write(kit.join("exit"), exit.to_string()).unwrap();
+        fs::create_dir(&kit).expect("the stand can be set up");
+        fs::copy(format!("{SAMPLES}/{sample}.stdout"), kit.join("stdout")).expect("the stand can be set up");
+        fs::write(kit.join("version"), version).expect("the stand can be set up");
+        fs::write(kit.join("exit"), exit.to_string()).expect("the stand can be set up");
         let program = home.path().join("bin/claude");
-        fs::write(&program, include_str!("claude/claude.sh")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&program, include_str!("claude/claude.sh")).expect("the stand can be set up");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("the stand can be set up");
         let repo = home.repo("one");
         let guard = format!("env > {}; exit 0", kit.join("guard-env").display());
         let config = format!(
@@ -50,7 +50,7 @@ impl Stand {
     }
 
     fn says(&self, file: &str) -> String {
-        fs::read_to_string(self.kit(file)).unwrap()
+        fs::read_to_string(self.kit(file)).expect("the stand can be set up")
     }
 
     /// Returns the receipt of the first session.

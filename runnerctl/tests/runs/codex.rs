@@ -21,15 +21,15 @@ struct Stand {
 impl Stand {
     fn new(home: Home, version: &str, sample: &str) -> Self {
         let kit = home.path().join("codex");
-        fs::create_dir(&kit).unwrap();
-        fs::write(kit.join("version"), version).unwrap();
+        fs::create_dir(&kit).expect("the stand can be set up");
+        fs::write(kit.join("version"), version).expect("the stand can be set up");
         for part in ["stdout", "rollout", "last"] {
             let text = fs::read(format!("{SAMPLES}/{sample}.{part}")).unwrap_or_default();
-            fs::write(kit.join(part), text).unwrap();
+            fs::write(kit.join(part), text).expect("the stand can be set up");
         }
         let program = home.path().join("bin/codex");
-        fs::write(&program, include_str!("codex/codex.sh")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&program, include_str!("codex/codex.sh")).expect("the stand can be set up");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("the stand can be set up");
         let repo = home.repo("one");
         let guard = format!("env > {}; exit 0", kit.join("guard-env").display());
         let config = format!(

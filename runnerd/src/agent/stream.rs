@@ -113,7 +113,9 @@ mod tests {
         #[test]
         fn tail_is_the_end_of_the_stream(limit in 0_usize..9, chunks: Vec<Vec<u8>>) {
             let mut tail = Tail::new(limit);
-            chunks.iter().for_each(|chunk| tail.push(chunk));
+            for chunk in &chunks {
+                tail.push(chunk);
+            }
             let stream = chunks.concat();
             prop_assert_eq!(tail.bytes(), &stream[stream.len().saturating_sub(limit)..]);
         }

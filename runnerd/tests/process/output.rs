@@ -139,7 +139,7 @@ async fn streams_that_are_kept_apart_are_heard_to_the_last_byte_and_are_both_in_
     spec.splits_output = true;
     spec.follower = Some(Box::new(&mut heard));
     let report = run(&launcher(), spec, &CancellationToken::new()).await.unwrap();
-    let lines = |word: &str| (1..=1000).map(|at| format!("{word} {at}\n")).collect::<String>();
+    let lines = |word: &str| (1..=1000).map(|at| format!("{word} {at}")).collect::<Vec<_>>().join("\n") + "\n";
     assert_eq!(report.ended, Ended::Exited(4));
     assert_eq!(String::from_utf8(heard.output).unwrap(), lines("out") + "last");
     assert_eq!(String::from_utf8(heard.errors).unwrap(), lines("err"));
