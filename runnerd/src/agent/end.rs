@@ -37,7 +37,7 @@ pub(super) struct Left {
 pub(super) fn of(report: &Report, heard: Heard, left: &Left, blank: SessionEnd) -> SessionEnd {
     let answer = answer(&heard, left);
     redact_answer(&left.output, &left.secrets);
-    let (how, failure) = left.judge(report.ended, &answer, heard.evidence);
+    let (how, failure) = left.judge(report.ended, &answer, with_exit(heard.evidence, report.ended));
     SessionEnd {
         how,
         failure: failure.map(Box::new),
@@ -57,6 +57,14 @@ pub(super) fn of(report: &Report, heard: Heard, left: &Left, blank: SessionEnd) 
         containment: report.containment,
         ..blank
     }
+}
+
+/// Adds the exit code, by which some programs tell why they ended.
+fn with_exit(mut evidence: Evidence, ended: Ended) -> Evidence {
+    if let Ended::Exited(code @ 1..) = ended {
+        evidence.add("exit_code", code.to_string());
+    }
+    evidence
 }
 
 impl Left {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use self::reader::OpencodeReader;
 use super::backend::{About, Backend, Launch, Order, Reader};
+use super::unfit::Unfit;
 use crate::config::{Executor, Sandbox};
 use crate::process::Farewell;
 
@@ -52,6 +53,14 @@ pub(super) struct Opencode;
 impl Backend for Opencode {
     fn about(&self) -> Option<&'static About> {
         Some(&ABOUT)
+    }
+
+    fn preflight(&self, executor: &Executor, _env: &[(OsString, OsString)]) -> Result<(), Unfit> {
+        if executor.network || executor.sandbox != Sandbox::WorkspaceWrite {
+            return Ok(());
+        }
+        let fix = "set network = true in .runner/state/config.toml; a wrapper may let it reach its service alone";
+        Err(Unfit::new("opencode has no way to keep its commands from the network", fix))
     }
 
     fn launch(&self, order: &Order<'_>) -> Launch {

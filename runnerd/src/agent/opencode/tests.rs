@@ -70,3 +70,15 @@ fn tools_are_allowed_by_the_sandbox_that_is_asked_for() {
     let reading = of("sandbox = \"read-only\"\nnetwork = false");
     assert!(reading.as_object().unwrap().values().all(|rule| rule == "deny"), "{reading}");
 }
+
+#[test]
+fn network_that_it_cannot_keep_out_is_refused() {
+    let check = |section: &str| {
+        let text = format!("[executor]\nkind = \"opencode\"\n{section}");
+        let config = config::parse(&text, Path::new("config.toml")).unwrap();
+        Opencode.preflight(&config.executor.work, &[])
+    };
+    assert_eq!(check(""), Ok(()));
+    assert!(check("network = false\n").is_err_and(|unfit| unfit.fix.contains("network = true")));
+    assert_eq!(check("network = false\nsandbox = \"read-only\"\n"), Ok(()), "without a shell it has no commands");
+}
