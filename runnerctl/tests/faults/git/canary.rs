@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use runner_testkit::witness::verdicts;
-use runner_testkit::{Home, Repo};
+use runner_testkit::{Home, PATIENCE, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
 
@@ -118,6 +118,8 @@ fn row_78_control_git_itself_runs_what_was_planted() {
         .env_clear()
         .envs(home.env().iter().cloned())
         .status();
+    // What git has started itself ends a moment after it.
+    home.all_gone_within(PATIENCE);
     assert!(sung(&home).contains("canary"), "the canary does not sing for git");
 }
 
