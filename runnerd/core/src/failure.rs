@@ -56,6 +56,22 @@ pub fn passes_by_itself(class: FailureClass) -> bool {
     matches!(class, UsageLimit | Quota | RateLimit | Overloaded | Network)
 }
 
+/// Returns whether a failure of this class, of which a session has spoken, is why it ended as it was seen to.
+///
+/// A session that was ended for its time or its silence may have waited for a service that is out; whatever else it had
+/// said by then was not its end.
+pub fn explains(class: FailureClass, seen: &SessionHow) -> bool {
+    match seen {
+        SessionHow::TimedOut | SessionHow::Faulty { kind: FaultKind::Silence, .. } => passes_by_itself(class),
+        SessionHow::Faulty { .. } => true,
+        SessionHow::Answered(_)
+        | SessionHow::Unavailable { .. }
+        | SessionHow::Misconfigured { .. }
+        | SessionHow::ContextExceeded { .. }
+        | SessionHow::Cut => false,
+    }
+}
+
 /// Returns the class of a fault that is known without a word of the agent's.
 pub fn of_fault(kind: FaultKind) -> Option<FailureClass> {
     match kind {

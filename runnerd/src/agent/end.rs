@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::tz::TimeZone;
 use protocol::answer::{AgentError, AgentErrorClass, SessionUsage};
 use protocol::meta::SessionFailure;
-use runner_core::failure::{of_fault, passes_by_itself};
+use runner_core::failure::{explains, of_fault};
 use runner_core::feedback::clip;
 use runner_core::redact::Secrets;
 use runner_core::reset_time::Clock;
@@ -73,7 +73,9 @@ impl Left {
         let evidence = evidence.redacted(&self.secrets);
         let clock = Clock { now: clock::now(), local: self.zone.clone(), zone: &zone::find };
         let seen = how(ended, answer, &said(&evidence));
-        let known = signatures::classify(self.kind, &evidence, &clock).filter(|known| explains(known, &seen, ended));
+        let known = signatures::classify(self.kind, &evidence, &clock);
+        // Of a session whose supervisor was killed, nobody saw the end.
+        let known = known.filter(|known| ended != Ended::SupervisorLost && explains(known.failure.class, &seen));
         let failure = failure(&seen, known.as_ref(), &evidence);
         (known.map_or(seen, |known| known.failure.how()), failure)
     }
@@ -118,26 +120,6 @@ fn how(ended: Ended, answer: &AnswerFile, said: &str) -> SessionHow {
         (Ended::Exited(_) | Ended::Lingered, AnswerFile::Given { content: Ok(answer), .. }) => {
             SessionHow::Answered(answer.clone())
         }
-    }
-}
-
-/// Tells whether a known failure is why a session ended as it was seen to.
-///
-/// A session that was ended for its time or its silence may have waited for a service that is out; whatever else it had
-/// said by then was not its end.
-fn explains(known: &Known, seen: &SessionHow, ended: Ended) -> bool {
-    match (seen, ended) {
-        (_, Ended::SupervisorLost | Ended::Stopped) => false,
-        (SessionHow::TimedOut, _) | (_, Ended::Silent) => passes_by_itself(known.failure.class),
-        (SessionHow::Faulty { .. }, _) => true,
-        (
-            SessionHow::Answered(_)
-            | SessionHow::Unavailable { .. }
-            | SessionHow::Misconfigured { .. }
-            | SessionHow::ContextExceeded { .. }
-            | SessionHow::Cut,
-            _,
-        ) => false,
     }
 }
 
