@@ -289,7 +289,9 @@ impl From<StoreError> for BeginError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Disk(error) => error.into(),
-            error => Self::Hold(reason(in_one_line(&error), "put it right, and: runnerctl resume")),
+            error => {
+                Self::Hold(reason(in_one_line(&error), "put that file back or take it away, and: runnerctl resume"))
+            }
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::git::Id;
 use crate::process::{self, Ended, Farewell, Launcher, Limits, LogFile, Mark, Spec};
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
-use crate::store::{PendingHook, RepoFile};
+use crate::store::{PendingHook, RepoFile, RunRecord};
 
 /// Time that a hook has.
 const BUDGET: Duration = Duration::from_mins(1);
@@ -46,22 +46,27 @@ pub(super) fn called_by(before: &RepoFile, after: &mut RepoFile) {
     for run in &after.runs {
         let was = before.runs.iter().find(|old| old.id == run.id).map(|old| old.state);
         let Some(hook) = hook::of_state(run.state).filter(|_| was != Some(run.state)) else { continue };
-        let event = HookEvent {
-            schema: HOOK_SCHEMA.to_owned(),
-            hook,
-            time: clock::now(),
-            repo: after.id.clone(),
-            path: run.path.clone(),
-            run: run.id.clone(),
-            branch: format!("runner/{}", run.id),
-            state: run.state,
-            reason: run.reason.clone(),
-            questions: Vec::new(),
-        };
+        let event = HookEvent { reason: run.reason.clone(), ..event(&after.id, run, hook) };
         after.hooks.queue.push(PendingHook { event, begun: false });
     }
     let surplus = after.hooks.queue.len().saturating_sub(MAX_WAITING);
     after.hooks.queue.drain(..surplus);
+}
+
+/// Makes an event of what a run is like now.
+fn event(repo: &str, run: &RunRecord, hook: HookName) -> HookEvent {
+    HookEvent {
+        schema: HOOK_SCHEMA.to_owned(),
+        hook,
+        time: clock::now(),
+        repo: repo.to_owned(),
+        path: run.path.clone(),
+        run: run.id.clone(),
+        branch: format!("runner/{}", run.id),
+        state: run.state,
+        reason: None,
+        questions: Vec::new(),
+    }
 }
 
 impl Life {
@@ -79,18 +84,7 @@ impl Life {
         if file.hooks.asked.as_ref() == Some(&iteration) {
             return;
         }
-        let event = HookEvent {
-            schema: HOOK_SCHEMA.to_owned(),
-            hook: HookName::OnQuestion,
-            time: clock::now(),
-            repo: file.id.clone(),
-            path: run.path.clone(),
-            branch: site.branch(),
-            run: run.id,
-            state: run.state,
-            reason: None,
-            questions: asked,
-        };
+        let event = HookEvent { questions: asked, ..event(&file.id, &run, HookName::OnQuestion) };
         file.hooks.asked = Some(iteration);
         file.hooks.queue.push(PendingHook { event, begun: false });
         if let Err(error) = self.desk.keep(file) {
