@@ -63,7 +63,7 @@ again with `run.status`. With `path` it gets the events of that repository and t
 ";
 
 const EVENTS_END: &str = r"
-`output` and `warning` are part of the format and are sent by no version yet, so `output: true` in a subscription has no effect.
+`output` and `activity` come to a subscription with `output: true` alone. Whoever is too slow misses a part of them; the log has all of it.
 `iteration.log` reads what an agent prints while it runs.
 ";
 

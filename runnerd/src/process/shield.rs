@@ -23,7 +23,7 @@ const OOM_MAX: i32 = 1000;
 /// Shields the daemon, before it has a second thread.
 ///
 /// A write beyond the limit on file sizes then fails instead of ending the process, and other processes of the same
-/// user see neither its environment nor its descriptors, the live pipes of shims among them.
+/// user see neither its environment nor its descriptors, the lines to its shims among them.
 pub fn shield_daemon() -> nix::Result<()> {
     prctl::set_dumpable(false)?;
     SigSet::from(Signal::SIGXFSZ).thread_block()
