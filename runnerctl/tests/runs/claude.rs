@@ -1,7 +1,7 @@
 //! Runs with kind `claude`, in whose place a script prints what the real program once printed.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use protocol::words::RunStatus;
@@ -27,9 +27,7 @@ impl Stand {
         fs::copy(format!("{SAMPLES}/{sample}.stdout"), kit.join("stdout")).expect("the stand can be set up");
         fs::write(kit.join("version"), version).expect("the stand can be set up");
         fs::write(kit.join("exit"), exit.to_string()).expect("the stand can be set up");
-        let program = home.path().join("bin/claude");
-        fs::write(&program, include_str!("claude/claude.sh")).expect("the stand can be set up");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("the stand can be set up");
+        home.install("claude", include_str!("claude/claude.sh"));
         let repo = home.repo("one");
         let guard = format!("env > {}; exit 0", kit.join("guard-env").display());
         let config = format!(

@@ -1,7 +1,7 @@
 //! Runs with kind `codex`, in whose place a script prints what the real program once printed.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use protocol::words::RunStatus;
@@ -27,9 +27,7 @@ impl Stand {
             let text = fs::read(format!("{SAMPLES}/{sample}.{part}")).unwrap_or_default();
             fs::write(kit.join(part), text).expect("the stand can be set up");
         }
-        let program = home.path().join("bin/codex");
-        fs::write(&program, include_str!("codex/codex.sh")).expect("the stand can be set up");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("the stand can be set up");
+        home.install("codex", include_str!("codex/codex.sh"));
         let repo = home.repo("one");
         let guard = format!("env > {}; exit 0", kit.join("guard-env").display());
         let config = format!(
@@ -130,10 +128,8 @@ fn agent_that_was_replaced_is_asked_again() {
     fs::write(stand.kit("version"), "codex-cli 0.99.0").unwrap();
     // Another file in its place, as a package manager leaves it.
     let program = stand.home.path().join("bin/codex");
-    let text = fs::read(&program).unwrap();
     fs::remove_file(&program).unwrap();
-    fs::write(&program, text).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    stand.home.install("codex", include_str!("codex/codex.sh"));
     let output = stand.home.ctl_in(&stand.repo, &["resume", "--yes"]);
     output.exits(6);
     assert!(output.stderr.contains("codex 0.99.0 is older than"), "{}", output.stderr);

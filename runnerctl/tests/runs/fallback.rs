@@ -1,7 +1,6 @@
 //! Another kind of agent goes on while the service of the first is out, and the first one comes back.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
@@ -23,9 +22,7 @@ fn play() -> Play {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 9;
     let play = Play::with(&tree, |config| config.executor("fallback = [\"codex\"]"));
-    let program = play.home.path().join("bin/codex");
-    fs::write(&program, CODEX).expect("a program can be written");
-    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program can be made executable");
+    play.home.install("codex", CODEX);
     let login = play.home.path().join(".codex/auth.json");
     fs::create_dir_all(login.parent().expect("it has a folder")).expect("a folder can be made");
     fs::write(login, "{}").expect("a login can be written");

@@ -1,7 +1,6 @@
 //! The machine is kept awake while a run is active, by a program of the system that ends with the daemon.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 
 use protocol::words::RunStatus;
 
@@ -17,12 +16,6 @@ while [ "${1#--}" != "$1" ]; do shift; done
 echo 1<> "$gates/freed.in"
 "#;
 
-fn install(play: &Play, program: &str) {
-    let path = play.home.path().join("bin/systemd-inhibit");
-    fs::write(&path, program).expect("a program can be written");
-    fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a program can be made executable");
-}
-
 fn sleep(play: &Play) -> serde_json::Value {
     play.home.ctl_in(&play.repo, &["daemon", "status", "--json"]).json()["sleep"].clone()
 }
@@ -30,7 +23,7 @@ fn sleep(play: &Play) -> serde_json::Value {
 #[test]
 fn machine_is_kept_awake_while_a_run_is_active_and_no_longer() {
     let play = Play::new();
-    install(&play, INHIBIT);
+    play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed, gate] = ["held", "freed", "working"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working; answer done 'Done.'");
     assert_eq!(sleep(&play)["why"].as_str(), Some("no run is active"));
@@ -50,7 +43,7 @@ fn machine_is_kept_awake_while_a_run_is_active_and_no_longer() {
 #[test]
 fn machine_may_sleep_when_the_daemon_was_killed() {
     let mut play = Play::new();
-    install(&play, INHIBIT);
+    play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed, gate] = ["held", "freed", "working"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working");
     play.begin();
@@ -63,7 +56,7 @@ fn machine_may_sleep_when_the_daemon_was_killed() {
 #[test]
 fn machine_is_kept_awake_through_a_wait() {
     let play = Play::new();
-    install(&play, INHIBIT);
+    play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed] = ["held", "freed"].map(|name| play.script().gate(name));
     play.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"overloaded\"}}'");
     play.begin();
@@ -78,8 +71,8 @@ fn machine_is_kept_awake_through_a_wait() {
 #[test]
 fn refusal_of_the_system_is_shown_and_stops_nothing() {
     let play = Play::new();
-    install(
-        &play,
+    play.home.install(
+        "systemd-inhibit",
         "#!/bin/sh\necho 'Failed to inhibit: Access denied' >&2\necho 1<> \"$(dirname \"$0\")/../scripts/one/gates/held.in\"\nexit 1\n",
     );
     let [held, gate] = ["held", "working"].map(|name| play.script().gate(name));

@@ -23,7 +23,7 @@ use crate::client::Client;
 use crate::daemon::Daemon;
 use crate::processes::Suspended;
 use crate::repo::Repo;
-use crate::{PATIENCE, processes};
+use crate::{PATIENCE, processes, script};
 
 const GIT_CONFIG: &str = "[user]\n\tname = Kit\n\temail = kit@localhost\n[init]\n\tdefaultBranch = main\n";
 /// The fixture's own commits have one time, so that equal repositories have equal ids.
@@ -197,6 +197,11 @@ impl Home {
         let mut command = Command::new(binary(program));
         command.env_clear().envs(self.env.iter().cloned()).current_dir(&self.path);
         command
+    }
+
+    /// Puts a program where the `PATH` of this home finds it first, in the place of one that is there.
+    pub fn install(&self, name: &str, text: &str) {
+        script::install(&self.path.join("bin").join(name), text);
     }
 
     /// Returns the processes that belong to this home.

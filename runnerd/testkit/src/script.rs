@@ -147,8 +147,12 @@ impl Script {
     }
 
     fn program(&self, home: &Path, name: &str, text: &str) {
-        let path = home.join("bin").join(name);
-        fs::write(&path, text.replace("NAME", &self.name)).expect("a program can be written");
-        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a program can be made executable");
+        install(&home.join("bin").join(name), &text.replace("NAME", &self.name));
     }
+}
+
+/// Writes a program anew.
+pub(crate) fn install(path: &Path, text: &str) {
+    fs::write(path, text).expect("a program can be written");
+    fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a program can be made executable");
 }
