@@ -19,5 +19,6 @@ pub mod request;
 pub mod startup;
 pub mod state;
 pub mod tree;
+pub mod verify;
 pub mod view;
 pub mod words;

@@ -7,6 +7,7 @@
 
 mod ansi;
 pub mod answer;
+pub mod audit;
 pub mod change;
 mod clip;
 pub mod digest;

@@ -1,0 +1,156 @@
+//! What an audit of a branch found: findings, the commits of people, and how much is proven (SPEC 8.3).
+//!
+//! Data only. The rules are `runner-core`'s.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+
+words! {
+    /// A rule that an audit holds a branch to.
+    AuditRule {
+        /// A commit of the runner says what it says in the one form that the runner writes.
+        Form = "form",
+        /// Nothing is missing: parents, `Runner-From` and `Runner-Tree-From` are an unbroken chain.
+        Chain = "chain",
+        /// Iterations are numbered without a gap, within one run.
+        Number = "number",
+        /// Every state that a session begins with or ends in can be read and is valid.
+        Valid = "valid",
+        /// Node, role and the right to begin at all follow from the commit at which the session began.
+        Selection = "selection",
+        /// The prompt that follows from that commit has the digest in the receipt.
+        Prompt = "prompt",
+        /// The verdict is one that its evidence allows.
+        Verdict = "verdict",
+        /// The task tree is what the verdict leads to, and within what a session may change.
+        Tree = "tree",
+        /// `passes` is set for an accepted leaf, and by nothing else.
+        Passes = "passes",
+        /// A passed node stays as it is.
+        Passed = "passed",
+        /// `run_state.json` is what the verdict leads to.
+        RunState = "run_state",
+        /// `feedback.json` is what the verdict leads to.
+        Feedback = "feedback",
+        /// `progress.md` is what the verdict leads to.
+        Progress = "progress",
+        /// `guardrails.md` is what the verdict leads to.
+        Guardrails = "guardrails",
+        /// The receipt says of its own commit what is the case.
+        Receipt = "receipt",
+        /// Files that are the runner's, configuration and templates included, are changed by nobody's session.
+        Owned = "owned",
+        /// What a person may not do to a run.
+        Person = "person",
+        /// A start, a baseline and a resume change what they are for and nothing else.
+        Milestone = "milestone",
+        /// A guard that runs again agrees with the receipt.
+        Rerun = "rerun",
+    }
+}
+
+words! {
+    /// How much a finding weighs.
+    Severity {
+        /// No runner that keeps the rules makes such a branch.
+        Violation = "violation",
+        /// It may be as it should, and somebody should know.
+        Warning = "warning",
+    }
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditFinding {
+    /// The commit that it is about.
+    pub commit: String,
+    /// The iteration, where it is one.
+    pub iter: Option<u32>,
+    /// Which rule.
+    pub rule: AuditRule,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// What it concerns: a file, a field, a node, a trailer.
+    pub at: String,
+    /// What the rules lead to.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+/// A commit of a person's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PersonCommit {
+    /// The commit.
+    pub commit: String,
+    /// The first line of its message.
+    pub subject: String,
+    /// The command of `runnerctl` that it says it was made by; null for a plain commit.
+    pub command: Option<String>,
+    /// Paths under `.runner/` that it changed.
+    pub runner_paths: Vec<String>,
+    /// How many other paths it changed.
+    pub other_paths: u32,
+}
+
+/// A leaf that passes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditPass {
+    /// The node.
+    pub node: String,
+    /// The iteration.
+    pub iter: u32,
+    /// Its commit.
+    pub commit: String,
+}
+
+/// How much was looked at, and how much of it is proven.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditCounts {
+    /// Commits on first parents, from the start to the tip.
+    pub commits: u32,
+    /// Iterations.
+    pub iterations: u32,
+    /// Prompts that were built again and have the digest in the receipt.
+    pub prompts: u32,
+    /// Prompts that cannot be built again: another version's, or what they were made of is not here.
+    pub prompts_unknown: u32,
+    /// Commits of agents, between a session's beginning and its receipt.
+    pub agents_commits: u32,
+    /// Leaves that pass at the tip, and all leaves.
+    pub leaves_passed: u32,
+    /// All leaves at the tip.
+    pub leaves_total: u32,
+    /// Guards whose result is the runner's word alone.
+    pub guards_unproven: u32,
+}
+
+/// What an audit of a branch found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditReport {
+    /// The run.
+    pub run: String,
+    /// The commit before the first one that was looked at; null where it is not here.
+    pub base: Option<String>,
+    /// The last commit that was looked at.
+    pub tip: String,
+    /// What is not as it should be, oldest commit first.
+    pub findings: Vec<AuditFinding>,
+    /// Commits of people, oldest first.
+    pub people: Vec<PersonCommit>,
+    /// Leaves that passed in this run, oldest first.
+    pub passes: Vec<AuditPass>,
+    /// Leaves that passed already when the run started, by id: what the branch says nothing about.
+    pub brought: Vec<String>,
+    /// What could not be looked at, in sentences.
+    pub unseen: Vec<String>,
+    /// Counts.
+    pub counts: AuditCounts,
+}

@@ -1,0 +1,93 @@
+//! What an audit reads: the commits of a branch along first parents, oldest first, as plain data.
+//!
+//! Whoever has the commits, in git or in memory, fills these in; nothing here knows where they come from. What a commit
+//! leaves unchanged is not told again.
+
+use std::sync::Arc;
+
+use crate::policy::Policy;
+
+/// One commit and what it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// What it says.
+    pub head: Head,
+    /// Every path that differs from its first parent, in any order, each once.
+    pub changes: Vec<PathChange>,
+    /// The blob that its receipt names in `Runner-Raw`, where it is at hand.
+    pub raw: Option<Vec<u8>>,
+}
+
+/// What a commit says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// The ids of its parents, the first first.
+    pub parents: Vec<String>,
+    /// The whole message as it is stored.
+    pub message: Vec<u8>,
+}
+
+/// A path that a commit changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathChange {
+    /// The path from the root, with `/` between names.
+    pub path: Vec<u8>,
+    /// What stood there before; none where nothing did.
+    pub old: Option<Stored>,
+    /// What stands there since; none where nothing does.
+    pub new: Option<Stored>,
+}
+
+/// What a commit has at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Git's mode: `0o100644`, `0o100755`, `0o120000` or `0o160000`.
+    pub mode: u32,
+    /// Id of the blob, or of a submodule's commit, in hexadecimal.
+    pub id: String,
+    /// The bytes, where [`is_read`] says that they are read and what stands there is a file.
+    pub content: Option<Arc<[u8]>>,
+}
+
+/// Tells whether an audit reads the content of a path; of others the id is enough.
+pub fn is_read(path: &[u8]) -> bool {
+    path.strip_prefix(b".runner/").is_some_and(|within| !is_artifact(within))
+}
+
+fn is_artifact(within: &[u8]) -> bool {
+    let mut parts = within.split(|byte| *byte == b'/');
+    parts.next() == Some(b"nodes") && parts.nth(1) == Some(b"artifacts")
+}
+
+/// How the two files are read whose form is not one of the rules.
+#[derive(Debug, Clone, Copy)]
+pub struct Readers {
+    /// Reads `config.toml`; an error is a sentence.
+    pub config: fn(&[u8]) -> Result<Settings, String>,
+    /// Reads `GOAL.md`; an error is a sentence.
+    pub goal: fn(&[u8]) -> Result<Goal, String>,
+}
+
+/// The configuration as far as an audit needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// What rules are decided by.
+    pub policy: Policy,
+    /// The guard's command.
+    pub guard_command: Vec<String>,
+    /// Whether the guard is run on the base.
+    pub baseline: bool,
+    /// The most bytes of a prompt.
+    pub prompt_bytes: usize,
+}
+
+/// `GOAL.md`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Goal {
+    /// The run that it names.
+    pub id: Option<String>,
+    /// What follows the front matter.
+    pub body: String,
+}
