@@ -22,6 +22,7 @@ pub mod hook;
 pub mod ids;
 pub mod iteration;
 pub mod json;
+pub mod layout;
 mod merge;
 pub mod message;
 pub mod notes;

@@ -1,10 +1,11 @@
-//! Every path under `.runner/` and who may write it.
+//! Every path under `.runner/` in one work tree; who may write it is `runner_core::layout`'s.
 //!
 //! Pure: no path is looked at, and nothing is created here.
 
 use std::path::{Path, PathBuf};
 
-use super::goal::valid_id;
+use runner_core::layout;
+pub use runner_core::layout::{Ownership, class};
 
 /// The paths of one work tree; the constants are relative to its root, with `/` between names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,62 +13,49 @@ pub struct Layout {
     root: PathBuf,
 }
 
-/// Who may write a path under `.runner/`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ownership {
-    /// Agents may write it as they like.
-    Agent,
-    /// Agents may add to its end; the old bytes must stay its beginning.
-    AppendOnly,
-    /// Not part of the repository's content; written anew by the runner.
-    Ignored,
-    /// The runner alone.
-    Runner,
-}
-
 impl Layout {
     /// The folder that holds all else.
-    pub const FOLDER: &str = ".runner";
+    pub const FOLDER: &str = layout::FOLDER;
     /// The goal.
-    pub const GOAL: &str = ".runner/GOAL.md";
+    pub const GOAL: &str = layout::GOAL;
     /// What git ignores under `.runner/`.
-    pub const GITIGNORE: &str = ".runner/.gitignore";
+    pub const GITIGNORE: &str = layout::GITIGNORE;
     /// The folder of the committed state.
-    pub const STATE: &str = ".runner/state";
+    pub const STATE: &str = layout::STATE;
     /// The task tree.
-    pub const TREE: &str = ".runner/state/tree.json";
+    pub const TREE: &str = layout::TREE;
     /// The tree's schema, for readers.
-    pub const SCHEMA: &str = ".runner/state/schema.json";
+    pub const SCHEMA: &str = layout::SCHEMA;
     /// The schema of an agent's answer, for readers.
-    pub const ANSWER_SCHEMA: &str = ".runner/state/agent_output.schema.json";
+    pub const ANSWER_SCHEMA: &str = layout::ANSWER_SCHEMA;
     /// The configuration of the repository.
-    pub const CONFIG: &str = ".runner/state/config.toml";
+    pub const CONFIG: &str = layout::CONFIG;
     /// Bookkeeping of the current run.
-    pub const RUN_STATE: &str = ".runner/state/run_state.json";
+    pub const RUN_STATE: &str = layout::RUN_STATE;
     /// What is remembered of the last attempt at each open node.
-    pub const FEEDBACK: &str = ".runner/state/feedback.json";
+    pub const FEEDBACK: &str = layout::FEEDBACK;
     /// One line per passed node.
-    pub const PROGRESS: &str = ".runner/state/progress.md";
+    pub const PROGRESS: &str = layout::PROGRESS;
     /// Guidance of a person.
-    pub const NOTES: &str = ".runner/state/notes.md";
+    pub const NOTES: &str = layout::NOTES;
     /// What agents assumed.
-    pub const ASSUMPTIONS: &str = ".runner/state/assumptions.md";
+    pub const ASSUMPTIONS: &str = layout::ASSUMPTIONS;
     /// What agents ask.
-    pub const QUESTIONS: &str = ".runner/state/questions.md";
+    pub const QUESTIONS: &str = layout::QUESTIONS;
     /// What agents found must be kept in mind.
-    pub const GUARDRAILS: &str = ".runner/state/guardrails.md";
+    pub const GUARDRAILS: &str = layout::GUARDRAILS;
     /// What agents would do better.
-    pub const IMPROVEMENTS: &str = ".runner/state/improvements.md";
+    pub const IMPROVEMENTS: &str = layout::IMPROVEMENTS;
     /// The files to which agents append.
-    pub const MEMORY: [&str; 4] = [Self::ASSUMPTIONS, Self::QUESTIONS, Self::GUARDRAILS, Self::IMPROVEMENTS];
+    pub const MEMORY: [&str; 4] = layout::MEMORY;
     /// What one session is given to read.
-    pub const CONTEXT: &str = ".runner/context";
+    pub const CONTEXT: &str = layout::CONTEXT;
     /// The records of iterations.
-    pub const ITERATIONS: &str = ".runner/iterations";
+    pub const ITERATIONS: &str = layout::ITERATIONS;
     /// Context and artifacts of nodes.
-    pub const NODES: &str = ".runner/nodes";
+    pub const NODES: &str = layout::NODES;
     /// Overrides of prompt templates.
-    pub const PROMPTS: &str = ".runner/prompts";
+    pub const PROMPTS: &str = layout::PROMPTS;
 
     /// Describes the work tree at `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
@@ -180,76 +168,9 @@ impl Layout {
     }
 }
 
-/// Tells who may write a file, named relative to `.runner/` with `/` between names.
-///
-/// What is not known to be an agent's is the runner's, odd spellings of a path included.
-pub fn class(path_in_runner: &str) -> Ownership {
-    let parts: Vec<_> = path_in_runner.split('/').collect();
-    if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {
-        return Ownership::Runner;
-    }
-    match parts[..] {
-        ["state", "tree.json"] => Ownership::Agent,
-        ["state", "assumptions.md" | "questions.md" | "guardrails.md" | "improvements.md"] => Ownership::AppendOnly,
-        ["context" | "iterations", _, ..] => Ownership::Ignored,
-        ["nodes", id, "context.md"] | ["nodes", id, "artifacts", _, ..] if valid_id(id).is_ok() => Ownership::Agent,
-        _ => Ownership::Runner,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_agent_may_write_only_what_is_marked() {
-        use Ownership::{Agent, AppendOnly, Ignored, Runner};
-        let cases = [
-            ("GOAL.md", Runner),
-            (".gitignore", Runner),
-            ("state/tree.json", Agent),
-            ("state/schema.json", Runner),
-            ("state/agent_output.schema.json", Runner),
-            ("state/config.toml", Runner),
-            ("state/run_state.json", Runner),
-            ("state/feedback.json", Runner),
-            ("state/progress.md", Runner),
-            ("state/notes.md", Runner),
-            ("state/assumptions.md", AppendOnly),
-            ("state/questions.md", AppendOnly),
-            ("state/guardrails.md", AppendOnly),
-            ("state/improvements.md", AppendOnly),
-            ("state/new.md", Runner),
-            ("state/tree.json/x", Runner),
-            ("context/goal.md", Ignored),
-            ("context", Runner),
-            ("iterations/run-1/0001/prompt.md", Ignored),
-            ("nodes/root.1/context.md", Agent),
-            ("nodes/root.1/artifacts/a/b.png", Agent),
-            ("nodes/root.1/artifacts", Runner),
-            ("nodes/root.1/tools.json", Runner),
-            ("nodes/root.1/other.md", Runner),
-            ("nodes/.git/context.md", Runner),
-            ("nodes/context.md", Runner),
-            ("prompts/worker.md", Runner),
-            ("State/tree.json", Runner),
-            ("", Runner),
-            ("nodes/a/artifacts/../tools.json", Runner),
-            ("nodes//artifacts/x", Runner),
-            ("context/", Runner),
-            ("/state/tree.json", Runner),
-        ];
-        for (path, expected) in cases {
-            assert_eq!(class(path), expected, "{path}");
-        }
-    }
-
-    #[test]
-    fn every_memory_file_is_append_only() {
-        for path in Layout::MEMORY {
-            assert_eq!(class(&path[".runner/".len()..]), Ownership::AppendOnly, "{path}");
-        }
-    }
 
     #[test]
     fn iterations_are_numbered_with_four_digits() {
