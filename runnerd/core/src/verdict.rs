@@ -3,6 +3,7 @@
 //! Two values: `judge`, which takes the first rule that applies, and `row`, the table. Neither looks at
 //! files; what was seen comes in as facts.
 
+mod detail;
 mod row;
 
 use jiff::Timestamp;
@@ -148,6 +149,18 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
+    /// Every kind, in declaration order.
+    pub const ALL: [Self; 8] = [
+        Self::Exit,
+        Self::Crash,
+        Self::Silence,
+        Self::NoAnswer,
+        Self::InvalidAnswer,
+        Self::Timeout,
+        Self::Reviewer,
+        Self::Guard,
+    ];
+
     /// Returns the kind in words.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -254,6 +267,23 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// Every rule, in declaration order.
+    pub const ALL: [Self; 13] = [
+        Self::ValidTree,
+        Self::PassedNode,
+        Self::KeepNodes,
+        Self::KeepPlace,
+        Self::KeepGoal,
+        Self::ChildrenOnlyWithDecomposed,
+        Self::DecomposedNeedsChildren,
+        Self::ChildrenOneWay,
+        Self::History,
+        Self::RootNeedsChange,
+        Self::PlannerNoCode,
+        Self::WorkerNoChildren,
+        Self::Context,
+    ];
+
     /// Returns the rule as a sentence for the agent, the log and the receipt.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -345,24 +375,6 @@ impl Verdict {
             Self::Timeout { .. } => VerdictName::Timeout,
             Self::Misconfigured { .. } => VerdictName::Misconfigured,
             Self::Interrupted { .. } => VerdictName::Interrupted,
-        }
-    }
-
-    /// Returns the details in one line, where there are any.
-    pub fn detail(&self) -> Option<String> {
-        match self {
-            Self::Broken(breach) => Some(format!("{} ({}: {})", breach.rule.as_str(), breach.at, breach.seen)),
-            Self::Fault { kind, what } => Some(format!("{}: {what}", kind.as_str())),
-            Self::Unavailable { why, until: None } => Some(why.clone()),
-            Self::Unavailable { why, until: Some(until) } => Some(format!("{why} (until {until})")),
-            Self::Timeout { during } => Some(format!("during {during}")),
-            Self::Misconfigured { what } => Some(what.clone()),
-            Self::Interrupted { by: StopCause::Pause } => Some("pause --now".to_owned()),
-            Self::Interrupted { by: StopCause::Cancel } => Some("cancel".to_owned()),
-            Self::Interrupted { by: StopCause::Shutdown } => Some("the daemon was stopped".to_owned()),
-            Self::Interrupted { by: StopCause::Death } => Some("the daemon or the machine died".to_owned()),
-            Self::Rejected { reasons } => Some(reasons.clone()),
-            Self::Accepted | Self::RedGuard | Self::Pending | Self::Retry | Self::Narrowed | Self::Decomposed => None,
         }
     }
 }

@@ -1,0 +1,127 @@
+//! The details of a verdict in one line, written into receipts and feedback, and read back by an audit.
+//!
+//! What receipts and feedback hold is bounded: what is read of a line that was cut is as much of it as there is.
+
+use jiff::Timestamp;
+use protocol::words::VerdictName;
+
+use super::{Breach, FaultKind, Rule, StopCause, Verdict};
+
+impl Verdict {
+    /// Returns the details in one line, where there are any.
+    pub fn detail(&self) -> Option<String> {
+        match self {
+            Self::Broken(breach) => Some(format!("{} ({}: {})", breach.rule.as_str(), breach.at, breach.seen)),
+            Self::Fault { kind, what } => Some(format!("{}: {what}", kind.as_str())),
+            Self::Unavailable { why, until: None } => Some(why.clone()),
+            Self::Unavailable { why, until: Some(until) } => Some(format!("{why} (until {until})")),
+            Self::Timeout { during } => Some(format!("during {during}")),
+            Self::Misconfigured { what } => Some(what.clone()),
+            Self::Interrupted { by } => Some(by.as_str().to_owned()),
+            Self::Rejected { reasons } => Some(reasons.clone()),
+            Self::Accepted | Self::RedGuard | Self::Pending | Self::Retry | Self::Narrowed | Self::Decomposed => None,
+        }
+    }
+
+    /// Returns the verdict of this name whose details are these.
+    pub fn of(name: VerdictName, detail: Option<&str>) -> Option<Self> {
+        let text = detail.unwrap_or_default();
+        let own = || text.to_owned();
+        Some(match name {
+            VerdictName::Accepted => Self::Accepted,
+            VerdictName::RedGuard => Self::RedGuard,
+            VerdictName::Rejected => Self::Rejected { reasons: own() },
+            VerdictName::Pending => Self::Pending,
+            VerdictName::Retry => Self::Retry,
+            VerdictName::Narrowed => Self::Narrowed,
+            VerdictName::Decomposed => Self::Decomposed,
+            VerdictName::Broken => Self::Broken(Breach::of(text)?),
+            VerdictName::Fault => fault(text)?,
+            VerdictName::Unavailable => unavailable(text),
+            VerdictName::Timeout => Self::Timeout { during: text.strip_prefix("during ")?.parse().ok()? },
+            VerdictName::Misconfigured => Self::Misconfigured { what: own() },
+            VerdictName::Interrupted => Self::Interrupted { by: StopCause::of(text)? },
+        })
+    }
+}
+
+fn fault(text: &str) -> Option<Verdict> {
+    let (kind, what) = text.split_once(": ").unwrap_or((text.strip_suffix(':').unwrap_or(text), ""));
+    let kind = FaultKind::ALL.into_iter().find(|known| known.as_str() == kind)?;
+    Some(Verdict::Fault { kind, what: what.to_owned() })
+}
+
+fn unavailable(text: &str) -> Verdict {
+    let timed = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (until "));
+    let until = timed.and_then(|(why, until)| Some((why, until.parse::<Timestamp>().ok()?)));
+    match until {
+        Some((why, until)) => Verdict::Unavailable { why: why.to_owned(), until: Some(until) },
+        None => Verdict::Unavailable { why: text.to_owned(), until: None },
+    }
+}
+
+impl Breach {
+    /// Reads `<rule> (<at>: <seen>)`.
+    fn of(text: &str) -> Option<Self> {
+        let rule = Rule::ALL.into_iter().find(|rule| text.starts_with(rule.as_str()))?;
+        let place = text[rule.as_str().len()..].strip_prefix(" (")?;
+        let (at, seen) = place.strip_suffix(')').unwrap_or(place).split_once(": ")?;
+        Some(Self { rule, at: at.to_owned(), seen: seen.to_owned() })
+    }
+}
+
+impl StopCause {
+    const ALL: [Self; 4] = [Self::Pause, Self::Cancel, Self::Shutdown, Self::Death];
+
+    /// Returns the cause in words.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Pause => "pause --now",
+            Self::Cancel => "cancel",
+            Self::Shutdown => "the daemon was stopped",
+            Self::Death => "the daemon or the machine died",
+        }
+    }
+
+    fn of(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.as_str() == text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_are_read_back_as_they_were_written() {
+        let until = "2026-03-01T08:00:00Z".parse().ok();
+        let breaches = Rule::ALL.map(|rule| {
+            Verdict::Broken(Breach { rule, at: "root.2".to_owned(), seen: "its parent is (none): x".to_owned() })
+        });
+        let faults = FaultKind::ALL.map(|kind| Verdict::Fault { kind, what: "it said: no\nmore".to_owned() });
+        let stops = StopCause::ALL.map(|by| Verdict::Interrupted { by });
+        let others = [
+            Verdict::Rejected { reasons: "- a\n- b".to_owned() },
+            Verdict::Unavailable { why: "HTTP 503 (until later)".to_owned(), until: None },
+            Verdict::Unavailable { why: "limit (5 hours)".to_owned(), until },
+            Verdict::Timeout { during: protocol::words::PhaseName::Guard },
+            Verdict::Misconfigured { what: "no agent; install it".to_owned() },
+            Verdict::Accepted,
+        ];
+        for verdict in breaches.into_iter().chain(faults).chain(stops).chain(others) {
+            assert_eq!(Verdict::of(verdict.name(), verdict.detail().as_deref()), Some(verdict));
+        }
+    }
+
+    #[test]
+    fn details_of_another_verdict_are_none() {
+        for (name, detail) in [
+            (VerdictName::Broken, "because"),
+            (VerdictName::Fault, "bad luck: x"),
+            (VerdictName::Timeout, "work"),
+            (VerdictName::Interrupted, "by somebody"),
+        ] {
+            assert_eq!(Verdict::of(name, Some(detail)), None, "{name}");
+        }
+    }
+}
