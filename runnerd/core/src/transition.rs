@@ -155,7 +155,8 @@ fn faults(in_row: u32, outcome: &Outcome) -> u32 {
 
 fn next_stall(old: &Stall, status: IterationStatus, answer: Option<&AgentAnswer>) -> Stall {
     let Some(answer) = answer else { return old.clone() };
-    let words: Vec<String> = answer.summary.split_whitespace().map(str::to_lowercase).collect();
+    // Of the summary as it is kept, so that the digest follows from what is committed.
+    let words: Vec<String> = clip(&answer.summary).split_whitespace().map(str::to_lowercase).collect();
     let digest = sha256_hex(format!("{status}\n{}", words.join(" ")).as_bytes());
     let count = if old.digest.as_ref() == Some(&digest) { old.count.saturating_add(1) } else { 1 };
     Stall { digest: Some(digest), count }
