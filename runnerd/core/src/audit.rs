@@ -3,6 +3,266 @@
 //! Reads commits as plain data and knows neither git nor files. It has no rules of its own: what a commit should be is
 //! asked of the functions that the runner itself decides with.
 
+mod compare;
+mod evidence;
+mod iteration;
+mod ledger;
 mod link;
+mod milestone;
+mod net;
+mod owned;
+mod plan;
+mod prompts;
+mod state;
+mod stretch;
 
+use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditRule};
+use protocol::words::VerdictName;
+
+use self::iteration::Iteration;
+use self::ledger::Ledger;
 pub use self::link::{Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
+use self::milestone::Step;
+use self::net::Net;
+use self::plan::Part;
+pub use self::plan::Plan;
+use self::prompts::Rebuilt;
+use self::state::State;
+use crate::message::{Receipt, RunnerCommit};
+use crate::tree;
+
+/// An audit under way: it is given the commits of a plan, oldest first.
+#[derive(Debug)]
+pub struct Audit {
+    plan: Plan,
+    readers: Readers,
+    at: usize,
+    state: State,
+    /// The state after the runner's last commit.
+    last: Option<State>,
+    /// What people changed since.
+    stretch: Net,
+    /// The session that is being passed.
+    session: Option<Session>,
+    /// What differs from the base.
+    since_base: Net,
+    ledger: Ledger,
+    report: AuditReport,
+}
+
+/// The commits of a session, before its receipt.
+#[derive(Debug)]
+struct Session {
+    from: State,
+    net: Net,
+    agents: u32,
+}
+
+impl Audit {
+    /// Begins with the files of the commit before the first one of the plan: every path under `.runner/`, as if that
+    /// commit had added it.
+    pub fn new(plan: Plan, readers: Readers, before: &[PathChange]) -> Self {
+        let mut state = State::empty(&readers);
+        state.apply(before, &readers);
+        let last = plan.runners_before().map(|_| state.clone());
+        let report = AuditReport {
+            run: plan.run().to_owned(),
+            base: plan.before().map(|head| head.id.clone()),
+            tip: plan.heads().last().or(plan.before()).map(|head| head.id.clone()).unwrap_or_default(),
+            findings: Vec::new(),
+            people: Vec::new(),
+            passes: Vec::new(),
+            brought: Vec::new(),
+            unseen: Vec::new(),
+            counts: AuditCounts::default(),
+        };
+        Self {
+            plan,
+            readers,
+            at: 0,
+            state,
+            last,
+            stretch: Net::default(),
+            session: None,
+            since_base: Net::default(),
+            ledger: Ledger::default(),
+            report,
+        }
+    }
+
+    /// Returns the commits that are to be given, oldest first.
+    pub fn heads(&self) -> &[Head] {
+        self.plan.heads()
+    }
+
+    /// Returns the blob that the receipt of the commit at this place names as the tree that was not taken.
+    pub fn raw(&self, at: usize) -> Option<&str> {
+        if let RunnerCommit::Iteration(receipt) = self.plan.part(at)?.commit()? { receipt.raw.as_deref() } else { None }
+    }
+
+    /// Takes the next commit: what it changed against its first parent, and the tree that its receipt names.
+    pub fn take(&mut self, changes: &[PathChange], raw: Option<&[u8]>) {
+        let at = self.at;
+        self.at += 1;
+        self.report.counts.commits += 1;
+        let (Some(part), Some(head)) = (self.plan.part(at), self.plan.heads().get(at)) else { return };
+        let head = head.clone();
+        self.ledger.turn_to(&head.id, None);
+        self.since_base.add(changes);
+        match part {
+            Part::Person => self.persons(&head, changes),
+            Part::Malformed(error) => {
+                let found = error.to_string();
+                self.ledger.violation(AuditRule::Form, "message", ("a message that the runner writes", &found));
+                self.persons(&head, changes);
+            }
+            Part::Agent { poses } => {
+                if *poses {
+                    let found = "a message like one of the runner's";
+                    self.ledger.warning(AuditRule::Form, "message", ("a commit of the session's own", found));
+                }
+                self.sessions(changes, 1);
+            }
+            Part::Runner { commit, has_from } => {
+                let (commit, has_from) = (commit.clone(), *has_from);
+                self.runners(&head, (&commit, has_from), (changes, raw));
+            }
+        }
+    }
+
+    /// Ends it; what follows the runner's last commit is a person's, unless a session is at work.
+    pub fn finish(mut self, is_live: bool) -> AuditReport {
+        if !is_live && self.session.is_none() {
+            self.end_stretch();
+        }
+        self.ledger.turn_to(&self.report.tip, None);
+        if let Err((path, why)) = self.state.known() {
+            self.ledger.violation(AuditRule::Valid, path, ("a valid file", why));
+        }
+        let counts = &mut self.report.counts;
+        (counts.leaves_passed, counts.leaves_total) = self.state.tree().map(tree::leaves).unwrap_or_default();
+        AuditReport { findings: self.ledger.into_findings(), ..self.report }
+    }
+
+    fn persons(&mut self, head: &Head, changes: &[PathChange]) {
+        self.state.apply(changes, &self.readers);
+        self.stretch.add(changes);
+        self.report.people.push(stretch::describe(head, changes));
+    }
+
+    /// Adds a commit to the session that it is of; the first ends the stretch of people's before it.
+    fn sessions(&mut self, changes: &[PathChange], agents: u32) {
+        if self.session.is_none() {
+            self.end_stretch();
+        }
+        let from = &self.state;
+        let session =
+            self.session.get_or_insert_with(|| Session { from: from.clone(), net: Net::default(), agents: 0 });
+        session.net.add(changes);
+        session.agents += agents;
+        self.report.counts.agents_commits += agents;
+        self.state.apply(changes, &self.readers);
+    }
+
+    fn runners(
+        &mut self,
+        head: &Head,
+        (commit, has_from): (&RunnerCommit, bool),
+        (changes, raw): (&[PathChange], Option<&[u8]>),
+    ) {
+        let iter = if let RunnerCommit::Iteration(receipt) = commit { Some(receipt.iter) } else { None };
+        self.ledger.turn_to(&head.id, iter);
+        self.sessions(changes, 0);
+        self.ledger.turn_to(&head.id, iter);
+        if commit.run() != self.plan.run() {
+            self.ledger.violation(AuditRule::Number, "run", (self.plan.run(), commit.run()));
+        }
+        if head.parents.len() != 1 {
+            let found = format!("{} parents", head.parents.len());
+            self.ledger.violation(AuditRule::Chain, "parents", ("one parent", &found));
+        }
+        if !has_from {
+            let found = commit.from().unwrap_or("none");
+            self.ledger.violation(AuditRule::Chain, "Runner-From", ("a commit before this one", found));
+        }
+        if let Some(session) = self.session.take() {
+            match commit {
+                RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, raw),
+                RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
+                    self.milestone(&session, head, commit);
+                }
+            }
+        }
+        self.last = Some(self.state.clone());
+    }
+
+    fn iteration(&mut self, session: &Session, receipt: &Receipt, raw: Option<&[u8]>) {
+        let counts = &mut self.report.counts;
+        counts.iterations += 1;
+        let sides = session.from.known().and_then(|from| Ok((from, self.state.known()?)));
+        let (from, to) = match sides {
+            Ok(sides) => sides,
+            Err((path, why)) => return self.ledger.violation(AuditRule::Valid, path, ("a valid file", why)),
+        };
+        let rebuilt = Iteration {
+            receipt,
+            from: &from,
+            to: &to,
+            net: &session.net,
+            agents: session.agents,
+            differs_from_base: !self.plan.has_start() || self.since_base.code().next().is_some(),
+            raw,
+        }
+        .check(&mut self.ledger);
+        counts.prompts += u32::from(rebuilt == Rebuilt::Same);
+        counts.prompts_unknown += u32::from(rebuilt == Rebuilt::Unknown);
+        if receipt.verdict.name == VerdictName::Accepted {
+            let pass = AuditPass { node: receipt.node.clone(), iter: receipt.iter, commit: self.commit() };
+            self.report.passes.push(pass);
+        }
+        let counts = &mut self.report.counts;
+        counts.guards_unproven += u32::from(receipt.guard_run.is_some());
+    }
+
+    fn milestone(&mut self, session: &Session, head: &Head, commit: &RunnerCommit) {
+        let to = match self.state.known() {
+            Ok(to) => to,
+            Err((path, why)) => return self.ledger.violation(AuditRule::Valid, path, ("a valid file", why)),
+        };
+        let parent = head.parents.first().map_or("none", String::as_str);
+        let (before, net) = (&session.from, &session.net);
+        let step = |milestone| Step { milestone, parent, before, to: &to, net };
+        match commit {
+            RunnerCommit::Start(milestone) => {
+                step(milestone).start(&mut self.ledger);
+                let leaves = tree::walk(to.tree).into_iter().map(|placed| placed.node);
+                let passed = leaves.filter(|node| node.is_leaf() && node.passes);
+                self.report.brought = passed.map(|node| node.id.clone()).collect();
+            }
+            RunnerCommit::Baseline(milestone, guard) => step(milestone).baseline(*guard, &mut self.ledger),
+            RunnerCommit::Resume(milestone) => step(milestone).resume(&mut self.ledger),
+            RunnerCommit::Iteration(_) => {}
+        }
+    }
+
+    /// Judges what people did since the runner's last commit.
+    fn end_stretch(&mut self) {
+        let net = std::mem::take(&mut self.stretch);
+        if let Some(last) = &self.last {
+            stretch::check(last, &self.state, &net, &mut self.ledger);
+        }
+    }
+
+    fn commit(&self) -> String {
+        self.plan.heads().get(self.at.saturating_sub(1)).map(|head| head.id.clone()).unwrap_or_default()
+    }
+}
+
+/// Audits commits that are all at hand: those of a plan, oldest first.
+pub fn audit(plan: Plan, readers: Readers, before: &[PathChange], links: &[Link]) -> AuditReport {
+    let mut audit = Audit::new(plan, readers, before);
+    for link in links {
+        audit.take(&link.changes, link.raw.as_deref());
+    }
+    audit.finish(false)
+}

@@ -34,7 +34,7 @@ impl Guardrail {
     /// Returns the text with the line at its end, the oldest lines dropped where it would be too long; none where it
     /// has the line already, be it of another node.
     pub fn added_to(&self, text: &[u8]) -> Option<Vec<u8>> {
-        if text.windows(self.tag.len()).any(|part| part == self.tag.as_bytes()) {
+        if self.is_in(text) {
             return None;
         }
         let mut after = if text.is_empty() { HEADING.as_bytes() } else { text }.to_vec();
@@ -46,6 +46,20 @@ impl Guardrail {
         }
         after.extend(self.line.as_bytes());
         Some(newest(after))
+    }
+
+    /// Returns whether `after` is what [`Guardrail::added_to`] makes of a text that begins with `before`: what a session
+    /// has appended is not known.
+    pub fn follows(&self, before: &[u8], after: &[u8]) -> bool {
+        if after.starts_with(before) {
+            return self.is_in(after);
+        }
+        // Where the oldest lines had to go, so much is left that one more would not have had room.
+        after.ends_with(self.line.as_bytes()) && (MAX_GUARDRAILS / 2..=MAX_GUARDRAILS).contains(&after.len())
+    }
+
+    fn is_in(&self, text: &[u8]) -> bool {
+        text.windows(self.tag.len()).any(|part| part == self.tag.as_bytes())
     }
 }
 

@@ -101,6 +101,24 @@ impl RunnerCommit {
         }
     }
 
+    /// Returns the id of the run that it is of.
+    pub fn run(&self) -> &str {
+        match self {
+            Self::Iteration(receipt) => &receipt.run,
+            Self::Start(milestone) | Self::Baseline(milestone, _) | Self::Resume(milestone) => &milestone.run,
+        }
+    }
+
+    /// Returns the commit that it says it was made upon: for an iteration, the one at which its session began.
+    pub fn from(&self) -> Option<&str> {
+        match self {
+            Self::Iteration(receipt) => Some(&receipt.from),
+            Self::Start(milestone) | Self::Baseline(milestone, _) | Self::Resume(milestone) => {
+                milestone.from.as_deref()
+            }
+        }
+    }
+
     /// Reads a message that [`RunnerCommit::compose`] has written; a newline at its end may be missing.
     pub fn parse(message: &str) -> Result<Self, MessageError> {
         let parts = Parts::of(message);

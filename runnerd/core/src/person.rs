@@ -32,6 +32,18 @@ pub fn check(before: &TaskTree, after: &TaskTree) -> Result<(), String> {
     passed.map_or(Ok(()), |now| Err(format!("node {} was set to pass", now.node.id)))
 }
 
+/// Compares the tree that a run starts with to the one at its base: what a person has prepared passes nowhere where that
+/// does not.
+///
+/// The error names the node.
+pub fn check_start(base: Option<&TaskTree>, start: &TaskTree) -> Result<(), String> {
+    let old = base.map(tree::index).unwrap_or_default();
+    let has_passed = |id: &str| old.get(id).is_some_and(|placed| placed.node.passes);
+    let nodes = tree::walk(start).into_iter().map(|placed| placed.node);
+    let passed = nodes.filter(|node| node.is_leaf() && node.passes).find(|node| !has_passed(&node.id));
+    passed.map_or(Ok(()), |node| Err(format!("node {} was set to pass", node.id)))
+}
+
 /// Names in one line what a person has changed, at most [`MAX_NAMED`] nodes of each kind.
 pub fn summary(before: &TaskTree, after: &TaskTree) -> String {
     let (old, new) = (tree::index(before), tree::index(after));

@@ -7,11 +7,9 @@ use std::sync::Arc;
 
 use crate::policy::Policy;
 
-/// One commit and what it changed.
+/// What one commit changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// What it says.
-    pub head: Head,
     /// Every path that differs from its first parent, in any order, each once.
     pub changes: Vec<PathChange>,
     /// The blob that its receipt names in `Runner-Raw`, where it is at hand.

@@ -1,0 +1,104 @@
+//! Committed files against what the rules lead to: which node, which field, expected and found.
+
+use std::collections::BTreeMap;
+
+use protocol::tree::{Node, TaskTree};
+use protocol::verify::AuditRule;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::ledger::Ledger;
+use crate::{json, layout, tree};
+
+/// What is said where only the form of a file is wrong.
+const FORM: (&str, &str) = ("the canonical form", "the same content in another form");
+/// Most nodes of one tree that are named.
+const MAX_NAMED: usize = 20;
+
+/// Compares the task tree of a commit with the one that the rules lead to; `before` is From's.
+pub(super) fn trees(before: &TaskTree, expected: &TaskTree, (found, bytes): (&TaskTree, &[u8]), ledger: &mut Ledger) {
+    if tree::canonical(expected).as_bytes() == bytes {
+        return;
+    }
+    let (old, right, there) = (tree::index(before), tree::index(expected), tree::index(found));
+    let mut ids: Vec<&str> = right.keys().chain(there.keys()).copied().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut named = 0;
+    for id in ids {
+        let has_passed = old.get(id).is_some_and(|placed| placed.node.passes);
+        let (expected, found) = (right.get(id).copied(), there.get(id).copied());
+        for (field, expected, found) in fields(expected, found) {
+            let rule = match field {
+                "passes" => AuditRule::Passes,
+                _ if has_passed => AuditRule::Passed,
+                _ => AuditRule::Tree,
+            };
+            named += 1;
+            if named <= MAX_NAMED {
+                ledger.violation(rule, &format!("node {id}: {field}"), (&expected, &found));
+            }
+        }
+    }
+    if named == 0 {
+        ledger.violation(AuditRule::Tree, layout::TREE, FORM);
+    }
+}
+
+/// Returns the fields in which two places differ, with both values.
+fn fields(expected: Option<tree::Placed<'_>>, found: Option<tree::Placed<'_>>) -> Vec<(&'static str, String, String)> {
+    let (Some(expected), Some(found)) = (expected, found) else {
+        let there = |placed: Option<tree::Placed<'_>>| if placed.is_some() { "a node" } else { "no such node" };
+        return vec![("place", there(expected).to_owned(), there(found).to_owned())];
+    };
+    let parent = |placed: &tree::Placed<'_>| placed.parent.map_or("none", |node| node.id.as_str()).to_owned();
+    let values = |placed: &tree::Placed<'_>| {
+        let Node { order, title, goal, acceptance, passes, attempts, max_attempts, .. } = placed.node;
+        [
+            ("parent", parent(placed)),
+            ("order", order.to_string()),
+            ("title", title.clone()),
+            ("goal", goal.clone()),
+            ("acceptance", acceptance.join("; ")),
+            ("passes", passes.to_string()),
+            ("attempts", attempts.to_string()),
+            ("max_attempts", max_attempts.to_string()),
+        ]
+    };
+    let pairs = values(&expected).into_iter().zip(values(&found));
+    pairs.filter(|(right, there)| right != there).map(|((field, right), (_, there))| (field, right, there)).collect()
+}
+
+/// Compares a file of the runner's in JSON with the value that the rules lead to, field by field.
+pub(super) fn values<T: Serialize>(
+    (rule, path): (AuditRule, &str),
+    expected: &T,
+    (found, bytes): (&T, &[u8]),
+    ledger: &mut Ledger,
+) {
+    if json::canonical(expected).as_bytes() == bytes {
+        return;
+    }
+    let differing = differing(expected, found);
+    for (field, expected, found) in &differing {
+        ledger.violation(rule, &format!("{path}: {field}"), (expected, found));
+    }
+    if differing.is_empty() {
+        ledger.violation(rule, path, FORM);
+    }
+}
+
+/// Returns the fields in which two values differ, with both.
+pub(super) fn differing<T: Serialize>(expected: &T, found: &T) -> Vec<(String, String, String)> {
+    let fields = |value: &T| match serde_json::to_value(value) {
+        Ok(Value::Object(fields)) => fields.into_iter().collect::<BTreeMap<_, _>>(),
+        _ => BTreeMap::new(),
+    };
+    let (right, mut there) = (fields(expected), fields(found));
+    let pairs = right.into_iter().map(|(name, right)| {
+        let found = there.remove(&name).unwrap_or(Value::Null);
+        (name, right, found)
+    });
+    let pairs = pairs.filter(|(_, right, found)| right != found);
+    pairs.map(|(name, right, found)| (name, right.to_string(), found.to_string())).collect()
+}

@@ -1,0 +1,308 @@
+//! From a receipt back to the outcome that it tells of: the events of the iteration as far as the branch knows them,
+//! judged by the same table that the runner asks.
+//!
+//! What only the runner can testify (how a guard ended, that a service was down) is taken from the receipt; what follows
+//! from it is not.
+
+use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::tree::{ChildSpec, TaskTree};
+use protocol::words::{Containment, PhaseName, VerdictName};
+
+use super::state::Known;
+use crate::examine::{self, Examined};
+use crate::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, Worked, decide};
+use crate::message::{ProcessEnd, Receipt};
+use crate::policy::Policy;
+use crate::tree;
+use crate::validate::TreeFault;
+use crate::verdict::{
+    Breach, FaultKind, FeedbackEffect, Finding, Rule, SessionEnd, SessionHow, Task, TreeFinding, TreeTaken, Verdict,
+    row,
+};
+
+/// What is said where the table leads to no verdict.
+const ENDLESS: &str = "the iteration cannot have come to an end";
+
+/// What is known of an iteration.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Evidence<'a> {
+    /// What its session was asked, as it follows from From.
+    pub task: &'a Task,
+    /// What the runner testifies.
+    pub receipt: &'a Receipt,
+    /// The state at From.
+    pub from: &'a Known<'a>,
+    /// The state after it.
+    pub to: &'a Known<'a>,
+    /// The task tree that was not taken, where it is at hand.
+    pub raw: Option<&'a [u8]>,
+    /// Whether a path outside `.runner/` that the guard did not write differs from From.
+    pub changed_code: bool,
+    /// Whether a path outside `.runner/` differs from the base.
+    pub changed_since_base: bool,
+}
+
+/// What the receipt tells of, made whole.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// The outcome, with the verdict of the receipt.
+    pub outcome: Outcome,
+    /// The verdict that the table gives for it, or why it gives none.
+    pub judged: Result<Verdict, String>,
+    /// The tree that the session left, where it is known and legal.
+    pub tree: Option<TaskTree>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Returns what the receipt tells of; none where its verdict cannot be read.
+    pub(super) fn told(&self) -> Option<Told> {
+        let verdict = self.verdict()?;
+        let left = self.left(&verdict);
+        let (session, stop) = (self.session(&verdict), None);
+        let stop = if let Verdict::Interrupted { by } = verdict { Some(by) } else { stop };
+        let finding = self.finding(&verdict, left.finding);
+        let guard = self.guard(&verdict);
+        let work = Worked { task: self.task.clone(), session, finding };
+        let policy = &self.from.settings.policy;
+        let inspect = Phase::Inspect { task: work.task.clone(), session: work.session.clone(), stop };
+        let judged = judged(policy, inspect, (&work.finding, guard.as_ref(), &verdict));
+        Some(Told { outcome: Outcome { work, guard, verdict }, judged, tree: left.tree })
+    }
+
+    /// Whether the session gave an answer that counts.
+    fn answered(&self) -> bool {
+        self.to.run_state.last_summary.is_some()
+    }
+
+    /// The verdict with all of its details: `feedback.json` has more of them than the receipt.
+    fn verdict(&self) -> Option<Verdict> {
+        let line = &self.receipt.verdict;
+        let is_told = row(line.name).feedback == FeedbackEffect::Told;
+        let detail = self.failure().filter(|_| is_told && !self.is_invalid_tree()).or(line.detail.as_deref());
+        Verdict::of(line.name, detail)
+    }
+
+    /// Whether the verdict is about a tree that is not valid: feedback then holds all that is wrong with it.
+    fn is_invalid_tree(&self) -> bool {
+        let detail = self.receipt.verdict.detail.as_deref().unwrap_or_default();
+        self.receipt.verdict.name == VerdictName::Broken && detail.starts_with(Rule::ValidTree.as_str())
+    }
+
+    fn failure(&self) -> Option<&'a str> {
+        let told = self.to.feedback.nodes.get(&self.task.node)?;
+        told.failure.as_ref().map(|failure| failure.text.as_str())
+    }
+
+    /// The tree that the session left: the committed one where it was taken, else the one that was kept.
+    fn left(&self, verdict: &Verdict) -> Examined {
+        let is_refused = self.receipt.raw.is_some();
+        if row(verdict.name()).tree != TreeTaken::Froms && !is_refused {
+            return self.examine(tree::canonical(self.to.tree).as_bytes());
+        }
+        match self.raw {
+            Some(raw) => self.examine(raw),
+            None => Examined { finding: TreeFinding::Legal { gained: 0, reworded: false }, tree: None },
+        }
+    }
+
+    fn examine(&self, text: &[u8]) -> Examined {
+        let max_attempts = self.from.settings.policy.max_attempts_default;
+        let (from, node) = (self.from.tree, self.task.node.as_str());
+        examine::examine(&examine::Session { from, node, text: Some(text), answer: None, max_attempts })
+    }
+
+    fn session(&self, verdict: &Verdict) -> SessionEnd {
+        SessionEnd {
+            how: self.how(verdict),
+            exit: None,
+            agent: String::new(),
+            session_id: None,
+            output_digest: None,
+            failure: None,
+            usage: SessionUsage::default(),
+            elapsed_ms: 0,
+            captured_bytes: 0,
+            dropped_bytes: 0,
+            log_fault: None,
+            survivors: 0,
+            containment: Containment::Walk,
+        }
+    }
+
+    /// How the session must have ended for this verdict.
+    fn how(&self, verdict: &Verdict) -> SessionHow {
+        match verdict {
+            Verdict::Interrupted { .. } => SessionHow::Cut,
+            Verdict::Broken(Breach { rule: Rule::Context, seen, .. }) => {
+                SessionHow::ContextExceeded { what: seen.clone() }
+            }
+            _ if self.answered() => SessionHow::Answered(self.answer(verdict)),
+            Verdict::Unavailable { why, until } => SessionHow::Unavailable { why: why.clone(), until: *until },
+            Verdict::Misconfigured { what } => SessionHow::Misconfigured { what: what.clone() },
+            Verdict::Timeout { .. } | Verdict::Fault { kind: FaultKind::Timeout, .. } => SessionHow::TimedOut,
+            Verdict::Fault { kind, what } => SessionHow::Faulty { kind: *kind, what: what.clone() },
+            Verdict::Accepted | Verdict::RedGuard | Verdict::Rejected { .. } | Verdict::Pending => SessionHow::Cut,
+            Verdict::Retry | Verdict::Narrowed | Verdict::Decomposed | Verdict::Broken(_) => SessionHow::Cut,
+        }
+    }
+
+    fn answer(&self, verdict: &Verdict) -> AgentAnswer {
+        let status = match verdict {
+            Verdict::Retry | Verdict::Narrowed => AnswerStatus::Retry,
+            Verdict::Decomposed => AnswerStatus::Decomposed,
+            Verdict::Broken(breach) => status_of(breach.rule),
+            // Whatever else has an answer was asked of a guard.
+            Verdict::Accepted | Verdict::RedGuard | Verdict::Rejected { .. } | Verdict::Pending => AnswerStatus::Done,
+            Verdict::Fault { .. } | Verdict::Unavailable { .. } | Verdict::Timeout { .. } => AnswerStatus::Done,
+            Verdict::Misconfigured { .. } | Verdict::Interrupted { .. } => AnswerStatus::Done,
+        };
+        let brought = if let Verdict::Broken(breach) = verdict { counts(breach).0 } else { 0 };
+        let child = ChildSpec { title: String::new(), goal: String::new(), acceptance: Vec::new() };
+        let children = (brought > 0).then(|| vec![child; brought.min(tree::MAX_NODES)]);
+        let summary = self.to.run_state.last_summary.clone().unwrap_or_default();
+        AgentAnswer { status, summary, children }
+    }
+
+    /// What was found after the session, as far as the verdict tells of it.
+    fn finding(&self, verdict: &Verdict, left: TreeFinding) -> Finding {
+        let legal = TreeFinding::Legal { gained: 0, reworded: false };
+        let mut finding = Finding {
+            history: None,
+            tree: left,
+            changed: true,
+            changed_code: self.changed_code,
+            changed_since_base: self.changed_since_base,
+            reverted: self.to.run_state.reverted.clone(),
+            secrets: Vec::new(),
+            moved_refs: Vec::new(),
+        };
+        if let Verdict::Broken(breach) = verdict {
+            let gained = u32::try_from(counts(breach).1).unwrap_or(u32::MAX);
+            match breach.rule {
+                Rule::History if by_guard(breach).is_none() => finding.history = Some(breach.seen.clone()),
+                Rule::History | Rule::Context => finding.tree = legal,
+                Rule::ValidTree => finding.tree = self.invalid(breach),
+                Rule::PassedNode | Rule::KeepNodes | Rule::KeepPlace => {
+                    finding.tree = TreeFinding::Illegal(breach.clone());
+                }
+                Rule::KeepGoal => finding.tree = TreeFinding::Legal { gained: 0, reworded: true },
+                Rule::ChildrenOnlyWithDecomposed | Rule::ChildrenOneWay => {
+                    finding.tree = TreeFinding::Legal { gained, reworded: false };
+                }
+                Rule::DecomposedNeedsChildren | Rule::RootNeedsChange => finding.tree = legal,
+                Rule::WorkerNoChildren => finding.tree = TreeFinding::Legal { gained: 1, reworded: false },
+                Rule::PlannerNoCode => (finding.tree, finding.changed_code) = (legal, true),
+            }
+        } else if self.receipt.raw.is_some() && matches!(finding.tree, TreeFinding::Legal { .. }) {
+            // It was kept because it was not legal; which rule it broke is not told.
+            let at = self.task.node.clone();
+            finding.tree = TreeFinding::Illegal(Breach { rule: Rule::KeepNodes, at, seen: String::new() });
+        }
+        finding
+    }
+
+    /// What was wrong with a tree that is not valid: all of it is in the feedback, the first in the receipt.
+    fn invalid(&self, breach: &Breach) -> TreeFinding {
+        let told = self.to.feedback.nodes.get(&self.task.node).and_then(|told| told.failure.as_ref());
+        let text = told.and_then(|failure| failure.invalid_tree.clone()).unwrap_or_default();
+        let listed = told.and_then(|failure| failure.text.split_once(":\n- "));
+        let rules = listed.map_or_else(|| vec![breach.seen.as_str()], |(_, list)| list.split("\n- ").collect());
+        let faults = rules.into_iter().map(|rule| TreeFault { path: String::new(), rule: rule.to_owned() }).collect();
+        TreeFinding::Invalid { faults, text, blob: None }
+    }
+
+    /// How the guard must have ended for this verdict, where one ran.
+    fn guard(&self, verdict: &Verdict) -> Option<GuardEnd> {
+        let how = match (&self.receipt.guard_run, verdict) {
+            (Some(run), _) => match run.end {
+                ProcessEnd::Exit(code) => GuardHow::Exited(code),
+                ProcessEnd::Signal(signal) => GuardHow::Signaled(signal),
+            },
+            (None, Verdict::RedGuard) => GuardHow::TimedOut,
+            (None, Verdict::Timeout { during: PhaseName::Guard }) => GuardHow::TimedOut,
+            (None, Verdict::Fault { kind: FaultKind::Guard, .. }) => GuardHow::Lost,
+            (None, Verdict::Misconfigured { what }) if self.answered() => GuardHow::Missing { what: what.clone() },
+            (None, Verdict::Broken(breach)) if by_guard(breach).is_some() => GuardHow::Lost,
+            (None, _) => return None,
+        };
+        let history = if let Verdict::Broken(breach) = verdict { by_guard(breach).map(str::to_owned) } else { None };
+        let wrote = &self.receipt.guard_wrote;
+        Some(GuardEnd {
+            how,
+            digest: self.receipt.guard_run.as_ref().map(|run| run.output.to_string()),
+            output: self.failure().unwrap_or_default().to_owned(),
+            history,
+            reverted: Vec::new(),
+            moved_refs: Vec::new(),
+            wrote: wrote.items().iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect(),
+            elapsed_ms: 0,
+            survivors: 0,
+            log_fault: None,
+            containment: None,
+        })
+    }
+}
+
+/// Asks the table for the verdict, from the end of the session on.
+fn judged(
+    policy: &Policy,
+    inspect: Phase,
+    (finding, guard, verdict): (&Finding, Option<&GuardEnd>, &Verdict),
+) -> Result<Verdict, String> {
+    let mut phase = inspect;
+    let mut asked = 0;
+    loop {
+        let event = match &phase {
+            Phase::Inspect { .. } => Event::Inspected(finding.clone()),
+            Phase::Guard { .. } => {
+                Event::GuardEnded(guard.cloned().ok_or("a guard was to be asked, and the receipt has none")?)
+            }
+            Phase::Review { .. } => Event::ReviewEnded(review(verdict)),
+            Phase::Settle { outcome } => return Ok(outcome.verdict.clone()),
+            Phase::Open | Phase::Brief { .. } | Phase::Work { .. } | Phase::Over { .. } => {
+                return Err(ENDLESS.to_owned());
+            }
+        };
+        asked += 1;
+        if asked > 4 {
+            return Err(ENDLESS.to_owned());
+        }
+        phase = decide(policy, phase, event).map_err(|illegal| illegal.to_string())?;
+    }
+}
+
+/// How a reviewer must have ended for this verdict.
+fn review(verdict: &Verdict) -> ReviewEnd {
+    match verdict {
+        Verdict::Accepted => ReviewEnd::Accepted,
+        Verdict::Rejected { reasons } => ReviewEnd::Rejected { reasons: reasons.clone() },
+        Verdict::Fault { kind: FaultKind::Timeout, .. } | Verdict::Timeout { .. } => ReviewEnd::TimedOut,
+        Verdict::Fault { what, .. } => ReviewEnd::Failed { what: what.clone() },
+        Verdict::Unavailable { why, until } => ReviewEnd::Unavailable { why: why.clone(), until: *until },
+        Verdict::Misconfigured { what } => ReviewEnd::Misconfigured { what: what.clone() },
+        Verdict::Interrupted { .. } | Verdict::Broken(_) | Verdict::RedGuard | Verdict::Pending => ReviewEnd::Cut,
+        Verdict::Retry | Verdict::Narrowed | Verdict::Decomposed => ReviewEnd::Cut,
+    }
+}
+
+/// The answer that breaks a rule.
+fn status_of(rule: Rule) -> AnswerStatus {
+    match rule {
+        Rule::DecomposedNeedsChildren | Rule::ChildrenOneWay | Rule::WorkerNoChildren => AnswerStatus::Decomposed,
+        Rule::PlannerNoCode => AnswerStatus::Retry,
+        Rule::ValidTree | Rule::PassedNode | Rule::KeepNodes | Rule::KeepPlace | Rule::KeepGoal => AnswerStatus::Done,
+        Rule::ChildrenOnlyWithDecomposed | Rule::History | Rule::RootNeedsChange | Rule::Context => AnswerStatus::Done,
+    }
+}
+
+/// Reads `<n> in the answer and <m> in the tree`.
+fn counts(breach: &Breach) -> (usize, usize) {
+    let mut numbers = breach.seen.split(' ').filter_map(|word| word.parse().ok());
+    let is_counted = matches!(breach.rule, Rule::ChildrenOnlyWithDecomposed | Rule::ChildrenOneWay);
+    if is_counted { (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) } else { (0, 0) }
+}
+
+/// What the guard did to history, where it was the guard.
+fn by_guard(breach: &Breach) -> Option<&str> {
+    breach.seen.strip_prefix("by the guard: ").filter(|_| breach.rule == Rule::History)
+}

@@ -1,0 +1,286 @@
+//! One receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
+
+use protocol::verify::AuditRule;
+use protocol::words::{Mode, VerdictName};
+
+use super::compare;
+use super::evidence::{Evidence, Told};
+use super::ledger::Ledger;
+use super::net::Net;
+use super::owned;
+use super::prompts::{self, Rebuilt};
+use super::state::Known;
+use crate::digest::Digest;
+use crate::message::{Attempts, NameList, Receipt, VerdictLine};
+use crate::run::{self, Asked, Next, Standing};
+use crate::transition::{self, After, Before, Facts};
+use crate::usage::{self, Spent};
+use crate::verdict::{Rule, Task, TreeFinding, TreeTaken, Verdict, row};
+use crate::{layout, tree};
+
+/// One iteration as the branch has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Iteration<'a> {
+    /// What the runner testifies.
+    pub receipt: &'a Receipt,
+    /// The state at From.
+    pub from: &'a Known<'a>,
+    /// The state after it.
+    pub to: &'a Known<'a>,
+    /// What differs between the two.
+    pub net: &'a Net,
+    /// Commits between the two.
+    pub agents: u32,
+    /// Whether a path outside `.runner/` differs from the base.
+    pub differs_from_base: bool,
+    /// The task tree that was not taken, where it is at hand.
+    pub raw: Option<&'a [u8]>,
+}
+
+impl Iteration<'_> {
+    /// Checks everything about it; returns what became of its prompt.
+    pub(super) fn check(&self, ledger: &mut Ledger) -> Rebuilt {
+        self.chain(ledger);
+        let Some(task) = self.task(ledger) else { return Rebuilt::Unknown };
+        let (rebuilt, notes) = prompts::check(self.receipt, self.from, &task, ledger);
+        let evidence = self.evidence(&task);
+        let Some(told) = evidence.told() else {
+            let found = self.receipt.verdict.to_string();
+            ledger.violation(AuditRule::Verdict, "Runner-Verdict", ("details that the runner writes", &found));
+            return rebuilt;
+        };
+        self.verdict(&told, ledger);
+        self.raw(&told, ledger);
+        let after = self.after(&told, notes);
+        self.files(&told, &after, ledger);
+        self.receipt(&told, &after, ledger);
+        rebuilt
+    }
+
+    /// The receipt names the tree that it began with, and the number that was next.
+    fn chain(&self, ledger: &mut Ledger) {
+        let expected = Digest::of(tree::canonical(self.from.tree).as_bytes());
+        same(ledger, (AuditRule::Chain, "Runner-Tree-From"), &expected, &self.receipt.tree_from);
+        same(ledger, (AuditRule::Number, "iter"), &self.from.run_state.next_iter, &self.receipt.iter);
+        for (at, id) in [("GOAL.md", &self.from.goal.id), ("run_state.json", &self.from.run_state.run_id)] {
+            let id = id.as_deref().unwrap_or("none");
+            same(ledger, (AuditRule::Number, at), &self.receipt.run.as_str(), &id);
+        }
+    }
+
+    /// What the rules ask of a session that begins at From.
+    fn task(&self, ledger: &mut Ledger) -> Option<Task> {
+        let standing = Standing {
+            policy: &self.from.settings.policy,
+            tree: self.from.tree,
+            run_state: self.from.run_state,
+            outages: &[],
+            tried: &Spent::default(),
+            now: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let task = match run::next(&standing, None, Asked::Nothing) {
+            Next::GoOn(task) => task,
+            Next::End { reason, .. } | Next::Pause(reason) | Next::WaitForPerson(reason) | Next::Wait(_, reason) => {
+                let found = format!("an iteration on {}", self.receipt.node);
+                ledger.violation(AuditRule::Selection, "run", (&format!("no iteration: {}", reason.message), &found));
+                return None;
+            }
+        };
+        same(ledger, (AuditRule::Selection, "node"), &task.node, &self.receipt.node);
+        same(ledger, (AuditRule::Selection, "Runner-Role"), &task.role, &self.receipt.role);
+        let kinds = standing.policy.kinds.of(task.role);
+        let agent = self.receipt.agent.as_ref().filter(|agent| !kinds.is_empty() && !kinds.contains(&agent.kind));
+        if let Some(agent) = agent {
+            ledger.violation(AuditRule::Selection, "Runner-Agent", (&kinds.join(" or "), &agent.kind));
+        }
+        Some(Task { from: self.receipt.from.clone(), ..task })
+    }
+
+    fn evidence<'a>(&'a self, task: &'a Task) -> Evidence<'a> {
+        let is_root =
+            self.receipt.verdict.detail.as_deref().is_some_and(|it| it.starts_with(Rule::RootNeedsChange.as_str()));
+        // What a session changed and its guard took back is in no commit.
+        let was_changed = self.receipt.mode == Mode::Execute && !is_root;
+        Evidence {
+            task,
+            receipt: self.receipt,
+            from: self.from,
+            to: self.to,
+            raw: self.raw,
+            changed_code: self.changed_code(),
+            changed_since_base: self.differs_from_base || was_changed,
+        }
+    }
+
+    /// Whether the session changed a path outside `.runner/`: the guard's are not its own.
+    fn changed_code(&self) -> bool {
+        let guards = &self.receipt.guard_wrote;
+        if guards.more() > 0 {
+            return false;
+        }
+        self.net.code().any(|path| !guards.items().iter().any(|item| item == path))
+            || guards.is_empty() && self.receipt.mode == Mode::Execute
+    }
+
+    /// The verdict is the one that the table gives for what is told.
+    fn verdict(&self, told: &Told, ledger: &mut Ledger) {
+        let found = self.receipt.verdict.to_string();
+        match &told.judged {
+            Ok(judged) if line(judged) == self.receipt.verdict => {}
+            Ok(judged) => ledger.violation(AuditRule::Verdict, "Runner-Verdict", (&line(judged).to_string(), &found)),
+            Err(why) => ledger.violation(AuditRule::Verdict, "Runner-Verdict", (why, &found)),
+        }
+        let is_history = matches!(&told.outcome.verdict, Verdict::Broken(breach) if breach.rule == Rule::History);
+        let kept = self.net.code().count();
+        if is_history && (self.agents > 0 || kept > 0) {
+            let found = format!("{} commits and {kept} paths of the session", self.agents);
+            ledger.violation(AuditRule::Verdict, "history", ("everything as it was at From", &found));
+        }
+    }
+
+    /// A tree that was not taken breaks the rule that it was not taken for.
+    fn raw(&self, told: &Told, ledger: &mut Ledger) {
+        let Some(raw) = self.raw else { return };
+        let left = crate::examine::examine(&crate::examine::Session {
+            from: self.from.tree,
+            node: &told.outcome.work.task.node,
+            text: Some(raw),
+            answer: None,
+            max_attempts: self.from.settings.policy.max_attempts_default,
+        });
+        let found = match &left.finding {
+            TreeFinding::Legal { .. } => "a legal tree".to_owned(),
+            TreeFinding::Invalid { .. } => Rule::ValidTree.as_str().to_owned(),
+            TreeFinding::Illegal(breach) => breach.rule.as_str().to_owned(),
+        };
+        let is_legal = matches!(left.finding, TreeFinding::Legal { .. });
+        let expected = if let Verdict::Broken(breach) = &told.outcome.verdict {
+            Some(breach.rule.as_str()).filter(|_| breach.rule <= Rule::KeepPlace)
+        } else {
+            is_legal.then_some("a tree that breaks a rule")
+        };
+        let Some(expected) = expected else { return };
+        // With the children of an answer in it a tree may be too large.
+        let may_be_large =
+            expected == Rule::ValidTree.as_str() && self.receipt.verdict.to_string().contains("more than");
+        if expected != found && !may_be_large {
+            ledger.violation(AuditRule::Verdict, "Runner-Raw", (expected, &found));
+        }
+    }
+
+    /// What the runner makes of the state at From with this outcome.
+    fn after(&self, told: &Told, notes: Vec<String>) -> After {
+        let before = Before {
+            tree: self.from.tree,
+            run_state: self.from.run_state,
+            feedback: self.from.feedback,
+            progress: &self.from.text(layout::PROGRESS),
+        };
+        let (old, new) = (self.from.run_state, self.to.run_state);
+        let facts = Facts {
+            agents_tree: told.tree.clone(),
+            notes,
+            held_back: new.held_back.clone(),
+            elapsed_ms: new.elapsed_ms.saturating_sub(old.elapsed_ms),
+            tried: Spent::default(),
+        };
+        let mut after = transition::apply(&before, &told.outcome, &facts);
+        if let Some(used) = &self.receipt.usage {
+            after.run_state.usage = usage::sum(&old.usage, &used.0);
+        }
+        after
+    }
+
+    /// What is committed under `.runner/` is what the outcome leads to.
+    fn files(&self, told: &Told, after: &After, ledger: &mut Ledger) {
+        let bytes = |path| self.to.bytes(path).unwrap_or_default();
+        let left = &told.outcome.work.finding.tree;
+        let takes = row(told.outcome.verdict.name()).tree;
+        match left {
+            TreeFinding::Illegal(breach) if takes != TreeTaken::Froms && self.receipt.raw.is_none() => {
+                let rule = if breach.rule == Rule::PassedNode { AuditRule::Passed } else { AuditRule::Tree };
+                ledger.violation(rule, &format!("node {}", breach.at), (breach.rule.as_str(), &breach.seen));
+            }
+            TreeFinding::Legal { .. } | TreeFinding::Invalid { .. } | TreeFinding::Illegal(_) => {
+                compare::trees(self.from.tree, &after.tree, (self.to.tree, bytes(layout::TREE)), ledger);
+            }
+        }
+        let run_state = (AuditRule::RunState, layout::RUN_STATE);
+        compare::values(run_state, &after.run_state, (self.to.run_state, bytes(layout::RUN_STATE)), ledger);
+        let feedback = (AuditRule::Feedback, layout::FEEDBACK);
+        compare::values(feedback, &after.feedback, (self.to.feedback, bytes(layout::FEEDBACK)), ledger);
+        if after.progress.as_bytes() != bytes(layout::PROGRESS) {
+            let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
+            let (expected, found) = (last(&after.progress), last(&self.to.text(layout::PROGRESS)));
+            ledger.violation(AuditRule::Progress, layout::PROGRESS, (&expected, &found));
+        }
+        let mut settled = owned::SETTLED.to_vec();
+        if let Some(line) = &after.guardrail {
+            settled.push(layout::GUARDRAILS);
+            let before = self.from.bytes(layout::GUARDRAILS).unwrap_or_default();
+            if !line.follows(before, bytes(layout::GUARDRAILS)) {
+                let expected = ("what was there, and a line for what failed twice in the same way", "something else");
+                ledger.violation(AuditRule::Guardrails, layout::GUARDRAILS, expected);
+            }
+        }
+        owned::check(self.net, &settled, ledger);
+    }
+
+    /// What the receipt says of its commit is the case.
+    fn receipt(&self, told: &Told, after: &After, ledger: &mut Ledger) {
+        let (receipt, task) = (self.receipt, &told.outcome.work.task);
+        let node = tree::find(self.to.tree, &task.node);
+        let charged = node.map_or(task.attempts, |node| node.attempts);
+        let attempts = Attempts { charged, allowed: node.map_or(task.max_attempts, |node| node.max_attempts) };
+        let used = self.to.run_state.notes_used.iter().filter(|note| !self.from.run_state.notes_used.contains(note));
+        let expected = Receipt {
+            node: task.node.clone(),
+            status: row(told.outcome.verdict.name()).status,
+            guard: told.outcome.guard_outcome(),
+            summary: self.to.run_state.last_summary.clone().unwrap_or_default(),
+            attempts,
+            notes: NameList::new(used),
+            reverted: NameList::new(&self.to.run_state.reverted),
+            held_back: NameList::new(&self.to.run_state.held_back),
+            ..receipt.clone()
+        };
+        let (expected, found) = (expected.compose(), receipt.compose());
+        let differing = expected.lines().zip(found.lines()).find(|(expected, found)| expected != found);
+        if let Some((expected, found)) = differing {
+            let at = if found.starts_with("Runner-") { found.split(':').next().unwrap_or_default() } else { "message" };
+            ledger.violation(AuditRule::Receipt, at, (expected, found));
+        }
+        let is_refused = after.tree_refused;
+        if is_refused != receipt.raw.is_some() && !(is_refused && self.raw.is_none()) {
+            ledger.violation(AuditRule::Receipt, "Runner-Raw", ("no tree that was not taken", "one"));
+        }
+        if receipt.usage.is_none() {
+            ledger.violation(AuditRule::Receipt, "Runner-Usage", ("what the session consumed", "nothing"));
+        }
+        let writes = self.net.code().next().is_some();
+        if writes && receipt.mode == Mode::Decompose {
+            ledger.violation(AuditRule::Receipt, "Runner-Mode", ("execute", "decompose"));
+        }
+        self.guard(ledger);
+    }
+
+    /// A guard that a verdict rests on has a result of its own.
+    fn guard(&self, ledger: &mut Ledger) {
+        let rests =
+            matches!(self.receipt.verdict.name, VerdictName::Accepted | VerdictName::Pending | VerdictName::Rejected);
+        if rests && self.receipt.guard_run.is_none() {
+            ledger.violation(AuditRule::Receipt, "Runner-Guard", ("how the guard ended", "nothing"));
+        }
+    }
+}
+
+/// A verdict as receipts have it.
+fn line(verdict: &Verdict) -> VerdictLine {
+    VerdictLine::new(verdict.name(), verdict.detail().as_deref())
+}
+
+fn same<T: PartialEq + std::fmt::Display>(ledger: &mut Ledger, (rule, at): (AuditRule, &str), expected: &T, found: &T) {
+    if expected != found {
+        ledger.violation(rule, at, (&expected.to_string(), &found.to_string()));
+    }
+}

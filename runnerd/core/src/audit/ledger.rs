@@ -1,0 +1,57 @@
+//! Where findings are put down, bounded: each with its commit, its rule, what was expected and what is there.
+
+use protocol::verify::{AuditFinding, AuditRule, Severity};
+
+use crate::fence;
+
+/// Most findings that are kept; more say no more.
+const MAX_FINDINGS: usize = 1_000;
+/// Most bytes of each text of a finding.
+const MAX_SHOWN: usize = 300;
+
+/// The findings of an audit.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    findings: Vec<AuditFinding>,
+    commit: String,
+    iter: Option<u32>,
+}
+
+impl Ledger {
+    /// Begins with the next commit.
+    pub(super) fn turn_to(&mut self, commit: &str, iter: Option<u32>) {
+        commit.clone_into(&mut self.commit);
+        self.iter = iter;
+    }
+
+    /// Puts down what no runner that keeps the rules makes.
+    pub(super) fn violation(&mut self, rule: AuditRule, at: &str, (expected, found): (&str, &str)) {
+        self.put((Severity::Violation, rule), at, (expected, found));
+    }
+
+    /// Puts down what somebody should know.
+    pub(super) fn warning(&mut self, rule: AuditRule, at: &str, (expected, found): (&str, &str)) {
+        self.put((Severity::Warning, rule), at, (expected, found));
+    }
+
+    fn put(&mut self, (severity, rule): (Severity, AuditRule), at: &str, (expected, found): (&str, &str)) {
+        if self.findings.len() >= MAX_FINDINGS {
+            return;
+        }
+        let shown = |text: &str| fence::one_line(text, MAX_SHOWN);
+        self.findings.push(AuditFinding {
+            commit: self.commit.clone(),
+            iter: self.iter,
+            rule,
+            severity,
+            at: shown(at),
+            expected: shown(expected),
+            found: shown(found),
+        });
+    }
+
+    /// Returns what was put down, in order.
+    pub(super) fn into_findings(self) -> Vec<AuditFinding> {
+        self.findings
+    }
+}

@@ -1,0 +1,130 @@
+//! The runner's commits between iterations: a start, a baseline and a resume change what they are for, and nothing else.
+
+use protocol::state::{Feedback, RunState};
+use protocol::verify::AuditRule;
+use protocol::words::GuardOutcome;
+
+use super::compare;
+use super::ledger::Ledger;
+use super::net::Net;
+use super::owned;
+use super::state::{Known, State};
+use crate::message::{Milestone, ProcessEnd};
+use crate::transition::PROGRESS_HEADING;
+use crate::{layout, person, run, tree};
+
+/// A commit between iterations, and what it was made upon.
+pub(super) struct Step<'a> {
+    /// What it says.
+    pub milestone: &'a Milestone,
+    /// Its first parent.
+    pub parent: &'a str,
+    /// The state before it.
+    pub before: &'a State,
+    /// The state after it.
+    pub to: &'a Known<'a>,
+    /// What it changed.
+    pub net: &'a Net,
+}
+
+impl Step<'_> {
+    /// Checks a start: nothing but `.runner/`, with bookkeeping that knows of no iteration.
+    pub(super) fn start(&self, ledger: &mut Ledger) {
+        self.upon(ledger);
+        self.no_code(ledger);
+        let state = self.to.run_state;
+        let expected = RunState {
+            run_id: Some(self.milestone.run.clone()),
+            base: Some(self.parent.to_owned()),
+            notes_used: state.notes_used.clone(),
+            ..RunState::default()
+        };
+        let bytes = |path| self.to.bytes(path).unwrap_or_default();
+        let run_state = (AuditRule::Milestone, layout::RUN_STATE);
+        compare::values(run_state, &expected, (state, bytes(layout::RUN_STATE)), ledger);
+        let feedback = (AuditRule::Milestone, layout::FEEDBACK);
+        compare::values(feedback, &Feedback::default(), (self.to.feedback, bytes(layout::FEEDBACK)), ledger);
+        if bytes(layout::PROGRESS) != PROGRESS_HEADING.as_bytes() {
+            ledger.violation(AuditRule::Milestone, layout::PROGRESS, ("no line", "lines"));
+        }
+        if self.to.goal.id.as_deref() != Some(&self.milestone.run) {
+            let found = self.to.goal.id.as_deref().unwrap_or("none");
+            ledger.violation(AuditRule::Milestone, layout::GOAL, (&self.milestone.run, found));
+        }
+        if let Err(breach) = person::check_start(self.before.tree(), self.to.tree) {
+            ledger.violation(AuditRule::Passes, layout::TREE, ("a fresh tree, or the one that was there", &breach));
+        }
+    }
+
+    /// Checks a baseline: the guard's result, and the time that it took.
+    pub(super) fn baseline(&self, guard: GuardOutcome, ledger: &mut Ledger) {
+        self.upon(ledger);
+        let Ok(before) = self.before.known() else { return };
+        let asked = before.settings.baseline && before.run_state.next_iter == 1 && before.feedback.baseline.is_none();
+        if !asked {
+            ledger.violation(AuditRule::Milestone, "baseline", ("no baseline: none is due", "one"));
+        }
+        let ran = self.milestone.guard_run.as_ref().map_or(GuardOutcome::Skipped, |run| match run.end {
+            ProcessEnd::Exit(0) => GuardOutcome::Pass,
+            ProcessEnd::Exit(_) | ProcessEnd::Signal(_) => GuardOutcome::Fail,
+        });
+        let told = self.to.feedback.baseline.as_ref();
+        for (at, found) in [("guard=", Some(guard)), ("feedback.json: baseline", told.map(|told| told.guard))] {
+            if found != Some(ran) {
+                let found = found.map_or("none", GuardOutcome::as_str);
+                ledger.violation(AuditRule::Milestone, at, (ran.as_str(), found));
+            }
+        }
+        let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, ..before.run_state.clone() };
+        let feedback = Feedback { baseline: told.cloned(), ..before.feedback.clone() };
+        self.bookkeeping(&state, &feedback, ledger);
+        owned::check(self.net, &[layout::RUN_STATE, layout::FEEDBACK], ledger);
+        self.same_tree(&before, ledger);
+    }
+
+    /// Checks a resume: counters that stopped the run are reset, iterations are granted.
+    pub(super) fn resume(&self, ledger: &mut Ledger) {
+        self.upon(ledger);
+        self.no_code(ledger);
+        let Ok(before) = self.before.known() else { return };
+        let (old, new) = (before.run_state, self.to.run_state);
+        let more = new.allowance.saturating_sub(old.allowance);
+        let granted = RunState { allowance: new.allowance.max(old.allowance), ..old.clone() };
+        let expected = if *new == granted { granted } else { run::resumed(old, more) };
+        self.bookkeeping(&expected, before.feedback, ledger);
+        owned::check(self.net, &[layout::RUN_STATE], ledger);
+        self.same_tree(&before, ledger);
+    }
+
+    /// It says what it was made upon.
+    fn upon(&self, ledger: &mut Ledger) {
+        let from = self.milestone.from.as_deref().unwrap_or("none");
+        if from != self.parent {
+            ledger.violation(AuditRule::Chain, "Runner-From", (self.parent, from));
+        }
+    }
+
+    fn no_code(&self, ledger: &mut Ledger) {
+        if let Some(path) = self.net.code().next() {
+            let at = String::from_utf8_lossy(path);
+            ledger.violation(AuditRule::Milestone, &at, ("no change outside .runner/", "a change"));
+        }
+    }
+
+    fn bookkeeping(&self, state: &RunState, feedback: &Feedback, ledger: &mut Ledger) {
+        let bytes = |path| self.to.bytes(path).unwrap_or_default();
+        let run_state = (AuditRule::Milestone, layout::RUN_STATE);
+        compare::values(run_state, state, (self.to.run_state, bytes(layout::RUN_STATE)), ledger);
+        if self.net.runners().any(|(path, _)| path == layout::FEEDBACK) {
+            let at = (AuditRule::Milestone, layout::FEEDBACK);
+            compare::values(at, feedback, (self.to.feedback, bytes(layout::FEEDBACK)), ledger);
+        }
+    }
+
+    fn same_tree(&self, before: &Known<'_>, ledger: &mut Ledger) {
+        if self.net.runners().any(|(path, _)| path == layout::TREE) {
+            let bytes = tree::canonical(self.to.tree);
+            compare::trees(before.tree, before.tree, (self.to.tree, bytes.as_bytes()), ledger);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The net change of several commits: what differs between the first and the last, whatever came and went between.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::link::{PathChange, Stored};
+
+/// What differs, by path: before and after.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Net {
+    paths: BTreeMap<Vec<u8>, (Option<Stored>, Option<Stored>)>,
+}
+
+/// A path that differs: before and after.
+pub(super) type Sides<'a> = (&'a Option<Stored>, &'a Option<Stored>);
+
+impl Net {
+    /// Adds what the next commit changed.
+    pub(super) fn add(&mut self, changes: &[PathChange]) {
+        for change in changes {
+            let old = match self.paths.remove(&change.path) {
+                Some((old, _)) => old,
+                None => change.old.clone(),
+            };
+            if !is_same(old.as_ref(), change.new.as_ref()) {
+                self.paths.insert(change.path.clone(), (old, change.new.clone()));
+            }
+        }
+    }
+
+    /// Returns the paths under `.runner/` that differ.
+    pub(super) fn runners(&self) -> impl Iterator<Item = (Cow<'_, str>, Sides<'_>)> {
+        let named = self.paths.iter().map(|(path, (old, new))| (String::from_utf8_lossy(path), (old, new)));
+        named.filter(|(path, _)| path.starts_with(".runner/"))
+    }
+
+    /// Returns the other paths that differ.
+    pub(super) fn code(&self) -> impl Iterator<Item = &[u8]> {
+        self.paths.keys().map(Vec::as_slice).filter(|path| !path.starts_with(b".runner/"))
+    }
+}
+
+fn is_same(a: Option<&Stored>, b: Option<&Stored>) -> bool {
+    let known = |side: Option<&Stored>| side.map(|stored| (stored.mode, stored.id.clone()));
+    known(a) == known(b)
+}

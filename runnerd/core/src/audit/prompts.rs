@@ -1,0 +1,98 @@
+//! The prompt of a session, built again from From and held against the digest in its receipt.
+
+use std::collections::BTreeMap;
+
+use protocol::verify::AuditRule;
+use protocol::words::Role;
+
+use super::ledger::Ledger;
+use super::state::Known;
+use crate::digest::Digest;
+use crate::message::{Receipt, RunnerVersion};
+use crate::policy::RolesMode;
+use crate::prompt::{self, Memory, PROMPT_FORMAT, Prompt, PromptInput, templates_digest};
+use crate::verdict::Task;
+use crate::{layout, notes};
+
+/// What became of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rebuilt {
+    /// It has the digest in the receipt.
+    Same,
+    /// It has another.
+    Differs,
+    /// It cannot be built here.
+    Unknown,
+}
+
+/// The overrides of prompt templates, by role.
+const OVERRIDES: [(Role, &str); 4] = [
+    (Role::Worker, ".runner/prompts/worker.md"),
+    (Role::Planner, ".runner/prompts/planner.md"),
+    (Role::Repair, ".runner/prompts/repair.md"),
+    (Role::Reviewer, ".runner/prompts/reviewer.md"),
+];
+
+/// Builds the prompt of a task again; returns what became of it, and the notes in it.
+pub(super) fn check(receipt: &Receipt, from: &Known<'_>, task: &Task, ledger: &mut Ledger) -> (Rebuilt, Vec<String>) {
+    if !is_known(&receipt.version) {
+        let found = receipt.version.to_string();
+        let expected = format!("prompt={PROMPT_FORMAT} templates={}", short_templates());
+        ledger.warning(
+            AuditRule::Prompt,
+            "Runner-Version",
+            (&format!("{expected}, to build the prompt again"), &found),
+        );
+        let notes = receipt.notes.items().iter().map(|note| String::from_utf8_lossy(note).into_owned());
+        return (Rebuilt::Unknown, notes.collect());
+    }
+    let built = build(from, task);
+    let expected = Digest::of(built.text.as_bytes());
+    let found = receipt.prompt.as_ref();
+    if found == Some(&expected) {
+        return (Rebuilt::Same, built.notes);
+    }
+    let found = found.map_or_else(|| "none".to_owned(), ToString::to_string);
+    ledger.violation(AuditRule::Prompt, "Runner-Prompt", (&expected.to_string(), &found));
+    (Rebuilt::Differs, built.notes)
+}
+
+/// Whether prompts of this version can be built here.
+fn is_known(version: &RunnerVersion) -> bool {
+    version.prompt_format == PROMPT_FORMAT && version.templates == short_templates()
+}
+
+fn short_templates() -> String {
+    templates_digest().chars().take(12).collect()
+}
+
+fn build(from: &Known<'_>, task: &Task) -> Prompt {
+    let text = |path: &str| from.bytes(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let overrides: BTreeMap<Role, String> =
+        OVERRIDES.into_iter().filter_map(|(role, path)| Some((role, text(path)?))).collect();
+    let node_context = text(&format!("{}/{}/context.md", layout::NODES, task.node));
+    let notes = notes::unused(&from.text(layout::NOTES), &from.run_state.notes_used);
+    prompt::build(&PromptInput {
+        tree: from.tree,
+        node: &task.node,
+        role: task.role,
+        narrowing: task.narrowing,
+        mode_strict: from.settings.policy.roles == RolesMode::Strict,
+        goal_body: &from.goal.body,
+        run_state: from.run_state,
+        feedback: from.feedback,
+        notes: &notes,
+        guard_notice: None,
+        guard_command: &from.settings.guard_command,
+        progress: &from.text(layout::PROGRESS),
+        memory: Memory {
+            guardrails: &from.text(layout::GUARDRAILS),
+            assumptions: &from.text(layout::ASSUMPTIONS),
+            questions: &from.text(layout::QUESTIONS),
+        },
+        node_context: node_context.as_deref(),
+        overrides: &overrides,
+        review: None,
+        budget_bytes: from.settings.prompt_bytes,
+    })
+}

@@ -1,0 +1,131 @@
+//! What a commit has under `.runner/`, carried along from commit to commit: only what a commit changed is read again.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use protocol::state::{Feedback, RunState};
+use protocol::tree::TaskTree;
+use serde::de::DeserializeOwned;
+
+use super::link::{Goal, PathChange, Readers, Settings, Stored};
+use crate::{layout, validate};
+
+/// A file as it was read, or what is wrong with it.
+type Read<T> = Result<Arc<T>, String>;
+
+/// The files of one commit under `.runner/`.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    files: Arc<BTreeMap<Vec<u8>, Stored>>,
+    tree: Read<TaskTree>,
+    bookkeeping: Read<RunState>,
+    feedback: Read<Feedback>,
+    settings: Read<Settings>,
+    goal: Read<Goal>,
+}
+
+/// The files of a commit in which all that decisions are made from can be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    state: &'a State,
+    /// The task tree.
+    pub tree: &'a TaskTree,
+    /// The bookkeeping.
+    pub run_state: &'a RunState,
+    /// The feedback.
+    pub feedback: &'a Feedback,
+    /// The configuration.
+    pub settings: &'a Settings,
+    /// The goal.
+    pub goal: &'a Goal,
+}
+
+impl State {
+    /// Returns the state of a commit without any file.
+    pub(super) fn empty(readers: &Readers) -> Self {
+        fn missing<T>() -> Read<T> {
+            Err("it is missing".to_owned())
+        }
+        Self {
+            files: Arc::default(),
+            tree: missing(),
+            bookkeeping: missing(),
+            feedback: missing(),
+            settings: (readers.config)(b"").map(Arc::new),
+            goal: missing(),
+        }
+    }
+
+    /// Takes over what a commit changed.
+    pub(super) fn apply(&mut self, changes: &[PathChange], readers: &Readers) {
+        for change in changes.iter().filter(|change| change.path.starts_with(b".runner/")) {
+            let files = Arc::make_mut(&mut self.files);
+            match &change.new {
+                Some(stored) => files.insert(change.path.clone(), stored.clone()),
+                None => files.remove(&change.path),
+            };
+            self.read(&change.path, change.new.as_ref(), readers);
+        }
+    }
+
+    fn read(&mut self, path: &[u8], stored: Option<&Stored>, readers: &Readers) {
+        let text = match stored {
+            None => Err("it is missing".to_owned()),
+            Some(stored) => stored.content.as_deref().ok_or_else(|| "it is no file".to_owned()),
+        };
+        match str::from_utf8(path).unwrap_or_default() {
+            layout::TREE => self.tree = text.and_then(tree).map(Arc::new),
+            layout::RUN_STATE => self.bookkeeping = text.and_then(json).map(Arc::new),
+            layout::FEEDBACK => self.feedback = text.and_then(json).map(Arc::new),
+            layout::CONFIG => self.settings = (readers.config)(text.unwrap_or_default()).map(Arc::new),
+            layout::GOAL => self.goal = text.and_then(readers.goal).map(Arc::new),
+            _ => {}
+        }
+    }
+
+    /// Returns what decisions are made from, or the first file that cannot be read and why.
+    pub(super) fn known(&self) -> Result<Known<'_>, (&'static str, &str)> {
+        fn file<'a, T>(path: &'static str, read: &'a Read<T>) -> Result<&'a T, (&'static str, &'a str)> {
+            read.as_deref().map_err(|why| (path, why.as_str()))
+        }
+        Ok(Known {
+            state: self,
+            tree: file(layout::TREE, &self.tree)?,
+            run_state: file(layout::RUN_STATE, &self.bookkeeping)?,
+            feedback: file(layout::FEEDBACK, &self.feedback)?,
+            settings: file(layout::CONFIG, &self.settings)?,
+            goal: file(layout::GOAL, &self.goal)?,
+        })
+    }
+
+    /// Returns the task tree, where it can be read.
+    pub(super) fn tree(&self) -> Option<&TaskTree> {
+        self.tree.as_deref().ok()
+    }
+
+    /// Returns the bytes of a file; none where there is none.
+    pub(super) fn bytes(&self, path: &str) -> Option<&[u8]> {
+        self.files.get(path.as_bytes())?.content.as_deref()
+    }
+}
+
+impl Known<'_> {
+    /// Returns the bytes of a file; none where there is none.
+    pub(super) fn bytes(&self, path: &str) -> Option<&[u8]> {
+        self.state.bytes(path)
+    }
+
+    /// Returns a text file; empty where there is none.
+    pub(super) fn text(&self, path: &str) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.bytes(path).unwrap_or_default())
+    }
+}
+
+fn tree(text: &[u8]) -> Result<TaskTree, String> {
+    validate::load(text).map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+}
+
+fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,62 @@
+//! What people did to a run between two commits of the runner: all of it is listed, and what they may not do is named.
+
+use protocol::verify::{AuditRule, PersonCommit};
+
+use super::compare;
+use super::ledger::Ledger;
+use super::link::{Head, PathChange};
+use super::net::Net;
+use super::owned::change;
+use super::state::State;
+use crate::message::human_command;
+use crate::{fence, layout, person};
+
+/// Most paths that are named of one commit.
+const MAX_PATHS: usize = 20;
+/// Most bytes of a subject.
+const MAX_SUBJECT: usize = 200;
+/// Fields of the run state that say which run it is and how far it has come.
+const IDENTITY: [&str; 3] = ["run_id", "base", "next_iter"];
+
+/// Describes a commit of a person's.
+pub(super) fn describe(head: &Head, changes: &[PathChange]) -> PersonCommit {
+    let message = String::from_utf8_lossy(&head.message);
+    let path = |change: &PathChange| String::from_utf8_lossy(&change.path).into_owned();
+    let (mut runners, others): (Vec<String>, Vec<String>) =
+        changes.iter().map(path).partition(|path| path.starts_with(".runner/"));
+    runners.truncate(MAX_PATHS);
+    PersonCommit {
+        commit: head.id.clone(),
+        subject: fence::one_line(message.lines().next().unwrap_or_default(), MAX_SUBJECT),
+        command: human_command(&message),
+        runner_paths: runners,
+        other_paths: u32::try_from(others.len()).unwrap_or(u32::MAX),
+    }
+}
+
+/// Checks the net change of a stretch of people's commits, from the runner's last commit to where a session begins.
+pub(super) fn check(before: &State, after: &State, net: &Net, ledger: &mut Ledger) {
+    if let (Some(old), Some(new)) = (before.tree(), after.tree())
+        && let Err(breach) = person::check(old, new)
+    {
+        let rule = if breach.contains("set to pass") { AuditRule::Passes } else { AuditRule::Person };
+        ledger.violation(rule, layout::TREE, ("what a person may change", &breach));
+    }
+    let (Ok(old), Ok(new)) = (before.known(), after.known()) else { return };
+    for (field, expected, found) in compare::differing(old.run_state, new.run_state) {
+        let at = format!("{}: {field}", layout::RUN_STATE);
+        if IDENTITY.contains(&field.as_str()) {
+            ledger.violation(AuditRule::Person, &at, (&expected, &found));
+        } else {
+            ledger.warning(AuditRule::Person, &at, (&expected, &found));
+        }
+    }
+    if old.goal.id != new.goal.id {
+        let id = |id: &Option<String>| id.clone().unwrap_or_else(|| "none".to_owned());
+        ledger.violation(AuditRule::Person, "GOAL.md: id", (&id(&old.goal.id), &id(&new.goal.id)));
+    }
+    let runners = [layout::FEEDBACK, layout::PROGRESS, layout::SCHEMA, layout::ANSWER_SCHEMA];
+    for (path, (old, new)) in net.runners().filter(|(path, _)| runners.contains(&path.as_ref())) {
+        ledger.warning(AuditRule::Person, &path, ("what the runner wrote", &change(old.as_ref(), new.as_ref())));
+    }
+}
