@@ -13,7 +13,7 @@ use crate::reply::{
 use crate::request::{
     AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, EditParams, Hello, InitParams, LogFilter,
     LogParams, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams, StartParams, StepParams,
-    Subscription,
+    Subscription, ValidateParams,
 };
 use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};
 
@@ -113,9 +113,9 @@ pub trait TreeApi {
     #[method(name = "select")]
     async fn select(&self, params: AtRun) -> RpcResult<SelectView>;
 
-    /// Checks schema, invariants, layout and identity.
+    /// Checks what the work tree holds against everything that a start would refuse.
     #[method(name = "validate")]
-    async fn validate(&self, params: AtPath) -> RpcResult<ValidateReply>;
+    async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply>;
 
     /// Gives an exhausted node as many attempts as a new one has.
     #[method(name = "retry")]

@@ -141,6 +141,16 @@ pub struct ResumeParams {
     pub env: CallerEnv,
 }
 
+/// `tree.validate`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ValidateParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// The caller's environment, in which programs are looked for.
+    #[serde(default)]
+    pub env: CallerEnv,
+}
+
 /// `note.add`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoteParams {

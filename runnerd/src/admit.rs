@@ -20,8 +20,11 @@ use crate::process::{Launcher, Offer};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
+use crate::repo::prompts;
 use crate::unbuilt;
 use crate::worker::{self, IdChoice, StartOrder};
+
+pub use programs::find as find_programs;
 
 /// Paths shown of a dirty tree.
 const SHOWN_PATHS: usize = 10;
@@ -152,6 +155,9 @@ pub fn start(
         refuse_protected(&config, id)?;
     }
     let commands = check_config(repository, &config, Passed { env: &params.env.0, offer: ground.offer })?;
+    if !begun {
+        refuse_templates(|path| text_of_work_tree(&layout, path))?;
+    }
     let order = StartOrder {
         id,
         path: WirePath::from(repository.work_dir()),
@@ -330,9 +336,28 @@ fn invalid_config(error: &dyn std::error::Error) -> ErrorData {
     ErrorData::new(ErrorKind::InvalidFile, in_one_line(error)).hint("correct .runner/state/config.toml")
 }
 
-/// Checks that what the configuration names can be run, and returns what it would run.
-fn check_config(repository: &Repository, config: &RepoConfig, passed: Passed<'_>) -> Result<Commands, ErrorData> {
-    let Passed { env, offer } = passed;
+/// Reads the configuration of the work tree, and checks that this version on this machine does what it asks for.
+pub fn configured(layout: &Layout, offer: &Offer) -> Result<RepoConfig, ErrorData> {
+    let config = config_of_work_tree(layout)?;
+    usable(&config, offer).map(|()| config)
+}
+
+/// Reads a text of the work tree; none where there is none that can be read.
+pub fn text_of_work_tree(layout: &Layout, path: &str) -> Option<String> {
+    let bytes = durable::read(&layout.path(path)).ok().flatten()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Refuses templates of the repository's own that would be filled wrongly.
+fn refuse_templates(text: impl Fn(&str) -> Option<String>) -> Result<(), ErrorData> {
+    let faults = prompts::faults(text);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(ErrorData::new(ErrorKind::InvalidFile, faults.join("\n")).hint("correct it, and: runnerctl validate"))
+}
+
+fn usable(config: &RepoConfig, offer: &Offer) -> Result<(), ErrorData> {
     let unusable = |message: String, hint: &str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
     if let Err(error) = config.check_ceilings() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
@@ -343,7 +368,13 @@ fn check_config(repository: &Repository, config: &RepoConfig, passed: Passed<'_>
     if let Some(loose) = unbuilt::loose(config, offer) {
         return Err(ErrorData::new(ErrorKind::LooseContainment, loose.message).hint(loose.hint));
     }
-    programs::find(repository, config, env)?;
+    Ok(())
+}
+
+/// Checks that what the configuration names can be run, and returns what it would run.
+fn check_config(repository: &Repository, config: &RepoConfig, passed: Passed<'_>) -> Result<Commands, ErrorData> {
+    usable(config, passed.offer)?;
+    find_programs(repository, config, passed.env)?;
     Ok(Commands {
         digest: config.commands_digest(),
         shown: show(config),

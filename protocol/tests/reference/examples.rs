@@ -17,7 +17,7 @@ use protocol::reply::{
 use protocol::request::{
     AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, EditParams, Hello, InitParams,
     LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams, StartParams,
-    StepParams, Subscription,
+    StepParams, Subscription, ValidateParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
@@ -325,12 +325,14 @@ fn trees() -> Vec<Example> {
         after: Some("root.1".into()),
         order: None,
     };
+    let env = CallerEnv([("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into());
+    let validate = ValidateParams { path: proj(), env };
     let edit = EditParams { at: at_run(), file: path("/tmp/tree.json"), opened: Some("5d1f0c…".into()) };
     let key = ConfigKey { path: proj(), key: Some("guard.command".into()) };
     vec![
         example("tree.get", &at_run(), &tree),
         example("tree.select", &at_run(), &SelectView::Open { node: node() }),
-        example("tree.validate", &AtPath { path: proj() }, &ValidateReply { path: proj(), ok: false, checks }),
+        example("tree.validate", &validate, &ValidateReply { path: proj(), ok: false, checks }),
         example("tree.retry", &RetryParams { at: at_run(), node: "root.1".into() }, &retried),
         example("tree.add", &add, &ChangeReply { id: None, ..taken("add", "", "node root.2 under root: Docs") }),
         example("tree.edit", &edit, &ChangeReply { id: None, ..taken("edit", "", "changed root.1; added root.3") }),

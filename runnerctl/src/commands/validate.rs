@@ -1,4 +1,4 @@
-//! `validate`: checks schema, invariants, layout and identity.
+//! `validate`: checks what the work tree holds, as a start would.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,10 @@ use clap::Args;
 use protocol::api::TreeApiClient as _;
 use protocol::error::ExitStatus;
 use protocol::reply::ValidateReply;
-use protocol::request::AtPath;
+use protocol::request::ValidateParams;
 
 use crate::args::Place;
+use crate::caller_env;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::paint::{BAD, GOOD, paint};
@@ -18,7 +19,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl validate           a line per check; exit code 1 where one does not hold
   runnerctl validate ~/proj";
 
-/// Check schema, invariants, layout and identity
+/// Check layout, configuration, programs, prompts, goal, task tree and identity
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
@@ -29,7 +30,9 @@ pub(crate) struct ValidateArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ValidateArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.place.path())?;
-    let reply = invocation.connect().await?.client().validate(AtPath { path }).await?;
+    let connection = invocation.connect().await?;
+    let env = caller_env::collect(connection.client(), &path).await;
+    let reply = connection.client().validate(ValidateParams { path, env }).await?;
     invocation.ui.answer("validate", &reply, |_| render(&reply))?;
     Ok(if reply.ok { ExitStatus::Fine } else { ExitStatus::Error })
 }

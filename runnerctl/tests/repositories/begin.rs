@@ -148,7 +148,8 @@ fn init_is_safe_to_repeat_and_overwrites_only_when_forced() {
     let forced = place.ctl(&["init", "--force", "--json"]).exits(0).json();
     assert!(forced["overwritten"].as_array().is_some_and(|paths| !paths.is_empty()), "{forced}");
     assert_ne!(repo.read(".runner/state/guardrails.md"), "# Mine\n");
-    place.ctl(&["validate"]).exits(0);
+    let checked = place.ctl(&["validate"]).facts();
+    assert!(checked.contains("layout     ok\n") && checked.contains("config     ok\n"), "{checked}");
 }
 
 #[test]

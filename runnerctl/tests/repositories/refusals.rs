@@ -38,7 +38,6 @@ fn a_repository_without_commit_is_refused_and_init_in_it_is_not() {
     place.git(&["init", "-q", "-b", "main"]);
     refused(&place, &START, (6, "wrong_state", "no commit yet"));
     place.ctl(&["init"]).exits(0);
-    place.ctl(&["validate"]).exits(0);
 }
 
 #[test]
@@ -157,4 +156,46 @@ fn a_start_whose_branch_is_another_runs_is_refused() {
     home.run(&repo, &["-m", "Do it.", "--id", "mine"]);
     repo.git(&["branch", "runner/stolen"]);
     refused(&place, &["start", "--yes", "--id", "stolen"], (6, "identity_mismatch", "mine"));
+}
+
+/// Asserts that `validate` finds what `start` refuses, under the name of its check.
+#[track_caller]
+fn invalid(place: &Place, check: &str, part: &str) {
+    let reply = place.ctl(&["validate", "--json"]).exits(1).json();
+    let checks = reply["checks"].as_array().expect("a list").iter().filter(|check| check["ok"] == false);
+    let checks: Vec<_> =
+        checks.map(|check| (check["name"].as_str().unwrap_or_default(), check["faults"].to_string())).collect();
+    assert!(matches!(&checks[..], [(name, told)] if *name == check && told.contains(part)), "{checks:?}");
+    let error = place.ctl(&[&START[..], &["--json"]].concat()).error();
+    assert!(error["message"].as_str().is_some_and(|message| message.contains(part)), "`{part}` is not in {error}");
+}
+
+#[test]
+fn what_a_start_refuses_of_the_work_tree_is_found_by_validate() {
+    let home = Home::new();
+    home.contain_at_most("walk");
+    let _daemon = home.daemon();
+    let repo = home.scripted("plain");
+    let place = Place::of(&home, &repo);
+    place.ctl(&["init"]).exits(0);
+    place.ctl(&["validate"]).exits(0);
+    let config = repo.read(".runner/state/config.toml");
+    let with = |line: &str| {
+        let (top, rest) = config.split_at(config.find("\n[").expect("a section") + 1);
+        repo.write(".runner/state/config.toml", &format!("{top}{line}\n{rest}"));
+    };
+    with("max_cost_usd = 5.0");
+    invalid(&place, "config", "max_cost_usd");
+    with("[containment]\nrequire = \"pidns\"");
+    invalid(&place, "config", "containment.require");
+    repo.write(".runner/state/config.toml", &config.replace("kind = \"command\"", "kind = \"gemini\""));
+    invalid(&place, "programs", "cannot find the program `gemini`");
+    repo.write(".runner/state/config.toml", &config);
+    repo.write(".runner/prompts/worker.md", "# Work\n\nOn {{nodes}}.\n");
+    invalid(&place, "prompts", ".runner/prompts/worker.md: line 3: there is no `{{nodes}}`");
+    repo.write(".runner/prompts/worker.md", "# Work\n\nOn {{node}}.\n");
+    place.ctl(&["validate"]).exits(0);
+    repo.write(".runner/prompts/workers.md", "# Work\n");
+    let told = place.ctl(&["validate"]).exits(1).facts();
+    assert!(told.contains("workers.md: no role is called that"), "{told}");
 }

@@ -16,7 +16,7 @@ use protocol::tree::{Node, TaskTree};
 use protocol::words::Role;
 
 use crate::clip::Cut;
-pub use crate::template::templates_digest;
+pub use crate::template::{TemplateFault, check_override, templates_digest};
 use crate::tree;
 pub use context::{ContextFiles, context_files};
 use section::{Section, fit, join};

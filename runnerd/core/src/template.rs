@@ -4,7 +4,12 @@
 //! by a value. Unknown names stay as they are, and values are not searched for slots. What is filled in is decided by
 //! the prompt's builder.
 
+mod check;
+
 use protocol::words::Role;
+
+pub(crate) use check::ROLE_LIMIT;
+pub use check::{TemplateFault, check_override};
 
 use crate::digest::sha256_hex_of;
 

@@ -19,11 +19,7 @@ struct Wanted<'a> {
 }
 
 /// Finds the programs of agents and guard with the caller's `PATH`; the error names the first that is missing.
-pub(super) fn find(
-    repository: &Repository,
-    config: &RepoConfig,
-    env: &BTreeMap<String, String>,
-) -> Result<(), ErrorData> {
+pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {
     let executors = agent::executors(config);
     let agents = executors.iter().map(|(section, executor)| {
         let program = agent::program(executor);

@@ -2,6 +2,7 @@
 //!
 //! The only place that knows both the wire and the daemon.
 
+mod config;
 mod daemon;
 mod events;
 mod iteration;
@@ -10,6 +11,7 @@ mod question;
 mod repo;
 mod run;
 mod tree;
+mod validate;
 
 use std::path::Path;
 use std::sync::Arc;

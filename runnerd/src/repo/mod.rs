@@ -8,6 +8,7 @@ pub mod durable;
 pub mod goal;
 pub mod init;
 pub mod layout;
+pub mod prompts;
 pub mod sealed;
 #[cfg(test)]
 #[path = "tests/simulated_disk.rs"]

@@ -9,12 +9,13 @@ use runner_core::prompt::{self, Memory, Note, Prompt, PromptInput};
 use runner_core::verdict::Task;
 use runner_core::{notes, tree};
 
-use super::load::{Loaded, OVERRIDES};
+use super::load::Loaded;
 use super::record;
 use super::site::{Obstacle, Site};
 use crate::git::Repository;
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
+use crate::repo::prompts::OVERRIDES;
 
 /// Clears and writes the context, and begins the record.
 pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obstacle> {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
-use protocol::words::Role;
 use runner_core::policy::{self, Kinds, Policy};
 use runner_core::run::Standing;
 use runner_core::validate::{self, TreeFault};
@@ -16,6 +15,7 @@ use crate::config::{self, ConfigError, Executor, OnTimeout, RepoConfig, Reviewer
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
+use crate::repo::prompts::{self, OVERRIDES};
 use crate::store::Uncommitted;
 
 /// The committed state at one commit.
@@ -81,14 +81,6 @@ fn list(faults: &[TreeFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The prompt templates that a repository may override, by role.
-pub(super) const OVERRIDES: [(Role, &str); 4] = [
-    (Role::Worker, ".runner/prompts/worker.md"),
-    (Role::Planner, ".runner/prompts/planner.md"),
-    (Role::Repair, ".runner/prompts/repair.md"),
-    (Role::Reviewer, ".runner/prompts/reviewer.md"),
-];
-
 /// Reads the committed state at `commit`.
 pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
     let at = At { repository, commit };
@@ -124,6 +116,11 @@ impl Loaded {
     /// Returns a text file; empty where there is none.
     pub fn text(&self, path: &str) -> &str {
         self.texts.get(path).map_or("", String::as_str)
+    }
+
+    /// Returns what is wrong with the repository's own templates.
+    pub fn template_faults(&self) -> Vec<String> {
+        prompts::faults(|path| self.texts.get(path).cloned())
     }
 
     /// Returns what a run's next step is decided from.

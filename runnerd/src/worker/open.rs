@@ -51,7 +51,7 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
         Next::GoOn(task) => task,
         next => return Ok(Found::Next(next)),
     };
-    let hold = unbuilt(site, &loaded).or_else(|| unfinished(&repository));
+    let hold = unbuilt(site, &loaded).or_else(|| templates(&loaded)).or_else(|| unfinished(&repository));
     if let Some(hold) = hold.map_or_else(|| clean(&repository), |hold| Ok(Some(hold)))? {
         return Ok(Found::Hold(hold));
     }
@@ -90,6 +90,13 @@ fn unbuilt(site: &Site, loaded: &Loaded) -> Option<StopReason> {
                 reason(blind.to_string(), "commit that in .runner/state/config.toml, and: runnerctl resume")
             })
         })
+}
+
+/// A template that would be filled wrongly is told before it is sent to an agent.
+fn templates(loaded: &Loaded) -> Option<StopReason> {
+    let faults = loaded.template_faults();
+    let told = || reason(faults.join("; "), "correct the template, commit it, and: runnerctl resume");
+    (!faults.is_empty()).then(told)
 }
 
 fn identity(site: &Site, loaded: &Loaded) -> Option<StopReason> {

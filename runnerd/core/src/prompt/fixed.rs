@@ -8,10 +8,8 @@ use super::section::{Material, Section};
 use super::{PromptInput, Review, lineage, selected};
 use crate::clip::{Cut, fit};
 use crate::fence::{clean, one_line, overhead, wrap};
-use crate::template::{self, Filling};
+use crate::template::{self, Filling, ROLE_LIMIT};
 
-/// The most bytes of a role's text, also where the repository brings its own.
-const ROLE_LIMIT: usize = 4 * 1024;
 /// The most bytes of the guard's command.
 const COMMAND_LIMIT: usize = 300;
 /// The most bytes of the node's goal.

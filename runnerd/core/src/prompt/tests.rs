@@ -317,6 +317,19 @@ fn an_override_replaces_the_role_and_not_the_contract() {
 }
 
 #[test]
+fn all_that_an_override_may_hold_is_filled() {
+    let mut case = case();
+    for &role in Role::ALL {
+        let text = "{{#auto}}\n{{/auto}}\n{{#strict}}\n{{/strict}}\n{{#root}}\n{{/root}}\n{{#leaf}}\n{{/leaf}}\n\
+                    {{#narrowing}}\n{{/narrowing}}\n{{node}} {{guard}}\n";
+        let text = if role == Role::Reviewer { text.replace("{{node}}", "{{from}}") } else { text.to_owned() };
+        assert_eq!(check_override(role, &text), [], "{role}");
+        case.overrides = [(role, text)].into();
+        assert!(!fixed::role(&case.input("root.2", role)).words.contains("{{"), "{role}");
+    }
+}
+
+#[test]
 fn data_cannot_end_its_fence_or_pose_as_a_section() {
     let mut case = case();
     let first = build(&case.input("root.2", Role::Worker)).text;

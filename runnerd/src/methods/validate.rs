@@ -1,0 +1,129 @@
+//! `tree.validate`: what the work tree holds against everything that a start would refuse, each check by its name.
+//!
+//! Nothing is changed, and no program is started: whether an agent is logged in shows at the start.
+
+use protocol::error::ErrorData;
+use protocol::path::WirePath;
+use protocol::reply::ValidateReply;
+use protocol::view::CheckView;
+use runner_core::validate;
+
+use crate::admit::{self, Passed, git_error};
+use crate::causes::in_one_line;
+use crate::git::Repository;
+use crate::repo::durable;
+use crate::repo::goal::Goal;
+use crate::repo::layout::Layout;
+use crate::repo::prompts;
+
+/// Makes all checks.
+pub(super) fn all(repository: &Repository, passed: Passed<'_>) -> Result<ValidateReply, ErrorData> {
+    let layout = Layout::new(repository.work_dir());
+    let config = admit::configured(&layout, passed.offer);
+    // Which programs are meant is not known where the configuration cannot be read.
+    let programs = config.as_ref().ok().and_then(|config| admit::find_programs(repository, config, passed.env).err());
+    let checks = vec![
+        check("layout", layout_faults(&layout)),
+        check("config", faults(config.err())),
+        check("programs", faults(programs)),
+        check("prompts", prompt_faults(&layout)),
+        check("goal", goal_faults(&layout)),
+        check("tree", tree_faults(&layout)),
+        check("run_state", json_faults::<protocol::state::RunState>(&layout, Layout::RUN_STATE)),
+        check("feedback", json_faults::<protocol::state::Feedback>(&layout, Layout::FEEDBACK)),
+        check("identity", identity_faults(repository, &layout)?),
+    ];
+    let ok = checks.iter().all(|check| check.ok);
+    Ok(ValidateReply { path: WirePath::from(layout.root()), ok, checks })
+}
+
+fn check(name: &str, faults: Vec<String>) -> CheckView {
+    CheckView { name: name.to_owned(), ok: faults.is_empty(), faults }
+}
+
+fn faults(error: Option<ErrorData>) -> Vec<String> {
+    let told = |error: ErrorData| error.hint.iter().fold(error.message, |told, hint| format!("{told}; {hint}"));
+    error.into_iter().map(told).collect()
+}
+
+fn prompt_faults(layout: &Layout) -> Vec<String> {
+    let names = std::fs::read_dir(layout.prompts()).into_iter().flatten().flatten();
+    let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    prompts::faults(|path| admit::text_of_work_tree(layout, path)).into_iter().chain(prompts::unknown(names)).collect()
+}
+
+fn layout_faults(layout: &Layout) -> Vec<String> {
+    let files = [
+        Layout::GOAL,
+        Layout::GITIGNORE,
+        Layout::TREE,
+        Layout::SCHEMA,
+        Layout::ANSWER_SCHEMA,
+        Layout::CONFIG,
+        Layout::RUN_STATE,
+        Layout::FEEDBACK,
+        Layout::PROGRESS,
+        Layout::NOTES,
+    ];
+    let all = files.into_iter().chain(Layout::MEMORY);
+    let missing = all.filter(|path| !layout.path(path).is_file());
+    let mut faults: Vec<String> = missing.map(|path| format!("{path} is missing; runnerctl init makes it")).collect();
+    let ignored = durable::read(&layout.path(Layout::GITIGNORE)).ok().flatten().unwrap_or_default();
+    for line in ["context/", "iterations/"] {
+        if !ignored.split(|&byte| byte == b'\n').any(|found| found.trim_ascii() == line.as_bytes()) {
+            faults.push(format!("{} lacks the line {line}; runnerctl init adds it", Layout::GITIGNORE));
+        }
+    }
+    faults
+}
+
+fn read(layout: &Layout, path: &str) -> Result<Vec<u8>, String> {
+    let bytes = durable::read(&layout.path(path)).map_err(|error| in_one_line(&error))?;
+    bytes.ok_or_else(|| format!("{path} is missing"))
+}
+
+fn goal_faults(layout: &Layout) -> Vec<String> {
+    let parsed = read(layout, Layout::GOAL)
+        .and_then(|bytes| Goal::parse(&bytes, &layout.goal()).map_err(|error| in_one_line(&error)));
+    parsed.err().into_iter().collect()
+}
+
+fn tree_faults(layout: &Layout) -> Vec<String> {
+    match read(layout, Layout::TREE) {
+        Err(missing) => vec![missing],
+        Ok(bytes) => {
+            let faults = validate::load(&bytes).err().unwrap_or_default();
+            faults.iter().map(ToString::to_string).collect()
+        }
+    }
+}
+
+fn json_faults<T: serde::de::DeserializeOwned>(layout: &Layout, path: &str) -> Vec<String> {
+    let parsed = read(layout, path)
+        .and_then(|bytes| serde_json::from_slice::<T>(&bytes).map_err(|error| format!("{path}: {error}")));
+    parsed.err().into_iter().collect()
+}
+
+/// The three places of the id must agree once a run has begun.
+fn identity_faults(repository: &Repository, layout: &Layout) -> Result<Vec<String>, ErrorData> {
+    let goal = read(layout, Layout::GOAL).ok().and_then(|bytes| Goal::parse(&bytes, &layout.goal()).ok());
+    let goal = goal.and_then(|goal| goal.id().map(str::to_owned));
+    let state: Option<protocol::state::RunState> =
+        read(layout, Layout::RUN_STATE).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let state = state.and_then(|state| state.run_id);
+    let head = repository.head().map_err(|error| git_error(&error))?;
+    let branch = head.branch().and_then(|branch| branch.strip_prefix("runner/")).map(str::to_owned);
+    if state.is_none() && branch.is_none() {
+        return Ok(Vec::new());
+    }
+    let shown = |id: &Option<String>| id.clone().unwrap_or_else(|| "none".to_owned());
+    let agree = goal == state && state == branch;
+    let fault = format!(
+        "GOAL.md names run {}, run_state.json {}, the branch {}; all three must be the same",
+        shown(&goal),
+        shown(&state),
+        shown(&branch)
+    );
+    Ok(if agree { Vec::new() } else { vec![fault] })
+}
