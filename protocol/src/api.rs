@@ -7,6 +7,7 @@ use jsonrpsee::core::{RpcResult, SubscriptionResult};
 use jsonrpsee::proc_macros::rpc;
 
 use crate::event::Event;
+use crate::explain::ExplainReply;
 use crate::reply::{
     ChangeReply, ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
@@ -112,6 +113,10 @@ pub trait TreeApi {
     /// Tells the next leaf.
     #[method(name = "select")]
     async fn select(&self, params: AtRun) -> RpcResult<SelectView>;
+
+    /// Tells why that leaf is next, and what each way in which its session can end would lead to.
+    #[method(name = "explain")]
+    async fn explain(&self, params: AtRun) -> RpcResult<ExplainReply>;
 
     /// Checks what the work tree holds against everything that a start would refuse.
     #[method(name = "validate")]

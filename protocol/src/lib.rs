@@ -9,6 +9,7 @@ pub mod api;
 pub mod client;
 pub mod error;
 pub mod event;
+pub mod explain;
 pub mod hook;
 pub mod meta;
 pub mod path;

@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
 
 use crate::commands::{
-    add, answer, cancel, config, daemon, demo, edit, help, init, log, note, pause, questions, queue, repos, resume,
-    retry, select, start, status, step, tree, validate,
+    add, answer, cancel, config, daemon, demo, edit, explain, help, init, log, note, pause, questions, queue, repos,
+    resume, retry, select, start, status, step, tree, validate,
 };
 use crate::failure::Failure;
 
@@ -99,6 +99,7 @@ pub(crate) enum Command {
     Status(status::StatusArgs),
     Tree(tree::TreeArgs),
     Select(select::SelectArgs),
+    Explain(explain::ExplainArgs),
     Validate(validate::ValidateArgs),
     Log(log::LogArgs),
     Note(note::NoteArgs),

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use protocol::answer::SessionUsage;
 use protocol::api::{API_MAJOR, API_MINOR};
 use protocol::event::{Event, EventKind};
+use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
 use protocol::reply::{
@@ -216,6 +217,35 @@ fn iteration() -> IterationView {
     }
 }
 
+fn explained() -> ExplainReply {
+    let step = StepView { node: "root.1".into(), parent: "root".into(), passed_before: 0, siblings: 2 };
+    let goes_on = |node: &str| NextView::GoesOn { node: node.into(), role: Role::Worker };
+    let leaf = LeafView { node: node(), steps: vec![step], role_reason: RoleReason::Leaf, narrowing: false };
+    let green = EndingView {
+        ending: Ending::Green,
+        verdict: VerdictName::Accepted,
+        detail: None,
+        subject: Some(format!("chore(loop): run {ID} iter 0002 node root.1 status=done guard=pass")),
+        guard: GuardOutcome::Pass,
+        tree_taken: true,
+        attempts: 1,
+        max_attempts: 3,
+        passes: vec!["root.1".into()],
+        gains: Vec::new(),
+        next: goes_on("root.2"),
+    };
+    ExplainReply {
+        run: Some(ID.into()),
+        summary: Some(summary_of_now()),
+        commit: COMMIT.into(),
+        iter: 2,
+        next: goes_on("root.1"),
+        after_resume: false,
+        leaf: Some(leaf),
+        endings: vec![green],
+    }
+}
+
 fn node() -> NodeRef {
     NodeRef {
         id: "root.1".into(),
@@ -332,6 +362,7 @@ fn trees() -> Vec<Example> {
     vec![
         example("tree.get", &at_run(), &tree),
         example("tree.select", &at_run(), &SelectView::Open { node: node() }),
+        example("tree.explain", &at_run(), &explained()),
         example("tree.validate", &validate, &ValidateReply { path: proj(), ok: false, checks }),
         example("tree.retry", &RetryParams { at: at_run(), node: "root.1".into() }, &retried),
         example("tree.add", &add, &ChangeReply { id: None, ..taken("add", "", "node root.2 under root: Docs") }),

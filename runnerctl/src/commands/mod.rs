@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod edit;
+pub(crate) mod explain;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
@@ -45,6 +46,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Status(args) => status::run(&invocation, args).await,
         Command::Tree(args) => tree::run(&invocation, args).await,
         Command::Select(args) => select::run(&invocation, args).await,
+        Command::Explain(args) => explain::run(&invocation, args).await,
         Command::Validate(args) => validate::run(&invocation, args).await,
         Command::Log(args) => log::run(&invocation, args).await,
         Command::Note(args) => note::run(&invocation, args).await,

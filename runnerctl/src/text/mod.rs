@@ -3,6 +3,7 @@
 //! Styles are always in the string; `ui` takes them out where the reader is no terminal.
 
 pub(crate) mod change;
+pub(crate) mod explain;
 pub(crate) mod iteration;
 pub(crate) mod measure;
 pub(crate) mod paint;

@@ -21,12 +21,13 @@ fn every_command_answers_with_one_object_that_names_its_form() {
     repo.script().step(1, "decompose 'Two parts.' One Two");
     repo.script().always("echo x >> work.txt; answer done 'Done.'");
     let place = Place::of(&home, &repo);
-    let commands: [(&[&str], i32); 18] = [
+    let commands: [(&[&str], i32); 19] = [
         (&["init"], 0),
         (&["start", "-m", "Do it.", "--id", "mine", "--queue-only"], 0),
         (&["step"], 0),
         (&["tree"], 0),
         (&["select"], 0),
+        (&["explain"], 0),
         (&["validate"], 0),
         (&["status"], 0),
         (&["queue"], 0),

@@ -8,6 +8,7 @@ mod claude;
 mod codex;
 mod containment;
 mod determinism;
+mod explain;
 mod fallback;
 mod history;
 mod hooks;

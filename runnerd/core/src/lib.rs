@@ -13,6 +13,7 @@ mod clip;
 pub mod digest;
 pub mod environment;
 pub mod examine;
+pub mod explain;
 pub mod failure;
 pub mod fallback;
 pub mod feedback;

@@ -13,13 +13,15 @@ mod value;
 use protocol::words::GuardOutcome;
 
 pub use list::{NameList, NotAList};
-pub use receipt::Receipt;
+pub use receipt::{Receipt, Subject};
 pub use value::{
     AgentStamp, Attempts, GuardRun, Malformed, ProcessEnd, ReviewRun, RunnerVersion, UsageLine, VerdictLine,
 };
 
 use trailers::Trailers;
 
+/// What the subjects of all commits of the runner begin with.
+const SCOPE: &str = "chore(loop): ";
 const KIND: &str = "Runner-Commit";
 const VERSION: &str = "Runner-Version";
 const FROM: &str = "Runner-From";
@@ -191,7 +193,7 @@ impl<'a> Parts<'a> {
 
     /// The subject without the scope that all commits of the runner have.
     fn scoped_subject(&self) -> Option<&'a str> {
-        self.subject.strip_prefix("chore(loop): ")
+        self.subject.strip_prefix(SCOPE)
     }
 
     /// What stands in the subject between the two.
@@ -212,7 +214,7 @@ impl<'a> Parts<'a> {
 }
 
 fn assemble(subject: &str, summary: &str, trailers: &[(&str, String)]) -> String {
-    let mut message = format!("chore(loop): {subject}\n\n");
+    let mut message = format!("{SCOPE}{subject}\n\n");
     let summary = summary::safe(summary);
     if !summary.is_empty() {
         message.push_str(&summary);

@@ -3,6 +3,7 @@
 //! Says why in one sentence, and which command goes on (P13).
 
 use jiff::{SignedDuration, Timestamp};
+use protocol::explain::RoleReason;
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::StopReason;
@@ -266,12 +267,19 @@ fn task(standing: &Standing<'_>, leaf: &Node) -> Task {
 
 /// Returns what a session on `leaf` is asked to be (SPEC 5.2, Roles).
 pub fn role(state: &RunState, leaf: &Node, is_root: bool) -> Role {
+    role_reason(state, leaf, is_root).role()
+}
+
+/// Returns why a session on `leaf` is asked to be what it is.
+pub fn role_reason(state: &RunState, leaf: &Node, is_root: bool) -> RoleReason {
     if state.repair.as_ref() == Some(&leaf.id) {
-        Role::Repair
-    } else if is_root || (leaf.max_attempts >= 2 && is_last_attempt(leaf)) {
-        Role::Planner
+        RoleReason::Repair
+    } else if is_root {
+        RoleReason::Root
+    } else if leaf.max_attempts >= 2 && is_last_attempt(leaf) {
+        RoleReason::LastAttempt
     } else {
-        Role::Worker
+        RoleReason::Leaf
     }
 }
 

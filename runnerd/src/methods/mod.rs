@@ -5,6 +5,7 @@
 mod config;
 mod daemon;
 mod events;
+mod explain;
 mod iteration;
 mod note;
 mod question;

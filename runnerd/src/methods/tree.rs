@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::TreeApiServer;
 use protocol::error::{ErrorData, ErrorKind};
+use protocol::explain::ExplainReply;
 use protocol::reply::{ChangeReply, TreeReply, ValidateReply};
 use protocol::request::{AddParams, AtRun, EditParams, RetryParams, ValidateParams};
 use protocol::view::SelectView;
@@ -14,12 +15,14 @@ use runner_core::digest::sha256_hex;
 use runner_core::select::{Selection, select};
 use runner_core::{tree, validate};
 
+use super::explain::explain;
 use super::iteration::full_id;
 use super::{Api, blocking, validate as checks};
 use crate::admit::{Passed, git_error};
 use crate::causes::in_one_line;
 use crate::git::{Id, Repository};
 use crate::repo::durable;
+use crate::store::{Store, repo_id};
 use crate::worker::{Loaded, load, node_ref};
 
 #[async_trait]
@@ -48,6 +51,22 @@ impl TreeApiServer for Api {
             Selection::Exhausted(leaf) => SelectView::Stuck { node: node_ref(&loaded, leaf) },
             Selection::Complete => SelectView::Complete,
         })
+    }
+
+    async fn explain(&self, params: AtRun) -> RpcResult<ExplainReply> {
+        let repository = self.repository(params.path.as_path()).await?;
+        let worker = self.registry.find(repository.common_dir()).await;
+        let store = Store::new(&self.paths.state, &repo_id(repository.common_dir()));
+        let known = match worker {
+            Some(worker) => worker.list().await.0,
+            None => Vec::new(),
+        };
+        Ok(blocking(move || {
+            let loaded = load_tip(&repository, params.run.as_deref())?;
+            let summary = known.into_iter().find(|run| loaded.run_state.run_id.as_ref() == Some(&run.id));
+            Ok(explain(&loaded, summary, &store))
+        })
+        .await?)
     }
 
     async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply> {

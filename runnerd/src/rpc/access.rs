@@ -39,6 +39,7 @@ pub const READING: &[&str] = &[
     "run.status",
     "run.status_all",
     "tree.get",
+    "tree.explain",
     "tree.select",
     "tree.validate",
 ];

@@ -124,7 +124,7 @@ impl Loaded {
     }
 
     /// Returns what a run's next step is decided from.
-    pub(super) fn standing<'a>(&'a self, uncommitted: &'a Uncommitted) -> Standing<'a> {
+    pub fn standing<'a>(&'a self, uncommitted: &'a Uncommitted) -> Standing<'a> {
         Standing {
             policy: &self.policy,
             tree: &self.tree,

@@ -5,7 +5,7 @@ use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
 use super::list::NameList;
 use super::trailers::Trailers;
 use super::value::{AgentStamp, Attempts, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine};
-use super::{FROM, GUARD, KIND, MessageError, Parts, REVERTED, VERSION, assemble};
+use super::{FROM, GUARD, KIND, MessageError, Parts, REVERTED, SCOPE, VERSION, assemble};
 use crate::digest::Digest;
 
 /// An iteration's commit message; a field that is `None` or empty does not apply.
@@ -66,9 +66,9 @@ pub struct Receipt {
 impl Receipt {
     /// Returns the message: subject, summary and trailers, with a newline at the end.
     pub fn compose(&self) -> String {
-        let Self { run, iter, node, status, guard, .. } = self;
-        let subject = format!("run {run} iter {iter:04} node {node} status={status} guard={guard}");
-        assemble(&subject, &self.summary, &self.trailers())
+        let (run, node) = (self.run.as_str(), self.node.as_str());
+        let subject = Subject { run, iter: self.iter, node, status: self.status, guard: self.guard };
+        assemble(&subject.to_string(), &self.summary, &self.trailers())
     }
 
     fn trailers(&self) -> Vec<(&'static str, String)> {
@@ -130,16 +130,34 @@ impl Receipt {
     }
 }
 
-/// The fields of `run <run> iter <iter> node <node> status=<status> guard=<guard>`.
-struct Subject<'a> {
-    run: &'a str,
-    iter: u32,
-    node: &'a str,
-    status: IterationStatus,
-    guard: GuardOutcome,
+/// The fields of `run <run> iter <iter> node <node> status=<status> guard=<guard>`: a subject without its scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject<'a> {
+    /// Id of the run.
+    pub run: &'a str,
+    /// Number of the iteration.
+    pub iter: u32,
+    /// Node that was worked on.
+    pub node: &'a str,
+    /// What the session amounts to.
+    pub status: IterationStatus,
+    /// How the guard ended.
+    pub guard: GuardOutcome,
+}
+
+impl std::fmt::Display for Subject<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { run, iter, node, status, guard } = self;
+        write!(f, "run {run} iter {iter:04} node {node} status={status} guard={guard}")
+    }
 }
 
 impl<'a> Subject<'a> {
+    /// Returns the first line of the commit's message.
+    pub fn line(&self) -> String {
+        format!("{SCOPE}{self}")
+    }
+
     fn parse(parts: &Parts<'a>) -> Option<Self> {
         let words: Vec<&str> = parts.scoped_subject()?.split(' ').collect();
         let ["run", run, "iter", iter, "node", node, status, guard] = words[..] else { return None };

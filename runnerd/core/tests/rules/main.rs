@@ -5,6 +5,7 @@
 mod change;
 mod documents;
 mod examine;
+mod explain;
 mod fallback;
 mod feedback;
 mod fixture;

@@ -1,0 +1,32 @@
+//! `explain`: tells why a leaf is next, and what each way in which its session can end would lead to.
+
+use clap::Args;
+use protocol::api::TreeApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::AtRun;
+
+use crate::args::Target;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::explain::explanation;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl explain                 of the run that is at the head of the queue, else of HEAD
+  runnerctl explain --run tidy-1    of a run's branch, wherever HEAD is
+  runnerctl explain --json          with the commit's first line for every ending";
+
+/// Tell why a leaf is next, and what each end of its session would lead to
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: ExplainArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(args.target.place.path())?;
+    let reply = invocation.connect().await?.client().explain(AtRun { path, run: args.target.run }).await?;
+    invocation.ui.answer("explain", &reply, |screen| explanation(&reply, screen))?;
+    Ok(ExitStatus::Fine)
+}

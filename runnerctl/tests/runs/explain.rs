@@ -1,0 +1,84 @@
+//! What `explain` says before a session is what its commit says after it.
+
+use std::collections::BTreeMap;
+
+use runner_testkit::Home;
+use serde_json::Value;
+
+use crate::play::{Play, RUN, sample};
+
+fn ending<'a>(told: &'a Value, name: &str) -> &'a Value {
+    let endings = told["endings"].as_array().expect("endings are told");
+    endings.iter().find(|ending| ending["ending"] == name).unwrap_or_else(|| panic!("no {name} in {told:#}"))
+}
+
+/// Explains the next session, lets it run, and holds what has come of it against what was said of this ending.
+fn told_and_done(play: &Play, name: &str) {
+    let explain = || play.home.ctl_in(&play.repo, &["explain", "--json"]).exits(0).json();
+    let told = explain();
+    assert_eq!(told["commit"], play.repo.head(), "the next session begins there");
+    let ending = ending(&told, name);
+    play.home.ctl_in(&play.repo, &["step"]).exits(0);
+    let receipts = play.repo.receipts();
+    let receipt = receipts.last().expect("the iteration has a receipt");
+    assert_eq!(ending["subject"], receipt.subject.as_str());
+    assert_eq!(ending["verdict"], receipt.verdict());
+    let attempts = format!("{}/{}", ending["attempts"], ending["max_attempts"]);
+    assert_eq!(receipt.trailer("Runner-Attempts"), Some(attempts.as_str()));
+    let (before, after) = (nodes(play, &told["commit"]), nodes(play, &play.repo.head().into()));
+    let passes: Vec<&String> =
+        after.iter().filter(|(id, passes)| **passes && before.get(*id) == Some(&false)).map(|(id, _)| id).collect();
+    assert_eq!(sorted(&ending["passes"]), passes, "after {name}");
+    let gains: Vec<&String> = after.keys().filter(|id| !before.contains_key(*id)).collect();
+    assert_eq!(sorted(&ending["gains"]), gains, "after {name}");
+    assert_eq!(ending["next"], explain()["next"], "after {name}");
+}
+
+/// Which nodes the tree of a commit has, and whether they pass.
+fn nodes(play: &Play, commit: &Value) -> BTreeMap<String, bool> {
+    let tree = play.repo.tree(commit.as_str().expect("a commit"));
+    let (mut nodes, mut left) = (BTreeMap::new(), vec![tree.root]);
+    while let Some(node) = left.pop() {
+        nodes.insert(node.id, node.passes);
+        left.extend(node.children);
+    }
+    nodes
+}
+
+fn sorted(ids: &Value) -> Vec<&str> {
+    let mut ids: Vec<&str> = ids.as_array().expect("ids").iter().map(|id| id.as_str().expect("an id")).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn what_is_told_of_an_ending_is_what_comes_of_it() {
+    let play = Play::with(&sample(), |config| config);
+    let script = play.script();
+    script.step(1, "answer retry 'Not yet.'");
+    script.step(2, "echo 2 > work\nanswer done 'It should work.'").guard_step(1, "exit 1");
+    script.step(3, "echo 3 > work\nexit 3");
+    script.step(4, "echo 4 > work\nanswer done 'It works.'").step(5, "decompose 'Two parts.' one two");
+    script.step(6, "echo '{' > \"$tree\"\nanswer retry 'Oops.'");
+    play.home.ctl_in(&play.repo, &["start", "--yes", "--queue-only", "--id", RUN]).exits(0);
+    play.home.ctl_in(&play.repo, &["step"]).exits(0);
+    told_and_done(&play, "red");
+    let told = play.home.ctl_in(&play.repo, &["explain", "--json"]).exits(0).json();
+    assert_eq!(told["leaf"]["role_reason"], "last_attempt");
+    assert_eq!(ending(&told, "invalid_tree")["next"]["state"], "stuck");
+    for ending in ["crash", "green", "decomposed", "invalid_tree"] {
+        told_and_done(&play, ending);
+    }
+}
+
+#[test]
+fn a_repository_without_a_run_is_explained_too() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["init"]).exits(0);
+    repo.commit("Plan");
+    let told = home.ctl_in(&repo, &["explain"]);
+    told.exits(0);
+    assert!(told.stdout.contains("planner: it is the root"), "{}", told.stdout);
+}

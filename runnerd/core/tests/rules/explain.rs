@@ -1,0 +1,146 @@
+//! What is told of the endings of a session, before it has begun.
+
+use protocol::explain::Ending;
+use protocol::state::{Feedback, RunState};
+use protocol::tree::TaskTree;
+use protocol::words::{Role, RunStatus, VerdictName};
+use runner_core::explain::{Course, Ground, courses, steps};
+use runner_core::policy::{Policy, ReviewBy, RolesMode};
+use runner_core::run::{self, Asked, Next, Standing};
+use runner_core::tree::find;
+use runner_core::usage::Spent;
+
+use crate::fixture::{node, sample};
+
+fn explained(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Course> {
+    let (tried, feedback) = (Spent::default(), Feedback::default());
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let standing = Standing { policy, tree, run_state, outages: &[], tried: &tried, now };
+    let Next::GoOn(task) = run::next(&standing, None, Asked::Nothing) else { panic!("a leaf is open") };
+    courses(&Ground { standing, feedback: &feedback, progress: "" }, &task)
+}
+
+fn state() -> RunState {
+    RunState { run_id: Some("run-1".to_owned()), next_iter: 7, ..RunState::default() }
+}
+
+fn of(courses: &[Course], ending: Ending) -> &Course {
+    courses.iter().find(|course| course.ending == ending).expect("the ending is told")
+}
+
+/// Which leaf the run goes on with, and as what.
+fn goes_on(course: &Course) -> (&str, Role) {
+    match &course.next {
+        Next::GoOn(task) => (&task.node, task.role),
+        next => panic!("{:?} does not go on: {next:?}", course.ending),
+    }
+}
+
+fn ends(course: &Course) -> Option<RunStatus> {
+    if let Next::End { status, .. } = course.next { Some(status) } else { None }
+}
+
+#[test]
+fn every_ending_is_told_with_its_verdict() {
+    let told: Vec<(Ending, VerdictName)> = explained(&Policy::default(), &sample(), &state())
+        .iter()
+        .map(|course| (course.ending, course.outcome.verdict.name()))
+        .collect();
+    let expected = [
+        (Ending::Green, VerdictName::Accepted),
+        (Ending::Red, VerdictName::RedGuard),
+        (Ending::Retry, VerdictName::Retry),
+        (Ending::Decomposed, VerdictName::Decomposed),
+        (Ending::Broken, VerdictName::Broken),
+        (Ending::InvalidTree, VerdictName::Broken),
+        (Ending::ContextExceeded, VerdictName::Broken),
+        (Ending::Crash, VerdictName::Fault),
+        (Ending::Unavailable, VerdictName::Unavailable),
+        (Ending::Timeout, VerdictName::Timeout),
+        (Ending::Misconfigured, VerdictName::Misconfigured),
+        (Ending::Interrupted, VerdictName::Interrupted),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn tree_attempts_and_next_leaf_follow_from_the_ending() {
+    let courses = explained(&Policy::default(), &sample(), &state());
+    let leaf = |ending| {
+        let after = of(&courses, ending).after.as_ref().expect("it leaves a commit");
+        let leaf = find(&after.tree, "b").expect("the leaf is there");
+        (leaf.passes, leaf.attempts, leaf.children.len())
+    };
+    assert_eq!((leaf(Ending::Green), goes_on(of(&courses, Ending::Green))), ((true, 0, 0), ("c1", Role::Worker)));
+    assert_eq!((leaf(Ending::Red), goes_on(of(&courses, Ending::Red))), ((false, 1, 0), ("b", Role::Worker)));
+    let split = of(&courses, Ending::Decomposed);
+    assert_eq!((leaf(Ending::Decomposed), goes_on(split)), ((false, 0, 2), ("b.1", Role::Worker)));
+    assert_eq!(goes_on(of(&courses, Ending::InvalidTree)), ("b", Role::Repair));
+    assert_eq!((leaf(Ending::Crash), goes_on(of(&courses, Ending::Crash))), ((false, 0, 0), ("b", Role::Worker)));
+    assert_eq!(ends(of(&courses, Ending::Timeout)), Some(RunStatus::TimedOut));
+    assert_eq!(ends(of(&courses, Ending::Misconfigured)), Some(RunStatus::Failed));
+    assert!(matches!(of(&courses, Ending::Interrupted).next, Next::Pause(_)));
+}
+
+#[test]
+fn what_changes_nothing_leaves_no_commit() {
+    for course in explained(&Policy::default(), &sample(), &state()) {
+        let is_idle = matches!(course.ending, Ending::Unavailable | Ending::Misconfigured);
+        assert_eq!(course.after.is_none(), is_idle, "{:?}", course.ending);
+    }
+}
+
+#[test]
+fn a_service_that_is_not_available_is_waited_for() {
+    let mut policy = Policy::default();
+    policy.kinds.work = vec!["codex".to_owned()];
+    let courses = explained(&policy, &sample(), &state());
+    assert!(matches!(of(&courses, Ending::Unavailable).next, Next::Wait(..)));
+    policy.kinds.work.push("claude".to_owned());
+    let courses = explained(&policy, &sample(), &state());
+    let Next::GoOn(task) = &of(&courses, Ending::Unavailable).next else { panic!("the other kind is asked") };
+    assert_eq!(task.kind.as_deref(), Some("claude"));
+}
+
+#[test]
+fn the_last_attempt_is_a_planners_and_ends_the_run_or_narrows_the_leaf() {
+    let mut tree = sample();
+    node(&mut tree, "b").attempts = 2;
+    let courses = explained(&Policy::default(), &tree, &state());
+    assert_eq!(of(&courses, Ending::Retry).outcome.work.task.role, Role::Planner);
+    assert_eq!(ends(of(&courses, Ending::Retry)), Some(RunStatus::Stuck));
+    let reworded = of(&courses, Ending::Reworded);
+    assert_eq!((reworded.outcome.verdict.name(), goes_on(reworded)), (VerdictName::Narrowed, ("b", Role::Planner)));
+    let narrowed = RunState { narrowed: vec!["b".to_owned()], ..state() };
+    let courses = explained(&Policy::default(), &tree, &narrowed);
+    assert!(courses.iter().all(|course| course.ending != Ending::Reworded), "a leaf is narrowed once");
+}
+
+#[test]
+fn a_reviewer_can_reject_and_a_person_is_waited_for() {
+    let by = |review| explained(&Policy { review, ..Policy::default() }, &sample(), &state());
+    let agent = by(ReviewBy::Agent);
+    assert_eq!(of(&agent, Ending::Rejected).outcome.verdict.name(), VerdictName::Rejected);
+    assert_eq!(goes_on(of(&agent, Ending::Rejected)), ("b", Role::Worker));
+    let human = by(ReviewBy::Human);
+    assert!(matches!(of(&human, Ending::Green).next, Next::WaitForPerson(_)));
+}
+
+#[test]
+fn strict_roles_are_told_as_they_are_kept() {
+    let strict = Policy { roles: RolesMode::Strict, ..Policy::default() };
+    let worker = explained(&strict, &sample(), &state());
+    assert_eq!(of(&worker, Ending::Decomposed).outcome.verdict.name(), VerdictName::Broken);
+    let mut tree = sample();
+    node(&mut tree, "b").attempts = 2;
+    let planner = explained(&strict, &tree, &state());
+    assert_eq!(of(&planner, Ending::Decomposed).outcome.verdict.name(), VerdictName::Decomposed);
+}
+
+#[test]
+fn the_way_to_a_leaf_names_its_place_among_its_siblings() {
+    let path = ["root", "c", "c2"].map(str::to_owned);
+    let seen: Vec<(String, u32, u32)> =
+        steps(&sample(), &path).into_iter().map(|step| (step.node, step.passed_before, step.siblings)).collect();
+    assert_eq!(seen, [("c".to_owned(), 2, 3), ("c2".to_owned(), 1, 2)]);
+}
