@@ -14,8 +14,9 @@ use crate::reply::{
 use crate::request::{
     AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, EditParams, Hello, InitParams, LogFilter,
     LogParams, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams, StartParams, StepParams,
-    Subscription, ValidateParams,
+    Subscription, ValidateParams, VerifyParams,
 };
+use crate::verify::AuditReport;
 use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};
 
 /// Major version of the API: both sides must have the same.
@@ -177,6 +178,14 @@ pub trait IterationApi {
     /// Reads at most 256 KiB of a file of a record.
     #[method(name = "log")]
     async fn log(&self, params: LogParams) -> RpcResult<TextView>;
+}
+
+/// Audits.
+#[rpc(server, client, namespace = "verify", namespace_separator = ".")]
+pub trait VerifyApi {
+    /// Audits the branch of a run from git alone; ends with its client.
+    #[method(name = "run")]
+    async fn verify(&self, params: VerifyParams) -> RpcResult<AuditReport>;
 }
 
 /// The stream of events.

@@ -106,6 +106,16 @@ pub struct StepParams {
     pub env: CallerEnv,
 }
 
+/// `verify.run`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyParams {
+    /// Absolute path in the repository, a bare one included.
+    pub path: WirePath,
+    /// Id of the run or a unique prefix; the one that is checked out, or the only one, by default.
+    #[serde(default)]
+    pub run: Option<String>,
+}
+
 /// `run.pause`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PauseParams {

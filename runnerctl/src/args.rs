@@ -10,7 +10,7 @@ use protocol::error::ExitStatus;
 
 use crate::commands::{
     add, answer, cancel, config, daemon, demo, edit, explain, help, init, log, note, pause, questions, queue, repos,
-    resume, retry, select, start, status, step, tree, validate,
+    resume, retry, select, start, status, step, tree, validate, verify,
 };
 use crate::failure::Failure;
 
@@ -101,6 +101,7 @@ pub(crate) enum Command {
     Select(select::SelectArgs),
     Explain(explain::ExplainArgs),
     Validate(validate::ValidateArgs),
+    Verify(verify::VerifyArgs),
     Log(log::LogArgs),
     Note(note::NoteArgs),
     Questions(questions::QuestionsArgs),

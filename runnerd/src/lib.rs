@@ -19,4 +19,5 @@ pub mod rpc;
 pub mod startup;
 pub mod store;
 pub mod unbuilt;
+pub mod verify;
 pub mod worker;

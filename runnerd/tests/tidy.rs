@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "methods",
         &[
             "admit", "agent", "causes", "clock", "config", "events", "git", "logging", "process", "registry", "repo",
-            "store", "worker",
+            "store", "verify", "worker",
         ],
     ),
     ("process", &["clock"]),
@@ -36,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("startup", &[]),
     ("store", &["repo"]),
     ("unbuilt", &["config", "process"]),
+    ("verify", &["admit", "causes", "config", "git", "repo", "worker"]),
     (
         "worker",
         &[

@@ -24,6 +24,7 @@ pub(crate) mod status;
 pub(crate) mod step;
 pub(crate) mod tree;
 pub(crate) mod validate;
+pub(crate) mod verify;
 
 use protocol::error::ExitStatus;
 use protocol::words::RunStatus;
@@ -48,6 +49,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Select(args) => select::run(&invocation, args).await,
         Command::Explain(args) => explain::run(&invocation, args).await,
         Command::Validate(args) => validate::run(&invocation, args).await,
+        Command::Verify(args) => verify::run(&invocation, args).await,
         Command::Log(args) => log::run(&invocation, args).await,
         Command::Note(args) => note::run(&invocation, args).await,
         Command::Questions(args) => questions::run(&invocation, args).await,

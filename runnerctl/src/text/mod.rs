@@ -2,6 +2,7 @@
 //!
 //! Styles are always in the string; `ui` takes them out where the reader is no terminal.
 
+pub(crate) mod audit;
 pub(crate) mod change;
 pub(crate) mod explain;
 pub(crate) mod iteration;

@@ -19,13 +19,13 @@ const BINARY_PROBE: usize = 8000;
 const TEXT_LIMIT: usize = 8 * 1024 * 1024;
 
 /// One side of a difference; none where the path is missing.
-type Side = Option<(EntryMode, ObjectId)>;
+pub(super) type Side = Option<(EntryMode, ObjectId)>;
 
 /// A path that differs.
-struct Difference {
-    path: BString,
-    old: Side,
-    new: Side,
+pub(super) struct Difference {
+    pub(super) path: BString,
+    pub(super) old: Side,
+    pub(super) new: Side,
 }
 
 impl Repository {
@@ -60,7 +60,15 @@ impl Repository {
 
 fn compare(repo: &gix::Repository, from: &Id, to: &Id) -> gix::Result<Vec<Difference>> {
     let tree = |commit: &Id| repo.find_commit(commit.object())?.tree();
-    let (old, new) = (tree(from)?, tree(to)?);
+    compare_trees(repo, &tree(from)?, &tree(to)?)
+}
+
+/// Returns what differs between two trees, sorted by path.
+pub(super) fn compare_trees(
+    repo: &gix::Repository,
+    old: &gix::Tree<'_>,
+    new: &gix::Tree<'_>,
+) -> gix::Result<Vec<Difference>> {
     let mut recorder = Recorder::default();
     gix::diff::tree(
         TreeRefIter::from_bytes(&old.data, repo.object_hash()),

@@ -14,12 +14,13 @@
 //! | see what changed | `scan`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
 //! | commit and name | `prepare`, `commit`, `graft`, `identity`, `refs`, `branch`, `durable` |
-//! | read back | `history`, `objects`, `diff` |
+//! | read back | `history`, `chain`, `objects`, `diff` |
 //! | keep and restore | `rescue`, `keep`, `mend`, `operation`, `locks`, `pipes` |
 //! | run git itself | `program`, `porcelain` |
 
 mod branch;
 mod cachetree;
+mod chain;
 mod commit;
 mod content;
 mod diff;
@@ -55,6 +56,7 @@ mod users;
 #[cfg(test)]
 mod tests;
 
+pub use chain::{Chain, ChainChange, ChainCommit, ChainFile};
 pub use commit::{CommitRequest, Committed};
 pub use error::GitError;
 pub use graft::Graft;

@@ -30,6 +30,16 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
+    /// Returns git's mode.
+    pub(super) fn mode(self) -> u32 {
+        match self {
+            Self::File => 0o100_644,
+            Self::Executable => 0o100_755,
+            Self::Symlink => 0o120_000,
+            Self::Submodule => 0o160_000,
+        }
+    }
+
     fn of(mode: tree::EntryMode) -> Option<Self> {
         match mode.kind() {
             tree::EntryKind::Blob => Some(Self::File),

@@ -50,6 +50,19 @@ impl Repository {
         Self::discover_with(from, Sources::User)
     }
 
+    /// Finds the repository around `from` to read what is committed in it: a bare one as well, whose folder then stands
+    /// for the work tree.
+    pub fn discover_to_read(from: &Path) -> Result<Self, GitError> {
+        match Self::discover(from) {
+            Err(GitError::Bare { path }) => {
+                let path = canonical(&path)?;
+                let (git_dir, common_dir) = (path.clone(), path.clone());
+                Ok(Self { work_dir: path, git_dir, common_dir, sources: Sources::User, trusted: None, forced: None })
+            }
+            found => found,
+        }
+    }
+
     pub(super) fn discover_with(from: &Path, sources: Sources) -> Result<Self, GitError> {
         let from = from.canonicalize().map_err(GitError::io("looking for a repository at", from))?;
         let (found, _) = gix::discover::upwards(&from).map_err(|error| not_found(&from, error))?;

@@ -13,6 +13,7 @@ mod repo;
 mod run;
 mod tree;
 mod validate;
+mod verify;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use jiff::Timestamp;
 use jsonrpsee::RpcModule;
 use protocol::api::{
     ConfigApiServer, DaemonApiServer, EventApiServer, IterationApiServer, NoteApiServer, QuestionApiServer,
-    RepoApiServer, RunApiServer, TreeApiServer,
+    RepoApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::paths::Paths;
@@ -80,6 +81,7 @@ impl Api {
         module.merge(QuestionApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(ConfigApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(IterationApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(VerifyApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(EventApiServer::into_rpc(self)).expect(unique);
         module
     }

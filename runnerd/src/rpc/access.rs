@@ -42,6 +42,7 @@ pub const READING: &[&str] = &[
     "tree.explain",
     "tree.select",
     "tree.validate",
+    "verify.run",
 ];
 
 /// Shortest time between two refusals that are told: an agent in a loop hides no other events.

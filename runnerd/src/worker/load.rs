@@ -156,7 +156,7 @@ fn kinds(executor: &Executor) -> Vec<String> {
 }
 
 /// Returns the configuration as far as rules need it.
-fn policy_of(config: &RepoConfig) -> Policy {
+pub fn policy_of(config: &RepoConfig) -> Policy {
     let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Policy {
         budget_ms: millis(config.iteration_timeout),

@@ -64,7 +64,7 @@ mod world;
 pub use begin::make_layout;
 pub use desk::summary;
 pub use life::{Means, spawn, spawn_after_bug, spawn_held};
-pub use load::{Loaded, load, load_config};
+pub use load::{Loaded, load, load_config, policy_of};
 pub use snapshot::{add_durations, duration_ms, iterations, meta_in, node_ref};
 
 /// Answers a request.

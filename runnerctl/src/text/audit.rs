@@ -1,0 +1,127 @@
+//! The report of an audit: what was found, who took part, what is proven and what is the runner's word.
+
+use std::fmt::Write as _;
+
+use protocol::verify::{AuditFinding, AuditReport, PersonCommit, Severity};
+
+use super::measure::short;
+use super::paint::{BAD, DIM, GOOD, HEAD, LOOK, PLAIN, paint};
+use super::safe::safe;
+use super::screen::Screen;
+use super::table::{Cell, Table};
+
+/// Returns the whole report.
+pub(crate) fn report(report: &AuditReport, screen: &Screen) -> String {
+    let mut text = format!(
+        "{} {}, {} from {} to {}\n",
+        paint(HEAD, "run"),
+        safe(&report.run),
+        count(report.counts.commits, "commit"),
+        report.base.as_deref().map_or("its beginning", short),
+        short(&report.tip),
+    );
+    section(&mut text, "found", &findings(&report.findings));
+    section(&mut text, "people", &people(&report.people, screen));
+    section(&mut text, "proven", &list(&proven(report)));
+    section(&mut text, "the runner's word", &list(&testified(report)));
+    section(&mut text, "not seen", &list(&report.unseen));
+    text.push('\n');
+    text.push_str(&verdict(&report.findings));
+    text
+}
+
+fn section(text: &mut String, heading: &str, body: &str) {
+    if !body.is_empty() {
+        let _ = write!(text, "\n{}\n{body}", paint(HEAD, heading));
+    }
+}
+
+fn list(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("  {}\n", safe(line))).collect()
+}
+
+fn findings(findings: &[AuditFinding]) -> String {
+    findings.iter().map(finding).collect()
+}
+
+fn finding(finding: &AuditFinding) -> String {
+    let style = if finding.severity == Severity::Violation { BAD } else { LOOK };
+    let iter = finding.iter.map(|iter| format!(" iteration {iter:04}")).unwrap_or_default();
+    let AuditFinding { commit, rule, severity, at, expected, found, .. } = finding;
+    format!(
+        "  {} {}{iter}: {rule}, {}\n      expected {}\n      found    {}\n",
+        paint(style, severity.as_str()),
+        short(commit),
+        safe(at),
+        safe(expected),
+        safe(found)
+    )
+}
+
+fn people(people: &[PersonCommit], screen: &Screen) -> String {
+    let mut table = Table::bare();
+    for person in people {
+        let by = person.command.as_ref().map_or_else(|| "by hand".to_owned(), |command| format!("runnerctl {command}"));
+        let others = person.other_paths;
+        let others = (others > 0).then(|| count(others, "other file"));
+        let changed: Vec<String> = person.runner_paths.iter().cloned().chain(others).collect();
+        table.row([
+            Cell::styled(DIM, short(&person.commit)),
+            Cell::from(&by),
+            Cell::from(&changed.join(", ")),
+            Cell::styled(PLAIN, &person.subject),
+        ]);
+    }
+    table.render(screen, 2)
+}
+
+fn proven(report: &AuditReport) -> Vec<String> {
+    let counts = &report.counts;
+    let violations = |rules: fn(&AuditFinding) -> bool| report.findings.iter().filter(|it| rules(it)).count();
+    let is_sound = violations(|finding| finding.severity == Severity::Violation) == 0;
+    let mut lines = Vec::new();
+    if is_sound {
+        let iterations = count(counts.iterations, "iteration");
+        lines.push(format!("{iterations}: each on the right leaf, with what its verdict leads to and nothing else"));
+        lines.push(format!(
+            "{} of {} passed, each by an accepted iteration; none changed since",
+            counts.leaves_passed,
+            count(counts.leaves_total, "leaf")
+        ));
+    }
+    lines.push(format!("{} of {} sent as the rules make them", counts.prompts, count(counts.iterations, "prompt")));
+    lines
+}
+
+fn testified(report: &AuditReport) -> Vec<String> {
+    let counts = &report.counts;
+    let mut lines = Vec::new();
+    if counts.guards_unproven > 0 {
+        lines.push(format!("how {} ended, and what they printed", count(counts.guards_unproven, "guard")));
+    }
+    if counts.iterations > 0 {
+        lines.push("what sessions said and consumed, and why those without an answer ended".to_owned());
+    }
+    if counts.prompts_unknown > 0 {
+        lines.push(format!("{} of another version", count(counts.prompts_unknown, "prompt")));
+    }
+    if !report.brought.is_empty() {
+        lines.push(format!("that these passed before the run began: {}", report.brought.join(", ")));
+    }
+    lines
+}
+
+fn verdict(findings: &[AuditFinding]) -> String {
+    let violations = findings.iter().filter(|finding| finding.severity == Severity::Violation).count();
+    let of = |found: usize, what: &str| count(u32::try_from(found).unwrap_or(u32::MAX), what);
+    let text = format!("{}, {}", of(violations, "violation"), of(findings.len() - violations, "warning"));
+    paint(if violations == 0 { GOOD } else { BAD }, &text) + "\n"
+}
+
+fn count(n: u32, what: &str) -> String {
+    match (n, what) {
+        (1, _) => format!("1 {what}"),
+        (_, "leaf") => format!("{n} leaves"),
+        _ => format!("{n} {what}s"),
+    }
+}

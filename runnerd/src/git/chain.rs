@@ -1,0 +1,136 @@
+//! A branch as a chain: its commits along first parents, what each changed, and the bytes of what somebody wants to
+//! read. One view of the repository for all of them, so that a long branch is read once.
+
+use std::collections::BTreeMap;
+
+use gix::bstr::ByteSlice as _;
+
+use super::diff::{Side, compare_trees};
+use super::objects::files;
+use super::{GitError, Id, Repository};
+
+/// Most bytes of a blob that is read.
+const MAX_BLOB: u64 = 64 * 1024 * 1024;
+
+/// A reader of commits.
+pub struct Chain<'a> {
+    paths: &'a Repository,
+    repo: gix::Repository,
+}
+
+/// A commit as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainCommit {
+    /// Its id.
+    pub id: Id,
+    /// Its parents, the first first.
+    pub parents: Vec<Id>,
+    /// The tree with its files.
+    pub tree: Id,
+    /// The whole message.
+    pub message: Vec<u8>,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainFile {
+    /// Git's mode.
+    pub mode: u32,
+    /// The blob, or the commit of a submodule.
+    pub id: Id,
+    /// Its bytes, where they were wanted, it is a file or a link, and they are not too many.
+    pub content: Option<Vec<u8>>,
+}
+
+/// A path that differs: before and after.
+pub type ChainChange = (Vec<u8>, Option<ChainFile>, Option<ChainFile>);
+
+impl Repository {
+    /// Opens the repository for reading many commits.
+    pub fn chain(&self) -> Result<Chain<'_>, GitError> {
+        Ok(Chain { paths: self, repo: self.open()? })
+    }
+}
+
+impl Chain<'_> {
+    /// Returns a commit; none if it is not here.
+    pub fn commit(&self, id: &Id) -> Result<Option<ChainCommit>, GitError> {
+        if !self.repo.has_object(id.object()) {
+            return Ok(None);
+        }
+        let read = || -> gix::Result<ChainCommit> {
+            let commit = self.repo.find_commit(id.object())?;
+            let decoded = commit.decode()?;
+            Ok(ChainCommit {
+                id: *id,
+                parents: decoded.parents().map(Id::from).collect(),
+                tree: decoded.tree().into(),
+                message: decoded.message.as_bytes().to_vec(),
+            })
+        };
+        read().map(Some).map_err(GitError::library("reading a commit", self.paths.git_dir()))
+    }
+
+    /// Returns what differs between two trees, the empty one where there is none, with the bytes of the paths that are
+    /// `wanted`.
+    pub fn changes(&self, old: Option<&Id>, new: &Id, wanted: fn(&[u8]) -> bool) -> Result<Vec<ChainChange>, GitError> {
+        let read = || -> gix::Result<Vec<ChainChange>> {
+            let tree = |id: &Id| self.repo.find_tree(id.object());
+            let old = old.map_or_else(|| Ok(self.repo.empty_tree()), tree)?;
+            let mut changes: BTreeMap<Vec<u8>, (Option<ChainFile>, Option<ChainFile>)> = BTreeMap::new();
+            for difference in compare_trees(&self.repo, &old, &tree(new)?)? {
+                let is_wanted = wanted(&difference.path);
+                let (old, new) = (self.file(difference.old, is_wanted)?, self.file(difference.new, is_wanted)?);
+                // A file that becomes a link is told as gone and new.
+                let sides = changes.entry(difference.path.into()).or_default();
+                *sides = (sides.0.take().or(old), sides.1.take().or(new));
+            }
+            Ok(changes.into_iter().map(|(path, (old, new))| (path, old, new)).collect())
+        };
+        read().map_err(GitError::library("comparing commits", self.paths.git_dir()))
+    }
+
+    /// Returns the files of a tree below a folder, with their bytes where they are `wanted`.
+    pub fn below(
+        &self,
+        tree: &Id,
+        folder: &str,
+        wanted: fn(&[u8]) -> bool,
+    ) -> Result<Vec<(Vec<u8>, ChainFile)>, GitError> {
+        let read = || -> gix::Result<Vec<(Vec<u8>, ChainFile)>> {
+            let root = self.repo.find_tree(tree.object())?;
+            let Some(entry) = root.lookup_entry_by_path(folder)?.filter(|entry| entry.mode().is_tree()) else {
+                return Ok(Vec::new());
+            };
+            let entries = files(&entry.object()?.into_tree(), &format!("{folder}/"))?;
+            let file = |entry: super::Entry| {
+                let is_wanted = wanted(&entry.path) && entry.kind != super::EntryKind::Submodule;
+                let content = if is_wanted { self.content(entry.id.object())? } else { None };
+                Ok((entry.path, ChainFile { mode: entry.kind.mode(), id: entry.id, content }))
+            };
+            entries.into_iter().map(file).collect()
+        };
+        read().map_err(GitError::library("listing a commit", self.paths.git_dir()))
+    }
+
+    /// Returns the bytes of a blob; none if it is not here, or too large.
+    pub fn blob(&self, id: &Id) -> Result<Option<Vec<u8>>, GitError> {
+        if !self.repo.has_object(id.object()) {
+            return Ok(None);
+        }
+        self.content(id.object()).map_err(GitError::library("reading a blob", self.paths.git_dir()))
+    }
+
+    fn file(&self, side: Side, is_wanted: bool) -> gix::Result<Option<ChainFile>> {
+        let Some((mode, id)) = side else { return Ok(None) };
+        let content = if is_wanted && mode.is_blob_or_symlink() { self.content(id)? } else { None };
+        Ok(Some(ChainFile { mode: u32::from(mode.value()), id: id.into(), content }))
+    }
+
+    fn content(&self, id: gix::ObjectId) -> gix::Result<Option<Vec<u8>>> {
+        if self.repo.find_header(id)?.size() > MAX_BLOB {
+            return Ok(None);
+        }
+        Ok(Some(self.repo.find_blob(id)?.detach().data))
+    }
+}

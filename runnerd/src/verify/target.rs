@@ -1,0 +1,90 @@
+//! Which branch is meant: one that is named, the one that is checked out, or the only one there is.
+
+use std::collections::BTreeMap;
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::state::RunState;
+
+use crate::admit::git_error;
+use crate::git::{GitError, Head, Id, Repository};
+use crate::repo::layout::Layout;
+
+/// The branch of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Id of the run.
+    pub run: String,
+    /// Its last commit.
+    pub tip: Id,
+}
+
+/// Finds the branch of a run: `wanted` is its id or the beginning of it.
+pub fn target(repository: &Repository, wanted: Option<&str>) -> Result<Target, ErrorData> {
+    if wanted.is_none()
+        && let Some(target) = checked_out(repository).map_err(|error| git_error(&error))?
+    {
+        return Ok(target);
+    }
+    let runs = runs(repository).map_err(|error| git_error(&error))?;
+    let fitting: Vec<Target> = runs
+        .iter()
+        .filter(|(run, _)| wanted.is_none_or(|wanted| run.starts_with(wanted)))
+        .map(|(run, tip)| Target { run: run.clone(), tip: *tip })
+        .collect();
+    let exact = fitting.iter().find(|target| Some(target.run.as_str()) == wanted);
+    match (exact, &fitting[..]) {
+        (Some(one), _) | (None, [one]) => Ok(one.clone()),
+        (None, []) => Err(none(repository, wanted)),
+        (None, several) => Err(ambiguous(wanted, several)),
+    }
+}
+
+/// The run whose branch, or whose commit, HEAD is on.
+fn checked_out(repository: &Repository) -> Result<Option<Target>, GitError> {
+    Ok(match repository.head()? {
+        Head::Branch { name, commit: Some(tip) } => {
+            name.strip_prefix("runner/").map(|run| Target { run: run.to_owned(), tip })
+        }
+        Head::Branch { .. } => None,
+        Head::Detached { commit } => {
+            let state = repository.read(&commit, Layout::RUN_STATE)?.unwrap_or_default();
+            let run = serde_json::from_slice::<RunState>(&state).ok().and_then(|state| state.run_id);
+            run.map(|run| Target { run, tip: commit })
+        }
+    })
+}
+
+/// The runs that have a branch here, or in a repository that was fetched from: an own branch goes first.
+fn runs(repository: &Repository) -> Result<BTreeMap<String, Id>, GitError> {
+    let mut runs = BTreeMap::new();
+    let refs = repository.refs()?;
+    let own = refs.iter().filter_map(|(name, id)| Some((name.strip_prefix("refs/heads/runner/")?, id)));
+    let fetched = refs.iter().filter_map(|(name, id)| {
+        let (_, branch) = name.strip_prefix("refs/remotes/")?.split_once('/')?;
+        Some((branch.strip_prefix("runner/")?, id))
+    });
+    for (run, id) in own.chain(fetched) {
+        if let Ok(tip) = id.parse() {
+            runs.entry(run.to_owned()).or_insert(tip);
+        }
+    }
+    Ok(runs)
+}
+
+fn none(repository: &Repository, wanted: Option<&str>) -> ErrorData {
+    let place = repository.work_dir().display();
+    let (message, hint) = match wanted {
+        Some(run) => (format!("{place} has no branch runner/{run}"), format!("git fetch origin runner/{run}")),
+        None => (format!("{place} has no branch of a run"), "git fetch origin 'runner/*'".to_owned()),
+    };
+    ErrorData::new(ErrorKind::NotFound, message).hint(hint)
+}
+
+fn ambiguous(wanted: Option<&str>, several: &[Target]) -> ErrorData {
+    let ids: Vec<&str> = several.iter().map(|target| target.run.as_str()).collect();
+    let message = match wanted {
+        Some(wanted) => format!("`{wanted}` is the start of more than one run: {}", ids.join(", ")),
+        None => format!("there is more than one run: {}", ids.join(", ")),
+    };
+    ErrorData::new(ErrorKind::InvalidRequest, message).hint(format!("runnerctl verify --run {}", ids[0]))
+}
