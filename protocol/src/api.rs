@@ -12,8 +12,8 @@ use crate::reply::{
     ChangeReply, ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use crate::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, EditParams, Hello, InitParams, LogFilter,
-    LogParams, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams, StartParams, StepParams,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, EditParams, ForkParams, Hello, InitParams,
+    LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams, StartParams, StepParams,
     Subscription, ValidateParams, VerifyParams,
 };
 use crate::verify::AuditReport;
@@ -70,6 +70,10 @@ pub trait RunApi {
     /// Puts a run into the queue, or lets one go on.
     #[method(name = "start")]
     async fn start(&self, params: StartParams) -> RpcResult<StartReply>;
+
+    /// Puts a new run into the queue that begins from an iteration's commit, with the tree and the state of that commit.
+    #[method(name = "fork")]
+    async fn fork(&self, params: ForkParams) -> RpcResult<StartReply>;
 
     /// Runs one iteration of a run that is not running, and waits for it.
     #[method(name = "step")]

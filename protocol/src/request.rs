@@ -90,6 +90,30 @@ pub struct StartParams {
     pub env: CallerEnv,
 }
 
+/// `run.fork`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForkParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Id of the run that is forked, or a unique prefix; default: the one at the head of the queue, else the last one.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// Number of its iteration whose commit the new run begins from.
+    pub iter: u32,
+    /// Id of the new run.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// Put the new run into the queue and leave it paused there.
+    #[serde(default)]
+    pub queue_only: bool,
+    /// The commands in the commit's configuration are confirmed.
+    #[serde(default)]
+    pub confirmed: bool,
+    /// The caller's environment.
+    #[serde(default)]
+    pub env: CallerEnv,
+}
+
 /// `run.step`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepParams {

@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
 
 use crate::commands::{
-    add, answer, cancel, config, daemon, demo, edit, explain, help, init, log, note, pause, questions, queue, repos,
-    resume, retry, select, start, status, step, tree, validate, verify,
+    add, answer, cancel, config, daemon, demo, edit, explain, fork, help, init, log, note, pause, questions, queue,
+    repos, resume, retry, select, start, status, step, tree, validate, verify,
 };
 use crate::failure::Failure;
 
@@ -92,6 +92,7 @@ impl Place {
 pub(crate) enum Command {
     Init(init::InitArgs),
     Start(start::StartArgs),
+    Fork(fork::ForkArgs),
     Step(step::StepArgs),
     Pause(pause::PauseArgs),
     Resume(resume::ResumeArgs),

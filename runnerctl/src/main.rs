@@ -12,6 +12,7 @@ mod failure;
 mod feed;
 mod invocation;
 mod progress;
+mod record;
 mod text;
 mod ui;
 mod wait;

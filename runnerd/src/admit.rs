@@ -1,6 +1,7 @@
 //! What must hold before a run is put into the queue (SPEC 3.3, 4): checked where the request comes in,
 //! so that the answer is a refusal with the next command and not a run that is held in the night.
 
+mod fork;
 mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,10 @@ use crate::repo::prompts;
 use crate::unbuilt;
 use crate::worker::{self, IdChoice, StartOrder};
 
+use crate::store::Beginning;
 pub use programs::find as find_programs;
+
+pub use self::fork::fork;
 
 /// Paths shown of a dirty tree.
 const SHOWN_PATHS: usize = 10;
@@ -161,9 +165,12 @@ pub fn start(
     let order = StartOrder {
         id,
         path: WirePath::from(repository.work_dir()),
-        base: base(repository, params.base.as_deref())?,
-        goal: params.goal.clone(),
-        keep_tree: params.keep_tree,
+        beginning: Beginning {
+            base: base(repository, params.base.as_deref())?,
+            goal: params.goal.clone(),
+            keep_tree: params.keep_tree,
+            fork: false,
+        },
         queue_only: params.queue_only,
         begun,
     };
@@ -191,6 +198,11 @@ fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {
     let changes = repository.changes().map_err(|error| git_error(&error))?;
     let foreign: Vec<String> =
         changes.iter().map(Change::display_path).filter(|path| !path.starts_with(".runner/")).collect();
+    refuse_paths(repository, &foreign)
+}
+
+/// Refuses a work tree in which these paths are not committed, if there are any.
+fn refuse_paths(repository: &Repository, foreign: &[String]) -> Result<(), ErrorData> {
     if foreign.is_empty() {
         return Ok(());
     }

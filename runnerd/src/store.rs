@@ -134,6 +134,9 @@ pub struct Beginning {
     pub goal: Option<String>,
     /// Keep the task tree although the id changes.
     pub keep_tree: bool,
+    /// Take over tree and state of the base, which is an iteration's commit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fork: bool,
 }
 
 /// Counters to reset and iterations to grant before a run goes on.

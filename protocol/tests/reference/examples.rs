@@ -16,9 +16,9 @@ use protocol::reply::{
     ChangeReply, ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, EditParams, Hello, InitParams,
-    LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams, StartParams,
-    StepParams, Subscription, ValidateParams,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, EditParams, ForkParams, Hello,
+    InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams,
+    StartParams, StepParams, Subscription, ValidateParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
@@ -174,6 +174,17 @@ fn runs() -> Vec<Example> {
         confirmed: false,
         env: caller(),
     };
+    let fork = ForkParams {
+        path: proj(),
+        run: Some("port".into()),
+        iter: 2,
+        id: Some("port-again".into()),
+        queue_only: false,
+        confirmed: false,
+        env: caller(),
+    };
+    let forked =
+        RunSummary { id: "port-again".into(), branch: "runner/port-again".into(), ..summary(RunStatus::Queued) };
     let step = StepParams { path: proj(), run: None, confirmed: false, env: caller() };
     let paused = stopped(RunStatus::Paused, "one iteration was asked for and is done", "runnerctl resume");
     let resume = ResumeParams { path: proj(), run: None, now: false, more: Some(20), confirmed: false, env: caller() };
@@ -184,6 +195,7 @@ fn runs() -> Vec<Example> {
     vec![
         example("run.init", &InitParams { path: proj(), force: false }, &init),
         example("run.start", &start, &StartReply { run: summary(RunStatus::Queued), ahead: 0, resumed: false }),
+        example("run.fork", &fork, &StartReply { run: forked, ahead: 1, resumed: false }),
         example("run.step", &step, &StepReply { run: paused, iteration: Some(iteration()) }),
         example(
             "run.pause",

@@ -8,6 +8,7 @@ pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod edit;
 pub(crate) mod explain;
+pub(crate) mod fork;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
@@ -40,6 +41,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
     match cli.command {
         Command::Init(args) => init::run(&invocation, args).await,
         Command::Start(args) => start::run(&invocation, args).await,
+        Command::Fork(args) => fork::run(&invocation, args).await,
         Command::Step(args) => step::run(&invocation, args).await,
         Command::Pause(args) => pause::run(&invocation, args).await,
         Command::Resume(args) => resume::run(&invocation, args).await,

@@ -118,7 +118,8 @@ fn read_goal(source: impl Read, name: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn render(reply: &StartReply) -> String {
+/// Says where a run is that was put into the queue.
+pub(super) fn render(reply: &StartReply) -> String {
     let run = &reply.run;
     let ahead = match reply.ahead {
         0 => String::new(),

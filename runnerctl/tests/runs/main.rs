@@ -10,6 +10,7 @@ mod containment;
 mod determinism;
 mod explain;
 mod fallback;
+mod fork;
 mod history;
 mod hooks;
 mod play;

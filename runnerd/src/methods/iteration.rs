@@ -48,9 +48,10 @@ impl IterationApiServer for Api {
 }
 
 /// An iteration and where its record is.
-struct Place {
+pub(super) struct Place {
     repository: Repository,
-    run: String,
+    /// Id of the run.
+    pub(super) run: String,
     iter: Option<u32>,
     /// Number of the wait under that number that is asked for.
     wait: Option<u32>,
@@ -97,7 +98,8 @@ fn waits(layout: &Layout, run: &str) -> Vec<(u32, u32)> {
 }
 
 impl Api {
-    async fn place(&self, params: AtIteration) -> Result<Place, ErrorData> {
+    /// Finds a run and an iteration of it.
+    pub(super) async fn place(&self, params: AtIteration) -> Result<Place, ErrorData> {
         let repository = self.repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
         blocking(move || place(repository, params, status.as_ref().and_then(|status| status.run.as_ref()))).await

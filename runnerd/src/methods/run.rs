@@ -8,17 +8,19 @@ use protocol::api::RunApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::{ControlReply, InitReply, StartReply, StepReply};
-use protocol::request::{AtPath, AtRun, CallerEnv, InitParams, PauseParams, ResumeParams, StartParams, StepParams};
+use protocol::request::{
+    AtIteration, AtPath, AtRun, CallerEnv, ForkParams, InitParams, PauseParams, ResumeParams, StartParams, StepParams,
+};
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
 use super::{Api, blocking, is_running};
-use crate::admit::{self, Commands, git_error};
+use crate::admit::{self, Commands, Ground, git_error};
 use crate::agent::Candidates;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{Store, repo_id};
-use crate::worker::{Handle, Message, make_layout};
+use crate::worker::{Handle, Message, StartOrder, make_layout};
 
 #[async_trait]
 impl RunApiServer for Api {
@@ -32,30 +34,22 @@ impl RunApiServer for Api {
             return Err(draining().into());
         }
         let repository = self.repository(params.path.as_path()).await?;
-        let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
-        let (confirmed, env) = (params.confirmed, params.env.clone());
-        let known = self.registry.find(&common_dir).await;
-        let repository = self.as_asked(repository, known.as_ref(), confirmed).await?;
-        let present = repository.clone();
-        let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path));
-        let (order, commands) = blocking({
-            let offer = Arc::clone(&self.offer);
-            move || admit::start(&repository, &params, admit::Ground { is_at_work, offer: &offer })
-        })
-        .await?;
-        if !confirmed && !commands.written_here {
-            let digests = match &known {
-                Some(worker) => worker.list().await.1,
-                None => Vec::new(),
-            };
-            if !digests.contains(&commands.digest) {
-                return Err(admit::unconfirmed(&commands).into());
-            }
+        let asker = Asker { confirmed: params.confirmed, env: params.env.clone() };
+        Ok(self
+            .put_into_queue(repository, asker, move |repository, ground| admit::start(repository, &params, ground))
+            .await?)
+    }
+
+    async fn fork(&self, params: ForkParams) -> RpcResult<StartReply> {
+        if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
+            return Err(draining().into());
         }
-        self.check_agents(&commands, &env, &path).await?;
-        let worker = self.registry.register(&common_dir, &path).await?;
-        self.remember(&worker, Admitted { repository: present, commands, env }).await?;
-        Ok(worker.ask(|reply| Message::Start(Box::new(order), reply)).await?)
+        let (path, run, iter) = (params.path.clone(), params.run.clone(), Some(params.iter));
+        let run = self.place(AtIteration { path, run, iter, wait: None }).await?.run;
+        let repository = self.repository(params.path.as_path()).await?;
+        let asker = Asker { confirmed: params.confirmed, env: params.env.clone() };
+        let check = move |repository: &Repository, ground: Ground<'_>| admit::fork(repository, &run, &params, ground);
+        Ok(self.put_into_queue(repository, asker, check).await?)
     }
 
     async fn step(&self, params: StepParams) -> RpcResult<StepReply> {
@@ -114,6 +108,12 @@ impl RunApiServer for Api {
     }
 }
 
+/// What the caller of a run that begins passes on, and whether they have confirmed its commands.
+struct Asker {
+    confirmed: bool,
+    env: CallerEnv,
+}
+
 /// Who wants a run to go on, and what they pass on.
 struct Caller {
     run: Option<String>,
@@ -129,6 +129,39 @@ struct Admitted {
 }
 
 impl Api {
+    /// Checks a run that begins and its caller, remembers what was passed on, and puts it into the queue.
+    async fn put_into_queue(
+        &self,
+        repository: Repository,
+        asker: Asker,
+        check: impl FnOnce(&Repository, Ground<'_>) -> Result<(StartOrder, Commands), ErrorData> + Send + 'static,
+    ) -> Result<StartReply, ErrorData> {
+        let Asker { confirmed, env } = asker;
+        let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
+        let known = self.registry.find(&common_dir).await;
+        let repository = self.as_asked(repository, known.as_ref(), confirmed).await?;
+        let present = repository.clone();
+        let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path));
+        let (order, commands) = blocking({
+            let offer = Arc::clone(&self.offer);
+            move || check(&repository, Ground { is_at_work, offer: &offer })
+        })
+        .await?;
+        if !confirmed && !commands.written_here {
+            let digests = match &known {
+                Some(worker) => worker.list().await.1,
+                None => Vec::new(),
+            };
+            if !digests.contains(&commands.digest) {
+                return Err(admit::unconfirmed(&commands));
+            }
+        }
+        self.check_agents(&commands, &env, &path).await?;
+        let worker = self.registry.register(&common_dir, &path).await?;
+        self.remember(&worker, Admitted { repository: present, commands, env }).await?;
+        worker.ask(|reply| Message::Start(Box::new(order), reply)).await
+    }
+
     /// Checks that a run may go on, and remembers what its caller has passed on.
     async fn readmit(&self, repository: Repository, worker: &Handle, caller: Caller) -> Result<(), ErrorData> {
         let Caller { run, confirmed, env } = caller;

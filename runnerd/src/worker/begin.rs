@@ -84,8 +84,14 @@ pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) 
     if head.is_some_and(|head| is_begun(site, &repository, head)) {
         return Ok(repository.flush_head()?);
     }
-    write_beginning(site, beginning, base)?;
-    commit(site, &repository, &RunnerCommit::Start(milestone(site, head)))?;
+    let summary = if beginning.fork {
+        write_fork(site, &repository, base)?
+    } else {
+        write_beginning(site, beginning, base)?;
+        String::new()
+    };
+    let start = Milestone { summary, ..milestone(site, head) };
+    commit(site, &repository, &RunnerCommit::Start(start))?;
     Ok(())
 }
 
@@ -131,6 +137,9 @@ fn check_out(
     let head = repository.head()?;
     let missing =
         || BeginError::Hold(reason("the repository has no commit yet", "git commit --allow-empty -m 'Begin'"));
+    if beginning.fork {
+        return check_out_fork(site, repository, beginning);
+    }
     if let Some(tip) = repository.branch(&branch)? {
         if head.branch() != Some(branch.as_str()) {
             repository.switch(&branch)?;
@@ -149,6 +158,54 @@ fn check_out(
     let base = base.ok_or_else(missing)?;
     repository.start_branch(&branch, &base)?;
     Ok(base)
+}
+
+/// Checks out the branch of a fork, making it at its base; returns the base.
+///
+/// Nothing may be in the way: a fork is what stands in the commit. A branch that is there is its own only as an earlier
+/// try has left it.
+fn check_out_fork(site: &Site, repository: &Repository, beginning: &Beginning) -> Result<Id, BeginError> {
+    let branch = site.branch();
+    let base = beginning.base.as_ref().map(|base| repository.resolve(base)).transpose()?.flatten();
+    let base = base.ok_or_else(|| {
+        let what = beginning.base.as_deref().unwrap_or("no commit");
+        BeginError::Hold(reason(format!("the commit that the fork begins from is gone: {what}"), "runnerctl cancel"))
+    })?;
+    match repository.branch(&branch)? {
+        None => {
+            refuse(&Site::changes(repository)?.iter().map(Change::display_path).collect::<Vec<_>>())?;
+            repository.start_branch(&branch, &base)?;
+        }
+        Some(tip) if tip == base || is_begun(site, repository, tip) => {
+            if repository.head()?.branch() != Some(branch.as_str()) {
+                repository.switch(&branch)?;
+            }
+        }
+        Some(_) => {
+            let message = format!("branch {branch} is there and is not the fork's");
+            return Err(BeginError::Hold(reason(message, "runnerctl cancel, and fork with another --id")));
+        }
+    }
+    Ok(base)
+}
+
+/// Gives the state at the base the identity of the fork, and nothing else; returns what its commit says.
+fn write_fork(site: &Site, repository: &Repository, base: Id) -> Result<String, BeginError> {
+    let before = match load(repository, base) {
+        Ok(loaded) => loaded,
+        Err(LoadError::Git(error)) => return Err(error.into()),
+        Err(error) => return Err(held(&error)),
+    };
+    let state = RunState { run_id: Some(site.run.clone()), base: Some(base.to_string()), ..before.run_state };
+    let goal = before.goal.with_id(&site.run).map_err(|error| held(&error))?;
+    for (path, text) in [(site.layout.run_state(), json::canonical(&state)), (site.layout.goal(), goal)] {
+        durable::replace(&path, text.as_bytes(), Access::Repository)?;
+    }
+    let commit = repository.first_parents(&base, 1)?.into_iter().next();
+    Ok(match commit.and_then(|commit| RunnerCommit::parse(&commit.message).ok()) {
+        Some(RunnerCommit::Iteration(of)) => format!("Forked from iteration {:04} of run {}.", of.iter, of.run),
+        _ => String::new(),
+    })
 }
 
 /// Whether the run's identity stands in the commit already.

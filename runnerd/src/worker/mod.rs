@@ -21,6 +21,8 @@ use runner_core::change::Change;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::store::Beginning;
+
 mod aftermath;
 mod aside;
 mod baseline;
@@ -157,12 +159,8 @@ pub struct StartOrder {
     pub id: IdChoice,
     /// The work tree.
     pub path: WirePath,
-    /// Commit of the base; none: the end of the run before it.
-    pub base: Option<String>,
-    /// Text of a new goal.
-    pub goal: Option<String>,
-    /// Keep the task tree although the id changes.
-    pub keep_tree: bool,
+    /// How it begins.
+    pub beginning: Beginning,
     /// Do not begin yet.
     pub queue_only: bool,
     /// Whether its branch is there.

@@ -15,7 +15,7 @@ use super::load::load;
 use super::{IdChoice, Message, StartOrder};
 use crate::clock;
 use crate::git::Repository;
-use crate::store::{AskedFor, Beginning, ResumeOrder, RunRecord, StoreError};
+use crate::store::{AskedFor, ResumeOrder, RunRecord, StoreError};
 
 impl Desk {
     /// Answers a request; returns what it means for the live run.
@@ -102,6 +102,12 @@ impl Desk {
             return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("choose another id with --id"));
         }
         let known = file.runs.iter().position(|run| run.id == id);
+        if known.is_some() && order.beginning.fork {
+            return Err(wrong_state(
+                &format!("run {id} is there already, and a fork is a new run"),
+                "choose another id with --id",
+            ));
+        }
         if let Some(run) = known.map(|at| &file.runs[at]).filter(|run| !run.state.is_terminal()) {
             return self.already_queued(&run.clone(), order.queue_only);
         }
@@ -115,8 +121,9 @@ impl Desk {
             reason: order.queue_only.then(|| reason("queued and not to be started yet", "runnerctl resume")),
             queued_at: clock::now(),
             ended_at: None,
-            beginning: Some(Beginning { base: order.base, goal: order.goal, keep_tree: order.keep_tree }),
-            resume: resumed.then(|| ResumeOrder::upon(None, 0, true)),
+            // The counters that have stopped the other run do not stop its fork.
+            resume: (resumed || order.beginning.fork).then(|| ResumeOrder::upon(None, 0, true)),
+            beginning: Some(order.beginning),
             asked: None,
             wait: None,
             uncommitted,

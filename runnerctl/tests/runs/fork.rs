@@ -1,0 +1,96 @@
+//! A fork: a new run from an iteration's commit, with the tree and the state of that commit.
+
+use protocol::words::RunStatus;
+use runner_testkit::Repo;
+
+use crate::play::{Play, RUN, sample};
+
+/// Three sessions on `b`: a retry, a red guard, and a crash.
+fn played() -> Play {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 4\nmax_consecutive_faults = 1"));
+    let script = play.script();
+    script.step(1, "echo 1 > work\nanswer retry 'Half of it.'");
+    script.step(2, "echo 2 > work\nanswer done 'It should work.'").guard_step(1, "echo 'FAIL: two'\nexit 1");
+    script.step(3, "echo 3 > work\nexit 3").step(4, "echo 4 > work\nanswer done 'It works.'");
+    play.run().exits(9);
+    play
+}
+
+/// The commit of an iteration of the run that was played.
+fn commit_of(repo: &Repo, iter: u32) -> String {
+    let subject = format!("chore(loop): run {RUN} iter {iter:04} ");
+    let receipts = repo.receipts();
+    receipts.iter().find(|receipt| receipt.subject.starts_with(&subject)).expect("a receipt").commit.clone()
+}
+
+/// What the start commit of a fork has changed, and its trailers.
+fn start_of(repo: &Repo, id: &str) -> (String, String) {
+    let log = ["log", "--format=%H", "--grep", &format!("^chore(loop): start run {id}$"), &format!("runner/{id}")];
+    let start = repo.git(&log);
+    (repo.git(&["diff", "--name-only", &format!("{start}~1"), &start]), start)
+}
+
+#[test]
+fn a_fork_takes_over_tree_attempts_and_feedback_and_is_asked_the_same() {
+    let play = played();
+    let from = commit_of(&play.repo, 2);
+    play.home.ctl_in(&play.repo, &["fork", "--from", "2", "--id", "again", "--wait"]).exits(4);
+    let (changed, start) = start_of(&play.repo, "again");
+    assert_eq!(changed, ".runner/GOAL.md\n.runner/state/run_state.json", "a fork changes its identity alone");
+    let receipt = runner_testkit::Receipt::read(&play.repo, &start);
+    assert_eq!(receipt.trailer("Runner-From"), Some(from.as_str()));
+    assert_eq!(receipt.body, "Forked from iteration 0002 of run play.");
+    let (before, after) = (play.repo.run_state(&from), play.repo.run_state(&start));
+    assert_eq!((after.run_id.as_deref(), after.base.as_ref()), (Some("again"), Some(&from)));
+    assert_eq!((after.next_iter, after.usage, after.narrowed), (before.next_iter, before.usage, before.narrowed));
+    assert_eq!(play.repo.feedback(&start), play.repo.feedback(&from));
+    assert_eq!(play.repo.tree(&start), play.repo.tree(&from));
+    assert_eq!(play.script().prompt(3), play.script().prompt(4), "the fork's first prompt is what came after it");
+    assert!(play.repo.node("b").passes, "the fourth session has done in the fork what the third did not");
+    let other = play.repo.tree(&format!("runner/{RUN}"));
+    assert!(!other.root.children.iter().any(|node| node.id == "b" && node.passes), "the run it was forked from stays");
+    play.repo.assert_sound();
+}
+
+#[test]
+fn counters_that_have_ended_the_run_do_not_end_its_fork() {
+    let play = played();
+    play.home.ctl_in(&play.repo, &["fork", "--from", &format!("{RUN}/3"), "--id", "again", "--wait"]).exits(4);
+    assert_eq!(play.repo.run_state("runner/again").consecutive_faults, 0);
+    assert_eq!(play.script().sessions(), 4, "its fault was the last that was allowed");
+}
+
+#[test]
+fn forks_without_an_id_get_one_each_and_wait_in_the_queue() {
+    let play = played();
+    let stem = format!("run-{}", &commit_of(&play.repo, 1)[..8]);
+    for id in [stem.clone(), format!("{stem}-2")] {
+        let forked = play
+            .home
+            .ctl_in(&play.repo, &["fork", "--from", &format!("{RUN}/1"), "--queue-only", "--json"])
+            .exits(0)
+            .json();
+        assert_eq!((&forked["run"]["id"], &forked["run"]["state"]), (&id.into(), &"paused".into()));
+    }
+    play.client().wait_for(play.repo.path(), RunStatus::Paused);
+    assert_eq!(play.repo.refs("refs/heads/runner/"), [format!("refs/heads/runner/{RUN}")], "nothing has begun");
+}
+
+#[test]
+fn what_cannot_be_forked_is_refused() {
+    let play = played();
+    let refused = |args: &[&str], code: i32, why: &str| {
+        let output = play.home.ctl_in(&play.repo, &[&["fork"], args].concat());
+        output.exits(code);
+        assert!(output.stderr.contains(why), "`{}` does not say `{why}`", output.stderr);
+        assert!(output.stderr.contains("hint: ") || code == 2, "{}", output.stderr);
+    };
+    refused(&["--from", "9"], 1, "is that of iteration 0009 of run play");
+    refused(&["--from", "nobody/1"], 1, "there is no branch runner/nobody");
+    refused(&["--from", "1", "--id", RUN], 6, "a fork is a new run");
+    refused(&["--from", "1", "--id", "PLAY"], 2, "only in case");
+    refused(&["--from", "1", "--id", "a/b"], 2, "a/b");
+    refused(&["--from", "1.w1"], 2, "left no commit");
+    play.repo.write(".runner/state/notes.md", "mine\n");
+    refused(&["--from", "1"], 6, "notes.md");
+}

@@ -1,0 +1,91 @@
+//! What must hold before a fork is put into the queue: an iteration that left a commit, and an id that nobody has.
+
+use std::collections::BTreeSet;
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::path::WirePath;
+use protocol::request::ForkParams;
+use runner_core::ids::check_id;
+
+use super::{
+    Commands, Ground, Passed, check_config, git_error, invalid_config, refuse_operation, refuse_other_case,
+    refuse_paths, refuse_protected,
+};
+use crate::git::{Change, Id, Repository};
+use crate::store::Beginning;
+use crate::worker::{self, IdChoice, StartOrder};
+
+/// Most commits looked through for the iteration.
+const MAX_COMMITS: usize = 100_000;
+
+/// Checks everything that a fork of `run` needs of the repository.
+///
+/// While a run is at work in the work tree, its state says nothing; it is checked when the fork has its turn.
+pub fn fork(
+    repository: &Repository,
+    run: &str,
+    params: &ForkParams,
+    ground: Ground<'_>,
+) -> Result<(StartOrder, Commands), ErrorData> {
+    let from = commit_of(repository, run, params.iter)?;
+    if !ground.is_at_work {
+        refuse_operation(repository)?;
+        refuse_changes(repository)?;
+    }
+    let id = choose_id(repository, params.id.as_deref(), from)?;
+    let config = worker::load_config(repository, from).map_err(|error| invalid_config(&error))?;
+    if let IdChoice::Given(id) = &id {
+        refuse_protected(&config, id)?;
+    }
+    let commands = check_config(repository, &config, Passed { env: &params.env.0, offer: ground.offer })?;
+    let order = StartOrder {
+        id,
+        path: WirePath::from(repository.work_dir()),
+        beginning: Beginning { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true },
+        queue_only: params.queue_only,
+        begun: false,
+    };
+    Ok((order, commands))
+}
+
+/// Finds the commit that an iteration ended in.
+fn commit_of(repository: &Repository, run: &str, iter: u32) -> Result<Id, ErrorData> {
+    let branch = format!("runner/{run}");
+    let not_found = |message: String, hint: &str| ErrorData::new(ErrorKind::NotFound, message).hint(hint);
+    let tip = repository.branch(&branch).map_err(|error| git_error(&error))?;
+    let tip = tip.ok_or_else(|| {
+        let message = format!("run {run} has no iterations: there is no branch {branch}");
+        not_found(message, &format!("runnerctl fork --from RUN/{iter}, with a run of runnerctl queue --ended"))
+    })?;
+    let iterations = worker::iterations(repository, run, tip, MAX_COMMITS);
+    let found = iterations.iter().find(|view| view.iter == iter).and_then(|view| view.commit.as_ref()?.parse().ok());
+    found.ok_or_else(|| {
+        let message = format!("no commit of branch {branch} is that of iteration {iter:04} of run {run}");
+        not_found(message, &format!("runnerctl log --run {run}"))
+    })
+}
+
+/// Refuses everything that is not committed: a fork is exactly what stands in the commit.
+fn refuse_changes(repository: &Repository) -> Result<(), ErrorData> {
+    let changes = repository.changes().map_err(|error| git_error(&error))?;
+    let paths: Vec<String> = changes.iter().map(Change::display_path).collect();
+    refuse_paths(repository, &paths)
+}
+
+fn choose_id(repository: &Repository, wanted: Option<&str>, from: Id) -> Result<IdChoice, ErrorData> {
+    let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
+    let taken: BTreeSet<String> =
+        branches.into_iter().filter_map(|(name, _)| name.strip_prefix("runner/").map(str::to_owned)).collect();
+    let Some(id) = wanted else { return Ok(IdChoice::Derived { stem: format!("run-{}", from.short(8)), taken }) };
+    let refused = |kind, message: String| Err(ErrorData::new(kind, message).hint("choose another id with --id"));
+    if let Err(error) = check_id(id) {
+        return refused(ErrorKind::InvalidRequest, error.to_string());
+    }
+    refuse_other_case(repository, id)?;
+    let branch = format!("runner/{id}");
+    let elsewhere = repository.remote_branch("origin", &branch).map_err(|error| git_error(&error))?;
+    if taken.contains(id) || elsewhere.is_some() {
+        return refused(ErrorKind::WrongState, format!("run {id} is there already, and a fork is a new run"));
+    }
+    Ok(IdChoice::Given(id.to_owned()))
+}
