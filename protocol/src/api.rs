@@ -9,12 +9,13 @@ use jsonrpsee::proc_macros::rpc;
 use crate::event::Event;
 use crate::explain::ExplainReply;
 use crate::reply::{
-    ChangeReply, ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
+    ChangeReply, ConfigReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, StartReply, StepReply,
+    TreeReply, ValidateReply,
 };
 use crate::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, EditParams, ForkParams, Hello, InitParams,
-    LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams, StartParams, StepParams,
-    Subscription, ValidateParams, VerifyParams,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, EditParams, ExportParams, ForkParams, GcParams,
+    Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams,
+    StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
 };
 use crate::verify::AuditReport;
 use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};
@@ -182,6 +183,14 @@ pub trait IterationApi {
     /// Reads at most 256 KiB of a file of a record.
     #[method(name = "log")]
     async fn log(&self, params: LogParams) -> RpcResult<TextView>;
+
+    /// Copies one record, or what belongs to a run as a whole; a client that wants all asks for one after the other.
+    #[method(name = "export")]
+    async fn export(&self, params: ExportParams) -> RpcResult<ExportReply>;
+
+    /// Removes the records of all runs that are over but the newest.
+    #[method(name = "gc")]
+    async fn gc(&self, params: GcParams) -> RpcResult<GcReply>;
 }
 
 /// Audits.

@@ -115,3 +115,46 @@ pub struct IterationReply {
     /// The facts, where the record holds them.
     pub meta: Option<crate::meta::IterationMeta>,
 }
+
+/// `iteration.export`: what was copied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExportReply {
+    /// Id of the run.
+    pub run: String,
+    /// The folder that it is in now.
+    pub to: WirePath,
+    /// Files that were copied.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// What was left out since it is no file.
+    pub left_out: Vec<WirePath>,
+    /// Names of the run's records, where none was asked for: each can be copied.
+    pub records: Vec<String>,
+}
+
+/// `iteration.gc`: what was removed, or would be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GcReply {
+    /// The work tree.
+    pub path: WirePath,
+    /// Runs whose records are gone, the newest first.
+    pub removed: Vec<RunRecords>,
+    /// Runs whose records stay.
+    pub kept: Vec<RunRecords>,
+    /// Bytes of the files that are gone.
+    pub freed_bytes: u64,
+    /// Whether nothing was removed, as was asked for.
+    pub dry_run: bool,
+}
+
+/// How much there is of a run's records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunRecords {
+    /// Id of the run.
+    pub run: String,
+    /// Records of iterations and waits.
+    pub records: u32,
+    /// Bytes of their files.
+    pub bytes: u64,
+}

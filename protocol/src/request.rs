@@ -297,6 +297,31 @@ pub struct AtIteration {
     pub wait: Option<u32>,
 }
 
+/// `iteration.export`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExportParams {
+    /// Which run.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// Name of the record: `0007`, or `0007.w2` for a wait. Default: what belongs to the run as a whole.
+    #[serde(default)]
+    pub record: Option<String>,
+    /// Absolute path of the folder that is made, or that is there and empty.
+    pub to: WirePath,
+}
+
+/// `iteration.gc`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GcParams {
+    /// Absolute path inside the work tree.
+    pub path: WirePath,
+    /// Runs whose records stay: those that were written last. A run that is not over does not count.
+    pub keep: u32,
+    /// Tell what would be removed, and remove nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
 /// `log.read`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogParams {

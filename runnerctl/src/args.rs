@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
 
 use crate::commands::{
-    add, answer, cancel, config, daemon, demo, edit, explain, fork, help, init, log, note, pause, questions, queue,
-    repos, resume, retry, select, start, status, step, tree, validate, verify,
+    add, answer, cancel, config, daemon, demo, edit, explain, export, fork, gc, help, init, log, note, pause,
+    questions, queue, repos, resume, retry, select, start, status, step, tree, validate, verify,
 };
 use crate::failure::Failure;
 
@@ -104,6 +104,8 @@ pub(crate) enum Command {
     Validate(validate::ValidateArgs),
     Verify(verify::VerifyArgs),
     Log(log::LogArgs),
+    Export(export::ExportArgs),
+    Gc(gc::GcArgs),
     Note(note::NoteArgs),
     Questions(questions::QuestionsArgs),
     Answer(answer::AnswerArgs),

@@ -13,12 +13,13 @@ use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, Ro
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
 use protocol::reply::{
-    ChangeReply, ConfigReply, ControlReply, InitReply, IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
+    ChangeReply, ConfigReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, RunRecords, StartReply,
+    StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, EditParams, ForkParams, Hello,
-    InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams,
-    StartParams, StepParams, Subscription, ValidateParams,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, EditParams, ExportParams, ForkParams,
+    GcParams, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams,
+    ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
@@ -457,6 +458,23 @@ fn iterations() -> Vec<Example> {
     let record = path("/home/me/proj/.runner/iterations/port-to-postgres/0002");
     let log = LogParams { at: second.clone(), stream: LogStream::Guard, offset: 0, raw: false };
     let text = TextView { text: "error: 2 tests failed\n".into(), next_offset: 22, complete: true };
+    let export = ExportParams { at: at_run(), record: Some("0002".into()), to: path("/tmp/for-the-issue") };
+    let exported = ExportReply {
+        run: ID.into(),
+        to: path("/tmp/for-the-issue"),
+        files: 9,
+        bytes: 183_204,
+        left_out: Vec::new(),
+        records: Vec::new(),
+    };
+    let of_run = |run: &str, records, bytes| RunRecords { run: run.into(), records, bytes };
+    let freed = GcReply {
+        path: proj(),
+        removed: vec![of_run("tidy", 31, 48_310_225)],
+        kept: vec![of_run(ID, 12, 20_118_400)],
+        freed_bytes: 48_310_225,
+        dry_run: true,
+    };
     let event = Event {
         seq: 118,
         time: at("09:31:02"),
@@ -469,6 +487,8 @@ fn iterations() -> Vec<Example> {
         example("iteration.list", &at_run(), &vec![iteration()]),
         example("iteration.get", &second, &IterationReply { iteration: iteration(), record, meta: Some(meta()) }),
         example("iteration.log", &log, &text),
+        example("iteration.export", &export, &exported),
+        example("iteration.gc", &GcParams { path: proj(), keep: 1, dry_run: true }, &freed),
         example("events.subscribe", &Subscription { path: Some(proj()), since: Some(118), output: false }, &event),
     ]
 }

@@ -8,7 +8,9 @@ pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod edit;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod fork;
+pub(crate) mod gc;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
@@ -53,6 +55,8 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Validate(args) => validate::run(&invocation, args).await,
         Command::Verify(args) => verify::run(&invocation, args).await,
         Command::Log(args) => log::run(&invocation, args).await,
+        Command::Export(args) => export::run(&invocation, args).await,
+        Command::Gc(args) => gc::run(&invocation, args).await,
         Command::Note(args) => note::run(&invocation, args).await,
         Command::Questions(args) => questions::run(&invocation, args).await,
         Command::Answer(args) => answer::run(&invocation, args).await,

@@ -27,6 +27,25 @@ pub(crate) fn between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.as_millisecond().saturating_sub(from.as_millisecond())).unwrap_or(0)
 }
 
+/// Returns an amount of bytes: `0 B`, `512 B`, `1.4 kB`, `38 MB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB"];
+    let mut tenths = u128::from(bytes) * 10;
+    let mut shown = format!("{bytes} B");
+    for unit in units {
+        if tenths < 10_000 {
+            break;
+        }
+        tenths /= 1_000;
+        shown = if tenths < 100 {
+            format!("{}.{} {unit}", tenths / 10, tenths % 10)
+        } else {
+            format!("{} {unit}", tenths / 10)
+        };
+    }
+    shown
+}
+
 /// Returns how long ago a time was: `3m 04s ago`.
 pub(crate) fn ago(time: Timestamp, now: Timestamp) -> String {
     format!("{} ago", seconds(between(time, now)))
@@ -66,6 +85,12 @@ pub(crate) fn short(commit: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_told_in_the_unit_that_fits() {
+        let told = [0, 999, 1_000, 1_449, 38_400_000, 999_999_999, 2_000_000_000].map(size);
+        assert_eq!(told, ["0 B", "999 B", "1.0 kB", "1.4 kB", "38 MB", "999 MB", "2.0 GB"]);
+    }
 
     #[test]
     fn a_duration_has_two_figures_that_matter() {

@@ -15,6 +15,7 @@ mod history;
 mod hooks;
 mod play;
 mod precedence;
+mod records;
 mod secrets;
 mod sleep;
 mod slow;

@@ -1,5 +1,6 @@
 //! `iteration.*`: the records of iterations, and their files in pieces.
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -11,13 +12,13 @@ use protocol::api::IterationApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::meta::IterationMeta;
 use protocol::path::WirePath;
-use protocol::reply::IterationReply;
-use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
+use protocol::reply::{ExportReply, GcReply, IterationReply};
+use protocol::request::{AtIteration, AtRun, ExportParams, GcParams, LogParams, LogStream};
 use protocol::view::{IterationView, RunView, TextView};
 use protocol::words::{PhaseName, RunStatus};
 use runner_core::{fence, usage};
 
-use super::{Api, blocking};
+use super::{Api, blocking, records};
 use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
@@ -44,6 +45,28 @@ impl IterationApiServer for Api {
         let at = self.place(params.at).await?;
         let (stream, offset, raw) = (params.stream, params.offset, params.raw);
         Ok(blocking(move || piece(&at, stream, offset, raw)).await?)
+    }
+
+    async fn export(&self, params: ExportParams) -> RpcResult<ExportReply> {
+        let AtRun { path, run } = params.at.clone();
+        let at = self.place(AtIteration { path, run, iter: None, wait: None }).await?;
+        Ok(blocking(move || records::export(&at.layout(), &at.run, &params)).await?)
+    }
+
+    async fn gc(&self, params: GcParams) -> RpcResult<GcReply> {
+        let repository = self.repository(params.path.as_path()).await?;
+        let worker = self.registry.find(repository.common_dir()).await;
+        let mut open = BTreeSet::new();
+        if let Some(worker) = &worker {
+            if let Some(held) = &worker.status().repo.held {
+                // Which runs are over is not known.
+                return Err(ErrorData::new(ErrorKind::Held, held.message.clone()).hint("runnerctl status").into());
+            }
+            let runs = worker.list().await.0;
+            open.extend(runs.into_iter().filter(|run| !run.state.is_terminal()).map(|run| run.id));
+        }
+        let layout = Layout::new(repository.work_dir());
+        Ok(blocking(move || records::gc(&layout, &open, &params)).await?)
     }
 }
 

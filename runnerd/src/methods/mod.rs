@@ -9,6 +9,7 @@ mod explain;
 mod iteration;
 mod note;
 mod question;
+mod records;
 mod repo;
 mod run;
 mod tree;

@@ -9,6 +9,7 @@ pub mod goal;
 pub mod init;
 pub mod layout;
 pub mod prompts;
+pub mod records;
 pub mod sealed;
 #[cfg(test)]
 #[path = "tests/simulated_disk.rs"]

@@ -1,0 +1,151 @@
+//! `export`: copies records for others to use, one request for each so that the reader sees how far it is.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::str::FromStr as _;
+
+use clap::Args;
+use protocol::api::IterationApiClient as _;
+use protocol::client::Connection;
+use protocol::error::ExitStatus;
+use protocol::path::WirePath;
+use protocol::reply::ExportReply;
+use protocol::request::{AtRun, ExportParams};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::record::Record;
+use crate::text::measure::size;
+use crate::text::safe::safe;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl export 7 ~/for-the-issue    the record of iteration 7
+  runnerctl export port/7.w1 ~/wait     of a wait of run port
+  runnerctl export port ~/port          all records of run port, a folder each";
+
+/// Copy records for others to use
+///
+/// Known secrets are replaced in what the runner itself has recorded; look through an agent's output before you pass it on.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExportArgs {
+    /// An iteration (`7`, `7.w2`, `RUN/7`), or the id of a run
+    #[arg(value_name = "ITER|RUN")]
+    what: String,
+    /// Where to: a folder that is not there yet, or is empty
+    #[arg(value_name = "DIR")]
+    to: PathBuf,
+}
+
+/// What was copied, all together.
+#[derive(Debug, Default, Serialize)]
+struct Exported {
+    run: String,
+    to: String,
+    records: u64,
+    files: u64,
+    bytes: u64,
+    left_out: Vec<WirePath>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: ExportArgs) -> Result<ExitStatus, Failure> {
+    let (path, to) = (invocation.place(None)?, invocation.resolve(Some(&args.to))?);
+    let connection = invocation.connect().await?;
+    let (run, record) = match Record::from_str(&args.what) {
+        Ok(record) => (record.run.clone(), Some(name(&record))),
+        Err(_) => (Some(args.what), None),
+    };
+    let is_one = record.is_some();
+    let copying = Copying { invocation, connection, at: AtRun { path, run }, total: Exported::default() };
+    let exported = copying.copy(record, &to).await?;
+    invocation.ui.answer("export", &exported, |_| render(&exported, is_one))?;
+    Ok(ExitStatus::Fine)
+}
+
+struct Copying<'a> {
+    invocation: &'a Invocation<'a>,
+    connection: Connection,
+    at: AtRun,
+    total: Exported,
+}
+
+impl Copying<'_> {
+    /// Copies one record; without one, the run's own files and then each of its records.
+    async fn copy(mut self, record: Option<String>, to: &std::path::Path) -> Result<Exported, Failure> {
+        self.total.records = u64::from(record.is_some());
+        let first = self.one(record, to.to_owned()).await?;
+        (self.total.run, self.total.to) = (first.run.clone(), first.to.to_string());
+        self.at.run = Some(first.run);
+        let (ui, all) = (self.invocation.ui, first.records.len());
+        for (at, record) in first.records.into_iter().enumerate() {
+            if ui.is_live() {
+                ui.note(&format!("\r\x1b[K{record}: {at} of {all} records are copied"));
+            }
+            let to = to.join(&record);
+            self.one(Some(record), to).await?;
+            self.total.records += 1;
+        }
+        if ui.is_live() {
+            ui.note("\r\x1b[K");
+        }
+        Ok(self.total)
+    }
+
+    async fn one(&mut self, record: Option<String>, to: PathBuf) -> Result<ExportReply, Failure> {
+        let params = ExportParams { at: self.at.clone(), record, to: WirePath(to) };
+        let mut reply = self.connection.client().export(params).await?;
+        self.total.files += reply.files;
+        self.total.bytes += reply.bytes;
+        self.total.left_out.append(&mut reply.left_out);
+        Ok(reply)
+    }
+}
+
+/// The name of a record's folder.
+fn name(record: &Record) -> String {
+    let wait = record.wait.map(|wait| format!(".w{wait}")).unwrap_or_default();
+    format!("{:04}{wait}", record.iter)
+}
+
+fn render(exported: &Exported, is_one: bool) -> String {
+    let Exported { run, to, records, files, bytes, left_out } = exported;
+    let what = match (is_one, records) {
+        (true, _) => format!("a record of run {}", safe(run)),
+        (false, 1) => format!("the record of run {}", safe(run)),
+        (false, _) => format!("{records} records of run {}", safe(run)),
+    };
+    let mut text = format!("{what} in {}: {files} files, {}\n", safe(to), size(*bytes));
+    for path in left_out {
+        let _ = writeln!(text, "left out, as it is no file: {}", safe(&path.to_string()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_copied_and_what_was_not_is_told() {
+        let exported = Exported {
+            run: "port".into(),
+            to: "/tmp/port".into(),
+            records: 3,
+            files: 27,
+            bytes: 183_204,
+            left_out: vec![WirePath("/p/.runner/iterations/port/0002/executor.log".into())],
+        };
+        insta::assert_snapshot!(render(&exported, false), @r"
+        3 records of run port in /tmp/port: 27 files, 183 kB
+        left out, as it is no file: /p/.runner/iterations/port/0002/executor.log
+        ");
+    }
+
+    #[test]
+    fn a_record_is_named_as_its_folder_is() {
+        let named = |text: &str| name(&text.parse().expect("a record"));
+        assert_eq!((named("7"), named("port/12345.w2")), ("0007".into(), "12345.w2".into()));
+    }
+}

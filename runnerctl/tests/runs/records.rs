@@ -1,0 +1,61 @@
+//! Records for people: copied for others, and removed when nobody needs them.
+
+use std::fs;
+
+use crate::play::{Play, RUN, sample};
+
+/// A run of two iterations that is over, and its client.
+fn played() -> Play {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    play.script().step(1, "echo 'look at me'\nanswer retry 'Not yet.'").step(2, "answer retry 'Nor now.'");
+    play.run().exits(4);
+    play
+}
+
+#[test]
+fn a_record_and_a_whole_run_are_copied_as_they_are() {
+    let play = played();
+    let to = |name: &str| play.home.path().join(name).display().to_string();
+    let export = |what: &str, to: &str| play.home.ctl_in(&play.repo, &["export", what, to, "--json"]);
+    let one = export("1", &to("one")).exits(0).json();
+    assert_eq!((&one["run"], &one["records"]), (&RUN.into(), &1.into()));
+    for file in ["executor.log", "prompt.md", "meta.json"] {
+        let copy = fs::read_to_string(play.home.path().join("one").join(file)).expect("the copy is there");
+        assert_eq!(copy.trim_end(), play.record(1, file).trim_end(), "{file}");
+    }
+    let all = export(RUN, &to("all")).exits(0).json();
+    assert_eq!(all["records"], 2);
+    for file in ["events.jsonl", "0001/meta.json", "0002/diff.patch"] {
+        assert!(play.home.path().join("all").join(file).is_file(), "{file} was not copied");
+    }
+    let again = export("2", &to("all"));
+    again.exits(2);
+    assert!(again.stderr.contains("nothing is overwritten"), "{}", again.stderr);
+    assert!(!play.home.path().join("all/meta.json").exists());
+    export("7", &to("none")).exits(1);
+    export("nobody", &to("none")).exits(1);
+    assert!(!play.home.path().join("none").exists(), "what is refused leaves nothing");
+}
+
+#[test]
+fn only_records_of_runs_that_are_over_are_removed() {
+    let play = played();
+    let gc = |args: &[&str]| play.home.ctl_in(&play.repo, &[&["gc", "--json"], args].concat()).exits(0).json();
+    let gate = play.script().gate("session");
+    play.script().step(3, "gate session; answer retry 'Not yet.'");
+    play.home.ctl_in(&play.repo, &["start", "--id", "next", "-m", "More of it", "--yes"]).exits(0);
+    gate.reached();
+    let kept = gc(&["--keep", "1"]);
+    assert_eq!((&kept["removed"], &kept["freed_bytes"]), (&serde_json::json!([]), &0.into()));
+    let told = gc(&["--keep", "0", "--dry-run"]);
+    assert_eq!((&told["removed"][0]["run"], &told["kept"][0]["run"]), (&RUN.into(), &"next".into()));
+    assert!(play.has_record("0002"), "a dry run removes nothing");
+    let freed = gc(&["--keep", "0"]);
+    assert_eq!((&freed["freed_bytes"], &freed["removed"][0]["records"]), (&told["freed_bytes"], &2.into()));
+    assert!(freed["freed_bytes"].as_u64() > Some(0));
+    assert!(!play.has_record(""), "the records of the run that is over are gone");
+    assert!(play.repo.path().join(".runner/iterations/next/0001/prompt.md").exists(), "a live run keeps its own");
+    gate.open();
+    play.client().wait_for(play.repo.path(), protocol::words::RunStatus::Limit);
+    assert_eq!(play.repo.refs("refs/heads/runner/").len(), 2, "branches stay");
+}

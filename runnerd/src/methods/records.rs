@@ -1,0 +1,78 @@
+//! Records for people: copied to where others can use them, and removed where nobody needs them any more.
+
+use std::collections::BTreeSet;
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::path::WirePath;
+use protocol::reply::{ExportReply, GcReply, RunRecords};
+use protocol::request::{ExportParams, GcParams};
+
+use crate::repo::layout::Layout;
+use crate::repo::records::{OfRun, Records, RecordsError};
+
+/// Copies one record of `run`, or what belongs to the run as a whole.
+pub(super) fn export(layout: &Layout, run: &str, params: &ExportParams) -> Result<ExportReply, ErrorData> {
+    let none = |what: &str| {
+        ErrorData::new(ErrorKind::NotFound, format!("there is no {what} in {}", layout.root().display()))
+            .hint("runnerctl log, and runnerctl queue --ended")
+    };
+    let records = Records::of(layout).ok_or_else(|| none("record"))?;
+    let known = records.of_run(run).ok_or_else(|| none(&format!("record of run {run}")))?;
+    let to = params.to.as_path();
+    if to.starts_with(layout.folder()) {
+        let message = format!("{} is in the folder of the runner itself", to.display());
+        return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("name a folder outside of .runner"));
+    }
+    if let Some(name) = params.record.as_ref().filter(|name| !known.records.contains(name)) {
+        return Err(none(&format!("record {name} of run {run}")));
+    }
+    let copied = records.copy(run, params.record.as_deref(), to).map_err(|error| refused(&error))?;
+    Ok(ExportReply {
+        run: run.to_owned(),
+        to: params.to.clone(),
+        files: copied.files,
+        bytes: copied.bytes,
+        left_out: copied.left_out.into_iter().map(WirePath).collect(),
+        records: if params.record.is_none() { known.records } else { Vec::new() },
+    })
+}
+
+/// Removes the records of all runs but the newest ones; those of `open` runs stay and do not count.
+pub(super) fn gc(layout: &Layout, open: &BTreeSet<String>, params: &GcParams) -> Result<GcReply, ErrorData> {
+    let path = WirePath::from(layout.root());
+    let Some(records) = Records::of(layout) else {
+        return Ok(GcReply { path, removed: Vec::new(), kept: Vec::new(), freed_bytes: 0, dry_run: params.dry_run });
+    };
+    let (mut kept, over): (Vec<_>, Vec<_>) =
+        records.runs().map_err(|error| refused(&error))?.into_iter().partition(|run| open.contains(&run.run));
+    let mut over = over.into_iter();
+    kept.extend(over.by_ref().take(usize::try_from(params.keep).unwrap_or(usize::MAX)));
+    let removed: Vec<OfRun> = over.collect();
+    if !params.dry_run {
+        records.remove_leftovers().map_err(|error| refused(&error))?;
+        for run in &removed {
+            records.remove(&run.run).map_err(|error| refused(&error))?;
+        }
+    }
+    Ok(GcReply {
+        path,
+        freed_bytes: removed.iter().map(|run| run.bytes).sum(),
+        removed: removed.into_iter().map(view).collect(),
+        kept: kept.into_iter().map(view).collect(),
+        dry_run: params.dry_run,
+    })
+}
+
+fn view(run: OfRun) -> RunRecords {
+    let records = u32::try_from(run.records.len()).unwrap_or(u32::MAX);
+    RunRecords { run: run.run, records, bytes: run.bytes }
+}
+
+fn refused(error: &RecordsError) -> ErrorData {
+    if error.source.kind() == std::io::ErrorKind::AlreadyExists {
+        let message = format!("{} is there already, and nothing is overwritten", error.path.display());
+        return ErrorData::new(ErrorKind::InvalidRequest, message)
+            .hint("name a folder that is not there yet, or empty");
+    }
+    ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
+}

@@ -1,0 +1,260 @@
+//! The records of runs as files: how much there is, copied for others to use, and removed.
+//!
+//! The folder lies where an agent can write. Nothing is followed out of it, and what is no file of a record is left out.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use runner_core::ids::check_id;
+
+use super::layout::Layout;
+
+/// Begins the name of a folder that is being removed; no id begins with a dot.
+const GOING: &str = ".gc-";
+/// Folders within folders of a record: there are two.
+const MAX_DEPTH: usize = 32;
+
+/// What went wrong, and with which path.
+#[derive(Debug, thiserror::Error)]
+#[error("{doing} {path}")]
+pub struct RecordsError {
+    /// What was being done.
+    pub doing: &'static str,
+    /// To which path.
+    pub path: PathBuf,
+    /// What the system says.
+    pub source: io::Error,
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordsError {
+    move |source| RecordsError { doing, path: path.to_owned(), source }
+}
+
+/// The records of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfRun {
+    /// Id of the run.
+    pub run: String,
+    /// Records of iterations and of waits, by name.
+    pub records: Vec<String>,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// When something of it was last written.
+    pub changed: SystemTime,
+}
+
+/// What was copied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Files.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// What was left out since it is no file: links, pipes, sockets.
+    pub left_out: Vec<PathBuf>,
+}
+
+/// The folder of all records of a work tree.
+#[derive(Debug, Clone)]
+pub struct Records {
+    folder: PathBuf,
+}
+
+impl Records {
+    /// Finds the folder; none where there is none, or where a link stands in its way.
+    pub fn of(layout: &Layout) -> Option<Self> {
+        let folder = layout.path(Layout::ITERATIONS);
+        (is_folder(&layout.folder()) && is_folder(&folder)).then_some(Self { folder })
+    }
+
+    /// Describes the records of every run, the one that was written last first.
+    pub fn runs(&self) -> Result<Vec<OfRun>, RecordsError> {
+        let names = names_in(&self.folder)?.into_iter().filter(|name| check_id(name).is_ok());
+        let mut runs: Vec<OfRun> = names.filter_map(|run| self.of_run(&run)).collect();
+        runs.sort_by(|a, b| (b.changed, &b.run).cmp(&(a.changed, &a.run)));
+        Ok(runs)
+    }
+
+    /// Describes the records of a run; none where there are none.
+    pub fn of_run(&self, run: &str) -> Option<OfRun> {
+        let folder = self.folder.join(run);
+        if check_id(run).is_err() || !is_folder(&folder) {
+            return None;
+        }
+        let mut found = OfRun { run: run.to_owned(), records: Vec::new(), bytes: 0, changed: SystemTime::UNIX_EPOCH };
+        for name in names_in(&folder).ok()? {
+            if is_folder(&folder.join(&name)) {
+                found.records.push(name);
+            }
+        }
+        let mut left = vec![(folder, 0)];
+        while let Some((path, depth)) = left.pop() {
+            let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+            found.changed = found.changed.max(metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH));
+            if metadata.is_file() {
+                found.bytes = found.bytes.saturating_add(metadata.len());
+            } else if metadata.is_dir() && depth < MAX_DEPTH {
+                let names = names_in(&path).unwrap_or_default();
+                left.extend(names.iter().map(|name| (path.join(name), depth + 1)));
+            }
+        }
+        Some(found)
+    }
+
+    /// Copies the record `name` of a run to `to`, which is made or must be empty; without a name, the files that
+    /// belong to the run as a whole.
+    pub fn copy(&self, run: &str, name: Option<&str>, to: &Path) -> Result<Copied, RecordsError> {
+        let from = name.map_or(self.folder.join(run), |name| self.folder.join(run).join(name));
+        make_empty(to)?;
+        let mut copied = Copied::default();
+        copy_folder(&from, to, if name.is_some() { MAX_DEPTH } else { 0 }, &mut copied)?;
+        Ok(copied)
+    }
+
+    /// Removes the records of a run. It may be begun anew meanwhile.
+    pub fn remove(&self, run: &str) -> Result<(), RecordsError> {
+        let (folder, going) = (self.folder.join(run), self.folder.join(format!("{GOING}{run}")));
+        fs::rename(&folder, &going).map_err(failed("removing", &folder))?;
+        fs::remove_dir_all(&going).map_err(failed("removing", &going))
+    }
+
+    /// Removes what a removal that was interrupted has left.
+    pub fn remove_leftovers(&self) -> Result<(), RecordsError> {
+        for name in names_in(&self.folder)?.into_iter().filter(|name| name.starts_with(GOING)) {
+            let path = self.folder.join(name);
+            fs::remove_dir_all(&path).map_err(failed("removing", &path))?;
+        }
+        Ok(())
+    }
+}
+
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Lists the names in a folder that are text, in their order.
+fn names_in(folder: &Path) -> Result<Vec<String>, RecordsError> {
+    let entries = fs::read_dir(folder).map_err(failed("listing", folder))?;
+    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Makes a folder, or sees that the one that is there is empty.
+fn make_empty(folder: &Path) -> Result<(), RecordsError> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+            if is_empty { Ok(()) } else { Err(failed("writing into", folder)(error)) }
+        }
+        made => made.map_err(failed("making", folder)),
+    }
+}
+
+/// Copies the files of a folder, and of those in it down to `depth`.
+fn copy_folder(from: &Path, to: &Path, depth: usize, copied: &mut Copied) -> Result<(), RecordsError> {
+    for name in names_in(from)? {
+        let (source, target) = (from.join(&name), to.join(&name));
+        let Ok(found) = fs::symlink_metadata(&source) else { continue };
+        if found.is_file() {
+            copied.bytes = copied.bytes.saturating_add(copy_file(&source, &target)?);
+            copied.files += 1;
+        } else if found.is_dir() && depth > 0 {
+            fs::create_dir(&target).map_err(failed("making", &target))?;
+            copy_folder(&source, &target, depth - 1, copied)?;
+        } else if !found.is_dir() {
+            copied.left_out.push(source);
+        }
+    }
+    Ok(())
+}
+
+/// Copies what a file holds now: one that is still written may grow meanwhile.
+fn copy_file(from: &Path, to: &Path) -> Result<u64, RecordsError> {
+    let source = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(from);
+    let source = source.map_err(failed("reading", from))?;
+    let length = source.metadata().map_err(failed("reading", from))?.len();
+    let mut target = File::create_new(to).map_err(failed("making", to))?;
+    io::copy(&mut source.take(length), &mut target).map_err(failed("writing", to))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    struct Stage {
+        folder: tempfile::TempDir,
+    }
+
+    impl Stage {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            fs::create_dir_all(folder.path().join(".runner/iterations")).unwrap();
+            Self { folder }
+        }
+
+        fn put(&self, path: &str, text: &str) -> PathBuf {
+            let path = self.folder.path().join(".runner/iterations").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            path
+        }
+
+        fn records(&self) -> Records {
+            Records::of(&Layout::new(self.folder.path())).expect("the folder is there")
+        }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_records_is_not_followed() {
+        let (stage, elsewhere) = (Stage::new(), tempfile::tempdir().unwrap());
+        fs::create_dir(elsewhere.path().join("precious")).unwrap();
+        let records = stage.folder.path().join(".runner/iterations");
+        symlink(elsewhere.path().join("precious"), records.join("run-1")).unwrap();
+        assert_eq!(stage.records().runs().unwrap(), [], "a run's folder is no link");
+        fs::remove_dir_all(&records).unwrap();
+        symlink(elsewhere.path(), &records).unwrap();
+        assert!(Records::of(&Layout::new(stage.folder.path())).is_none());
+    }
+
+    #[test]
+    fn what_is_no_file_is_left_out_of_a_copy_and_named() {
+        let stage = Stage::new();
+        let file = stage.put("run-1/0001/meta.json", "{}");
+        let link = file.with_file_name("executor.log");
+        symlink("/etc/passwd", &link).unwrap();
+        stage.put("run-1/0001/reverted/a", "abc");
+        let to = stage.folder.path().join("copy");
+        let copied = stage.records().copy("run-1", Some("0001"), &to).unwrap();
+        assert_eq!(copied, Copied { files: 2, bytes: 5, left_out: vec![link] });
+        assert_eq!(fs::read_to_string(to.join("reverted/a")).unwrap(), "abc");
+    }
+
+    #[test]
+    fn a_copy_overwrites_nothing() {
+        let stage = Stage::new();
+        stage.put("run-1/events.jsonl", "{}\n");
+        let to = stage.folder.path().join("copy");
+        fs::create_dir(&to).unwrap();
+        assert_eq!(stage.records().copy("run-1", None, &to).unwrap().files, 1, "an empty folder may be there");
+        let refused = stage.records().copy("run-1", None, &to).unwrap_err();
+        assert_eq!(refused.source.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn a_removal_that_was_interrupted_is_finished_and_is_no_run() {
+        let stage = Stage::new();
+        stage.put("run-1/0001/meta.json", "{}");
+        stage.put(".gc-run-0/0001/meta.json", "{}");
+        assert_eq!(stage.records().runs().unwrap().len(), 1);
+        stage.records().remove_leftovers().unwrap();
+        stage.records().remove("run-1").unwrap();
+        assert_eq!(names_in(&stage.records().folder).unwrap(), [""; 0]);
+    }
+}
