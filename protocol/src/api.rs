@@ -9,13 +9,13 @@ use jsonrpsee::proc_macros::rpc;
 use crate::event::Event;
 use crate::explain::ExplainReply;
 use crate::reply::{
-    ChangeReply, ConfigReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, StartReply, StepReply,
-    TreeReply, ValidateReply,
+    ChangeReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply, ExportReply, GcReply, InitReply,
+    IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use crate::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, EditParams, ExportParams, ForkParams, GcParams,
-    Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams, ResumeParams, RetryParams,
-    StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, ConfigSetParams, EditParams, ExportParams,
+    ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams,
+    ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
 };
 use crate::verify::AuditReport;
 use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};
@@ -167,6 +167,14 @@ pub trait ConfigApi {
     /// Reads one value, or all.
     #[method(name = "get")]
     async fn get(&self, params: ConfigKey) -> RpcResult<ConfigReply>;
+
+    /// Lists every key with its value and where that comes from.
+    #[method(name = "show")]
+    async fn show(&self, params: AtPath) -> RpcResult<ConfigShowReply>;
+
+    /// Sets a key; committed before the next session where a run goes on, else written to the work tree.
+    #[method(name = "set")]
+    async fn set(&self, params: ConfigSetParams) -> RpcResult<ConfigSetReply>;
 }
 
 /// Records of iterations.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
 use crate::tree::TaskTree;
-use crate::view::{CheckView, IterationView, RunSummary};
+use crate::view::{CheckView, IterationView, RunSummary, SettingView};
 use crate::words::RunStatus;
 
 /// `run.init`: what was made.
@@ -50,14 +50,14 @@ pub struct ControlReply {
     pub pending: bool,
 }
 
-/// `note.add`, `question.answer`, `tree.add`, `tree.retry`, `tree.edit`: a person's request, acknowledged.
+/// `note.add`, `question.answer`, `tree.add`, `tree.retry`, `tree.edit`, and within `config.set`: a person's request, acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeReply {
     /// The run.
     pub run: RunSummary,
     /// The command that it is named after in its commit.
     pub command: String,
-    /// Id of the note, the question or the node; null for an edit, and for a node that waits.
+    /// Id of the note, the question or the node, or the key; null for an edit, and for a node that waits.
     pub id: Option<String>,
     /// What is done, as its commit says.
     pub summary: String,
@@ -103,6 +103,32 @@ pub struct ConfigReply {
     /// and the locale: names, and globs with `*`. Empty where a key was named.
     #[serde(default)]
     pub variables: Vec<String>,
+}
+
+/// `config.set`: what the key is now, or will be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigSetReply {
+    /// The dotted key.
+    pub key: String,
+    /// Its value as TOML; null where the default holds.
+    pub value: Option<String>,
+    /// What became of the request where a run goes on; null where the file in the work tree was written.
+    pub change: Option<ChangeReply>,
+    /// The file in the work tree.
+    pub file: WirePath,
+}
+
+/// `config.show`: every key and where its value comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigShowReply {
+    /// The repository's file in the work tree, which need not exist.
+    pub file: WirePath,
+    /// Its keys.
+    pub settings: Vec<SettingView>,
+    /// The daemon's file, which need not exist.
+    pub daemon_file: WirePath,
+    /// Its keys; what has changed since the daemon started holds from its next start on.
+    pub daemon_settings: Vec<SettingView>,
 }
 
 /// `iteration.get`: one record.

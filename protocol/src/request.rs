@@ -281,6 +281,18 @@ pub struct ConfigKey {
     pub key: Option<String>,
 }
 
+/// `config.set`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigSetParams {
+    /// Which run; default: the one of this work tree that goes on, else no run but the file in the work tree.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// Dotted key, e.g. `guard.command`.
+    pub key: String,
+    /// The value as TOML, or a bare word where only a string is possible; null has the default hold again.
+    pub value: Option<String>,
+}
+
 /// Names an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AtIteration {

@@ -181,6 +181,23 @@ pub struct RunView {
     pub containment: Containment,
     /// A stop that was asked for and has not taken effect.
     pub pending: Option<PendingControl>,
+    /// Ids of the notes that no session has answered to.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// What a person has asked of its files and what is not committed yet, oldest first.
+    #[serde(default)]
+    pub changes: Vec<ChangeView>,
+}
+
+/// A request of a person's that waits for its commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeView {
+    /// The command that asked for it.
+    pub command: String,
+    /// Id of the note, the question or the node, or the key, where it is known before it is done.
+    pub id: Option<String>,
+    /// What is asked, in one line.
+    pub text: String,
 }
 
 /// A kind of agent whose service is not available.
@@ -308,6 +325,31 @@ pub struct CheckView {
     pub ok: bool,
     /// The exact faults, where it does not.
     pub faults: Vec<String>,
+}
+
+/// Where the value of a setting comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingOrigin {
+    /// No file sets it.
+    Default,
+    /// A file sets it.
+    File,
+    /// What the daemon was started with stands above its file.
+    Start,
+}
+
+/// A key of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SettingView {
+    /// The dotted key.
+    pub key: String,
+    /// Its value as TOML; null where it is off.
+    pub value: Option<String>,
+    /// Where the value comes from.
+    pub origin: SettingOrigin,
+    /// Where exactly: `FILE:LINE`, or a variable.
+    pub place: Option<String>,
 }
 
 /// A file as the daemon read it.

@@ -369,7 +369,8 @@ fn refuse_templates(text: impl Fn(&str) -> Option<String>) -> Result<(), ErrorDa
     Err(ErrorData::new(ErrorKind::InvalidFile, faults.join("\n")).hint("correct it, and: runnerctl validate"))
 }
 
-fn usable(config: &RepoConfig, offer: &Offer) -> Result<(), ErrorData> {
+/// Checks that this version on this machine does what a configuration asks for.
+pub fn usable(config: &RepoConfig, offer: &Offer) -> Result<(), ErrorData> {
     let unusable = |message: String, hint: &str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
     if let Err(error) = config.check_ceilings() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");

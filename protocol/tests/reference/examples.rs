@@ -13,19 +13,19 @@ use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, Ro
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
 use protocol::reply::{
-    ChangeReply, ConfigReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, RunRecords, StartReply,
-    StepReply, TreeReply, ValidateReply,
+    ChangeReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply, ExportReply, GcReply, InitReply,
+    IterationReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, EditParams, ExportParams, ForkParams,
-    GcParams, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams,
-    ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, ConfigSetParams, EditParams,
+    ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams,
+    QuestionsParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::{
-    CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, QuestionView, RepoView,
-    RunSummary, RunView, SelectView, SleepView, StatusView, StopReason, TextView,
+    ChangeView, CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, QuestionView,
+    RepoView, RunSummary, RunView, SelectView, SettingOrigin, SettingView, SleepView, StatusView, StopReason, TextView,
 };
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, Role, RunStatus, VerdictName};
 use serde::Serialize;
@@ -310,6 +310,8 @@ fn views_of_runs() -> Vec<Example> {
         notices: Vec::new(),
         containment: Containment::Walk,
         pending: None,
+        notes: vec!["n1".into()],
+        changes: vec![ChangeView { command: "note".into(), id: Some("n2".into()), text: "Keep the old table.".into() }],
     };
     let status = StatusView { repo: repo(vec![summary(RunStatus::Running)]), run: Some(run) };
     let queue = vec![summary(RunStatus::Running)];
@@ -371,6 +373,13 @@ fn trees() -> Vec<Example> {
     let env = CallerEnv([("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into());
     let validate = ValidateParams { path: proj(), env };
     let edit = EditParams { at: at_run(), file: path("/tmp/tree.json"), opened: Some("5d1f0c…".into()) };
+    let set = ConfigSetParams { at: at_run(), key: "guard.command".into(), value: Some("[\"make\", \"test\"]".into()) };
+    let configured = ConfigSetReply {
+        key: "guard.command".into(),
+        value: Some("[\"make\", \"test\"]".into()),
+        change: Some(taken("config set", "guard.command", "guard.command is [\"make\", \"test\"]")),
+        file: path("/home/me/proj/.runner/state/config.toml"),
+    };
     let key = ConfigKey { path: proj(), key: Some("guard.command".into()) };
     vec![
         example("tree.get", &at_run(), &tree),
@@ -381,7 +390,33 @@ fn trees() -> Vec<Example> {
         example("tree.add", &add, &ChangeReply { id: None, ..taken("add", "", "node root.2 under root: Docs") }),
         example("tree.edit", &edit, &ChangeReply { id: None, ..taken("edit", "", "changed root.1; added root.3") }),
         example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]), variables: Vec::new() }),
+        example("config.show", &AtPath { path: proj() }, &shown()),
+        example("config.set", &set, &configured),
     ]
+}
+
+fn shown() -> ConfigShowReply {
+    let setting = |key: &str, value: &str, place: Option<&str>| SettingView {
+        key: key.into(),
+        value: Some(value.into()),
+        origin: if place.is_some() { SettingOrigin::File } else { SettingOrigin::Default },
+        place: place.map(str::to_owned),
+    };
+    let file = "/home/me/proj/.runner/state/config.toml";
+    ConfigShowReply {
+        file: path(file),
+        settings: vec![
+            setting("max_iterations", "100", None),
+            setting("guard.command", "[\"just\", \"ci\"]", Some(&format!("{file}:54"))),
+        ],
+        daemon_file: path("/home/me/.config/runnerd/config.toml"),
+        daemon_settings: vec![SettingView {
+            key: "log_level".into(),
+            value: Some("\"debug\"".into()),
+            origin: SettingOrigin::Start,
+            place: Some("RUNNERD_LOG".into()),
+        }],
+    }
 }
 
 fn taken(command: &str, id: &str, summary: &str) -> ChangeReply {

@@ -1,21 +1,30 @@
-//! `config`: reads a repository's configuration.
+//! `config`: reads and sets a repository's configuration.
 
 use clap::{Args, Subcommand};
 use protocol::api::ConfigApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::ConfigKey;
+use protocol::path::WirePath;
+use protocol::reply::{ConfigSetReply, ConfigShowReply};
+use protocol::request::{AtPath, AtRun, ConfigKey, ConfigSetParams};
+use protocol::view::{SettingOrigin, SettingView};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::text::change::changed;
+use crate::text::paint::{DIM, paint};
 use crate::text::safe::{safe, safe_lines};
 
 const EXAMPLES: &str = "Examples:
-  runnerctl config get                  everything, as key = value
-  runnerctl config get guard.command    one value
-  runnerctl -C ~/proj config get git";
+  runnerctl config get                                   everything, as key = value
+  runnerctl config get guard.command                     one value
+  runnerctl config set guard.command '[\"make\",\"ci\"]'   as TOML; of a string the word alone will do
+  runnerctl config set max_cost_usd --default            as if the file did not set it
+  runnerctl config show --origin                         every key, and which line of which file sets it
+  runnerctl config path                                  the file";
 
-/// Read a repository's configuration
+/// Read or set a repository's configuration
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ConfigArgs {
@@ -31,15 +40,117 @@ enum ConfigVerb {
         #[arg(value_name = "KEY")]
         key: Option<String>,
     },
+    /// Set a key; comments and the order of the file stay
+    ///
+    /// Where a run goes on, that is committed to its branch, at once or after the session that is at work. Else the
+    /// file in the work tree is written, and goes into the branch of the next run.
+    Set {
+        /// Dotted key, e.g. `guard.command`
+        #[arg(value_name = "KEY")]
+        key: String,
+        /// The value as TOML
+        #[arg(
+            value_name = "VALUE",
+            required_unless_present = "default",
+            conflicts_with = "default",
+            allow_hyphen_values = true
+        )]
+        value: Option<String>,
+        /// Take the key out of the file, so that its default holds
+        #[arg(long)]
+        default: bool,
+        /// Id of the run, or its unambiguous beginning [default: the one that goes on here]
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+    },
+    /// Print every key as TOML
+    Show {
+        /// Say where each value comes from
+        #[arg(long)]
+        origin: bool,
+        /// The daemon's own settings instead of the repository's
+        #[arg(long)]
+        daemon: bool,
+    },
+    /// Print the path of the file
+    Path {
+        /// Of the daemon's own settings instead of the repository's
+        #[arg(long)]
+        daemon: bool,
+    },
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result<ExitStatus, Failure> {
-    let ConfigVerb::Get { key } = args.verb;
     let path = invocation.place(None)?;
-    let reply = invocation.connect().await?.client().get(ConfigKey { path, key }).await?;
-    invocation.ui.answer("config", &reply, |_| render(&reply.value))?;
+    let connection = invocation.connect().await?;
+    let client = connection.client();
+    match args.verb {
+        ConfigVerb::Get { key } => {
+            let reply = client.get(ConfigKey { path, key }).await?;
+            invocation.ui.answer("config", &reply, |_| render(&reply.value))?;
+        }
+        ConfigVerb::Set { key, value, run, .. } => {
+            let reply = client.set(ConfigSetParams { at: AtRun { path, run }, key, value }).await?;
+            invocation.ui.answer("config-set", &reply, |_| set(&reply))?;
+        }
+        ConfigVerb::Show { origin, daemon } => {
+            let reply = client.show(AtPath { path }).await?;
+            let settings = if daemon { &reply.daemon_settings } else { &reply.settings };
+            invocation.ui.answer("config-show", &reply, |_| show(settings, origin))?;
+        }
+        ConfigVerb::Path { daemon } => {
+            let reply = client.show(AtPath { path }).await?;
+            let file = if daemon { &reply.daemon_file } else { &reply.file };
+            invocation.ui.answer("config-path", &Paths::of(&reply), |_| format!("{}\n", safe(&file.to_string())))?;
+        }
+    }
     Ok(ExitStatus::Fine)
+}
+
+#[derive(Serialize)]
+struct Paths<'a> {
+    file: &'a WirePath,
+    daemon_file: &'a WirePath,
+}
+
+impl<'a> Paths<'a> {
+    fn of(reply: &'a ConfigShowReply) -> Self {
+        Self { file: &reply.file, daemon_file: &reply.daemon_file }
+    }
+}
+
+fn set(reply: &ConfigSetReply) -> String {
+    if let Some(change) = &reply.change {
+        return changed(change);
+    }
+    let value = reply.value.as_deref().unwrap_or("what it is by default");
+    format!(
+        "config set: {} is {} in {}\n  it goes into the branch of the next run\n",
+        safe(&reply.key),
+        safe(value),
+        safe(&reply.file.to_string())
+    )
+}
+
+/// A line of TOML for each key; what is off is a comment, and so is where a value comes from.
+fn show(settings: &[SettingView], origin: bool) -> String {
+    let line = |setting: &SettingView| {
+        let value = match &setting.value {
+            Some(value) => format!("{} = {value}", setting.key),
+            None => format!("# {} is off", setting.key),
+        };
+        let from = match (setting.origin, &setting.place) {
+            (SettingOrigin::Default, _) => "default",
+            (_, place) => place.as_deref().unwrap_or_default(),
+        };
+        if origin {
+            format!("{}  {}\n", safe(&value), paint(DIM, &safe(&format!("# {from}"))))
+        } else {
+            safe(&value) + "\n"
+        }
+    };
+    settings.iter().map(line).collect()
 }
 
 /// A text alone is printed as it is, so that a script can use it; a section as `key = value` lines.
@@ -81,6 +192,27 @@ mod tests {
         guard.command = ["just","ci"]
         max_cost_usd = null
         "#);
+    }
+
+    #[test]
+    fn a_key_is_shown_with_the_line_that_sets_it() {
+        let setting = |key: &str, value: Option<&str>, origin, place: Option<&str>| SettingView {
+            key: key.into(),
+            value: value.map(str::to_owned),
+            origin,
+            place: place.map(str::to_owned),
+        };
+        let settings = [
+            setting("max_iterations", Some("7"), SettingOrigin::File, Some("/p/config.toml:3")),
+            setting("max_cost_usd", None, SettingOrigin::Default, None),
+            setting("log_level", Some("\"debug\""), SettingOrigin::Start, Some("RUNNERD_LOG")),
+        ];
+        insta::assert_snapshot!(anstream::adapter::strip_str(&show(&settings, true)), @r#"
+        max_iterations = 7  # /p/config.toml:3
+        # max_cost_usd is off  # default
+        log_level = "debug"  # RUNNERD_LOG
+        "#);
+        assert!(show(&settings, false).starts_with("max_iterations = 7\n# max_cost_usd is off\n"));
     }
 
     #[test]

@@ -98,6 +98,8 @@ pub(crate) fn run() -> RunView {
         notices: Vec::new(),
         containment: Containment::Walk,
         pending: None,
+        notes: Vec::new(),
+        changes: Vec::new(),
     }
 }
 

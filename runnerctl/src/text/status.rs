@@ -120,6 +120,15 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
     if run.baseline == Some(GuardOutcome::Fail) {
         facts.push(("baseline", Cell::styled(LOOK, "the guard was red before the first session")));
     }
+    if !run.notes.is_empty() {
+        let notes = format!("{} for the next session that answers", run.notes.join(", "));
+        facts.push(("notes", notes.into()));
+    }
+    for change in &run.changes {
+        let id = change.id.iter().fold(String::new(), |_, id| format!(" {id}"));
+        let text = format!("{}{id}: {}", change.command, change.text);
+        facts.push(("to commit", text.into()));
+    }
     if run.questions > 0 {
         facts.push(("questions", format!("{} open, in .runner/state/questions.md", run.questions).into()));
     }
@@ -245,6 +254,26 @@ mod tests {
         let text = plain(&run_detail(&run, &Screen::fixed()));
         assert!(text.contains("iteration 12s of 30m 00s, agent claude\n"), "{text}");
         assert!(text.contains("out          codex until 15:01 (in 3h 01m): usage limit reached\n"), "{text}");
+    }
+
+    #[test]
+    fn what_a_person_has_asked_and_no_session_has_seen_is_listed_with_its_id() {
+        let mut run = samples::run();
+        run.notes = vec!["n1".into(), "n2".into()];
+        let change = |command: &str, id: Option<&str>, text: &str| protocol::view::ChangeView {
+            command: command.into(),
+            id: id.map(str::to_owned),
+            text: text.into(),
+        };
+        run.changes = vec![change("note", Some("n3"), "Use sqlx"), change("add", None, "under root: Docs")];
+        let text = plain(&run_detail(&run, &Screen::fixed()));
+        let shown: Vec<&str> =
+            text.lines().filter(|line| line.contains("note") || line.contains("to commit")).collect();
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        notes        n1, n2 for the next session that answers
+        to commit    note n3: Use sqlx
+        to commit    add: under root: Docs
+        ");
     }
 
     #[test]

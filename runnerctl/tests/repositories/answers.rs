@@ -21,7 +21,7 @@ fn every_command_answers_with_one_object_that_names_its_form() {
     repo.script().step(1, "decompose 'Two parts.' One Two");
     repo.script().always("echo x >> work.txt; answer done 'Done.'");
     let place = Place::of(&home, &repo);
-    let commands: [(&[&str], i32); 19] = [
+    let commands: &[(&[&str], i32)] = &[
         (&["init"], 0),
         (&["start", "-m", "Do it.", "--id", "mine", "--queue-only"], 0),
         (&["step"], 0),
@@ -35,6 +35,9 @@ fn every_command_answers_with_one_object_that_names_its_form() {
         (&["log"], 0),
         (&["log", "1"], 0),
         (&["config", "get", "max_iterations"], 0),
+        (&["config", "set", "stall_after", "6"], 0),
+        (&["config", "show"], 0),
+        (&["config", "path"], 0),
         (&["daemon", "status"], 0),
         (&["resume"], 0),
         (&["start", "--id", "late", "-m", "x", "--queue-only"], 0),
@@ -43,7 +46,7 @@ fn every_command_answers_with_one_object_that_names_its_form() {
         (&["status", "--run", "mine"], 0),
     ];
     let mut story = String::new();
-    for (args, code) in commands {
+    for &(args, code) in commands {
         let said = place.ctl(&[args, &["--json"]].concat()).exits(code);
         let value = said.json();
         let schema = value["schema"].as_str().unwrap_or("none").to_owned();

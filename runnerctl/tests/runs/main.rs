@@ -17,6 +17,7 @@ mod play;
 mod precedence;
 mod records;
 mod secrets;
+mod settings;
 mod sleep;
 mod slow;
 mod steering;

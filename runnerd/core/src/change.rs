@@ -1,4 +1,5 @@
-//! What a person may ask of a run's files, and what it makes of them (SPEC 3.1, 4): note, answer, retry, add, edit.
+//! What a person may ask of a run's files, and what it makes of them (SPEC 3.1, 4): note, answer, retry, add, edit, and a
+//! key of the configuration.
 //!
 //! A pure function of the documents at a commit, so that it can be tried before it is queued, and done again after a
 //! crash with the same end.
@@ -46,6 +47,17 @@ pub enum Change {
         /// The text that was left.
         edited: String,
     },
+    /// Set a key of the configuration. What the new text means was checked before.
+    Config {
+        /// The dotted key.
+        key: String,
+        /// Its value as TOML; none has the default hold again.
+        value: Option<String>,
+        /// The text of the file that it was asked upon.
+        base: String,
+        /// The text with the key set.
+        text: String,
+    },
 }
 
 /// A node to be added.
@@ -75,6 +87,8 @@ pub struct Documents {
     pub notes: String,
     /// The text of `questions.md`.
     pub questions: String,
+    /// The text of `config.toml`.
+    pub config: String,
     /// Attempts that a new node gets, and a retry adds.
     pub max_attempts: u32,
 }
@@ -86,7 +100,7 @@ pub struct Changed {
     pub documents: Documents,
     /// What was done, in one line.
     pub summary: String,
-    /// Id of the note, the question or the node that it is about; none for an edit.
+    /// Id of the note, the question or the node that it is about, or the key; none for an edit.
     pub id: Option<String>,
 }
 
@@ -116,7 +130,21 @@ impl Change {
             Self::Retry { .. } => "retry",
             Self::Add(_) => "add",
             Self::Edit { .. } => "edit",
+            Self::Config { .. } => "config set",
         }
+    }
+
+    /// Returns the id of what it is about, where that is known before it is done, and what it says, in one line.
+    pub fn shown(&self) -> (Option<&str>, String) {
+        let (id, text) = match self {
+            Self::Note { id, text } => (Some(id.as_str()), text.clone()),
+            Self::Answer { question, text } => (Some(question.as_str()), text.clone()),
+            Self::Retry { node } => (Some(node.as_str()), "more attempts".to_owned()),
+            Self::Add(addition) => (None, format!("under {}: {}", addition.parent, addition.title)),
+            Self::Edit { .. } => (None, "the task tree".to_owned()),
+            Self::Config { key, value, .. } => (Some(key.as_str()), set_to(value.as_deref())),
+        };
+        (id, one_line(&text, MAX_SHOWN))
     }
 
     /// Returns whether it can wait for a run that has not begun: it needs nothing of the run's tree.
@@ -145,6 +173,7 @@ impl Change {
             Self::Retry { node } => retry(before, node),
             Self::Add(addition) => add(before, addition),
             Self::Edit { base, edited } => edit(before, base, edited),
+            Self::Config { key, value, base, text } => configure(before, (key, value.as_deref()), (base, text)),
         }
     }
 }
@@ -255,6 +284,26 @@ fn edit(before: &Documents, base: &str, edited: &str) -> Result<Changed, Refusal
     }
     let summary = person::summary(&before.tree, &tree);
     Ok(Changed { documents: Documents { tree, ..before.clone() }, summary, id: None })
+}
+
+fn configure(
+    before: &Documents,
+    (key, value): (&str, Option<&str>),
+    (base, text): (&str, &str),
+) -> Result<Changed, Refusal> {
+    if before.config != base {
+        return Err(Refusal::Conflict(format!("the configuration has changed since {key} was to be set")));
+    }
+    if text == base {
+        return Err(Refusal::Rule(format!("{key} is {} already", set_to(value))));
+    }
+    let summary = one_line(&format!("{key} is {}", set_to(value)), MAX_SHOWN);
+    let documents = Documents { config: text.to_owned(), ..before.clone() };
+    Ok(Changed { documents, summary, id: Some(key.to_owned()) })
+}
+
+fn set_to(value: Option<&str>) -> String {
+    value.map_or_else(|| "what it is by default".to_owned(), str::to_owned)
 }
 
 /// Derives and checks what every tree must keep, and what a person's must.

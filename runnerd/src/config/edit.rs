@@ -1,17 +1,18 @@
-//! Single keys of a repository's configuration: shown with their origin, set and unset in place.
+//! Single keys of a configuration: shown with their origin, and a repository's set and unset in place.
 //!
 //! Comments and the order of lines stay as they are. Nothing is read from or written to disk.
 
 use std::path::Path;
 
+use toml::de::DeTable;
 use toml::{Table, Value};
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use super::check;
-use super::error::{ConfigError, Problem};
+use super::error::{ConfigError, Place, Problem};
 use super::keys::{self, Default, Key, Section, Shown};
 use super::parse::{self, Source};
-use super::table::REPOSITORY;
+use super::table::{DAEMON, REPOSITORY};
 
 /// What messages call a text that was handed over without a name.
 const FILE: &str = ".runner/state/config.toml";
@@ -21,8 +22,11 @@ const FILE: &str = ".runner/state/config.toml";
 pub enum Origin {
     /// The file does not set the key.
     Default,
-    /// The file sets the key.
-    File,
+    /// The file sets the key, in this line.
+    File {
+        /// Number of the line, from 1.
+        line: usize,
+    },
 }
 
 /// One key with its value and the value's origin.
@@ -39,19 +43,28 @@ pub struct Setting {
 /// Returns the value of one key.
 pub fn get(text: &str, key: &str) -> Result<Setting, ConfigError> {
     let path = Dotted::parse(key)?;
-    let file = parse::checked(REPOSITORY, source(text))?;
-    Ok(setting(&file, &path.parents(), path.key))
+    let file = Shape::read(REPOSITORY, source(text))?;
+    Ok(file.setting(&path.parents(), path.key))
 }
 
-/// Returns every key: those with a default, and those of optional sections that the file sets.
-pub fn show(text: &str) -> Result<Vec<Setting>, ConfigError> {
-    let file = parse::checked(REPOSITORY, source(text))?;
+/// Returns every key of a repository: those with a default, and those of optional sections that the file sets.
+pub fn show(text: &str, file: &Path) -> Result<Vec<Setting>, ConfigError> {
+    show_in(REPOSITORY, Source { text, file })
+}
+
+/// Returns every key of the daemon's settings.
+pub fn show_daemon(text: &str, file: &Path) -> Result<Vec<Setting>, ConfigError> {
+    show_in(DAEMON, Source { text, file })
+}
+
+fn show_in(sections: &'static [Section], source: Source<'_>) -> Result<Vec<Setting>, ConfigError> {
+    let file = Shape::read(sections, source)?;
     let sections =
-        REPOSITORY.iter().flat_map(|section| present(&file, section).into_iter().map(move |path| (section, path)));
+        sections.iter().flat_map(|section| present(&file.table, section).into_iter().map(move |path| (section, path)));
     let settings = sections.flat_map(|(section, path)| {
         let path: Vec<_> = path.iter().map(String::as_str).collect();
-        let all = section.keys.iter().map(|key| setting(&file, &path, key)).collect::<Vec<_>>();
-        all.into_iter().filter(|setting| section.shown == Shown::InFull || setting.origin == Origin::File)
+        let all = section.keys.iter().map(|key| file.setting(&path, key)).collect::<Vec<_>>();
+        all.into_iter().filter(|setting| section.shown == Shown::InFull || setting.origin != Origin::Default)
     });
     Ok(settings.collect())
 }
@@ -167,17 +180,37 @@ fn accepted(text: String, key: &str) -> Result<String, ConfigError> {
     }
 }
 
-fn setting(file: &Table, path: &[&str], key: &Key) -> Setting {
-    let table = path.iter().try_fold(file, |table, part| table.get(*part)?.as_table());
-    let set = table.and_then(|table| table.get(key.name));
-    let default = match key.default {
-        Default::Is(toml) => Some(toml.to_owned()),
-        Default::Off(_) | Default::Required => None,
-    };
-    Setting {
-        key: keys::dotted(path, key.name),
-        value: set.map(Value::to_string).or(default),
-        origin: if set.is_some() { Origin::File } else { Origin::Default },
+/// A file as a table of values, and as one of places.
+struct Shape<'s> {
+    source: Source<'s>,
+    table: Table,
+    places: Option<toml::Spanned<DeTable<'s>>>,
+}
+
+impl<'s> Shape<'s> {
+    fn read(sections: &'static [Section], source: Source<'s>) -> Result<Self, ConfigError> {
+        let table = parse::checked(sections, source)?;
+        Ok(Self { source, table, places: DeTable::parse(source.text).ok() })
+    }
+
+    fn setting(&self, path: &[&str], key: &Key) -> Setting {
+        let table = path.iter().try_fold(&self.table, |table, part| table.get(*part)?.as_table());
+        let set = table.and_then(|table| table.get(key.name));
+        let default = match key.default {
+            Default::Is(toml) => Some(toml.to_owned()),
+            Default::Off(_) | Default::Required => None,
+        };
+        Setting {
+            key: keys::dotted(path, key.name),
+            value: set.map(Value::to_string).or(default),
+            origin: if set.is_some() { Origin::File { line: self.line(path, key) } } else { Origin::Default },
+        }
+    }
+
+    fn line(&self, path: &[&str], key: &Key) -> usize {
+        let path: Vec<&str> = path.iter().copied().chain([key.name]).collect();
+        let offset = self.places.as_ref().and_then(|places| check::locate(places.get_ref(), &path));
+        Place::at(self.source.file, self.source.text, offset).position.map_or(1, |(line, _)| line)
     }
 }
 

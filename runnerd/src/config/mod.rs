@@ -22,7 +22,7 @@ mod text;
 
 pub use ceilings::UnpricedBackend;
 pub use daemon::{DaemonConfig, LogLevel};
-pub use edit::{Origin, Setting, get, set, show, unset};
+pub use edit::{Origin, Setting, get, set, show, show_daemon, unset};
 pub use error::{ConfigError, Place, Problem};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
 pub use money::{MicroUsd, Price};

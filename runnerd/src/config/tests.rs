@@ -33,7 +33,7 @@ fn the_default_file_reads_well() {
     insta::assert_snapshot!(head.join("\n"), @r#"
     # Configuration of this repository for runnerd: every key with its default.
     # A session is run with the version of this file at the commit it starts from.
-    # Change it by hand and commit it.
+    # Change it with `runnerctl config set`, or by hand and commit it.
 
     # Limits of a run.
 
@@ -406,7 +406,7 @@ fn every_default_can_be_set_in_the_default_file() {
             if let Default::Is(value) | Default::Off(value) = key.default {
                 let name = keys::dotted(&section.parts(), key.name);
                 let text = set(&default_text(), &name, value).unwrap();
-                assert_eq!(get(&text, &name).unwrap().origin, Origin::File, "{name}");
+                assert_ne!(get(&text, &name).unwrap().origin, Origin::Default, "{name}");
                 let text = unset(&text, &name).unwrap();
                 assert_eq!(get(&text, &name).unwrap().origin, Origin::Default, "{name}");
             }
@@ -444,18 +444,22 @@ fn a_wrong_setting_is_refused_without_a_place() {
 #[test]
 fn settings_are_shown_with_their_origin() {
     let text = "max_iterations = 7\n[executor.plan]\nmodel = \"m\"\n[prices.\"a.b\"]\ninput = 1\noutput = 2\n";
-    let settings = show(text).unwrap();
-    let from_file: Vec<_> = settings
-        .iter()
-        .filter(|setting| setting.origin == Origin::File)
-        .map(|setting| format!("{} = {}", setting.key, setting.value.as_deref().unwrap_or("off")))
-        .collect();
+    let settings = show(text, Path::new(FILE)).unwrap();
+    let told = |setting: &Setting| match setting.origin {
+        Origin::File { line } => {
+            Some(format!("{line}: {} = {}", setting.key, setting.value.as_deref().unwrap_or("off")))
+        }
+        Origin::Default => None,
+    };
+    let from_file: Vec<_> = settings.iter().filter_map(told).collect();
     insta::assert_snapshot!(from_file.join("\n"), @r#"
-    max_iterations = 7
-    executor.plan.model = "m"
-    prices."a.b".input = 1
-    prices."a.b".output = 2
+    1: max_iterations = 7
+    3: executor.plan.model = "m"
+    5: prices."a.b".input = 1
+    6: prices."a.b".output = 2
     "#);
+    let daemon = show_daemon("log_level = \"warn\"\n", Path::new(FILE)).unwrap();
+    assert_eq!(daemon[1].origin, Origin::File { line: 1 });
     let shown: Vec<_> = settings.iter().map(|setting| setting.key.as_str()).collect();
     assert!(shown.contains(&"max_cost_usd") && !shown.contains(&"executor.plan.kind"));
     assert_eq!(get(text, "max_cost_usd").unwrap().value, None);

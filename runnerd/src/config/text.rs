@@ -8,7 +8,7 @@ use super::table;
 const REPOSITORY_HEADER: &str = "\
 # Configuration of this repository for runnerd: every key with its default.
 # A session is run with the version of this file at the commit it starts from.
-# Change it by hand and commit it.
+# Change it with `runnerctl config set`, or by hand and commit it.
 ";
 
 const DAEMON_HEADER: &str = "\

@@ -1,19 +1,27 @@
-//! `config.*`: a repository's configuration, read for a person.
+//! `config.*`: a repository's configuration, read and set for a person, and the daemon's own, read.
+
+use std::path::Path;
 
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::ConfigApiServer;
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::reply::ConfigReply;
-use protocol::request::ConfigKey;
+use protocol::path::WirePath;
+use protocol::reply::{ConfigReply, ConfigSetReply, ConfigShowReply};
+use protocol::request::{AtPath, ConfigKey, ConfigSetParams};
+use protocol::view::{SettingOrigin, SettingView};
+use protocol::words::RunStatus;
+use runner_core::change::Change;
 
 use super::{Api, blocking};
-use crate::admit;
+use crate::admit::{self, git_error};
 use crate::agent;
 use crate::causes::in_one_line;
-use crate::config;
+use crate::config::{self, Origin, Setting};
 use crate::git::Repository;
-use crate::repo::durable;
+use crate::logging::FILTER_VARIABLE;
+use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
+use crate::worker;
 
 #[async_trait]
 impl ConfigApiServer for Api {
@@ -21,6 +29,110 @@ impl ConfigApiServer for Api {
         let repository = self.repository(params.path.as_path()).await?;
         Ok(blocking(move || get_config(&repository, params.key.as_deref())).await?)
     }
+
+    async fn show(&self, params: AtPath) -> RpcResult<ConfigShowReply> {
+        let repository = self.repository(params.path.as_path()).await?;
+        let file = Layout::new(repository.work_dir()).config();
+        let daemon_file = self.paths.config.clone();
+        let mut reply = blocking(move || {
+            Ok(ConfigShowReply {
+                settings: settings(&file, config::show)?,
+                daemon_settings: settings(&daemon_file, config::show_daemon)?,
+                file: WirePath(file),
+                daemon_file: WirePath(daemon_file),
+            })
+        })
+        .await?;
+        for setting in &mut reply.daemon_settings {
+            self.outdo(setting);
+        }
+        Ok(reply)
+    }
+
+    async fn set(&self, params: ConfigSetParams) -> RpcResult<ConfigSetReply> {
+        let ConfigSetParams { at, key, value } = params;
+        let repository = self.repository(at.path.as_path()).await?;
+        let layout = Layout::new(repository.work_dir());
+        let file = WirePath(layout.config());
+        if at.run.is_some() || self.goes_on(&repository).await? {
+            let change = Change::Config { key: key.clone(), value, base: String::new(), text: String::new() };
+            let change = self.change(at, change, None).await?;
+            let value = change.summary.strip_prefix(&format!("{key} is ")).map(str::to_owned);
+            return Ok(ConfigSetReply { key, value, change: Some(change), file });
+        }
+        let offer = self.offer.clone();
+        let setting = blocking(move || {
+            let text = admit::text_of_work_tree(&layout, Layout::CONFIG).unwrap_or_default();
+            let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
+            admit::usable(&config, &offer)?;
+            durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository)
+                .map_err(|error| fault(&error))?;
+            durable::replace(&layout.config(), text.as_bytes(), Access::Repository).map_err(|error| fault(&error))?;
+            config::get(&text, &key).map_err(|error| invalid(&error))
+        })
+        .await?;
+        let value = setting.value.filter(|_| setting.origin != Origin::Default);
+        Ok(ConfigSetReply { key: setting.key, value, change: None, file })
+    }
+}
+
+impl Api {
+    /// Whether a run of this work tree has begun and may go on: its branch holds the configuration that counts.
+    async fn goes_on(&self, repository: &Repository) -> Result<bool, ErrorData> {
+        let Some(worker) = self.registry.find(repository.common_dir()).await else { return Ok(false) };
+        let status = worker.status();
+        let Some(run) = status.run.as_ref().map(|run| &run.summary) else { return Ok(false) };
+        let is_over = matches!(run.state, RunStatus::Completed | RunStatus::Cancelled);
+        if is_over || run.path.as_path() != repository.work_dir() {
+            return Ok(false);
+        }
+        let (repository, branch) = (repository.clone(), run.branch.clone());
+        blocking(move || Ok(repository.branch(&branch).map_err(|error| git_error(&error))?.is_some())).await
+    }
+
+    /// Shows what the daemon was started with, where that stands above its file.
+    fn outdo(&self, setting: &mut SettingView) {
+        let above = match setting.key.as_str() {
+            "log_level" => {
+                std::env::var(FILTER_VARIABLE).ok().filter(|value| !value.is_empty()).zip(Some(FILTER_VARIABLE))
+            }
+            "socket" if self.paths.socket_named => {
+                Some((self.paths.socket.display().to_string(), "RUNNERD_SOCKET or --socket"))
+            }
+            _ => None,
+        };
+        if let Some((value, place)) = above {
+            setting.value = Some(format!("{value:?}"));
+            setting.origin = SettingOrigin::Start;
+            setting.place = Some(place.to_owned());
+        }
+    }
+}
+
+/// Reads every key of a file; the defaults where there is none.
+fn settings(
+    file: &Path,
+    show: impl Fn(&str, &Path) -> Result<Vec<Setting>, config::ConfigError>,
+) -> Result<Vec<SettingView>, ErrorData> {
+    let bytes = durable::read(file).map_err(|error| fault(&error))?.unwrap_or_default();
+    let view = |setting: Setting| {
+        let place = match setting.origin {
+            Origin::Default => None,
+            Origin::File { line } => Some(format!("{}:{line}", file.display())),
+        };
+        let origin = if place.is_some() { SettingOrigin::File } else { SettingOrigin::Default };
+        SettingView { key: setting.key, value: setting.value, origin, place }
+    };
+    let settings = show(&String::from_utf8_lossy(&bytes), file).map_err(|error| invalid(&error))?;
+    Ok(settings.into_iter().map(view).collect())
+}
+
+fn fault(error: &durable::DurableError) -> ErrorData {
+    ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
+}
+
+fn invalid(error: &config::ConfigError) -> ErrorData {
+    ErrorData::new(ErrorKind::InvalidFile, in_one_line(error)).hint("correct the file, and: runnerctl validate")
 }
 
 fn get_config(repository: &Repository, key: Option<&str>) -> Result<ConfigReply, ErrorData> {

@@ -29,8 +29,8 @@ pub fn faults(text: impl Fn(&str) -> Option<String>) -> Vec<String> {
 
 /// Returns what is wrong with the names of files in the folder of templates: one that is nearly a role's does nothing.
 pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<String> {
-    let is_known = |name: &str| OVERRIDES.iter().any(|(role, _)| name == format!("{role}.md"));
-    let unknown = names.into_iter().filter(|name| name.ends_with(".md") && name != "README.md" && !is_known(name));
+    let is_known = |name: &str| name == "README" || OVERRIDES.iter().any(|(role, _)| name == role.as_str());
+    let unknown = names.into_iter().filter(|name| name.strip_suffix(".md").is_some_and(|name| !is_known(name)));
     let told =
         |name| format!("{}/{name}: no role is called that: worker, planner, repair or reviewer", Layout::PROMPTS);
     unknown.take(SHOWN).map(told).collect()

@@ -45,10 +45,11 @@ pub struct Queued {
 impl Changes {
     const VERSION: u32 = 1;
 
-    /// Returns how many bytes the trees of the edits have that wait: nothing else is large.
+    /// Returns how many bytes the trees and configurations have that wait: nothing else is large.
     pub fn bytes(&self) -> usize {
         let of = |waiting: &Queued| match &waiting.change {
             Change::Edit { base, edited } => base.len() + edited.len(),
+            Change::Config { base, text, .. } => base.len() + text.len(),
             _ => 0,
         };
         self.queue.iter().map(of).sum()

@@ -18,6 +18,7 @@ use super::claim::Claim;
 use super::desk::{Desk, reason};
 use super::ground::{Ground, Made, documents_of_head};
 use super::requests::held_error;
+use super::setting;
 use super::site::{Obstacle, Site};
 use crate::causes::in_one_line;
 use crate::git::Id;
@@ -64,6 +65,9 @@ impl Desk {
         changes.next += 1;
         changes.queue.push(Queued { number, run: run.id.clone(), change: change.clone(), from: None });
         self.keep_changes(changes).map_err(|error| told(&error.into()))?;
+        if let Some(digest) = setting::confirms(&change, &self.file.confirmed) {
+            self.confirm(digest)?;
+        }
         self.acknowledge(run, number, (&change, tried))
     }
 
@@ -98,6 +102,7 @@ impl Desk {
                 }
                 Change::Edit { base, edited }
             }
+            Change::Config { key, value, .. } => setting::change(&documents.config, key, value)?,
             other => other,
         };
         let change = self.without_secrets(change).map_err(|error| told(&error.into()))?;
@@ -244,9 +249,11 @@ impl Desk {
             Change::Edit { edited, .. } => ("json", edited.clone()),
             Change::Retry { node } => ("txt", node.clone()),
             Change::Add(addition) => ("json", runner_core::json::canonical(addition)),
+            Change::Config { text, .. } => ("toml", text.clone()),
         };
         let command = waiting.change.command();
-        let kept = self.store.keep_refused(&format!("{}-{command}.{end}", waiting.number), &text)?;
+        let kept =
+            self.store.keep_refused(&format!("{}-{}.{end}", waiting.number, command.replace(' ', "-")), &text)?;
         self.forget(waiting.number)?;
         let message = format!("`{command}` could not be done: {refusal}; what it said is in {}", kept.display());
         tracing::warn!(repo = self.file.id, run = waiting.run, message, "a person's request was given up");
@@ -263,6 +270,7 @@ impl Desk {
     fn keep_changes(&mut self, changes: crate::store::Changes) -> Result<(), StoreError> {
         self.store.save_changes(&changes)?;
         self.changes = changes;
+        self.show();
         Ok(())
     }
 
@@ -279,6 +287,9 @@ impl Desk {
                 addition.goal = clean(addition.goal);
                 addition.acceptance = addition.acceptance.into_iter().map(clean).collect();
                 Change::Add(addition)
+            }
+            Change::Config { key, value, base, text } => {
+                Change::Config { key, value: value.map(clean), base, text: clean(text) }
             }
             Change::Retry { node } => Change::Retry { node },
         })

@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use protocol::error::ErrorData;
 use protocol::event::EventKind;
 use protocol::reply::StepReply;
-use protocol::view::{OutageView, PendingControl, RepoView, RunSummary, RunView, StatusView, StopReason};
+use protocol::view::{ChangeView, OutageView, PendingControl, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, RunStatus};
+use runner_core::change::Change;
 use runner_core::fallback::Outage;
 use runner_core::obstacle::Obstruction;
 use runner_core::run;
@@ -295,12 +296,23 @@ impl Desk {
         }
         view.wait_until = current.wait.map(|wait| wait.until);
         view.outages = outages(current);
+        view.changes = self.waiting(&current.id);
         view.pending = current.asked.and_then(|asked| match asked {
             AskedFor::Pause => Some(PendingControl::Pause),
             AskedFor::Cancel => Some(PendingControl::Cancel),
             AskedFor::Step => None,
         });
         Some(view)
+    }
+
+    /// Returns what a person has asked of a run's files and what is not committed yet.
+    pub(super) fn waiting(&self, run: &str) -> Vec<ChangeView> {
+        let waiting = self.changes.queue.iter().filter(|waiting| waiting.run == run);
+        let view = |change: &Change| {
+            let (id, text) = change.shown();
+            ChangeView { command: change.command().to_owned(), id: id.map(str::to_owned), text }
+        };
+        waiting.map(|waiting| view(&waiting.change)).collect()
     }
 
     /// Describes a run as it is seen now: one that an obstacle keeps from going on waits.

@@ -124,6 +124,7 @@ fn files(before: &Documents, changed: &Changed) -> Vec<(&'static str, String)> {
         (Layout::TREE, before.tree != after.tree, tree::canonical(&after.tree)),
         (Layout::NOTES, before.notes != after.notes, after.notes.clone()),
         (Layout::QUESTIONS, before.questions != after.questions, after.questions.clone()),
+        (Layout::CONFIG, before.config != after.config, after.config.clone()),
     ];
     files.into_iter().filter(|(_, is_changed, _)| *is_changed).map(|(path, _, text)| (path, text)).collect()
 }
@@ -133,6 +134,7 @@ fn documents(loaded: &Loaded) -> Documents {
         tree: loaded.tree.clone(),
         notes: loaded.text(Layout::NOTES).to_owned(),
         questions: loaded.text(Layout::QUESTIONS).to_owned(),
+        config: loaded.text(Layout::CONFIG).to_owned(),
         max_attempts: loaded.policy.max_attempts_default,
     }
 }
@@ -154,7 +156,12 @@ pub(super) fn documents_of_head(run: &RunRecord) -> Documents {
         let loaded = load(&repository, repository.head().ok()?.commit()?).ok()?;
         Some(documents(&loaded))
     };
-    let nothing =
-        || Documents { tree: tree::fresh(1), notes: String::new(), questions: String::new(), max_attempts: 1 };
+    let nothing = || Documents {
+        tree: tree::fresh(1),
+        notes: String::new(),
+        questions: String::new(),
+        config: String::new(),
+        max_attempts: 1,
+    };
     read().unwrap_or_else(nothing)
 }

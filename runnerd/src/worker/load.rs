@@ -35,7 +35,7 @@ pub struct Loaded {
     pub run_state: RunState,
     /// The feedback.
     pub feedback: Feedback,
-    /// Text files by path: progress, notes, memory and overrides of prompts.
+    /// Text files by path: configuration, progress, notes, memory and overrides of prompts.
     pub texts: BTreeMap<&'static str, String>,
 }
 
@@ -86,7 +86,7 @@ pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
     let at = At { repository, commit };
     let config = load_config(repository, commit)?;
     let mut texts = BTreeMap::new();
-    let optional = [Layout::PROGRESS, Layout::NOTES].into_iter().chain(Layout::MEMORY);
+    let optional = [Layout::CONFIG, Layout::PROGRESS, Layout::NOTES].into_iter().chain(Layout::MEMORY);
     for path in optional.chain(OVERRIDES.map(|(_, path)| path)) {
         if let Some(bytes) = repository.read(&commit, path)? {
             texts.insert(path, String::from_utf8_lossy(&bytes).into_owned());

@@ -54,6 +54,7 @@ mod relay;
 mod requests;
 mod scene;
 mod session;
+mod setting;
 mod settle;
 #[cfg(test)]
 #[path = "tests/simulation.rs"]
@@ -67,6 +68,7 @@ pub use begin::make_layout;
 pub use desk::summary;
 pub use life::{Means, spawn, spawn_after_bug, spawn_held};
 pub use load::{Loaded, load, load_config, policy_of};
+pub use setting::set as set_key;
 pub use snapshot::{add_durations, duration_ms, iterations, meta_in, node_ref};
 
 /// Answers a request.

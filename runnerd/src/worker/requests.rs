@@ -5,7 +5,7 @@
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use protocol::reply::{ControlReply, StartReply, StepReply};
-use protocol::view::{IterationView, StatusView, StopReason};
+use protocol::view::{IterationView, RunView, StatusView, StopReason};
 use protocol::words::RunStatus;
 use runner_core::verdict::StopCause;
 use tokio::sync::oneshot;
@@ -75,11 +75,11 @@ impl Desk {
         let repo = self.repo_view();
         let record = self.find(Some(run))?.clone();
         let live = self.run_view().filter(|view| view.summary.id == record.id);
-        let view = live.unwrap_or_else(|| self.look_at(&record).view);
+        let view = live.unwrap_or_else(|| RunView { changes: self.waiting(&record.id), ..self.look_at(&record).view });
         Ok(StatusView { repo, run: Some(view) })
     }
 
-    fn confirm(&mut self, digest: String) -> Result<(), ErrorData> {
+    pub(super) fn confirm(&mut self, digest: String) -> Result<(), ErrorData> {
         if self.file.confirmed.contains(&digest) {
             return Ok(());
         }

@@ -8,8 +8,7 @@ use protocol::view::{IterationView, NodeRef, RunView};
 use protocol::words::Containment;
 use runner_core::message::{Receipt, RunnerCommit};
 use runner_core::select::{Selection, select};
-use runner_core::tree;
-use runner_core::usage;
+use runner_core::{notes, tree, usage};
 
 use super::desk::summary;
 use super::ledger::Ledger;
@@ -50,6 +49,8 @@ pub(super) fn blank(run: &RunRecord, containment: Containment) -> RunView {
         notices: Vec::new(),
         containment,
         pending: None,
+        notes: Vec::new(),
+        changes: Vec::new(),
     }
 }
 
@@ -103,6 +104,7 @@ fn of_state(blank: RunView, loaded: &Loaded, tried: &usage::Spent) -> RunView {
         questions: u32::try_from(questions).unwrap_or(u32::MAX),
         held_back: state.held_back.clone(),
         reverted: state.reverted.clone(),
+        notes: notes::unused(loaded.text(Layout::NOTES), &state.notes_used).into_iter().map(|note| note.id).collect(),
         ..blank
     }
 }

@@ -12,7 +12,8 @@ fn documents() -> Documents {
     let (a, b, c) = (leaf("a", 1), leaf("b", 2), leaf("c", 3));
     tree.root.children = vec![Node { passes: true, ..a }, Node { attempts: 3, ..b }, c];
     let questions = "# Questions\n\n- Which database?\n".to_owned();
-    Documents { tree, notes: "# Notes\n".to_owned(), questions, max_attempts: 3 }
+    let config = "max_iterations = 7\n".to_owned();
+    Documents { tree, notes: "# Notes\n".to_owned(), questions, config, max_attempts: 3 }
 }
 
 fn addition(parent: &str) -> Addition {
@@ -165,4 +166,30 @@ fn an_edit_is_done_to_the_tree_that_a_session_has_left_meanwhile() {
     node(&mut later.tree, "c").title = "passed with another title".into();
     let edit = edited(|tree| node(tree, "c").goal = "too late".into());
     assert!(matches!(edit.apply(&later), Err(Refusal::Rule(why)) if why.contains("passed node c")));
+}
+
+#[test]
+fn a_key_is_set_upon_the_text_that_it_was_asked_upon() {
+    let set = |base: &str, text: &str, value: Option<&str>| Change::Config {
+        key: "max_iterations".into(),
+        value: value.map(str::to_owned),
+        base: base.into(),
+        text: text.into(),
+    };
+    let base = documents().config;
+    let changed = done(&set(&base, "max_iterations = 9\n", Some("9")));
+    assert_eq!(
+        (changed.documents.config.as_str(), changed.summary.as_str()),
+        ("max_iterations = 9\n", "max_iterations is 9")
+    );
+    assert_eq!(done(&set(&base, "", None)).summary, "max_iterations is what it is by default");
+    assert!(refused(&set(&base, &base, Some("7"))).contains("is 7 already"));
+    assert!(refused(&set("stall_after = 2\n", "", None)).contains("has changed since max_iterations"));
+}
+
+#[test]
+fn a_request_that_waits_is_shown_in_one_line() {
+    let note = Change::Note { id: "n2".into(), text: "Use\nsqlx.".into() };
+    assert_eq!(note.shown(), (Some("n2"), "Use sqlx.".to_owned()));
+    assert_eq!(Change::Add(addition("b")).shown().0, None);
 }

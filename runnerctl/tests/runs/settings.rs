@@ -1,0 +1,91 @@
+//! A person's word on the configuration: committed to the branch where a run goes on, written to the work tree else.
+
+use protocol::words::RunStatus;
+use runner_testkit::{Home, Receipt};
+
+use crate::play::{Play, RUN, sample};
+
+const CONFIG: &str = ".runner/state/config.toml";
+
+#[test]
+fn a_key_that_is_set_under_a_session_holds_from_the_next_one_on() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 5  # enough"));
+    let gate = play.script().gate("session");
+    play.script().step(1, "gate session; answer retry 'Not yet.'").always("answer retry \"Still not: $n.\"");
+    play.begin();
+    gate.reached();
+    let set = |args: &[&str]| {
+        let output = play.home.ctl_in(&play.repo, &[&["config", "set"][..], args, &["--json"]].concat());
+        output.exits(0);
+        output.json()
+    };
+    let first = set(&["max_iterations", "2"]);
+    assert_eq!((&first["value"], &first["change"]["pending"]), (&"2".into(), &true.into()));
+    set(&["roles.mode", "strict"]);
+    let shown = play.client().run(play.repo.path());
+    let shown: Vec<_> = shown.changes.iter().map(|change| (change.id.as_deref(), change.text.as_str())).collect();
+    assert_eq!(shown, [(Some("max_iterations"), "2"), (Some("roles.mode"), "\"strict\"")]);
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    assert!(play.client().run(play.repo.path()).changes.is_empty());
+    assert!(play.repo.show("HEAD", CONFIG).contains("max_iterations = 2  # enough\n"), "comments stay");
+    assert!(play.script().prompt(2).contains("planning and working are apart"));
+    let commits = play.repo.git(&["rev-list", "--reverse", "--first-parent", &format!("runner/{RUN}")]);
+    let humans = commits.lines().map(|commit| Receipt::read(&play.repo, commit));
+    let humans: Vec<_> = humans.filter(|receipt| receipt.trailer("Runner-Human") == Some("config set")).collect();
+    assert_eq!(humans.len(), 2);
+    assert_eq!(humans[0].body, "max_iterations is 2");
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(3);
+}
+
+#[test]
+fn a_key_that_does_not_exist_or_fit_is_refused_with_what_was_meant() {
+    let play = Play::new();
+    play.script().step(1, "answer retry 'Not yet.'");
+    play.run().exits(4);
+    let head = play.repo.head();
+    for (args, told) in [
+        (["guard.comand", "[]"], "did you mean `command`"),
+        (["max_iterations", "none"], "must be a whole number from 1 to"),
+        (["max_cost_usd", "5"], "max_cost_usd"),
+    ] {
+        let output = play.home.ctl_in(&play.repo, &[&["config", "set"][..], &args].concat());
+        assert!(output.exits(2).stderr.contains(told), "{}", output.stderr);
+        assert!(output.stderr.contains("hint: "), "{}", output.stderr);
+    }
+    assert_eq!(play.repo.head(), head);
+}
+
+#[test]
+fn a_guard_that_a_person_has_set_needs_no_second_confirmation() {
+    let play = Play::new();
+    play.script().step(1, "answer retry 'Not yet.'").step(2, "echo x > x.txt; answer done 'It is done.'");
+    play.run().exits(4);
+    play.home.ctl_in(&play.repo, &["config", "set", "guard.command", "[\"sh\", \"-c\", \"exit 7\"]"]).exits(0);
+    assert_eq!(play.repo.git(&["status", "--porcelain"]), "");
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+    assert!(play.seen(2).receipt.trailer("Runner-Guard").unwrap_or_default().starts_with("exit=7"));
+    play.home.ctl_in(&play.repo, &["config", "set", "guard.baseline", "--default"]).exits(0);
+}
+
+#[test]
+fn without_a_run_the_file_in_the_work_tree_is_written_and_shown_with_its_lines() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("one");
+    repo.write(CONFIG, &repo.read(CONFIG).replace("[guard]\n", "[guard]\n# what must hold\n"));
+    let said = home.ctl_in(&repo, &["config", "set", "guard.baseline", "false"]);
+    assert!(said.exits(0).stdout.contains("it goes into the branch of the next run"), "{}", said.stdout);
+    let text = repo.read(CONFIG);
+    assert!(text.contains("# what must hold\n") && text.contains("baseline = false\n"), "{text}");
+    let line = text.lines().position(|line| line == "baseline = false").expect("a line") + 1;
+    let shown = home.ctl_in(&repo, &["config", "show", "--origin"]).stdout;
+    let file = home.ctl_in(&repo, &["config", "path"]).stdout.trim().to_owned();
+    assert!(shown.contains(&format!("guard.baseline = false  # {file}:{line}\n")), "{shown}");
+    assert!(shown.contains("stall_after = 5  # default\n"), "{shown}");
+    let daemon = home.ctl_in(&repo, &["config", "show", "--origin", "--daemon"]).stdout;
+    assert!(daemon.contains("max_repositories = 4  # default\n"), "{daemon}");
+    repo.script().step(1, "echo x > x.txt; answer done 'It is done.'");
+    home.run(&repo, &["--id", RUN, "-m", "Do it"]).exits(0);
+    assert!(repo.show("HEAD", CONFIG).contains("baseline = false"));
+}

@@ -1,0 +1,57 @@
+//! A key of the configuration that a person sets: the whole text is checked before the request is taken.
+//!
+//! Where it is written is `changes`', or the caller's; whether this machine can do it shows when an iteration is opened.
+
+use std::path::Path;
+
+use protocol::error::{ErrorData, ErrorKind};
+use runner_core::change::Change;
+
+use crate::causes::in_one_line;
+use crate::config::{self, ConfigError, RepoConfig};
+use crate::repo::layout::Layout;
+use crate::unbuilt;
+
+/// Returns a text with one key set, or with its default where there is no value, and what it means.
+pub fn set(text: &str, key: &str, value: Option<&str>) -> Result<(String, RepoConfig), ErrorData> {
+    let text = match value {
+        Some(value) => config::set(text, key, value),
+        None => config::unset(text, key),
+    };
+    let text = text.map_err(|error| refused(&error))?;
+    let config = parse(&text).map_err(|error| refused(&error))?;
+    let invalid = |message: String| ErrorData::new(ErrorKind::InvalidRequest, message);
+    if let Err(error) = config.check_ceilings() {
+        return Err(invalid(error.to_string()).hint("set a price for the model under [prices] first"));
+    }
+    if let Some(unbuilt) = unbuilt::first(&config) {
+        return Err(invalid(unbuilt.message));
+    }
+    Ok((text, config))
+}
+
+/// Returns the request to set a key upon a text; the value is shown as the text has it.
+pub(super) fn change(base: &str, key: String, value: Option<String>) -> Result<Change, ErrorData> {
+    let (text, _) = set(base, &key, value.as_deref())?;
+    let value = match value {
+        Some(_) => config::get(&text, &key).map_err(|error| refused(&error))?.value,
+        None => None,
+    };
+    Ok(Change::Config { key, value, base: base.to_owned(), text })
+}
+
+/// Returns the digest of the commands that a person confirms by setting a key: those before it were confirmed, and what is
+/// new of them is theirs.
+pub(super) fn confirms(change: &Change, confirmed: &[String]) -> Option<String> {
+    let Change::Config { base, text, .. } = change else { return None };
+    let was_confirmed = parse(base).is_ok_and(|config| confirmed.contains(&config.commands_digest()));
+    was_confirmed.then(|| parse(text).ok().map(|config| config.commands_digest())).flatten()
+}
+
+fn parse(text: &str) -> Result<RepoConfig, ConfigError> {
+    config::parse(text, Path::new(Layout::CONFIG))
+}
+
+fn refused(error: &ConfigError) -> ErrorData {
+    ErrorData::new(ErrorKind::InvalidRequest, in_one_line(error)).hint("runnerctl config show")
+}
