@@ -1,4 +1,4 @@
-//! What an agent answers at the end of a session (SPEC 5.1, 6.1).
+//! What an agent or a reviewer answers at the end of a session (SPEC 5.1, 6.1).
 //!
 //! The shape only; whether an answer is acceptable is decided in `runner-core`.
 
@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tree::ChildSpec;
+use crate::words::ReviewVerdict;
 
 /// The answer of a session: `{"status", "summary", "children"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +33,17 @@ pub enum AnswerStatus {
     Retry,
     /// The selected node was split into children.
     Decomposed,
+}
+
+/// The answer of a reviewer: `{"verdict", "reasons"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewAnswer {
+    /// What is decided of the node.
+    pub verdict: ReviewVerdict,
+    /// What it is decided by, at most 20 texts of 1 to 2,000 bytes; a rejection has at least one.
+    #[schemars(length(max = 20))]
+    pub reasons: Vec<String>,
 }
 
 /// Why a session ended without an answer, as `$RUNNER_OUTPUT` may state it: `{"error": …}`.

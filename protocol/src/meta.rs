@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::SessionUsage;
-use crate::words::{Containment, FailureClass, GuardOutcome, IterationStatus, Mode, PhaseName, Role, VerdictName};
+use crate::state::UsageTotal;
+use crate::words::{
+    Containment, FailureClass, GuardOutcome, IterationStatus, Mode, PhaseName, ReviewVerdict, Role, VerdictName,
+};
 
 /// The facts of one iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,8 +60,11 @@ pub struct IterationMeta {
     /// Why the agent gave no answer; null where it gave one, or was not let finish.
     #[serde(default)]
     pub failure: Option<SessionFailure>,
-    /// What the session consumed.
+    /// What the session consumed, without reviewers.
     pub usage: SessionUsage,
+    /// The review; null where nobody was asked.
+    #[serde(default)]
+    pub review: Option<ReviewFacts>,
     /// How tightly its processes were held.
     pub containment: Containment,
     /// Processes that outlived their leader and were ended.
@@ -92,6 +98,26 @@ pub struct SessionFailure {
     /// What the agent showed of its failure, each as `field: value`, bounded; what is structural comes first.
     #[serde(default)]
     pub evidence: Vec<String>,
+}
+
+/// The facts of a review. What was said is in `review.json` of the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewFacts {
+    /// Kind and version of the reviewer; `human` for a person.
+    pub by: String,
+    /// What was decided; null where nothing was.
+    pub verdict: Option<ReviewVerdict>,
+    /// By which the reviewer's service knows the session; null where the reviewer does not say.
+    pub session_id: Option<String>,
+    /// Times that a reviewer was asked; 0 for a person.
+    pub tries: u32,
+    /// Why the last one gave no answer; null where it gave one, or was not let finish.
+    pub failure: Option<SessionFailure>,
+    /// What reviewers consumed.
+    pub usage: UsageTotal,
+    /// What reviewers wrote outside of the record: kept under `refs/runner/rescue/` and undone.
+    pub wrote: Vec<String>,
 }
 
 /// A known secret in a file of the agent's.

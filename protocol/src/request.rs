@@ -358,6 +358,8 @@ pub enum LogStream {
     Agent,
     /// What the guard printed.
     Guard,
+    /// What the reviewer printed.
+    Review,
     /// The prompt.
     Prompt,
     /// What the iteration changed.

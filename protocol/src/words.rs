@@ -125,6 +125,16 @@ words! {
 }
 
 words! {
+    /// What a review decides of a finished node.
+    ReviewVerdict {
+        /// The node passes.
+        Accept = "accept",
+        /// The node stays open, and an attempt is charged.
+        Reject = "reject",
+    }
+}
+
+words! {
     /// What an iteration did, seen from its changes.
     Mode {
         /// A path outside `.runner/` changed.

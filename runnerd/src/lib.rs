@@ -15,6 +15,7 @@ pub mod methods;
 pub mod process;
 pub mod registry;
 pub mod repo;
+pub mod review;
 pub mod rpc;
 pub mod startup;
 pub mod store;

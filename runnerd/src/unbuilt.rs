@@ -17,8 +17,11 @@ pub struct Unbuilt {
 
 /// Returns the first setting that this version does not do.
 pub fn first(config: &RepoConfig) -> Option<Unbuilt> {
-    (config.review.by != Reviewer::Off).then(|| {
-        unbuilt("review.by: this version has no reviews", "set review.by = \"off\" in .runner/state/config.toml")
+    (config.review.by == Reviewer::Human).then(|| {
+        unbuilt(
+            "review.by: in this version no person reviews",
+            "set review.by to \"agent\" or \"off\" in .runner/state/config.toml",
+        )
     })
 }
 

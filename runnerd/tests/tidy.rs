@@ -32,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("process", &["clock"]),
     ("registry", &["causes", "store", "worker"]),
     ("repo", &[]),
+    ("review", &[]),
     ("rpc", &["clock", "events", "process"]),
     ("startup", &[]),
     ("store", &["repo"]),
@@ -40,8 +41,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "worker",
         &[
-            "agent", "causes", "clock", "config", "events", "git", "guard", "hidden", "process", "repo", "store",
-            "unbuilt",
+            "agent", "causes", "clock", "config", "events", "git", "guard", "hidden", "process", "repo", "review",
+            "store", "unbuilt",
         ],
     ),
 ];

@@ -479,6 +479,7 @@ fn meta() -> IterationMeta {
         dropped_bytes: 0,
         failure: None,
         usage: SessionUsage { input_tokens: Some(24_105), output_tokens: Some(1_560), ..SessionUsage::default() },
+        review: None,
         containment: Containment::Walk,
         survivors_ended: 0,
         secrets: Vec::new(),

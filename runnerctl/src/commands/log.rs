@@ -83,6 +83,9 @@ struct Streams {
     /// What the guard printed
     #[arg(long)]
     guard: bool,
+    /// What the reviewer printed
+    #[arg(long)]
+    review: bool,
     /// The prompt
     #[arg(long)]
     prompt: bool,
@@ -99,6 +102,7 @@ impl Streams {
         [
             (self.agent, LogStream::Agent),
             (self.guard, LogStream::Guard),
+            (self.review, LogStream::Review),
             (self.prompt, LogStream::Prompt),
             (self.diff, LogStream::Diff),
             (self.output, LogStream::Output),

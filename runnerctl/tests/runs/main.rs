@@ -16,6 +16,7 @@ mod hooks;
 mod play;
 mod precedence;
 mod records;
+mod review;
 mod secrets;
 mod settings;
 mod sleep;

@@ -78,6 +78,12 @@ impl Play {
         self.daemon = Some(self.home.daemon());
     }
 
+    /// Stops the daemon in order, and starts the next one.
+    pub(crate) fn stop_and_restart(&mut self) {
+        self.daemon.take().expect("a daemon runs").stop();
+        self.daemon = Some(self.home.daemon());
+    }
+
     pub(crate) fn script(&self) -> &Script {
         self.repo.script()
     }

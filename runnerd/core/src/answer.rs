@@ -1,9 +1,11 @@
-//! From the bytes of `$RUNNER_OUTPUT` to an answer, a stated error, or what is wrong (SPEC 5.1, 6.1).
+//! From the bytes of `$RUNNER_OUTPUT` to an answer or a review, a stated error, or what is wrong (SPEC 5.1, 6.1).
 
 use std::borrow::Cow;
 
-use protocol::answer::{AgentAnswer, AgentError, SessionUsage};
+use protocol::answer::{AgentAnswer, AgentError, ReviewAnswer, SessionUsage};
+use protocol::words::ReviewVerdict;
 use serde::Deserialize as _;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::clip::fit;
@@ -14,6 +16,10 @@ use crate::validate::{MAX_ACCEPTANCE, MAX_ACCEPTANCE_BYTES, MAX_GOAL_BYTES, MAX_
 
 /// Longest summary, in bytes.
 pub const MAX_SUMMARY_BYTES: usize = 20_000;
+/// Most reasons of a review.
+pub const MAX_REASONS: usize = 20;
+/// Longest reason, in bytes.
+pub const MAX_REASON_BYTES: usize = 2_000;
 /// Largest answer file, in bytes: as much as a task tree, for the children that it may bring.
 pub const MAX_OUTPUT_BYTES: usize = crate::tree::MAX_TREE_BYTES;
 /// Most bytes of what is said about a wrong answer.
@@ -21,21 +27,39 @@ const MAX_WHAT_BYTES: usize = 400;
 
 const BOUNDS: Bounds = Bounds { bytes: MAX_OUTPUT_BYTES, objects: crate::tree::MAX_NODES + 3, nesting: 16 };
 
+/// What a session is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// An answer to its task.
+    Answer,
+    /// The verdict of a review.
+    Review,
+}
+
+/// An answer of the form that was asked for.
+pub trait Answer: DeserializeOwned {
+    /// The form.
+    const FORM: Form;
+
+    /// Checks what its shape does not say; the error says what is wrong.
+    fn check(&self) -> Result<(), String>;
+}
+
 /// What an answer file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct Output<A = AgentAnswer> {
     /// The answer, or why there is none.
-    pub content: Result<AgentAnswer, AgentError>,
+    pub content: Result<A, AgentError>,
     /// What the session says it consumed.
     pub usage: SessionUsage,
 }
 
 /// Reads an answer file, without the secrets in it; the error says what is wrong with it, bounded.
-pub fn read(text: &[u8], secrets: &Secrets) -> Result<Output, String> {
+pub fn read<A: Answer>(text: &[u8], secrets: &Secrets) -> Result<Output<A>, String> {
     output(text, secrets).map_err(|what| fit(&secrets.redact(&what), MAX_WHAT_BYTES))
 }
 
-fn output(text: &[u8], secrets: &Secrets) -> Result<Output, String> {
+fn output<A: Answer>(text: &[u8], secrets: &Secrets) -> Result<Output<A>, String> {
     json::check_bounds(text, BOUNDS).map_err(|error| error.to_string())?;
     let mut value = strict_json::parse(text).map_err(|error| format!("it is not JSON: {error}"))?;
     // After the escapes of JSON are read: no spelling of a letter hides a secret.
@@ -66,12 +90,46 @@ fn redact(value: &mut Value, secrets: &Secrets) {
     }
 }
 
-fn answer(value: Value) -> Result<AgentAnswer, String> {
-    let answer = AgentAnswer::deserialize(value).map_err(|error| error.to_string())?;
-    match answer.summary.len() {
-        0 => Err("summary is empty".to_owned()),
-        bytes if bytes > MAX_SUMMARY_BYTES => Err(format!("summary has {bytes} bytes, more than {MAX_SUMMARY_BYTES}")),
-        _ => check_children(&answer).map(|()| answer),
+fn answer<A: Answer>(value: Value) -> Result<A, String> {
+    let answer = A::deserialize(value).map_err(|error| error.to_string())?;
+    answer.check().map(|()| answer)
+}
+
+impl Answer for AgentAnswer {
+    const FORM: Form = Form::Answer;
+
+    fn check(&self) -> Result<(), String> {
+        match self.summary.len() {
+            0 => Err("summary is empty".to_owned()),
+            bytes if bytes > MAX_SUMMARY_BYTES => {
+                Err(format!("summary has {bytes} bytes, more than {MAX_SUMMARY_BYTES}"))
+            }
+            _ => check_children(self),
+        }
+    }
+}
+
+impl Answer for ReviewAnswer {
+    const FORM: Form = Form::Review;
+
+    fn check(&self) -> Result<(), String> {
+        let count = self.reasons.len();
+        if count > MAX_REASONS {
+            return Err(format!("there are {count} reasons, more than {MAX_REASONS}"));
+        }
+        if self.verdict == ReviewVerdict::Reject && count == 0 {
+            return Err("a rejection has no reasons".to_owned());
+        }
+        for (at, reason) in self.reasons.iter().enumerate() {
+            match reason.len() {
+                _ if reason.trim().is_empty() => return Err(format!("reasons[{at}] is empty")),
+                bytes if bytes > MAX_REASON_BYTES => {
+                    return Err(format!("reasons[{at}] has {bytes} bytes, more than {MAX_REASON_BYTES}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -110,11 +168,12 @@ mod tests {
         let secrets = Secrets::of([("API_KEY", "sk-0123456789")]).unwrap();
         let text = br#"{"status":"decomposed","summary":"sk-0123456789","children":[
             {"title":"\u0073k-0123456789","goal":"g","acceptance":["a sk-0123456789"]}]}"#;
-        let answer = super::read(text, &secrets).expect("reads").content.expect("an answer");
+        let answer = super::read::<AgentAnswer>(text, &secrets).expect("reads").content.expect("an answer");
         assert_eq!(answer.summary, "[redacted: API_KEY]");
         let child = &answer.children.expect("has children")[0];
         assert_eq!((&*child.title, &*child.acceptance[0]), ("[redacted: API_KEY]", "a [redacted: API_KEY]"));
-        let wrong = super::read(br#"{"status":"done","summary":"x","sk-0123456789":1}"#, &secrets).expect_err("wrong");
+        let wrong = super::read::<AgentAnswer>(br#"{"status":"done","summary":"x","sk-0123456789":1}"#, &secrets)
+            .expect_err("wrong");
         assert!(wrong.contains("unknown field `[redacted: API_KEY]`"), "{wrong}");
     }
 
@@ -124,6 +183,25 @@ mod tests {
             read(br#"{"status": "done", "summary": "x", "usage": {"in": 3, "output_tokens": 4}}"#).expect("reads");
         assert_eq!(output.content.map(|answer| answer.status), Ok(AnswerStatus::Done));
         assert_eq!((output.usage.input_tokens, output.usage.output_tokens), (Some(3), Some(4)));
+    }
+
+    #[test]
+    fn a_review_is_a_verdict_and_its_reasons() {
+        let read = |text: &str| super::read::<ReviewAnswer>(text.as_bytes(), &Secrets::default());
+        let accepts = r#"{"verdict": "accept", "reasons": [], "usage": {"in": 3, "out": 4}}"#;
+        let output = read(accepts).expect("reads");
+        assert_eq!(output.content, Ok(ReviewAnswer { verdict: ReviewVerdict::Accept, reasons: Vec::new() }));
+        assert_eq!(output.usage.input_tokens, Some(3));
+        let wrong = |text: &str| read(text).expect_err(text);
+        assert_eq!(wrong(r#"{"verdict": "reject", "reasons": []}"#), "a rejection has no reasons");
+        assert_eq!(wrong(r#"{"verdict": "reject", "reasons": ["a", " "]}"#), "reasons[1] is empty");
+        assert!(wrong(r#"{"verdict": "perhaps", "reasons": []}"#).contains("unknown variant `perhaps`"));
+        assert!(wrong(r#"{"verdict": "accept"}"#).contains("missing field `reasons`"));
+        assert!(wrong(r#"{"status": "done", "summary": "x", "children": null}"#).contains("unknown field `"));
+        let many = format!(r#"{{"verdict": "reject", "reasons": [{}]}}"#, [r#""a""#; 21].join(","));
+        assert_eq!(wrong(&many), "there are 21 reasons, more than 20");
+        let long = format!(r#"{{"verdict": "reject", "reasons": ["{}"]}}"#, "x".repeat(2_001));
+        assert_eq!(wrong(&long), "reasons[0] has 2001 bytes, more than 2000");
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Failure {
     ///
     /// What passes by itself is waited for, what only a person can change stops the run, and everything else is a
     /// fault of this session.
-    pub fn how(self) -> SessionHow {
+    pub fn how<A>(self) -> SessionHow<A> {
         let said = format!("{}: {}", name(self.class), self.why);
         let fault = |kind: FaultKind, what: String| SessionHow::Faulty { kind, what };
         match self.class {
@@ -60,7 +60,7 @@ pub fn passes_by_itself(class: FailureClass) -> bool {
 ///
 /// A session that was ended for its time or its silence may have waited for a service that is out; whatever else it had
 /// said by then was not its end.
-pub fn explains(class: FailureClass, seen: &SessionHow) -> bool {
+pub fn explains<A>(class: FailureClass, seen: &SessionHow<A>) -> bool {
     match seen {
         SessionHow::TimedOut | SessionHow::Faulty { kind: FaultKind::Silence, .. } => passes_by_itself(class),
         SessionHow::Faulty { .. } => true,
@@ -138,9 +138,13 @@ mod tests {
         Failure { class, why: "it said so".to_owned(), until, fix: None }
     }
 
+    fn how(failure: Failure) -> SessionHow {
+        failure.how()
+    }
+
     /// The row of SPEC 5.2 that a class leads to.
     fn row(class: FailureClass) -> &'static str {
-        match failure(class).how() {
+        match how(failure(class)) {
             SessionHow::Unavailable { .. } => "Unavailable",
             SessionHow::Misconfigured { .. } => "Misconfigured",
             SessionHow::ContextExceeded { .. } => "Broken",
@@ -183,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_wait_keeps_its_reason_and_its_time() {
-        let SessionHow::Unavailable { why, until } = failure(FailureClass::UsageLimit).how() else {
+        let SessionHow::Unavailable { why, until } = how(failure(FailureClass::UsageLimit)) else {
             panic!("a usage limit is waited out");
         };
         assert_eq!(why, "usage limit: it said so");
@@ -192,14 +196,14 @@ mod tests {
 
     #[test]
     fn what_a_person_must_change_names_the_fix_of_the_agent_or_a_general_one() {
-        let general = failure(FailureClass::Authentication).how();
+        let general = how(failure(FailureClass::Authentication));
         let SessionHow::Misconfigured { what } = general else { panic!("only a person can log in") };
         assert_eq!(
             what,
             "authentication: it said so; log in with the agent's own program, or give it a key that its service takes"
         );
         let own = Failure { fix: Some("run `codex login`".to_owned()), ..failure(FailureClass::Authentication) };
-        let SessionHow::Misconfigured { what } = own.how() else { panic!("only a person can log in") };
+        let SessionHow::Misconfigured { what } = how(own) else { panic!("only a person can log in") };
         assert_eq!(what, "authentication: it said so; run `codex login`");
     }
 
@@ -207,7 +211,7 @@ mod tests {
     fn a_fault_of_a_known_class_has_the_kind_that_leads_back_to_it() {
         for kind in [FaultKind::Crash, FaultKind::Silence, FaultKind::NoAnswer, FaultKind::InvalidAnswer] {
             let class = of_fault(kind).expect("the fault has a class");
-            let SessionHow::Faulty { kind: back, .. } = failure(class).how() else { panic!("{class} is a fault") };
+            let SessionHow::Faulty { kind: back, .. } = how(failure(class)) else { panic!("{class} is a fault") };
             assert!(back == kind || class == FailureClass::Crashed, "{kind:?} became {back:?}");
         }
     }

@@ -85,6 +85,18 @@ pub fn after(outages: &[Outage], kind: &str, verdict: &Verdict, now: Timestamp) 
     others
 }
 
+/// Returns what is known of the services after an iteration in which `worker` has answered and `reviewer` was asked, who
+/// made the verdict.
+pub fn after_review(
+    outages: &[Outage],
+    (worker, reviewer): (&str, &str),
+    verdict: &Verdict,
+    now: Timestamp,
+) -> Vec<Outage> {
+    let others: Vec<Outage> = outages.iter().filter(|outage| outage.kind != worker).cloned().collect();
+    after(&others, reviewer, verdict, now)
+}
+
 /// Says what an agent said, and where its time is not waited for that it is not.
 fn explain(why: &str, stated: Option<Timestamp>, now: Timestamp) -> String {
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -4,11 +4,13 @@
 //! After a restart the same events lead through the same table to the same phase.
 
 mod ends;
+mod review;
 
 use protocol::words::{Containment, GuardOutcome, PhaseName};
 use serde::{Deserialize, Serialize};
 
-pub use self::ends::{GuardEnd, GuardHow, ReviewEnd};
+pub use self::ends::{GuardEnd, GuardHow, ReviewEnd, ReviewHow};
+use self::review::Reviewed;
 use crate::obstacle::Obstruction;
 use crate::policy::{Policy, ReviewBy};
 use crate::verdict::{
@@ -57,6 +59,8 @@ pub enum Phase {
         work: Worked,
         /// The guard that was green.
         guard: GuardEnd,
+        /// The reviewers before this one, who failed.
+        failed: Option<Box<ReviewEnd>>,
         /// Who wants it to end.
         stop: Option<StopCause>,
     },
@@ -84,8 +88,10 @@ pub struct Worked {
 }
 
 impl Worked {
-    fn spent_ms(&self, guard: Option<&GuardEnd>) -> u64 {
-        self.session.elapsed_ms.saturating_add(guard.map_or(0, |guard| guard.elapsed_ms))
+    fn spent_ms(&self, guard: Option<&GuardEnd>, review: Option<&ReviewEnd>) -> u64 {
+        let of_guard = guard.map_or(0, |guard| guard.elapsed_ms);
+        let of_review = review.map_or(0, |review| review.elapsed_ms);
+        self.session.elapsed_ms.saturating_add(of_guard).saturating_add(of_review)
     }
 }
 
@@ -96,6 +102,8 @@ pub struct Outcome {
     pub work: Worked,
     /// The guard, where one was asked.
     pub guard: Option<GuardEnd>,
+    /// The review, where a reviewer was asked.
+    pub review: Option<ReviewEnd>,
     /// The verdict.
     pub verdict: Verdict,
 }
@@ -109,8 +117,14 @@ impl Outcome {
 
     /// Returns how tightly the processes were held: as the one that was held least.
     pub fn containment(&self) -> Containment {
-        let of_session = self.work.session.containment;
-        self.guard.as_ref().and_then(|guard| guard.containment).map_or(of_session, |of_guard| of_guard.min(of_session))
+        let of_guard = self.guard.as_ref().and_then(|guard| guard.containment);
+        let of_review = self.review.as_ref().and_then(|review| review.containment);
+        of_guard.into_iter().chain(of_review).fold(self.work.session.containment, Containment::min)
+    }
+
+    /// Returns the part of the budget that was used up, in milliseconds.
+    pub fn spent_ms(&self) -> u64 {
+        self.work.spent_ms(self.guard.as_ref(), self.review.as_ref())
     }
 
     /// Returns whether the iteration ends in a commit; without one its number is used again (SPEC 5.2).
@@ -248,9 +262,9 @@ impl Phase {
         match self {
             Self::Open | Self::Brief { .. } | Self::Work { .. } | Self::Over { .. } => 0,
             Self::Inspect { session, .. } => session.elapsed_ms,
-            Self::Guard { work, lost, .. } => work.spent_ms(lost.as_ref()),
-            Self::Review { work, guard, .. } => work.spent_ms(Some(guard)),
-            Self::Settle { outcome } => outcome.work.spent_ms(outcome.guard.as_ref()),
+            Self::Guard { work, lost, .. } => work.spent_ms(lost.as_ref(), None),
+            Self::Review { work, guard, failed, .. } => work.spent_ms(Some(guard), failed.as_deref()),
+            Self::Settle { outcome } => outcome.spent_ms(),
         }
     }
 }
@@ -310,12 +324,12 @@ pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, Ille
             Phase::Guard { work, lost, stop: asked(stop, cause) }
         }
 
-        // The reviewer is asked after a green guard only.
-        (Phase::Review { work, guard, stop }, Event::ReviewEnded(review)) => {
-            settle(work, Some(guard), after_review(policy, review, stop))
+        // The reviewer is asked after a green guard only, and again where it gives no valid answer.
+        (Phase::Review { work, guard, failed, stop }, Event::ReviewEnded(review)) => {
+            review::after(policy, Reviewed { work, guard, review: review.after(failed.map(|failed| *failed)) }, stop)
         }
-        (Phase::Review { work, guard, stop }, Event::Stop(cause)) => {
-            Phase::Review { work, guard, stop: asked(stop, cause) }
+        (Phase::Review { work, guard, failed, stop }, Event::Stop(cause)) => {
+            Phase::Review { work, guard, failed, stop: asked(stop, cause) }
         }
 
         // Settling is not stopped: it is short, and it is what keeps the work. What is over stays over.
@@ -354,7 +368,7 @@ fn over(end: Over) -> Phase {
 }
 
 fn settle(work: Worked, guard: Option<GuardEnd>, verdict: Verdict) -> Phase {
-    Phase::Settle { outcome: Box::new(Outcome { work, guard, verdict }) }
+    Phase::Settle { outcome: Box::new(Outcome { work, guard, review: None, verdict }) }
 }
 
 /// Remembers the first stop that a person asked for.
@@ -386,7 +400,7 @@ fn after_guard(policy: &Policy, work: Worked, guard: GuardEnd, stop: Option<Stop
         (Some(verdict), _) => settle(work, Some(guard), verdict),
         (None, ReviewBy::Off) => settle(work, Some(guard), Verdict::Accepted),
         (None, ReviewBy::Human) => settle(work, Some(guard), Verdict::Pending),
-        (None, ReviewBy::Agent) => Phase::Review { work, guard, stop: None },
+        (None, ReviewBy::Agent) => Phase::Review { work, guard, failed: None, stop: None },
     }
 }
 
@@ -402,19 +416,6 @@ fn red(guard: &GuardEnd) -> Option<Verdict> {
 /// Nobody knows what the guard would have said: no attempt is charged, and it ends the run if it goes on.
 fn guard_lost() -> Verdict {
     Verdict::Fault { kind: FaultKind::Guard, what: "the guard's supervisor was killed twice".to_owned() }
-}
-
-fn after_review(policy: &Policy, review: ReviewEnd, stop: Option<StopCause>) -> Verdict {
-    match (review, stop) {
-        (_, Some(by)) => Verdict::Interrupted { by },
-        (ReviewEnd::Accepted, None) => Verdict::Accepted,
-        (ReviewEnd::Rejected { reasons }, None) => Verdict::Rejected { reasons },
-        (ReviewEnd::Failed { what }, None) => Verdict::Fault { kind: FaultKind::Reviewer, what },
-        (ReviewEnd::Unavailable { why, until }, None) => Verdict::Unavailable { why, until },
-        (ReviewEnd::Misconfigured { what }, None) => Verdict::Misconfigured { what },
-        (ReviewEnd::TimedOut, None) => timeout(policy, PhaseName::Review),
-        (ReviewEnd::Cut, None) => Verdict::Interrupted { by: StopCause::Death },
-    }
 }
 
 impl Finding {

@@ -10,7 +10,7 @@ use protocol::view::StopReason;
 use protocol::words::{Role, RunStatus};
 
 use crate::fallback::{Choice, Outage, choose};
-use crate::policy::Policy;
+use crate::policy::{Policy, ReviewBy};
 use crate::select::{Selection, select};
 use crate::tree;
 use crate::usage::{self, Spent};
@@ -146,13 +146,17 @@ fn failed(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {
     (state.consecutive_faults >= standing.policy.max_consecutive_faults).then(|| {
         let (last, program) = match ended {
             Some(Verdict::Fault { what, kind: FaultKind::Guard }) => (format!(" ({what})"), "guard"),
+            Some(Verdict::Fault { what, kind: FaultKind::Reviewer }) => (format!(" ({what})"), "review"),
             Some(Verdict::Fault { what, .. }) => (format!(" ({what})"), "agent"),
             _ => (String::new(), "agent"),
         };
         let what = match (state.consecutive_faults, program) {
             (1, "guard") => "a session could not be checked".to_owned(),
+            (1, "review") => "a finished node could not be reviewed".to_owned(),
             (1, _) => "a session gave no valid answer".to_owned(),
-            (count, "guard") => format!("{count} sessions in a row gave no valid answer or could not be checked"),
+            (count, "guard" | "review") => {
+                format!("{count} sessions in a row gave no valid answer or could not be checked")
+            }
             (count, _) => format!("{count} sessions in a row gave no valid answer"),
         };
         let log = format!("`runnerctl log --{program}` shows what the last one printed");
@@ -215,11 +219,24 @@ fn review(verdict: &Verdict) -> Option<Next> {
     pending.then(|| Next::WaitForPerson(reason("the finished node waits for a person's review", "runnerctl approve")))
 }
 
-/// Chooses the kind that the session is asked of; waits where the service of none of them is available.
+/// Chooses the kinds that the session and its review are asked of; waits where the service of none of them is available:
+/// what nobody can review is better not begun.
 fn ask(standing: &Standing<'_>, task: Task) -> Next {
-    match choose(standing.policy.kinds.of(task.role), standing.outages, standing.now) {
-        Choice::Ask(kind) => Next::GoOn(Task { kind: kind.map(str::to_owned), ..task }),
-        Choice::Wait(wait, out) => Next::Wait(wait, reason(unavailable(&out), "runnerctl resume --now")),
+    let kind = chosen(standing, task.role);
+    let reviewer = match standing.policy.review {
+        ReviewBy::Agent => chosen(standing, Role::Reviewer),
+        ReviewBy::Off | ReviewBy::Human => Ok(None),
+    };
+    match (kind, reviewer) {
+        (Ok(kind), Ok(reviewer)) => Next::GoOn(Task { kind, reviewer, ..task }),
+        (Err(wait), _) | (_, Err(wait)) => *wait,
+    }
+}
+
+fn chosen(standing: &Standing<'_>, role: Role) -> Result<Option<String>, Box<Next>> {
+    match choose(standing.policy.kinds.of(role), standing.outages, standing.now) {
+        Choice::Ask(kind) => Ok(kind.map(str::to_owned)),
+        Choice::Wait(wait, out) => Err(Box::new(Next::Wait(wait, reason(unavailable(&out), "runnerctl resume --now")))),
     }
 }
 
@@ -262,6 +279,7 @@ fn task(standing: &Standing<'_>, leaf: &Node) -> Task {
         attempts: leaf.attempts,
         max_attempts: leaf.max_attempts,
         kind: None,
+        reviewer: None,
     }
 }
 

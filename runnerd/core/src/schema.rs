@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use jsonschema::Validator;
-use protocol::answer::AgentAnswer;
+use protocol::answer::{AgentAnswer, ReviewAnswer};
 use protocol::error::ErrorData;
 use protocol::event::Event;
 use protocol::meta::IterationMeta;
@@ -37,6 +37,7 @@ pub fn files() -> Vec<(&'static str, String)> {
     vec![
         ("tree.v1.schema.json", tree_text()),
         ("agent-output.v1.schema.json", answer_text()),
+        ("review-output.v1.schema.json", json::canonical(&of::<ReviewAnswer>())),
         ("run-state.v1.schema.json", json::canonical(&of::<RunState>())),
         ("feedback.v1.schema.json", json::canonical(&of::<Feedback>())),
         ("iteration-meta.v1.schema.json", json::canonical(&of::<IterationMeta>())),

@@ -195,17 +195,20 @@ fn next_repair(old: Option<&String>, outcome: &Outcome) -> Option<String> {
 
 fn reverted(outcome: &Outcome) -> Vec<String> {
     let guard = outcome.guard.iter().flat_map(|guard| guard.reverted.iter());
-    let mut paths: Vec<String> = outcome.work.finding.reverted.iter().chain(guard).cloned().collect();
+    let review = outcome.review.iter().flat_map(|review| review.reverted.iter());
+    let mut paths: Vec<String> = outcome.work.finding.reverted.iter().chain(guard).chain(review).cloned().collect();
     paths.sort();
     paths.dedup();
     paths
 }
 
-/// Returns what an iteration consumed: its session, where no person's word stood for it, and the tries before it.
+/// Returns what an iteration consumed: its session, where no person's word stood for it, its reviewers, and the tries before
+/// it.
 pub fn iteration_usage(outcome: &Outcome, tried: &Spent) -> UsageTotal {
     let by_person = outcome.work.task.role == Role::Human;
     let session = if by_person { UsageTotal::default() } else { usage::of_session(&outcome.work.session.usage) };
-    usage::sum(&tried.usage, &session)
+    let reviewers = outcome.review.as_ref().map(|review| review.usage.clone()).unwrap_or_default();
+    usage::sum(&usage::sum(&tried.usage, &session), &reviewers)
 }
 
 fn next_feedback(old: &Feedback, tree: &TaskTree, outcome: &Outcome, row: Row) -> Feedback {

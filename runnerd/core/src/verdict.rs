@@ -41,6 +41,9 @@ pub struct Task {
     /// The kind of agent that is asked; none: the one that is configured for the role.
     #[serde(default)]
     pub kind: Option<String>,
+    /// The kind of agent that reviews what is claimed to be done; none: nobody, or the one that is configured.
+    #[serde(default)]
+    pub reviewer: Option<String>,
 }
 
 /// Why a session or guard was ended before its time.
@@ -59,9 +62,9 @@ pub enum StopCause {
 
 /// How an agent's session ended, as facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionEnd {
+pub struct SessionEnd<A = AgentAnswer> {
     /// The class of its end.
-    pub how: SessionHow,
+    pub how: SessionHow<A>,
     /// Exit of the agent: a code, or a negative signal number.
     pub exit: Option<i32>,
     /// Kind and version of the agent.
@@ -93,9 +96,9 @@ pub struct SessionEnd {
 /// The class of a session's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SessionHow {
+pub enum SessionHow<A = AgentAnswer> {
     /// It gave an answer of the right shape.
-    Answered(AgentAnswer),
+    Answered(A),
     /// The model's service was not available.
     Unavailable {
         /// What it said.

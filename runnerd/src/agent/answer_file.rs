@@ -5,8 +5,8 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use protocol::answer::{AgentAnswer, AgentError, AgentErrorClass, SessionUsage};
-use runner_core::answer::{self, MAX_OUTPUT_BYTES};
+use protocol::answer::{AgentAnswer, AgentError, AgentErrorClass, ReviewAnswer, SessionUsage};
+use runner_core::answer::{self, Answer, Form, MAX_OUTPUT_BYTES};
 use runner_core::digest::Digest;
 use runner_core::redact::Secrets;
 
@@ -14,16 +14,16 @@ use super::regular;
 
 /// What stands where the answer goes.
 #[derive(Debug)]
-pub(super) enum AnswerFile {
+pub(super) enum AnswerFile<A = AgentAnswer> {
     /// Nothing.
     Absent,
     /// Something that is no answer.
     Invalid { what: String, digest: Option<String> },
     /// An answer, or an error that the agent states of itself.
-    Given { content: Result<AgentAnswer, AgentError>, usage: SessionUsage, digest: String },
+    Given { content: Result<A, AgentError>, usage: SessionUsage, digest: String },
 }
 
-impl AnswerFile {
+impl<A> AnswerFile<A> {
     /// Returns the digest of the file, where it could be read.
     pub(super) fn digest(&self) -> Option<String> {
         match self {
@@ -58,7 +58,7 @@ impl AnswerFile {
 }
 
 /// Reads the file, without the secrets in it.
-pub(super) fn read(path: &Path, secrets: &Secrets) -> AnswerFile {
+pub(super) fn read<A: Answer>(path: &Path, secrets: &Secrets) -> AnswerFile<A> {
     match read_bounded(path) {
         Ok(Some(bytes)) => of(&bytes, secrets),
         Ok(None) => AnswerFile::Absent,
@@ -67,7 +67,7 @@ pub(super) fn read(path: &Path, secrets: &Secrets) -> AnswerFile {
 }
 
 /// Reads an answer, without the secrets in it; no bytes are none.
-pub(super) fn of(bytes: &[u8], secrets: &Secrets) -> AnswerFile {
+pub(super) fn of<A: Answer>(bytes: &[u8], secrets: &Secrets) -> AnswerFile<A> {
     if bytes.is_empty() {
         return AnswerFile::Absent;
     }
@@ -75,6 +75,17 @@ pub(super) fn of(bytes: &[u8], secrets: &Secrets) -> AnswerFile {
     match answer::read(bytes, secrets) {
         Ok(output) => AnswerFile::Given { content: output.content, usage: output.usage, digest },
         Err(what) => AnswerFile::Invalid { what, digest: Some(digest) },
+    }
+}
+
+/// Returns whether the file holds what was asked for, or an error that the agent states of itself.
+pub(super) fn is_given(path: &Path, form: Form) -> bool {
+    fn given<A: Answer>(path: &Path) -> bool {
+        matches!(read::<A>(path, &Secrets::default()), AnswerFile::Given { .. })
+    }
+    match form {
+        Form::Answer => given::<AgentAnswer>(path),
+        Form::Review => given::<ReviewAnswer>(path),
     }
 }
 

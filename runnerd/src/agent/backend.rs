@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use protocol::answer::SessionUsage;
 use protocol::event::Activity;
+use runner_core::answer::Form;
 
 use super::evidence::Evidence;
 use super::unfit::Unfit;
@@ -62,6 +63,8 @@ pub(super) struct About {
 pub(super) struct Order<'a> {
     /// Which agent, and how.
     pub(super) executor: &'a Executor,
+    /// What it is asked for.
+    pub(super) form: Form,
     /// The work tree, in which it starts.
     pub(super) folder: &'a Path,
     /// Git's folder of the repository, which may lie outside of the work tree.

@@ -11,7 +11,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use nix::unistd::geteuid;
-use protocol::answer::AgentAnswer;
+use protocol::answer::{AgentAnswer, ReviewAnswer};
+use runner_core::answer::Form;
 use runner_core::schema;
 
 use self::reader::ClaudeReader;
@@ -109,7 +110,7 @@ impl Backend for Claude {
     fn launch(&self, order: &Order<'_>) -> Launch {
         let env = switches(order).into_iter().map(|(name, value)| (name.into(), value.into()));
         Launch {
-            argv: argv(order.executor),
+            argv: argv(order),
             env: env.collect(),
             files: Vec::new(),
             is_structured: true,
@@ -122,10 +123,11 @@ impl Backend for Claude {
     }
 }
 
-fn argv(executor: &Executor) -> Vec<OsString> {
+fn argv(order: &Order<'_>) -> Vec<OsString> {
+    let executor = order.executor;
     let mut words = vec!["claude".to_owned()];
     words.extend(PINNED.map(str::to_owned));
-    words.extend(["--json-schema".to_owned(), answer_schema()]);
+    words.extend(["--json-schema".to_owned(), answer_schema(order.form)]);
     words.extend(executor.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
     words.extend(permission(executor).map(str::to_owned));
     // A list that is given twice is the sum of both.
@@ -138,8 +140,11 @@ fn argv(executor: &Executor) -> Vec<OsString> {
 }
 
 /// The schema of an answer; the program knows no draft by its address, and refuses a schema that names one.
-fn answer_schema() -> String {
-    let mut schema = schema::of::<AgentAnswer>();
+fn answer_schema(form: Form) -> String {
+    let mut schema = match form {
+        Form::Answer => schema::of::<AgentAnswer>(),
+        Form::Review => schema::of::<ReviewAnswer>(),
+    };
     schema.remove("$schema");
     schema.as_value().to_string()
 }

@@ -11,14 +11,17 @@ mod rollout;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use runner_core::answer::Form;
+
 use self::reader::{CodexReader, Places};
 use super::backend::{About, Backend, Launch, Order, Reader};
 use super::unfit::Unfit;
 use crate::config::{Executor, Sandbox};
 use crate::process::Farewell;
 
-/// What the answer must look like, in the part of JSON Schema that the service enforces to the letter.
+/// What an answer must look like, in the part of JSON Schema that the service enforces to the letter.
 const ANSWER_SCHEMA: &str = include_str!("codex/answer.schema.json");
+const REVIEW_SCHEMA: &str = include_str!("codex/review.schema.json");
 
 /// Names the file that says that the context was full.
 const MARK_VARIABLE: &str = "RUNNER_CONTEXT_FULL";
@@ -76,7 +79,7 @@ impl Backend for Codex {
         Launch {
             argv: argv(order, &files),
             env: vec![(MARK_VARIABLE.into(), files.mark.into())],
-            files: vec![(files.schema, ANSWER_SCHEMA.into())],
+            files: vec![(files.schema, schema(order.form).into())],
             is_structured: true,
             farewell: Farewell::Interrupt,
         }
@@ -85,6 +88,13 @@ impl Backend for Codex {
     fn reader(&self, order: &Order<'_>) -> Box<dyn Reader> {
         let Files { schema, last, mark } = Files::of(order);
         Box::new(CodexReader::new(Places { home: home(order.env), schema, last, mark }))
+    }
+}
+
+fn schema(form: Form) -> &'static str {
+    match form {
+        Form::Answer => ANSWER_SCHEMA,
+        Form::Review => REVIEW_SCHEMA,
     }
 }
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use protocol::event::Activity;
-use runner_core::redact::Secrets;
+use runner_core::answer::Form;
 use tokio::sync::mpsc;
 
-use super::answer_file::{self, AnswerFile};
+use super::answer_file;
 use super::backend::{Heard, Reader, Rest};
 use super::stream::{Lines, Tail};
 use crate::process::{Follower, Stream};
@@ -19,15 +19,15 @@ pub(super) struct Ears {
     reader: Box<dyn Reader>,
     lines: Lines,
     errors: Tail,
-    /// The file for the answer, where nothing that is printed says that the session has given it.
-    output: Option<PathBuf>,
+    /// The file for the answer and its form, where nothing that is printed says that the session has given it.
+    output: Option<(PathBuf, Form)>,
     activity: Option<mpsc::Sender<Activity>>,
 }
 
 impl Ears {
     pub(super) fn new(
         reader: Box<dyn Reader>,
-        output: Option<PathBuf>,
+        output: Option<(PathBuf, Form)>,
         activity: Option<mpsc::Sender<Activity>>,
     ) -> Self {
         Self { reader, lines: Lines::default(), errors: Tail::new(MAX_ERRORS), output, activity }
@@ -56,8 +56,7 @@ impl Follower for Ears {
     }
 
     fn has_answered(&mut self) -> bool {
-        let is_given =
-            |file: &PathBuf| matches!(answer_file::read(file, &Secrets::default()), AnswerFile::Given { .. });
+        let is_given = |(file, form): &(PathBuf, Form)| answer_file::is_given(file, *form);
         self.reader.has_answered() || self.output.as_ref().is_some_and(is_given)
     }
 }
@@ -89,7 +88,8 @@ mod tests {
         let file = folder.path().join("output.json");
         std::fs::write(&file, r#"{"status":"done","summary":"x"}"#).unwrap();
         let has_answered = |output| Ears::new(Box::new(AtWork), output, None).has_answered();
-        assert!(has_answered(Some(file)));
+        assert!(has_answered(Some((file.clone(), Form::Answer))));
+        assert!(!has_answered(Some((file, Form::Review))), "that is no review");
         assert!(!has_answered(None), "the session goes on to its last message");
     }
 }

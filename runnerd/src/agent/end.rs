@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::tz::TimeZone;
 use protocol::answer::{AgentError, AgentErrorClass, SessionUsage};
 use protocol::meta::SessionFailure;
+use runner_core::answer::Answer;
 use runner_core::failure::{explains, of_fault};
 use runner_core::feedback::clip;
 use runner_core::redact::Secrets;
@@ -34,7 +35,7 @@ pub(super) struct Left {
 }
 
 /// Returns the end of a session of which nothing is alive.
-pub(super) fn of(report: &Report, heard: Heard, left: &Left, blank: SessionEnd) -> SessionEnd {
+pub(super) fn of<A: Answer + Clone>(report: &Report, heard: Heard, left: &Left, blank: SessionEnd<A>) -> SessionEnd<A> {
     let answer = answer(&heard, left);
     redact_answer(&left.output, &left.secrets);
     let (how, failure) = left.judge(report.ended, &answer, with_exit(heard.evidence, report.ended));
@@ -69,7 +70,12 @@ fn with_exit(mut evidence: Evidence, ended: Ended) -> Evidence {
 
 impl Left {
     /// Classes the end of a session by how it ended and what it has said; returns what the record keeps of a failure, too.
-    fn judge(&self, ended: Ended, answer: &AnswerFile, evidence: Evidence) -> (SessionHow, Option<SessionFailure>) {
+    fn judge<A: Clone>(
+        &self,
+        ended: Ended,
+        answer: &AnswerFile<A>,
+        evidence: Evidence,
+    ) -> (SessionHow<A>, Option<SessionFailure>) {
         let evidence = evidence.redacted(&self.secrets);
         let clock = Clock { now: clock::now(), local: self.zone.clone(), zone: &zone::find };
         let seen = how(ended, answer, &said(&evidence));
@@ -82,7 +88,7 @@ impl Left {
 }
 
 /// Returns the answer of the structured output, where that is one, else of the file; the record holds the one that counts.
-fn answer(heard: &Heard, left: &Left) -> AnswerFile {
+fn answer<A: Answer>(heard: &Heard, left: &Left) -> AnswerFile<A> {
     let file = answer_file::read(&left.output, &left.secrets);
     let file = if left.kind == ExecutorKind::Command { file } else { file.without_stated_error() };
     let Some(bytes) = &heard.answer else { return file };
@@ -98,13 +104,13 @@ fn answer(heard: &Heard, left: &Left) -> AnswerFile {
 }
 
 /// A program of kind `command` states what it consumed beside its answer; nobody else is asked to.
-fn usage(answer: &AnswerFile, heard: SessionUsage, kind: ExecutorKind) -> SessionUsage {
+fn usage<A>(answer: &AnswerFile<A>, heard: SessionUsage, kind: ExecutorKind) -> SessionUsage {
     if kind == ExecutorKind::Command { answer.usage() } else { heard }
 }
 
 /// Classes the end of a session; what the agent states of itself comes before its exit code, and a budget that ran
 /// out before all but an unavailable service.
-fn how(ended: Ended, answer: &AnswerFile, said: &str) -> SessionHow {
+fn how<A: Clone>(ended: Ended, answer: &AnswerFile<A>, said: &str) -> SessionHow<A> {
     let fault = |kind: FaultKind, what: &str| SessionHow::Faulty { kind, what: format!("{what}{said}") };
     match (ended, answer) {
         (Ended::Stopped, _) => SessionHow::Cut,
@@ -124,7 +130,7 @@ fn how(ended: Ended, answer: &AnswerFile, said: &str) -> SessionHow {
 }
 
 /// Returns what the record keeps of a failure: its class where there is one, and what there was to tell it by.
-fn failure(seen: &SessionHow, known: Option<&Known>, evidence: &Evidence) -> Option<SessionFailure> {
+fn failure<A>(seen: &SessionHow<A>, known: Option<&Known>, evidence: &Evidence) -> Option<SessionFailure> {
     let class = match seen {
         SessionHow::Answered(_) | SessionHow::Cut => return None,
         SessionHow::Faulty { kind, .. } => known.map(|known| known.failure.class).or_else(|| of_fault(*kind)),
@@ -143,7 +149,7 @@ fn said(evidence: &Evidence) -> String {
     evidence.message().map_or_else(String::new, |message| format!(": {}", clip(message, MAX_STATED)))
 }
 
-fn stated_error(stated: &AgentError) -> SessionHow {
+fn stated_error<A>(stated: &AgentError) -> SessionHow<A> {
     let message = clip(&stated.message, MAX_STATED);
     match stated.class {
         AgentErrorClass::Unavailable => SessionHow::Unavailable { why: message, until: stated.until },
@@ -154,6 +160,7 @@ fn stated_error(stated: &AgentError) -> SessionHow {
 
 #[cfg(test)]
 mod tests {
+    use protocol::answer::AgentAnswer;
     use protocol::words::FailureClass;
     use tempfile::TempDir;
 
@@ -180,7 +187,7 @@ mod tests {
             kind: ExecutorKind::Codex,
             zone: TimeZone::UTC,
         };
-        let answer = super::answer(&heard, &left);
+        let answer = super::answer::<AgentAnswer>(&heard, &left);
         let (how, failure) = left.judge(ended, &answer, heard.evidence);
         (how, failure.unwrap_or(SessionFailure { class: None, signature: None, until: None, evidence: Vec::new() }))
     }

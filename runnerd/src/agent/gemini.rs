@@ -65,7 +65,7 @@ impl Backend for Gemini {
     }
 
     fn reader(&self, order: &Order<'_>) -> Box<dyn Reader> {
-        Box::new(GeminiReader::new(order.output.to_owned()))
+        Box::new(GeminiReader::new(order.output.to_owned(), order.form))
     }
 }
 

@@ -71,11 +71,11 @@ pub fn redact_answer(file: &Path, secrets: &Secrets) {
 }
 
 /// Returns the end of a session that a dead daemon has left; it was held as this daemon would have held it.
-pub fn interrupted(executor: &Executor, survivors: u32, launcher: &Launcher) -> SessionEnd {
+pub fn interrupted<A>(executor: &Executor, survivors: u32, launcher: &Launcher) -> SessionEnd<A> {
     SessionEnd { survivors, ..blank(executor, launcher) }
 }
 
-fn blank(executor: &Executor, launcher: &Launcher) -> SessionEnd {
+fn blank<A>(executor: &Executor, launcher: &Launcher) -> SessionEnd<A> {
     SessionEnd {
         how: SessionHow::Cut,
         exit: None,

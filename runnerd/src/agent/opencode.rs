@@ -76,7 +76,7 @@ impl Backend for Opencode {
     }
 
     fn reader(&self, order: &Order<'_>) -> Box<dyn Reader> {
-        Box::new(OpencodeReader::new(order.output.to_owned()))
+        Box::new(OpencodeReader::new(order.output.to_owned(), order.form))
     }
 }
 

@@ -1,10 +1,11 @@
-//! A session: its program is started, heard and ended.
+//! A session: its program is started, heard and ended. What it is asked for is a type: an answer, or a review.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::event::Activity;
+use runner_core::answer::{Answer, Form};
 use runner_core::redact::Secrets;
 use runner_core::verdict::{SessionEnd, SessionHow};
 use tokio::sync::mpsc;
@@ -59,12 +60,12 @@ pub struct Session<'a> {
 /// Runs a session to its end.
 ///
 /// A program that is missing is an end like others; the error is what may work later.
-pub async fn run(
+pub async fn run<A: Answer + Clone>(
     session: Session<'_>,
     launcher: &Launcher,
     stop: &CancellationToken,
-) -> Result<SessionEnd, SpawnError> {
-    let blank = blank(session.executor, launcher);
+) -> Result<SessionEnd<A>, SpawnError> {
+    let blank: SessionEnd<A> = blank(session.executor, launcher);
     let misconfigured = |what| SessionEnd { how: SessionHow::Misconfigured { what }, ..blank.clone() };
     let backend = backend::of(session.executor.kind);
     let fix = backend.about().map(|about| format!("; {}", about.install)).unwrap_or_default();
@@ -76,22 +77,22 @@ pub async fn run(
     }
 }
 
-async fn run_with(
+async fn run_with<A: Answer + Clone>(
     backend: &dyn Backend,
     mut session: Session<'_>,
-    blank: &SessionEnd,
+    blank: &SessionEnd<A>,
     (launcher, stop): (&Launcher, &CancellationToken),
-) -> Result<SessionEnd, SpawnError> {
+) -> Result<SessionEnd<A>, SpawnError> {
     let (version, asked) = match fitness(backend, &session, (launcher, stop)).await? {
         (Ok(version), asked) => (version, asked),
         (Err(how), _) => return Ok(SessionEnd { how, ..blank.clone() }),
     };
     session.budget = session.budget.saturating_sub(asked);
     let blank = SessionEnd { agent: format!("{}{version}", blank.agent), ..blank.clone() };
-    let order = session.order();
+    let order = session.order(A::FORM);
     let (launch, reader) = (backend.launch(&order), backend.reader(&order));
     block_in_place(|| write_files(&launch))?;
-    let file = (!launch.is_structured).then(|| session.output.clone());
+    let file = (!launch.is_structured).then(|| (session.output.clone(), A::FORM));
     let mut ears = Ears::new(reader, file, session.activity.clone());
     let left = Left {
         output: session.output.clone(),
@@ -108,11 +109,11 @@ async fn run_with(
 
 /// Returns the version of the agent's program, a space before it, or how the session ends without it; and the time that
 /// it took to find out.
-async fn fitness(
+async fn fitness<A>(
     backend: &dyn Backend,
     session: &Session<'_>,
     (launcher, stop): (&Launcher, &CancellationToken),
-) -> Result<(Result<String, SessionHow>, Duration), SpawnError> {
+) -> Result<(Result<String, SessionHow<A>>, Duration), SpawnError> {
     if let Err(unfit) = preflight(backend, session.executor, &session.env) {
         return Ok((Err(SessionHow::Misconfigured { what: unfit.to_string() }), Duration::ZERO));
     }
@@ -138,9 +139,10 @@ async fn fitness(
 }
 
 impl Session<'_> {
-    fn order(&self) -> Order<'_> {
+    fn order(&self, form: Form) -> Order<'_> {
         Order {
             executor: self.executor,
+            form,
             folder: self.folder,
             git_folder: &self.git_folder,
             env: &self.env,

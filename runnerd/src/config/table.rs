@@ -192,9 +192,9 @@ const REVIEW: &[Key] = &[
         "by",
         Choice(Reviewer::SPELLINGS),
         Is("\"off\""),
-        "Who reviews: nobody, a fresh agent session, or a person. This version runs with \"off\" alone.",
+        "Who reviews what is done and guarded: nobody, a fresh agent session, or a person. This version has no reviews by a person.",
     ),
-    Key::new("criteria", Text, Is("\"\""), "What a reviewer is to look for."),
+    Key::new("criteria", Text, Is("\"\""), "What a reviewer is to look for, besides goal and acceptance of the node."),
 ];
 
 const PROMPT: &[Key] = &[Key::new(

@@ -42,10 +42,20 @@ impl Repository {
     ///
     /// Ends after `limit_bytes`; a patch of that length may have been cut anywhere.
     pub fn diff(&self, from: &Id, to: &Id, limit_bytes: usize) -> Result<Vec<u8>, GitError> {
+        self.diff_of((from, to), |_| true, limit_bytes)
+    }
+
+    /// Returns the patch between two commits of the paths that are `wanted`, in the same form.
+    pub fn diff_of(
+        &self,
+        (from, to): (&Id, &Id),
+        wanted: impl Fn(&[u8]) -> bool,
+        limit_bytes: usize,
+    ) -> Result<Vec<u8>, GitError> {
         let repo = self.open()?;
         let write = || -> gix::Result<Vec<u8>> {
             let mut patch = Vec::new();
-            for difference in compare(&repo, from, to)? {
+            for difference in compare(&repo, from, to)?.into_iter().filter(|difference| wanted(&difference.path)) {
                 if patch.len() >= limit_bytes {
                     break;
                 }

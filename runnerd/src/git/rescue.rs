@@ -48,8 +48,10 @@ pub struct Snapshot {
 pub struct Restore<'a> {
     /// The short name of the branch that HEAD is to be on.
     pub branch: &'a str,
-    /// The commit that branch, index and work tree are to be at.
+    /// The commit that index and work tree are to be at.
     pub to: Id,
+    /// The commit that the branch is to be at; another than `to` where that has what is not committed.
+    pub tip: Id,
     /// The snapshot that has everything that is there now, taken with `to` as [`SnapshotRequest::restoring`].
     pub rescue: Id,
     /// The rule that the snapshot was taken with.
@@ -110,6 +112,16 @@ impl Repository {
         Ok(Snapshot { commit, held_back: names(kept.held_back), unstorable: names(kept.unstorable) })
     }
 
+    /// Returns the paths that differ between the work tree and a snapshot that was taken with the same rule, sorted.
+    pub fn changed_since(&self, snapshot: &Id, hold_back: &HoldBack) -> Result<Vec<String>, GitError> {
+        let repo = self.open()?;
+        let now = Collected::collect(&repo, self, hold_back, None)?;
+        let (now, then) = (files(self.files_of(&repo, now.tree)?), files(self.entries(snapshot, "")?));
+        let differing = now.keys().chain(then.keys()).filter(|path| now.get(*path) != then.get(*path));
+        let sorted: BTreeSet<&Vec<u8>> = differing.collect();
+        Ok(sorted.into_iter().map(|path| display(path.as_bstr())).collect())
+    }
+
     /// Brings HEAD, the branch, the index and the work tree to a commit, and ends a merge or the like under way.
     ///
     /// Fails before anything is changed if a file would be overwritten that is not in the rescue as it is. Untracked
@@ -139,6 +151,15 @@ impl Repository {
 
         let removed = self.remove_untracked(&scene)?;
         let left = self.changes()?.iter().map(Change::display_path).collect();
+        if request.tip != request.to {
+            self.move_ref(&Move {
+                name: &format!("refs/heads/{}", request.branch),
+                to: request.tip,
+                before: Before::Exactly(request.to),
+                message: "runner: restore",
+                by: &author,
+            })?;
+        }
         Ok(Restored { removed, left })
     }
 

@@ -224,6 +224,7 @@ fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextVi
     let (name, phase) = match stream {
         LogStream::Agent => ("executor.log", Some(PhaseName::Work)),
         LogStream::Guard => ("guard.log", Some(PhaseName::Guard)),
+        LogStream::Review => ("reviewer.log", Some(PhaseName::Review)),
         LogStream::Prompt => ("prompt.md", None),
         LogStream::Diff => ("diff.patch", None),
         LogStream::Output => ("output.json", None),

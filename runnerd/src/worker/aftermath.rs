@@ -99,8 +99,13 @@ impl Life {
     async fn learn(&mut self, id: &str, settled: Settled<'_>) {
         let Settled { mark, task, verdict, facts, commit, .. } = settled;
         let Some(before) = self.desk.run(id).map(|run| &run.uncommitted) else { return };
-        let kind = task.kind.as_deref().unwrap_or_default();
-        let outages = fallback::after(&before.outages, kind, verdict, clock::now());
+        let kind = |kind: &Option<String>| kind.clone().unwrap_or_default();
+        let (worker, reviewer) = (kind(&task.kind), kind(&task.reviewer));
+        let outages = if facts.is_reviewed {
+            fallback::after_review(&before.outages, (&worker, &reviewer), verdict, clock::now())
+        } else {
+            fallback::after(&before.outages, &worker, verdict, clock::now())
+        };
         let tried = if commit.is_some() { Spent::default() } else { before.tried.and(&facts.spent) };
         let is_followed = before.followed.as_deref() == Some(mark);
         if !is_followed && (outages != before.outages || tried != before.tried) {

@@ -104,6 +104,7 @@ async fn run(around: Surroundings<'_>, left_ms: u64) -> Result<GuardEnd, BeginEr
 /// Puts back what the guard must not have changed, and returns what that was.
 fn look_after(site: &Site, loaded: &Loaded) -> Result<Vec<String>, Obstacle> {
     let text = tree::canonical(&loaded.tree);
-    let after = After { from: loaded.commit, iter: 0, phase: PhaseName::Guard, tree: Some(text.as_bytes()) };
+    let tree = Some(text.as_bytes());
+    let after = After { from: loaded.commit, iter: 0, phase: PhaseName::Guard, tree, scenery: None };
     Ok(mischief::undo(site, &site.repository()?, loaded, after)?.reverted)
 }

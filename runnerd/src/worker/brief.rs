@@ -1,21 +1,25 @@
-//! Brief: the context that a session reads and the prompt it gets, both made from From alone (SPEC 7).
+//! Brief: the context that a session reads and the prompt it gets, both made from From alone (SPEC 7); a reviewer's also
+//! from what it is to review.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use protocol::words::Role;
 use runner_core::policy::RolesMode;
-use runner_core::prompt::{self, Memory, Note, Prompt, PromptInput};
+use runner_core::prompt::{self, Memory, Note, Prompt, PromptInput, Review};
 use runner_core::verdict::Task;
 use runner_core::{notes, tree};
 
 use super::load::Loaded;
 use super::record;
 use super::site::{Obstacle, Site};
-use crate::git::Repository;
+use crate::git::{Id, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
 use crate::repo::prompts::OVERRIDES;
+
+/// Most bytes of a diff of which a reviewer's prompt takes what has room.
+const MAX_DIFF_BYTES: usize = 1024 * 1024;
 
 /// Clears and writes the context, and begins the record.
 pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obstacle> {
@@ -45,6 +49,24 @@ pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obs
 pub(super) fn prompt(site: &Site, loaded: &Loaded, task: &Task) -> Result<Prompt, Obstacle> {
     let sources = Sources::read(&site.repository()?, loaded, task)?;
     Ok(prompt::build(&sources.input(loaded, task)))
+}
+
+/// Returns the prompt of a review: a function of From, and of how the files of `snapshot` differ from it.
+pub(super) fn review_prompt(
+    repository: &Repository,
+    loaded: &Loaded,
+    task: &Task,
+    snapshot: &Id,
+) -> Result<String, Obstacle> {
+    let is_code = |path: &[u8]| !path.starts_with(b".runner/");
+    let diff = repository.diff_of((&loaded.commit, snapshot), is_code, MAX_DIFF_BYTES)?;
+    let diff = String::from_utf8_lossy(&diff);
+    let task = Task { role: Role::Reviewer, ..task.clone() };
+    let sources = Sources::read(repository, loaded, &task)?;
+    let from = loaded.commit.to_string();
+    let review = Review { from: &from, criteria: &loaded.config.review.criteria, diff: &diff };
+    let input = PromptInput { review: Some(review), ..sources.input(loaded, &task) };
+    Ok(prompt::build(&input).text)
 }
 
 /// What the prompt takes from From besides the loaded state.

@@ -25,7 +25,7 @@ use crate::repo::durable::{self, Access};
 pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &SessionEnd) -> Result<Finding, Obstacle> {
     let repository = site.repository()?;
     let text = agents_tree(site, task)?;
-    let after = After { from: loaded.commit, iter: task.iter, phase: PhaseName::Work, tree: None };
+    let after = After { from: loaded.commit, iter: task.iter, phase: PhaseName::Work, tree: None, scenery: None };
     let undone = mischief::undo(site, &repository, loaded, after)?;
     let tree = if undone.history.is_some() {
         TreeFinding::Legal { gained: 0, reworded: false }

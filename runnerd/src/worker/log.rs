@@ -40,8 +40,10 @@ pub(super) struct SessionFacts {
     pub(super) agent: String,
     /// What the session consumed.
     pub(super) usage: SessionUsage,
-    /// That, with the time of session and guard.
+    /// That and what reviewers consumed, with the time of session, guard and review.
     pub(super) spent: Spent,
+    /// Whether a reviewer was asked, whose end is the iteration's.
+    pub(super) is_reviewed: bool,
 }
 
 /// A journal that is begun or gone on with.
@@ -100,6 +102,10 @@ impl<D: Disk> JournalLog<D> {
                 Event::GuardEnded(guard) => {
                     facts.spent.elapsed_ms = facts.spent.elapsed_ms.saturating_add(guard.elapsed_ms);
                 }
+                Event::ReviewEnded(review) => {
+                    facts.is_reviewed = true;
+                    facts.spent = facts.spent.and(&Spent { usage: review.usage, elapsed_ms: review.elapsed_ms });
+                }
                 _ => {}
             }
         }
@@ -122,6 +128,7 @@ impl<D: Disk> JournalLog<D> {
         let looked = entries.into_iter().rev().find_map(|entry| match entry.event {
             Event::Inspected(finding) => Some(finding.moved_refs),
             Event::GuardEnded(guard) if !guard.moved_refs.is_empty() => Some(guard.moved_refs),
+            Event::ReviewEnded(review) if !review.moved_refs.is_empty() => Some(review.moved_refs),
             _ => None,
         });
         looked.unwrap_or_default()

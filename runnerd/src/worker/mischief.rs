@@ -21,6 +21,15 @@ use crate::git::{Entry, EntryKind, Fingerprint, Head, HoldBack, Id, Repository, 
 use crate::repo::durable::{self, Access, MAX_BYTES};
 use crate::repo::layout::{Layout, Ownership, class};
 
+/// How things stood before a process of which nothing is to stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Scenery {
+    /// The commit that the run's branch was at.
+    pub tip: Id,
+    /// A snapshot of all files.
+    pub files: Id,
+}
+
 /// What was found and put back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Found {
@@ -31,6 +40,9 @@ pub(super) struct Found {
     /// References of others that were moved and left where they are.
     #[serde(default)]
     pub moved_refs: Vec<String>,
+    /// What was written by a process of which nothing is to stay.
+    #[serde(default)]
+    pub wrote: Vec<String>,
 }
 
 impl Found {
@@ -52,6 +64,8 @@ pub(super) struct After<'a> {
     pub phase: PhaseName,
     /// The task tree that is to stand there; none: whatever the process has left.
     pub tree: Option<&'a [u8]>,
+    /// What is to be as it was, if nothing that the process has written is to stay.
+    pub scenery: Option<Scenery>,
 }
 
 /// Looks for what a process may not have changed, and puts it back. Done again it finds the same.
@@ -103,13 +117,18 @@ impl Undo<'_> {
         // Before git is asked anything: what it is asked through must be the repository that it was.
         self.git_folder(&mut found)?;
         self.repository.clear_stale_locks()?;
-        found.history = found.history.or(self.rewritten()?);
+        let is_elsewhere = if let Some(scenery) = self.after.scenery {
+            self.strayed(scenery, &mut found)?
+        } else {
+            found.history = found.history.or(self.rewritten(self.after.from)?);
+            found.history.is_some()
+        };
         // Elsewhere than on From's line, files say nothing about what was done to them.
-        if found.history.is_none() {
+        if !is_elsewhere {
             found.add(self.wrong_files()?.into_keys());
         }
         self.write(&found)?;
-        if found.history.is_some() {
+        if found.history.is_some() || !found.wrote.is_empty() {
             self.rescue()?;
         }
         if let Some(before) = &self.before {
@@ -155,8 +174,26 @@ impl Undo<'_> {
         self.site.store.live().join(name)
     }
 
-    /// Says how history was rewritten, if it was.
-    fn rewritten(&self) -> Result<Option<String>, Obstacle> {
+    /// Adds what is not as it was before the process; tells whether HEAD is elsewhere.
+    fn strayed(&self, scenery: Scenery, found: &mut Found) -> Result<bool, Obstacle> {
+        let moved = match self.rewritten(scenery.tip)? {
+            Some(rewritten) => Some(rewritten),
+            None if self.repository.branch(&self.site.branch())? == Some(scenery.tip) => None,
+            None => Some("commits were made".to_owned()),
+        };
+        let is_elsewhere = moved.is_some();
+        let written = match moved {
+            Some(moved) => vec![moved],
+            None => self.repository.changed_since(&scenery.files, &hold_back(self.loaded))?,
+        };
+        found.wrote.extend(written);
+        found.wrote.sort();
+        found.wrote.dedup();
+        Ok(is_elsewhere)
+    }
+
+    /// Says how history was rewritten, if it was: `from` is to be on the branch.
+    fn rewritten(&self, from: Id) -> Result<Option<String>, Obstacle> {
         let branch = self.site.branch();
         if let Some(unreadable) = self.repository.unreadable_refs(&branch)? {
             return Ok(Some(unreadable));
@@ -169,7 +206,6 @@ impl Undo<'_> {
             Head::Branch { name, .. } => return Ok(Some(format!("HEAD was moved to branch {name}"))),
             Head::Detached { .. } => return Ok(Some("HEAD was detached".to_owned())),
         };
-        let from = self.after.from;
         match tip {
             None => Ok(Some(format!("branch {branch} was removed"))),
             Some(tip) if self.repository.is_ancestor(&from, &tip)? => Ok(None),
@@ -177,25 +213,45 @@ impl Undo<'_> {
         }
     }
 
-    /// Keeps everything under a rescue ref, then sets HEAD, branch and work tree to From.
+    /// Keeps everything under a rescue ref, then sets HEAD, branch and work tree to From, or to what was before.
     fn rescue(&self) -> Result<(), Obstacle> {
-        if self.rewritten()?.is_none() {
+        let (site, After { from, iter, phase, scenery, .. }) = (self.site, self.after);
+        let Scenery { tip, files: to } = scenery.unwrap_or(Scenery { tip: from, files: from });
+        let is_in_order = match scenery {
+            Some(scenery) => {
+                let mut now = Found::default();
+                self.strayed(scenery, &mut now)?;
+                now.wrote.is_empty()
+            }
+            None => self.rewritten(from)?.is_none(),
+        };
+        if is_in_order {
             return Ok(());
         }
-        let (site, After { from, iter, phase, .. }) = (self.site, self.after);
-        self.repository.mend(&site.branch(), &from, self.before.as_ref())?;
+        self.repository.mend(&site.branch(), &tip, self.before.as_ref())?;
         let hold_back = hold_back(self.loaded);
         let kept = self.repository.snapshot(&SnapshotRequest {
-            name: &format!("refs/runner/rescue/{}/{iter:04}", site.run),
+            name: &self.rescue_ref()?,
             message: &format!("rescue: run {} iteration {iter:04}, {phase}", site.run),
             author: Site::identity(self.repository),
             hold_back: &hold_back,
-            restoring: Some(from),
+            restoring: Some(to),
         })?;
         let (branch, rescue) = (site.branch(), kept.commit);
-        self.repository.restore(&Restore { branch: &branch, to: from, rescue, hold_back: &hold_back })?;
-        tracing::warn!(run = site.run, iter, %rescue, "history was rewritten; kept and put back");
+        self.repository.restore(&Restore { branch: &branch, to, tip, rescue, hold_back: &hold_back })?;
+        tracing::warn!(run = site.run, iter, %phase, %rescue, "kept and put back");
         Ok(())
+    }
+
+    /// Names the ref that keeps what was found; a reviewer may have more than one.
+    fn rescue_ref(&self) -> Result<String, Obstacle> {
+        let name = format!("refs/runner/rescue/{}/{:04}", self.site.run, self.after.iter);
+        if self.after.scenery.is_none() {
+            return Ok(name);
+        }
+        let taken = self.repository.refs()?;
+        let free = (1..=u32::MAX).map(|number| format!("{name}-{}{number}", self.after.phase));
+        Ok(free.into_iter().find(|name| !taken.contains_key(name)).unwrap_or(name))
     }
 
     /// Compares `.runner/` with From; paths are relative to the work tree.

@@ -52,6 +52,7 @@ mod record;
 mod recover;
 mod relay;
 mod requests;
+mod review;
 mod scene;
 mod session;
 mod setting;

@@ -100,7 +100,9 @@ pub(super) fn complete(site: &Site, repository: &Repository, settled: &Settled<'
     let folder = site.layout.iteration(&site.run, settled.outcome.work.task.iter);
     make_folder(site, &folder)?;
     // A session that was cut has left it as it was.
-    agent::redact_answer(&folder.join("output.json"), &site.secrets);
+    for answer in ["output.json", "review.json"] {
+        agent::redact_answer(&folder.join(answer), &site.secrets);
+    }
     // The session could remove what the record began with.
     write(&folder.join("prompt.md"), settled.prompt.as_bytes())?;
     write(&folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
@@ -142,7 +144,7 @@ pub(super) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
 }
 
 /// Writes a file anew: what an agent has put in its place, be it a second name of a file elsewhere, is not written to.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
     mischief::remove(path)?;
     let opened = OpenOptions::new().write(true).create_new(true).open(path);
     opened.and_then(|mut file| file.write_all(bytes)).map_err(Obstacle::system("writing", path))

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use protocol::words::PhaseName;
-use runner_core::iteration::{Effect, Event, Phase, ReviewEnd};
+use runner_core::iteration::{Effect, Event, Phase};
 use runner_core::obstacle::Obstruction;
 use runner_core::policy::Policy;
 use runner_core::verdict::Task;
@@ -19,7 +19,7 @@ use super::open::{self, Found};
 use super::session::Surroundings;
 use super::site::{Obstacle, Site};
 use super::world::World;
-use super::{brief, inspect, session, settle};
+use super::{brief, inspect, review, session, settle};
 use crate::agent;
 use crate::repo::durable;
 
@@ -90,10 +90,21 @@ impl Scene {
                 let commit = block_in_place(|| settle::settle(&self.site, &loaded, outcome, &entries))?;
                 Ok(Event::Settled { commit: commit.map(|commit| commit.to_string()) })
             }
-            // No configuration that asks for a reviewer is admitted by this version.
-            _ => Ok(Event::ReviewEnded(ReviewEnd::Misconfigured {
-                what: "this version has no reviewer; set review.by to \"off\"".to_owned(),
-            })),
+            (Effect::RunReview, Phase::Review { work, failed, .. }) => {
+                let loaded = self.loaded(&work.task)?;
+                block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Review))?;
+                let failed = failed.as_ref().map_or(0, |failed| failed.tries);
+                let end = review::review(self.around(&loaded, stop), work, (phase.spent_ms(), failed)).await?;
+                Ok(Event::ReviewEnded(end))
+            }
+            (Effect::EndReview, Phase::Review { work, .. }) => {
+                let loaded = self.loaded(&work.task)?;
+                block_in_place(|| {
+                    session::sweep(&self.site, &self.mark, PhaseName::Review)?;
+                    review::cut(&self.site, &loaded, work).map(Event::ReviewEnded)
+                })
+            }
+            (effect, phase) => unreachable!("BUG: {effect:?} is not the effect of {}", phase.name()),
         }
     }
 

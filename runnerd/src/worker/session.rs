@@ -1,9 +1,10 @@
-//! Work and Guard: the two effects that run a process, and what is looked at around them.
+//! Work and Guard: what runs a process, and what is looked at around them. The reviewer's session is `review`'s.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
+use protocol::answer::SessionUsage;
 use protocol::words::{PhaseName, Role};
 use runner_core::iteration::{GuardEnd, GuardHow, Worked};
 use runner_core::tree;
@@ -58,12 +59,16 @@ pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
         lock: site.store.live().join("shim.lock"),
     };
     block_in_place(|| tampering::look_before(site, task.iter))?;
-    let mut end = agent::run(session, &site.launcher, stop).await?;
-    if end.usage.cost_micro_usd.is_none() {
-        let price = loaded.config.price_of(&executor);
-        end.usage.cost_micro_usd = price.and_then(|price| price.of(&end.usage));
-    }
+    let mut end: SessionEnd = agent::run(session, &site.launcher, stop).await?;
+    price(loaded, &executor, &mut end.usage);
     Ok(end)
+}
+
+/// Fills in what a session cost, where its agent does not say and the configuration has a price.
+pub(super) fn price(loaded: &Loaded, executor: &Executor, usage: &mut SessionUsage) {
+    if usage.cost_micro_usd.is_none() {
+        usage.cost_micro_usd = loaded.config.price_of(executor).and_then(|price| price.of(usage));
+    }
 }
 
 /// Returns how the session of a task is run: as its role is configured, with the kind that was chosen for it.
@@ -123,10 +128,15 @@ fn look_after(site: &Site, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Res
     let repository = site.repository()?;
     let legal = inspect::legal_tree(site, loaded, &work.task, &work.session)?;
     let text = tree::canonical(legal.as_ref().unwrap_or(&loaded.tree));
-    let after =
-        After { from: loaded.commit, iter: work.task.iter, phase: PhaseName::Guard, tree: Some(text.as_bytes()) };
+    let after = After {
+        from: loaded.commit,
+        iter: work.task.iter,
+        phase: PhaseName::Guard,
+        tree: Some(text.as_bytes()),
+        scenery: None,
+    };
     let undone = mischief::undo(site, &repository, loaded, after)?;
-    let Found { history, reverted, moved_refs } = undone;
+    let Found { history, reverted, moved_refs, .. } = undone;
     Ok(GuardEnd { history, reverted, moved_refs, ..end })
 }
 

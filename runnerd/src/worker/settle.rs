@@ -4,13 +4,14 @@
 
 use std::path::PathBuf;
 
-use protocol::meta::IterationMeta;
-use protocol::words::Mode;
+use protocol::meta::{IterationMeta, ReviewFacts};
+use protocol::words::{Mode, ReviewVerdict};
 use runner_core::digest::Digest;
-use runner_core::iteration::{GuardHow, Outcome};
+use runner_core::iteration::{GuardHow, Outcome, ReviewEnd};
 use runner_core::json;
 use runner_core::message::{
-    AgentStamp, Attempts, GuardRun, NameList, ProcessEnd, Receipt, RunnerCommit, RunnerVersion, UsageLine, VerdictLine,
+    AgentStamp, Attempts, GuardRun, NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, RunnerVersion, UsageLine,
+    VerdictLine,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::transition::{self, Before, Facts};
@@ -101,8 +102,7 @@ impl Settling<'_> {
     }
 
     fn elapsed_ms(&self) -> u64 {
-        let guard = self.outcome.guard.as_ref().map_or(0, |guard| guard.elapsed_ms);
-        self.outcome.work.session.elapsed_ms.saturating_add(guard)
+        self.outcome.spent_ms()
     }
 
     /// Returns the commit upon which this settlement makes its own, kept when it was first tried.
@@ -211,7 +211,7 @@ impl Settling<'_> {
             prompt: Some(Digest::of(prompt.text.as_bytes())),
             output: session.output_digest.as_ref().and_then(|digest| digest.parse().ok()),
             guard_run: guard.and_then(guard_run),
-            review: None,
+            review: self.review_run(),
             notes: NameList::new(self.notes_used(after)),
             usage: Some(UsageLine(transition::iteration_usage(self.outcome, &self.site.uncommitted.tried))),
             reverted: NameList::new(&after.run_state.reverted),
@@ -237,14 +237,32 @@ impl Settling<'_> {
 
     /// Returns which references of others the processes moved: as they stood after the last one.
     fn moved_refs(&self) -> &[String] {
-        let of_guard = self.outcome.guard.as_ref().map_or(&[][..], |guard| &guard.moved_refs);
-        if of_guard.is_empty() { &self.outcome.work.finding.moved_refs } else { of_guard }
+        let of_review = self.outcome.review.as_ref().map(|review| &review.moved_refs);
+        let of_guard = self.outcome.guard.as_ref().map(|guard| &guard.moved_refs);
+        let later = of_review.into_iter().chain(of_guard).find(|moved| !moved.is_empty());
+        later.unwrap_or(&self.outcome.work.finding.moved_refs)
+    }
+
+    fn survivors(&self) -> u32 {
+        let of_guard = self.outcome.guard.as_ref().map_or(0, |guard| guard.survivors);
+        let of_review = self.outcome.review.as_ref().map_or(0, |review| review.survivors);
+        self.outcome.work.session.survivors.saturating_add(of_guard).saturating_add(of_review)
+    }
+
+    /// Returns what the receipt says of the review, where one decided something.
+    fn review_run(&self) -> Option<ReviewRun> {
+        let review = self.outcome.review.as_ref()?;
+        let accepted = review.verdict()? == ReviewVerdict::Accept;
+        let digest = |text: &Option<String>| text.as_ref().and_then(|digest| digest.parse().ok());
+        Some(ReviewRun { accepted, prompt: digest(&review.prompt), output: digest(&review.output) })
     }
 
     /// Names the logs of which the disk has refused a part.
     fn log_faults(&self) -> Vec<String> {
         let guard = self.outcome.guard.as_ref().and_then(|guard| guard.log_fault.as_ref());
-        let logs = [("executor.log", self.outcome.work.session.log_fault.as_ref()), ("guard.log", guard)];
+        let review = self.outcome.review.as_ref().and_then(|review| review.log_fault.as_ref());
+        let session = self.outcome.work.session.log_fault.as_ref();
+        let logs = [("executor.log", session), ("guard.log", guard), ("reviewer.log", review)];
         logs.into_iter().filter_map(|(log, fault)| fault.map(|fault| format!("{log}: {fault}"))).collect()
     }
 
@@ -275,8 +293,9 @@ impl Settling<'_> {
             dropped_bytes: session.dropped_bytes,
             failure: session.failure.as_deref().cloned(),
             usage: session.usage,
+            review: self.outcome.review.as_ref().map(review_facts),
             containment: self.outcome.containment(),
-            survivors_ended: session.survivors + guard.map_or(0, |guard| guard.survivors),
+            survivors_ended: self.survivors(),
             secrets: self.outcome.work.finding.secrets.clone(),
             log_faults: self.log_faults(),
             moved_refs: self.moved_refs().to_vec(),
@@ -315,6 +334,19 @@ pub(super) fn guard_run(guard: &runner_core::iteration::GuardEnd) -> Option<Guar
     };
     let output = guard.digest.as_ref()?.parse().ok()?;
     Some(GuardRun { end, output })
+}
+
+/// Returns what the record says of a reviewer.
+fn review_facts(review: &ReviewEnd) -> ReviewFacts {
+    ReviewFacts {
+        by: review.agent.clone(),
+        verdict: review.verdict(),
+        session_id: review.session_id.clone(),
+        tries: review.tries,
+        failure: review.failure.as_deref().cloned(),
+        usage: review.usage.clone(),
+        wrote: review.wrote.clone(),
+    }
 }
 
 /// Kind and version stand in one word each, the version where it is known.

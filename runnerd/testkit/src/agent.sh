@@ -10,6 +10,9 @@ tree=.runner/state/tree.json
 
 # answer STATUS SUMMARY: without children.
 answer() { printf '{"status":"%s","summary":"%s","children":null}' "$1" "$2" > "$RUNNER_OUTPUT"; }
+# accept REASON, reject REASON: of a reviewer.
+accept() { printf '{"verdict":"accept","reasons":["%s"]}' "$1" > "$RUNNER_OUTPUT"; }
+reject() { printf '{"verdict":"reject","reasons":["%s"]}' "$1" > "$RUNNER_OUTPUT"; }
 # answer_json JSON: as it is.
 answer_json() { printf '%s' "$1" > "$RUNNER_OUTPUT"; }
 # decompose SUMMARY TITLE...: one child for each title.

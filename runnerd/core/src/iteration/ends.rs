@@ -1,7 +1,11 @@
-//! How guards and reviews ended, as facts. What follows from them is the table's.
+//! How guards and reviewers ended, as facts. What follows from them is the table's.
 
-use protocol::words::{Containment, GuardOutcome};
+use protocol::meta::SessionFailure;
+use protocol::state::UsageTotal;
+use protocol::words::{Containment, GuardOutcome, ReviewVerdict};
 use serde::{Deserialize, Serialize};
+
+use crate::usage;
 
 /// How a guard ended, as facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,18 +82,87 @@ impl GuardEnd {
     }
 }
 
-/// How a review ended, as facts.
+/// How a review ended, as facts; of one that was asked more than once, all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewEnd {
+    /// The class of its end.
+    pub how: ReviewHow,
+    /// Kind and version of the reviewer.
+    pub agent: String,
+    /// By which its service knows the session, where the reviewer says so.
+    pub session_id: Option<String>,
+    /// SHA-256 of its prompt.
+    pub prompt: Option<String>,
+    /// SHA-256 of its answer as the record has it.
+    pub output: Option<String>,
+    /// Why it gave no answer, where that was seen.
+    pub failure: Option<Box<SessionFailure>>,
+    /// Times that a reviewer was asked.
+    pub tries: u32,
+    /// What the reviewers consumed.
+    pub usage: UsageTotal,
+    /// What they wrote outside of their record; it is kept and undone.
+    pub wrote: Vec<String>,
+    /// Paths of the runner that they changed, and that were put back.
+    pub reverted: Vec<String>,
+    /// References of others that they or who ran before them moved.
+    pub moved_refs: Vec<String>,
+    /// Time of the budget that they took, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Processes that outlived them and were ended.
+    pub survivors: u32,
+    /// Why the log is not complete, where the disk refused a part of it.
+    pub log_fault: Option<String>,
+    /// How tightly they were held; none where none ran.
+    pub containment: Option<Containment>,
+}
+
+impl ReviewEnd {
+    /// Returns what was decided, where anything was.
+    pub fn verdict(&self) -> Option<ReviewVerdict> {
+        match self.how {
+            ReviewHow::Accepted { .. } => Some(ReviewVerdict::Accept),
+            ReviewHow::Rejected { .. } => Some(ReviewVerdict::Reject),
+            ReviewHow::Failed { .. }
+            | ReviewHow::Unavailable { .. }
+            | ReviewHow::Misconfigured { .. }
+            | ReviewHow::TimedOut
+            | ReviewHow::Cut => None,
+        }
+    }
+
+    /// Returns this end with what reviewers that failed before it have done and taken.
+    pub(super) fn after(self, failed: Option<Self>) -> Self {
+        let Some(failed) = failed else { return self };
+        Self {
+            tries: failed.tries.saturating_add(self.tries),
+            usage: usage::sum(&failed.usage, &self.usage),
+            wrote: joined(failed.wrote, &self.wrote),
+            reverted: joined(failed.reverted, &self.reverted),
+            moved_refs: if self.moved_refs.is_empty() { failed.moved_refs } else { self.moved_refs },
+            elapsed_ms: failed.elapsed_ms.saturating_add(self.elapsed_ms),
+            survivors: failed.survivors.saturating_add(self.survivors),
+            containment: self.containment.into_iter().chain(failed.containment).min(),
+            ..self
+        }
+    }
+}
+
+/// The class of a review's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReviewEnd {
+pub enum ReviewHow {
     /// The reviewer accepts.
-    Accepted,
+    Accepted {
+        /// What showed it.
+        reasons: String,
+    },
     /// The reviewer rejects.
     Rejected {
         /// Why.
         reasons: String,
     },
-    /// The reviewer gave no valid answer, three times.
+    /// The reviewer gave no valid answer.
     Failed {
         /// What was seen.
         what: String,

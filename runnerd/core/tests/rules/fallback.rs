@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use runner_core::fallback::{Choice, Outage, after, choose};
+use runner_core::fallback::{Choice, Outage, after, after_review, choose};
 use runner_core::verdict::{StopCause, Verdict};
 use runner_core::wait::Wait;
 
@@ -176,4 +176,16 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn an_outage_of_the_reviewer_is_its_own_and_the_one_who_worked_has_answered() {
+    let known = outages(&[("worker", None, now()), ("judge", None, now())]);
+    let times = |known: &[Outage]| known.iter().map(|outage| (outage.kind.clone(), outage.times)).collect::<Vec<_>>();
+    let after = |verdict: &Verdict| times(&after_review(&known, ("worker", "judge"), verdict, now()));
+    assert_eq!(after(&unavailable(None)), [("judge".to_owned(), 2)]);
+    assert_eq!(after(&Verdict::Accepted), []);
+    assert_eq!(after(&Verdict::Interrupted { by: StopCause::Pause }), [("judge".to_owned(), 1)]);
+    let same = after_review(&known, ("worker", "worker"), &unavailable(None), now());
+    assert_eq!(times(&same), [("judge".to_owned(), 1), ("worker".to_owned(), 1)]);
 }

@@ -3,9 +3,10 @@
 //! Each is the dullest one possible; a test changes what it is about.
 
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::state::UsageTotal;
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
 use protocol::words::{Containment, Role};
-use runner_core::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, Worked, decide};
+use runner_core::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
 use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::policy::Policy;
 use runner_core::verdict::{
@@ -67,6 +68,7 @@ pub(crate) fn task() -> Task {
         attempts: 0,
         max_attempts: 3,
         kind: None,
+        reviewer: None,
     }
 }
 
@@ -168,6 +170,26 @@ pub(crate) fn green() -> GuardEnd {
     guard(GuardHow::Exited(0))
 }
 
+pub(crate) fn review(how: ReviewHow) -> ReviewEnd {
+    ReviewEnd {
+        how,
+        agent: "command 1".to_owned(),
+        session_id: None,
+        prompt: None,
+        output: None,
+        failure: None,
+        tries: 1,
+        usage: UsageTotal { sessions: 1, ..UsageTotal::default() },
+        wrote: Vec::new(),
+        reverted: Vec::new(),
+        moved_refs: Vec::new(),
+        elapsed_ms: 30,
+        survivors: 0,
+        log_fault: None,
+        containment: None,
+    }
+}
+
 /// The outcome of a legal session whose verdict is given, with what it takes to reach it.
 pub(crate) fn outcome(verdict: Verdict) -> Outcome {
     let (how, tree, guard_end) = match &verdict {
@@ -186,7 +208,12 @@ pub(crate) fn outcome(verdict: Verdict) -> Outcome {
         Verdict::Misconfigured { .. } => (session(misconfigured()), legal(), None),
         Verdict::Interrupted { .. } => (session(SessionHow::Cut), legal(), None),
     };
-    Outcome { work: Worked { task: task(), session: how, finding: finding(tree) }, guard: guard_end, verdict }
+    Outcome {
+        work: Worked { task: task(), session: how, finding: finding(tree) },
+        guard: guard_end,
+        review: None,
+        verdict,
+    }
 }
 
 pub(crate) fn broken(rule: Rule) -> Verdict {

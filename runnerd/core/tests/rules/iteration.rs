@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use protocol::answer::AnswerStatus::{Decomposed, Done, Retry};
 use protocol::words::{Containment, PhaseName};
-use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Over, Phase, ReviewEnd, decide};
+use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Over, Phase, ReviewEnd, ReviewHow, decide};
 use runner_core::policy::{OnTimeout, Policy, ReviewBy, RolesMode};
 use runner_core::verdict::{Finding, Rule, SessionHow, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{
     STOPS, answered, context_exceeded, decomposed, drive, faulty, finding, full_disk, green, guard, illegal, invalid,
-    legal, misconfigured, outcome, session, task, unavailable,
+    legal, misconfigured, outcome, review, session, task, unavailable,
 };
 
 /// An edge of the graph: where, what happened, where to.
@@ -47,7 +47,7 @@ const LEGAL: &[(PhaseName, &str, &[PhaseName])] = {
         (Guard, "Obstructed", &[Guard]),
         (Guard, "Stop", &[Guard]),
         (Guard, "Restarted", &[Guard]),
-        (Review, "ReviewEnded", &[Settle]),
+        (Review, "ReviewEnded", &[Review, Settle]),
         (Review, "Obstructed", &[Review]),
         (Review, "Stop", &[Review]),
         (Review, "Restarted", &[Review]),
@@ -119,15 +119,20 @@ fn guards() -> Vec<(&'static str, GuardEnd)> {
 
 fn reviews() -> Vec<(&'static str, ReviewEnd)> {
     let text = || "text".to_owned();
-    vec![
-        ("accepted", ReviewEnd::Accepted),
-        ("rejected", ReviewEnd::Rejected { reasons: text() }),
-        ("failed", ReviewEnd::Failed { what: text() }),
-        ("unavailable", ReviewEnd::Unavailable { why: text(), until: None }),
-        ("misconfigured", ReviewEnd::Misconfigured { what: text() }),
-        ("timed out", ReviewEnd::TimedOut),
-        ("cut", ReviewEnd::Cut),
-    ]
+    let ends = vec![
+        ("accepted", ReviewHow::Accepted { reasons: text() }),
+        ("rejected", ReviewHow::Rejected { reasons: text() }),
+        ("failed", ReviewHow::Failed { what: text() }),
+        ("unavailable", ReviewHow::Unavailable { why: text(), until: None }),
+        ("misconfigured", ReviewHow::Misconfigured { what: text() }),
+        ("timed out", ReviewHow::TimedOut),
+        ("cut", ReviewHow::Cut),
+    ];
+    ends.into_iter().map(|(name, how)| (name, review(how))).collect()
+}
+
+fn accepted() -> ReviewEnd {
+    review(ReviewHow::Accepted { reasons: "it holds".to_owned() })
 }
 
 fn events() -> Vec<(String, Event)> {
@@ -194,11 +199,22 @@ fn stop_of(phase: &Phase) -> Option<StopCause> {
     }
 }
 
-/// Whether a guard whose supervisor was lost is asked once more: the one phase that repeats itself.
+/// Whether a guard whose supervisor was lost is asked once more: with the one below, all that repeats itself.
 fn is_second_guard(edge: &Edge) -> bool {
     matches!(&edge.from, Phase::Guard { lost: None, stop: None, .. })
         && matches!(&edge.to, Phase::Guard { lost: Some(_), stop: None, .. })
         && matches!(&edge.event, Event::GuardEnded(GuardEnd { how: GuardHow::Lost, .. }))
+}
+
+/// Whether a reviewer that gave no valid answer is asked again.
+fn is_next_reviewer(edge: &Edge) -> bool {
+    let failed_before = |phase: &Phase| match phase {
+        Phase::Review { failed, stop: None, .. } => Some(failed.as_ref().map_or(0, |failed| failed.tries)),
+        _ => None,
+    };
+    let is_failing = matches!(&edge.event, Event::ReviewEnded(ReviewEnd { how: ReviewHow::Failed { .. }, .. }));
+    is_failing
+        && failed_before(&edge.from).zip(failed_before(&edge.to)).is_some_and(|(from, to)| to == from + 1 && to <= 2)
 }
 
 /// The one event that tells that the processes of an effect are gone; none for an effect without processes.
@@ -312,7 +328,7 @@ fn nothing_goes_on_while_a_process_may_be_alive() {
         let stays = edge.to.name() == edge.from.name();
         assert!(stays || edge.event.name() == end, "{:?} -{}-> {:?}", edge.from, edge.label, edge.to);
         assert!(
-            !stays || edge.event.name() != end || is_second_guard(&edge),
+            !stays || edge.event.name() != end || is_second_guard(&edge) || is_next_reviewer(&edge),
             "{:?} stays after {}",
             edge.from,
             edge.label
@@ -344,7 +360,7 @@ fn only_what_was_inspected_is_settled_and_only_what_was_settled_is_committed() {
 
 /// The phases in the order of SPEC 5. An edge to an earlier one would be a cycle, and with it a second commit.
 #[test]
-fn every_path_goes_forward_but_for_a_restart_before_the_prompt_and_a_second_guard() {
+fn every_path_goes_forward_but_for_a_restart_before_the_prompt_a_second_guard_and_a_reviewer_asked_again() {
     let rank = |phase: &Phase| PhaseName::ALL.iter().position(|name| *name == phase.name());
     for edge in edges() {
         let (from, to) = (rank(&edge.from), rank(&edge.to));
@@ -354,7 +370,7 @@ fn every_path_goes_forward_but_for_a_restart_before_the_prompt_and_a_second_guar
             continue;
         }
         let outside = ["Stop", "Restarted", "Obstructed"].contains(&edge.event.name());
-        let stays = from == to && (outside || is_second_guard(&edge));
+        let stays = from == to && (outside || is_second_guard(&edge) || is_next_reviewer(&edge));
         assert!(from < to || stays, "{:?} -{}-> {:?}", edge.from, edge.label, edge.to);
     }
 }
@@ -464,8 +480,27 @@ fn the_budget_counts_the_session_and_the_guard() {
     assert_eq!(guarding.spent_ms(), 1_000);
     let reviewing = decide(&policy, guarding, Event::GuardEnded(green())).expect("legal");
     assert_eq!(reviewing.spent_ms(), 1_200);
-    let settling = decide(&policy, reviewing, Event::ReviewEnded(ReviewEnd::Accepted)).expect("legal");
-    assert_eq!(settling.spent_ms(), 1_200);
+    let settling = decide(&policy, reviewing, Event::ReviewEnded(accepted())).expect("legal");
+    assert_eq!(settling.spent_ms(), 1_230);
+}
+
+#[test]
+fn a_reviewer_that_fails_is_asked_again_with_what_is_left_and_nothing_is_forgotten() {
+    let policy = Policy { review: ReviewBy::Agent, ..Policy::default() };
+    let start = [Event::Opened(task()), Event::Briefed, Event::SessionEnded(answered(Done))];
+    let guarded = [Event::Inspected(finding(legal())), Event::GuardEnded(green())];
+    let failing = |path: &str| {
+        let failed = review(ReviewHow::Failed { what: "no answer".to_owned() });
+        Event::ReviewEnded(ReviewEnd { wrote: vec![path.to_owned()], survivors: 1, ..failed })
+    };
+    let again = drive(&policy, start.into_iter().chain(guarded).chain([failing("a"), Event::Restarted, failing("b")]));
+    assert_eq!((again.spent_ms(), again.effect()), (1_260, Some(Effect::RunReview)));
+    let settling = decide(&policy, again, Event::ReviewEnded(accepted())).expect("legal");
+    let Phase::Settle { outcome } = settling else { panic!("{settling:?}") };
+    assert_eq!((outcome.spent_ms(), &outcome.verdict), (1_290, &Verdict::Accepted));
+    let review = outcome.review.expect("a review");
+    assert_eq!((review.wrote, review.tries, review.survivors), (vec!["a".to_owned(), "b".to_owned()], 3, 2));
+    assert_eq!(review.usage.sessions, 3);
 }
 
 #[test]
@@ -492,6 +527,7 @@ fn an_illegal_event_names_phase_and_event() {
 fn an_iteration_was_held_as_tightly_as_the_one_of_its_processes_that_was_held_least() {
     let held = |of_session, of_guard| {
         let mut outcome = outcome(Verdict::Accepted);
+        outcome.review = Some(ReviewEnd { containment: Some(Containment::Pidns), ..accepted() });
         outcome.work.session.containment = of_session;
         outcome.guard = Some(GuardEnd { containment: of_guard, ..green() });
         outcome.containment()

@@ -54,6 +54,8 @@ fn what_the_runner_writes_is_valid_by_its_schema() {
     assert!(accepts("feedback.v1.schema.json", &protocol::state::Feedback::default()));
     assert!(accepts("agent-output.v1.schema.json", &answer(AnswerStatus::Done)));
     assert!(accepts("agent-output.v1.schema.json", &json!({"status": "retry", "summary": "x"})));
+    assert!(accepts("review-output.v1.schema.json", &json!({"verdict": "reject", "reasons": ["x"]})));
+    assert!(!accepts("review-output.v1.schema.json", &json!({"verdict": "reject"})));
     let event = json!({
         "seq": 1, "time": "2026-01-01T00:00:00Z", "repo": null, "run": null, "iter": null,
         "kind": "phase", "data": {"phase": "work", "node": "b"},

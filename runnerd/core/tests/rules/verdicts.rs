@@ -2,7 +2,7 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, VerdictName};
-use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd};
+use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, ReviewHow};
 use runner_core::policy::{OnTimeout, Policy, ReviewBy, RolesMode};
 use runner_core::verdict::{
     Breach, FaultKind, FeedbackEffect, Finding, Row, Rule, RunEffect, SessionEnd, SessionHow, StopCause, Task,
@@ -11,7 +11,7 @@ use runner_core::verdict::{
 
 use crate::fixture::{
     answer, answered, broken, context_exceeded, decomposed, drive, fault, faulty, finding, green, guard, illegal,
-    invalid, legal, misconfigured, outcome, session, task, unavailable, verdicts,
+    invalid, legal, misconfigured, outcome, review, session, task, unavailable, verdicts,
 };
 
 /// The events of an iteration up to Inspect.
@@ -113,18 +113,20 @@ fn the_guard_runs_for_a_claim_of_done_only() {
 
 #[test]
 fn the_reviewer_decides_after_a_green_guard() {
-    let review = |end: ReviewEnd| [Event::GuardEnded(green()), Event::ReviewEnded(end)];
+    let ended = |how: ReviewHow| [Event::GuardEnded(green()), Event::ReviewEnded(review(how))];
     let told = reviewed(ReviewBy::Agent);
     let text = || "text".to_owned();
-    check(&told, review(ReviewEnd::Accepted), &Verdict::Accepted);
-    check(&told, review(ReviewEnd::Rejected { reasons: text() }), &Verdict::Rejected { reasons: text() });
-    let failed = Verdict::Fault { kind: FaultKind::Reviewer, what: text() };
-    check(&told, review(ReviewEnd::Failed { what: text() }), &failed);
+    check(&told, ended(ReviewHow::Accepted { reasons: text() }), &Verdict::Accepted);
+    check(&told, ended(ReviewHow::Rejected { reasons: text() }), &Verdict::Rejected { reasons: text() });
+    let failed = || Event::ReviewEnded(review(ReviewHow::Failed { what: text() }));
+    let fault = Verdict::Fault { kind: FaultKind::Reviewer, what: text() };
+    check(&told, [Event::GuardEnded(green()), failed(), failed(), failed()], &fault);
+    assert_eq!(told.after([Event::GuardEnded(green()), failed(), failed()]).effect(), Some(Effect::RunReview));
     let until = Some("2026-01-01T00:00:00Z".parse().expect("a time"));
     let limit = Verdict::Unavailable { why: text(), until };
-    check(&told, review(ReviewEnd::Unavailable { why: text(), until }), &limit);
-    check(&told, review(ReviewEnd::Misconfigured { what: text() }), &Verdict::Misconfigured { what: text() });
-    check(&told, review(ReviewEnd::TimedOut), &Verdict::Timeout { during: PhaseName::Review });
+    check(&told, ended(ReviewHow::Unavailable { why: text(), until }), &limit);
+    check(&told, ended(ReviewHow::Misconfigured { what: text() }), &Verdict::Misconfigured { what: text() });
+    check(&told, ended(ReviewHow::TimedOut), &Verdict::Timeout { during: PhaseName::Review });
 }
 
 #[test]
@@ -245,8 +247,8 @@ fn outcome_name(told: &Told) -> Option<VerdictName> {
 fn a_budget_that_runs_out_ends_the_run() {
     let during = |during| Verdict::Timeout { during };
     check(&Told::done(), [guarded(GuardHow::TimedOut)], &during(PhaseName::Guard));
-    let review = [Event::GuardEnded(green()), Event::ReviewEnded(ReviewEnd::TimedOut)];
-    check(&reviewed(ReviewBy::Agent), review, &during(PhaseName::Review));
+    let timed_out = [Event::GuardEnded(green()), Event::ReviewEnded(review(ReviewHow::TimedOut))];
+    check(&reviewed(ReviewBy::Agent), timed_out, &during(PhaseName::Review));
 }
 
 #[test]
@@ -259,7 +261,7 @@ fn a_budget_that_is_to_be_retried_is_a_fault_and_a_hanging_guard_is_red() {
     };
     faults(&told, Vec::new());
     let claimed = Told::done().with_policy(policy());
-    faults(&claimed, vec![Event::GuardEnded(green()), Event::ReviewEnded(ReviewEnd::TimedOut)]);
+    faults(&claimed, vec![Event::GuardEnded(green()), Event::ReviewEnded(review(ReviewHow::TimedOut))]);
     check(&claimed, [guarded(GuardHow::TimedOut)], &Verdict::RedGuard);
 }
 
@@ -304,8 +306,11 @@ fn a_stop_in_guard_or_review_is_what_the_iteration_ends_with() {
         for how in [GuardHow::Cut, GuardHow::Exited(0), GuardHow::Exited(1), GuardHow::TimedOut, GuardHow::Lost] {
             check(&told, [Event::Stop(by), guarded(how)], &interrupted);
         }
-        for end in [ReviewEnd::Cut, ReviewEnd::Accepted, ReviewEnd::TimedOut] {
-            check(&told, [Event::GuardEnded(green()), Event::Stop(by), Event::ReviewEnded(end)], &interrupted);
+        let accepted = ReviewHow::Accepted { reasons: String::new() };
+        let failed = ReviewHow::Failed { what: String::new() };
+        for how in [ReviewHow::Cut, accepted, failed, ReviewHow::TimedOut] {
+            let ended = Event::ReviewEnded(review(how));
+            check(&told, [Event::GuardEnded(green()), Event::Stop(by), ended], &interrupted);
         }
     }
 }

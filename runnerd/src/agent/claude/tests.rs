@@ -298,6 +298,7 @@ fn launch(section: &str, env: &[(&str, &str)]) -> (Vec<String>, Vec<(String, Str
     let env: Vec<(OsString, OsString)> = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let here = Path::new("/repo");
     let order = Order {
+        form: Form::Answer,
         executor: &config.executor.work,
         folder: here,
         git_folder: here,

@@ -292,6 +292,7 @@ fn arguments(settings: &str) -> Vec<String> {
     let text = format!("[executor]\nkind = \"codex\"\n{settings}\n");
     let config = config::parse(&text, Path::new("config.toml")).unwrap();
     let order = Order {
+        form: Form::Answer,
         executor: &config.executor.work,
         folder: Path::new("/repo"),
         git_folder: Path::new("/repo/.git"),

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 
 use protocol::answer::SessionUsage;
 use protocol::event::{Activity, ActivityKind};
-use runner_core::answer::MAX_OUTPUT_BYTES;
+use runner_core::answer::{Form, MAX_OUTPUT_BYTES};
 use runner_core::feedback::clip;
-use runner_core::redact::Secrets;
 use serde_json::Value;
 
-use crate::agent::answer_file::{self, AnswerFile};
+use crate::agent::answer_file;
 use crate::agent::backend::{Heard, Reader, Rest};
 use crate::agent::evidence::Evidence;
 
@@ -27,6 +26,8 @@ const TELLING: [&str; 8] = ["command", "file_path", "absolute_path", "pattern", 
 pub(super) struct GeminiReader {
     /// The file for the answer, which comes before what is said.
     output: PathBuf,
+    /// What is asked for.
+    form: Form,
     session_id: Option<String>,
     /// What was said since a tool was last used.
     said: String,
@@ -81,8 +82,8 @@ impl Reader for GeminiReader {
 }
 
 impl GeminiReader {
-    pub(super) fn new(output: PathBuf) -> Self {
-        Self { output, session_id: None, said: String::new(), trouble: None, result: None }
+    pub(super) fn new(output: PathBuf, form: Form) -> Self {
+        Self { output, form, session_id: None, said: String::new(), trouble: None, result: None }
     }
 
     /// Takes a piece of what is said; more than an answer may have is none.
@@ -98,7 +99,7 @@ impl GeminiReader {
         let said = self.said.trim();
         let is_object =
             said.starts_with('{') && serde_json::from_str::<Value>(said).is_ok_and(|value| value.is_object());
-        let has_file = || matches!(answer_file::read(&self.output, &Secrets::default()), AnswerFile::Given { .. });
+        let has_file = || answer_file::is_given(&self.output, self.form);
         (self.has_answered() && is_object && !has_file()).then(|| said.as_bytes().to_vec())
     }
 

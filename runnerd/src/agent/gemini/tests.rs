@@ -32,7 +32,7 @@ fn play(stdout: &[u8], file: Option<&str>) -> Played {
     if let Some(text) = file {
         fs::write(&output, text).unwrap();
     }
-    let mut reader = Box::new(GeminiReader::new(output));
+    let mut reader = Box::new(GeminiReader::new(output, runner_core::answer::Form::Answer));
     let steps = stdout.split(|byte| *byte == b'\n').filter_map(|line| reader.line(line)).collect();
     Played { steps, has_answered: reader.has_answered(), heard: reader.finish(&Rest { errors: b"" }) }
 }

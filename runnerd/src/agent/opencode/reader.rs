@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use protocol::answer::SessionUsage;
 use protocol::event::{Activity, ActivityKind};
-use runner_core::redact::Secrets;
+use runner_core::answer::Form;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agent::answer_file::{self, AnswerFile};
+use crate::agent::answer_file;
 use crate::agent::backend::{Heard, Reader, Rest};
 use crate::agent::evidence::Evidence;
 
@@ -24,6 +24,8 @@ const MICRO: f64 = 1_000_000.0;
 pub(super) struct OpencodeReader {
     /// The file for the answer, which comes before what is said.
     output: PathBuf,
+    /// What is asked for.
+    form: Form,
     session: Option<String>,
     /// What was said last.
     said: Option<String>,
@@ -90,9 +92,9 @@ struct Failure {
 }
 
 impl OpencodeReader {
-    pub(super) fn new(output: PathBuf) -> Self {
+    pub(super) fn new(output: PathBuf, form: Form) -> Self {
         let usage = SessionUsage::default();
-        Self { output, session: None, said: None, usage, cost: 0.0, error: None, is_over: false }
+        Self { output, form, session: None, said: None, usage, cost: 0.0, error: None, is_over: false }
     }
 
     fn count(&mut self, part: &Part) {
@@ -110,7 +112,7 @@ impl OpencodeReader {
     fn answer(&self) -> Option<Vec<u8>> {
         let said = self.said.as_deref().map(str::trim).filter(|_| self.has_answered())?;
         let is_object = serde_json::from_str::<Value>(said).is_ok_and(|value| value.is_object());
-        let has_file = || matches!(answer_file::read(&self.output, &Secrets::default()), AnswerFile::Given { .. });
+        let has_file = || answer_file::is_given(&self.output, self.form);
         (is_object && !has_file()).then(|| said.as_bytes().to_vec())
     }
 

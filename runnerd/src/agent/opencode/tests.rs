@@ -11,7 +11,7 @@ use crate::config;
 const SUCCESS: &str = include_str!("../samples/opencode/success.stdout");
 
 fn heard(stdout: &str, output: &Path) -> (Vec<String>, bool, Heard) {
-    let mut reader = Box::new(OpencodeReader::new(output.to_owned()));
+    let mut reader = Box::new(OpencodeReader::new(output.to_owned(), runner_core::answer::Form::Answer));
     let steps = stdout.lines().filter_map(|line| reader.line(line.as_bytes()));
     let steps = steps.map(|step| format!("{:?}: {}", step.what, step.text.trim())).collect();
     let has_answered = reader.has_answered();

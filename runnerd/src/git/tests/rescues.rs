@@ -21,7 +21,7 @@ fn snapshot(fixture: &Fixture, engine: Engine, restoring: Option<Id>) -> Snapsho
 
 fn restore(fixture: &Fixture, engine: Engine, to: Id, rescue: Id) -> Result<Restored, GitError> {
     let hold_back = rule();
-    fixture.by(engine).restore(&Restore { branch: "runner/x", to, rescue, hold_back: &hold_back })
+    fixture.by(engine).restore(&Restore { branch: "runner/x", to, tip: to, rescue, hold_back: &hold_back })
 }
 
 /// A repository on `runner/x`, and the commit at which a session is to begin.

@@ -376,6 +376,7 @@ pub(super) fn task() -> Task {
         attempts: 0,
         max_attempts: 3,
         kind: None,
+        reviewer: None,
     }
 }
 

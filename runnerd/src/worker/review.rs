@@ -1,0 +1,148 @@
+//! Review: a fresh session looks at what the guard has passed, and nothing that it writes stays (SPEC 5).
+//!
+//! How things stood is kept in `live/` and under a ref before a reviewer begins, so that one whose daemon died is cleaned
+//! up after before the next begins.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use protocol::answer::ReviewAnswer;
+use protocol::words::{PhaseName, Role};
+use runner_core::digest::Digest;
+use runner_core::iteration::{ReviewEnd, ReviewHow, Worked};
+use runner_core::tree;
+use runner_core::verdict::Task;
+use tokio::task::block_in_place;
+
+use super::load::Loaded;
+use super::mischief::{self, After, Found, Scenery};
+use super::session::{self, Surroundings};
+use super::site::{Obstacle, Site};
+use super::{brief, inspect, record, relay};
+use crate::git::SnapshotRequest;
+use crate::process::Mark;
+use crate::repo::durable::{self, Access};
+use crate::{agent, review};
+
+/// Files of a record that one reviewer writes: name and ending.
+const FILES: [(&str, &str); 2] = [("review", "json"), ("reviewer", "log")];
+
+/// Asks a reviewer, and undoes what it did. `spent_ms` of the budget are used up, and `failed` reviewers went before.
+pub(super) async fn review(
+    around: Surroundings<'_>,
+    work: &Worked,
+    (spent_ms, failed): (u64, u32),
+) -> Result<ReviewEnd, Obstacle> {
+    let Surroundings { site, loaded, mark, stop } = around;
+    let left = loaded.policy.budget_ms.saturating_sub(spent_ms);
+    if left == 0 {
+        return block_in_place(|| look_after(site, loaded, work, review::end(ReviewHow::TimedOut)));
+    }
+    let task = Task { role: Role::Reviewer, kind: work.task.reviewer.clone(), ..work.task.clone() };
+    let executor = session::executor(loaded, &task);
+    let (folder, prompt) = block_in_place(|| prepare(site, loaded, work, failed))?;
+    let session = agent::Session {
+        executor: &executor,
+        prompt: prompt.clone(),
+        folder: site.layout.root(),
+        git_folder: block_in_place(|| site.repository())?.common_dir().to_owned(),
+        env: agent::environment(&executor, &loaded.config.env.agent, &site.env),
+        record: folder.clone(),
+        output: folder.join("review.json"),
+        log: folder.join("reviewer.log"),
+        budget: Duration::from_millis(left),
+        live: Some(relay::begin(site, task.iter, PhaseName::Review)),
+        activity: Some(relay::activity(site, task.iter)),
+        secrets: site.secrets.clone(),
+        mark: Mark::new(format!("{mark}-review")),
+        lock: site.store.live().join("shim.lock"),
+    };
+    let mut end = agent::run::<ReviewAnswer>(session, &site.launcher, stop).await?;
+    session::price(loaded, &executor, &mut end.usage);
+    let prompt = Some(Digest::of(prompt.as_bytes()).to_string());
+    block_in_place(|| look_after(site, loaded, work, ReviewEnd { prompt, ..review::ended(end) }))
+}
+
+/// Returns the end of a review that nobody gives any more.
+pub(super) fn cut(site: &Site, loaded: &Loaded, work: &Worked) -> Result<ReviewEnd, Obstacle> {
+    look_after(site, loaded, work, review::end(ReviewHow::Cut))
+}
+
+/// Undoes what a reviewer of an earlier life has written, and makes ready for the next; returns its record and its prompt.
+fn prepare(site: &Site, loaded: &Loaded, work: &Worked, failed: u32) -> Result<(PathBuf, String), Obstacle> {
+    let iter = work.task.iter;
+    if scenery(site, iter)?.is_some() {
+        undo(site, loaded, work)?;
+    }
+    let Scenery { files, .. } = keep_scenery(site, loaded, iter)?;
+    let prompt = brief::review_prompt(&site.repository()?, loaded, &work.task, &files)?;
+    let folder = site.layout.iteration(&site.run, iter);
+    // The session could lead the folder elsewhere.
+    record::make_folder(site, &folder)?;
+    for file in FILES {
+        set_aside(&folder, file, failed)?;
+    }
+    record::write(&folder.join("review.prompt.md"), site.secrets.redact(&prompt).as_bytes())?;
+    Ok((folder, prompt))
+}
+
+/// Keeps what the reviewer before this one has written as `<name>.<number>.<end>`.
+fn set_aside(folder: &Path, (name, end): (&str, &str), failed: u32) -> Result<(), Obstacle> {
+    let file = folder.join(format!("{name}.{end}"));
+    let aside = folder.join(format!("{name}.{failed}.{end}"));
+    if failed > 0 && !aside.exists() {
+        // For people: what cannot be moved, or was never written, is not missed.
+        let _ = std::fs::rename(&file, &aside);
+    }
+    mischief::remove(&file)
+}
+
+/// Returns how things stood before the first reviewer of an iteration, where one was begun.
+fn scenery(site: &Site, iter: u32) -> Result<Option<Scenery>, Obstacle> {
+    let Some(text) = durable::read(&kept_in(site, iter))? else { return Ok(None) };
+    Ok(serde_json::from_slice(&text).ok())
+}
+
+fn kept_in(site: &Site, iter: u32) -> PathBuf {
+    site.store.live().join(format!("{}-{iter:04}-scenery.json", site.run))
+}
+
+/// Keeps how things stand, unless that was done.
+fn keep_scenery(site: &Site, loaded: &Loaded, iter: u32) -> Result<Scenery, Obstacle> {
+    if let Some(scenery) = scenery(site, iter)? {
+        return Ok(scenery);
+    }
+    let repository = site.repository()?;
+    let snapshot = repository.snapshot(&SnapshotRequest {
+        name: &format!("refs/runner/review/{}/{iter:04}", site.run),
+        message: &format!("review: run {} iteration {iter:04}", site.run),
+        author: Site::identity(&repository),
+        hold_back: &mischief::hold_back(loaded),
+        restoring: None,
+    })?;
+    let tip = repository.head()?.commit().unwrap_or(loaded.commit);
+    let scenery = Scenery { tip, files: snapshot.commit };
+    let text = serde_json::to_vec(&scenery).expect("BUG: two ids do not serialize");
+    durable::replace(&kept_in(site, iter), &text, Access::Private)?;
+    Ok(scenery)
+}
+
+fn look_after(site: &Site, loaded: &Loaded, work: &Worked, end: ReviewEnd) -> Result<ReviewEnd, Obstacle> {
+    let Found { reverted, moved_refs, wrote, .. } = undo(site, loaded, work)?;
+    Ok(ReviewEnd { reverted, moved_refs, wrote, ..end })
+}
+
+/// Puts back what a reviewer has written, if one was begun.
+fn undo(site: &Site, loaded: &Loaded, work: &Worked) -> Result<Found, Obstacle> {
+    let Some(scenery) = scenery(site, work.task.iter)? else { return Ok(Found::default()) };
+    let legal = inspect::legal_tree(site, loaded, &work.task, &work.session)?;
+    let text = tree::canonical(legal.as_ref().unwrap_or(&loaded.tree));
+    let after = After {
+        from: loaded.commit,
+        iter: work.task.iter,
+        phase: PhaseName::Review,
+        tree: Some(text.as_bytes()),
+        scenery: Some(scenery),
+    };
+    mischief::undo(site, &site.repository()?, loaded, after)
+}
