@@ -11,6 +11,6 @@ say "writing schemas/"
 cargo run --locked --quiet --package runner-core --example schemas
 say "writing docs/"
 export UPDATE_GENERATED=1
-cargo test --locked --quiet --package runner-core --test rules documents
+cargo test --locked --quiet --package runner-core --test rules the_page
 cargo test --locked --quiet --package runner-protocol --test reference
 cargo test --locked --quiet --package runnerd --lib the_reference_page_is_current

@@ -12,6 +12,8 @@ use crate::transition::PROGRESS_HEADING;
 
 /// The most bytes of a memory file that are looked at, from its end.
 const MEMORY_LIMIT: usize = 16 * 1024;
+/// The most bytes of the list of what has passed, from its end: it may not take the room of what sessions have learnt.
+const PROGRESS_LIMIT: usize = 8 * 1024;
 
 /// A section of somebody's text; `words` is its heading, and what the runner says of it.
 struct Quote {
@@ -104,7 +106,8 @@ fn said_of(verdict: VerdictName) -> &'static str {
 pub(super) fn progress<'a>(input: &PromptInput<'a>) -> Option<Section<'a>> {
     let lines = input.progress.strip_prefix(PROGRESS_HEADING).unwrap_or(input.progress);
     let words = "## Done so far\n\nOne line for each node that passed, oldest first:\n".to_owned();
-    Quote { name: "progress", words, whole: ".runner/state/progress.md", head_eighths: 2, floor: 0 }.of(lines)
+    let quote = Quote { name: "progress", words, whole: ".runner/state/progress.md", head_eighths: 0, floor: 600 };
+    newest(quote, lines, PROGRESS_LIMIT)
 }
 
 /// The rest of the tree.
@@ -119,23 +122,27 @@ pub(super) fn outline<'a>(input: &PromptInput<'a>) -> Option<Section<'a>> {
 
 /// What sessions left for others: the node's context, guardrails, assumptions, questions; the newest is kept.
 pub(super) fn memory<'a>(input: &PromptInput<'a>) -> [Option<Section<'a>>; 4] {
-    let quote = |name, words: &str, whole| Quote { name, words: words.to_owned(), whole, head_eighths: 0, floor: 0 };
-    let context = quote("context", "## Left for this node by earlier sessions\n", ".runner/nodes/<id>/context.md");
-    let guardrails =
-        quote("guardrails", "## Guardrails: what sessions learnt the hard way\n", ".runner/state/guardrails.md");
-    let assumptions = quote("assumptions", "## Assumptions made so far\n", ".runner/state/assumptions.md");
-    let questions = quote("questions", "## Questions to a person, and answers\n", ".runner/state/questions.md");
+    let quote = |name, words: &str, (whole, floor)| {
+        let words = words.to_owned();
+        Quote { name, words, whole, head_eighths: 0, floor }
+    };
+    let of_node = (".runner/nodes/<id>/context.md", 1200);
+    let context = quote("context", "## Left for this node by earlier sessions\n", of_node);
+    let rules = (".runner/state/guardrails.md", 1200);
+    let guardrails = quote("guardrails", "## Guardrails: what sessions learnt the hard way\n", rules);
+    let assumptions = quote("assumptions", "## Assumptions made so far\n", (".runner/state/assumptions.md", 600));
+    let questions = quote("questions", "## Questions to a person, and answers\n", (".runner/state/questions.md", 600));
     [
-        newest(context, input.node_context.unwrap_or_default()),
-        newest(guardrails, input.memory.guardrails),
-        newest(assumptions, input.memory.assumptions),
-        newest(questions, input.memory.questions),
+        newest(context, input.node_context.unwrap_or_default(), MEMORY_LIMIT),
+        newest(guardrails, input.memory.guardrails, MEMORY_LIMIT),
+        newest(assumptions, input.memory.assumptions, MEMORY_LIMIT),
+        newest(questions, input.memory.questions, MEMORY_LIMIT),
     ]
 }
 
 /// Quotes the end of a text that may be of any size.
-fn newest(quote: Quote, text: &str) -> Option<Section<'static>> {
-    let start = text.ceil_char_boundary(text.len().saturating_sub(MEMORY_LIMIT));
+fn newest(quote: Quote, text: &str, limit: usize) -> Option<Section<'static>> {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(limit));
     quote.tail_of(&text[start..], start)
 }
 

@@ -1,19 +1,15 @@
-//! The generated parts of `docs/iteration.md`: tables that are read from the code and compared with the page.
+//! Generated parts of documents: made by the code and compared with the page. Here are the tables of `docs/iteration.md`.
 //!
 //! `UPDATE_GENERATED=1` rewrites the page; the prose around the parts is written by hand.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use protocol::words::{GuardOutcome, VerdictName};
 use runner_core::iteration::Effect;
 use runner_core::verdict::{FeedbackEffect, Row, RunEffect, TreeTaken, row};
 
 use crate::{iteration, precedence};
-
-fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/iteration.md")
-}
 
 /// The row of a verdict in the words of the page.
 fn cells(row: Row) -> [String; 6] {
@@ -69,20 +65,26 @@ fn put(page: &str, name: &str, part: &str) -> String {
     format!("{before}{begin}\n{part}\n{end}{after}")
 }
 
-#[test]
+/// Compares the generated parts of a page with what the code makes, or rewrites them.
 #[expect(clippy::disallowed_methods, reason = "the test compares and rewrites a file")]
+pub(crate) fn compare(page: &str, parts: &[(&str, String)]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let found = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
+    let expect = parts.iter().fold(found.clone(), |page, (name, part)| put(&page, name, part));
+    if std::env::var_os("UPDATE_GENERATED").is_some() {
+        std::fs::write(path, expect).unwrap_or_else(|error| panic!("{page}: {error}"));
+    } else {
+        assert!(found == expect, "{page} is stale: UPDATE_GENERATED=1 rewrites it");
+    }
+}
+
+#[test]
 fn the_page_about_iterations_has_the_tables_of_the_code() {
-    let found = std::fs::read_to_string(page()).expect("docs/iteration.md is there");
     let parts = [
         ("phases", iteration::table()),
         ("effects", effects()),
         ("precedence", precedence::list_text()),
         ("verdicts", verdicts()),
     ];
-    let expect = parts.iter().fold(found.clone(), |page, (name, part)| put(&page, name, part));
-    if std::env::var_os("UPDATE_GENERATED").is_some() {
-        std::fs::write(page(), expect).expect("docs/iteration.md can be written");
-    } else {
-        assert!(found == expect, "docs/iteration.md is stale: UPDATE_GENERATED=1 rewrites it");
-    }
+    compare("docs/iteration.md", &parts);
 }

@@ -11,6 +11,7 @@ mod feedback;
 mod fixture;
 mod iteration;
 mod precedence;
+mod prompts;
 mod properties;
 mod run;
 mod schemas;
