@@ -1,12 +1,52 @@
 //! Same commit, same inputs: same choices (P1).
+//!
+//! Every process has hash seeds of its own, so each of these runs differs from the others in them too.
 
-use runner_testkit::Receipt;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use runner_testkit::{Home, Receipt};
+use serde_json::Value;
 
 use crate::play::{LEAVE, Play, leaf, sample};
 
+/// What a run must not depend on.
+#[derive(Clone, Copy)]
+struct World {
+    zone: &'static str,
+    locale: &'static str,
+    user: &'static str,
+    /// Whether files are made in the opposite order, so that folders list them in another.
+    is_reversed: bool,
+    /// Settings of the repository's git.
+    git: &'static [[&'static str; 2]],
+}
+
+const PLAIN: World = World { zone: "UTC", locale: "C.UTF-8", user: "Kit", is_reversed: false, git: &[] };
+
 /// A run with every kind of turn that its agent and guard can bring about.
-fn play() -> Play {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 9"));
+fn play(world: World) -> Play {
+    let home = Home::new().export("TZ", world.zone).export("LC_ALL", world.locale).export("LANG", world.locale);
+    let user = format!("[user]\n\tname = {0}\n\temail = {0}@localhost\n[init]\n\tdefaultBranch = main\n", world.user);
+    fs::write(home.path().join(".gitconfig"), user).expect("git's configuration can be written");
+    let play = Play::at(home, &sample(), |config| config.top("max_iterations = 9"));
+    let mut files: Vec<u32> = (0..40).collect();
+    if world.is_reversed {
+        files.reverse();
+    }
+    for file in &files {
+        play.repo.write(&format!("src/Ünit-{}/file-{file}.txt", file % 7), "Text.\n");
+    }
+    play.repo.commit("Files");
+    for [key, value] in world.git {
+        play.repo.git(&["config", key, value]);
+    }
+    act(&play);
+    play.run().exits(4);
+    play
+}
+
+fn act(play: &Play) {
     play.leaves(|tree| tree.root.children.push(leaf("new", 9)));
     let script = play.script();
     script.step(1, "echo half > work\nanswer done 'It should work.'").guard_step(1, "echo 'FAIL: half'\nexit 1");
@@ -20,8 +60,6 @@ fn play() -> Play {
         8,
         "echo x > .runner/state/config.toml\necho '- fast' >> .runner/state/assumptions.md\nanswer done 'Two.'",
     );
-    play.run().exits(4);
-    play
 }
 
 /// A receipt without what names a commit: ids hold the time of the commit.
@@ -31,25 +69,59 @@ fn without_ids(receipt: Receipt) -> (String, String, Vec<(String, String)>) {
     (receipt.subject, receipt.body, trailers)
 }
 
-#[test]
-fn same_repository_and_script_make_the_same_run() {
-    let (one, other) = (play(), play());
-    assert_eq!(one.repo.git(&["rev-parse", "main"]), other.repo.git(&["rev-parse", "main"]));
+/// What every commit holds: its files by content, and its run state without time and ids.
+fn commits(play: &Play) -> Vec<(Vec<String>, Value)> {
+    const RUN_STATE: &str = ".runner/state/run_state.json";
+    let of_commit = |receipt: Receipt| {
+        let files = play.repo.git(&["ls-tree", "-r", "-z", &receipt.commit]);
+        let files = files.split('\0').filter(|line| !line.ends_with(RUN_STATE)).map(str::to_owned).collect();
+        let mut state: Value =
+            serde_json::from_str(&play.repo.show(&receipt.commit, RUN_STATE)).expect("the run state is JSON");
+        for named in ["elapsed_ms", "base"] {
+            state.as_object_mut().and_then(|state| state.remove(named)).expect("the run state has it");
+        }
+        (files, state)
+    };
+    play.repo.receipts().into_iter().map(of_commit).collect()
+}
+
+/// Asserts that two runs have chosen, asked and committed the same.
+fn assert_same(one: &Play, other: &Play) {
     let receipts = |play: &Play| play.repo.receipts().into_iter().map(without_ids).collect::<Vec<_>>();
-    assert_eq!(receipts(&one), receipts(&other));
-    assert_eq!(receipts(&one).len(), 9);
+    assert_eq!(receipts(one), receipts(other));
+    assert_eq!(receipts(one).len(), 9);
     for session in 1..=9 {
         assert_eq!(one.script().prompt(session), other.script().prompt(session), "prompt of session {session}");
     }
-    let trees = |play: &Play| {
-        let commits = play.repo.receipts().into_iter().map(|receipt| receipt.commit);
-        commits.map(|commit| play.repo.show(&commit, ".runner/state/tree.json")).collect::<Vec<_>>()
+    assert_eq!(commits(one), commits(other));
+}
+
+#[test]
+fn same_repository_and_script_make_the_same_run() {
+    let (one, other) = (play(PLAIN), play(PLAIN));
+    assert_eq!(one.repo.git(&["rev-parse", "main"]), other.repo.git(&["rev-parse", "main"]));
+    assert_same(&one, &other);
+}
+
+#[test]
+fn zone_locale_user_order_of_folders_and_engine_of_git_change_nothing() {
+    let far = World {
+        zone: "Pacific/Kiritimati",
+        locale: "tr_TR.UTF-8",
+        user: "Zoë",
+        is_reversed: true,
+        git: &[["core.quotePath", "true"], ["i18n.commitEncoding", "UTF-8"], ["status.showUntrackedFiles", "no"]],
     };
-    assert_eq!(trees(&one), trees(&other));
-    // The run state holds the time that was spent.
-    let is_equal = |line: &&str| !line.ends_with("run_state.json");
-    let files = |play: &Play| {
-        play.repo.git(&["ls-tree", "-r", "HEAD"]).lines().filter(is_equal).map(str::to_owned).collect::<Vec<_>>()
+    // The library does not keep to shared permissions, so git is asked for all that concerns the work tree.
+    let by_git = World { git: &[["core.sharedRepository", "group"]], ..PLAIN };
+    let (by_library, far, by_git) = (play(PLAIN), play(far), play(by_git));
+    assert_same(&by_library, &far);
+    // Who has written objects is seen by their folders.
+    let is_shared = |play: &Play| {
+        let folders = fs::read_dir(play.repo.path().join(".git/objects")).expect("there are objects");
+        let mut modes = folders.flatten().map(|folder| folder.metadata().expect("a folder").permissions().mode());
+        modes.any(|mode| mode & 0o020 != 0)
     };
-    assert_eq!(files(&one), files(&other));
+    assert_eq!((is_shared(&by_library), is_shared(&by_git)), (false, true));
+    assert_same(&by_library, &by_git);
 }

@@ -8,6 +8,7 @@ mod claude;
 mod codex;
 mod containment;
 mod determinism;
+mod elsewhere;
 mod explain;
 mod fallback;
 mod fork;

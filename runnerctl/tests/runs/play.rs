@@ -58,7 +58,11 @@ impl Play {
     }
 
     pub(crate) fn with(tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
-        let home = Home::new();
+        Self::at(Home::new(), tree, configure)
+    }
+
+    /// As [`Self::with`], in a home that has its own ways.
+    pub(crate) fn at(home: Home, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
         let repo = home.repo("one");
         repo.write(".runner/GOAL.md", "# Reach the goal\n");
         repo.configure(&configure(repo.config()));

@@ -1,0 +1,96 @@
+//! A run is in its branch: wherever it is cloned to, and whoever goes on with it, it goes on with the same prompt (P14).
+
+use std::fs;
+
+use runner_testkit::{Daemon, Home, Script};
+
+use crate::play::{Play, RUN, node, sample};
+
+/// Another machine, as far as it can be had: another home, user, zone and locale, and a daemon that knows nothing.
+struct Elsewhere {
+    home: Home,
+    script: Script,
+}
+
+impl Elsewhere {
+    fn new() -> Self {
+        let home = Home::new().export("TZ", "Pacific/Kiritimati").export("LC_ALL", "tr_TR.UTF-8");
+        fs::write(home.path().join(".gitconfig"), "[user]\n\tname = Ela\n\temail = ela@elsewhere\n")
+            .expect("git's configuration can be written");
+        // The programs of the agent and the guard are called as at home.
+        let script = home.repo("one").script().clone();
+        script.always("answer retry 'Elsewhere.'");
+        Self { home, script }
+    }
+
+    /// Clones the run's branch, goes on with it for one session, and returns its prompt.
+    fn next_prompt(&self, play: &Play, session: u32) -> String {
+        let copy = self.home.path().join(format!("copy-{session}")).display().to_string();
+        play.repo.git(&["clone", "-q", "--no-local", "--branch", "main", ".", &copy]);
+        self.home.ctl(&["start", "--yes", "--queue-only", "--id", RUN, &copy]).exits(0);
+        self.home.ctl(&["step", &copy]).exits(0);
+        self.script.prompt(session)
+    }
+}
+
+/// Plays a run here, and each of its sessions after the first elsewhere too; between them a person may say something.
+struct Tour {
+    play: Play,
+    elsewhere: Elsewhere,
+    _daemon: Daemon,
+}
+
+impl Tour {
+    /// Begins with the first session.
+    fn new(script: impl FnOnce(&Script)) -> Self {
+        let mut tree = sample();
+        node(&mut tree, "b").max_attempts = 9;
+        let play = Play::with(&tree, |config| config.top("max_iterations = 20"));
+        script(play.script());
+        let elsewhere = Elsewhere::new();
+        let daemon = elsewhere.home.daemon();
+        play.home.ctl_in(&play.repo, &["start", "--yes", "--queue-only", "--id", RUN]).exits(0);
+        play.home.ctl_in(&play.repo, &["step"]).exits(0);
+        Self { play, elsewhere, _daemon: daemon }
+    }
+
+    /// Goes on with a session, elsewhere and here; its prompt must be the same, and show something.
+    #[track_caller]
+    fn go_on(&self, session: u32, shown: &str) {
+        let there = self.elsewhere.next_prompt(&self.play, session - 1);
+        self.play.home.ctl_in(&self.play.repo, &["step"]).exits(0);
+        let here = self.play.script().prompt(session);
+        assert!(here.contains(shown), "prompt {session} does not show `{shown}`:\n{here}");
+        assert_eq!(here, there, "prompt {session}");
+    }
+}
+
+#[test]
+fn a_clone_goes_on_with_the_same_prompt_after_red_guards_crashes_notes_and_invalid_trees() {
+    let tour = Tour::new(|script| {
+        script.step(1, "echo 1 > work\nanswer retry 'Half of it.'");
+        script.step(2, "echo 2 > work\nanswer done 'It should work.'").guard_step(1, "echo 'FAIL: two'\nexit 1");
+        script.step(3, "echo 3 > work\nexit 3");
+        script.step(4, "echo '{' > \"$tree\"\nanswer retry 'Oops.'").step(5, "answer retry 'Repaired.'");
+    });
+    tour.go_on(2, "Half of it.");
+    tour.go_on(3, "FAIL: two");
+    tour.play.home.ctl_in(&tour.play.repo, &["note", "Use sqlx"]).exits(0);
+    tour.go_on(4, "Use sqlx");
+    tour.go_on(5, "the task tree must be valid");
+}
+
+#[test]
+fn a_clone_goes_on_with_the_same_prompt_after_an_answer_a_held_back_file_and_a_split() {
+    let tour = Tour::new(|script| {
+        script.step(1, "echo '- Which port?' >> .runner/state/questions.md\nanswer retry 'I must ask.'");
+        script.step(2, "echo 'KEY=1' > .env\nanswer retry 'A file that stays here.'");
+        script.step(3, "decompose 'Two parts.' one two").step(4, "answer retry 'Not yet.'");
+    });
+    let questions = tour.play.home.ctl_in(&tour.play.repo, &["questions", "--json"]).exits(0).json();
+    let id = questions["questions"][0]["id"].as_str().expect("a question is open").to_owned();
+    tour.play.home.ctl_in(&tour.play.repo, &["answer", &id, "5432"]).exits(0);
+    tour.go_on(2, "5432");
+    tour.go_on(3, ".env");
+    tour.go_on(4, "Do one.");
+}
