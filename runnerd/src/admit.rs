@@ -23,7 +23,7 @@ use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
 use crate::unbuilt;
-use crate::worker::{self, IdChoice, StartOrder};
+use crate::worker::{self, Beginning, IdChoice, StartOrder};
 
 use crate::store::Beginning;
 pub use programs::find as find_programs;

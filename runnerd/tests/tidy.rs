@@ -81,7 +81,7 @@ const HOMES: &[Home] = &[
     Home {
         word: "SystemTime",
         within: "",
-        homes: &["runnerd/src/git/content.rs"], // the time of a file
+        homes: &["runnerd/src/git/content.rs", "runnerd/src/repo/records.rs"], // the time of a file
         why: "times are jiff's, and come from `clock`",
     },
     Home { word: "ClockId::", within: "", homes: &["runnerd/src/clock.rs"], why: "one clock measures" },

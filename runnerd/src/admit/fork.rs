@@ -12,8 +12,7 @@ use super::{
     refuse_paths, refuse_protected,
 };
 use crate::git::{Change, Id, Repository};
-use crate::store::Beginning;
-use crate::worker::{self, IdChoice, StartOrder};
+use crate::worker::{self, Beginning, IdChoice, StartOrder};
 
 /// Most commits looked through for the iteration.
 const MAX_COMMITS: usize = 100_000;

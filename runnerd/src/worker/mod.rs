@@ -21,8 +21,6 @@ use runner_core::change::Change;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::store::Beginning;
-
 mod aftermath;
 mod aside;
 mod baseline;
@@ -65,6 +63,7 @@ mod snapshot;
 mod tampering;
 mod world;
 
+pub use crate::store::Beginning;
 pub use begin::make_layout;
 pub use desk::summary;
 pub use life::{Means, spawn, spawn_after_bug, spawn_held};
