@@ -25,10 +25,8 @@ use crate::repo::prompts;
 use crate::unbuilt;
 use crate::worker::{self, Beginning, IdChoice, StartOrder};
 
-use crate::store::Beginning;
-pub use programs::find as find_programs;
-
 pub use self::fork::fork;
+pub use self::programs::find as find_programs;
 
 /// Paths shown of a dirty tree.
 const SHOWN_PATHS: usize = 10;

@@ -3,7 +3,6 @@
 //! How a session is run is `agent`'s; what the facts amount to is decided in `runner_core::iteration`.
 
 use protocol::answer::ReviewAnswer;
-use protocol::state::UsageTotal;
 use protocol::words::{FailureClass, ReviewVerdict};
 use runner_core::iteration::{ReviewEnd, ReviewHow};
 use runner_core::usage;
@@ -28,23 +27,7 @@ pub fn ended(session: SessionEnd<ReviewAnswer>) -> ReviewEnd {
 
 /// Returns the end of a review that did not run, or was ended by the daemon's own end.
 pub fn end(how: ReviewHow) -> ReviewEnd {
-    ReviewEnd {
-        how,
-        agent: String::new(),
-        session_id: None,
-        prompt: None,
-        output: None,
-        failure: None,
-        tries: 0,
-        usage: UsageTotal::default(),
-        wrote: Vec::new(),
-        reverted: Vec::new(),
-        moved_refs: Vec::new(),
-        elapsed_ms: 0,
-        survivors: 0,
-        log_fault: None,
-        containment: None,
-    }
+    ReviewEnd::new(how)
 }
 
 /// Classes the end: an outgrown context is the reviewer's failing, not the node's.

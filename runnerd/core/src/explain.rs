@@ -10,7 +10,7 @@ use protocol::words::{Containment, Role};
 
 use crate::examine::{self, Examined, examine};
 use crate::fallback;
-use crate::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, decide};
+use crate::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, decide};
 use crate::policy::{Policy, ReviewBy, RolesMode};
 use crate::run::{self, Asked, Next, Standing};
 use crate::transition::{self, After, Before, Facts};
@@ -216,8 +216,7 @@ fn guard(ending: Ending) -> GuardEnd {
 }
 
 fn review(ending: Ending) -> ReviewEnd {
-    if ending == Ending::Rejected {
-        return ReviewEnd::Rejected { reasons: "what the reviewer says".to_owned() };
-    }
-    ReviewEnd::Accepted
+    let reasons = "what the reviewer says".to_owned();
+    let is_rejected = ending == Ending::Rejected;
+    ReviewEnd::new(if is_rejected { ReviewHow::Rejected { reasons } } else { ReviewHow::Accepted { reasons } })
 }

@@ -10,7 +10,7 @@ use protocol::words::{Containment, PhaseName, VerdictName};
 
 use super::state::Known;
 use crate::examine::{self, Examined};
-use crate::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, Worked, decide};
+use crate::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
 use crate::message::{ProcessEnd, Receipt};
 use crate::policy::Policy;
 use crate::tree;
@@ -65,8 +65,9 @@ impl<'a> Evidence<'a> {
         let work = Worked { task: self.task.clone(), session, finding };
         let policy = &self.from.settings.policy;
         let inspect = Phase::Inspect { task: work.task.clone(), session: work.session.clone(), stop };
-        let judged = judged(policy, inspect, (&work.finding, guard.as_ref(), &verdict));
-        Some(Told { outcome: Outcome { work, guard, verdict }, judged, tree: left.tree })
+        let review = self.review(&verdict);
+        let judged = judged(policy, inspect, (&work.finding, guard.as_ref(), review.as_ref()));
+        Some(Told { outcome: Outcome { work, guard, review, verdict }, judged, tree: left.tree })
     }
 
     /// Whether the session gave an answer that counts.
@@ -241,13 +242,32 @@ impl<'a> Evidence<'a> {
             containment: None,
         })
     }
+
+    /// How the review must have ended for this verdict, where one can have been.
+    fn review(&self, verdict: &Verdict) -> Option<ReviewEnd> {
+        let how = match (&self.receipt.review, verdict) {
+            (Some(run), _) if run.accepted => ReviewHow::Accepted { reasons: String::new() },
+            (Some(_), Verdict::Rejected { reasons }) => ReviewHow::Rejected { reasons: reasons.clone() },
+            (Some(_), _) => ReviewHow::Rejected { reasons: String::new() },
+            (None, Verdict::Fault { kind: FaultKind::Timeout, .. } | Verdict::Timeout { .. }) => ReviewHow::TimedOut,
+            (None, Verdict::Fault { what, .. }) => ReviewHow::Failed { what: what.clone() },
+            (None, Verdict::Unavailable { why, until }) => ReviewHow::Unavailable { why: why.clone(), until: *until },
+            (None, Verdict::Misconfigured { what }) => ReviewHow::Misconfigured { what: what.clone() },
+            (None, _) => return None,
+        };
+        let run = self.receipt.review.as_ref();
+        let prompt = run.and_then(|run| run.prompt.as_ref()).map(ToString::to_string);
+        let output = run.and_then(|run| run.output.as_ref()).map(ToString::to_string);
+        // Whoever failed at last was not asked again.
+        Some(ReviewEnd { prompt, output, tries: u32::MAX, ..ReviewEnd::new(how) })
+    }
 }
 
 /// Asks the table for the verdict, from the end of the session on.
 fn judged(
     policy: &Policy,
     inspect: Phase,
-    (finding, guard, verdict): (&Finding, Option<&GuardEnd>, &Verdict),
+    (finding, guard, review): (&Finding, Option<&GuardEnd>, Option<&ReviewEnd>),
 ) -> Result<Verdict, String> {
     let mut phase = inspect;
     let mut asked = 0;
@@ -257,7 +277,9 @@ fn judged(
             Phase::Guard { .. } => {
                 Event::GuardEnded(guard.cloned().ok_or("a guard was to be asked, and the receipt has none")?)
             }
-            Phase::Review { .. } => Event::ReviewEnded(review(verdict)),
+            Phase::Review { .. } => {
+                Event::ReviewEnded(review.cloned().ok_or("a reviewer was to be asked, and the receipt has none")?)
+            }
             Phase::Settle { outcome } => return Ok(outcome.verdict.clone()),
             Phase::Open | Phase::Brief { .. } | Phase::Work { .. } | Phase::Over { .. } => {
                 return Err(ENDLESS.to_owned());
@@ -268,20 +290,6 @@ fn judged(
             return Err(ENDLESS.to_owned());
         }
         phase = decide(policy, phase, event).map_err(|illegal| illegal.to_string())?;
-    }
-}
-
-/// How a reviewer must have ended for this verdict.
-fn review(verdict: &Verdict) -> ReviewEnd {
-    match verdict {
-        Verdict::Accepted => ReviewEnd::Accepted,
-        Verdict::Rejected { reasons } => ReviewEnd::Rejected { reasons: reasons.clone() },
-        Verdict::Fault { kind: FaultKind::Timeout, .. } | Verdict::Timeout { .. } => ReviewEnd::TimedOut,
-        Verdict::Fault { what, .. } => ReviewEnd::Failed { what: what.clone() },
-        Verdict::Unavailable { why, until } => ReviewEnd::Unavailable { why: why.clone(), until: *until },
-        Verdict::Misconfigured { what } => ReviewEnd::Misconfigured { what: what.clone() },
-        Verdict::Interrupted { .. } | Verdict::Broken(_) | Verdict::RedGuard | Verdict::Pending => ReviewEnd::Cut,
-        Verdict::Retry | Verdict::Narrowed | Verdict::Decomposed => ReviewEnd::Cut,
     }
 }
 

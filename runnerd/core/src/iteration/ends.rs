@@ -118,6 +118,27 @@ pub struct ReviewEnd {
 }
 
 impl ReviewEnd {
+    /// Returns the end of a review of which nothing else is known.
+    pub fn new(how: ReviewHow) -> Self {
+        Self {
+            how,
+            agent: String::new(),
+            session_id: None,
+            prompt: None,
+            output: None,
+            failure: None,
+            tries: 0,
+            usage: UsageTotal::default(),
+            wrote: Vec::new(),
+            reverted: Vec::new(),
+            moved_refs: Vec::new(),
+            elapsed_ms: 0,
+            survivors: 0,
+            log_fault: None,
+            containment: None,
+        }
+    }
+
     /// Returns what was decided, where anything was.
     pub fn verdict(&self) -> Option<ReviewVerdict> {
         match self.how {
