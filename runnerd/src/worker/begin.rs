@@ -6,6 +6,7 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::message::{Milestone, NameList, RunnerCommit};
+use runner_core::person;
 use runner_core::run;
 use runner_core::transition::PROGRESS_HEADING;
 use runner_core::{json, schema, tree, validate};
@@ -87,7 +88,8 @@ pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) 
     let summary = if beginning.fork {
         write_fork(site, &repository, base)?
     } else {
-        write_beginning(site, beginning, base)?;
+        let committed = repository.read(&base, Layout::TREE)?.and_then(|text| validate::load(&text).ok());
+        write_beginning(site, beginning, base, committed.as_ref())?;
         String::new()
     };
     let start = Milestone { summary, ..milestone(site, head) };
@@ -215,7 +217,12 @@ fn is_begun(site: &Site, repository: &Repository, head: Id) -> bool {
     })
 }
 
-fn write_beginning(site: &Site, beginning: &Beginning, base: Id) -> Result<(), BeginError> {
+fn write_beginning(
+    site: &Site,
+    beginning: &Beginning,
+    base: Id,
+    committed: Option<&TaskTree>,
+) -> Result<(), BeginError> {
     let layout = &site.layout;
     make_layout(layout, false, None)?;
     let old_goal = read_goal(layout)?;
@@ -226,7 +233,7 @@ fn write_beginning(site: &Site, beginning: &Beginning, base: Id) -> Result<(), B
     };
     let config = read_config(layout)?;
     let keeps_tree = beginning.keep_tree || before.run_id.as_ref().is_none_or(|id| *id == site.run);
-    let tree = if keeps_tree { read_tree(layout)? } else { fresh_tree(&config, &goal) };
+    let tree = if keeps_tree { prepared_tree(layout, committed)? } else { fresh_tree(&config, &goal) };
     // What `init` has made says nothing yet.
     let is_untouched = tree == tree::fresh(tree.root.max_attempts);
     let tree = if is_untouched { fresh_tree(&config, &goal) } else { tree };
@@ -304,6 +311,16 @@ fn read_tree(layout: &Layout) -> Result<TaskTree, BeginError> {
     })
 }
 
+/// Reads the tree that a run is to begin with, whoever prepared it: it passes nowhere where the committed one does not.
+fn prepared_tree(layout: &Layout, committed: Option<&TaskTree>) -> Result<TaskTree, BeginError> {
+    let tree = read_tree(layout)?;
+    person::check_start(committed, &tree).map_err(|breach| {
+        let message = format!("{} was changed by hand: {breach}", layout.tree().display());
+        BeginError::Hold(reason(message, &format!("set it back in {}; then: runnerctl resume", Layout::TREE)))
+    })?;
+    Ok(tree)
+}
+
 fn fresh_tree(config: &RepoConfig, goal: &Goal) -> TaskTree {
     let mut tree = tree::fresh(config.max_attempts_default);
     if let Some(title) = goal.title().filter(|title| !title.is_empty()) {
@@ -344,9 +361,20 @@ pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError>
     if state == loaded.run_state {
         return Ok(());
     }
+    refuse_beside_the_state(site, &repository)?;
     durable::replace(&site.layout.run_state(), json::canonical(&state).as_bytes(), Access::Repository)?;
     commit(site, &repository, &RunnerCommit::Resume(milestone(site, Some(head))))?;
     Ok(())
+}
+
+/// Refuses changes that are not committed: they would be in a commit of the runner's, where nobody looks for them.
+///
+/// An earlier try may have written the bookkeeping already.
+fn refuse_beside_the_state(site: &Site, repository: &Repository) -> Result<(), BeginError> {
+    durable::remove_leftovers(&site.layout.state())?;
+    let changes = Site::changes(repository)?;
+    let others = changes.iter().map(Change::display_path).filter(|path| path != Layout::RUN_STATE);
+    refuse(&others.collect::<Vec<_>>())
 }
 
 /// Returns what the runner's commits between iterations say.
