@@ -70,6 +70,13 @@ fn branch_that_was_deleted_below_head_is_made_again() {
 }
 
 #[test]
+fn run_that_was_merged_into_another_branch_is_put_back_into_the_first_place() {
+    let deed = "git switch -q -c mine main; git add -A; git commit -q -m Mine; \
+                git merge -q -m Merge runner/play 2> /dev/null; git branch -q -f runner/play; git switch -q runner/play";
+    rewrites(deed, "no first parent any more");
+}
+
+#[test]
 fn garbage_collection_is_no_rewriting() {
     let play = Play::new();
     play.script().step(1, "echo 1 > work\ngit gc -q --prune=now\ngit pack-refs --all\nanswer done 'Done.'");

@@ -52,6 +52,22 @@ impl Repository {
         Ok(base.is_some_and(|base| base.detach() == ancestor.object()))
     }
 
+    /// Tells whether `ancestor` is `of` itself or one of its first parents, of the parents of parents and so on.
+    pub fn is_first_ancestor(&self, ancestor: &Id, of: &Id) -> Result<bool, GitError> {
+        let repo = self.open()?;
+        let mut next = Some(*of);
+        while let Some(id) = next {
+            if id == *ancestor {
+                return Ok(true);
+            }
+            let commit = repo.find_commit(id.object());
+            let commit = commit.map_err(GitError::library("reading a commit", self.git_dir()))?;
+            // A shallow clone ends where parents are named and not there.
+            next = commit.parent_ids().next().map(Id::from).filter(|parent| repo.has_object(parent.object()));
+        }
+        Ok(false)
+    }
+
     /// Tells whether the content of a file was written in this repository: it is not committed, or was committed here.
     ///
     /// What a clone, a pull or a checkout brought was committed elsewhere; the log of HEAD tells the difference.

@@ -208,8 +208,14 @@ impl Undo<'_> {
         };
         match tip {
             None => Ok(Some(format!("branch {branch} was removed"))),
-            Some(tip) if self.repository.is_ancestor(&from, &tip)? => Ok(None),
-            Some(_) => Ok(Some(format!("branch {branch} does not contain the commit at which the session began"))),
+            Some(tip) if !self.repository.is_ancestor(&from, &tip)? => {
+                Ok(Some(format!("branch {branch} does not contain the commit at which the session began")))
+            }
+            // An audit follows first parents: behind another one the whole run would be out of sight.
+            Some(tip) if !self.repository.is_first_ancestor(&from, &tip)? => Ok(Some(format!(
+                "on branch {branch} the commit at which the session began is no first parent any more"
+            ))),
+            Some(_) => Ok(None),
         }
     }
 
