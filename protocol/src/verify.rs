@@ -147,7 +147,7 @@ pub struct AuditReport {
     pub people: Vec<PersonCommit>,
     /// Leaves that passed in this run, oldest first.
     pub passes: Vec<AuditPass>,
-    /// Leaves that passed already when the run started, by id: what the branch says nothing about.
+    /// Leaves that passed already before the first commit that was looked at, by id: the commits say nothing about them.
     pub brought: Vec<String>,
     /// What could not be looked at, in sentences.
     pub unseen: Vec<String>,

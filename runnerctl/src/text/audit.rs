@@ -37,7 +37,7 @@ fn section(text: &mut String, heading: &str, body: &str) {
 }
 
 fn list(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("  {}\n", safe(line))).collect()
+    lines.iter().flat_map(|line| ["  ".to_owned(), safe(line), "\n".to_owned()]).collect()
 }
 
 fn findings(findings: &[AuditFinding]) -> String {
@@ -77,17 +77,13 @@ fn people(people: &[PersonCommit], screen: &Screen) -> String {
 
 fn proven(report: &AuditReport) -> Vec<String> {
     let counts = &report.counts;
-    let violations = |rules: fn(&AuditFinding) -> bool| report.findings.iter().filter(|it| rules(it)).count();
-    let is_sound = violations(|finding| finding.severity == Severity::Violation) == 0;
+    let is_sound = report.findings.iter().all(|finding| finding.severity != Severity::Violation);
     let mut lines = Vec::new();
     if is_sound {
         let iterations = count(counts.iterations, "iteration");
         lines.push(format!("{iterations}: each on the right leaf, with what its verdict leads to and nothing else"));
-        lines.push(format!(
-            "{} of {} passed, each by an accepted iteration; none changed since",
-            counts.leaves_passed,
-            count(counts.leaves_total, "leaf")
-        ));
+        let passes = count(u32::try_from(report.passes.len()).unwrap_or(u32::MAX), "leaf");
+        lines.push(format!("{passes} passed, each by an accepted iteration; none changed since"));
     }
     lines.push(format!("{} of {} sent as the rules make them", counts.prompts, count(counts.iterations, "prompt")));
     lines
@@ -106,7 +102,7 @@ fn testified(report: &AuditReport) -> Vec<String> {
         lines.push(format!("{} of another version", count(counts.prompts_unknown, "prompt")));
     }
     if !report.brought.is_empty() {
-        lines.push(format!("that these passed before the run began: {}", report.brought.join(", ")));
+        lines.push(format!("that these passed before: {}", report.brought.join(", ")));
     }
     lines
 }

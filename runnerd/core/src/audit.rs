@@ -16,6 +16,7 @@ mod prompts;
 mod state;
 mod stretch;
 
+use protocol::tree::TaskTree;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditRule};
 use protocol::words::VerdictName;
 
@@ -40,6 +41,8 @@ pub struct Audit {
     state: State,
     /// The state after the runner's last commit.
     last: Option<State>,
+    /// The number of the last iteration.
+    last_iter: Option<u32>,
     /// What people changed since.
     stretch: Net,
     /// The session that is being passed.
@@ -64,7 +67,9 @@ impl Audit {
     pub fn new(plan: Plan, readers: Readers, before: &[PathChange]) -> Self {
         let mut state = State::empty(&readers);
         state.apply(before, &readers);
-        let last = plan.runners_before().map(|_| state.clone());
+        let runners = plan.runners_before();
+        let last = runners.map(|_| state.clone());
+        let last_iter = runners.and_then(number);
         let report = AuditReport {
             run: plan.run().to_owned(),
             base: plan.before().map(|head| head.id.clone()),
@@ -72,7 +77,7 @@ impl Audit {
             findings: Vec::new(),
             people: Vec::new(),
             passes: Vec::new(),
-            brought: Vec::new(),
+            brought: state.tree().map(passed).unwrap_or_default(),
             unseen: Vec::new(),
             counts: AuditCounts::default(),
         };
@@ -82,6 +87,7 @@ impl Audit {
             at: 0,
             state,
             last,
+            last_iter,
             stretch: Net::default(),
             session: None,
             since_base: Net::default(),
@@ -170,7 +176,7 @@ impl Audit {
         (commit, has_from): (&RunnerCommit, bool),
         (changes, raw): (&[PathChange], Option<&[u8]>),
     ) {
-        let iter = if let RunnerCommit::Iteration(receipt) = commit { Some(receipt.iter) } else { None };
+        let iter = number(commit);
         self.ledger.turn_to(&head.id, iter);
         self.sessions(changes, 0);
         self.ledger.turn_to(&head.id, iter);
@@ -185,6 +191,13 @@ impl Audit {
             let found = commit.from().unwrap_or("none");
             self.ledger.violation(AuditRule::Chain, "Runner-From", ("a commit before this one", found));
         }
+        if let (Some(last), Some(iter)) = (self.last_iter, iter)
+            && last.checked_add(1) != Some(iter)
+        {
+            let expected = format!("the one after {last}");
+            self.ledger.violation(AuditRule::Number, "iter", (&expected, &iter.to_string()));
+        }
+        self.last_iter = iter.or(self.last_iter);
         if let Some(session) = self.session.take() {
             match commit {
                 RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, raw),
@@ -235,9 +248,7 @@ impl Audit {
         match commit {
             RunnerCommit::Start(milestone) => {
                 step(milestone).start(&mut self.ledger);
-                let leaves = tree::walk(to.tree).into_iter().map(|placed| placed.node);
-                let passed = leaves.filter(|node| node.is_leaf() && node.passes);
-                self.report.brought = passed.map(|node| node.id.clone()).collect();
+                self.report.brought = passed(to.tree);
             }
             RunnerCommit::Baseline(milestone, guard) => step(milestone).baseline(*guard, &mut self.ledger),
             RunnerCommit::Resume(milestone) => step(milestone).resume(&mut self.ledger),
@@ -256,6 +267,16 @@ impl Audit {
     fn commit(&self) -> String {
         self.plan.heads().get(self.at.saturating_sub(1)).map(|head| head.id.clone()).unwrap_or_default()
     }
+}
+
+fn number(commit: &RunnerCommit) -> Option<u32> {
+    if let RunnerCommit::Iteration(receipt) = commit { Some(receipt.iter) } else { None }
+}
+
+/// Returns the ids of the leaves that pass.
+fn passed(tree: &TaskTree) -> Vec<String> {
+    let leaves = tree::walk(tree).into_iter().map(|placed| placed.node);
+    leaves.filter(|node| node.is_leaf() && node.passes).map(|node| node.id.clone()).collect()
 }
 
 /// Audits commits that are all at hand: those of a plan, oldest first.

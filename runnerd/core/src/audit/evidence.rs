@@ -47,8 +47,8 @@ pub(super) struct Evidence<'a> {
 pub(super) struct Told {
     /// The outcome, with the verdict of the receipt.
     pub outcome: Outcome,
-    /// The verdict that the table gives for it, or why it gives none.
-    pub judged: Result<Verdict, String>,
+    /// The verdict that the table gives for it, and whether a guard was asked on the way; or why it gives none.
+    pub judged: Result<(Verdict, bool), String>,
     /// The tree that the session left, where it is known and legal.
     pub tree: Option<TaskTree>,
 }
@@ -269,6 +269,8 @@ fn judged(
     inspect: Phase,
     (finding, guard, review): (&Finding, Option<&GuardEnd>, Option<&ReviewEnd>),
 ) -> Result<Verdict, String> {
+    (finding, guard, verdict): (&Finding, Option<&GuardEnd>, &Verdict),
+) -> Result<(Verdict, bool), String> {
     let mut phase = inspect;
     let mut asked = 0;
     loop {
@@ -281,6 +283,8 @@ fn judged(
                 Event::ReviewEnded(review.cloned().ok_or("a reviewer was to be asked, and the receipt has none")?)
             }
             Phase::Settle { outcome } => return Ok(outcome.verdict.clone()),
+            Phase::Review { .. } => Event::ReviewEnded(review(verdict)),
+            Phase::Settle { outcome } => return Ok((outcome.verdict.clone(), outcome.guard.is_some())),
             Phase::Open | Phase::Brief { .. } | Phase::Work { .. } | Phase::Over { .. } => {
                 return Err(ENDLESS.to_owned());
             }

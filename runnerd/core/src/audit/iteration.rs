@@ -1,7 +1,7 @@
 //! One receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
 
 use protocol::verify::AuditRule;
-use protocol::words::{Mode, VerdictName};
+use protocol::words::Mode;
 
 use super::compare;
 use super::evidence::{Evidence, Told};
@@ -53,7 +53,7 @@ impl Iteration<'_> {
         self.raw(&told, ledger);
         let after = self.after(&told, notes);
         self.files(&told, &after, ledger);
-        self.receipt(&told, &after, ledger);
+        self.receipt(&told, ledger);
         rebuilt
     }
 
@@ -126,8 +126,10 @@ impl Iteration<'_> {
     fn verdict(&self, told: &Told, ledger: &mut Ledger) {
         let found = self.receipt.verdict.to_string();
         match &told.judged {
-            Ok(judged) if line(judged) == self.receipt.verdict => {}
-            Ok(judged) => ledger.violation(AuditRule::Verdict, "Runner-Verdict", (&line(judged).to_string(), &found)),
+            Ok((judged, has_guard)) if line(judged) == self.receipt.verdict => self.guard(judged, *has_guard, ledger),
+            Ok((judged, _)) => {
+                ledger.violation(AuditRule::Verdict, "Runner-Verdict", (&line(judged).to_string(), &found));
+            }
             Err(why) => ledger.violation(AuditRule::Verdict, "Runner-Verdict", (why, &found)),
         }
         let is_history = matches!(&told.outcome.verdict, Verdict::Broken(breach) if breach.rule == Rule::History);
@@ -227,7 +229,7 @@ impl Iteration<'_> {
     }
 
     /// What the receipt says of its commit is the case.
-    fn receipt(&self, told: &Told, after: &After, ledger: &mut Ledger) {
+    fn receipt(&self, told: &Told, ledger: &mut Ledger) {
         let (receipt, task) = (self.receipt, &told.outcome.work.task);
         let node = tree::find(self.to.tree, &task.node);
         let charged = node.map_or(task.attempts, |node| node.attempts);
@@ -250,9 +252,10 @@ impl Iteration<'_> {
             let at = if found.starts_with("Runner-") { found.split(':').next().unwrap_or_default() } else { "message" };
             ledger.violation(AuditRule::Receipt, at, (expected, found));
         }
-        let is_refused = after.tree_refused;
-        if is_refused != receipt.raw.is_some() && !(is_refused && self.raw.is_none()) {
-            ledger.violation(AuditRule::Receipt, "Runner-Raw", ("no tree that was not taken", "one"));
+        let is_about_tree = matches!(&told.outcome.verdict, Verdict::Broken(breach) if breach.rule <= Rule::KeepPlace);
+        let is_gone = receipt.verdict.to_string().contains("the file is gone");
+        if is_about_tree && !is_gone && receipt.raw.is_none() {
+            ledger.violation(AuditRule::Receipt, "Runner-Raw", ("the tree that was not taken", "nothing"));
         }
         if receipt.usage.is_none() {
             ledger.violation(AuditRule::Receipt, "Runner-Usage", ("what the session consumed", "nothing"));
@@ -261,15 +264,17 @@ impl Iteration<'_> {
         if writes && receipt.mode == Mode::Decompose {
             ledger.violation(AuditRule::Receipt, "Runner-Mode", ("execute", "decompose"));
         }
-        self.guard(ledger);
     }
 
-    /// A guard that a verdict rests on has a result of its own.
-    fn guard(&self, ledger: &mut Ledger) {
-        let rests =
-            matches!(self.receipt.verdict.name, VerdictName::Accepted | VerdictName::Pending | VerdictName::Rejected);
-        if rests && self.receipt.guard_run.is_none() {
-            ledger.violation(AuditRule::Receipt, "Runner-Guard", ("how the guard ended", "nothing"));
+    /// A guard that ended by itself is in the receipt where one was asked, and nowhere else.
+    fn guard(&self, verdict: &Verdict, was_asked: bool, ledger: &mut Ledger) {
+        let is_told = self.receipt.guard_run.is_some();
+        // Who stops an iteration may stop it while a guard runs.
+        let may_be_told = was_asked || matches!(verdict, Verdict::Interrupted { .. });
+        let told = |is_there| if is_there { "how the guard ended" } else { "nothing" };
+        let must_be_told = matches!(verdict, Verdict::Accepted | Verdict::Pending | Verdict::Rejected { .. });
+        if is_told && !may_be_told || must_be_told && !is_told {
+            ledger.violation(AuditRule::Receipt, "Runner-Guard", (told(!is_told), told(is_told)));
         }
     }
 }
