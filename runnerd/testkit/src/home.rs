@@ -23,7 +23,7 @@ use crate::client::Client;
 use crate::daemon::Daemon;
 use crate::processes::Suspended;
 use crate::repo::Repo;
-use crate::{PATIENCE, processes, script};
+use crate::{PATIENCE, audit, processes, script};
 
 const GIT_CONFIG: &str = "[user]\n\tname = Kit\n\temail = kit@localhost\n[init]\n\tdefaultBranch = main\n";
 /// The fixture's own commits have one time, so that equal repositories have equal ids.
@@ -34,6 +34,8 @@ const COMMIT_TIME: &str = "2026-01-01T00:00:00Z";
 pub struct Home {
     path: PathBuf,
     env: Vec<(String, String)>,
+    /// Whether its branches are those of a runner that keeps the rules.
+    is_honest: bool,
     _folder: TempDir,
 }
 
@@ -47,11 +49,11 @@ impl Home {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("kit").tempdir().expect("a temporary folder can be made");
         let path = folder.path().canonicalize().expect("a temporary folder has a path");
-        for private in ["bin", "state", "run", "config", "repos", "tmp"] {
+        for private in ["bin", "state", "run", "config", "repos", "tmp", "audit"] {
             DirBuilder::new().mode(0o700).create(path.join(private)).expect("a folder can be made");
         }
         fs::write(path.join(".gitconfig"), GIT_CONFIG).expect("git's configuration can be written");
-        Self { env: environment(&path), path, _folder: folder }
+        Self { env: environment(&path), path, is_honest: true, _folder: folder }
     }
 
     /// Sets a variable of what will be started here, as the user's shell would.
@@ -59,6 +61,11 @@ impl Home {
     pub fn export(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Says that a branch of this home is one that the rules do not make: somebody writes to it who may not.
+    pub fn has_a_forgery(&mut self) {
+        self.is_honest = false;
     }
 
     /// Returns the folder.
@@ -270,6 +277,10 @@ impl Drop for Home {
             processes::signal(pid, Signal::SIGKILL);
         }
         assert!(described.is_empty() || thread::panicking(), "left behind: {described:#?}");
+        if self.is_honest && !thread::panicking() {
+            let violation = audit::of_branches(self);
+            assert!(violation.is_none(), "the rules do not make this branch: {}", violation.unwrap_or_default());
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! inside; it is started, asked and killed as a user would do it. The binaries are those of the workspace's build:
 //! `cargo build --workspace` makes them, and a run of all tests does so by itself.
 
+mod audit;
 mod bare;
 mod binary;
 mod bystander;
