@@ -12,6 +12,7 @@ mod elsewhere;
 mod explain;
 mod fallback;
 mod fork;
+mod forgeries;
 mod history;
 mod hooks;
 mod play;

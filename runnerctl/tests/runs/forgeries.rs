@@ -1,0 +1,345 @@
+//! Branches that somebody has written to who may not, each named by a finding; made of one that the product has made.
+//!
+//! A forger knows git: ids of commits that a message names are those of the forged branch.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use protocol::state::RunState;
+use protocol::tree::TaskTree;
+use protocol::verify::{AuditReport, AuditRule as Rule, Severity};
+use runner_testkit::Home;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::play::{Play, RUN, node, sample};
+
+const TREE: &str = ".runner/state/tree.json";
+const RUN_STATE: &str = ".runner/state/run_state.json";
+const FEEDBACK: &str = ".runner/state/feedback.json";
+const PROGRESS: &str = ".runner/state/progress.md";
+const CONFIG: &str = ".runner/state/config.toml";
+const GOAL: &str = ".runner/GOAL.md";
+
+/// A commit of the branch, as a forger has it before them.
+#[derive(Debug, Clone, PartialEq)]
+struct Piece {
+    /// Its id in the honest branch.
+    id: String,
+    message: String,
+    tree: String,
+}
+
+/// An honest branch, and a bare clone in which it is forged.
+struct Forge {
+    play: Play,
+    clone: String,
+    pieces: Vec<Piece>,
+}
+
+impl Forge {
+    /// Makes a branch with most of what a run can be: a red guard, a retry, a decomposition, an agent's own commit, an
+    /// invalid tree, a note, an edit by hand, and a resume.
+    fn new() -> Self {
+        let play = Play::with(&sample(), |config| config.top("max_iterations = 3"));
+        let script = play.script();
+        script.step(1, "echo 1 > one\nanswer done 'Not yet.'").guard_step(1, "echo 'error: not yet'; exit 1");
+        script.step(2, "echo 2 > one\nanswer done 'Now.'");
+        script.step(3, "answer retry 'Too hard.'");
+        script.step(4, "decompose 'Split.' First Second");
+        script.step(5, "echo 5 > five\ngit add five; git commit -q -m Mine\nanswer done 'First.'");
+        script.step(6, "echo '{' > $tree\necho 6 > six\nanswer done 'Broken.'");
+        script.always("echo $n > \"file$n\"\nanswer done \"Done $n.\"");
+        play.run().exits(4);
+        play.home.ctl_in(&play.repo, &["note", "Mind the gap."]).exits(0);
+        play.repo.write(GOAL, &play.repo.read(GOAL).replace("Reach the goal", "Reach the goal soon"));
+        play.repo.commit("Say when");
+        play.home.ctl_in(&play.repo, &["resume", "--more", "20", "--wait"]).exits(0);
+        let clone = play.home.path().join("forge.git").display().to_string();
+        play.repo.git(&["clone", "-q", "--bare", ".", &clone]);
+        let base = play.repo.run_state("HEAD").base.expect("a run has a base");
+        let ids = play.repo.git(&["rev-list", "--reverse", "--first-parent", &format!("{base}..HEAD")]);
+        let git = |args: &[&str]| play.repo.git(args);
+        let piece = |id: &str| Piece {
+            id: id.to_owned(),
+            message: git(&["log", "-1", "--format=%B", id]),
+            tree: git(&["rev-parse", &format!("{id}^{{tree}}")]),
+        };
+        let pieces = ids.lines().map(piece).collect();
+        Self { play, clone, pieces }
+    }
+
+    /// Returns the place of the commit whose subject says this.
+    fn at(&self, says: &str) -> usize {
+        let subject = |piece: &Piece| piece.message.lines().next().unwrap_or_default().contains(says);
+        self.pieces.iter().position(subject).unwrap_or_else(|| panic!("no commit says {says}: {:#?}", self.pieces))
+    }
+
+    /// Audits the branch that these pieces are.
+    fn audit(&self, pieces: &[Piece]) -> AuditReport {
+        let base = self.play.repo.run_state("HEAD").base.expect("a run has a base");
+        let (mut parent, mut renamed) = (base, Vec::<(String, String)>::new());
+        let honest = pieces.iter().zip(&self.pieces).take_while(|(piece, honest)| piece == honest).count();
+        if let Some(last) = honest.checked_sub(1) {
+            self.pieces[last].id.clone_into(&mut parent);
+        }
+        for piece in &pieces[honest..] {
+            let message = renamed.iter().fold(piece.message.clone(), |text, (old, new)| text.replace(old, new));
+            parent = self.git(&["commit-tree", &piece.tree, "-p", &parent], &message);
+            renamed.push((piece.id.clone(), parent.clone()));
+        }
+        self.git(&["update-ref", &format!("refs/heads/runner/{RUN}"), &parent], "");
+        let output = self.play.home.ctl(&["verify", &self.clone, "--run", RUN, "--json"]);
+        let mut answer = output.json();
+        answer.as_object_mut().expect("an answer is an object").remove("schema");
+        let report: AuditReport = serde_json::from_value(answer).expect("the report has its form");
+        let is_broken = report.findings.iter().any(|finding| finding.severity == Severity::Violation);
+        assert_eq!(output.code, if is_broken { 10 } else { 0 }, "{}", output.stderr);
+        report
+    }
+
+    /// Returns the pieces with one changed.
+    fn with(&self, at: usize, change: impl FnOnce(&mut Piece)) -> Vec<Piece> {
+        let mut pieces = self.pieces.clone();
+        change(&mut pieces[at]);
+        pieces
+    }
+
+    /// Returns the pieces with a file changed from one commit on, to the last or in that one alone.
+    fn file(&self, (at, to_the_end): (usize, bool), path: &str, change: impl Fn(&str) -> String) -> Vec<Piece> {
+        let mut pieces = self.pieces.clone();
+        let end = if to_the_end { pieces.len() } else { at + 1 };
+        for piece in &mut pieces[at..end] {
+            let text = self.try_show(&piece.tree, path);
+            piece.tree = self.tree_with(&piece.tree, path, &change(&text));
+        }
+        pieces
+    }
+
+    fn json<T: Serialize + DeserializeOwned>(&self, at: usize, path: &str, change: impl Fn(&mut T)) -> Vec<Piece> {
+        self.file((at, false), path, |text| {
+            let mut value: T = serde_json::from_str(text).expect("the file has its form");
+            change(&mut value);
+            serde_json::to_string_pretty(&value).expect("the file serializes") + "\n"
+        })
+    }
+
+    fn try_show(&self, tree: &str, path: &str) -> String {
+        let listed = self.git(&["ls-tree", tree, "--", path], "");
+        if listed.is_empty() { String::new() } else { self.git(&["show", &format!("{tree}:{path}")], "") + "\n" }
+    }
+
+    fn tree_with(&self, tree: &str, path: &str, text: &str) -> String {
+        let blob = self.git(&["hash-object", "-w", "--stdin"], text);
+        self.git(&["read-tree", tree], "");
+        self.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{path}")], "");
+        self.git(&["write-tree"], "")
+    }
+
+    fn git(&self, args: &[&str], input: &str) -> String {
+        git(&self.play.home, &self.clone, args, input)
+    }
+
+    /// Asserts that an audit of these pieces has a finding of this rule about this.
+    #[track_caller]
+    fn finds(&self, name: &str, pieces: &[Piece], (severity, rule, at): (Severity, Rule, &str)) {
+        let report = self.audit(pieces);
+        let is_it = report
+            .findings
+            .iter()
+            .any(|finding| finding.severity == severity && finding.rule == rule && finding.at.contains(at));
+        assert!(is_it, "{name}: no {severity} of {rule} at {at} in {:#?}", report.findings);
+    }
+}
+
+fn git(home: &Home, folder: &str, args: &[&str], input: &str) -> String {
+    let mut command = Command::new("git");
+    command.env_clear().envs(home.env().iter().cloned()).current_dir(folder).args(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("git can be started");
+    let mut stdin = child.stdin.take().expect("BUG: standard input is a pipe");
+    stdin.write_all(input.as_bytes()).expect("git reads what it is given");
+    drop(stdin);
+    let output = child.wait_with_output().expect("git can be waited for");
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+fn violation(rule: Rule, at: &str) -> (Severity, Rule, &str) {
+    (Severity::Violation, rule, at)
+}
+
+#[test]
+fn every_forgery_is_named_and_the_branch_it_was_made_of_is_not() {
+    let forge = Forge::new();
+    let report = forge.audit(&forge.pieces);
+    assert_eq!(report.findings, [], "the honest branch");
+    assert_eq!(report.counts.prompts, report.counts.iterations, "every prompt is built again");
+    let commands: Vec<_> = report.people.iter().map(|person| person.command.as_deref()).collect();
+    assert_eq!(commands, [Some("note"), None], "people are listed: {:#?}", report.people);
+    assert_eq!(report.brought, ["a"], "what had passed before is not this run's");
+
+    of_trees(&forge);
+    of_bookkeeping(&forge);
+    of_messages(&forge);
+    of_the_chain(&forge);
+    of_files(&forge);
+    of_people_and_milestones(&forge);
+}
+
+fn of_trees(forge: &Forge) {
+    let retry = forge.at("iter 0003");
+    let tree = |at, change: fn(&mut TaskTree)| forge.json::<TaskTree>(at, TREE, change);
+    let flipped = tree(retry, |tree| node(tree, "c2").passes = true);
+    forge.finds("flipped passes", &flipped, violation(Rule::Passes, "node c2: passes"));
+    let charged = tree(forge.at("iter 0001"), |tree| node(tree, "b").attempts = 0);
+    forge.finds("wrong attempts", &charged, violation(Rule::Tree, "node b: attempts"));
+    let granted = tree(retry, |tree| node(tree, "c1").max_attempts = 9);
+    forge.finds("granted attempts", &granted, violation(Rule::Tree, "node c1: max_attempts"));
+    let reordered = tree(retry, |tree| node(tree, "c").children.reverse());
+    forge.finds("reordered siblings", &reordered, violation(Rule::Tree, TREE));
+    let edited = tree(retry, |tree| node(tree, "b").title = "Another".to_owned());
+    forge.finds("edited passed node", &edited, violation(Rule::Passed, "node b"));
+    let lost = tree(retry, |tree| node(tree, "c").children.retain(|node| node.id != "c2"));
+    forge.finds("lost open node", &lost, violation(Rule::Tree, "node c2"));
+    let unmade = tree(forge.at("iter 0002"), |tree| node(tree, "b").passes = false);
+    forge.finds("a pass that was taken back", &unmade, violation(Rule::Passes, "node b: passes"));
+    let repaired = forge.file((forge.at("iter 0006"), false), TREE, |_| "{\n".to_owned());
+    forge.finds("an invalid tree", &repaired, violation(Rule::Valid, TREE));
+}
+
+fn of_bookkeeping(forge: &Forge) {
+    let state = |at, change: fn(&mut RunState)| forge.json::<RunState>(at, RUN_STATE, change);
+    let changes: [(&str, fn(&mut RunState)); 9] = [
+        ("allowance", |state| state.allowance = 99),
+        ("narrowed", |state| state.narrowed = vec!["c2".to_owned()]),
+        ("stall", |state| state.stall.count = 4),
+        ("consecutive_faults", |state| state.consecutive_faults = 2),
+        ("usage", |state| state.usage.sessions += 1),
+        ("last_guard", |state| state.last_guard = None),
+        ("next_iter", |state| state.next_iter = 7),
+        ("base", |state| state.base = None),
+        ("notes_used", |state| state.notes_used = vec!["n1".to_owned()]),
+    ];
+    for (field, change) in changes {
+        let at = format!("{RUN_STATE}: {field}");
+        forge.finds(field, &state(forge.at("iter 0003"), change), violation(Rule::RunState, &at));
+    }
+    let first = (forge.at("iter 0001"), false);
+    let told = forge.file(first, FEEDBACK, |text| text.replace("Not yet.", "Fine."));
+    forge.finds("edited feedback", &told, violation(Rule::Feedback, "feedback.json: nodes"));
+    let blamed = forge.file(first, FEEDBACK, |text| text.replace("error: not yet", "error: something else"));
+    forge.finds("edited failure", &blamed, violation(Rule::Feedback, "feedback.json: nodes"));
+    let boasted =
+        forge.file((forge.at("iter 0003"), false), PROGRESS, |text| format!("{text}- c2 — Done (iteration 0003)\n"));
+    forge.finds("forged progress", &boasted, violation(Rule::Progress, PROGRESS));
+}
+
+fn of_messages(forge: &Forge) {
+    let (red, retry, accepted) = (forge.at("iter 0001"), forge.at("iter 0003"), forge.at("iter 0002"));
+    let says = |at: usize, old: &str, new: &str| {
+        assert!(forge.pieces[at].message.contains(old), "{}", forge.pieces[at].message);
+        forge.with(at, |piece| piece.message = piece.message.replace(old, new))
+    };
+    let cases = [
+        ("an attempt taken off", says(red, "Attempts: 1/3", "Attempts: 0/3"), Rule::Receipt, "Runner-Attempts"),
+        ("another mode", says(red, "Mode: execute", "Mode: decompose"), Rule::Receipt, "Runner-Mode"),
+        ("another role", says(red, "Role: worker", "Role: planner"), Rule::Selection, "Runner-Role"),
+        ("another agent", says(red, "Agent: command", "Agent: codex"), Rule::Selection, "Runner-Agent"),
+        ("another summary", says(red, "Not yet.", "All fine."), Rule::Receipt, "message"),
+        ("a green guard", says(red, "exit=1", "exit=0"), Rule::Verdict, "Runner-Verdict"),
+        ("another node", says(red, "node b", "node c2"), Rule::Selection, "node"),
+        ("another status", says(red, "status=done", "status=retry"), Rule::Receipt, "message"),
+        ("a prompt of its own", says(red, "Prompt: sha256:", "Prompt: sha256:0"), Rule::Form, "message"),
+        ("a line of its own", says(red, "Runner-Mode", "Runner-Mood"), Rule::Form, "message"),
+        ("another number", says(retry, "iter 0003", "iter 0004"), Rule::Number, "iter"),
+        ("another run", says(retry, "run play iter", "run other iter"), Rule::Number, "run"),
+        ("no receipt at all", says(accepted, "Runner-Commit: iteration\n", ""), Rule::Passes, TREE),
+    ];
+    for (name, pieces, rule, at) in cases {
+        forge.finds(name, &pieces, violation(rule, at));
+    }
+    let relabelled = forge.with(red, |piece| {
+        piece.message =
+            piece.message.replace("RedGuard", "Retry").replace("status=done guard=fail", "status=retry guard=skipped");
+    });
+    forge.finds("a red guard as a retry", &relabelled, violation(Rule::Receipt, "Runner-Guard"));
+    let passed = forge.with(red, |piece| {
+        piece.message = piece.message.replace("RedGuard", "Accepted").replace("guard=fail", "guard=pass");
+    });
+    forge.finds("a red guard as accepted", &passed, violation(Rule::Verdict, "Runner-Verdict"));
+    let prompt = forge.with(red, |piece| {
+        let line = piece.message.lines().find(|line| line.starts_with("Runner-Prompt")).expect("it has a prompt");
+        piece.message = piece.message.replace(line, &format!("Runner-Prompt: sha256:{}", "0".repeat(64)));
+    });
+    forge.finds("another prompt", &prompt, violation(Rule::Prompt, "Runner-Prompt"));
+    let tree_from = forge.with(red, |piece| {
+        let line = piece.message.lines().find(|line| line.starts_with("Runner-Tree-From")).expect("it has one");
+        piece.message = piece.message.replace(line, &format!("Runner-Tree-From: sha256:{}", "0".repeat(64)));
+    });
+    forge.finds("another tree before", &tree_from, violation(Rule::Chain, "Runner-Tree-From"));
+}
+
+fn of_the_chain(forge: &Forge) {
+    let second = forge.at("iter 0002");
+    let [first, gone] = [&forge.pieces[second - 1], &forge.pieces[second]];
+    let mut missing = forge.pieces.clone();
+    missing.remove(second);
+    forge.finds("a commit that is missing", &missing, violation(Rule::Chain, "Runner-From"));
+    for piece in &mut missing {
+        piece.message = piece.message.replace(&gone.id, &first.id);
+    }
+    forge.finds("a commit that is missing, and not missed", &missing, violation(Rule::Number, "iter"));
+    let mut swapped = forge.pieces.clone();
+    swapped.swap(forge.at("iter 0001"), forge.at("iter 0002"));
+    forge.finds("two that were swapped", &swapped, violation(Rule::Number, "iter"));
+    let swallowed = forge.with(forge.at("iter 0003"), |piece| {
+        piece.message = piece.message.replace(&gone.id, &first.id);
+    });
+    forge.finds("a receipt that swallows another", &swallowed, violation(Rule::Number, "iter"));
+    forge.finds("and the one that was", &swallowed, (Severity::Warning, Rule::Form, "message"));
+    let mut posed = forge.pieces.clone();
+    let mut fake = forge.pieces[forge.at("iter 0003")].clone();
+    "fake".clone_into(&mut fake.id);
+    posed.insert(forge.at("iter 0003"), fake);
+    forge.finds("an agent that poses as the runner", &posed, (Severity::Warning, Rule::Form, "message"));
+}
+
+fn of_files(forge: &Forge) {
+    let retry = forge.at("iter 0003");
+    for path in [CONFIG, GOAL, ".runner/prompts/worker.md", ".runner/state/notes.md", ".runner/state/extra"] {
+        let changed = forge.file((retry, true), path, |text| format!("{text}# more\n"));
+        forge.finds(path, &changed, violation(Rule::Owned, path));
+    }
+    let memory = ".runner/state/assumptions.md";
+    let rewritten = forge.file((retry, true), memory, |text| text.replace("# ", "## "));
+    forge.finds(memory, &rewritten, violation(Rule::Owned, memory));
+    let template =
+        forge.file((forge.at("Say when"), true), ".runner/prompts/worker.md", |_| "Do as you like.\n".to_owned());
+    forge.finds("a template before a prompt", &template, violation(Rule::Prompt, "Runner-Prompt"));
+}
+
+fn of_people_and_milestones(forge: &Forge) {
+    let (hand, resume, start) = (forge.at("Say when"), forge.at("resume run"), forge.at("start run"));
+    let passes = forge.json::<TaskTree>(hand, TREE, |tree| node(tree, "c2").passes = true);
+    forge.finds("a person who sets passes", &passes, violation(Rule::Passes, "node c2"));
+    let mut kept = passes.clone();
+    kept[resume].tree =
+        forge.json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").passes = true)[resume].tree.clone();
+    forge.finds("a person who sets passes for good", &kept, violation(Rule::Passes, TREE));
+    let edited =
+        forge.file((hand, true), RUN_STATE, |text| text.replace("\"run_id\": \"play\"", "\"run_id\": \"other\""));
+    forge.finds("a person who renames the run", &edited, violation(Rule::Person, "run_id"));
+    let faults = forge.json::<RunState>(hand, RUN_STATE, |state| state.stall.count = 0);
+    forge.finds("a person who counts", &faults, (Severity::Warning, Rule::Person, "run_state.json: stall"));
+    let granted = forge.json::<RunState>(resume, RUN_STATE, |state| state.next_iter = 1);
+    forge.finds("a resume that counts anew", &granted, violation(Rule::Milestone, "next_iter"));
+    let planted = forge.json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").title = "Other".to_owned());
+    forge.finds("a resume that plans", &planted, violation(Rule::Tree, "node c2"));
+    let code = forge.file((start, true), "one", |_| "1\n".to_owned());
+    forge.finds("a start with work in it", &code, violation(Rule::Milestone, "one"));
+    let base = forge.json::<RunState>(start, RUN_STATE, |state| state.elapsed_ms = 5);
+    forge.finds("a start that has spent", &base, violation(Rule::Milestone, "elapsed_ms"));
+    let born = forge.json::<TaskTree>(start, TREE, |tree| node(tree, "c2").passes = true);
+    forge.finds("a start with a pass", &born, violation(Rule::Passes, TREE));
+}
