@@ -10,7 +10,7 @@ use protocol::error::ExitStatus;
 
 use crate::commands::{
     add, answer, cancel, config, daemon, demo, edit, explain, export, fork, gc, help, init, log, note, pause,
-    questions, queue, repos, resume, retry, select, start, status, step, tree, validate, verify,
+    questions, queue, repos, resume, retry, select, start, status, step, tree, validate, verify, watch,
 };
 use crate::failure::Failure;
 
@@ -98,6 +98,7 @@ pub(crate) enum Command {
     Resume(resume::ResumeArgs),
     Cancel(cancel::CancelArgs),
     Status(status::StatusArgs),
+    Watch(watch::WatchArgs),
     Tree(tree::TreeArgs),
     Select(select::SelectArgs),
     Explain(explain::ExplainArgs),

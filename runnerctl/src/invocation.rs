@@ -44,14 +44,18 @@ impl<'a> Invocation<'a> {
     }
 
     async fn open(&self, spawn: bool) -> Result<Connection, ConnectError> {
-        let options = ConnectOptions {
+        Connection::open(&self.connect_options(spawn)).await
+    }
+
+    /// Returns how the daemon is reached.
+    pub(crate) fn connect_options(&self, spawn: bool) -> ConnectOptions {
+        ConnectOptions {
             socket: self.socket.clone(),
             spawn,
             program: None,
             client_name: "runnerctl".into(),
             version: env!("CARGO_PKG_VERSION").into(),
-        };
-        Connection::open(&options).await
+        }
     }
 
     /// Returns the absolute form of a path of the command line; the current directory by default.

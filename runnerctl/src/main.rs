@@ -16,6 +16,7 @@ mod record;
 mod text;
 mod ui;
 mod wait;
+mod watch;
 
 use std::io;
 use std::process::ExitCode;

@@ -165,12 +165,14 @@ fn passing(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u64) -> 
     Line::Passing { text: text.trim_end().to_owned(), elapsed_ms }
 }
 
-fn told_secrets(seen: &[SecretSeen]) -> String {
+/// Returns a sentence on files that hold secrets.
+pub(crate) fn told_secrets(seen: &[SecretSeen]) -> String {
     let files: Vec<String> = seen.iter().map(|seen| format!("{} ({})", seen.path, seen.variable)).collect();
     format!("secrets were committed: {}", files.join(", "))
 }
 
-fn told_refusal(method: &str, pid: Option<i32>) -> String {
+/// Returns a sentence on a call that was refused.
+pub(crate) fn told_refusal(method: &str, pid: Option<i32>) -> String {
     let process = pid.map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
     format!("{process} inside an iteration called `{method}`; it was refused")
 }

@@ -28,6 +28,7 @@ pub(crate) mod step;
 pub(crate) mod tree;
 pub(crate) mod validate;
 pub(crate) mod verify;
+pub(crate) mod watch;
 
 use protocol::error::ExitStatus;
 use protocol::words::RunStatus;
@@ -49,6 +50,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Resume(args) => resume::run(&invocation, args).await,
         Command::Cancel(args) => cancel::run(&invocation, args).await,
         Command::Status(args) => status::run(&invocation, args).await,
+        Command::Watch(args) => watch::run(&invocation, args).await,
         Command::Tree(args) => tree::run(&invocation, args).await,
         Command::Select(args) => select::run(&invocation, args).await,
         Command::Explain(args) => explain::run(&invocation, args).await,

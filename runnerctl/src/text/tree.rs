@@ -25,17 +25,21 @@ struct Drawing<'a> {
 
 /// How a node stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+pub(crate) enum Standing {
+    /// It passes.
     Passed,
+    /// It is worked on, or is next.
     Current,
+    /// It is to be done.
     Open,
+    /// It is a leaf without attempts left.
     Exhausted,
 }
 
 impl Drawing<'_> {
     /// Draws a node behind `lead` and its children behind `below`.
     fn node(&mut self, node: &Node, lead: &str, below: &str) {
-        let (mark, style, word) = self.standing(node).look(self.screen);
+        let (mark, style, word) = Standing::of(node, self.current).look(*self.screen);
         let id = safe(&node.id);
         let title = safe(&node.title);
         let counts = paint(DIM, &format!("{word}{}", counts(node)));
@@ -49,22 +53,24 @@ impl Drawing<'_> {
             self.node(child, &lead, &below);
         }
     }
-
-    fn standing(&self, node: &Node) -> Standing {
-        if node.passes {
-            Standing::Passed
-        } else if node.is_leaf() && node.attempts >= node.max_attempts {
-            Standing::Exhausted
-        } else if self.current == Some(node.id.as_str()) {
-            Standing::Current
-        } else {
-            Standing::Open
-        }
-    }
 }
 
 impl Standing {
-    fn look(self, screen: &Screen) -> (&'static str, Style, &'static str) {
+    /// Returns how a node stands where `current` is worked on or next.
+    pub(crate) fn of(node: &Node, current: Option<&str>) -> Self {
+        if node.passes {
+            Self::Passed
+        } else if node.is_leaf() && node.attempts >= node.max_attempts {
+            Self::Exhausted
+        } else if current == Some(node.id.as_str()) {
+            Self::Current
+        } else {
+            Self::Open
+        }
+    }
+
+    /// Returns its mark, its style and its word.
+    pub(crate) fn look(self, screen: Screen) -> (&'static str, Style, &'static str) {
         match self {
             Self::Passed => (screen.pick("✔", "[x]"), GOOD, "passed"),
             Self::Current => (screen.pick("●", "[>]"), LIVE, "current"),
@@ -83,7 +89,8 @@ fn counts(node: &Node) -> String {
     if node.attempts == 0 { String::new() } else { format!(", attempts {}/{}", node.attempts, node.max_attempts) }
 }
 
-fn leaves(node: &Node) -> (usize, usize) {
+/// Returns how many leaves below a node pass, and how many there are.
+pub(crate) fn leaves(node: &Node) -> (usize, usize) {
     if node.is_leaf() {
         return (usize::from(node.passes), 1);
     }
@@ -91,7 +98,7 @@ fn leaves(node: &Node) -> (usize, usize) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use anstream::adapter::strip_str;
     use protocol::tree::{TREE_VERSION, TaskTree};
 
@@ -111,7 +118,7 @@ mod tests {
         }
     }
 
-    fn reply() -> TreeReply {
+    pub(crate) fn reply() -> TreeReply {
         let mut lexer = node("lexer", 0, Vec::new());
         lexer.passes = true;
         let parser = node("parser", 0, vec![lexer, node("ast", 1, Vec::new())]);

@@ -1,0 +1,63 @@
+//! `watch`: the live view of all repositories, and the checks before the terminal is taken.
+
+use std::io::IsTerminal as _;
+
+use clap::Args;
+use protocol::api::RunApiClient as _;
+use protocol::client::CallError;
+use protocol::error::{ErrorKind, ExitStatus};
+use protocol::request::AtRun;
+
+use crate::args::Place;
+use crate::failure::{Failure, is_refusal};
+use crate::invocation::Invocation;
+use crate::watch;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl watch           all repositories, beginning with the one around the current directory
+  runnerctl watch ~/proj    beginning with another one";
+
+/// Show runs live on the whole screen, with keys to steer them
+///
+/// Repositories, task tree, phases, what the agent does, what the guard prints. `?` explains the keys; leaving it ends
+/// no run.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WatchArgs {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: WatchArgs) -> Result<ExitStatus, Failure> {
+    check(invocation)?;
+    let path = invocation.place(args.place.path())?;
+    let connection = invocation.connect().await?;
+    let status = connection.client().status(AtRun { path, run: None }).await.map_err(CallError::from);
+    let selected = match status {
+        Ok(status) => Some(status.repo.id),
+        Err(error) if args.place.path.is_none() && is_elsewhere(&error) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let look = watch::look(invocation.ui.screen());
+    watch::show(invocation.connect_options(false), connection, selected, look).await
+}
+
+/// Refuses where there is nothing to draw on, before anything is started.
+fn check(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    if invocation.ui.json {
+        return Err(Failure::usage("watch draws on a terminal and has no JSON").hint("runnerctl status --json"));
+    }
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if is_dumb || !std::io::stdout().is_terminal() {
+        let why =
+            if is_dumb { "this terminal cannot be drawn on (TERM=dumb)" } else { "standard output is no terminal" };
+        return Err(Failure::new(ExitStatus::Usage, "no_terminal", why).hint("runnerctl status, or runnerctl log -f"));
+    }
+    Ok(())
+}
+
+/// Whether the current directory just happens to be none of the repositories.
+fn is_elsewhere(error: &CallError) -> bool {
+    is_refusal(error, ErrorKind::NotARepository) || is_refusal(error, ErrorKind::NotFound)
+}

@@ -1,0 +1,145 @@
+//! Events as lines for a reader: what happened in a repository, oldest first, bounded.
+
+use std::collections::VecDeque;
+
+use anstyle::Style;
+use jiff::Timestamp;
+use protocol::event::{Event, EventKind};
+use protocol::words::{PhaseName, VerdictName};
+
+use crate::progress::{told_refusal, told_secrets};
+use crate::text::measure::{dollars, short};
+use crate::text::paint::{DIM, HINT, LIVE, LOOK, PLAIN, of_state, of_verdict};
+
+/// One line of what happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// When.
+    pub(crate) time: Timestamp,
+    /// In which iteration.
+    pub(crate) iter: Option<u32>,
+    /// How it looks.
+    pub(crate) style: Style,
+    /// What; not yet made safe.
+    pub(crate) text: String,
+}
+
+impl Entry {
+    /// Returns the line that an event is worth, if it is.
+    pub(crate) fn of(event: &Event) -> Option<Self> {
+        let (style, text) = told(&event.kind)?;
+        Some(Self { time: event.time, iter: event.iter, style, text })
+    }
+}
+
+fn told(kind: &EventKind) -> Option<(Style, String)> {
+    Some(match kind {
+        EventKind::RunState { state, reason, .. } => {
+            let why = reason.as_ref().map(|reason| format!(": {}", reason.message)).unwrap_or_default();
+            (of_state(*state), format!("run {state}{why}"))
+        }
+        EventKind::Phase { phase: PhaseName::Work, node } => {
+            (LIVE, format!("work on {}", node.as_deref().unwrap_or("a node")))
+        }
+        EventKind::Iteration { node, verdict, guard, attempts, max_attempts, usage, .. } => {
+            let cost = usage.cost_micro_usd.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
+            let tried = if *verdict == VerdictName::Accepted {
+                String::new()
+            } else {
+                format!(", attempts {attempts}/{max_attempts}")
+            };
+            (of_verdict(*verdict), format!("{verdict} {node}, guard={guard}{tried}{cost}"))
+        }
+        EventKind::Tree { leaves_passed, leaves_total } => {
+            (PLAIN, format!("{leaves_passed}/{leaves_total} leaves pass"))
+        }
+        EventKind::Commit { commit, subject } => (DIM, format!("commit {} {subject}", short(commit))),
+        EventKind::Questions { asked } => {
+            let asked: Vec<String> = asked.iter().map(|new| format!("{} ({})", new.text, new.id)).collect();
+            (HINT, format!("asked: {}", asked.join(", ")))
+        }
+        other => (LOOK, notice(other)?),
+    })
+}
+
+/// Returns what somebody should look at.
+fn notice(kind: &EventKind) -> Option<String> {
+    Some(match kind {
+        EventKind::Outage { agent, why, .. } => format!("{agent} is not available: {why}"),
+        EventKind::Obstacle { message } => format!("waits: {message}"),
+        EventKind::Reverted { paths } => format!("put back: {}", paths.join(", ")),
+        EventKind::Refs { moved } => format!("moved: {}", moved.join(", ")),
+        EventKind::Refused { method, pid } => told_refusal(method, *pid),
+        EventKind::Secrets { seen } => told_secrets(seen),
+        EventKind::Warning { message } => message.clone(),
+        EventKind::Lagged => "some events were missed; the state was read anew".to_owned(),
+        EventKind::Stopping => "the daemon stops; runs go on at its next start".to_owned(),
+        _ => return None,
+    })
+}
+
+/// A queue that forgets its oldest elements, and numbers all it ever held.
+#[derive(Debug, Clone)]
+pub(crate) struct Ring<T> {
+    kept: VecDeque<T>,
+    limit: usize,
+    forgotten: usize,
+}
+
+impl<T> Ring<T> {
+    /// Makes a queue that keeps so many.
+    pub(crate) fn of(limit: usize) -> Self {
+        Self { kept: VecDeque::new(), limit, forgotten: 0 }
+    }
+
+    /// Adds an element.
+    pub(crate) fn push(&mut self, element: T) {
+        self.kept.push_back(element);
+        if self.kept.len() > self.limit {
+            self.kept.pop_front();
+            self.forgotten += 1;
+        }
+    }
+
+    /// Returns what is kept.
+    pub(crate) fn kept(&self) -> &VecDeque<T> {
+        &self.kept
+    }
+
+    /// Returns the number of the first element that is kept and that of the next one to come.
+    pub(crate) fn range(&self) -> (usize, usize) {
+        (self.forgotten, self.forgotten + self.kept.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::words::RunStatus;
+
+    use super::*;
+
+    fn entry(kind: EventKind) -> Option<Entry> {
+        let time = "2026-01-01T12:00:00Z".parse().expect("a time");
+        Entry::of(&Event { seq: 1, time, repo: None, run: None, iter: Some(4), kind })
+    }
+
+    #[test]
+    fn a_stop_is_told_with_its_reason() {
+        let reason = protocol::view::StopReason { message: "the disk is full".into(), command: None };
+        let told = entry(EventKind::RunState { state: RunStatus::Waiting, reason: Some(reason), until: None });
+        assert_eq!(told.map(|entry| entry.text).as_deref(), Some("run waiting: the disk is full"));
+    }
+
+    #[test]
+    fn phases_are_for_the_timeline_and_only_the_work_is_told() {
+        let phase = |phase| entry(EventKind::Phase { phase, node: Some("a".into()) }).map(|entry| entry.text);
+        assert_eq!((phase(PhaseName::Guard), phase(PhaseName::Work).as_deref()), (None, Some("work on a")));
+    }
+
+    #[test]
+    fn a_ring_forgets_the_oldest_and_goes_on_counting() {
+        let mut ring = Ring::of(2);
+        (0..5).for_each(|n| ring.push(n));
+        assert_eq!((ring.kept().iter().copied().collect::<Vec<_>>(), ring.range()), (vec![3, 4], (3, 5)));
+    }
+}

@@ -1,0 +1,176 @@
+//! The task tree as rows: passed branches are folded, the live leaf is in view until a person looks elsewhere.
+
+use std::collections::BTreeMap;
+
+use protocol::tree::{Node, TaskTree};
+
+use crate::text::tree::{Standing, leaves};
+
+/// A node that is not folded away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Id of the node.
+    pub(crate) id: String,
+    /// What it is called.
+    pub(crate) title: String,
+    /// How it stands.
+    pub(crate) standing: Standing,
+    /// For each ancestor below the root, and for itself: whether a sibling comes after it.
+    pub(crate) trunk: Vec<bool>,
+    /// Whether its children are folded away; none for a leaf.
+    pub(crate) folded: Option<bool>,
+    /// Leaves that pass, and all, below it.
+    pub(crate) leaves: (usize, usize),
+    /// Attempts charged, and allowed.
+    pub(crate) attempts: (u32, u32),
+}
+
+/// The tree of one run and what a person sees of it.
+#[derive(Debug, Default)]
+pub(crate) struct Forest {
+    tree: Option<TaskTree>,
+    current: Option<String>,
+    /// What a person has folded or unfolded.
+    chosen: BTreeMap<String, bool>,
+    rows: Vec<Row>,
+    cursor: usize,
+    is_elsewhere: bool,
+}
+
+impl Forest {
+    /// Shows another state of the tree.
+    pub(crate) fn take(&mut self, tree: TaskTree) {
+        self.tree = Some(tree);
+        self.draw();
+    }
+
+    /// Marks the leaf that is worked on, or is next.
+    pub(crate) fn mark(&mut self, current: Option<&str>) {
+        if self.current.as_deref() != current {
+            self.current = current.map(str::to_owned);
+            self.draw();
+        }
+    }
+
+    /// Returns the rows.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Returns the row that the keys are about.
+    pub(crate) fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// Returns the node that the keys are about.
+    pub(crate) fn chosen(&self) -> Option<&Row> {
+        self.rows.get(self.cursor)
+    }
+
+    /// Moves the cursor.
+    pub(crate) fn step(&mut self, by: isize) {
+        self.cursor = self.cursor.saturating_add_signed(by).min(self.rows.len().saturating_sub(1));
+        self.is_elsewhere = true;
+    }
+
+    /// Goes back to the live leaf, and stays with it.
+    pub(crate) fn follow(&mut self) {
+        self.is_elsewhere = false;
+        self.draw();
+    }
+
+    /// Folds the branch at the cursor, or unfolds it; returns whether there is one.
+    pub(crate) fn fold(&mut self, folded: Option<bool>) -> bool {
+        let Some((id, now)) = self.chosen().and_then(|row| Some((row.id.clone(), row.folded?))) else { return false };
+        self.chosen.insert(id, folded.unwrap_or(!now));
+        self.is_elsewhere = true;
+        self.draw();
+        true
+    }
+
+    fn draw(&mut self) {
+        let stood = self.chosen().map(|row| row.id.clone());
+        let mut rows = Vec::new();
+        if let Some(tree) = &self.tree {
+            self.add(&tree.root, &mut Vec::new(), &mut rows);
+        }
+        self.rows = rows;
+        let wanted = if self.is_elsewhere { stood } else { self.current.clone() };
+        let found = wanted.and_then(|id| self.rows.iter().position(|row| row.id == id));
+        self.cursor = found.unwrap_or(self.cursor).min(self.rows.len().saturating_sub(1));
+    }
+
+    fn add(&self, node: &Node, trunk: &mut Vec<bool>, rows: &mut Vec<Row>) {
+        let folded = (!node.is_leaf()).then(|| self.chosen.get(&node.id).copied().unwrap_or(node.passes));
+        rows.push(Row {
+            id: node.id.clone(),
+            title: node.title.clone(),
+            standing: Standing::of(node, self.current.as_deref()),
+            trunk: trunk.clone(),
+            folded,
+            leaves: leaves(node),
+            attempts: (node.attempts, node.max_attempts),
+        });
+        let children = node.children.iter().enumerate().filter(|_| folded != Some(true));
+        for (at, child) in children {
+            trunk.push(at + 1 < node.children.len());
+            self.add(child, trunk, rows);
+            trunk.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::tree::tests::reply;
+
+    fn forest() -> Forest {
+        let mut forest = Forest::default();
+        let mut tree = reply().tree;
+        // The branch `parser` passes as a whole.
+        tree.root.children[0].passes = true;
+        tree.root.children[0].children.iter_mut().for_each(|leaf| leaf.passes = true);
+        forest.mark(Some("docs"));
+        forest.take(tree);
+        forest
+    }
+
+    fn ids(forest: &Forest) -> Vec<&str> {
+        forest.rows().iter().map(|row| row.id.as_str()).collect()
+    }
+
+    #[test]
+    fn a_branch_that_passes_is_folded_and_can_be_opened() {
+        let mut forest = forest();
+        assert_eq!(ids(&forest), ["root", "parser", "cli", "docs"]);
+        forest.step(-2);
+        assert!(forest.fold(None));
+        assert_eq!(ids(&forest), ["root", "parser", "lexer", "ast", "cli", "docs"]);
+        assert_eq!(forest.rows()[3].trunk, [true, false]);
+    }
+
+    #[test]
+    fn the_cursor_is_on_the_live_leaf_until_it_is_moved() {
+        let mut forest = forest();
+        assert_eq!(forest.chosen().map(|row| row.id.as_str()), Some("docs"));
+        forest.mark(Some("cli"));
+        assert_eq!(forest.chosen().map(|row| row.id.as_str()), Some("cli"));
+        forest.step(-1);
+        forest.mark(Some("docs"));
+        assert_eq!(forest.chosen().map(|row| row.id.as_str()), Some("parser"));
+        forest.follow();
+        assert_eq!(forest.chosen().map(|row| row.id.as_str()), Some("docs"));
+    }
+
+    #[test]
+    fn the_cursor_stays_in_a_tree_that_shrinks() {
+        let mut forest = forest();
+        forest.step(9);
+        let mut tree = reply().tree;
+        tree.root.children.clear();
+        forest.take(tree);
+        assert_eq!(forest.cursor(), 0);
+        assert!(!forest.fold(None), "a leaf has nothing to fold");
+    }
+}

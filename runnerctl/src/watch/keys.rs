@@ -1,0 +1,271 @@
+//! What the keys do.
+
+use protocol::request::LogStream;
+use protocol::words::RunStatus;
+
+use super::message::{Key, LogKey, Request, Steer, What};
+use super::model::{Focus, Mode, Model, Question, Scrolls};
+use super::reader::{Reader, Turn};
+use super::scroll::Scroll;
+
+/// Rows that a page key moves a pane by.
+const PAGE: isize = 10;
+/// Longest note.
+const NOTE_BYTES: usize = 8 * 1024;
+
+/// Every key of the panes with what it does, for the help.
+pub(crate) const KEYS: &[(&str, &str)] = &[
+    ("Tab", "next pane"),
+    ("j k arrows", "move, scroll; PgUp PgDn Home End too"),
+    ("[ ]", "previous, next repository"),
+    ("Enter", "fold or unfold a branch; open the log of a leaf or pane"),
+    ("f", "follow what is live again"),
+    ("v", "the agent's steps, or its output as printed"),
+    ("l", "open the log; / searches in it"),
+    ("p", "pause after this iteration"),
+    ("P", "pause now: end the session, its work is committed"),
+    ("r", "resume"),
+    ("s", "step: run one iteration"),
+    ("c", "cancel the run; branch and commits stay"),
+    ("n", "note to the next session"),
+    ("?", "this help"),
+    ("q", "leave; runs go on"),
+];
+
+impl Model {
+    /// Handles a key.
+    pub(super) fn key(&mut self, key: Key) -> Vec<Request> {
+        match key {
+            Key::Ctrl('c') => return vec![Request::Quit],
+            Key::Ctrl('z') => return vec![Request::Suspend],
+            Key::Ctrl('l') => return vec![Request::Redraw],
+            _ => self.notice = None,
+        }
+        match &mut self.mode {
+            Mode::Normal => self.normal(key),
+            Mode::Help => {
+                self.mode = Mode::Normal;
+                Vec::new()
+            }
+            Mode::Ask(_) => self.answer(key),
+            Mode::Note(_) => self.type_note(key),
+            Mode::Read(reader) => match reader.key_pressed(key) {
+                Turn::Stay(request) => request.into_iter().collect(),
+                Turn::Iteration(by) => self.other_iteration(by),
+                Turn::Close => {
+                    self.mode = Mode::Normal;
+                    Vec::new()
+                }
+            },
+        }
+    }
+
+    /// Handles text that was pasted: it is typed where something is typed, and else ignored.
+    pub(super) fn paste(&mut self, text: &str) -> Vec<Request> {
+        match &mut self.mode {
+            Mode::Note(note) => append(note, text),
+            Mode::Read(reader) => reader.paste(text),
+            Mode::Normal | Mode::Help | Mode::Ask(_) => {}
+        }
+        Vec::new()
+    }
+
+    fn normal(&mut self, key: Key) -> Vec<Request> {
+        match key {
+            Key::Char('q') => return vec![Request::Quit],
+            Key::Char('?') => self.mode = Mode::Help,
+            Key::Tab => self.turn_focus(1),
+            Key::BackTab => self.turn_focus(Focus::ALL.len() - 1),
+            Key::Char('[') => return self.next_repo(-1),
+            Key::Char(']') => return self.next_repo(1),
+            Key::Up | Key::Char('k') => return self.go(-1),
+            Key::Down | Key::Char('j') => return self.go(1),
+            Key::PageUp => return self.go(-PAGE),
+            Key::PageDown | Key::Char(' ') => return self.go(PAGE),
+            Key::Home | Key::Char('g') => return self.go(isize::MIN / 2),
+            Key::End | Key::Char('G') => return self.go(isize::MAX / 2),
+            Key::Left if self.focus == Focus::Tree => drop(self.forest.fold(Some(true))),
+            Key::Right if self.focus == Focus::Tree => drop(self.forest.fold(Some(false))),
+            Key::Enter => return self.enter(),
+            Key::Char('f') => self.follow(),
+            Key::Char('v') => return self.turn_raw(),
+            Key::Char('l') => return self.open_log(LogStream::Agent),
+            Key::Char(command) => return self.command(command),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Handles a key that steers the run.
+    fn command(&mut self, key: char) -> Vec<Request> {
+        let is_waiting = self.run().is_some_and(|run| run.summary.state == RunStatus::Waiting);
+        let what = match key {
+            'p' => What::Pause { now: false },
+            'P' => What::Pause { now: true },
+            'r' => What::Resume { now: is_waiting },
+            's' => What::Step,
+            'c' => What::Cancel,
+            'n' => What::Note(String::new()),
+            _ => return Vec::new(),
+        };
+        let Some(target) = self.target().filter(|target| target.run.is_some()) else {
+            self.say("there is no run here: runnerctl start PATH", true);
+            return Vec::new();
+        };
+        if self.lost.is_some() {
+            self.say("no daemon answers: nothing was sent", true);
+            return Vec::new();
+        }
+        let run = target.run.clone().unwrap_or_default();
+        let steer = Steer { target, what, confirmed: false };
+        let question = match steer.what {
+            What::Note(_) => {
+                self.mode = Mode::Note(String::new());
+                return Vec::new();
+            }
+            What::Cancel => format!("Cancel run {run}? Its branch and commits stay."),
+            What::Pause { now: true } => format!("End the session of run {run} now? Its work is committed."),
+            What::Pause { now: false } | What::Resume { .. } | What::Step => return self.steer(steer),
+        };
+        self.mode = Mode::Ask(Question { text: question, steer });
+        Vec::new()
+    }
+
+    fn steer(&mut self, steer: Steer) -> Vec<Request> {
+        self.say(format!("{}: sent", steer.what), false);
+        vec![Request::Steer(steer)]
+    }
+
+    fn answer(&mut self, key: Key) -> Vec<Request> {
+        let is_answer = matches!(key, Key::Char('y' | 'Y' | 'n' | 'N' | 'q') | Key::Escape);
+        if !is_answer {
+            return Vec::new();
+        }
+        match (std::mem::replace(&mut self.mode, Mode::Normal), key) {
+            (Mode::Ask(question), Key::Char('y' | 'Y')) => self.steer(question.steer),
+            _ => Vec::new(),
+        }
+    }
+
+    fn type_note(&mut self, key: Key) -> Vec<Request> {
+        let Mode::Note(note) = &mut self.mode else { return Vec::new() };
+        match key {
+            Key::Char(c) => append(note, c.encode_utf8(&mut [0; 4])),
+            Key::Backspace => drop(note.pop()),
+            Key::Ctrl('u') => note.clear(),
+            Key::Ctrl('w') => note.truncate(note.trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1)),
+            Key::Escape => self.mode = Mode::Normal,
+            Key::Enter => {
+                let text = std::mem::take(note);
+                self.mode = Mode::Normal;
+                let target = self.target().filter(|_| !text.trim().is_empty());
+                return target
+                    .map(|target| self.steer(Steer { target, what: What::Note(text), confirmed: false }))
+                    .unwrap_or_default();
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn turn_focus(&mut self, by: usize) {
+        let at = Focus::ALL.iter().position(|focus| *focus == self.focus).unwrap_or(0);
+        self.focus = Focus::ALL[(at + by) % Focus::ALL.len()];
+    }
+
+    fn next_repo(&mut self, by: isize) -> Vec<Request> {
+        let last = self.repos.len().saturating_sub(1);
+        let at = self.position().unwrap_or(0).saturating_add_signed(by).min(last);
+        let id = self.repos.get(at).map(|status| status.repo.id.clone());
+        self.select(id)
+    }
+
+    fn go(&mut self, by: isize) -> Vec<Request> {
+        match self.focus {
+            Focus::Repos => return self.next_repo(by),
+            Focus::Tree => self.forest.step(by),
+            Focus::Agent => {
+                let steps = self.live().map(|live| live.steps.range()).unwrap_or_default();
+                let range = if self.shows_steps() { steps } else { self.agent.range() };
+                self.scrolls.agent.step(by, range);
+            }
+            Focus::Guard => self.scrolls.guard.step(by, self.guard.range()),
+            Focus::Events => {
+                let range = self.live().map(|live| live.entries.range()).unwrap_or_default();
+                self.scrolls.events.step(by, range);
+            }
+        }
+        Vec::new()
+    }
+
+    fn follow(&mut self) {
+        self.scrolls = Scrolls::default();
+        self.forest.follow();
+    }
+
+    fn turn_raw(&mut self) -> Vec<Request> {
+        self.is_raw = !self.is_raw;
+        self.scrolls.agent = Scroll::default();
+        self.read_on()
+    }
+
+    fn enter(&mut self) -> Vec<Request> {
+        match self.focus {
+            Focus::Repos => {
+                self.focus = Focus::Tree;
+                Vec::new()
+            }
+            Focus::Tree if self.forest.fold(None) => Vec::new(),
+            Focus::Tree => self.open_leaf(),
+            Focus::Agent | Focus::Events => self.open_log(LogStream::Agent),
+            Focus::Guard => self.open_log(LogStream::Guard),
+        }
+    }
+
+    /// Opens the log of the last iteration on the chosen leaf.
+    fn open_leaf(&mut self) -> Vec<Request> {
+        let Some(id) = self.forest.chosen().map(|row| row.id.clone()) else { return Vec::new() };
+        let live = self.run().filter(|run| run.phase.is_some() && run.node.as_ref().is_some_and(|node| node.id == id));
+        let live = live.map(|run| (run.iteration, None));
+        let last = || self.iterations.iter().rev().find(|view| view.node == id).map(|view| (view.iter, view.wait));
+        if let (Some((iter, wait)), Some(target)) = (live.or_else(last), self.target()) {
+            return self.read(LogKey { target, iter, wait, stream: LogStream::Agent });
+        }
+        self.say(format!("no iteration has worked on {id} yet"), true);
+        Vec::new()
+    }
+
+    fn open_log(&mut self, stream: LogStream) -> Vec<Request> {
+        if let Some(key) = self.file(stream) {
+            return self.read(key);
+        }
+        self.say("there is no log yet", true);
+        Vec::new()
+    }
+
+    fn read(&mut self, key: LogKey) -> Vec<Request> {
+        let (reader, request) = Reader::open(key, self.size);
+        self.mode = Mode::Read(Box::new(reader));
+        request.into_iter().collect()
+    }
+
+    /// Turns the reader to an iteration before or after the one that is read.
+    fn other_iteration(&mut self, by: isize) -> Vec<Request> {
+        let live = self.run().filter(|run| run.phase.is_some()).map(|run| (run.iteration, None));
+        let mut known: Vec<(u32, Option<u32>)> = self.iterations.iter().map(|view| (view.iter, view.wait)).collect();
+        known.extend(live.filter(|live| !known.contains(live)));
+        let Mode::Read(reader) = &mut self.mode else { return Vec::new() };
+        let here = (reader.key().iter, reader.key().wait);
+        let at = known.iter().position(|known| *known == here).unwrap_or(known.len());
+        match at.checked_add_signed(by).and_then(|at| known.get(at)) {
+            Some((iter, wait)) => reader.go(*iter, *wait).into_iter().collect(),
+            None => Vec::new(),
+        }
+    }
+}
+
+/// Adds to a note as far as it may be.
+fn append(note: &mut String, text: &str) {
+    let room = NOTE_BYTES.saturating_sub(note.len());
+    note.push_str(&text[..text.floor_char_boundary(room)]);
+}

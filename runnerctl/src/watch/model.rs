@@ -1,0 +1,262 @@
+//! What the view knows and what a person has chosen to see. How it changes is in `update` and `keys`.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use protocol::path::WirePath;
+use protocol::request::LogStream;
+use protocol::view::{IterationView, RunView, StatusView};
+use protocol::words::{GuardOutcome, PhaseName};
+
+use super::entries::{Entry, Ring};
+use super::flight::Flight;
+use super::forest::Forest;
+use super::look::Look;
+use super::message::{LogKey, Request, Steer, Target};
+use super::reader::Reader;
+use super::scroll::Scroll;
+use super::steps::Step;
+use super::tail::{Keep, Tail};
+use super::timeline::Timeline;
+
+/// Lines of events that are kept of each repository.
+const ENTRIES: usize = 500;
+/// Steps of agents that are kept of each repository.
+const STEPS: usize = 400;
+/// Most bytes of a log that a pane keeps.
+const TAIL: usize = 512 * 1024;
+
+/// A part of the screen that keys can be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Focus {
+    Repos,
+    Tree,
+    Agent,
+    Guard,
+    Events,
+}
+
+impl Focus {
+    /// In the order of the tabulator.
+    pub(crate) const ALL: [Self; 5] = [Self::Repos, Self::Tree, Self::Agent, Self::Guard, Self::Events];
+}
+
+/// What the keys mean.
+#[derive(Debug)]
+pub(crate) enum Mode {
+    /// Panes and commands.
+    Normal,
+    /// The keys are explained.
+    Help,
+    /// A question waits for yes or no.
+    Ask(Question),
+    /// A note is being typed.
+    Note(String),
+    /// A record is being read.
+    Read(Box<Reader>),
+}
+
+/// Something that is done only where a person says yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// What is asked.
+    pub(crate) text: String,
+    /// What is done then.
+    pub(crate) steer: Steer,
+}
+
+/// What came of the last command, until the next key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    /// What it says.
+    pub(crate) text: String,
+    /// Whether it went wrong.
+    pub(crate) is_bad: bool,
+}
+
+/// What is known of a repository beside its state.
+#[derive(Debug)]
+pub(crate) struct Live {
+    /// The phases of its iteration.
+    pub(crate) timeline: Timeline,
+    /// What its agent does.
+    pub(crate) steps: Ring<Step>,
+    /// What has happened in it.
+    pub(crate) entries: Ring<Entry>,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self { timeline: Timeline::default(), steps: Ring::of(STEPS), entries: Ring::of(ENTRIES) }
+    }
+}
+
+/// A daemon that does not answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// Since when.
+    pub(crate) since: Timestamp,
+    /// Why.
+    pub(crate) why: String,
+}
+
+/// Answers that are awaited.
+#[derive(Debug, Default)]
+pub(crate) struct Awaited {
+    pub(crate) statuses: Flight,
+    pub(crate) tree: Flight,
+    pub(crate) iterations: Flight,
+}
+
+/// How far the panes that grow at their end are scrolled.
+#[derive(Debug, Default)]
+pub(crate) struct Scrolls {
+    pub(crate) agent: Scroll,
+    pub(crate) guard: Scroll,
+    pub(crate) events: Scroll,
+}
+
+/// Everything that is shown.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// What the terminal can show, and the time.
+    pub(crate) look: Look,
+    /// Columns and rows.
+    pub(crate) size: (u16, u16),
+    /// The daemon does not answer.
+    pub(crate) lost: Option<Lost>,
+    /// When the state that is shown was read.
+    pub(crate) read_at: Option<Timestamp>,
+    /// Every repository, in the daemon's order.
+    pub(crate) repos: Vec<StatusView>,
+    /// What else is known of them, by their ids.
+    pub(crate) lives: BTreeMap<String, Live>,
+    /// Id of the repository that is shown.
+    pub(crate) selected: Option<String>,
+    /// The run whose tree is shown.
+    pub(crate) shown: Option<Target>,
+    /// Its task tree.
+    pub(crate) forest: Forest,
+    /// Its iterations, oldest first.
+    pub(crate) iterations: Vec<IterationView>,
+    /// What the agent printed.
+    pub(crate) agent: Tail,
+    /// What the guard printed.
+    pub(crate) guard: Tail,
+    /// Whether the agent's output is shown as it was printed.
+    pub(crate) is_raw: bool,
+    /// Which pane has the keys.
+    pub(crate) focus: Focus,
+    /// How far panes are scrolled.
+    pub(crate) scrolls: Scrolls,
+    /// What the keys mean.
+    pub(crate) mode: Mode,
+    /// What came of the last command.
+    pub(crate) notice: Option<Notice>,
+    /// Answers that are awaited.
+    pub(crate) awaited: Awaited,
+}
+
+impl Model {
+    /// Begins with nothing known; `selected` is the repository to show first.
+    pub(crate) fn new(look: Look, size: (u16, u16), selected: Option<String>) -> Self {
+        Self {
+            look,
+            size,
+            lost: None,
+            read_at: None,
+            repos: Vec::new(),
+            lives: BTreeMap::new(),
+            selected,
+            shown: None,
+            forest: Forest::default(),
+            iterations: Vec::new(),
+            agent: Tail::of(TAIL, Keep::Newest),
+            guard: Tail::of(TAIL, Keep::Newest),
+            is_raw: false,
+            focus: Focus::Tree,
+            scrolls: Scrolls::default(),
+            mode: Mode::Normal,
+            notice: None,
+            awaited: Awaited::default(),
+        }
+    }
+
+    /// Returns the time that ages are counted to.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.look.screen.now
+    }
+
+    /// Whether something that is shown changes with the time alone.
+    pub(crate) fn needs_clock(&self) -> bool {
+        let counts = |run: &RunView| run.phase.is_some() || run.wait_until.is_some();
+        self.lost.is_some() || self.repos.iter().filter_map(|status| status.run.as_ref()).any(counts)
+    }
+
+    /// Returns the place of the selected repository in the list.
+    pub(crate) fn position(&self) -> Option<usize> {
+        let selected = self.selected.as_ref()?;
+        self.repos.iter().position(|status| status.repo.id == *selected)
+    }
+
+    /// Returns the state of the selected repository.
+    pub(crate) fn status(&self) -> Option<&StatusView> {
+        self.position().map(|at| &self.repos[at])
+    }
+
+    /// Returns the run of the selected repository.
+    pub(crate) fn run(&self) -> Option<&RunView> {
+        self.status()?.run.as_ref()
+    }
+
+    /// Returns what else is known of the selected repository.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        self.lives.get(self.selected.as_ref()?)
+    }
+
+    /// Returns the selected repository and its run, as requests name them.
+    pub(crate) fn target(&self) -> Option<Target> {
+        let status = self.status()?;
+        let run = status.run.as_ref().map(|run| &run.summary);
+        let path: &WirePath = run.map_or(&status.repo.path, |run| &run.path);
+        Some(Target { repo: status.repo.id.clone(), path: path.clone(), run: run.map(|run| run.id.clone()) })
+    }
+
+    /// Whether steps of the agent are shown, and not what it printed.
+    ///
+    /// An agent whose program does not tell its steps is shown by what it prints.
+    pub(crate) fn shows_steps(&self) -> bool {
+        let newest = self.live().and_then(|live| live.steps.kept().back().map(|step| step.iter));
+        let shown = self.file(LogStream::Agent).map(|key| key.iter);
+        !self.is_raw && newest.is_some() && newest >= shown
+    }
+
+    /// Returns the file that a pane shows: the live iteration's, else the last one there is.
+    pub(crate) fn file(&self, stream: LogStream) -> Option<LogKey> {
+        let (target, run) = (self.target()?, self.run()?);
+        let from = if stream == LogStream::Guard { PhaseName::Guard } else { PhaseName::Work };
+        let ran = |view: &&IterationView| stream != LogStream::Guard || view.guard != GuardOutcome::Skipped;
+        let live = run.phase.as_ref().filter(|phase| phase.name >= from).map(|_| (run.iteration, None));
+        let (iter, wait) = live.or_else(|| run.recent.iter().find(ran).map(|view| (view.iter, view.wait)))?;
+        Some(LogKey { target, iter, wait, stream })
+    }
+
+    /// Returns the state of a reader, where one is open.
+    pub(crate) fn reader(&self) -> Option<&Reader> {
+        if let Mode::Read(reader) = &self.mode { Some(reader) } else { None }
+    }
+
+    /// Says what came of a command.
+    pub(crate) fn say(&mut self, text: impl Into<String>, is_bad: bool) {
+        self.notice = Some(Notice { text: text.into(), is_bad });
+    }
+
+    /// Shows another repository; returns what must be read for it.
+    pub(crate) fn select(&mut self, id: Option<String>) -> Vec<Request> {
+        if self.selected == id {
+            return Vec::new();
+        }
+        self.selected = id;
+        self.show()
+    }
+}

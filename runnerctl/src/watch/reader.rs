@@ -1,0 +1,368 @@
+//! A record's files on the whole screen: scrolled, followed, searched.
+
+use std::ops::Range;
+
+use protocol::request::LogStream;
+use protocol::view::TextView;
+
+use super::look::Look;
+use super::message::{Key, LogKey, Place, Request, Target, Trouble};
+use super::tail::{Keep, Tail};
+use super::wrap;
+
+/// Most bytes of a file that are kept.
+const BUDGET: usize = 16 << 20;
+/// Rows of the screen beside those of the file.
+pub(crate) const CHROME: u16 = 3;
+
+/// The files, in the order of their tabs.
+pub(crate) const STREAMS: [(LogStream, &str); 5] = [
+    (LogStream::Agent, "agent"),
+    (LogStream::Guard, "guard"),
+    (LogStream::Prompt, "prompt"),
+    (LogStream::Diff, "diff"),
+    (LogStream::Output, "answer"),
+];
+
+/// A row of the screen: a part of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Number of the line.
+    pub(crate) line: usize,
+    /// Its part.
+    pub(crate) part: Range<usize>,
+}
+
+/// The state of the reader.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    key: LogKey,
+    tail: Tail,
+    rows: Vec<Row>,
+    size: (u16, u16),
+    top: usize,
+    is_following: bool,
+    needle: String,
+    is_typing: bool,
+    missed: bool,
+}
+
+/// What a key led to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Something to be done, or nothing.
+    Stay(Option<Request>),
+    /// The reader is closed.
+    Close,
+    /// Another iteration is wanted: this many further.
+    Iteration(isize),
+}
+
+impl Reader {
+    /// Opens a file.
+    pub(crate) fn open(key: LogKey, size: (u16, u16)) -> (Self, Option<Request>) {
+        let is_following = matches!(key.stream, LogStream::Agent | LogStream::Guard);
+        let mut reader = Self {
+            tail: Tail::of(BUDGET, Keep::Oldest),
+            rows: Vec::new(),
+            size,
+            top: 0,
+            is_following,
+            needle: String::new(),
+            is_typing: false,
+            missed: false,
+            key,
+        };
+        let request = reader.turn();
+        (reader, request)
+    }
+
+    /// Turns to the file that is wanted now.
+    fn turn(&mut self) -> Option<Request> {
+        self.rows.clear();
+        self.top = 0;
+        self.tail.aim(Some(self.key.clone()));
+        self.tail.more()
+    }
+
+    /// Turns to another iteration.
+    pub(crate) fn go(&mut self, iter: u32, wait: Option<u32>) -> Option<Request> {
+        (self.key.iter, self.key.wait) = (iter, wait);
+        self.turn()
+    }
+
+    /// Returns the file.
+    pub(crate) fn key(&self) -> &LogKey {
+        &self.key
+    }
+
+    /// Returns the run.
+    pub(crate) fn target(&self) -> &Target {
+        &self.key.target
+    }
+
+    /// Returns what is known of the file.
+    pub(crate) fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// Returns the file's part of [`Tail::more`].
+    pub(crate) fn more(&mut self) -> Option<Request> {
+        self.tail.more()
+    }
+
+    /// Forgets that an answer is awaited.
+    pub(crate) fn lost(&mut self) {
+        self.tail.lost();
+    }
+
+    /// Whether the end is kept in view.
+    pub(crate) fn is_following(&self) -> bool {
+        self.is_following
+    }
+
+    /// Returns what is searched for, and whether it is being typed.
+    pub(crate) fn search(&self) -> (&str, bool) {
+        (&self.needle, self.is_typing)
+    }
+
+    /// Whether what was searched for is not there.
+    pub(crate) fn has_missed(&self) -> bool {
+        self.missed
+    }
+
+    /// Returns the rows in view, the number of the first, and how many there are.
+    pub(crate) fn view(&self) -> (&[Row], usize, usize) {
+        let top = self.top.min(self.rows.len());
+        let end = (top + self.height()).min(self.rows.len());
+        (&self.rows[top..end], top, self.rows.len())
+    }
+
+    /// Takes a piece of the file.
+    pub(crate) fn take(&mut self, at: &Place, piece: Result<TextView, Trouble>, look: Look) -> Option<Request> {
+        let request = self.tail.take(at, piece, look);
+        self.lay();
+        request
+    }
+
+    /// Fits the file to another size of the screen.
+    pub(crate) fn resize(&mut self, size: (u16, u16)) {
+        let line = self.rows.get(self.top).map_or(0, |row| row.line);
+        self.size = size;
+        self.rows.clear();
+        self.lay();
+        self.show(line);
+    }
+
+    /// Lays out the lines that came since, the last one anew: it may have grown.
+    fn lay(&mut self) {
+        let last = self.rows.last().map_or(0, |row| row.line);
+        self.rows.truncate(self.rows.partition_point(|row| row.line < last));
+        let width = usize::from(self.size.0);
+        for (line, text) in self.tail.lines().iter().enumerate().skip(last) {
+            self.rows.extend(wrap::rows(text, width).into_iter().map(|part| Row { line, part }));
+        }
+        self.scroll(0);
+    }
+
+    fn height(&self) -> usize {
+        usize::from(self.size.1.saturating_sub(CHROME))
+    }
+
+    fn bottom(&self) -> usize {
+        self.rows.len().saturating_sub(self.height())
+    }
+
+    fn scroll(&mut self, by: isize) {
+        self.top = self.top.saturating_add_signed(by).min(self.bottom());
+        self.is_following &= by >= 0;
+        if self.is_following {
+            self.top = self.bottom();
+        }
+    }
+
+    /// Brings a line to the top, or as far as the end allows.
+    fn show(&mut self, line: usize) {
+        self.top = self.rows.partition_point(|row| row.line < line);
+        self.scroll(0);
+    }
+
+    /// Handles a key.
+    pub(crate) fn key_pressed(&mut self, key: Key) -> Turn {
+        if self.is_typing {
+            self.type_needle(key);
+            return Turn::Stay(None);
+        }
+        let page = isize::try_from(self.height()).unwrap_or(isize::MAX).max(1);
+        match key {
+            Key::Char('q' | 'l') | Key::Escape => return Turn::Close,
+            Key::Char('[') | Key::Left => return Turn::Iteration(-1),
+            Key::Char(']') | Key::Right => return Turn::Iteration(1),
+            Key::Up | Key::Char('k') => self.scroll(-1),
+            Key::Down | Key::Char('j') => self.scroll(1),
+            Key::PageUp | Key::Char('b') => self.scroll(-page),
+            Key::PageDown | Key::Char(' ') => self.scroll(page),
+            Key::Home | Key::Char('g') => self.scroll(isize::MIN),
+            Key::End | Key::Char('G') => self.scroll(isize::MAX),
+            Key::Char('f') => {
+                self.is_following = !self.is_following;
+                self.scroll(0);
+            }
+            Key::Char('/') => (self.is_typing, self.needle) = (true, String::new()),
+            Key::Char('n') => self.find(false),
+            Key::Char('N') => self.find(true),
+            Key::Tab => return Turn::Stay(self.next_stream(1)),
+            Key::BackTab => return Turn::Stay(self.next_stream(STREAMS.len() - 1)),
+            Key::Char(c @ '1'..='5') => return Turn::Stay(self.stream(c as usize - '1' as usize)),
+            _ => {}
+        }
+        Turn::Stay(None)
+    }
+
+    fn next_stream(&mut self, by: usize) -> Option<Request> {
+        let at = STREAMS.iter().position(|(stream, _)| *stream == self.key.stream).unwrap_or(0);
+        self.stream((at + by) % STREAMS.len())
+    }
+
+    fn stream(&mut self, at: usize) -> Option<Request> {
+        self.key.stream = STREAMS[at].0;
+        self.is_following = false;
+        self.turn()
+    }
+
+    fn type_needle(&mut self, key: Key) {
+        match key {
+            Key::Char(c) => self.needle.push(c),
+            Key::Backspace => drop(self.needle.pop()),
+            Key::Ctrl('u') => self.needle.clear(),
+            Key::Escape => (self.is_typing, self.needle) = (false, String::new()),
+            Key::Enter => {
+                self.is_typing = false;
+                self.find(false);
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds to what is searched for.
+    pub(crate) fn paste(&mut self, text: &str) {
+        if self.is_typing {
+            self.needle.push_str(text.lines().next().unwrap_or_default());
+        }
+    }
+
+    /// Goes to the next line that holds what is searched for, or to the one before; round the end.
+    fn find(&mut self, backwards: bool) {
+        if self.needle.is_empty() {
+            return;
+        }
+        let (here, count) = (self.rows.get(self.top).map_or(0, |row| row.line), self.tail.lines().len());
+        let hits = |at: &usize| !finds(&self.tail.lines()[*at], &self.needle).is_empty();
+        // What is at the top is found last: it was shown by the search before.
+        let found = if backwards {
+            (1..=count).map(|by| (here + count - by) % count).find(hits)
+        } else {
+            (1..=count).map(|by| (here + by) % count).find(hits)
+        };
+        self.missed = found.is_none();
+        if let Some(line) = found {
+            self.is_following = false;
+            self.top = self.rows.partition_point(|row| row.line < line);
+        }
+    }
+}
+
+/// Returns where `needle` is; letters in any case where it has no capital.
+pub(crate) fn finds(text: &str, needle: &str) -> Vec<Range<usize>> {
+    if needle.is_empty() {
+        return Vec::new();
+    }
+    let text = if needle.chars().any(char::is_uppercase) { text.to_owned() } else { text.to_ascii_lowercase() };
+    text.match_indices(needle).map(|(at, found)| at..at + found.len()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn reader(text: &str) -> Reader {
+        let target = Target { repo: "r".into(), path: Path::new("/p").into(), run: None };
+        let key = LogKey { target, iter: 3, wait: None, stream: LogStream::Agent };
+        let (mut reader, request) = Reader::open(key.clone(), (10, CHROME + 4));
+        let at = Place { key, offset: 0 };
+        assert_eq!(request, Some(Request::Piece(at.clone())));
+        let piece = TextView { text: text.to_owned(), next_offset: text.len() as u64, complete: false };
+        reader.take(&at, Ok(piece), Look::fixed());
+        reader
+    }
+
+    fn shown(reader: &Reader) -> Vec<&str> {
+        let (rows, ..) = reader.view();
+        rows.iter().map(|row| &reader.tail().lines()[row.line][row.part.clone()]).collect()
+    }
+
+    fn press(reader: &mut Reader, keys: &str) {
+        for c in keys.chars() {
+            reader.key_pressed(if c == '\n' { Key::Enter } else { Key::Char(c) });
+        }
+    }
+
+    const TEN: &str = "l0\nl1\nl2\nl3\nl4\nl5 Error\nl6\nl7\nl8\nl9\n";
+
+    #[test]
+    fn the_end_is_followed_until_somebody_scrolls_back() {
+        let mut reader = reader(TEN);
+        assert_eq!(shown(&reader), ["l6", "l7", "l8", "l9"]);
+        press(&mut reader, "k");
+        let at = Place { key: reader.key().clone(), offset: TEN.len() as u64 };
+        let more = TextView { text: "l10\n".into(), next_offset: 99, complete: false };
+        reader.take(&at, Ok(more), Look::fixed());
+        assert_eq!(shown(&reader)[0], "l5 Error");
+        press(&mut reader, "f");
+        assert_eq!(shown(&reader)[3], "l10");
+    }
+
+    #[test]
+    fn a_search_goes_to_the_line_and_round_the_end() {
+        let mut reader = reader(TEN);
+        press(&mut reader, "g/error\n");
+        assert_eq!(shown(&reader)[0], "l5 Error");
+        press(&mut reader, "n");
+        assert_eq!(shown(&reader)[0], "l5 Error", "it is the only one");
+        press(&mut reader, "/nowhere\n");
+        assert!(reader.has_missed());
+        press(&mut reader, "/l9\n");
+        assert_eq!(shown(&reader)[0], "l9");
+        press(&mut reader, "/l\nN");
+        assert_eq!(shown(&reader)[0], "l9", "forth and back");
+    }
+
+    #[test]
+    fn another_width_lays_the_lines_out_anew() {
+        let mut reader = reader("0123456789abcdef\nshort\n");
+        assert_eq!(shown(&reader), ["0123456789", "abcdef", "short"]);
+        reader.resize((20, CHROME + 4));
+        assert_eq!(shown(&reader), ["0123456789abcdef", "short"]);
+    }
+
+    #[test]
+    fn a_line_that_grows_is_laid_out_anew() {
+        let mut reader = reader("one\ntwo");
+        let at = Place { key: reader.key().clone(), offset: 7 };
+        let more = TextView { text: " and more\n".into(), next_offset: 17, complete: false };
+        reader.take(&at, Ok(more), Look::fixed());
+        assert_eq!(shown(&reader), ["one", "two and mo", "re"]);
+    }
+
+    #[test]
+    fn another_file_is_read_from_its_beginning() {
+        let mut reader = reader(TEN);
+        let Turn::Stay(Some(Request::Piece(Place { key, offset: 0 }))) = reader.key_pressed(Key::Char('4')) else {
+            panic!("a request")
+        };
+        assert_eq!((key.stream, reader.view().2), (LogStream::Diff, 0));
+        assert_eq!(reader.key_pressed(Key::Char('q')), Turn::Close);
+    }
+}

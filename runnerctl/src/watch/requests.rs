@@ -1,0 +1,122 @@
+//! The model's requests as requests to the daemon, and the answers as messages.
+
+use std::time::Duration;
+
+use jsonrpsee::core::client::{Client, Error};
+use protocol::api::{IterationApiClient, NoteApiClient as _, RunApiClient};
+use protocol::client::{CallError, Connection};
+use protocol::error::ErrorKind;
+use protocol::reply::{ChangeReply, ControlReply, StepReply};
+use protocol::request::{AtIteration, AtRun, LogParams, NoteParams, PauseParams, ResumeParams, StepParams};
+use tokio::time::sleep;
+
+use super::message::{Message, Place, Request, Steer, Target, Trouble, What};
+use crate::caller_env;
+use crate::commands::tree::fetch;
+use crate::failure::{Failure, is_refusal};
+
+/// What happens within this time is one request.
+const TOGETHER: Duration = Duration::from_millis(50);
+
+/// Does what the model asks of the daemon; none for what is not the daemon's.
+pub(super) async fn answer(connection: &Connection, request: Request) -> Option<Message> {
+    let client = connection.client();
+    Some(match request {
+        Request::Statuses => {
+            sleep(TOGETHER).await;
+            Message::Statuses(client.status_all().await.map_err(Trouble::from))
+        }
+        Request::Tree(target) => {
+            let reply = fetch(client, at(&target)).await;
+            Message::Tree(target, reply.map(Box::new).map_err(Trouble::from))
+        }
+        Request::Iterations(target) => {
+            let reply = IterationApiClient::list(client, at(&target)).await;
+            Message::Iterations(target, reply.map_err(Trouble::from))
+        }
+        Request::Piece(place) => {
+            if place.offset > 0 {
+                sleep(TOGETHER).await;
+            }
+            let reply = client.log(params(&place)).await;
+            Message::Piece(place, reply.map_err(Trouble::from))
+        }
+        Request::Steer(steer) => {
+            let result = steered(client, &steer).await;
+            Message::Steered(steer, result.map_err(Trouble::from))
+        }
+        Request::Follow(_) | Request::Redraw | Request::Suspend | Request::Quit => return None,
+    })
+}
+
+fn at(target: &Target) -> AtRun {
+    AtRun { path: target.path.clone(), run: target.run.clone() }
+}
+
+fn params(Place { key, offset }: &Place) -> LogParams {
+    let Target { path, run, .. } = key.target.clone();
+    let at = AtIteration { path, run, iter: Some(key.iter), wait: key.wait };
+    LogParams { at, stream: key.stream, offset: *offset, raw: false }
+}
+
+/// Steers a run and returns what came of it.
+async fn steered(client: &Client, steer: &Steer) -> Result<String, Error> {
+    let (AtRun { path, run }, confirmed) = (at(&steer.target), steer.confirmed);
+    match &steer.what {
+        What::Pause { now } => {
+            let reply = client.pause(PauseParams { path, run, now: *now }).await?;
+            Ok(controlled(
+                &reply,
+                if *now { "pauses when its session has ended" } else { "pauses after this iteration" },
+            ))
+        }
+        What::Resume { now } => {
+            let env = caller_env::collect(client, &path).await;
+            let reply = client.resume(ResumeParams { path, run, now: *now, more: None, confirmed, env }).await?;
+            Ok(controlled(&reply, "goes on when its session has ended"))
+        }
+        What::Step => {
+            let env = caller_env::collect(client, &path).await;
+            Ok(stepped(&client.step(StepParams { path, run, confirmed, env }).await?))
+        }
+        What::Cancel => Ok(controlled(&client.cancel(at(&steer.target)).await?, "ends when its session has ended")),
+        What::Note(text) => {
+            let reply = client.add_note(NoteParams { at: at(&steer.target), text: text.clone() }).await?;
+            Ok(noted(&reply))
+        }
+    }
+}
+
+fn controlled(reply: &ControlReply, pending: &str) -> String {
+    let then = if reply.pending { format!(", {pending}") } else { String::new() };
+    format!("run {} {}{then}", reply.run.id, reply.run.state)
+}
+
+fn stepped(reply: &StepReply) -> String {
+    let iteration = reply.iteration.as_ref();
+    let ran = iteration.map(|view| format!("{:04} {} {}, ", view.iter, view.verdict, view.node)).unwrap_or_default();
+    format!("{ran}run {} {}", reply.run.id, reply.run.state)
+}
+
+fn noted(reply: &ChangeReply) -> String {
+    let id = reply.id.as_deref().unwrap_or_default();
+    let waits = reply.waits_for.as_ref().map(|what| format!(" (waits: {what})")).unwrap_or_default();
+    format!("note {id}: the next session that answers reads it{waits}")
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        let error = CallError::from(error);
+        let is_unconfirmed = is_refusal(&error, ErrorKind::Unconfirmed);
+        Self { is_unconfirmed, ..Failure::from(error).into() }
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Report(report) => Self { message: report.message, hint: report.hint, is_unconfirmed: false },
+            Failure::BrokenPipe => Self { message: "the connection broke".into(), hint: None, is_unconfirmed: false },
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Which part of a list that grows at its end is in view: the end, or what a person has scrolled to.
+
+/// The number of the element behind the last one in view; none while the end is followed.
+///
+/// What is in view stays where it is while more is added.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Scroll(Option<usize>);
+
+impl Scroll {
+    /// Returns the number of the element behind the last one in view.
+    pub(crate) fn end(self, (first, next): (usize, usize)) -> usize {
+        self.0.map_or(next, |end| end.clamp(first.saturating_add(1).min(next), next))
+    }
+
+    /// Moves the view; at the end it is followed again.
+    pub(crate) fn step(&mut self, by: isize, range: (usize, usize)) {
+        let end = self.end(range).saturating_add_signed(by).max(range.0.saturating_add(1));
+        self.0 = (end < range.1).then_some(end);
+    }
+
+    /// Whether the end is in view.
+    pub(crate) fn is_following(self) -> bool {
+        self.0.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_view_stays_while_more_is_added() {
+        let mut scroll = Scroll::default();
+        scroll.step(-3, (0, 10));
+        assert_eq!((scroll.end((0, 10)), scroll.end((0, 50))), (7, 7));
+        scroll.step(99, (0, 50));
+        assert!(scroll.is_following());
+    }
+
+    #[test]
+    fn what_was_forgotten_gives_way_to_the_oldest_that_is_kept() {
+        let mut scroll = Scroll::default();
+        scroll.step(-99, (0, 10));
+        assert_eq!((scroll.end((0, 10)), scroll.end((40, 50))), (1, 41));
+        assert_eq!(Scroll::default().end((0, 0)), 0);
+    }
+}

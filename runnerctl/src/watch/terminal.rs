@@ -1,0 +1,150 @@
+//! The terminal: taken for the full screen, and given back whatever happens.
+
+use std::io::{self, BufWriter, Stdout, Write as _};
+use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crossterm::cursor::Show;
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEventKind, KeyModifiers};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode,
+};
+use crossterm::{execute, queue};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use tokio::sync::mpsc::Sender;
+
+use super::link::News;
+use super::message::{Key, Message};
+use super::model::Model;
+use super::view::view;
+
+/// Whether the terminal is not as the shell wants it.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The terminal while it is ours; it is given back where this is dropped, and where anything panics.
+pub(crate) struct FullScreen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl FullScreen {
+    /// Takes the terminal.
+    pub(crate) fn take() -> io::Result<Self> {
+        let terminal = Terminal::new(CrosstermBackend::new(BufWriter::new(io::stdout())))?;
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            give_back();
+            before(info);
+        }));
+        let mut screen = Self { terminal };
+        screen.enter()?;
+        Ok(screen)
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        TAKEN.store(true, Ordering::SeqCst);
+        enable_raw_mode()?;
+        execute!(self.terminal.backend_mut(), EnterAlternateScreen, EnableBracketedPaste)?;
+        self.forget()
+    }
+
+    /// Draws what has changed, at once for the eye where the terminal can do that.
+    pub(crate) fn draw(&mut self, model: &Model) -> io::Result<()> {
+        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        self.terminal.draw(|frame| view(model, frame))?;
+        execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
+    }
+
+    /// Draws everything anew the next time.
+    pub(crate) fn forget(&mut self) -> io::Result<()> {
+        // `clear` would ask the terminal where its cursor is, and the answer would come among the keys.
+        self.terminal.resize(Rect::from(self.terminal.size()?))
+    }
+
+    /// Gives the terminal back and stops, as Ctrl-Z does, until the shell lets it go on.
+    ///
+    /// With `group` whatever runs in the foreground with it stops too: the terminal would have told them all.
+    pub(crate) fn suspend(&mut self, group: bool) -> io::Result<()> {
+        give_back();
+        let whom = if group { Pid::from_raw(0) } else { Pid::this() };
+        kill(whom, Signal::SIGSTOP)?;
+        self.resume()
+    }
+
+    /// Takes the terminal again: whoever stopped this program may have set it back.
+    pub(crate) fn resume(&mut self) -> io::Result<()> {
+        disable_raw_mode()?;
+        self.enter()
+    }
+}
+
+impl Drop for FullScreen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Leaves the terminal as it was; nobody can be told where that fails.
+fn give_back() {
+    if TAKEN.swap(false, Ordering::SeqCst) {
+        let mut out = io::stdout();
+        let _ = execute!(out, DisableBracketedPaste, LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+        let _ = out.flush();
+    }
+}
+
+/// Sends what is typed, from a thread of its own: reading a terminal cannot be waited for otherwise.
+pub(crate) fn listen(to: Sender<News>) -> io::Result<()> {
+    let listen = move || {
+        loop {
+            let news = match crossterm::event::read() {
+                Ok(event) => match message(event) {
+                    Some(message) => News::Message(message),
+                    None => continue,
+                },
+                Err(_) => News::Hangup,
+            };
+            let is_last = matches!(news, News::Hangup);
+            if to.blocking_send(news).is_err() || is_last {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("keys".into()).spawn(listen).map(drop)
+}
+
+fn message(event: Event) -> Option<Message> {
+    match event {
+        Event::Resize(columns, rows) => Some(Message::Size(columns, rows)),
+        Event::Paste(text) => Some(Message::Paste(text)),
+        Event::Key(key) if key.kind != KeyEventKind::Release => of_code(key.code, key.modifiers).map(Message::Key),
+        _ => None,
+    }
+}
+
+fn of_code(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
+    Some(match code {
+        KeyCode::Char(c) if modifiers.contains(KeyModifiers::CONTROL) => Key::Ctrl(c),
+        KeyCode::Char(c) => Key::Char(c),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Tab => Key::Tab,
+        KeyCode::BackTab => Key::BackTab,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::Left => Key::Left,
+        KeyCode::Right => Key::Right,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        _ => return None,
+    })
+}

@@ -1,0 +1,158 @@
+//! The phases of an iteration in time, put together from events and states.
+
+use jiff::Timestamp;
+use protocol::view::RunView;
+use protocol::words::PhaseName;
+
+use crate::text::measure::between;
+
+/// The phases that every iteration may have, in order; the review is shown where there was one.
+const USUAL: [PhaseName; 7] = [
+    PhaseName::Open,
+    PhaseName::Brief,
+    PhaseName::Work,
+    PhaseName::Inspect,
+    PhaseName::Guard,
+    PhaseName::Review,
+    PhaseName::Settle,
+];
+
+/// The phases of the live iteration, or of the last one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Timeline {
+    iter: u32,
+    began: Option<Timestamp>,
+    entered: Vec<(PhaseName, Timestamp)>,
+    /// When an iteration began to be opened whose number is not known yet.
+    opening: Option<Timestamp>,
+    ended: Option<Timestamp>,
+}
+
+/// How a phase stands; times in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It is over; how long it took, where that was seen.
+    Past(Option<u64>),
+    /// It lasts.
+    Now(u64),
+    /// It is to come, or there is none.
+    Ahead,
+}
+
+impl Timeline {
+    /// Notes that an iteration entered a phase; its number may not be known while it is opened.
+    pub(crate) fn enter(&mut self, iter: Option<u32>, phase: PhaseName, time: Timestamp) {
+        let Some(iter) = iter else {
+            self.opening = Some(time).filter(|_| phase == PhaseName::Open);
+            return;
+        };
+        if phase == PhaseName::Over && (iter != self.iter || self.ended.is_some()) {
+            return;
+        }
+        if iter != self.iter || self.ended.is_some() || (phase == PhaseName::Open && self.entered.len() > 1) {
+            let opened = self.opening.map(|time| (PhaseName::Open, time));
+            let began = self.opening.or(Some(time));
+            *self = Self { iter, began, entered: opened.into_iter().collect(), ..Self::default() };
+        }
+        if phase == PhaseName::Over {
+            self.ended = Some(time);
+        } else if self.entered.last().is_none_or(|(last, _)| *last != phase) {
+            // What a new daemon does again takes the place of what the old one did.
+            self.entered.retain(|(earlier, _)| *earlier < phase);
+            self.entered.push((phase, time));
+        }
+    }
+
+    /// Takes over what a state says that no event told.
+    pub(crate) fn agree(&mut self, run: &RunView) {
+        let Some(phase) = &run.phase else {
+            let last = run.recent.iter().find(|view| view.iter == self.iter);
+            self.ended = self.ended.or_else(|| last?.ended_at);
+            return;
+        };
+        let is_known = self.iter == run.iteration && self.entered.last().is_some_and(|(last, _)| *last >= phase.name);
+        if !is_known {
+            self.enter(Some(run.iteration), phase.name, phase.since);
+        }
+        self.began = Some(phase.iteration_since);
+        self.ended = None;
+    }
+
+    /// Returns the number of the iteration.
+    pub(crate) fn number(&self) -> u32 {
+        self.iter
+    }
+
+    /// Returns how long the iteration has taken.
+    pub(crate) fn elapsed(&self, now: Timestamp) -> Option<u64> {
+        Some(between(self.began?, self.ended.unwrap_or(now)))
+    }
+
+    /// Returns every phase and how it stands.
+    pub(crate) fn stages(&self, now: Timestamp) -> Vec<(PhaseName, Stage)> {
+        let shown = USUAL.into_iter().filter(|phase| *phase != PhaseName::Review || self.entered(*phase).is_some());
+        shown.map(|phase| (phase, self.stage(phase, now))).collect()
+    }
+
+    fn entered(&self, phase: PhaseName) -> Option<usize> {
+        self.entered.iter().position(|(entered, _)| *entered == phase)
+    }
+
+    fn stage(&self, phase: PhaseName, now: Timestamp) -> Stage {
+        let Some(at) = self.entered(phase) else {
+            let is_passed = self.entered.last().is_some_and(|(last, _)| *last > phase);
+            return if is_passed { Stage::Past(None) } else { Stage::Ahead };
+        };
+        let since = self.entered[at].1;
+        match self.entered.get(at + 1).map(|(_, next)| *next).or(self.ended) {
+            Some(end) => Stage::Past(Some(between(since, end))),
+            None => Stage::Now(between(since, now)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::samples;
+
+    fn at(second: u32) -> Timestamp {
+        format!("2026-01-01T12:00:{second:02}Z").parse().expect("a time")
+    }
+
+    #[test]
+    fn each_phase_takes_as_long_as_until_the_next() {
+        let mut timeline = Timeline::default();
+        for (phase, second) in
+            [(PhaseName::Open, 0), (PhaseName::Brief, 1), (PhaseName::Work, 2), (PhaseName::Settle, 12)]
+        {
+            // Opening an iteration comes before its number.
+            timeline.enter((phase != PhaseName::Open).then_some(1), phase, at(second));
+        }
+        let stages = timeline.stages(at(15));
+        assert_eq!(stages[0], (PhaseName::Open, Stage::Past(Some(1_000))));
+        assert_eq!(stages[2], (PhaseName::Work, Stage::Past(Some(10_000))));
+        assert_eq!(stages[4], (PhaseName::Guard, Stage::Past(None)), "there was no guard");
+        assert_eq!(stages[5], (PhaseName::Settle, Stage::Now(3_000)));
+        timeline.enter(Some(1), PhaseName::Over, at(16));
+        assert_eq!(timeline.elapsed(at(50)), Some(16_000), "an iteration that is over takes no longer");
+    }
+
+    #[test]
+    fn a_state_tells_the_phase_that_no_event_told() {
+        let mut timeline = Timeline::default();
+        timeline.agree(&samples::run());
+        let stages = timeline.stages(at(0));
+        assert_eq!(stages[2], (PhaseName::Work, Stage::Past(None)));
+        assert_eq!(stages[4], (PhaseName::Guard, Stage::Now(2_000)));
+        assert_eq!((timeline.number(), timeline.elapsed(at(0))), (4, Some(12_000)));
+    }
+
+    #[test]
+    fn an_effect_that_is_done_again_keeps_its_time() {
+        let mut timeline = Timeline::default();
+        timeline.enter(Some(1), PhaseName::Guard, at(0));
+        timeline.enter(Some(1), PhaseName::Guard, at(5));
+        assert_eq!(timeline.stages(at(9))[4].1, Stage::Now(9_000));
+    }
+}

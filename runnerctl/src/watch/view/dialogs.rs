@@ -1,0 +1,93 @@
+//! What lies over the panes: questions, the note that is typed, the help, and results that are too long for a row.
+
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::Canvas;
+use super::facts::fits;
+use crate::text::paint::{BAD, GOOD, HEAD, LIVE, PLAIN};
+use crate::watch::keys::KEYS;
+use crate::watch::model::{Mode, Model};
+use crate::watch::wrap;
+
+/// Widest box.
+const WIDTH: u16 = 76;
+
+/// Draws what is to be over the panes, if anything.
+pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let model = canvas.model;
+    match &model.mode {
+        Mode::Help => help(canvas, area),
+        Mode::Ask(question) => {
+            let mut rows = wrapped(model, PLAIN, &question.text, area);
+            // The answer is always in view.
+            rows.truncate(usize::from(area.height).saturating_sub(5));
+            rows.push(Line::default());
+            rows.push(Line::from(model.look.span(HEAD, "y yes   n no")));
+            over(canvas, "Sure?", rows, area);
+        }
+        Mode::Note(note) => typed(canvas, note, area),
+        Mode::Normal | Mode::Read(_) => {
+            if let Some(notice) = model.notice.as_ref().filter(|notice| !fits(model, &notice.text, area.width)) {
+                let style = if notice.is_bad { BAD } else { GOOD };
+                let rows = wrapped(model, style, &notice.text, area);
+                over(canvas, "any key goes on", rows, area);
+            }
+        }
+    }
+}
+
+fn help(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let model = canvas.model;
+    let rows = KEYS.iter().map(|(key, does)| {
+        Line::from(vec![model.look.span(HEAD, &format!("{key:>10}  ")), model.look.span(PLAIN, does)])
+    });
+    over(canvas, "Keys", rows.collect(), area);
+}
+
+fn typed(canvas: &mut Canvas<'_, '_>, note: &str, area: Rect) {
+    let model = canvas.model;
+    let mut rows = wrapped(model, PLAIN, note, area);
+    let most = usize::from(area.height).saturating_sub(4);
+    rows.drain(..rows.len().saturating_sub(most));
+    let (last, column) = (rows.len().saturating_sub(1), rows.last().map_or(0, Line::width));
+    let inner = over(canvas, "Note to the next session: Enter sends, Escape drops", rows, area);
+    let (x, y) = (u16::try_from(column).unwrap_or(0), u16::try_from(last).unwrap_or(0));
+    let place = Position::new((inner.x + x).min(inner.right().saturating_sub(1)), inner.y + y);
+    canvas.frame.set_cursor_position(place);
+}
+
+fn wrapped(model: &Model, style: anstyle::Style, text: &str, area: Rect) -> Vec<Line<'static>> {
+    let width = usize::from(inner_width(area));
+    let mut rows = Vec::new();
+    for line in text.split('\n') {
+        let line = model.look.line(line);
+        let parts = wrap::rows(&line, width).into_iter();
+        rows.extend(parts.map(|part| Line::styled(line[part].to_owned(), model.look.style(style))));
+    }
+    rows
+}
+
+fn inner_width(area: Rect) -> u16 {
+    area.width.saturating_sub(4).min(WIDTH)
+}
+
+/// Draws a box in the middle and returns what is inside.
+fn over(canvas: &mut Canvas<'_, '_>, title: &str, rows: Vec<Line<'static>>, area: Rect) -> Rect {
+    let model = canvas.model;
+    let wide = rows.iter().map(Line::width).max().unwrap_or(0).max(title.width() + 2);
+    let width = u16::try_from(wide).unwrap_or(u16::MAX).min(inner_width(area)) + 2;
+    let height = u16::try_from(rows.len()).unwrap_or(u16::MAX).saturating_add(2).min(area.height);
+    let place = Rect::new(area.x + (area.width - width) / 2, area.y + (area.height - height) / 2, width, height);
+    let style = model.look.style(LIVE);
+    let block = Block::bordered()
+        .border_set(model.look.border(true))
+        .border_style(style)
+        .title(Span::styled(format!(" {title} "), style));
+    let inner = block.inner(place);
+    canvas.frame.render_widget(Clear, place);
+    canvas.frame.render_widget(Paragraph::new(rows).block(block), place);
+    inner
+}

@@ -1,0 +1,86 @@
+//! Where the panes are: for each size of the terminal, what fits.
+
+use protocol::words::PhaseName;
+use ratatui::layout::{Constraint, Layout, Rect};
+
+use crate::watch::model::{Focus, Model};
+
+/// The smallest terminal: columns and rows.
+pub(super) const LEAST: (u16, u16) = (60, 16);
+/// From here on the repositories have a pane, and agent and guard one each.
+const MIDDLE: (u16, u16) = (110, 32);
+/// From here on there are three columns.
+const WIDE: u16 = 170;
+
+/// Where everything is.
+pub(super) struct Areas {
+    pub(super) header: Rect,
+    pub(super) phases: Rect,
+    pub(super) repos: Option<Rect>,
+    pub(super) tree: Rect,
+    pub(super) agent: Option<Rect>,
+    pub(super) guard: Option<Rect>,
+    pub(super) events: Rect,
+    pub(super) why: Rect,
+    pub(super) footer: Rect,
+}
+
+/// Where the panes are.
+struct Panes {
+    repos: Option<Rect>,
+    tree: Rect,
+    agent: Option<Rect>,
+    guard: Option<Rect>,
+    events: Rect,
+}
+
+/// Divides the terminal.
+pub(super) fn areas(area: Rect, model: &Model) -> Areas {
+    let rows = [1, 2, 0, 2, 1].map(|rows| if rows == 0 { Constraint::Fill(1) } else { Constraint::Length(rows) });
+    let [header, phases, body, why, footer] = Layout::vertical(rows).areas(area);
+    let is_small = area.width < MIDDLE.0 || area.height < MIDDLE.1;
+    let Panes { repos, tree, agent, guard, events } = if is_small { small(body, model) } else { large(body, model) };
+    Areas { header, phases, repos, tree, agent, guard, events, why, footer }
+}
+
+/// The tree beside one of agent and guard, and the events. The list of repositories is above the tree only while it has
+/// the keys.
+fn small(body: Rect, model: &Model) -> Panes {
+    let [left, right] = Layout::horizontal([Constraint::Percentage(42), Constraint::Fill(1)]).areas(body);
+    let [top, events] = Layout::vertical([Constraint::Fill(1), Constraint::Length(body.height / 3)]).areas(right);
+    let (agent, guard) = if shows_guard(model) { (None, Some(top)) } else { (Some(top), None) };
+    let (repos, tree) = if model.focus == Focus::Repos {
+        let [list, below] = list_above(left, model, body.height.saturating_sub(6));
+        (Some(list), below)
+    } else {
+        (None, left)
+    };
+    Panes { repos, tree, agent, guard, events }
+}
+
+/// Whether the guard is what there is to see.
+fn shows_guard(model: &Model) -> bool {
+    let is_live = model.run().and_then(|run| run.phase.as_ref()).is_some_and(|phase| phase.name == PhaseName::Guard);
+    model.focus == Focus::Guard || is_live && model.focus != Focus::Agent
+}
+
+fn large(body: Rect, model: &Model) -> Panes {
+    let is_wide = body.width >= WIDE;
+    let left = Constraint::Length(if is_wide { 58 } else { 48 });
+    let [left, right] = Layout::horizontal([left, Constraint::Fill(1)]).areas(body);
+    let [repos, tree] = list_above(left, model, body.height / 3);
+    let [agent, guard, events] = if is_wide {
+        let [agent, column] = Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).areas(right);
+        let [guard, events] = Layout::vertical([Constraint::Fill(1), Constraint::Fill(1)]).areas(column);
+        [agent, guard, events]
+    } else {
+        Layout::vertical([Constraint::Fill(3), Constraint::Fill(2), Constraint::Length(8)]).areas(right)
+    };
+    Panes { repos: Some(repos), tree, agent: Some(agent), guard: Some(guard), events }
+}
+
+/// Divides a column into a list of the repositories of at most so many rows, and what is below it.
+fn list_above(column: Rect, model: &Model, most: u16) -> [Rect; 2] {
+    let rows = u16::try_from(model.repos.len()).unwrap_or(u16::MAX).clamp(1, most.max(1)) + 2;
+    Layout::vertical([Constraint::Length(rows), Constraint::Fill(1)]).areas(column)
+}

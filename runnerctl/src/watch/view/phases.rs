@@ -1,0 +1,95 @@
+//! The phases of the iteration in a row, and below it how much of its budget is used.
+
+use protocol::view::RunView;
+use protocol::words::PhaseName;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{Canvas, squeeze};
+use crate::text::measure::{seconds, span};
+use crate::text::paint::{BAD, DIM, GOOD, LIVE, LOOK, PLAIN};
+use crate::watch::model::Model;
+use crate::watch::timeline::{Stage, Timeline};
+
+/// Columns of the bar that shows the budget.
+const BAR: usize = 20;
+/// Shorter ones are shown without their time where there is little room.
+const SHORT_MS: u64 = 1000;
+
+/// Draws both rows.
+pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let model = canvas.model;
+    let timeline = model.live().map(|live| &live.timeline).filter(|timeline| timeline.number() > 0);
+    let Some((run, timeline)) = model.run().zip(timeline) else { return };
+    let width = usize::from(area.width);
+    let full = stages(model, run, timeline, 0);
+    let taken: usize = full.iter().map(|span| span.content.width()).sum();
+    let first = if taken > width { stages(model, run, timeline, SHORT_MS) } else { full };
+    let rows = [first, budget(model, run, timeline)];
+    canvas.lines(rows.map(|spans| Line::from(squeeze(model, spans, width))).into(), area);
+}
+
+fn stages(model: &Model, run: &RunView, timeline: &Timeline, least_ms: u64) -> Vec<Span<'static>> {
+    let is_live = run.phase.is_some() && run.iteration == timeline.number();
+    let mut spans = Vec::new();
+    for (phase, stage) in timeline.stages(model.now()) {
+        if !spans.is_empty() {
+            spans.push(Span::raw("  "));
+        }
+        spans.push(match stage {
+            // Between two iterations the last phase that was seen is not under way.
+            Stage::Now(_) if !is_live => one(model, phase, Stage::Past(None)),
+            Stage::Past(Some(ms)) if ms < least_ms => model.look.span(GOOD, &format!("{} {phase}", done(model))),
+            stage => one(model, phase, stage),
+        });
+    }
+    spans
+}
+
+fn done(model: &Model) -> &'static str {
+    model.look.pick("✔", "+")
+}
+
+fn one(model: &Model, phase: PhaseName, stage: Stage) -> Span<'static> {
+    let look = model.look;
+    match stage {
+        Stage::Past(Some(ms)) => look.span(GOOD, &format!("{} {phase} {}", done(model), span(ms))),
+        Stage::Past(None) => look.span(DIM, &format!("{} {phase}", look.pick("·", "."))),
+        Stage::Now(ms) => look.span(LIVE, &format!("{} {phase} {}", look.pick("●", ">"), seconds(ms))),
+        Stage::Ahead => look.span(DIM, &format!("{} {phase}", look.pick("○", "o"))),
+    }
+}
+
+fn budget(model: &Model, run: &RunView, timeline: &Timeline) -> Vec<Span<'static>> {
+    let look = model.look;
+    let elapsed = timeline.elapsed(model.now()).unwrap_or_default();
+    let Some(phase) = run.phase.as_ref().filter(|_| run.iteration == timeline.number()) else {
+        // Between two iterations, and after the last one.
+        return vec![look.span(DIM, &format!("iteration {:04} took {}", timeline.number(), span(elapsed)))];
+    };
+    let (full, empty) = look.bar(if model.size.0 < 100 { BAR / 2 } else { BAR }, elapsed, phase.budget_ms);
+    let style = if elapsed * 10 > phase.budget_ms * 9 {
+        BAD
+    } else if elapsed * 4 > phase.budget_ms * 3 {
+        LOOK
+    } else {
+        LIVE
+    };
+    let mut spans = vec![
+        look.span(PLAIN, &format!("{:04} ", run.iteration)),
+        look.span(style, &full),
+        look.span(DIM, &empty),
+        look.span(PLAIN, &format!(" {} of {}", seconds(elapsed), span(phase.budget_ms))),
+    ];
+    if let Some(node) = &run.node {
+        let role = node.role.map(|role| format!("{role} on ")).unwrap_or_default();
+        spans.push(
+            look.span(PLAIN, &format!("  {role}{}, attempt {}/{}", node.id, node.attempts + 1, node.max_attempts)),
+        );
+    }
+    if let Some(agent) = &phase.agent {
+        spans.push(look.span(DIM, &format!("  {agent}")));
+    }
+    spans
+}
