@@ -27,3 +27,4 @@ mod steering;
 mod usage;
 mod verdicts;
 mod waiting;
+mod watch;

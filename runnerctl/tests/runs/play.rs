@@ -79,6 +79,11 @@ impl Play {
     /// Kills the daemon, and starts the next one.
     pub(crate) fn kill_and_restart(&mut self) {
         self.kill();
+        self.restart();
+    }
+
+    /// Starts the next daemon.
+    pub(crate) fn restart(&mut self) {
         self.daemon = Some(self.home.daemon());
     }
 

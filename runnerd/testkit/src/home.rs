@@ -194,6 +194,13 @@ impl Home {
         Output::of(command)
     }
 
+    /// Returns the command that runs `runnerctl` on a repository, for a [`Tty`](crate::Tty).
+    pub fn ctl_command(&self, repo: &Repo, args: &[&str]) -> Command {
+        let mut command = self.command("runnerctl");
+        command.arg("--no-spawn").args(args).env("TERM", "xterm-256color").current_dir(repo.path());
+        command
+    }
+
     /// Starts a run and waits for its end.
     pub fn run(&self, repo: &Repo, args: &[&str]) -> Output {
         self.ctl_in(repo, &[&["start", "--wait", "--yes"], args].concat())

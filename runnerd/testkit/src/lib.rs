@@ -22,6 +22,7 @@ mod random;
 mod receipt;
 mod repo;
 mod script;
+mod tty;
 pub mod witness;
 
 use std::time::Duration;
@@ -42,6 +43,7 @@ pub use self::random::Random;
 pub use self::receipt::Receipt;
 pub use self::repo::Repo;
 pub use self::script::Script;
+pub use self::tty::Tty;
 
 /// Longest wait for anything that is bound to happen.
 pub const PATIENCE: Duration = Duration::from_mins(1);

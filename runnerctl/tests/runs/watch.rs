@@ -1,0 +1,242 @@
+//! The live view on a terminal of its own: what it shows, what its keys do, and how it leaves the terminal.
+
+use nix::sys::signal::Signal;
+use protocol::words::RunStatus;
+use runner_testkit::{Gate, Tty};
+
+use crate::play::{Play, RUN, sample};
+
+const SMALL: (u16, u16) = (80, 24);
+const SIZES: [(u16, u16); 3] = [SMALL, (120, 40), (200, 50)];
+/// What the agent prints: an attempt to name the terminal's window stands in the middle.
+const SAYS: &str = "printf 'reading src/main.rs\\033]0;HACKED\\007 now\\n'\n";
+
+fn watch(play: &Play, size: (u16, u16), env: &[(&str, &str)]) -> Tty {
+    let mut command = play.home.ctl_command(&play.repo, &["watch"]);
+    Tty::start(command.envs(env.iter().copied()), size)
+}
+
+/// What a person or the system does.
+enum Act {
+    Keys(&'static str),
+    Signal(Signal),
+}
+
+impl Act {
+    fn on(&self, tty: &mut Tty) {
+        match self {
+            Self::Keys(keys) => drop(tty.keys(keys).screen()),
+            Self::Signal(signal) => tty.signal(*signal),
+        }
+    }
+}
+
+/// A run in the middle of its first session, which goes on once its gate is open; the second one answers at once.
+fn working() -> (Play, Gate) {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let gate = play.script().gate("session");
+    play.script().step(1, &format!("{SAYS}gate session; answer retry 'Not yet.'"));
+    play.script().step(2, "answer retry 'Still not.'");
+    play.script().guard_always("echo 'all 7 tests pass'; exit 0");
+    play.begin();
+    gate.reached();
+    (play, gate)
+}
+
+#[test]
+fn a_run_is_seen_live_at_three_sizes() {
+    let (play, gate) = working();
+    for size in SIZES {
+        let mut tty = watch(&play, size, &[]);
+        tty.sees("reading src/main.rs");
+        tty.sees("work on b");
+        let screen = tty.sees("✔ a");
+        for text in ["running", "1/4 leaves", "✔ open", "● work", "30m 00s", "Title of b", "worker on b", "p:pause"]
+        {
+            assert!(screen.contains(text), "`{text}` is not on the screen of {size:?}:\n{screen}");
+        }
+        tty.keys("q");
+        assert_eq!(tty.ended(), 0);
+        assert!(tty.is_given_back());
+    }
+    gate.open();
+    let mut tty = watch(&play, SIZES[2], &[]);
+    tty.sees("limit: ");
+    tty.sees("go on with: runnerctl resume --more");
+}
+
+#[test]
+fn what_happens_is_seen_as_it_happens() {
+    let (play, gate) = working();
+    let mut tty = watch(&play, SIZES[1], &[]);
+    tty.sees("reading src/main.rs");
+    gate.open();
+    tty.sees("Retry b");
+    tty.sees("limit: ");
+    tty.sees("Agent 0002");
+}
+
+#[test]
+fn keys_pause_tell_and_resume() {
+    let (play, gate) = working();
+    let mut tty = watch(&play, SMALL, &[]);
+    tty.sees("running: root/b");
+    tty.keys("n").sees("Note to the next session");
+    tty.keys("Use sqlx, quickly\r").sees("note n1: the next session that answers reads it");
+    tty.keys("p").sees("pauses after this iteration");
+    gate.open();
+    tty.sees("paused: ");
+    assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Paused);
+    tty.sees("go on with: runnerctl resume");
+    tty.keys("r").sees("limit: ");
+    assert!(play.script().prompt(2).contains("Use sqlx, quickly"));
+}
+
+#[test]
+fn a_run_is_stepped_and_cancelled_after_a_yes() {
+    let (play, gate) = working();
+    let mut tty = watch(&play, SMALL, &[]);
+    tty.sees("running: root/b");
+    tty.keys("p").sees("pauses after this iteration");
+    gate.open();
+    tty.sees("paused: ");
+    tty.keys("s").sees("0002 Retry b, run ");
+    tty.keys("c").sees("Cancel run play?");
+    tty.keys("n").sees_no("Cancel run play?");
+    assert_ne!(play.client().run(play.repo.path()).summary.state, RunStatus::Cancelled);
+}
+
+#[test]
+fn the_daemon_is_killed_and_comes_back_under_the_view() {
+    let (mut play, gate) = working();
+    let mut tty = watch(&play, SMALL, &[]);
+    tty.sees("● b");
+    play.kill();
+    let screen = tty.sees("reconnecting; as of ");
+    assert!(screen.contains("Title of b"), "what was seen stays:\n{screen}");
+    play.script().step(2, "printf 'here again\\n'; gate session; answer retry 'Still not.'");
+    play.restart();
+    tty.sees("here again");
+    tty.sees_no("reconnecting");
+    gate.reached();
+    gate.open();
+    tty.sees("limit: ");
+}
+
+#[test]
+fn the_log_is_read_and_searched_on_the_whole_screen() {
+    let (play, gate) = working();
+    let mut tty = watch(&play, SMALL, &[]);
+    tty.sees("reading src/main.rs");
+    tty.keys("l").sees("1-1 of 1");
+    tty.keys("3").sees("# What binds you");
+    assert!(!tty.screen().contains("Goal of b"));
+    tty.keys("/goal of b\r").sees("Goal of b");
+    tty.keys("/nobody's goal\r").sees("not found: nobody's goal");
+    tty.keys("q").sees("Tree 1/4");
+    gate.open();
+    tty.sees("limit: ");
+    tty.keys("l2").sees("has no guard.log");
+    tty.keys("[").sees("0001  Retry  b");
+}
+
+#[test]
+fn another_size_is_another_layout() {
+    let (play, _gate) = working();
+    let mut tty = watch(&play, SMALL, &[]);
+    assert!(!tty.sees("running: root/b").contains("Repositories"));
+    tty.resize((120, 40));
+    tty.sees("Repositories");
+    tty.resize((40, 10));
+    tty.sees("watch needs 60x16");
+    tty.resize(SMALL);
+    tty.sees("running: root/b");
+}
+
+#[test]
+fn nothing_that_an_agent_prints_is_obeyed() {
+    let (play, _gate) = working();
+    let mut tty = watch(&play, SMALL, &[]);
+    tty.sees("reading src/main.rs");
+    tty.keys("l").sees("1-1 of 1");
+    assert!(!tty.bytes().windows(4).any(|window| window == b"\x1b]0;"), "the window has another name");
+}
+
+#[test]
+fn neither_colours_nor_characters_are_drawn_that_are_not_wanted() {
+    let (play, _gate) = working();
+    let mut tty = watch(&play, SMALL, &[("NO_COLOR", "1"), ("LANG", "C")]);
+    tty.sees("> running");
+    tty.sees("[>] b");
+    assert!(tty.bytes().is_ascii());
+    let has_color = |window: &[u8]| window.starts_with(b"\x1b[3") && window[3].is_ascii_digit();
+    assert!(!tty.bytes().windows(4).any(|window| has_color(window) && window != b"\x1b[39"));
+    let mut tty = watch(&play, SMALL, &[]);
+    tty.sees("● running");
+    assert!(tty.bytes().windows(4).any(has_color), "where they are wanted there are some");
+}
+
+#[test]
+fn the_terminal_is_given_back_whatever_ends_the_view() {
+    let (play, _gate) = working();
+    let ways = [
+        (Act::Keys("q"), 0),
+        (Act::Keys("\u{3}"), 0),
+        (Act::Signal(Signal::SIGTERM), 130),
+        (Act::Signal(Signal::SIGINT), 130),
+    ];
+    for (way, code) in ways {
+        let mut tty = watch(&play, SMALL, &[]);
+        tty.sees("running: root/b");
+        assert!(!tty.is_given_back());
+        way.on(&mut tty);
+        assert_eq!(tty.ended(), code);
+        assert!(tty.is_given_back());
+    }
+}
+
+#[test]
+fn the_view_stops_as_a_shell_wants_it_and_goes_on() {
+    let (play, gate) = working();
+    let mut tty = watch(&play, SMALL, &[]);
+    for way in [Act::Keys("\u{1a}"), Act::Signal(Signal::SIGTSTP)] {
+        tty.sees("running: root/b");
+        way.on(&mut tty);
+        tty.stopped();
+        assert!(tty.is_given_back());
+        tty.signal(Signal::SIGCONT);
+        tty.sees("running: root/b");
+        assert!(!tty.is_given_back());
+    }
+    gate.open();
+    tty.sees("limit: ");
+}
+
+#[test]
+fn without_a_terminal_another_command_is_named() {
+    let play = Play::new();
+    for args in [["watch"].as_slice(), &["watch", "--json"]] {
+        let output = play.home.ctl_in(&play.repo, args);
+        output.exits(2);
+        assert!(output.stderr.contains("runnerctl status"), "{}", output.stderr);
+    }
+    let mut command = play.home.ctl_command(&play.repo, &["watch", "/nowhere"]);
+    let mut tty = Tty::start(&command, SMALL);
+    assert_eq!(tty.ended(), 1, "{}", tty.screen());
+    assert!(tty.is_given_back() && tty.screen().contains("/nowhere"));
+    let mut tty = Tty::start(command.env("TERM", "dumb"), SMALL);
+    assert_eq!(tty.ended(), 2, "{}", tty.screen());
+}
+
+#[test]
+fn a_repository_that_is_registered_while_the_view_is_open_appears() {
+    let play = Play::new();
+    let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["watch"]), SIZES[1]);
+    tty.sees("no repository is registered");
+    let gate = play.script().gate("session");
+    play.script().step(1, "gate session; answer retry 'Not yet.'");
+    play.begin();
+    gate.reached();
+    tty.sees("● running");
+    tty.sees(&format!("branch runner/{RUN}"));
+}

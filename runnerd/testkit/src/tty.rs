@@ -1,0 +1,220 @@
+//! A program on a terminal of its own: what it draws is read as a terminal would, and keys are typed into it.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::num::NonZero;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::{Child, Command};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+
+use crate::{PATIENCE, processes};
+
+/// A program, and the terminal that it runs on. It is ended where this is dropped.
+pub struct Tty {
+    child: Child,
+    terminal: File,
+    /// The program's side, kept open: its modes are looked at after the program has ended.
+    inside: OwnedFd,
+    written: Receiver<Vec<u8>>,
+    parser: vt100::Parser,
+    bytes: Vec<u8>,
+}
+
+impl Tty {
+    /// Starts a program on a terminal with so many columns and rows, which is its controlling terminal.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it cannot be started.
+    pub fn start(program: &Command, size: (u16, u16)) -> Self {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+        let terminal = terminal.expect("a terminal can be made");
+        grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("a terminal can be unlocked");
+        let name = ptsname(&terminal, Vec::new()).expect("a terminal has a name");
+        let name = name.into_string().expect("the name of a terminal is text");
+        let inside = File::options().read(true).write(true).open(&name).expect("a terminal can be opened");
+        set_size(&terminal, size);
+        let child = on(&inside, program).spawn().expect("the program can be started");
+        let terminal = File::from(terminal);
+        let written = listen(terminal.try_clone().expect("a terminal can be read"));
+        let parser = vt100::Parser::new(some(size.1), some(size.0), 0);
+        Self { child, terminal, inside: inside.into(), written, parser, bytes: Vec::new() }
+    }
+
+    /// Returns the process id.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system has ids that do not fit.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("BUG: a process id is an i32")
+    }
+
+    /// Types keys.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the terminal does not take them.
+    pub fn keys(&mut self, keys: &str) -> &mut Self {
+        self.terminal.write_all(keys.as_bytes()).expect("a terminal can be typed into");
+        self
+    }
+
+    /// Changes the size of the terminal.
+    pub fn resize(&mut self, size: (u16, u16)) {
+        self.parser.screen_mut().set_size(some(size.1), some(size.0));
+        set_size(&self.terminal, size);
+    }
+
+    /// Sends a signal to the program.
+    pub fn signal(&self, signal: Signal) {
+        processes::signal(self.pid(), signal);
+    }
+
+    /// Returns what is on the screen.
+    pub fn screen(&self) -> String {
+        self.parser.screen().contents()
+    }
+
+    /// Returns every byte that was written so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Waits until a text is on the screen.
+    #[track_caller]
+    pub fn sees(&mut self, text: &str) -> String {
+        self.sees_that(text, |screen| screen.contains(text))
+    }
+
+    /// Waits until a text is on the screen no more.
+    #[track_caller]
+    pub fn sees_no(&mut self, text: &str) -> String {
+        self.sees_that(text, |screen| !screen.contains(text))
+    }
+
+    /// Waits until the screen is as wanted, and returns it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not become so within [`PATIENCE`].
+    #[track_caller]
+    pub fn sees_that(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let screen = self.screen();
+            if wanted(&screen) {
+                return screen;
+            }
+            match self.written.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.take(&bytes),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    panic!("the screen does not become as wanted ({what}):\n{screen}")
+                }
+            }
+        }
+    }
+
+    /// Whether the terminal is as a shell wants it: lines are edited and shown, and no other screen is in use.
+    pub fn is_given_back(&self) -> bool {
+        let modes = tcgetattr(&self.inside).expect("a terminal has modes").local_modes;
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO) && !self.parser.screen().alternate_screen()
+    }
+
+    /// Waits until the program has stopped itself.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it ends instead.
+    pub fn stopped(&mut self) {
+        let status = waitpid(Pid::from_raw(self.pid()), Some(WaitPidFlag::WUNTRACED)).expect("a child can be awaited");
+        assert!(matches!(status, WaitStatus::Stopped(..)), "the program is not stopped: {status:?}");
+        self.drain();
+    }
+
+    /// Waits for the end of the program and returns its exit code; -1 where a signal ended it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not end within [`PATIENCE`].
+    pub fn ended(&mut self) -> i32 {
+        assert!(processes::gone_within(self.pid(), PATIENCE), "it goes on:\n{}", self.screen());
+        let status = self.child.wait().expect("the program can be waited for");
+        self.drain();
+        status.code().unwrap_or(-1)
+    }
+
+    /// Takes what was written before a moment that the caller knows to be over.
+    fn drain(&mut self) {
+        // What marks the moment goes the same way as what the program wrote, behind it.
+        const MARK: &[u8] = b"\x1b]0;drained\x07";
+        rustix::io::write(self.inside.as_fd(), MARK).expect("a terminal can be written to");
+        let ends = |bytes: &[u8]| bytes.windows(MARK.len()).any(|window| window == MARK);
+        while !ends(&self.bytes[self.bytes.len().saturating_sub(64 * 1024)..]) {
+            match self.written.recv_timeout(PATIENCE) {
+                Ok(bytes) => self.take(&bytes),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => panic!("the terminal says nothing any more"),
+            }
+        }
+        self.bytes.truncate(self.bytes.len() - MARK.len());
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.parser.process(bytes);
+        self.bytes.extend_from_slice(bytes);
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        if self.child.try_wait().ok().flatten().is_none() {
+            processes::signal(self.pid(), Signal::SIGKILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Returns the command that becomes `program` in a session whose terminal is `inside`.
+fn on(inside: &File, program: &Command) -> Command {
+    let handle = || inside.try_clone().expect("a terminal can be shared");
+    let mut command = Command::new("setsid");
+    command.arg("--ctty").arg(program.get_program()).args(program.get_args()).env_clear();
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = program.get_current_dir() {
+        command.current_dir(folder);
+    }
+    command.stdin(handle()).stdout(handle()).stderr(handle());
+    command
+}
+
+fn some(cells: u16) -> NonZero<u16> {
+    NonZero::new(cells).expect("BUG: a terminal without cells")
+}
+
+fn set_size(terminal: impl std::os::fd::AsFd, (columns, rows): (u16, u16)) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(terminal, size).expect("a terminal can be sized");
+}
+
+/// Sends what is written to the terminal, as it comes.
+fn listen(mut terminal: File) -> Receiver<Vec<u8>> {
+    let (sender, written) = mpsc::channel();
+    thread::spawn(move || {
+        let mut buffer = [0; 16 * 1024];
+        while let Ok(length @ 1..) = terminal.read(&mut buffer) {
+            if sender.send(buffer[..length].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    written
+}
