@@ -319,7 +319,7 @@ pub enum SelectView {
 /// One check of `validate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckView {
-    /// What was checked: `layout`, `config`, `programs`, `prompts`, `goal`, `tree`, `run_state`, `feedback`, `identity`.
+    /// What was checked: `layout`, `config`, `programs`, `prompts`, `nodes`, `goal`, `tree`, `run_state`, `feedback`, `identity`.
     pub name: String,
     /// Whether it holds.
     pub ok: bool,

@@ -21,6 +21,7 @@ mod records;
 mod review;
 mod secrets;
 mod settings;
+mod side_files;
 mod sleep;
 mod slow;
 mod steering;

@@ -15,7 +15,10 @@ impl Backend for Command {
         let words = order.executor.command.iter().chain(&order.executor.extra_args);
         Launch {
             argv: words.map(OsString::from).collect(),
-            env: Vec::new(),
+            env: vec![
+                ("RUNNER_SANDBOX".into(), order.executor.sandbox.as_str().into()),
+                ("RUNNER_NETWORK".into(), order.executor.network.to_string().into()),
+            ],
             files: Vec::new(),
             is_structured: false,
             farewell: Farewell::Terminate,

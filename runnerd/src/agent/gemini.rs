@@ -49,7 +49,8 @@ impl Backend for Gemini {
         if executor.network || executor.sandbox == Sandbox::DangerFullAccess {
             return Ok(());
         }
-        let fix = "set network = true in .runner/state/config.toml; a wrapper may let it reach its service alone";
+        let fix = "set network = true in .runner/state/config.toml, or take it out of the node's tools.json; a wrapper may let it \
+                   reach its service alone";
         Err(Unfit::new("gemini has no way to keep its commands from the network", fix))
     }
 

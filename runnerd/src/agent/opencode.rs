@@ -59,7 +59,8 @@ impl Backend for Opencode {
         if executor.network || executor.sandbox != Sandbox::WorkspaceWrite {
             return Ok(());
         }
-        let fix = "set network = true in .runner/state/config.toml; a wrapper may let it reach its service alone";
+        let fix = "set network = true in .runner/state/config.toml, or take it out of the node's tools.json; a wrapper may let it \
+                   reach its service alone";
         Err(Unfit::new("opencode has no way to keep its commands from the network", fix))
     }
 

@@ -15,6 +15,7 @@ use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
+use crate::worker::tool_faults;
 
 /// Makes all checks.
 pub(super) fn all(repository: &Repository, passed: Passed<'_>) -> Result<ValidateReply, ErrorData> {
@@ -27,6 +28,7 @@ pub(super) fn all(repository: &Repository, passed: Passed<'_>) -> Result<Validat
         check("config", faults(config.err())),
         check("programs", faults(programs)),
         check("prompts", prompt_faults(&layout)),
+        check("nodes", tool_faults(&layout)),
         check("goal", goal_faults(&layout)),
         check("tree", tree_faults(&layout)),
         check("run_state", json_faults::<protocol::state::RunState>(&layout, Layout::RUN_STATE)),

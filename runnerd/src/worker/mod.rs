@@ -61,6 +61,7 @@ mod simulation;
 mod site;
 mod snapshot;
 mod tampering;
+mod tools;
 mod world;
 
 pub use crate::store::Beginning;
@@ -70,6 +71,7 @@ pub use life::{Means, spawn, spawn_after_bug, spawn_held};
 pub use load::{Loaded, load, load_config, policy_of};
 pub use setting::set as set_key;
 pub use snapshot::{add_durations, duration_ms, iterations, meta_in, node_ref};
+pub use tools::faults_of_work_tree as tool_faults;
 
 /// Answers a request.
 pub type Reply<T> = oneshot::Sender<Result<T, ErrorData>>;

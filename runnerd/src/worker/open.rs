@@ -12,6 +12,7 @@ use runner_core::verdict::Task;
 use super::desk::reason;
 use super::load::{LoadError, Loaded, load};
 use super::site::{Obstacle, Site};
+use super::tools;
 use crate::causes::in_one_line;
 use crate::git::{CommitInfo, GitError, Head, Id, Repository};
 
@@ -51,7 +52,9 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
         Next::GoOn(task) => task,
         next => return Ok(Found::Next(next)),
     };
-    let hold = unbuilt(site, &loaded).or_else(|| templates(&loaded)).or_else(|| unfinished(&repository));
+    let tools = tools::on_path(&repository, &commit, &task.path)?.err();
+    let tools = tools.map(|what| reason(what, "correct the file, commit it, and: runnerctl resume"));
+    let hold = unbuilt(site, &loaded).or_else(|| templates(&loaded)).or(tools).or_else(|| unfinished(&repository));
     if let Some(hold) = hold.map_or_else(|| clean(&repository), |hold| Ok(Some(hold)))? {
         return Ok(Found::Hold(hold));
     }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::load::Loaded;
 use super::mischief::{self, After, Found};
 use super::site::{Obstacle, Site};
-use super::{brief, inspect, record, relay, tampering};
+use super::{brief, inspect, record, relay, tampering, tools};
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Mark;
 use crate::process::orphans;
@@ -41,7 +41,7 @@ pub(super) struct Surroundings<'a> {
 pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<SessionEnd, Obstacle> {
     let Surroundings { site, loaded, mark, stop } = around;
     let folder = site.layout.iteration(&site.run, task.iter);
-    let executor = executor(loaded, task);
+    let executor = block_in_place(|| narrowed(site, loaded, task))?;
     let session = agent::Session {
         executor: &executor,
         prompt: block_in_place(|| brief::prompt(site, loaded, task))?.text,
@@ -69,6 +69,13 @@ pub(super) fn price(loaded: &Loaded, executor: &Executor, usage: &mut SessionUsa
     if usage.cost_micro_usd.is_none() {
         usage.cost_micro_usd = loaded.config.price_of(executor).and_then(|price| price.of(usage));
     }
+/// Returns how the session of a task is run, less what its node does not allow.
+fn narrowed(site: &Site, loaded: &Loaded, task: &Task) -> Result<Executor, Obstacle> {
+    let mut executor = executor(loaded, task);
+    // What cannot be read holds the run before a session is begun.
+    for limits in tools::on_path(&site.repository()?, &loaded.commit, &task.path)?.unwrap_or_default() {
+        limits.narrow(&mut executor);
+    Ok(executor)
 }
 
 /// Returns how the session of a task is run: as its role is configured, with the kind that was chosen for it.

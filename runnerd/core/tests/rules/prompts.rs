@@ -191,9 +191,12 @@ fn of_a_year(story: &mut Story) {
     story.progress += &lines("a node passed", 5);
 }
 
+/// Makes a run large in one way.
+type Growth = fn(&mut Story);
+
 /// Bytes of each section in runs that are large in one way, and in all.
 fn sizes() -> String {
-    let cases: [(&str, &[fn(&mut Story)]); 5] = [
+    let cases: [(&str, &[Growth]); 5] = [
         ("a small run", &[]),
         ("20,000 nodes", &[of_20_000_nodes]),
         ("10 MB of guard log", &[of_a_long_log]),
@@ -202,7 +205,9 @@ fn sizes() -> String {
     ];
     let prompts = cases.map(|(name, grow)| {
         let mut story = story();
-        grow.iter().for_each(|grow| grow(&mut story));
+        for grow in grow {
+            grow(&mut story);
+        }
         (name, story.prompt("root.2", Role::Worker))
     });
     let cell = |prompt: &Prompt, name: &str| {
