@@ -69,12 +69,15 @@ pub(super) fn price(loaded: &Loaded, executor: &Executor, usage: &mut SessionUsa
     if usage.cost_micro_usd.is_none() {
         usage.cost_micro_usd = loaded.config.price_of(executor).and_then(|price| price.of(usage));
     }
+}
+
 /// Returns how the session of a task is run, less what its node does not allow.
 fn narrowed(site: &Site, loaded: &Loaded, task: &Task) -> Result<Executor, Obstacle> {
     let mut executor = executor(loaded, task);
     // What cannot be read holds the run before a session is begun.
     for limits in tools::on_path(&site.repository()?, &loaded.commit, &task.path)?.unwrap_or_default() {
         limits.narrow(&mut executor);
+    }
     Ok(executor)
 }
 

@@ -268,8 +268,6 @@ fn judged(
     policy: &Policy,
     inspect: Phase,
     (finding, guard, review): (&Finding, Option<&GuardEnd>, Option<&ReviewEnd>),
-) -> Result<Verdict, String> {
-    (finding, guard, verdict): (&Finding, Option<&GuardEnd>, &Verdict),
 ) -> Result<(Verdict, bool), String> {
     let mut phase = inspect;
     let mut asked = 0;
@@ -282,8 +280,6 @@ fn judged(
             Phase::Review { .. } => {
                 Event::ReviewEnded(review.cloned().ok_or("a reviewer was to be asked, and the receipt has none")?)
             }
-            Phase::Settle { outcome } => return Ok(outcome.verdict.clone()),
-            Phase::Review { .. } => Event::ReviewEnded(review(verdict)),
             Phase::Settle { outcome } => return Ok((outcome.verdict.clone(), outcome.guard.is_some())),
             Phase::Open | Phase::Brief { .. } | Phase::Work { .. } | Phase::Over { .. } => {
                 return Err(ENDLESS.to_owned());
