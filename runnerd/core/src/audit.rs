@@ -22,7 +22,7 @@ use protocol::words::VerdictName;
 
 use self::iteration::Iteration;
 use self::ledger::Ledger;
-pub use self::link::{Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
+pub use self::link::{Beside, Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
 use self::milestone::Step;
 use self::net::Net;
 use self::plan::Part;
@@ -106,8 +106,14 @@ impl Audit {
         if let RunnerCommit::Iteration(receipt) = self.plan.part(at)?.commit()? { receipt.raw.as_deref() } else { None }
     }
 
-    /// Takes the next commit: what it changed against its first parent, and the tree that its receipt names.
-    pub fn take(&mut self, changes: &[PathChange], raw: Option<&[u8]>) {
+    /// Returns the commit from which the reviewer of the commit at this place saw the changes, where one decided.
+    pub fn reviewed_from(&self, at: usize) -> Option<&str> {
+        let RunnerCommit::Iteration(receipt) = self.plan.part(at)?.commit()? else { return None };
+        receipt.review.as_ref()?.prompt.as_ref().map(|_| receipt.from.as_str())
+    }
+
+    /// Takes the next commit: what it changed against its first parent, and what belongs to its receipt.
+    pub fn take(&mut self, changes: &[PathChange], beside: Beside<'_>) {
         let at = self.at;
         self.at += 1;
         self.report.counts.commits += 1;
@@ -131,7 +137,7 @@ impl Audit {
             }
             Part::Runner { commit, has_from } => {
                 let (commit, has_from) = (commit.clone(), *has_from);
-                self.runners(&head, (&commit, has_from), (changes, raw));
+                self.runners(&head, (&commit, has_from), (changes, beside));
             }
         }
     }
@@ -174,7 +180,7 @@ impl Audit {
         &mut self,
         head: &Head,
         (commit, has_from): (&RunnerCommit, bool),
-        (changes, raw): (&[PathChange], Option<&[u8]>),
+        (changes, beside): (&[PathChange], Beside<'_>),
     ) {
         let iter = number(commit);
         self.ledger.turn_to(&head.id, iter);
@@ -200,7 +206,7 @@ impl Audit {
         self.last_iter = iter.or(self.last_iter);
         if let Some(session) = self.session.take() {
             match commit {
-                RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, raw),
+                RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, beside),
                 RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
                     self.milestone(&session, head, commit);
                 }
@@ -209,7 +215,7 @@ impl Audit {
         self.last = Some(self.state.clone());
     }
 
-    fn iteration(&mut self, session: &Session, receipt: &Receipt, raw: Option<&[u8]>) {
+    fn iteration(&mut self, session: &Session, receipt: &Receipt, beside: Beside<'_>) {
         let counts = &mut self.report.counts;
         counts.iterations += 1;
         let sides = session.from.known().and_then(|from| Ok((from, self.state.known()?)));
@@ -224,7 +230,7 @@ impl Audit {
             net: &session.net,
             agents: session.agents,
             differs_from_base: !self.plan.has_start() || self.since_base.code().next().is_some(),
-            raw,
+            beside,
         }
         .check(&mut self.ledger);
         counts.prompts += u32::from(rebuilt == Rebuilt::Same);
@@ -283,7 +289,7 @@ fn passed(tree: &TaskTree) -> Vec<String> {
 pub fn audit(plan: Plan, readers: Readers, before: &[PathChange], links: &[Link]) -> AuditReport {
     let mut audit = Audit::new(plan, readers, before);
     for link in links {
-        audit.take(&link.changes, link.raw.as_deref());
+        audit.take(&link.changes, Beside { raw: link.raw.as_deref(), diff: link.diff.as_deref() });
     }
     audit.finish(false)
 }

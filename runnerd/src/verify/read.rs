@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use protocol::state::RunState;
 use protocol::verify::AuditReport;
-use runner_core::audit::{Audit, Goal, Head, PathChange, Plan, Readers, Settings, Stored, is_read};
+use runner_core::audit::{Audit, Beside, Goal, Head, PathChange, Plan, Readers, Settings, Stored, is_read};
 use tokio_util::sync::CancellationToken;
 
 use super::Target;
@@ -14,7 +14,7 @@ use crate::config;
 use crate::git::{Chain, ChainChange, ChainCommit, ChainFile, GitError, Id, Repository};
 use crate::repo::goal;
 use crate::repo::layout::Layout;
-use crate::worker::policy_of;
+use crate::worker::{MAX_REVIEWED_BYTES, policy_of};
 
 /// Most commits of one branch.
 const MAX_COMMITS: usize = 1_000_000;
@@ -70,7 +70,10 @@ pub fn verify(
         let changes: Vec<PathChange> = changes.into_iter().map(change).collect();
         let raw = audit.raw(at - first).and_then(|raw| raw.parse::<Id>().ok());
         let raw = raw.map(|raw| chain.blob(&raw)).transpose()?.flatten();
-        audit.take(&changes, raw.as_deref());
+        let from = audit.reviewed_from(at - first).and_then(|from| from.parse::<Id>().ok());
+        let diff =
+            from.map(|from| repository.diff_of((&from, &commits[at].id), is_code, MAX_REVIEWED_BYTES)).transpose()?;
+        audit.take(&changes, Beside { raw: raw.as_deref(), diff: diff.as_deref() });
     }
     let mut report = audit.finish(is_live);
     report.unseen.extend(unseen);
@@ -121,6 +124,10 @@ fn standing(chain: &Chain<'_>, tree: &Id) -> Result<Vec<PathChange>, GitError> {
     Ok(files.into_iter().map(|(path, file)| PathChange { path, old: None, new: Some(stored(file)) }).collect())
 }
 
+fn is_code(path: &[u8]) -> bool {
+    !path.starts_with(b".runner/")
+}
+
 fn head(commit: &ChainCommit) -> Head {
     Head {
         id: commit.id.to_string(),
@@ -144,6 +151,7 @@ fn read_config(text: &[u8]) -> Result<Settings, String> {
     Ok(Settings {
         policy: policy_of(&config),
         guard_command: config.guard.command,
+        criteria: config.review.criteria,
         baseline: config.guard.baseline,
         prompt_bytes: usize::try_from(config.prompt.budget_bytes).unwrap_or(usize::MAX),
     })

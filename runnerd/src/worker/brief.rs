@@ -19,7 +19,7 @@ use crate::repo::layout::Layout;
 use crate::repo::prompts::OVERRIDES;
 
 /// Most bytes of a diff of which a reviewer's prompt takes what has room.
-const MAX_DIFF_BYTES: usize = 1024 * 1024;
+pub const MAX_REVIEWED_BYTES: usize = 1024 * 1024;
 
 /// Clears and writes the context, and begins the record.
 pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obstacle> {
@@ -59,7 +59,7 @@ pub(super) fn review_prompt(
     snapshot: &Id,
 ) -> Result<String, Obstacle> {
     let is_code = |path: &[u8]| !path.starts_with(b".runner/");
-    let diff = repository.diff_of((&loaded.commit, snapshot), is_code, MAX_DIFF_BYTES)?;
+    let diff = repository.diff_of((&loaded.commit, snapshot), is_code, MAX_REVIEWED_BYTES)?;
     let diff = String::from_utf8_lossy(&diff);
     let task = Task { role: Role::Reviewer, ..task.clone() };
     let sources = Sources::read(repository, loaded, &task)?;

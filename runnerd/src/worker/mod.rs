@@ -66,6 +66,7 @@ mod world;
 
 pub use crate::store::Beginning;
 pub use begin::make_layout;
+pub use brief::MAX_REVIEWED_BYTES;
 pub use desk::summary;
 pub use life::{Means, spawn, spawn_after_bug, spawn_held};
 pub use load::{Loaded, load, load_config, policy_of};

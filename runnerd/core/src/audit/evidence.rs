@@ -47,8 +47,8 @@ pub(super) struct Evidence<'a> {
 pub(super) struct Told {
     /// The outcome, with the verdict of the receipt.
     pub outcome: Outcome,
-    /// The verdict that the table gives for it, and whether a guard was asked on the way; or why it gives none.
-    pub judged: Result<(Verdict, bool), String>,
+    /// The outcome that the table leads to, or why it leads to none.
+    pub judged: Result<Box<Outcome>, String>,
     /// The tree that the session left, where it is known and legal.
     pub tree: Option<TaskTree>,
 }
@@ -263,12 +263,13 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Asks the table for the verdict, from the end of the session on.
+/// Asks the table for the outcome, from the end of the session on.
 fn judged(
     policy: &Policy,
     inspect: Phase,
     (finding, guard, review): (&Finding, Option<&GuardEnd>, Option<&ReviewEnd>),
 ) -> Result<(Verdict, bool), String> {
+) -> Result<Box<Outcome>, String> {
     let mut phase = inspect;
     let mut asked = 0;
     loop {
@@ -281,6 +282,7 @@ fn judged(
                 Event::ReviewEnded(review.cloned().ok_or("a reviewer was to be asked, and the receipt has none")?)
             }
             Phase::Settle { outcome } => return Ok((outcome.verdict.clone(), outcome.guard.is_some())),
+            Phase::Settle { outcome } => return Ok(outcome.clone()),
             Phase::Open | Phase::Brief { .. } | Phase::Work { .. } | Phase::Over { .. } => {
                 return Err(ENDLESS.to_owned());
             }

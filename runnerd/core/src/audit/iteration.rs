@@ -1,16 +1,18 @@
 //! One receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
 
 use protocol::verify::AuditRule;
-use protocol::words::Mode;
+use protocol::words::{Mode, ReviewVerdict};
 
 use super::compare;
 use super::evidence::{Evidence, Told};
 use super::ledger::Ledger;
+use super::link::Beside;
 use super::net::Net;
 use super::owned;
 use super::prompts::{self, Rebuilt};
 use super::state::Known;
 use crate::digest::Digest;
+use crate::iteration::{Outcome, ReviewEnd};
 use crate::message::{Attempts, NameList, Receipt, VerdictLine};
 use crate::run::{self, Asked, Next, Standing};
 use crate::transition::{self, After, Before, Facts};
@@ -33,8 +35,8 @@ pub(super) struct Iteration<'a> {
     pub agents: u32,
     /// Whether a path outside `.runner/` differs from the base.
     pub differs_from_base: bool,
-    /// The task tree that was not taken, where it is at hand.
-    pub raw: Option<&'a [u8]>,
+    /// What stands beside the branch, where it is at hand.
+    pub beside: Beside<'a>,
 }
 
 impl Iteration<'_> {
@@ -43,6 +45,7 @@ impl Iteration<'_> {
         self.chain(ledger);
         let Some(task) = self.task(ledger) else { return Rebuilt::Unknown };
         let (rebuilt, notes) = prompts::check(self.receipt, self.from, &task, ledger);
+        prompts::check_review(self.receipt, self.from, (&task, self.beside.diff), ledger);
         let evidence = self.evidence(&task);
         let Some(told) = evidence.told() else {
             let found = self.receipt.verdict.to_string();
@@ -106,7 +109,7 @@ impl Iteration<'_> {
             receipt: self.receipt,
             from: self.from,
             to: self.to,
-            raw: self.raw,
+            raw: self.beside.raw,
             changed_code: self.changed_code(),
             changed_since_base: self.differs_from_base || was_changed,
         }
@@ -126,9 +129,10 @@ impl Iteration<'_> {
     fn verdict(&self, told: &Told, ledger: &mut Ledger) {
         let found = self.receipt.verdict.to_string();
         match &told.judged {
-            Ok((judged, has_guard)) if line(judged) == self.receipt.verdict => self.guard(judged, *has_guard, ledger),
-            Ok((judged, _)) => {
-                ledger.violation(AuditRule::Verdict, "Runner-Verdict", (&line(judged).to_string(), &found));
+            Ok(judged) if line(&judged.verdict) == self.receipt.verdict => self.processes(judged, ledger),
+            Ok(judged) => {
+                let expected = line(&judged.verdict).to_string();
+                ledger.violation(AuditRule::Verdict, "Runner-Verdict", (&expected, &found));
             }
             Err(why) => ledger.violation(AuditRule::Verdict, "Runner-Verdict", (why, &found)),
         }
@@ -142,7 +146,7 @@ impl Iteration<'_> {
 
     /// A tree that was not taken breaks the rule that it was not taken for.
     fn raw(&self, told: &Told, ledger: &mut Ledger) {
-        let Some(raw) = self.raw else { return };
+        let Some(raw) = self.beside.raw else { return };
         let left = crate::examine::examine(&crate::examine::Session {
             from: self.from.tree,
             node: &told.outcome.work.task.node,
@@ -266,17 +270,31 @@ impl Iteration<'_> {
         }
     }
 
-    /// A guard that ended by itself is in the receipt where one was asked, and nowhere else.
-    fn guard(&self, verdict: &Verdict, was_asked: bool, ledger: &mut Ledger) {
-        let is_told = self.receipt.guard_run.is_some();
-        // Who stops an iteration may stop it while a guard runs.
-        let may_be_told = was_asked || matches!(verdict, Verdict::Interrupted { .. });
-        let told = |is_there| if is_there { "how the guard ended" } else { "nothing" };
-        let must_be_told = matches!(verdict, Verdict::Accepted | Verdict::Pending | Verdict::Rejected { .. });
-        if is_told && !may_be_told || must_be_told && !is_told {
-            ledger.violation(AuditRule::Receipt, "Runner-Guard", (told(!is_told), told(is_told)));
+    /// What guard and reviewer said is in the receipt where they were asked, and nowhere else.
+    fn processes(&self, judged: &Outcome, ledger: &mut Ledger) {
+        // Who stops an iteration may stop it while one of them runs.
+        if matches!(judged.verdict, Verdict::Interrupted { .. }) {
+            return;
+        }
+        let is_green = matches!(judged.verdict, Verdict::Accepted | Verdict::Pending | Verdict::Rejected { .. });
+        let is_reviewed = judged.review.as_ref().and_then(ReviewEnd::verdict);
+        let review = self.receipt.review.as_ref();
+        let guard = self.receipt.guard_run.is_some();
+        let is_right = if is_green { guard } else { !guard || judged.guard.is_some() };
+        for (at, is_right, is_there) in [
+            ("Runner-Guard", is_right, guard),
+            ("Runner-Review", review.map(|review| review.accepted) == is_reviewed.map(is_accepting), review.is_some()),
+        ] {
+            let told = |is_there| if is_there { "what it said" } else { "nothing" };
+            if !is_right {
+                ledger.violation(AuditRule::Receipt, at, (told(!is_there), told(is_there)));
+            }
         }
     }
+}
+
+fn is_accepting(verdict: ReviewVerdict) -> bool {
+    verdict == ReviewVerdict::Accept
 }
 
 /// A verdict as receipts have it.

@@ -8,12 +8,23 @@ use std::sync::Arc;
 use crate::policy::Policy;
 
 /// What one commit changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
     /// Every path that differs from its first parent, in any order, each once.
     pub changes: Vec<PathChange>,
     /// The blob that its receipt names in `Runner-Raw`, where it is at hand.
     pub raw: Option<Vec<u8>>,
+    /// The patch that its reviewer saw, where one did: from From to this commit, without `.runner/`.
+    pub diff: Option<Vec<u8>>,
+}
+
+/// What belongs to a receipt and is in no file of its commit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beside<'a> {
+    /// The blob that it names in `Runner-Raw`.
+    pub raw: Option<&'a [u8]>,
+    /// The patch that its reviewer saw.
+    pub diff: Option<&'a [u8]>,
 }
 
 /// What a commit says of itself.
@@ -75,6 +86,8 @@ pub struct Settings {
     pub policy: Policy,
     /// The guard's command.
     pub guard_command: Vec<String>,
+    /// What reviewers go by.
+    pub criteria: String,
     /// Whether the guard is run on the base.
     pub baseline: bool,
     /// The most bytes of a prompt.

@@ -28,10 +28,32 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Checks a start: nothing but `.runner/`, with bookkeeping that knows of no iteration.
+    /// Checks a start: nothing but `.runner/`, with bookkeeping that knows of no iteration, or in a fork of those before it.
     pub(super) fn start(&self, ledger: &mut Ledger) {
         self.upon(ledger);
         self.no_code(ledger);
+        if self.to.goal.id.as_deref() != Some(&self.milestone.run) {
+            let found = self.to.goal.id.as_deref().unwrap_or("none");
+            ledger.violation(AuditRule::Milestone, layout::GOAL, (&self.milestone.run, found));
+        }
+        if let Err(breach) = person::check_start(self.before.tree(), self.to.tree) {
+            ledger.violation(AuditRule::Passes, layout::TREE, ("a fresh tree, or the one that was there", &breach));
+        }
+        if !self.is_fork() {
+            self.fresh(ledger);
+        }
+    }
+
+    /// Whether it goes on with all that was there, under another id.
+    fn is_fork(&self) -> bool {
+        let Ok(before) = self.before.known() else { return false };
+        let (run_id, base) = (Some(self.milestone.run.clone()), Some(self.parent.to_owned()));
+        let same = [layout::TREE, layout::FEEDBACK, layout::PROGRESS];
+        *self.to.run_state == RunState { run_id, base, ..before.run_state.clone() }
+            && !self.net.runners().any(|(path, _)| same.contains(&path.as_ref()))
+    }
+
+    fn fresh(&self, ledger: &mut Ledger) {
         let state = self.to.run_state;
         let expected = RunState {
             run_id: Some(self.milestone.run.clone()),
@@ -46,13 +68,6 @@ impl Step<'_> {
         compare::values(feedback, &Feedback::default(), (self.to.feedback, bytes(layout::FEEDBACK)), ledger);
         if bytes(layout::PROGRESS) != PROGRESS_HEADING.as_bytes() {
             ledger.violation(AuditRule::Milestone, layout::PROGRESS, ("no line", "lines"));
-        }
-        if self.to.goal.id.as_deref() != Some(&self.milestone.run) {
-            let found = self.to.goal.id.as_deref().unwrap_or("none");
-            ledger.violation(AuditRule::Milestone, layout::GOAL, (&self.milestone.run, found));
-        }
-        if let Err(breach) = person::check_start(self.before.tree(), self.to.tree) {
-            ledger.violation(AuditRule::Passes, layout::TREE, ("a fresh tree, or the one that was there", &breach));
         }
     }
 

@@ -10,7 +10,7 @@ use super::state::Known;
 use crate::digest::Digest;
 use crate::message::{Receipt, RunnerVersion};
 use crate::policy::RolesMode;
-use crate::prompt::{self, Memory, PROMPT_FORMAT, Prompt, PromptInput, templates_digest};
+use crate::prompt::{self, Memory, PROMPT_FORMAT, Prompt, PromptInput, Review, templates_digest};
 use crate::verdict::Task;
 use crate::{layout, notes};
 
@@ -46,7 +46,7 @@ pub(super) fn check(receipt: &Receipt, from: &Known<'_>, task: &Task, ledger: &m
         let notes = receipt.notes.items().iter().map(|note| String::from_utf8_lossy(note).into_owned());
         return (Rebuilt::Unknown, notes.collect());
     }
-    let built = build(from, task);
+    let built = build(from, task, None);
     let expected = Digest::of(built.text.as_bytes());
     let found = receipt.prompt.as_ref();
     if found == Some(&expected) {
@@ -66,7 +66,26 @@ fn short_templates() -> String {
     templates_digest().chars().take(12).collect()
 }
 
-fn build(from: &Known<'_>, task: &Task) -> Prompt {
+/// Builds the prompt of the reviewer again, where one decided and what it saw is at hand.
+pub(super) fn check_review(
+    receipt: &Receipt,
+    from: &Known<'_>,
+    (task, diff): (&Task, Option<&[u8]>),
+    ledger: &mut Ledger,
+) {
+    let told = receipt.review.as_ref().and_then(|review| review.prompt.as_ref());
+    let (Some(found), Some(diff)) = (told, diff.filter(|_| is_known(&receipt.version))) else { return };
+    let diff = String::from_utf8_lossy(diff);
+    let review = Review { from: &task.from, criteria: &from.settings.criteria, diff: &diff };
+    let task = Task { role: Role::Reviewer, ..task.clone() };
+    let expected = Digest::of(build(from, &task, Some(review)).text.as_bytes());
+    if *found != expected {
+        let (expected, found) = (expected.to_string(), found.to_string());
+        ledger.violation(AuditRule::Prompt, "Runner-Review", (&expected, &found));
+    }
+}
+
+fn build(from: &Known<'_>, task: &Task, review: Option<Review<'_>>) -> Prompt {
     let text = |path: &str| from.bytes(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let overrides: BTreeMap<Role, String> =
         OVERRIDES.into_iter().filter_map(|(role, path)| Some((role, text(path)?))).collect();
@@ -92,7 +111,7 @@ fn build(from: &Known<'_>, task: &Task) -> Prompt {
         },
         node_context: node_context.as_deref(),
         overrides: &overrides,
-        review: None,
+        review,
         budget_bytes: from.settings.prompt_bytes,
     })
 }
