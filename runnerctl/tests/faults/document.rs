@@ -30,18 +30,42 @@ fn every_row_is_a_test_in_the_place_that_the_document_names() {
 
 #[test]
 fn every_promise_names_tests_that_there_are() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let folders = ["protocol/tests", "runnerctl/tests", "runnerd/core", "runnerd/src", "runnerd/tests"];
-    let files = folders.iter().flat_map(|folder| below(&root.join(folder)));
-    let code: String = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
+    let code = code();
     let promises: Vec<Vec<&str>> = cells().filter(|cells| cells[0].starts_with('P')).collect();
     let ids: Vec<&str> = promises.iter().map(|cells| cells[0]).collect();
     assert_eq!(ids, (1..=PROMISES).map(|number| format!("P{number}")).collect::<Vec<_>>());
     for promise in promises.iter().filter(|cells| !cells[2].starts_with("not here: ")) {
-        for name in promise[2].split(", ").map(|name| name.trim_matches('`')) {
-            assert!(code.contains(&format!("fn {name}(")), "{} names no test: {name}", promise[0]);
-        }
+        assert_tested(&code, promise[0], promise[2]);
     }
+}
+
+#[test]
+fn what_helps_a_run_is_shown_by_scenarios_that_there_are() {
+    let code = code();
+    let page = include_str!("../../../docs/testing.md");
+    let section = page.split("## ").find(|section| section.starts_with("Runs that succeed")).expect("the section");
+    let lines = section.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    let lines: Vec<(&str, &str)> = lines.filter(|(_, tests)| tests.starts_with('`')).collect();
+    assert!(lines.len() >= 10, "{lines:?}");
+    for (what, tests) in lines {
+        assert_tested(&code, what, tests);
+    }
+}
+
+/// Asserts that all tests of a list are there.
+#[track_caller]
+fn assert_tested(code: &str, what: &str, tests: &str) {
+    for name in tests.split(", ").map(|name| name.trim_matches('`')) {
+        assert!(code.contains(&format!("fn {name}(")), "{what} names no test: {name}");
+    }
+}
+
+/// Returns all code in which tests may be.
+fn code() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folders = ["protocol/tests", "runnerctl/tests", "runnerd/core", "runnerd/src", "runnerd/tests"];
+    let files = folders.iter().flat_map(|folder| below(&root.join(folder)));
+    files.filter_map(|file| fs::read_to_string(file).ok()).collect()
 }
 
 impl Line {

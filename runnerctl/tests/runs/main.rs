@@ -19,6 +19,7 @@ mod play;
 mod precedence;
 mod records;
 mod review;
+mod roles;
 mod secrets;
 mod settings;
 mod side_files;

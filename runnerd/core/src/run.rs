@@ -108,7 +108,8 @@ fn stalled(standing: &Standing<'_>, leaf: &Node) -> Option<Next> {
     } else {
         return None;
     };
-    Some(end(RunStatus::Stuck, message, "runnerctl resume"))
+    let ways = format!("runnerctl note TEXT, or {}; then: runnerctl resume", by_hand(leaf));
+    Some(end(RunStatus::Stuck, message, &ways))
 }
 
 fn exhausted(leaf: &Node) -> Next {
@@ -126,11 +127,15 @@ pub fn stays_stuck(tree: &TaskTree) -> Option<StopReason> {
 /// Names the three ways on: raise, reword, decompose.
 fn used_up_attempts(leaf: &Node) -> StopReason {
     let Node { id, max_attempts, .. } = leaf;
-    let add = format!("runnerctl add {id} --title TITLE --goal GOAL");
     reason(
         format!("node {id} has used its {max_attempts} attempts"),
-        &format!("runnerctl retry {id}, or runnerctl edit, or {add}; then: runnerctl resume"),
+        &format!("runnerctl retry {id}, or {}; then: runnerctl resume", by_hand(leaf)),
     )
+}
+
+/// Names the commands that reword and decompose.
+fn by_hand(leaf: &Node) -> String {
+    format!("runnerctl edit, or runnerctl add {} --title TITLE --goal GOAL", leaf.id)
 }
 
 fn failed(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {

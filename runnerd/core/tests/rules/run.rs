@@ -163,7 +163,7 @@ fn every_stop_says_why_in_a_sentence_and_names_a_command() {
         };
         assert!(!reason.message.is_empty() && !reason.message.contains('\n'), "{name}: {}", reason.message);
         let goes_on = |command: &str| {
-            ["runnerctl resume", "runnerctl start", "runnerctl approve", "runnerctl retry"]
+            ["runnerctl resume", "runnerctl start", "runnerctl approve", "runnerctl retry", "runnerctl note"]
                 .iter()
                 .any(|known| command.starts_with(known))
         };
