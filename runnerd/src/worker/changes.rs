@@ -102,7 +102,7 @@ impl Desk {
                 }
                 Change::Edit { base, edited }
             }
-            Change::Config { key, value, .. } => setting::change(&documents.config, key, value)?,
+            Change::Config { key, value, .. } => setting::change(&documents.config, key, value.as_deref())?,
             other => other,
         };
         let change = self.without_secrets(change).map_err(|error| told(&error.into()))?;

@@ -31,8 +31,8 @@ pub fn set(text: &str, key: &str, value: Option<&str>) -> Result<(String, RepoCo
 }
 
 /// Returns the request to set a key upon a text; the value is shown as the text has it.
-pub(super) fn change(base: &str, key: String, value: Option<String>) -> Result<Change, ErrorData> {
-    let (text, _) = set(base, &key, value.as_deref())?;
+pub(super) fn change(base: &str, key: String, value: Option<&str>) -> Result<Change, ErrorData> {
+    let (text, _) = set(base, &key, value)?;
     let value = match value {
         Some(_) => config::get(&text, &key).map_err(|error| refused(&error))?.value,
         None => None,
