@@ -13,9 +13,11 @@ use crate::reply::{
     IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use crate::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, ConfigSetParams, EditParams, ExportParams,
-    ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams,
-    ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ChangeReply, ConfigKey, ConfigReply, ConfigSetParams,
+    ControlReply, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, InitReply, IterationReply,
+    LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams, RejectParams, ResumeParams, RetryParams,
+    ReviewReply, StartParams, StartReply, StepParams, StepReply, Subscription, TreeReply, ValidateParams,
+    ValidateReply, VerifyParams,
 };
 use crate::verify::AuditReport;
 use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};
@@ -159,6 +161,18 @@ pub trait NoteApi {
     /// Tells the next session that answers something; committed before it begins.
     #[method(name = "add")]
     async fn add_note(&self, params: NoteParams) -> RpcResult<ChangeReply>;
+}
+
+/// A person's reviews.
+#[rpc(server, client, namespace = "review", namespace_separator = ".")]
+pub trait ReviewApi {
+    /// Passes the finished node that waits for a person.
+    #[method(name = "approve")]
+    async fn approve(&self, params: AtRun) -> RpcResult<ReviewReply>;
+
+    /// Leaves the finished node that waits for a person open, and charges an attempt.
+    #[method(name = "reject")]
+    async fn reject(&self, params: RejectParams) -> RpcResult<ReviewReply>;
 }
 
 /// A repository's configuration.

@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
 use crate::tree::TaskTree;
+use crate::view::{CheckView, IterationView, RunSummary};
 use crate::view::{CheckView, IterationView, RunSummary, SettingView};
 use crate::words::RunStatus;
+use crate::words::{ReviewVerdict, RunStatus};
 
 /// `run.init`: what was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +83,19 @@ pub struct TreeReply {
     pub current: Option<String>,
     /// State of the run, where there is one.
     pub state: Option<RunStatus>,
+}
+
+/// `review.approve`, `review.reject`: a person's word, taken; it is committed as an iteration of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReviewReply {
+    /// The run, which goes on.
+    pub run: RunSummary,
+    /// Id of the node that was reviewed.
+    pub node: String,
+    /// Number of the iteration that has finished it.
+    pub iteration: u32,
+    /// What was decided.
+    pub verdict: ReviewVerdict,
 }
 
 /// `tree.validate`.

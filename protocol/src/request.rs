@@ -195,6 +195,16 @@ pub struct NoteParams {
     pub text: String,
 }
 
+/// `review.reject`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RejectParams {
+    /// Which run.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// Why, at most 8 KiB; the next session on the node reads it.
+    pub reason: String,
+}
+
 /// `question.list`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionsParams {

@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
 
 use crate::commands::{
-    add, answer, cancel, config, daemon, demo, edit, explain, export, fork, gc, help, init, log, note, pause,
-    questions, queue, repos, resume, retry, select, start, status, step, tree, validate, verify, watch,
+    add, answer, approve, cancel, config, daemon, demo, edit, explain, export, fork, gc, help, init, log, note, pause,
+    questions, queue, reject, repos, resume, retry, select, start, status, step, tree, validate, verify, watch,
 };
 use crate::failure::Failure;
 
@@ -110,6 +110,8 @@ pub(crate) enum Command {
     Note(note::NoteArgs),
     Questions(questions::QuestionsArgs),
     Answer(answer::AnswerArgs),
+    Approve(approve::ApproveArgs),
+    Reject(reject::RejectArgs),
     Retry(retry::RetryArgs),
     Add(add::AddArgs),
     Edit(edit::EditArgs),

@@ -373,9 +373,6 @@ pub fn usable(config: &RepoConfig, offer: &Offer) -> Result<(), ErrorData> {
     if let Err(error) = config.check_ceilings() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
     }
-    if let Some(unbuilt) = unbuilt::first(config) {
-        return unusable(unbuilt.message, &unbuilt.hint);
-    }
     if let Some(loose) = unbuilt::loose(config, offer) {
         return Err(ErrorData::new(ErrorKind::LooseContainment, loose.message).hint(loose.hint));
     }

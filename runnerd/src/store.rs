@@ -16,6 +16,7 @@ use protocol::path::WirePath;
 use protocol::request::CallerEnv;
 use protocol::view::StopReason;
 use protocol::words::RunStatus;
+use runner_core::approval::Word;
 use runner_core::digest::sha256_hex;
 use runner_core::fallback::Outage;
 use runner_core::json;
@@ -113,6 +114,9 @@ pub struct Uncommitted {
     pub tried: Spent,
     /// Mark of the last iteration that has changed this.
     pub followed: Option<String>,
+    /// A person's word on a finished node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub word: Option<Word>,
 }
 
 impl Uncommitted {

@@ -1,9 +1,9 @@
-//! What a configuration can ask for and this version, or this machine, does not do: refused, never passed over in silence.
+//! What a configuration can ask for and this machine does not do: refused, never passed over in silence.
 //!
 //! Asked where a run is started and again where an iteration is opened, since a commit in between may bring another
 //! configuration. Settings whose default asks for such a thing cannot be refused; their description says so.
 
-use crate::config::{RepoConfig, Reviewer};
+use crate::config::RepoConfig;
 use crate::process::Offer;
 
 /// A setting that would not be kept.
@@ -13,16 +13,6 @@ pub struct Unbuilt {
     pub message: String,
     /// What to change.
     pub hint: String,
-}
-
-/// Returns the first setting that this version does not do.
-pub fn first(config: &RepoConfig) -> Option<Unbuilt> {
-    (config.review.by == Reviewer::Human).then(|| {
-        unbuilt(
-            "review.by: in this version no person reviews",
-            "set review.by to \"agent\" or \"off\" in .runner/state/config.toml",
-        )
-    })
 }
 
 /// Returns why programs would be held more loosely than the repository requires (SPEC 3.3), where that is so.
@@ -53,27 +43,6 @@ mod tests {
 
     use super::*;
     use crate::config::parse;
-
-    fn first_of(text: &str) -> Option<String> {
-        let config = parse(text, Path::new("config.toml")).unwrap();
-        first(&config).map(|unbuilt| unbuilt.message)
-    }
-
-    #[test]
-    fn a_command_with_a_guard_is_all_that_a_run_needs() {
-        assert_eq!(first_of("[executor]\nkind = \"command\"\ncommand = [\"a\"]\n"), None);
-        assert_eq!(first_of(""), None, "nor with the default kind");
-    }
-
-    #[test]
-    fn what_would_be_ignored_is_refused_by_its_key() {
-        let refused = |key: &str, text: &str| {
-            let text = format!("{text}\n[executor]\nkind = \"command\"\ncommand = [\"a\"]\n");
-            let message = first_of(&text).unwrap_or_default();
-            assert!(message.contains(key), "{key}: {message}");
-        };
-        refused("review.by", "[review]\nby = \"human\"");
-    }
 
     #[test]
     fn a_level_that_is_required_must_be_reached_by_every_program() {

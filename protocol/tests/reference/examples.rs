@@ -17,9 +17,11 @@ use protocol::reply::{
     IterationReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, ConfigSetParams, EditParams,
-    ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams,
-    QuestionsParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ChangeReply, ConfigKey, ConfigReply,
+    ConfigSetParams, ControlReply, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, InitReply,
+    IterationReply, LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RejectParams,
+    ResumeParams, RetryParams, ReviewReply, StartParams, StartReply, StepParams, StepReply, Subscription, TreeReply,
+    ValidateParams, ValidateReply,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
@@ -27,7 +29,9 @@ use protocol::view::{
     ChangeView, CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, QuestionView,
     RepoView, RunSummary, RunView, SelectView, SettingOrigin, SettingView, SleepView, StatusView, StopReason, TextView,
 };
-use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, Role, RunStatus, VerdictName};
+use protocol::words::{
+    Containment, GuardOutcome, IterationStatus, Mode, PhaseName, ReviewVerdict, Role, RunStatus, VerdictName,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -435,7 +439,12 @@ fn summary_of_now() -> RunSummary {
     summary(RunStatus::Running)
 }
 
+fn reviewed(verdict: ReviewVerdict) -> ReviewReply {
+    ReviewReply { run: summary(RunStatus::Queued), node: "root.1".into(), iteration: 2, verdict }
+}
+
 fn steering() -> Vec<Example> {
+    let reject = RejectParams { at: AtRun { path: proj(), run: None }, reason: "No test for empty input.".into() };
     let note = NoteParams { at: AtRun { path: proj(), run: None }, text: "Use sqlx, not diesel.".into() };
     let question = QuestionView {
         id: "1a2b3c4d".into(),
@@ -449,6 +458,8 @@ fn steering() -> Vec<Example> {
     vec![
         example("question.list", &QuestionsParams { path: None, all: false }, &vec![question]),
         example("question.answer", &answer, &answered),
+        example("review.approve", &at_run(), &reviewed(ReviewVerdict::Accept)),
+        example("review.reject", &reject, &reviewed(ReviewVerdict::Reject)),
         example("note.add", &note, &taken("note", "n1", "n1: Use sqlx, not diesel.")),
     ]
 }

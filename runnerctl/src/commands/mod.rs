@@ -2,6 +2,7 @@
 
 pub(crate) mod add;
 pub(crate) mod answer;
+pub(crate) mod approve;
 pub(crate) mod cancel;
 pub(crate) mod config;
 pub(crate) mod daemon;
@@ -18,6 +19,7 @@ pub(crate) mod note;
 pub(crate) mod pause;
 pub(crate) mod questions;
 pub(crate) mod queue;
+pub(crate) mod reject;
 pub(crate) mod repos;
 pub(crate) mod resume;
 pub(crate) mod retry;
@@ -62,6 +64,8 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Note(args) => note::run(&invocation, args).await,
         Command::Questions(args) => questions::run(&invocation, args).await,
         Command::Answer(args) => answer::run(&invocation, args).await,
+        Command::Approve(args) => approve::run(&invocation, args).await,
+        Command::Reject(args) => reject::run(&invocation, args).await,
         Command::Retry(args) => retry::run(&invocation, args).await,
         Command::Add(args) => add::run(&invocation, args).await,
         Command::Edit(args) => edit::run(&invocation, args).await,

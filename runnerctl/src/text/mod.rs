@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod iteration;
 pub(crate) mod measure;
 pub(crate) mod paint;
+pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod safe;
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod play;
 mod precedence;
 mod records;
 mod review;
+mod review_by_person;
 mod roles;
 mod secrets;
 mod settings;

@@ -4,6 +4,7 @@ use std::fs;
 
 use protocol::meta::IterationMeta;
 use protocol::tree::{Node, TREE_VERSION, TaskTree};
+use protocol::words::Role;
 use runner_testkit::{Client, Config, Daemon, Home, Output, Receipt, Repo, Script};
 
 /// Id of every test's run.
@@ -197,7 +198,9 @@ impl Seen {
         assert_eq!((state.run_id.as_deref(), state.next_iter), (Some(RUN), iter + 1));
         assert_eq!(state.last_node.as_ref(), Some(&self.meta.node));
         assert_eq!((state.last_status, state.last_guard), (Some(self.meta.status), Some(self.meta.guard)));
-        for file in ["events.jsonl", "prompt.md", "tree.before.json", "tree.after.json", "diff.patch"] {
+        let has_prompt = play.has_record(&format!("{iter:04}/prompt.md"));
+        assert_eq!(has_prompt, self.meta.role != Role::Human, "a session has a prompt, and a person has none");
+        for file in ["events.jsonl", "tree.before.json", "tree.after.json", "diff.patch"] {
             assert!(play.has_record(&format!("{iter:04}/{file}")), "the record lacks {file}");
         }
         assert_eq!(play.record(iter, "tree.after.json").trim_end(), repo.show(commit, ".runner/state/tree.json"));

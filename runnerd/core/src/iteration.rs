@@ -130,6 +130,10 @@ impl Outcome {
     /// Returns whether the iteration ends in a commit; without one its number is used again (SPEC 5.2).
     pub fn leaves_commit(&self) -> bool {
         let idle = matches!(self.verdict, Verdict::Unavailable { .. } | Verdict::Misconfigured { .. });
+        // A person's word that did not come to count is as if it had not been given.
+        let unsaid =
+            matches!(self.verdict, Verdict::Interrupted { .. } | Verdict::Timeout { .. } | Verdict::Fault { .. });
+        let idle = idle || unsaid && self.work.task.decision.is_some();
         let guard_wrote = self.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty());
         !idle || self.work.finding.changed || guard_wrote
     }
@@ -294,7 +298,7 @@ pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, Ille
         // Before Work a stop leaves no trace, and nothing that was prepared is worth keeping.
         (Phase::Open, Event::Opened(task)) => Phase::Brief { task },
         (Phase::Open, Event::Declined) => over(Over::Untouched),
-        (Phase::Brief { task }, Event::Briefed) => Phase::Work { task, stop: None },
+        (Phase::Brief { task }, Event::Briefed) => review::after_brief(task),
         (Phase::Open | Phase::Brief { .. }, Event::Stop(_)) => over(Over::Untouched),
         (Phase::Open | Phase::Brief { .. }, Event::Restarted) => Phase::Open,
 
@@ -396,7 +400,7 @@ fn after_guard(policy: &Policy, work: Worked, guard: GuardEnd, stop: Option<Stop
         (GuardHow::Lost, None) => rewritten(&work.task, &guard).or(Some(guard_lost())),
         (GuardHow::Exited(_) | GuardHow::Signaled(_), None) => rewritten(&work.task, &guard).or(red(&guard)),
     };
-    match (verdict, policy.review) {
+    match (verdict, review::by(policy, &work.task)) {
         (Some(verdict), _) => settle(work, Some(guard), verdict),
         (None, ReviewBy::Off) => settle(work, Some(guard), Verdict::Accepted),
         (None, ReviewBy::Human) => settle(work, Some(guard), Verdict::Pending),

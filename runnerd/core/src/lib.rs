@@ -8,6 +8,7 @@
 mod ansi;
 pub mod answer;
 pub mod audit;
+pub mod approval;
 pub mod change;
 mod clip;
 pub mod digest;

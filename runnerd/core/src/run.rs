@@ -5,10 +5,12 @@
 use jiff::{SignedDuration, Timestamp};
 use protocol::explain::RoleReason;
 use protocol::state::RunState;
+use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
 use protocol::view::StopReason;
 use protocol::words::{Role, RunStatus};
 
+use crate::approval::{Pending, Word, pending_leaf};
 use crate::fallback::{Choice, Outage, choose};
 use crate::policy::{Policy, ReviewBy};
 use crate::select::{Selection, select};
@@ -33,6 +35,10 @@ pub struct Standing<'a> {
     pub tree: &'a TaskTree,
     /// The bookkeeping at HEAD.
     pub run_state: &'a RunState,
+    /// The feedback at HEAD.
+    pub feedback: &'a Feedback,
+    /// A person's word that no commit holds yet.
+    pub word: Option<&'a Word>,
     /// Kinds of agents whose services were not available.
     pub outages: &'a [Outage],
     /// What tries of the next iteration have spent that left no commit.
@@ -82,12 +88,19 @@ pub fn next(standing: &Standing<'_>, ended: Option<&Verdict>, asked: Asked) -> N
         Selection::Exhausted(leaf) => return exhausted(leaf),
         Selection::Open(leaf) => leaf,
     };
+    let pending = pending_leaf(standing, leaf);
+    let word = standing.word.filter(|word| ended.is_none() && Some(&word.on) == pending.as_ref());
+    if let Some(word) = word {
+        // It is no session, so no ceiling stands in its way.
+        let decision = Some(word.decision.clone());
+        return Next::GoOn(Task { role: Role::Human, narrowing: false, decision, ..task(standing, leaf) });
+    }
     stalled(standing, leaf)
         .or_else(|| failed(standing, ended))
         .or_else(|| ended.and_then(timed_out))
         .or_else(|| used_up(standing))
         .or_else(|| by_request(asked, ended))
-        .or_else(|| ended.and_then(review))
+        .or_else(|| pending.map(|pending| review(&pending)))
         .unwrap_or_else(|| ask(standing, task(standing, leaf)))
 }
 
@@ -219,9 +232,10 @@ fn paused(why: &str, ended: Option<&Verdict>) -> Next {
     Next::Pause(reason(message, "runnerctl resume"))
 }
 
-fn review(verdict: &Verdict) -> Option<Next> {
-    let pending = *verdict == Verdict::Pending;
-    pending.then(|| Next::WaitForPerson(reason("the finished node waits for a person's review", "runnerctl approve")))
+fn review(pending: &Pending) -> Next {
+    let Pending { node, iter } = pending;
+    let message = format!("node {node} is done and waits for your review: `runnerctl log {iter} --diff` shows it");
+    Next::WaitForPerson(reason(message, "runnerctl approve, or: runnerctl reject REASON"))
 }
 
 /// Chooses the kinds that the session and its review are asked of; waits where the service of none of them is available:
@@ -285,6 +299,8 @@ fn task(standing: &Standing<'_>, leaf: &Node) -> Task {
         max_attempts: leaf.max_attempts,
         kind: None,
         reviewer: None,
+        decision: None,
+        recheck: false,
     }
 }
 

@@ -70,7 +70,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
     define!(generator;
         request::Hello, request::AtPath, request::AtRun, request::InitParams, request::StartParams,
         request::StepParams, request::PauseParams, request::ResumeParams, request::LogFilter, request::ConfigKey,
-        request::AtIteration, request::LogParams, request::Subscription, request::NoteParams,
+        request::AtIteration, request::LogParams, request::Subscription, request::NoteParams, request::RejectParams,
         request::QuestionsParams, request::AnswerParams, request::RetryParams, request::AddParams, request::EditParams,
     );
 }
@@ -78,7 +78,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
 fn define_replies(generator: &mut SchemaGenerator) {
     define!(generator;
         reply::InitReply, reply::StartReply, reply::StepReply, reply::ControlReply, reply::TreeReply,
-        reply::ChangeReply, view::QuestionView, protocol::hook::HookEvent,
+        reply::ChangeReply, reply::ReviewReply, view::QuestionView, protocol::hook::HookEvent,
         reply::ValidateReply, reply::ConfigReply, reply::IterationReply, view::DaemonView, view::RepoView,
         view::RunSummary, view::StatusView, view::SelectView, view::IterationView, view::TextView, Event, ErrorData,
     );

@@ -7,6 +7,7 @@ use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState
 use protocol::tree::TaskTree;
 use protocol::words::{IterationStatus, Role};
 
+use crate::approval::Decision;
 use crate::digest::sha256_hex;
 use crate::feedback::essence;
 use crate::guardrails::{self, Guardrail};
@@ -112,7 +113,7 @@ fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Ro
         next_iter: outcome.work.task.iter.saturating_add(1),
         last_node: Some(outcome.work.task.node.clone()),
         last_status: Some(row.status),
-        last_summary: answer.map(|answer| clip(&answer.summary)),
+        last_summary: summary(outcome),
         last_guard: Some(outcome.guard_outcome()),
         consecutive_faults: faults(old.consecutive_faults, outcome),
         stall: if passed { Stall::default() } else { next_stall(&old.stall, row.status, answer) },
@@ -134,6 +135,12 @@ fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Ro
         allowance: old.allowance,
         guard_definition: old.guard_definition.clone(),
     }
+}
+
+/// Returns what was said at the end: by the session, or by a person in its place.
+fn summary(outcome: &Outcome) -> Option<String> {
+    let words = outcome.work.task.decision.as_ref().map(Decision::summary);
+    words.or_else(|| answer(outcome).map(|answer| answer.summary.clone())).map(|words| clip(&words))
 }
 
 /// Returns the answer, unless the session was cut short by somebody.

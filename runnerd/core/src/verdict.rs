@@ -12,6 +12,7 @@ use protocol::meta::{SecretSeen, SessionFailure};
 use protocol::words::{Containment, PhaseName, Role, VerdictName};
 use serde::{Deserialize, Serialize};
 
+use crate::approval::Decision;
 use crate::policy::{OnTimeout, Policy, RolesMode};
 use crate::validate::TreeFault;
 
@@ -44,6 +45,12 @@ pub struct Task {
     /// The kind of agent that reviews what is claimed to be done; none: nobody, or the one that is configured.
     #[serde(default)]
     pub reviewer: Option<String>,
+    /// A person's word that stands for a session.
+    #[serde(default)]
+    pub decision: Option<Decision>,
+    /// Whether the guard is asked again before an approval counts: what it has passed is not what stands there.
+    #[serde(default)]
+    pub recheck: bool,
 }
 
 /// Why a session or guard was ended before its time.

@@ -192,7 +192,7 @@ const REVIEW: &[Key] = &[
         "by",
         Choice(Reviewer::SPELLINGS),
         Is("\"off\""),
-        "Who reviews what is done and guarded: nobody, a fresh agent session, or a person. This version has no reviews by a person.",
+        "Who reviews what is done and guarded: nobody, a fresh agent session, or a person.",
     ),
     Key::new("criteria", Text, Is("\"\""), "What a reviewer is to look for, besides goal and acceptance of the node."),
 ];

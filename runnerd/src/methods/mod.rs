@@ -11,6 +11,7 @@ mod note;
 mod question;
 mod records;
 mod repo;
+mod review;
 mod run;
 mod tree;
 mod validate;
@@ -23,7 +24,7 @@ use jiff::Timestamp;
 use jsonrpsee::RpcModule;
 use protocol::api::{
     ConfigApiServer, DaemonApiServer, EventApiServer, IterationApiServer, NoteApiServer, QuestionApiServer,
-    RepoApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
+    RepoApiServer, ReviewApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::paths::Paths;
@@ -79,6 +80,7 @@ impl Api {
         module.merge(RunApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(TreeApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(NoteApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(ReviewApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(QuestionApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(ConfigApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(IterationApiServer::into_rpc(self.clone())).expect(unique);

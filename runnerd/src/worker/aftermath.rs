@@ -8,7 +8,7 @@ use runner_core::fallback::{self, Outage};
 use runner_core::run::{self, Asked, Next};
 use runner_core::tree;
 use runner_core::usage::Spent;
-use runner_core::verdict::{Task, Verdict, row};
+use runner_core::verdict::{StopCause, Task, Verdict, row};
 use tokio::task::block_in_place;
 
 use super::desk;
@@ -107,15 +107,17 @@ impl Life {
             fallback::after(&before.outages, &worker, verdict, clock::now())
         };
         let tried = if commit.is_some() { Spent::default() } else { before.tried.and(&facts.spent) };
+        let word = before.word.clone().filter(|_| is_still_said(settled));
         let is_followed = before.followed.as_deref() == Some(mark);
-        if !is_followed && (outages != before.outages || tried != before.tried) {
+        let is_another = outages != before.outages || tried != before.tried || word != before.word;
+        if !is_followed && is_another {
             if let (Verdict::Unavailable { .. }, Some(Outage { kind, why, wait, .. })) =
                 (verdict, outages.last().cloned())
             {
                 let kind = EventKind::Outage { agent: kind, why, until: wait.until };
                 self.desk.tell(id, Some(task.iter), kind);
             }
-            let after = Uncommitted { outages, tried, followed: Some(mark.to_owned()) };
+            let after = Uncommitted { outages, tried, followed: Some(mark.to_owned()), word };
             self.write(id, |run| run.uncommitted.clone_from(&after)).await;
         }
     }
@@ -178,6 +180,16 @@ impl Life {
         }
         Then::Rest
     }
+}
+
+/// Whether a person's word is said again when the run goes on: it was cut off, or the guard could not be asked.
+fn is_still_said(settled: Settled<'_>) -> bool {
+    let Settled { verdict, commit, .. } = settled;
+    let is_cut_off = match verdict {
+        Verdict::Interrupted { by } => *by != StopCause::Cancel,
+        verdict => matches!(verdict, Verdict::Timeout { .. } | Verdict::Misconfigured { .. }),
+    };
+    commit.is_none() && is_cut_off
 }
 
 /// Pauses a run's record.

@@ -11,8 +11,10 @@ use runner_core::verdict::Task;
 use runner_core::{notes, tree};
 
 use super::load::Loaded;
+use super::load::{Loaded, OVERRIDES};
 use super::record;
 use super::site::{Obstacle, Site};
+use super::{record, tampering};
 use crate::git::{Id, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
@@ -21,10 +23,15 @@ use crate::repo::prompts::OVERRIDES;
 /// Most bytes of a diff of which a reviewer's prompt takes what has room.
 pub const MAX_REVIEWED_BYTES: usize = 1024 * 1024;
 
-/// Clears and writes the context, and begins the record.
+/// Clears and writes the context, and begins the record; where a person's word stands for a session, the record alone.
 pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obstacle> {
     // A try that left no commit had the same number.
     site.forget_kept(task.iter)?;
+    let tree = tree::canonical(&loaded.tree);
+    if task.decision.is_some() {
+        tampering::look_before(site, task.iter)?;
+        return record::begin(site, task, &tree, None);
+    }
     let repository = site.repository()?;
     let sources = Sources::read(&repository, loaded, task)?;
     let input = sources.input(loaded, task);
@@ -42,7 +49,7 @@ pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obs
         let path = context.join(name);
         std::fs::write(&path, text).map_err(Obstacle::system("writing", &path))?;
     }
-    record::begin(site, task, &tree::canonical(&loaded.tree), &prompt.text)
+    record::begin(site, task, &tree, Some(&prompt.text))
 }
 
 /// Returns the prompt of a task; the same for the same From.

@@ -307,7 +307,7 @@ impl From<StoreError> for BeginError {
     }
 }
 
-fn told(error: &BeginError) -> ErrorData {
+pub(super) fn told(error: &BeginError) -> ErrorData {
     match error {
         BeginError::Hold(StopReason { message, command }) => {
             let error = ErrorData::new(ErrorKind::Held, message.clone());

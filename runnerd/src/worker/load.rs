@@ -129,6 +129,8 @@ impl Loaded {
             policy: &self.policy,
             tree: &self.tree,
             run_state: &self.run_state,
+            feedback: &self.feedback,
+            word: uncommitted.word.as_ref(),
             outages: &uncommitted.outages,
             tried: &uncommitted.tried,
             now: clock::now(),

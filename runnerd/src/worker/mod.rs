@@ -15,13 +15,15 @@ use std::sync::Arc;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::hook::HookEvent;
 use protocol::path::WirePath;
-use protocol::reply::{ChangeReply, ControlReply, StartReply, StepReply};
+use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StartReply, StepReply};
 use protocol::view::{RunSummary, StatusView};
+use runner_core::approval::Decision;
 use runner_core::change::Change;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 mod aftermath;
+mod approval;
 mod aside;
 mod baseline;
 mod begin;
@@ -118,6 +120,15 @@ pub enum Message {
     },
     /// Change files of a run for a person.
     Change(Box<ChangeOrder>, Reply<ChangeReply>),
+    /// Say a person's word on the node that waits for it.
+    Review {
+        /// Which run.
+        run: Option<String>,
+        /// What was decided.
+        decision: Decision,
+        /// Who waits.
+        reply: Reply<ReviewReply>,
+    },
     /// A hook has ended.
     HookEnded {
         /// What it was told.

@@ -59,7 +59,21 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
         return Ok(Found::Hold(hold));
     }
     task.from = commit.to_string();
+    task.recheck = task.decision.is_some() && has_changed_since(&repository, &task)?;
     Ok(Found::Task(Box::new(loaded), task))
+}
+
+/// Whether files outside of `.runner/` are others than those that the guard has passed in the last iteration.
+fn has_changed_since(repository: &Repository, task: &Task) -> Result<bool, Obstacle> {
+    let from: Id = task.from.parse().map_err(|_| Obstacle::NoCommit(task.from.clone()))?;
+    let commits = repository.first_parents(&from, MAX_PERSON_COMMITS)?;
+    let is_iteration = |commit: &&CommitInfo| {
+        matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Iteration(receipt))
+            if receipt.run == task.run && receipt.iter.checked_add(1) == Some(task.iter))
+    };
+    let Some(guarded) = commits.iter().find(is_iteration) else { return Ok(true) };
+    let changed = repository.changed_paths(&guarded.id, &from)?;
+    Ok(changed.iter().any(|path| !path.starts_with(b".runner/")))
 }
 
 /// Returns HEAD's commit if HEAD is on the run's branch.
@@ -85,8 +99,7 @@ fn unreadable(error: &LoadError) -> StopReason {
 /// do, or for a ceiling that cannot be kept.
 fn unbuilt(site: &Site, loaded: &Loaded) -> Option<StopReason> {
     let blind = loaded.config.check_ceilings().err();
-    crate::unbuilt::first(&loaded.config)
-        .or_else(|| crate::unbuilt::loose(&loaded.config, site.launcher.offer()))
+    crate::unbuilt::loose(&loaded.config, site.launcher.offer())
         .map(|unbuilt| reason(unbuilt.message, &format!("{}, commit, and: runnerctl resume", unbuilt.hint)))
         .or_else(|| {
             blind.map(|blind| {

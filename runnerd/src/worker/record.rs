@@ -27,7 +27,7 @@ use crate::repo::layout::Layout;
 const MAX_PATCH_BYTES: usize = 1024 * 1024;
 
 /// Begins the record of an iteration; what a previous try has left there is set aside.
-pub(super) fn begin(site: &Site, task: &Task, tree: &str, prompt: &str) -> Result<(), Obstacle> {
+pub(super) fn begin(site: &Site, task: &Task, tree: &str, prompt: Option<&str>) -> Result<(), Obstacle> {
     let folder = site.layout.iteration(&site.run, task.iter);
     if folder.join("meta.json").exists() {
         set_aside(site, task.iter)?;
@@ -36,7 +36,7 @@ pub(super) fn begin(site: &Site, task: &Task, tree: &str, prompt: &str) -> Resul
     }
     make_folder(site, &folder)?;
     write(&folder.join("tree.before.json"), tree.as_bytes())?;
-    write(&folder.join("prompt.md"), prompt.as_bytes())
+    prompt.map_or(Ok(()), |prompt| write(&folder.join("prompt.md"), prompt.as_bytes()))
 }
 
 /// Makes a folder of records. What an agent has put in the way, a link to somewhere else, is removed.
@@ -81,8 +81,10 @@ pub(super) struct Settled<'a> {
     pub outcome: &'a Outcome,
     /// The events, oldest first.
     pub entries: &'a [Entry],
-    /// The prompt.
-    pub prompt: &'a str,
+    /// The prompt, where there was a session.
+    pub prompt: Option<&'a str>,
+    /// A person's review as JSON.
+    pub word: Option<String>,
     /// The task tree as it was at From.
     pub tree_before: &'a str,
     /// The task tree as the agent left it, where it was read.
@@ -104,7 +106,12 @@ pub(super) fn complete(site: &Site, repository: &Repository, settled: &Settled<'
         agent::redact_answer(&folder.join(answer), &site.secrets);
     }
     // The session could remove what the record began with.
-    write(&folder.join("prompt.md"), settled.prompt.as_bytes())?;
+    if let Some(prompt) = settled.prompt {
+        write(&folder.join("prompt.md"), prompt.as_bytes())?;
+    }
+    if let Some(word) = &settled.word {
+        write(&folder.join("review.json"), word.as_bytes())?;
+    }
     write(&folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
     write(&folder.join("tree.after.json"), settled.tree.as_bytes())?;
     if let Some(tree) = settled.agents_tree {

@@ -51,6 +51,10 @@ impl Desk {
                 let _ = reply.send(self.take_change(*order));
                 None
             }
+            Message::Review { run, decision, reply } => {
+                let _ = reply.send(self.take_word(run.as_deref(), decision));
+                None
+            }
             Message::HookEnded { event, failure } => {
                 self.hook_ended(&event, failure);
                 None
@@ -156,6 +160,9 @@ impl Desk {
             (None, _, RunStatus::Completed | RunStatus::Cancelled) => {
                 Err(wrong_state(&format!("run {} is {}", run.id, run.state), "runnerctl start"))
             }
+            (None, _, RunStatus::Waiting) if run.wait.is_none() => {
+                self.waits_for_review(run).map_or_else(|| Ok(run.id.clone()), Err)
+            }
             (None, _, _) => Ok(run.id.clone()),
         });
         match found {
@@ -232,6 +239,7 @@ impl Desk {
                 run.state = RunStatus::Running;
             } else {
                 let command = format!("runnerctl start --id {}", run.id);
+                run.uncommitted.word = None;
                 end(run, RunStatus::Cancelled, reason("cancelled by the user", &command));
             }
         });
@@ -259,6 +267,7 @@ impl Desk {
                 let hint = format!("runnerctl start --id {}", run.id);
                 Some(wrong_state(&format!("run {} is cancelled", run.id), &hint))
             }
+            RunStatus::Waiting if run.wait.is_none() => self.waits_for_review(&run),
             RunStatus::Waiting if !now => {
                 let message = format!("run {} waits and goes on by itself", run.id);
                 Some(wrong_state(&message, "runnerctl resume --now"))
@@ -271,6 +280,24 @@ impl Desk {
             return Err(refused);
         }
         let was_over = run.state.is_terminal();
+        self.put_into_queue(&run, |record| {
+            if now {
+                record.uncommitted.ask_at_once(clock::now());
+            }
+            if record.state != RunStatus::Running || more.is_some() {
+                record.resume = Some(ResumeOrder::upon(record.resume.take(), more.unwrap_or(0), was_over));
+            }
+        })?;
+        self.controlled(&run.id, false)
+    }
+
+    /// Puts a run that is not being driven into the queue, one that was over behind the others.
+    pub(super) fn put_into_queue(
+        &mut self,
+        run: &RunRecord,
+        change: impl FnOnce(&mut RunRecord),
+    ) -> Result<(), ErrorData> {
+        let was_over = run.state.is_terminal();
         let mut file = self.file.clone();
         file.runs.retain(|other| other.id != run.id || !was_over);
         if was_over {
@@ -279,14 +306,9 @@ impl Desk {
         if let Some(record) = file.runs.iter_mut().find(|other| other.id == run.id) {
             record.asked = None;
             record.wait = None;
-            if now {
-                record.uncommitted.ask_at_once(clock::now());
-            }
             record.reason = None;
             record.ended_at = None;
-            if record.state != RunStatus::Running || more.is_some() {
-                record.resume = Some(ResumeOrder::upon(record.resume.take(), more.unwrap_or(0), was_over));
-            }
+            change(record);
             if record.state != RunStatus::Running {
                 record.state = RunStatus::Queued;
             }
@@ -294,7 +316,7 @@ impl Desk {
         self.keep(file).map_err(|error| fault(&error))?;
         let state = self.run(&run.id).map_or(RunStatus::Queued, |run| run.state);
         self.tell(&run.id, None, EventKind::RunState { state, reason: None, until: None });
-        self.controlled(&run.id, false)
+        Ok(())
     }
 
     /// Says that a run needs no resuming, and what it waits for if it does.
@@ -358,15 +380,15 @@ fn free_id(stem: &str, is_taken: impl Fn(&str) -> bool) -> String {
     (2..=u64::MAX).map(|number| format!("{stem}-{number}")).find(|id| !is_taken(id)).unwrap_or_else(|| stem.to_owned())
 }
 
-fn fault(error: &StoreError) -> ErrorData {
+pub(super) fn fault(error: &StoreError) -> ErrorData {
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
 
-fn not_found(id: &str) -> ErrorData {
+pub(super) fn not_found(id: &str) -> ErrorData {
     ErrorData::new(ErrorKind::NotFound, format!("no run {id} in this repository")).hint("runnerctl queue --ended")
 }
 
-fn wrong_state(message: &str, hint: &str) -> ErrorData {
+pub(super) fn wrong_state(message: &str, hint: &str) -> ErrorData {
     ErrorData::new(ErrorKind::WrongState, message).hint(hint)
 }
 

@@ -4,8 +4,11 @@
 
 use std::path::PathBuf;
 
+use protocol::answer::ReviewAnswer;
 use protocol::meta::{IterationMeta, ReviewFacts};
-use protocol::words::{Mode, ReviewVerdict};
+use protocol::state::UsageTotal;
+use protocol::words::{Mode, ReviewVerdict, Role};
+use runner_core::approval::Decision;
 use runner_core::digest::Digest;
 use runner_core::iteration::{GuardHow, Outcome, ReviewEnd};
 use runner_core::json;
@@ -13,7 +16,7 @@ use runner_core::message::{
     AgentStamp, Attempts, GuardRun, NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, RunnerVersion, UsageLine,
     VerdictLine,
 };
-use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
+use runner_core::prompt::{PROMPT_FORMAT, Prompt, templates_digest};
 use runner_core::transition::{self, Before, Facts};
 use runner_core::tree;
 use runner_core::verdict::{Task, row};
@@ -87,7 +90,7 @@ impl Settling<'_> {
         let work = &self.outcome.work;
         let facts = Facts {
             agents_tree: inspect::legal_tree(self.site, self.loaded, &work.task, &work.session)?,
-            notes: brief::prompt(self.site, self.loaded, &work.task)?.notes,
+            notes: self.prompt()?.map(|prompt| prompt.notes).unwrap_or_default(),
             held_back,
             elapsed_ms: self.elapsed_ms(),
             tried: self.site.uncommitted.tried.clone(),
@@ -103,6 +106,14 @@ impl Settling<'_> {
 
     fn elapsed_ms(&self) -> u64 {
         self.outcome.spent_ms()
+    }
+
+    /// Returns the session's prompt; none where a person's word stands for a session.
+    fn prompt(&self) -> Result<Option<Prompt>, Obstacle> {
+        if self.task().decision.is_some() {
+            return Ok(None);
+        }
+        brief::prompt(self.site, self.loaded, self.task()).map(Some)
     }
 
     /// Returns the commit upon which this settlement makes its own, kept when it was first tried.
@@ -189,7 +200,7 @@ impl Settling<'_> {
     fn message(&self, after: &transition::After, raw: Option<Id>) -> Result<String, Obstacle> {
         let (task, session, guard) = (self.task(), &self.outcome.work.session, self.outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
-        let prompt = brief::prompt(self.site, self.loaded, task)?;
+        let prompt = self.prompt()?;
         let verdict = &self.outcome.verdict;
         let receipt = Receipt {
             run: task.run.clone(),
@@ -207,13 +218,15 @@ impl Settling<'_> {
                 charged: node.map_or(task.attempts, |node| node.attempts),
                 allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
             },
-            agent: Some(stamp(&session.agent)),
-            prompt: Some(Digest::of(prompt.text.as_bytes())),
+            agent: prompt.is_some().then(|| stamp(&session.agent)),
+            prompt: prompt.as_ref().map(|prompt| Digest::of(prompt.text.as_bytes())),
             output: session.output_digest.as_ref().and_then(|digest| digest.parse().ok()),
             guard_run: guard.and_then(guard_run),
             review: self.review_run(),
             notes: NameList::new(self.notes_used(after)),
-            usage: Some(UsageLine(transition::iteration_usage(self.outcome, &self.site.uncommitted.tried))),
+            usage: Some(transition::iteration_usage(self.outcome, &self.site.uncommitted.tried))
+                .filter(|usage| usage.sessions > 0)
+                .map(UsageLine),
             reverted: NameList::new(&after.run_state.reverted),
             guard_changed: NameList::default(),
             guard_wrote: NameList::new(guard.map_or(&[][..], |guard| &guard.wrote)),
@@ -251,10 +264,23 @@ impl Settling<'_> {
 
     /// Returns what the receipt says of the review, where one decided something.
     fn review_run(&self) -> Option<ReviewRun> {
+        if let Some(decision) = &self.task().decision {
+            return Some(ReviewRun { accepted: *decision == Decision::Approve, prompt: None, output: None });
+        }
         let review = self.outcome.review.as_ref()?;
         let accepted = review.verdict()? == ReviewVerdict::Accept;
         let digest = |text: &Option<String>| text.as_ref().and_then(|digest| digest.parse().ok());
         Some(ReviewRun { accepted, prompt: digest(&review.prompt), output: digest(&review.output) })
+    }
+
+    /// Returns a person's review in the form of a reviewer's answer.
+    fn said(&self) -> Option<ReviewAnswer> {
+        let decision = self.task().decision.as_ref()?;
+        let (verdict, reasons) = match decision {
+            Decision::Approve => (ReviewVerdict::Accept, Vec::new()),
+            Decision::Reject { reasons } => (ReviewVerdict::Reject, vec![reasons.clone()]),
+        };
+        Some(ReviewAnswer { verdict, reasons })
     }
 
     /// Names the logs of which the disk has refused a part.
@@ -293,8 +319,8 @@ impl Settling<'_> {
             dropped_bytes: session.dropped_bytes,
             failure: session.failure.as_deref().cloned(),
             usage: session.usage,
-            review: self.outcome.review.as_ref().map(review_facts),
-            containment: self.outcome.containment(),
+            review: self.outcome.review.as_ref().map(review_facts).or_else(|| self.said().as_ref().map(persons_facts)),
+            containment: self.outcome.containment().min(self.site.launcher.offer().level()),
             survivors_ended: self.survivors(),
             secrets: self.outcome.work.finding.secrets.clone(),
             log_faults: self.log_faults(),
@@ -302,10 +328,12 @@ impl Settling<'_> {
             commit: commit.map(|commit| commit.to_string()),
         };
         let agents_tree = inspect::agents_tree(self.site, task)?;
+        let prompt = self.prompt()?;
         let settled = record::Settled {
             outcome: self.outcome,
             entries,
-            prompt: &brief::prompt(self.site, self.loaded, task)?.text,
+            prompt: prompt.as_ref().map(|prompt| prompt.text.as_str()),
+            word: self.said().as_ref().map(json::canonical),
             tree_before: &tree::canonical(&self.loaded.tree),
             agents_tree: agents_tree.as_deref(),
             tree: &tree::canonical(&after.tree),
@@ -346,6 +374,19 @@ fn review_facts(review: &ReviewEnd) -> ReviewFacts {
         failure: review.failure.as_deref().cloned(),
         usage: review.usage.clone(),
         wrote: review.wrote.clone(),
+    }
+}
+
+/// Returns what the record says of a person who reviewed.
+fn persons_facts(said: &ReviewAnswer) -> ReviewFacts {
+    ReviewFacts {
+        by: Role::Human.to_string(),
+        verdict: Some(said.verdict),
+        session_id: None,
+        tries: 0,
+        failure: None,
+        usage: UsageTotal::default(),
+        wrote: Vec::new(),
     }
 }
 

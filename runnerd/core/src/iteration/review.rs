@@ -1,10 +1,12 @@
-//! What follows from the end of a review (SPEC 5.2): another reviewer, or the end of the iteration.
+//! Reviews (SPEC 5.2): who is asked, and what follows from a reviewer's end or from a person's word.
 
-use protocol::words::PhaseName;
+use protocol::answer::SessionUsage;
+use protocol::words::{Containment, PhaseName, Role};
 
 use super::{GuardEnd, Outcome, Phase, ReviewEnd, ReviewHow, Worked};
-use crate::policy::Policy;
-use crate::verdict::{FaultKind, StopCause, Verdict, timeout};
+use crate::approval::Decision;
+use crate::policy::{Policy, ReviewBy};
+use crate::verdict::{FaultKind, Finding, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict, timeout};
 
 /// Times that a reviewer is asked within the budget before its failing is a fault.
 const MAX_TRIES: u32 = 3;
@@ -14,6 +16,56 @@ pub(super) struct Reviewed {
     pub(super) work: Worked,
     pub(super) guard: GuardEnd,
     pub(super) review: ReviewEnd,
+}
+
+/// Returns the phase after the preparation: a session, or what a person's word leads to.
+pub(super) fn after_brief(task: Task) -> Phase {
+    let Some(decision) = task.decision.clone() else { return Phase::Work { task, stop: None } };
+    let is_rechecked = task.recheck && decision == Decision::Approve;
+    let work = Worked { task, session: nobody(), finding: nothing() };
+    if is_rechecked {
+        return Phase::Guard { work, lost: None, stop: None };
+    }
+    let outcome = Outcome { work, guard: None, review: None, verdict: decision.verdict() };
+    Phase::Settle { outcome: Box::new(outcome) }
+}
+
+/// What stands for a session where a person's word does.
+fn nobody() -> SessionEnd {
+    SessionEnd {
+        how: SessionHow::Cut,
+        exit: None,
+        agent: Role::Human.to_string(),
+        session_id: None,
+        output_digest: None,
+        failure: None,
+        usage: SessionUsage::default(),
+        elapsed_ms: 0,
+        captured_bytes: 0,
+        dropped_bytes: 0,
+        log_fault: None,
+        survivors: 0,
+        containment: Containment::Pidns,
+    }
+}
+
+/// What there is to find where nobody has worked.
+fn nothing() -> Finding {
+    Finding {
+        history: None,
+        tree: TreeFinding::Legal { gained: 0, reworded: false },
+        changed: false,
+        changed_code: false,
+        changed_since_base: true,
+        reverted: Vec::new(),
+        secrets: Vec::new(),
+        moved_refs: Vec::new(),
+    }
+}
+
+/// Returns who is asked after a green guard; nobody where a person has said their word.
+pub(super) fn by(policy: &Policy, task: &Task) -> ReviewBy {
+    if task.decision.is_some() { ReviewBy::Off } else { policy.review }
 }
 
 /// Returns the phase after a review.

@@ -69,6 +69,8 @@ pub(crate) fn task() -> Task {
         max_attempts: 3,
         kind: None,
         reviewer: None,
+        decision: None,
+        recheck: false,
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use protocol::answer::AnswerStatus::{Decomposed, Done, Retry};
-use protocol::words::{Containment, PhaseName};
+use protocol::words::{Containment, PhaseName, Role};
+use runner_core::approval::Decision;
 use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Over, Phase, ReviewEnd, ReviewHow, decide};
 use runner_core::policy::{OnTimeout, Policy, ReviewBy, RolesMode};
-use runner_core::verdict::{Finding, Rule, SessionHow, StopCause, TreeFinding, Verdict};
+use runner_core::verdict::{Finding, Rule, SessionHow, StopCause, Task, TreeFinding, Verdict};
 
 use crate::fixture::{
     STOPS, answered, context_exceeded, decomposed, drive, faulty, finding, full_disk, green, guard, illegal, invalid,
@@ -31,7 +32,7 @@ const LEGAL: &[(PhaseName, &str, &[PhaseName])] = {
         (Open, "Obstructed", &[Open]),
         (Open, "Stop", &[Over]),
         (Open, "Restarted", &[Open]),
-        (Brief, "Briefed", &[Work]),
+        (Brief, "Briefed", &[Work, Guard, Settle]),
         (Brief, "Obstructed", &[Brief]),
         (Brief, "Stop", &[Over]),
         (Brief, "Restarted", &[Open]),
@@ -131,6 +132,15 @@ fn reviews() -> Vec<(&'static str, ReviewEnd)> {
     ends.into_iter().map(|(name, how)| (name, review(how))).collect()
 }
 
+fn rejection() -> Decision {
+    Decision::Reject { reasons: "no test".to_owned() }
+}
+
+/// What a person's word is about.
+fn said(decision: Decision, recheck: bool) -> Task {
+    Task { role: Role::Human, decision: Some(decision), recheck, ..task() }
+}
+
 fn accepted() -> ReviewEnd {
     review(ReviewHow::Accepted { reasons: "it holds".to_owned() })
 }
@@ -138,6 +148,9 @@ fn accepted() -> ReviewEnd {
 fn events() -> Vec<(String, Event)> {
     let mut events = vec![
         ("Opened".to_owned(), Event::Opened(task())),
+        ("Opened(approved)".to_owned(), Event::Opened(said(Decision::Approve, false))),
+        ("Opened(approved after a change)".to_owned(), Event::Opened(said(Decision::Approve, true))),
+        ("Opened(rejected)".to_owned(), Event::Opened(said(rejection(), true))),
         ("Declined".to_owned(), Event::Declined),
         ("Briefed".to_owned(), Event::Briefed),
         ("Settled".to_owned(), Event::Settled { commit: Some("c".repeat(40)) }),
@@ -342,7 +355,8 @@ fn only_what_was_inspected_is_settled_and_only_what_was_settled_is_committed() {
         match edge.to {
             Phase::Settle { outcome } if edge.from.name() != PhaseName::Settle => {
                 let from = [PhaseName::Inspect, PhaseName::Guard, PhaseName::Review];
-                assert!(from.contains(&edge.from.name()), "{:?} -{}->", edge.from, edge.label);
+                let is_said = outcome.work.task.decision.is_some() && edge.from.name() == PhaseName::Brief;
+                assert!(is_said || from.contains(&edge.from.name()), "{:?} -{}->", edge.from, edge.label);
                 assert_eq!(Some(&outcome.work.task), edge.from.task());
             }
             Phase::Over { end: Over::Settled { .. } } => {
@@ -501,6 +515,31 @@ fn a_reviewer_that_fails_is_asked_again_with_what_is_left_and_nothing_is_forgott
     let review = outcome.review.expect("a review");
     assert_eq!((review.wrote, review.tries, review.survivors), (vec!["a".to_owned(), "b".to_owned()], 3, 2));
     assert_eq!(review.usage.sessions, 3);
+}
+
+#[test]
+fn a_persons_word_needs_no_session_and_an_approval_of_other_files_a_green_guard() {
+    let policy = Policy { review: ReviewBy::Human, ..Policy::default() };
+    let verdict = |task: Task, events: &[Event]| {
+        let said = [Event::Opened(task), Event::Briefed].into_iter().chain(events.iter().cloned());
+        match drive(&policy, said) {
+            Phase::Settle { outcome } => Some((outcome.verdict.clone(), outcome.leaves_commit())),
+            _ => None,
+        }
+    };
+    let guarded = |how| [Event::GuardEnded(guard(how))];
+    let approved = || said(Decision::Approve, true);
+    assert_eq!(verdict(said(Decision::Approve, false), &[]), Some((Verdict::Accepted, true)));
+    let rejected = Verdict::Rejected { reasons: "no test".to_owned() };
+    assert_eq!(verdict(said(rejection(), true), &[]), Some((rejected, true)));
+    assert_eq!(verdict(approved(), &[]), None);
+    assert_eq!(verdict(approved(), &guarded(GuardHow::Exited(0))), Some((Verdict::Accepted, true)));
+    assert_eq!(verdict(approved(), &guarded(GuardHow::Exited(1))), Some((Verdict::RedGuard, true)));
+    let timed_out = Verdict::Timeout { during: PhaseName::Guard };
+    assert_eq!(verdict(approved(), &guarded(GuardHow::TimedOut)), Some((timed_out, false)));
+    let stopped = [Event::Stop(StopCause::Pause), Event::GuardEnded(guard(GuardHow::Cut))];
+    let interrupted = Verdict::Interrupted { by: StopCause::Pause };
+    assert_eq!(verdict(approved(), &stopped), Some((interrupted, false)), "it is as if it had not been said");
 }
 
 #[test]

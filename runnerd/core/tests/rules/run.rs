@@ -1,11 +1,12 @@
 //! What a run does next (SPEC 4, 5.2): the order of precedence, waits, roles, stalls, and what `resume` resets.
 
 use jiff::{SignedDuration, Timestamp};
-use protocol::state::{Deaths, RunState, Stall, UsageTotal};
+use protocol::state::{Attempt, Deaths, Feedback, RunState, Stall, UsageTotal};
 use protocol::tree::{Node, TaskTree};
-use protocol::words::{PhaseName, Role, RunStatus};
+use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
+use runner_core::approval::{Decision, Pending, Word, pending};
 use runner_core::fallback::{self, Outage};
-use runner_core::policy::{Kinds, Policy};
+use runner_core::policy::{Kinds, Policy, ReviewBy};
 use runner_core::run::{Asked, Next, Standing, is_active, next, on_resume, resumed, role};
 use runner_core::usage::Spent;
 use runner_core::verdict::{FaultKind, StopCause, Task, Verdict};
@@ -18,6 +19,8 @@ struct Situation {
     policy: Policy,
     tree: TaskTree,
     state: RunState,
+    feedback: Feedback,
+    word: Option<Word>,
     verdict: Option<Verdict>,
     outages: Vec<Outage>,
     tried: Spent,
@@ -30,6 +33,8 @@ impl Situation {
             policy: Policy { kinds: kinds(&["first"]), ..Policy::default() },
             tree: sample(),
             state: RunState { run_id: Some("run-1".to_owned()), ..RunState::default() },
+            feedback: Feedback::default(),
+            word: None,
             verdict: None,
             outages: Vec::new(),
             tried: Spent::default(),
@@ -54,6 +59,8 @@ impl Situation {
             policy: &self.policy,
             tree: &self.tree,
             run_state: &self.state,
+            feedback: &self.feedback,
+            word: self.word.as_ref(),
             outages,
             tried: &self.tried,
             now: now(),
@@ -89,6 +96,20 @@ fn state(next: &Next) -> RunStatus {
 
 fn pass_all(tree: &mut TaskTree) {
     runner_core::tree::for_each_mut(tree, |node| node.passes = true);
+}
+
+/// Finishes `b` in iteration 7, for a person to review.
+fn finish(it: &mut Situation) {
+    it.policy.review = ReviewBy::Human;
+    it.state.last_status = Some(IterationStatus::Done);
+    it.state.last_guard = Some(GuardOutcome::Pass);
+    it.state.last_node = Some("b".to_owned());
+    it.state.next_iter = it.state.next_iter.max(8);
+}
+
+/// A person's word on what `finish` has finished.
+fn word(iter: u32, decision: Decision) -> Word {
+    Word { on: Pending { node: "b".to_owned(), iter }, decision }
 }
 
 type Reason = (&'static str, RunStatus, fn(&mut Situation));
@@ -128,7 +149,7 @@ fn reasons() -> Vec<Reason> {
         ("unavailable", RunStatus::Waiting, |it| {
             it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
         }),
-        ("pending", RunStatus::Waiting, |it| it.verdict = Some(Verdict::Pending)),
+        ("pending", RunStatus::Waiting, finish),
     ]
 }
 
@@ -172,12 +193,80 @@ fn every_stop_says_why_in_a_sentence_and_names_a_command() {
 }
 
 #[test]
+fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
+    type Change = fn(&mut Situation);
+    let changes: [Change; 7] = [
+        |it| it.policy.review = ReviewBy::Off,
+        |it| it.policy.review = ReviewBy::Agent,
+        |it| it.state.last_status = Some(IterationStatus::Fault),
+        |it| it.state.last_guard = Some(GuardOutcome::Fail),
+        |it| it.state.last_node = Some("c1".to_owned()),
+        |it| node(&mut it.tree, "b").children = vec![leaf("b.1", 1)],
+        |it| {
+            let rejected = Attempt { iter: 7, verdict: VerdictName::Rejected, summary: None, failure_digest: None };
+            it.feedback.nodes.entry("b".to_owned()).or_default().history.push(rejected);
+        },
+    ];
+    let it = Situation::with(finish);
+    assert_eq!(pending(&it.standing(&[])), Some(Pending { node: "b".to_owned(), iter: 7 }));
+    for change in changes {
+        let it = Situation::with(|it| {
+            finish(it);
+            change(it);
+        });
+        assert_eq!(pending(&it.standing(&[])), None);
+        assert_eq!(state(&it.next()), RunStatus::Running);
+    }
+}
+
+#[test]
+fn a_persons_word_is_an_iteration_without_a_session_whatever_the_ceilings_say() {
+    for decision in [Decision::Approve, Decision::Reject { reasons: "no test".to_owned() }] {
+        let it = Situation::with(|it| {
+            it.state.next_iter = 101;
+            finish(it);
+            it.word = Some(word(100, decision.clone()));
+        });
+        let task = it.task();
+        assert_eq!((task.role, task.kind, task.decision), (Role::Human, None, Some(decision)));
+        assert_eq!((task.node.as_str(), task.iter), ("b", 101));
+    }
+}
+
+#[test]
+fn a_word_on_another_iteration_or_after_the_one_that_it_was_is_not_heard() {
+    let late = Situation::with(|it| {
+        finish(it);
+        it.word = Some(word(6, Decision::Approve));
+    });
+    assert_eq!(state(&late.next()), RunStatus::Waiting);
+    let missing = Situation::with(|it| {
+        finish(it);
+        it.word = Some(word(7, Decision::Approve));
+        it.verdict = Some(Verdict::Misconfigured { what: "install just".to_owned() });
+    });
+    assert_eq!(state(&missing.next()), RunStatus::Failed, "it is not said again at once");
+}
+
+#[test]
+fn nobody_works_while_nobody_can_review() {
+    let it = Situation::with(|it| {
+        it.policy.review = ReviewBy::Agent;
+        it.policy.kinds.review = vec!["judge".to_owned()];
+        let limit = Verdict::Unavailable { why: "limit".to_owned(), until: None };
+        it.outages = fallback::after(&[], "judge", &limit, now());
+    });
+    assert_eq!(state(&it.next()), RunStatus::Waiting);
+    let it = Situation { outages: Vec::new(), ..it };
+    assert_eq!(it.task().reviewer.as_deref(), Some("judge"));
+}
+
+#[test]
 fn verdicts_that_go_on_go_on() {
     for verdict in verdicts() {
         let stops = matches!(
             verdict,
-            Verdict::Pending
-                | Verdict::Unavailable { .. }
+            Verdict::Unavailable { .. }
                 | Verdict::Timeout { .. }
                 | Verdict::Misconfigured { .. }
                 | Verdict::Interrupted { .. }

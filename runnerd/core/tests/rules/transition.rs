@@ -4,6 +4,7 @@ use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::tree::TaskTree;
 use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, VerdictName};
+use runner_core::approval::Decision;
 use runner_core::iteration::{GuardEnd, Outcome};
 use runner_core::json;
 use runner_core::transition::{After, Before, Facts, apply};
@@ -427,4 +428,29 @@ fn an_answer_that_brings_children_opens_them() {
     assert!(
         matches!(runner_core::select::select(&after.tree), runner_core::select::Selection::Open(leaf) if leaf.id == "b.1")
     );
+}
+
+#[test]
+fn a_persons_word_is_no_answer_of_a_session() {
+    let (tree, state, feedback) = before();
+    let before = Before { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+    for decision in [Decision::Approve, Decision::Reject { reasons: "no test".to_owned() }] {
+        let mut outcome = outcome(decision.verdict());
+        outcome.work.session = session(SessionHow::Cut);
+        outcome.work.task.role = Role::Human;
+        outcome.work.task.decision = Some(decision.clone());
+        let after = apply(&before, &outcome, &Facts::default());
+        let state = &after.run_state;
+        assert_eq!(state.last_summary, Some(decision.summary()));
+        assert_eq!((state.usage.sessions, state.consecutive_faults), (6, 2), "no session, and none that answered");
+        assert_eq!((state.last_status, state.last_guard), (Some(IterationStatus::Done), Some(GuardOutcome::Pass)));
+        let b = find(&after.tree, "b").expect("b");
+        let failure = after.feedback.nodes.get("b").and_then(|told| told.failure.as_ref());
+        match decision {
+            Decision::Approve => assert_eq!((b.passes, b.attempts, failure), (true, 1, None)),
+            Decision::Reject { reasons } => {
+                assert_eq!((b.passes, b.attempts, failure.map(|told| &told.text)), (false, 2, Some(&reasons)));
+            }
+        }
+    }
 }

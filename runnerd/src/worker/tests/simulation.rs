@@ -377,6 +377,8 @@ pub(super) fn task() -> Task {
         max_attempts: 3,
         kind: None,
         reviewer: None,
+        decision: None,
+        recheck: false,
     }
 }
 

@@ -1,0 +1,42 @@
+//! `reject`: leaves the finished node that waits for a person open.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use protocol::api::ReviewApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::{AtRun, RejectParams};
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::review::reviewed;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl reject \"Untested input\"
+  runnerctl reject Untested /home/me/proj    in another repository";
+
+/// Leave the finished node that waits for you open
+///
+/// It costs the node an attempt, and the reason is in the prompt of the next session on it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RejectArgs {
+    /// What is missing, and what would satisfy you; at most 8 KiB
+    #[arg(value_name = "REASON")]
+    reason: String,
+    /// Any path in the repository [default: the current directory]
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: RejectArgs) -> Result<ExitStatus, Failure> {
+    let RejectArgs { reason, path, run } = args;
+    let at = AtRun { path: invocation.place(path.as_deref())?, run };
+    let reply = invocation.connect().await?.client().reject(RejectParams { at, reason }).await?;
+    invocation.ui.answer("review", &reply, |_| reviewed(&reply))?;
+    Ok(ExitStatus::Fine)
+}

@@ -1,0 +1,235 @@
+//! Reviews by a person (SPEC 5.2): what is finished waits for a word, and the word is an iteration of its own.
+
+use protocol::words::RunStatus;
+use runner_testkit::{Output, Repo};
+
+use crate::play::{Play, RUN, Row, Seen, sample};
+
+const PENDING: Row = Row { verdict: "Pending", status: "done", guard: "pass", attempts: "0/3" };
+const ACCEPTED: Row = Row { verdict: "Accepted", ..PENDING };
+
+fn play(iterations: u32) -> Play {
+    let play = Play::with(&sample(), |config| {
+        config.top(&format!("max_iterations = {iterations}")).section("[review]\nby = \"human\"")
+    });
+    play.script().step(1, "echo 1 > result.txt; answer done 'The result is written.'");
+    play
+}
+
+/// A run that waits for a person to review `b`.
+fn waiting(iterations: u32) -> Play {
+    let play = play(iterations);
+    play.begin();
+    play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    play
+}
+
+/// Asserts that a command was refused, and what it says.
+#[track_caller]
+fn refused(output: &Output, says: &[&str]) {
+    output.exits(6);
+    for says in says {
+        assert!(output.stderr.contains(says), "`{}` does not say `{says}`", output.stderr);
+    }
+}
+
+/// Asserts that an iteration was a person's word and nothing else.
+#[track_caller]
+fn is_a_persons(repo: &Repo, seen: &Seen, review: &str) {
+    let trailer = |name| seen.receipt.trailer(name);
+    assert_eq!((trailer("Runner-Role"), trailer("Runner-Review")), (Some("human"), Some(review)));
+    for of_a_session in ["Runner-Agent", "Runner-Prompt", "Runner-Output", "Runner-Usage", "Runner-Notes"] {
+        assert_eq!(trailer(of_a_session), None, "{of_a_session}");
+    }
+    let outside = repo.git(&["diff", "--name-only", &seen.meta.from, &seen.receipt.commit, "--", ".", ":!.runner"]);
+    assert_eq!((trailer("Runner-Mode"), outside.as_str()), (Some("decompose"), ""));
+    assert_eq!(seen.meta.review.as_ref().map(|review| review.by.as_str()), Some("human"));
+}
+
+#[test]
+fn a_finished_node_waits_for_a_person_and_passes_when_it_is_approved() {
+    let play = waiting(3);
+    play.seen(1).is(&PENDING);
+    assert_eq!((play.repo.node("b").passes, play.repo.node("b").attempts), (false, 0));
+    assert_eq!(play.repo.show("HEAD", "result.txt"), "1", "what is reviewed is committed");
+    let reason = play.client().run(play.repo.path()).summary.reason.expect("it says what it waits for");
+    assert_eq!(reason.message, "node b is done and waits for your review: `runnerctl log 1 --diff` shows it");
+    assert_eq!(reason.command.as_deref(), Some("runnerctl approve, or: runnerctl reject REASON"));
+    play.script().step(2, "answer retry 'Later.'");
+    let output = play.home.ctl_in(&play.repo, &["approve", "--json"]);
+    output.exits(0);
+    let reply = output.json();
+    assert_eq!((&reply["node"], &reply["iteration"], &reply["verdict"]), (&"b".into(), &1.into(), &"accept".into()));
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let seen = play.seen(2);
+    seen.is(&ACCEPTED);
+    is_a_persons(&play.repo, &seen, "accept");
+    assert_eq!(seen.receipt.trailer("Runner-Guard"), None, "nothing has changed since the guard ran");
+    assert_eq!(seen.receipt.body, "approved by a person");
+    assert!(play.record(2, "review.json").contains("accept"));
+    assert!(play.repo.show("HEAD", ".runner/state/progress.md").contains("b — Title of b (iteration 0002)"));
+    assert_eq!(play.script().sessions(), 2, "the word needs no session");
+    assert_eq!(play.seen(3).meta.node, "c1", "the run goes on");
+    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing waits for a review", "runnerctl status"]);
+}
+
+#[test]
+fn a_rejection_charges_an_attempt_and_its_reason_is_in_the_next_prompt() {
+    let play = waiting(3);
+    play.script().step(2, "echo 2 > result.txt; answer done 'It is two now.'");
+    play.home.ctl_in(&play.repo, &["reject", "It must be 2, not 1."]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let seen = play.seen(2);
+    seen.is(&Row { verdict: "Rejected", attempts: "1/3", ..PENDING }).tells("It must be 2, not 1.");
+    is_a_persons(&play.repo, &seen, "reject");
+    assert!(play.script().prompt(2).contains("It must be 2, not 1."));
+    play.seen(3).is(&Row { attempts: "1/3", ..PENDING });
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    assert!(play.seen(4).meta.node == "b" && play.repo.node("b").passes, "a word is not kept off by a ceiling");
+}
+
+#[test]
+fn a_word_needs_something_that_waits_for_it_and_a_rejection_a_reason() {
+    let play = play(1);
+    let gate = play.script().gate("session");
+    play.script().step(1, "gate session; answer done 'The result is written.'");
+    let output = play.home.ctl_in(&play.repo, &["approve"]);
+    output.exits(1);
+    assert!(output.stderr.contains("is not registered"), "{}", output.stderr);
+    play.begin();
+    gate.reached();
+    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing waits for a review: run play is at work"]);
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.home.ctl_in(&play.repo, &["reject", "  "]).exits(2);
+    play.home.ctl_in(&play.repo, &["approve", "--run", "other"]).exits(1);
+    play.home.ctl_in(&play.repo, &["approve", "--run", "pl"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.seen(2).is(&ACCEPTED);
+}
+
+#[test]
+fn what_waits_for_a_person_waits_through_restarts_and_requests_that_do_not_decide() {
+    let mut play = waiting(2);
+    for restart in [Play::kill_and_restart, Play::stop_and_restart] {
+        restart(&mut play);
+        assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Waiting);
+    }
+    let ways = ["waits for a person to review node b", "runnerctl approve"];
+    refused(&play.home.ctl_in(&play.repo, &["resume"]), &ways);
+    refused(&play.home.ctl_in(&play.repo, &["resume", "--now"]), &ways);
+    refused(&play.home.ctl_in(&play.repo, &["step"]), &ways);
+    play.home.ctl_in(&play.repo, &["note", "Take care"]).exits(0);
+    play.home.ctl_in(&play.repo, &["pause"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Paused);
+    play.home.ctl_in(&play.repo, &["resume"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    assert_eq!(play.script().sessions(), 1, "nobody works meanwhile");
+    play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
+    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["run play is cancelled", "runnerctl start --id play"]);
+    play.begin();
+    play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.seen(2).is(&ACCEPTED);
+}
+
+#[test]
+fn a_run_that_was_paused_is_paused_again_after_the_word() {
+    let play = waiting(5);
+    play.home.ctl_in(&play.repo, &["pause"]).exits(0);
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Paused);
+    play.seen(2).is(&ACCEPTED);
+    assert_eq!(play.script().sessions(), 1);
+}
+
+#[test]
+fn files_that_a_person_has_committed_since_are_guarded_before_an_approval_counts() {
+    let play = waiting(2);
+    play.script().guard_step(2, "echo checked; exit 0");
+    play.repo.write("result.txt", "1 and a half\n");
+    play.repo.commit("Finish it by hand");
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let seen = play.seen(2);
+    seen.is(&ACCEPTED);
+    is_a_persons(&play.repo, &seen, "accept");
+    assert!(seen.receipt.trailer("Runner-Guard").is_some_and(|guard| guard.starts_with("exit=0 ")));
+    assert_eq!(play.record(2, "guard.log"), "checked\n");
+    assert_eq!(play.repo.show("HEAD", "result.txt"), "1 and a half");
+}
+
+#[test]
+fn an_approval_of_what_the_guard_does_not_pass_any_more_is_red() {
+    let play = waiting(3);
+    play.script().guard_step(2, "echo 'FAIL: half'; exit 1").step(2, "answer retry 'I see.'");
+    play.repo.write("result.txt", "half\n");
+    play.repo.commit("Break it by hand");
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let seen = play.seen(2);
+    seen.is(&Row { verdict: "RedGuard", guard: "fail", attempts: "1/3", ..PENDING });
+    assert!(!play.repo.node("b").passes);
+    assert!(play.script().prompt(2).contains("FAIL: half"));
+}
+
+#[test]
+fn a_word_that_was_acknowledged_survives_kill_and_is_said_once() {
+    let mut play = waiting(2);
+    let gate = play.script().gate("guard");
+    play.script().guard_step(2, "gate guard; exit 0").guard_step(3, "exit 0");
+    play.repo.write("more.txt", "more\n");
+    play.repo.commit("More");
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    gate.reached();
+    play.kill_and_restart();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.seen(2).is(&ACCEPTED);
+    let words = play.repo.receipts().into_iter().filter(|receipt| receipt.trailer("Runner-Review").is_some());
+    assert_eq!(words.count(), 1);
+}
+
+#[test]
+fn a_word_that_was_cut_off_is_said_again_when_the_run_goes_on() {
+    let play = waiting(2);
+    let gate = play.script().gate("guard");
+    play.script().guard_step(2, "gate guard; exit 0").guard_step(3, "exit 0");
+    play.repo.write("more.txt", "more\n");
+    play.repo.commit("More");
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    gate.reached();
+    play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Paused);
+    assert!(play.has_record("0002.w1"), "it left no commit");
+    play.home.ctl_in(&play.repo, &["resume"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.seen(2).is(&ACCEPTED);
+}
+
+#[test]
+fn changes_that_are_not_committed_hold_the_word_until_they_are() {
+    let play = waiting(2);
+    play.repo.write("result.txt", "by hand\n");
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Held);
+    play.repo.commit("By hand");
+    play.home.ctl_in(&play.repo, &["resume"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.seen(2).is(&ACCEPTED);
+}
+
+#[test]
+fn without_reviews_in_the_configuration_nothing_waits_any_more() {
+    let play = waiting(2);
+    let config = play.repo.read(".runner/state/config.toml").replace("by = \"human\"", "by = \"off\"");
+    play.repo.write(".runner/state/config.toml", &config);
+    play.repo.commit("No reviews");
+    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing waits for a review"]);
+    play.script().step(2, "answer done 'It was done.'");
+    play.home.ctl_in(&play.repo, &["resume", "--yes"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.seen(2).is(&ACCEPTED);
+    assert_eq!(play.repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), format!("runner/{RUN}"));
+}

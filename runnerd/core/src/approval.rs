@@ -1,0 +1,100 @@
+//! A person's review (SPEC 5.2, Pending): what waits for one, and the word that is given on it.
+//!
+//! What waits follows from what is committed, so that a clone waits for the same. No session runs for a word.
+
+use protocol::tree::Node;
+use protocol::words::{GuardOutcome, IterationStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::policy::ReviewBy;
+use crate::run::Standing;
+use crate::select::{Selection, select};
+use crate::verdict::Verdict;
+
+/// Most bytes of a person's reasons.
+pub const MAX_REASONS_BYTES: usize = 8 * 1024;
+
+/// A finished node that waits for a person's review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pending {
+    /// Id of the node.
+    pub node: String,
+    /// Number of the iteration that has finished it.
+    pub iter: u32,
+}
+
+/// A person's word on one finished node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Word {
+    /// What it is about; it says nothing of any other iteration.
+    pub on: Pending,
+    /// What was decided.
+    pub decision: Decision,
+}
+
+/// What a person decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Decision {
+    /// The node passes.
+    Approve,
+    /// The node stays open.
+    Reject {
+        /// Why.
+        reasons: String,
+    },
+}
+
+impl Decision {
+    /// Checks what is said; the error says what is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        let Self::Reject { reasons } = self else { return Ok(()) };
+        match reasons.len() {
+            _ if reasons.trim().is_empty() => Err("a rejection needs a reason: the next session reads it".to_owned()),
+            bytes if bytes > MAX_REASONS_BYTES => {
+                Err(format!("a reason may have {MAX_REASONS_BYTES} bytes, and this one has {bytes}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the verdict of the iteration that consists of the word.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Approve => Verdict::Accepted,
+            Self::Reject { reasons } => Verdict::Rejected { reasons: reasons.clone() },
+        }
+    }
+
+    /// Returns the word as the commit's message and the next status tell it.
+    pub fn summary(&self) -> String {
+        match self {
+            Self::Approve => "approved by a person".to_owned(),
+            Self::Reject { reasons } => reasons.clone(),
+        }
+    }
+}
+
+/// Returns what waits for a person's review: the next leaf, if the last iteration was about it, was green, and neither
+/// passed it nor charged it.
+pub fn pending(standing: &Standing<'_>) -> Option<Pending> {
+    match select(standing.tree) {
+        Selection::Open(leaf) => pending_leaf(standing, leaf),
+        Selection::Exhausted(_) | Selection::Complete => None,
+    }
+}
+
+pub(crate) fn pending_leaf(standing: &Standing<'_>, leaf: &Node) -> Option<Pending> {
+    let state = standing.run_state;
+    let iter = state.next_iter.checked_sub(1)?;
+    let was_green = state.last_status == Some(IterationStatus::Done) && state.last_guard == Some(GuardOutcome::Pass);
+    let told = standing.feedback.nodes.get(&leaf.id);
+    let was_charged = told.is_some_and(|told| told.history.iter().any(|attempt| attempt.iter == iter));
+    let is_pending = standing.policy.review == ReviewBy::Human
+        && was_green
+        && !was_charged
+        && state.last_node.as_ref() == Some(&leaf.id);
+    is_pending.then(|| Pending { node: leaf.id.clone(), iter })
+}
