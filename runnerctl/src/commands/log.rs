@@ -10,12 +10,12 @@ use protocol::api::{EventApiClient as _, IterationApiClient as _};
 use protocol::client::Connection;
 use protocol::error::ExitStatus;
 use protocol::event::Event;
-use protocol::meta::SessionFailure;
+use protocol::meta::{ReviewFacts, SessionFailure};
 use protocol::path::WirePath;
 use protocol::reply::IterationReply;
 use protocol::request::{AtIteration, AtRun, LogParams, LogStream, Subscription};
 use protocol::view::{IterationView, TextView};
-use protocol::words::FailureClass;
+use protocol::words::{FailureClass, ReviewVerdict, Role};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -37,6 +37,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl log 3             the facts of iteration 3
   runnerctl log 3.w1 --agent  what its first try printed, which found no service and left no commit
   runnerctl log 3 --guard     what its guard printed
+  runnerctl log 3 --review    what its reviewer printed
   runnerctl log -f            what the agent prints, live
   runnerctl log 3 --diff --run tidy-1";
 
@@ -159,12 +160,18 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
     let mut fact = |name, value: Cell| facts.row([Cell::styled(DIM, name), value]);
     if let Some(meta) = &reply.meta {
         fact("node", meta.node_path.join("/").into());
-        fact("session", format!("{} as {}, {}", meta.agent, meta.role, meta.mode).into());
+        let is_session = meta.role != Role::Human;
+        if is_session {
+            fact("session", format!("{} as {}, {}", meta.agent, meta.role, meta.mode).into());
+        }
         if let Some(detail) = &meta.detail {
             fact("detail", detail.into());
         }
         if let Some(failure) = &meta.failure {
             failure_facts(failure, &mut fact);
+        }
+        if let Some(review) = &meta.review {
+            review_facts(review, &mut fact);
         }
         let phases: Vec<String> =
             meta.phases.iter().map(|time| format!("{} {}", time.phase, span(time.duration_ms))).collect();
@@ -178,8 +185,10 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
         for fault in &meta.log_faults {
             fact("incomplete", fault.into());
         }
-        fact("usage", usage::session(&meta.usage).into());
-        fact("output", format!("{} bytes kept, {} dropped", meta.captured_bytes, meta.dropped_bytes).into());
+        if is_session {
+            fact("usage", usage::session(&meta.usage).into());
+            fact("output", format!("{} bytes kept, {} dropped", meta.captured_bytes, meta.dropped_bytes).into());
+        }
     }
     if let Some(commit) = &reply.iteration.commit {
         fact("commit", commit.into());
@@ -196,6 +205,20 @@ fn failure_facts(failure: &SessionFailure, fact: &mut impl FnMut(&'static str, C
     fact("failure", format!("{class}{until}{by}").into());
     for seen in &failure.evidence {
         fact("evidence", seen.into());
+    }
+}
+
+/// Shows what a review decided, and what of it was undone.
+fn review_facts(review: &ReviewFacts, fact: &mut impl FnMut(&'static str, Cell)) {
+    let verdict = review.verdict.map_or("nothing was decided", ReviewVerdict::as_str);
+    let by = if review.by == Role::Human.as_str() { "a person" } else { review.by.as_str() };
+    let tries = if review.tries > 1 { format!(", asked {} times", review.tries) } else { String::new() };
+    fact("review", format!("{verdict} by {by}{tries}").into());
+    if let Some(failure) = &review.failure {
+        failure_facts(failure, fact);
+    }
+    for wrote in &review.wrote {
+        fact("undone", wrote.into());
     }
 }
 
@@ -274,6 +297,30 @@ mod tests {
         0003  RedGuard  guard=fail  parser.lex  14s     $0.42  01234567  the lexer knows numbers
         0002  Accepted  guard=pass  parser.ast  1m 01s  $?     01234567
         ");
+    }
+
+    #[test]
+    fn a_review_says_who_decided_what_and_what_was_undone() {
+        let review = ReviewFacts {
+            by: "codex 0.169.0".into(),
+            verdict: Some(ReviewVerdict::Reject),
+            session_id: None,
+            tries: 2,
+            failure: None,
+            usage: protocol::state::UsageTotal::default(),
+            wrote: vec!["junk.txt".into()],
+        };
+        let shown = |review: &ReviewFacts| {
+            let mut facts = Table::bare();
+            review_facts(review, &mut |name, value| facts.row([Cell::styled(DIM, name), value]));
+            strip_str(&facts.render(&Screen::fixed(), 2)).to_string()
+        };
+        insta::assert_snapshot!(shown(&review), @r"
+        review  reject by codex 0.169.0, asked 2 times
+        undone  junk.txt
+        ");
+        let person = ReviewFacts { by: "human".into(), tries: 0, wrote: Vec::new(), ..review };
+        insta::assert_snapshot!(shown(&person), @"review  reject by a person");
     }
 
     #[test]
