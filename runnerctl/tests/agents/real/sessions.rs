@@ -4,6 +4,7 @@ use std::fs;
 
 use protocol::state::UsageTotal;
 use runner_testkit::model::{Reply, Request, Script};
+use serde_json::json;
 
 use super::agent::Agent;
 use super::stage::{Setup, Stage, done, split, works};
@@ -14,6 +15,7 @@ with_each_agent!(
     every_session_is_a_fresh_one_with_its_whole_prompt,
     ceiling_on_cost_ends_the_run_before_the_next_session,
     key_of_the_service_reaches_no_guard,
+    what_is_done_is_reviewed_by_a_session_of_its_own,
 );
 
 /// Dollars are millionths: what one reply of the kit's model costs by the prices that both agents have here.
@@ -49,6 +51,24 @@ fn goal_is_split_worked_on_and_finished(agent: Agent) {
     let spent = receipts[1].trailer("Runner-Usage").unwrap_or_default();
     assert!(spent.contains("in=1600 cached=400 out=100") && spent.contains("cost_usd=0.00642"), "{spent}");
     assert_eq!(stage.repo.meta(2).usage.cost_micro_usd, Some(2 * COST_OF_A_REPLY));
+}
+
+fn what_is_done_is_reviewed_by_a_session_of_its_own(agent: Agent) {
+    let verdict = |verdict: &str, reason: &str| Reply::answer(json!({"verdict": verdict, "reasons": [reason]}));
+    let script = works(Script::new()).then(verdict("reject", "The file says 1, not 2."));
+    let script =
+        script.then(Reply::run("echo 2 > work")).then(done("It says 2.")).then(verdict("accept", "It says 2."));
+    let stage = Setup::of(agent).configured(|config| config.section("[review]\nby = \"agent\"")).plays(script);
+    stage.run().exits(0);
+    let receipts = stage.ended_as(&["Rejected", "Accepted"]);
+    let reviews: Vec<_> = receipts.iter().filter_map(|receipt| receipt.trailer("Runner-Review")).collect();
+    assert!(reviews[0].starts_with("reject prompt=") && reviews[1].starts_with("accept prompt="), "{reviews:?}");
+    let facts = stage.repo.meta(2).review.expect("the record has its facts");
+    assert!(facts.by.starts_with(agent.kind()) && facts.tries == 1, "{facts:?}");
+    assert_eq!(stage.repo.run_state("HEAD").usage.sessions, 4);
+    let asked = stage.model.requests();
+    assert!(asked[2].said().contains("# Your role: reviewer"), "the third request is the reviewer's");
+    assert!(asked[3].said().contains("The file says 1, not 2."), "the reason is missing: {}", asked[3].said());
 }
 
 fn red_guard_is_told_to_the_next_session_which_repairs(agent: Agent) {
