@@ -88,8 +88,11 @@ impl Timeline {
         Some(between(self.began?, self.ended.unwrap_or(now)))
     }
 
-    /// Returns every phase and how it stands.
+    /// Returns every phase and how it stands; none where no iteration was seen.
     pub(crate) fn stages(&self, now: Timestamp) -> Vec<(PhaseName, Stage)> {
+        if self.iter == 0 {
+            return Vec::new();
+        }
         let shown = USUAL.into_iter().filter(|phase| *phase != PhaseName::Review || self.entered(*phase).is_some());
         shown.map(|phase| (phase, self.stage(phase, now))).collect()
     }

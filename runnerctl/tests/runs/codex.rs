@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use protocol::words::RunStatus;
-use runner_testkit::{Daemon, Home, Output, Repo};
+use runner_testkit::{Daemon, Home, Output, Repo, Tty};
 
 /// Sessions as they were recorded.
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runnerd/src/agent/samples/codex");
@@ -133,4 +133,17 @@ fn agent_that_was_replaced_is_asked_again() {
     let output = stand.home.ctl_in(&stand.repo, &["resume", "--yes"]);
     output.exits(6);
     assert!(output.stderr.contains("codex 0.99.0 is older than"), "{}", output.stderr);
+}
+
+#[test]
+fn what_an_agent_does_is_seen_live_in_words_and_as_it_was_printed() {
+    let stand = Stand::with_key("codex-cli 0.169.0", "success");
+    stand.home.ctl_in(&stand.repo, &["start", "--yes", "--id", "stand", "--queue-only"]).exits(0);
+    let mut tty = Tty::start(&stand.home.ctl_command(&stand.repo, &["watch"]), (120, 40));
+    tty.sees("paused: ");
+    tty.keys("r").sees("$ /bin/bash -lc 'echo hi > work; echo seen'");
+    tty.sees("└ exit code 0: /bin/bash");
+    tty.sees("completed: ");
+    assert!(!tty.screen().contains("command_execution"));
+    tty.keys("v").sees("command_execution");
 }

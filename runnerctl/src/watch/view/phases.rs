@@ -8,7 +8,8 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{Canvas, squeeze};
 use crate::text::measure::{seconds, span};
-use crate::text::paint::{BAD, DIM, GOOD, LIVE, LOOK, PLAIN};
+use crate::text::paint::{BAD, DIM, GOOD, LIVE, LOOK, PLAIN, of_verdict};
+use crate::text::usage::short_cost;
 use crate::watch::model::Model;
 use crate::watch::timeline::{Stage, Timeline};
 
@@ -20,13 +21,13 @@ const SHORT_MS: u64 = 1000;
 /// Draws both rows.
 pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
     let model = canvas.model;
-    let timeline = model.live().map(|live| &live.timeline).filter(|timeline| timeline.number() > 0);
-    let Some((run, timeline)) = model.run().zip(timeline) else { return };
+    let Some((run, timeline)) = model.run().zip(model.live().map(|live| &live.timeline)) else { return };
     let width = usize::from(area.width);
     let full = stages(model, run, timeline, 0);
     let taken: usize = full.iter().map(|span| span.content.width()).sum();
     let first = if taken > width { stages(model, run, timeline, SHORT_MS) } else { full };
-    let rows = [first, budget(model, run, timeline)];
+    let is_live = run.phase.is_some() && run.iteration == timeline.number();
+    let rows = [first, if is_live { budget(model, run, timeline) } else { last(model, run) }];
     canvas.lines(rows.map(|spans| Line::from(squeeze(model, spans, width))).into(), area);
 }
 
@@ -61,13 +62,23 @@ fn one(model: &Model, phase: PhaseName, stage: Stage) -> Span<'static> {
     }
 }
 
+/// Returns what the last iteration came to: between two of them, and after the last one.
+fn last(model: &Model, run: &RunView) -> Vec<Span<'static>> {
+    let Some(view) = run.recent.first() else { return Vec::new() };
+    let took = view.duration_ms.map(|ms| format!(", took {}", span(ms))).unwrap_or_default();
+    let cost = view.usage.as_ref().map(short_cost).filter(|cost| !cost.is_empty());
+    let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+    vec![
+        model.look.span(DIM, &format!("last {:04} ", view.iter)),
+        model.look.span(of_verdict(view.verdict), view.verdict.as_str()),
+        model.look.span(DIM, &format!(" {}, guard={}{took}{cost}", view.node, view.guard)),
+    ]
+}
+
 fn budget(model: &Model, run: &RunView, timeline: &Timeline) -> Vec<Span<'static>> {
     let look = model.look;
     let elapsed = timeline.elapsed(model.now()).unwrap_or_default();
-    let Some(phase) = run.phase.as_ref().filter(|_| run.iteration == timeline.number()) else {
-        // Between two iterations, and after the last one.
-        return vec![look.span(DIM, &format!("iteration {:04} took {}", timeline.number(), span(elapsed)))];
-    };
+    let Some(phase) = &run.phase else { return Vec::new() };
     let (full, empty) = look.bar(if model.size.0 < 100 { BAR / 2 } else { BAR }, elapsed, phase.budget_ms);
     let style = if elapsed * 10 > phase.budget_ms * 9 {
         BAD

@@ -78,6 +78,7 @@ fn tail(canvas: &mut Canvas<'_, '_>, tail: &Tail, scroll: Scroll, area: Rect) {
         let text = match (tail.trouble(), tail.key()) {
             (Some(trouble), _) => trouble.message.as_str(),
             (None, None) => "no iteration has come to it yet",
+            (None, Some(_)) if tail.is_complete() => "it printed nothing",
             (None, Some(_)) => "nothing is printed yet",
         };
         return canvas.lines(vec![Line::from(canvas.model.look.span(DIM, text))], area);
