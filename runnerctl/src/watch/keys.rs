@@ -109,7 +109,8 @@ impl Model {
             _ => return Vec::new(),
         };
         let Some(target) = self.target().filter(|target| target.run.is_some()) else {
-            self.say("there is no run here: runnerctl start PATH", true);
+            let is_known = self.read_at.is_some();
+            self.say(if is_known { "there is no run here: runnerctl start PATH" } else { "not connected yet" }, true);
             return Vec::new();
         };
         if self.lost.is_some() {

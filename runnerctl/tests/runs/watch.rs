@@ -99,7 +99,7 @@ fn a_run_is_stepped_and_cancelled_after_a_yes() {
     tty.sees("running: root/b");
     tty.keys("p").sees("pauses after this iteration");
     gate.open();
-    tty.sees("paused: ");
+    tty.sees("go on with: runnerctl resume");
     tty.keys("s").sees("0002 Retry b, run ");
     tty.keys("c").sees("Cancel run play?");
     tty.keys("n").sees_no("Cancel run play?");
