@@ -24,6 +24,10 @@ test-agents *OPTIONS:
 bench-survival *OPTIONS:
     scripts/bench-survival.sh {{ OPTIONS }}
 
+# Feed a fuzz target with hostile input until it fails; options are libFuzzer's, like -max_total_time=60.
+fuzz *TARGET:
+    scripts/fuzz.sh {{ TARGET }}
+
 # Format the code.
 fmt:
     cargo fmt --all

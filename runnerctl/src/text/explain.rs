@@ -7,7 +7,7 @@ use protocol::view::StopReason;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::measure::{short, until};
-use super::paint::{HEAD, of_state, of_verdict, paint};
+use super::paint::{HEAD, of_verdict, paint};
 use super::safe::safe;
 use super::screen::Screen;
 
@@ -38,7 +38,7 @@ impl Page<'_> {
         let mut text = format!("iteration {:04} of {} from {}\n", reply.iter, safe(run), short(&reply.commit));
         if let Some(summary) = &reply.summary {
             let why = summary.reason.as_ref().map(|reason| format!(": {}", said(reason))).unwrap_or_default();
-            let _ = writeln!(text, "the run is {}{why}", paint(of_state(summary.state), summary.state.as_str()));
+            text += &self.wrapped(0, &format!("the run is {}{why}", summary.state));
         }
         let then = self.next(&reply.next);
         let told = if reply.after_resume { format!("once it is resumed it {then}") } else { format!("it {then}") };

@@ -14,6 +14,8 @@ mod environment;
 mod evidence;
 mod fitness;
 mod gemini;
+#[cfg(any(test, fuzzing))]
+pub mod hostile;
 mod opencode;
 mod probe;
 mod regular;

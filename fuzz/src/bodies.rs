@@ -1,0 +1,269 @@
+//! One function for each fuzz target: it reads hostile input, and asserts what must hold of whatever comes of it.
+//!
+//! Nothing here knows a fuzzer. A function returns quietly where the input is refused; it panics where a rule is broken.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+use protocol::answer::{AgentAnswer, SessionUsage};
+use protocol::event::Event as WireEvent;
+use protocol::request::{
+    AddParams, AnswerParams, AtIteration, AtRun, EditParams, ExportParams, ForkParams, Hello, LogParams, StartParams,
+    Subscription,
+};
+use protocol::state::{Feedback, RunState};
+use protocol::tree::{Node, TaskTree};
+use protocol::words::Containment;
+use runner_core::examine::{self, examine};
+use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, decide};
+use runner_core::message::{MessageError, RunnerCommit, human_command};
+use runner_core::policy::Policy;
+use runner_core::redact::Secrets;
+use runner_core::run::{self, Asked, Next, Standing};
+use runner_core::transition::{Before, Facts, apply};
+use runner_core::usage::Spent;
+use runner_core::validate::{check, load, load_agents, load_persons};
+use runner_core::verdict::{FaultKind, Finding, SessionEnd, SessionHow, Task, Verdict};
+use runner_core::{answer, json, tree};
+use runnerd::config;
+use runnerd::repo::Goal;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A target by its name.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets that need nothing but what crates show.
+pub const TARGETS: [Target; 7] = [
+    ("tree", task_tree),
+    ("transition", transition),
+    ("agent_output", agent_output),
+    ("config", configuration),
+    ("front_matter", front_matter),
+    ("trailers", trailers),
+    ("frames", frames),
+];
+
+/// Separates the parts of an input that has several, so that its corpus can be read and written by hand.
+const BORDER: &[u8] = b"\n----\n";
+
+/// A task tree from bytes: what is taken is valid, and its canonical form says the same.
+pub fn task_tree(input: &[u8]) {
+    if let Ok(tree) = load(input) {
+        let text = tree::canonical(&tree);
+        let again = load(text.as_bytes()).expect("the canonical form of a valid tree is valid");
+        assert_eq!(tree::canonical(&again), text, "the canonical form is a fixpoint");
+    }
+    if let Ok(tree) = load_agents(input) {
+        assert!(tree::walk(&tree).iter().all(|placed| placed.node.attempts == 0), "an agent owns no counter");
+    }
+    if let Ok(tree) = load_persons(input) {
+        check(&tree).expect("a person's tree keeps the rules");
+    }
+}
+
+/// From's tree, the tree that a session leaves, its answer, and `green` or `red`: what is committed keeps the rules.
+pub fn transition(input: &[u8]) {
+    let mut parts = split(input).into_iter();
+    let (Some(from), Some(left), answer, guard) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        return;
+    };
+    let Ok(from) = load(from) else { return };
+    let run_state = RunState { run_id: Some("run-1".to_owned()), next_iter: 7, ..RunState::default() };
+    let (policy, tried, feedback) = (Policy::default(), Spent::default(), Feedback::default());
+    let now = Timestamp::UNIX_EPOCH;
+    let standing = Standing { policy: &policy, tree: &from, run_state: &run_state, outages: &[], tried: &tried, now };
+    let Next::GoOn(task) = run::next(&standing, None, Asked::Nothing) else { return };
+    let answer: Option<AgentAnswer> = answer.and_then(|text| serde_json::from_slice(text).ok());
+    let session =
+        examine::Session { from: &from, node: &task.node, text: Some(left), answer: answer.as_ref(), max_attempts: 3 };
+    let examined = examine(&session);
+    let is_green = guard == Some(b"green");
+    let played = Played { answer: answer.clone(), finding: found(examined.finding), is_green };
+    let Some(outcome) = settle(&policy, &task, &played) else { return };
+    let before = Before { tree: &from, run_state: &run_state, feedback: &feedback, progress: "" };
+    let after = apply(&before, &outcome, &Facts { agents_tree: examined.tree, ..Facts::default() });
+    assert_legal(&from, &after.tree, &task, &outcome.verdict);
+    let text = json::canonical(&after.run_state);
+    assert_eq!(serde_json::from_str::<RunState>(&text).ok().as_ref(), Some(&after.run_state));
+    let again = apply(&before, &outcome, &Facts { agents_tree: examine(&session).tree, ..Facts::default() });
+    assert_eq!(again, after, "done again it is the same");
+}
+
+/// What a session and its guard bring.
+struct Played {
+    answer: Option<AgentAnswer>,
+    finding: Finding,
+    is_green: bool,
+}
+
+/// Folds the table of phases down to the outcome.
+fn settle(policy: &Policy, task: &Task, played: &Played) -> Option<Outcome> {
+    let mut phase = Phase::Work { task: task.clone(), stop: None };
+    loop {
+        let (event, at) = match (phase.effect()?, phase) {
+            (Effect::Settle, Phase::Settle { outcome }) => return Some(*outcome),
+            (Effect::RunSession, at) => (Event::SessionEnded(session(played.answer.clone())), at),
+            (Effect::Inspect, at) => (Event::Inspected(played.finding.clone()), at),
+            (Effect::RunGuard, at) => (Event::GuardEnded(guard(played.is_green)), at),
+            _ => return None,
+        };
+        phase = decide(policy, at, event).expect("the event is the one that the phase waits for");
+    }
+}
+
+fn session(answer: Option<AgentAnswer>) -> SessionEnd {
+    let none = SessionHow::Faulty { kind: FaultKind::NoAnswer, what: "no answer".to_owned() };
+    SessionEnd {
+        how: answer.map_or(none, SessionHow::Answered),
+        exit: Some(0),
+        agent: "command 1".to_owned(),
+        session_id: None,
+        output_digest: None,
+        failure: None,
+        usage: SessionUsage::default(),
+        elapsed_ms: 1,
+        captured_bytes: 0,
+        dropped_bytes: 0,
+        log_fault: None,
+        survivors: 0,
+        containment: Containment::Walk,
+    }
+}
+
+fn found(tree: runner_core::verdict::TreeFinding) -> Finding {
+    Finding {
+        history: None,
+        tree,
+        changed: true,
+        changed_code: true,
+        changed_since_base: true,
+        reverted: Vec::new(),
+        secrets: Vec::new(),
+        moved_refs: Vec::new(),
+    }
+}
+
+fn guard(is_green: bool) -> GuardEnd {
+    GuardEnd {
+        how: GuardHow::Exited(i32::from(!is_green)),
+        digest: None,
+        output: "FAIL".to_owned(),
+        history: None,
+        reverted: Vec::new(),
+        moved_refs: Vec::new(),
+        wrote: Vec::new(),
+        elapsed_ms: 1,
+        survivors: 0,
+        log_fault: None,
+        containment: None,
+    }
+}
+
+/// Asserts what no session may bring about (SPEC 3.1).
+fn assert_legal(from: &TaskTree, after: &TaskTree, task: &Task, verdict: &Verdict) {
+    check(after).expect("what is committed is valid");
+    let nodes = |tree: &TaskTree| -> BTreeMap<String, Node> {
+        tree::walk(tree).into_iter().map(|placed| (placed.node.id.clone(), placed.node.clone())).collect()
+    };
+    let now = nodes(after);
+    for (id, old) in nodes(from) {
+        let new = now.get(&id).unwrap_or_else(|| panic!("node {id} is gone"));
+        assert!(!old.passes || *new == old, "passed node {id} has changed");
+        assert!(new.attempts >= old.attempts && new.attempts <= new.max_attempts, "attempts of {id}");
+        let is_charged = new.attempts > old.attempts;
+        assert!(!is_charged || id == task.node, "{id} is charged for {}", task.node);
+        let passes_now = new.passes && !old.passes && new.children.is_empty();
+        assert!(!passes_now || (id == task.node && *verdict == Verdict::Accepted), "{id} passes with {verdict:?}");
+    }
+}
+
+/// `$RUNNER_OUTPUT`: an answer that is taken has the bounds that everything after it relies on.
+pub fn agent_output(input: &[u8]) {
+    match answer::read(input, &Secrets::default()) {
+        Ok(output) => {
+            if let Ok(answer) = output.content {
+                assert!((1..=20_000).contains(&answer.summary.len()), "a summary has its bounds");
+            }
+        }
+        Err(what) => assert!(!what.is_empty() && what.len() <= 8 * 1024, "a refusal says why, and not more"),
+    }
+}
+
+/// Both configuration files: a refusal names a place, and what is taken can be asked for everything.
+pub fn configuration(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let file = Path::new("config.toml");
+    match config::parse(&text, file) {
+        Ok(parsed) => {
+            assert!(parsed.commands().iter().all(|(label, _)| !label.is_empty()));
+            assert_eq!(parsed.commands_digest(), config::parse(&text, file).expect("it was read").commands_digest());
+            // Whether a ceiling can be kept is another question than whether it can be read.
+            let _ = parsed.check_ceilings();
+        }
+        Err(error) => assert!(error.to_string().contains("config.toml"), "{error}"),
+    }
+    if let Err(error) = config::DaemonConfig::parse(&text, file) {
+        assert!(error.to_string().contains("config.toml"), "{error}");
+    }
+}
+
+/// `GOAL.md`: an id that is written is read again, and the goal stays as it was.
+pub fn front_matter(input: &[u8]) {
+    let file = Path::new("GOAL.md");
+    let Ok(goal) = Goal::parse(input, file) else { return };
+    let Ok(text) = goal.with_id("run-1") else { return };
+    let again = Goal::parse(text.as_bytes(), file).expect("what was written is read");
+    assert_eq!(again.id(), Some("run-1"));
+    assert!(again.body().ends_with(goal.body()), "the goal stays as it was");
+}
+
+/// Commit messages: one that is read is, byte for byte, one that the runner writes.
+pub fn trailers(input: &[u8]) {
+    let message = String::from_utf8_lossy(input);
+    match RunnerCommit::parse(&message) {
+        Ok(commit) => assert_eq!(commit.compose().trim_end_matches('\n'), message.trim_end_matches('\n')),
+        Err(MessageError::Form { line }) => assert!(line > 0),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    if let Some(command) = human_command(&message) {
+        assert!(!command.contains('\n'), "a trailer has one line");
+    }
+}
+
+/// Frames of the control socket: parameters that are taken are the same when they are sent again.
+pub fn frames(input: &[u8]) {
+    let Ok(frame) = serde_json::from_slice::<serde_json::Value>(input) else { return };
+    let params = frame["params"].get(0).unwrap_or(&frame["params"]);
+    same::<Hello>(params);
+    same::<StartParams>(params);
+    same::<ForkParams>(params);
+    same::<AtRun>(params);
+    same::<AtIteration>(params);
+    same::<LogParams>(params);
+    same::<AddParams>(params);
+    same::<EditParams>(params);
+    same::<AnswerParams>(params);
+    same::<ExportParams>(params);
+    same::<Subscription>(params);
+    same::<WireEvent>(params);
+}
+
+fn same<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(params: &serde_json::Value) {
+    let Ok(read) = T::deserialize(params) else { return };
+    let sent = serde_json::to_value(&read).expect("what was read can be sent");
+    assert_eq!(T::deserialize(&sent).expect("what was sent can be read"), read);
+}
+
+/// Cuts an input at its borders.
+fn split(input: &[u8]) -> Vec<&[u8]> {
+    let mut parts = Vec::new();
+    let mut rest = input;
+    while let Some(at) = rest.windows(BORDER.len()).position(|window| window == BORDER) {
+        parts.push(&rest[..at]);
+        rest = &rest[at + BORDER.len()..];
+    }
+    parts.push(rest.strip_suffix(b"\n").unwrap_or(rest));
+    parts
+}

@@ -1,0 +1,96 @@
+//! The fuzz target of agents' streams: what any agent prints, in pieces of any length.
+//!
+//! For tests and for fuzzers alone.
+
+use std::path::Path;
+
+use protocol::event::Activity;
+
+use super::backend::{Heard, Order, Rest, of};
+use super::stream::Lines;
+use crate::config::{self, ExecutorKind};
+
+/// Kinds whose standard output is read.
+const KINDS: [(&str, ExecutorKind); 4] = [
+    ("codex", ExecutorKind::Codex),
+    ("claude", ExecutorKind::Claude),
+    ("gemini", ExecutorKind::Gemini),
+    ("opencode", ExecutorKind::Opencode),
+];
+
+/// Reads a stream, whose first line names the kind of its agent: what is heard does not depend on how it is cut.
+///
+/// # Panics
+///
+/// Panics if it does.
+pub fn stream(input: &[u8]) {
+    let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let (kind, stream) = (&input[..end], input.get(end + 1..).unwrap_or_default());
+    let Some((name, kind)) = KINDS.into_iter().find(|(name, _)| name.as_bytes() == kind) else { return };
+    let (whole, steps) = hear(name, kind, stream, stream.len());
+    for piece in [1, 7, 4096] {
+        let (pieces, steps_in_pieces) = hear(name, kind, stream, piece);
+        assert_eq!((&whole.answer, &whole.session_id), (&pieces.answer, &pieces.session_id), "in pieces of {piece}");
+        assert_eq!((whole.usage, &steps), (pieces.usage, &steps_in_pieces), "in pieces of {piece}");
+    }
+}
+
+fn hear(name: &str, kind: ExecutorKind, stream: &[u8], piece: usize) -> (Heard, Vec<Activity>) {
+    let text = format!("[executor]\nkind = {name:?}\n");
+    let config = config::parse(&text, Path::new("config.toml")).expect("BUG: a kind makes a configuration");
+    let nowhere = Path::new("/nonexistent");
+    let order = Order {
+        executor: &config.executor.work,
+        folder: nowhere,
+        git_folder: nowhere,
+        env: &[],
+        record: nowhere,
+        output: nowhere,
+    };
+    let (mut reader, mut lines, mut steps) = (of(kind).reader(&order), Lines::default(), Vec::new());
+    for part in stream.chunks(piece.max(1)) {
+        lines.push(part, |line| steps.extend(reader.line(line)));
+    }
+    lines.finish(|line| steps.extend(reader.line(line)));
+    (reader.finish(&Rest { errors: stream }), steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
+    use super::*;
+
+    /// Returns the checked-in streams.
+    fn corpus() -> Vec<Vec<u8>> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/streams");
+        let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths.iter().map(|path| fs::read(path).unwrap()).collect()
+    }
+
+    #[test]
+    fn every_stream_of_the_corpus_is_heard_the_same_in_pieces() {
+        for input in corpus() {
+            stream(&input);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
+
+        #[test]
+        fn streams_with_changed_bytes_are_too(input in any::<Index>(), changes: Vec<(Index, u8)>) {
+            let mut inputs = corpus();
+            let mut input = inputs.swap_remove(input.index(inputs.len()));
+            for (at, byte) in changes {
+                let at = at.index(input.len());
+                input[at] = byte;
+            }
+            stream(&input);
+        }
+    }
+}

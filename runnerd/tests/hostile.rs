@@ -1,0 +1,99 @@
+//! Hostile input: every fuzz target over its checked-in corpus, and over the corpus with bytes of it changed.
+//!
+//! What the targets assert stands in `fuzz/src/bodies.rs`; streams of agents are replayed beside their readers.
+
+#[expect(unreachable_pub, reason = "the fuzz crate shows it")]
+#[path = "../../fuzz/src/bodies.rs"]
+mod bodies;
+
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::Path;
+
+use bodies::TARGETS;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// Returns the checked-in inputs of a target, by name.
+fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut inputs: Vec<(String, Vec<u8>)> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| (path.display().to_string(), fs::read(&path).expect("an input can be read")))
+        .collect();
+    inputs.sort();
+    inputs
+}
+
+#[test]
+fn every_input_of_the_corpus_keeps_the_rules_of_its_target() {
+    for (name, target) in TARGETS {
+        let inputs = corpus(name);
+        assert!(inputs.len() >= 3, "{name} has {} inputs", inputs.len());
+        for (path, input) in inputs {
+            assert!(catch_unwind(|| target(&input)).is_ok(), "{path} breaks a rule of {name}");
+        }
+    }
+}
+
+/// What is done to an input: a byte is set, a part is left out or comes twice.
+#[derive(Debug, Clone)]
+enum Change {
+    Set(Index, u8),
+    LeaveOut(Index, usize),
+    Repeat(Index, usize),
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let change = prop_oneof![
+        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Change::Set(at, byte)),
+        (any::<Index>(), 1..40_usize).prop_map(|(at, length)| Change::LeaveOut(at, length)),
+        (any::<Index>(), 1..40_usize).prop_map(|(at, length)| Change::Repeat(at, length)),
+    ];
+    vec(change, 1..6)
+}
+
+fn changed(mut input: Vec<u8>, changes: Vec<Change>) -> Vec<u8> {
+    for change in changes {
+        if input.is_empty() {
+            break;
+        }
+        let part = |input: &[u8], at: usize, length: usize| at..(at + length).min(input.len());
+        match change {
+            Change::Set(at, byte) => {
+                let at = at.index(input.len());
+                input[at] = byte;
+            }
+            Change::LeaveOut(at, length) => {
+                input.drain(part(&input, at.index(input.len()), length));
+            }
+            Change::Repeat(at, length) => {
+                let part = part(&input, at.index(input.len()), length);
+                let again = input[part.clone()].to_vec();
+                input.splice(part.end..part.end, again);
+            }
+        }
+    }
+    input
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn changed_inputs_keep_the_rules_too(target in 0..TARGETS.len(), input in any::<Index>(), changes in changes()) {
+        let (name, target) = TARGETS[target];
+        let mut inputs = corpus(name);
+        let input = inputs.swap_remove(input.index(inputs.len())).1;
+        target(&changed(input, changes));
+    }
+
+    #[test]
+    fn any_bytes_keep_the_rules(bytes: Vec<u8>) {
+        for (_, target) in TARGETS {
+            target(&bytes);
+        }
+    }
+}
