@@ -80,7 +80,7 @@ fn changed(mut input: Vec<u8>, changes: Vec<Change>) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn changed_inputs_keep_the_rules_too(target in 0..TARGETS.len(), input in any::<Index>(), changes in changes()) {

@@ -80,7 +80,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn streams_with_changed_bytes_are_too(input in any::<Index>(), changes: Vec<(Index, u8)>) {
