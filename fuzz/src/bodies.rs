@@ -73,7 +73,16 @@ pub fn transition(input: &[u8]) {
     let run_state = RunState { run_id: Some("run-1".to_owned()), next_iter: 7, ..RunState::default() };
     let (policy, tried, feedback) = (Policy::default(), Spent::default(), Feedback::default());
     let now = Timestamp::UNIX_EPOCH;
-    let standing = Standing { policy: &policy, tree: &from, run_state: &run_state, outages: &[], tried: &tried, now };
+    let standing = Standing {
+        policy: &policy,
+        tree: &from,
+        run_state: &run_state,
+        feedback: &feedback,
+        word: None,
+        outages: &[],
+        tried: &tried,
+        now,
+    };
     let Next::GoOn(task) = run::next(&standing, None, Asked::Nothing) else { return };
     let answer: Option<AgentAnswer> = answer.and_then(|text| serde_json::from_slice(text).ok());
     let session =
@@ -181,7 +190,7 @@ fn assert_legal(from: &TaskTree, after: &TaskTree, task: &Task, verdict: &Verdic
 
 /// `$RUNNER_OUTPUT`: an answer that is taken has the bounds that everything after it relies on.
 pub fn agent_output(input: &[u8]) {
-    match answer::read(input, &Secrets::default()) {
+    match answer::read::<AgentAnswer>(input, &Secrets::default()) {
         Ok(output) => {
             if let Ok(answer) = output.content {
                 assert!((1..=20_000).contains(&answer.summary.len()), "a summary has its bounds");

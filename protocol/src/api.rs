@@ -10,14 +10,12 @@ use crate::event::Event;
 use crate::explain::ExplainReply;
 use crate::reply::{
     ChangeReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply, ExportReply, GcReply, InitReply,
-    IterationReply, StartReply, StepReply, TreeReply, ValidateReply,
+    IterationReply, ReviewReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use crate::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ChangeReply, ConfigKey, ConfigReply, ConfigSetParams,
-    ControlReply, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, InitReply, IterationReply,
-    LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams, RejectParams, ResumeParams, RetryParams,
-    ReviewReply, StartParams, StartReply, StepParams, StepReply, Subscription, TreeReply, ValidateParams,
-    ValidateReply, VerifyParams,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, ConfigSetParams, EditParams, ExportParams,
+    ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams,
+    RejectParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
 };
 use crate::verify::AuditReport;
 use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};

@@ -5,9 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
 use crate::tree::TaskTree;
-use crate::view::{CheckView, IterationView, RunSummary};
 use crate::view::{CheckView, IterationView, RunSummary, SettingView};
-use crate::words::RunStatus;
 use crate::words::{ReviewVerdict, RunStatus};
 
 /// `run.init`: what was made.

@@ -14,14 +14,12 @@ use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
 use protocol::reply::{
     ChangeReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply, ExportReply, GcReply, InitReply,
-    IterationReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply,
+    IterationReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ChangeReply, ConfigKey, ConfigReply,
-    ConfigSetParams, ControlReply, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, InitReply,
-    IterationReply, LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RejectParams,
-    ResumeParams, RetryParams, ReviewReply, StartParams, StartReply, StepParams, StepReply, Subscription, TreeReply,
-    ValidateParams, ValidateReply,
+    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, ConfigSetParams, EditParams,
+    ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams,
+    QuestionsParams, RejectParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};

@@ -49,6 +49,8 @@ pub struct Audit {
     session: Option<Session>,
     /// What differs from the base.
     since_base: Net,
+    /// What people changed since the last iteration.
+    since_iteration: Net,
     ledger: Ledger,
     report: AuditReport,
 }
@@ -91,6 +93,7 @@ impl Audit {
             stretch: Net::default(),
             session: None,
             since_base: Net::default(),
+            since_iteration: Net::default(),
             ledger: Ledger::default(),
             report,
         }
@@ -159,6 +162,7 @@ impl Audit {
     fn persons(&mut self, head: &Head, changes: &[PathChange]) {
         self.state.apply(changes, &self.readers);
         self.stretch.add(changes);
+        self.since_iteration.add(changes);
         self.report.people.push(stretch::describe(head, changes));
     }
 
@@ -229,10 +233,13 @@ impl Audit {
             to: &to,
             net: &session.net,
             agents: session.agents,
+            changed_between: self.since_iteration.code().next().is_some(),
             differs_from_base: !self.plan.has_start() || self.since_base.code().next().is_some(),
             beside,
         }
         .check(&mut self.ledger);
+        self.since_iteration = Net::default();
+        let counts = &mut self.report.counts;
         counts.prompts += u32::from(rebuilt == Rebuilt::Same);
         counts.prompts_unknown += u32::from(rebuilt == Rebuilt::Unknown);
         if receipt.verdict.name == VerdictName::Accepted {

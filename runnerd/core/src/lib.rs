@@ -7,8 +7,8 @@
 
 mod ansi;
 pub mod answer;
-pub mod audit;
 pub mod approval;
+pub mod audit;
 pub mod change;
 mod clip;
 pub mod digest;

@@ -4,7 +4,6 @@
 
 use jiff::{SignedDuration, Timestamp};
 use protocol::explain::RoleReason;
-use protocol::state::RunState;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
 use protocol::view::StopReason;

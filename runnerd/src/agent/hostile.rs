@@ -6,6 +6,8 @@ use std::path::Path;
 
 use protocol::event::Activity;
 
+use runner_core::answer::Form;
+
 use super::backend::{Heard, Order, Rest, of};
 use super::stream::Lines;
 use crate::config::{self, ExecutorKind};
@@ -46,6 +48,7 @@ fn hear(name: &str, kind: ExecutorKind, stream: &[u8], piece: usize) -> (Heard, 
         env: &[],
         record: nowhere,
         output: nowhere,
+        form: Form::Answer,
     };
     let (mut reader, mut lines, mut steps) = (of(kind).reader(&order), Lines::default(), Vec::new());
     for part in stream.chunks(piece.max(1)) {

@@ -11,8 +11,6 @@ use runner_core::verdict::Task;
 use runner_core::{notes, tree};
 
 use super::load::Loaded;
-use super::load::{Loaded, OVERRIDES};
-use super::record;
 use super::site::{Obstacle, Site};
 use super::{record, tampering};
 use crate::git::{Id, Repository};

@@ -10,7 +10,6 @@ use runner_core::change::Change;
 use crate::causes::in_one_line;
 use crate::config::{self, ConfigError, RepoConfig};
 use crate::repo::layout::Layout;
-use crate::unbuilt;
 
 /// Returns a text with one key set, or with its default where there is no value, and what it means.
 pub fn set(text: &str, key: &str, value: Option<&str>) -> Result<(String, RepoConfig), ErrorData> {
@@ -20,12 +19,9 @@ pub fn set(text: &str, key: &str, value: Option<&str>) -> Result<(String, RepoCo
     };
     let text = text.map_err(|error| refused(&error))?;
     let config = parse(&text).map_err(|error| refused(&error))?;
-    let invalid = |message: String| ErrorData::new(ErrorKind::InvalidRequest, message);
     if let Err(error) = config.check_ceilings() {
-        return Err(invalid(error.to_string()).hint("set a price for the model under [prices] first"));
-    }
-    if let Some(unbuilt) = unbuilt::first(&config) {
-        return Err(invalid(unbuilt.message));
+        return Err(ErrorData::new(ErrorKind::InvalidRequest, error.to_string())
+            .hint("set a price for the model under [prices] first"));
     }
     Ok((text, config))
 }

@@ -64,9 +64,13 @@ impl<'a> Evidence<'a> {
         let guard = self.guard(&verdict);
         let work = Worked { task: self.task.clone(), session, finding };
         let policy = &self.from.settings.policy;
-        let inspect = Phase::Inspect { task: work.task.clone(), session: work.session.clone(), stop };
+        let begin = if self.task.decision.is_some() {
+            Phase::Brief { task: work.task.clone() }
+        } else {
+            Phase::Inspect { task: work.task.clone(), session: work.session.clone(), stop }
+        };
         let review = self.review(&verdict);
-        let judged = judged(policy, inspect, (&work.finding, guard.as_ref(), review.as_ref()));
+        let judged = judged(policy, begin, (&work.finding, guard.as_ref(), review.as_ref()));
         Some(Told { outcome: Outcome { work, guard, review, verdict }, judged, tree: left.tree })
     }
 
@@ -133,6 +137,7 @@ impl<'a> Evidence<'a> {
     /// How the session must have ended for this verdict.
     fn how(&self, verdict: &Verdict) -> SessionHow {
         match verdict {
+            _ if self.task.decision.is_some() => SessionHow::Cut,
             Verdict::Interrupted { .. } => SessionHow::Cut,
             Verdict::Broken(Breach { rule: Rule::Context, seen, .. }) => {
                 SessionHow::ContextExceeded { what: seen.clone() }
@@ -245,6 +250,9 @@ impl<'a> Evidence<'a> {
 
     /// How the review must have ended for this verdict, where one can have been.
     fn review(&self, verdict: &Verdict) -> Option<ReviewEnd> {
+        if self.task.decision.is_some() {
+            return None;
+        }
         let how = match (&self.receipt.review, verdict) {
             (Some(run), _) if run.accepted => ReviewHow::Accepted { reasons: String::new() },
             (Some(_), Verdict::Rejected { reasons }) => ReviewHow::Rejected { reasons: reasons.clone() },
@@ -266,14 +274,14 @@ impl<'a> Evidence<'a> {
 /// Asks the table for the outcome, from the end of the session on.
 fn judged(
     policy: &Policy,
-    inspect: Phase,
+    begin: Phase,
     (finding, guard, review): (&Finding, Option<&GuardEnd>, Option<&ReviewEnd>),
-) -> Result<(Verdict, bool), String> {
 ) -> Result<Box<Outcome>, String> {
-    let mut phase = inspect;
+    let mut phase = begin;
     let mut asked = 0;
     loop {
         let event = match &phase {
+            Phase::Brief { task } if task.decision.is_some() => Event::Briefed,
             Phase::Inspect { .. } => Event::Inspected(finding.clone()),
             Phase::Guard { .. } => {
                 Event::GuardEnded(guard.cloned().ok_or("a guard was to be asked, and the receipt has none")?)
@@ -281,7 +289,6 @@ fn judged(
             Phase::Review { .. } => {
                 Event::ReviewEnded(review.cloned().ok_or("a reviewer was to be asked, and the receipt has none")?)
             }
-            Phase::Settle { outcome } => return Ok((outcome.verdict.clone(), outcome.guard.is_some())),
             Phase::Settle { outcome } => return Ok(outcome.clone()),
             Phase::Open | Phase::Brief { .. } | Phase::Work { .. } | Phase::Over { .. } => {
                 return Err(ENDLESS.to_owned());

@@ -1,16 +1,16 @@
 //! One receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
 
 use protocol::verify::AuditRule;
-use protocol::words::{Mode, ReviewVerdict};
+use protocol::words::{Mode, ReviewVerdict, Role};
 
-use super::compare;
 use super::evidence::{Evidence, Told};
 use super::ledger::Ledger;
 use super::link::Beside;
 use super::net::Net;
-use super::owned;
 use super::prompts::{self, Rebuilt};
 use super::state::Known;
+use super::{compare, owned};
+use crate::approval::{self, Decision, Word};
 use crate::digest::Digest;
 use crate::iteration::{Outcome, ReviewEnd};
 use crate::message::{Attempts, NameList, Receipt, VerdictLine};
@@ -35,6 +35,8 @@ pub(super) struct Iteration<'a> {
     pub agents: u32,
     /// Whether a path outside `.runner/` differs from the base.
     pub differs_from_base: bool,
+    /// Whether people changed a path outside `.runner/` between the iteration before and From.
+    pub changed_between: bool,
     /// What stands beside the branch, where it is at hand.
     pub beside: Beside<'a>,
 }
@@ -44,8 +46,12 @@ impl Iteration<'_> {
     pub(super) fn check(&self, ledger: &mut Ledger) -> Rebuilt {
         self.chain(ledger);
         let Some(task) = self.task(ledger) else { return Rebuilt::Unknown };
-        let (rebuilt, notes) = prompts::check(self.receipt, self.from, &task, ledger);
-        prompts::check_review(self.receipt, self.from, (&task, self.beside.diff), ledger);
+        let (rebuilt, notes) = if task.decision.is_some() {
+            (Rebuilt::NotSent, Vec::new())
+        } else {
+            prompts::check_review(self.receipt, self.from, (&task, self.beside.diff), ledger);
+            prompts::check(self.receipt, self.from, &task, ledger)
+        };
         let evidence = self.evidence(&task);
         let Some(told) = evidence.told() else {
             let found = self.receipt.verdict.to_string();
@@ -77,10 +83,14 @@ impl Iteration<'_> {
             policy: &self.from.settings.policy,
             tree: self.from.tree,
             run_state: self.from.run_state,
+            feedback: self.from.feedback,
+            word: None,
             outages: &[],
             tried: &Spent::default(),
             now: jiff::Timestamp::UNIX_EPOCH,
         };
+        let word = self.word(&standing);
+        let standing = Standing { word: word.as_ref(), ..standing };
         let task = match run::next(&standing, None, Asked::Nothing) {
             Next::GoOn(task) => task,
             Next::End { reason, .. } | Next::Pause(reason) | Next::WaitForPerson(reason) | Next::Wait(_, reason) => {
@@ -96,7 +106,17 @@ impl Iteration<'_> {
         if let Some(agent) = agent {
             ledger.violation(AuditRule::Selection, "Runner-Agent", (&kinds.join(" or "), &agent.kind));
         }
-        Some(Task { from: self.receipt.from.clone(), ..task })
+        let recheck = task.decision.is_some() && self.changed_between;
+        Some(Task { from: self.receipt.from.clone(), recheck, ..task })
+    }
+
+    /// A person's word on what waits for one, where the receipt tells of it.
+    fn word(&self, standing: &Standing<'_>) -> Option<Word> {
+        let review = self.receipt.review.as_ref().filter(|_| self.receipt.role == Role::Human)?;
+        let told = self.to.feedback.nodes.get(&self.receipt.node).and_then(|told| told.failure.as_ref());
+        let reasons = told.map(|failure| failure.text.clone()).unwrap_or_default();
+        let decision = if review.accepted { Decision::Approve } else { Decision::Reject { reasons } };
+        approval::pending(standing).map(|on| Word { on, decision })
     }
 
     fn evidence<'a>(&'a self, task: &'a Task) -> Evidence<'a> {
@@ -261,7 +281,17 @@ impl Iteration<'_> {
         if is_about_tree && !is_gone && receipt.raw.is_none() {
             ledger.violation(AuditRule::Receipt, "Runner-Raw", ("the tree that was not taken", "nothing"));
         }
-        if receipt.usage.is_none() {
+        let is_said = task.decision.is_some();
+        for (at, is_there) in [
+            ("Runner-Usage", receipt.usage.is_some()),
+            ("Runner-Prompt", receipt.prompt.is_some()),
+            ("Runner-Agent", receipt.agent.is_some()),
+        ] {
+            if is_said && is_there {
+                ledger.violation(AuditRule::Receipt, at, ("nothing: a person's word stood for a session", "something"));
+            }
+        }
+        if !is_said && receipt.usage.is_none() {
             ledger.violation(AuditRule::Receipt, "Runner-Usage", ("what the session consumed", "nothing"));
         }
         let writes = self.net.code().next().is_some();
@@ -277,13 +307,18 @@ impl Iteration<'_> {
             return;
         }
         let is_green = matches!(judged.verdict, Verdict::Accepted | Verdict::Pending | Verdict::Rejected { .. });
-        let is_reviewed = judged.review.as_ref().and_then(ReviewEnd::verdict);
+        let reviewed = judged.review.as_ref().and_then(ReviewEnd::verdict).map(is_accepting);
+        let said = judged.work.task.decision.as_ref().map(|decision| *decision == Decision::Approve);
         let review = self.receipt.review.as_ref();
         let guard = self.receipt.guard_run.is_some();
-        let is_right = if is_green { guard } else { !guard || judged.guard.is_some() };
+        let is_right = match said {
+            Some(_) => guard == judged.guard.is_some(),
+            None if is_green => guard,
+            None => !guard || judged.guard.is_some(),
+        };
         for (at, is_right, is_there) in [
             ("Runner-Guard", is_right, guard),
-            ("Runner-Review", review.map(|review| review.accepted) == is_reviewed.map(is_accepting), review.is_some()),
+            ("Runner-Review", review.map(|review| review.accepted) == said.or(reviewed), review.is_some()),
         ] {
             let told = |is_there| if is_there { "what it said" } else { "nothing" };
             if !is_right {

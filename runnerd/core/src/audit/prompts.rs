@@ -23,6 +23,8 @@ pub(super) enum Rebuilt {
     Differs,
     /// It cannot be built here.
     Unknown,
+    /// There was none: a person's word stood for a session.
+    NotSent,
 }
 
 /// The overrides of prompt templates, by role.

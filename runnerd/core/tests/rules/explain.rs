@@ -15,7 +15,8 @@ use crate::fixture::{node, sample};
 fn explained(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Course> {
     let (tried, feedback) = (Spent::default(), Feedback::default());
     let now = jiff::Timestamp::UNIX_EPOCH;
-    let standing = Standing { policy, tree, run_state, outages: &[], tried: &tried, now };
+    let standing =
+        Standing { policy, tree, run_state, feedback: &feedback, word: None, outages: &[], tried: &tried, now };
     let Next::GoOn(task) = run::next(&standing, None, Asked::Nothing) else { panic!("a leaf is open") };
     courses(&Ground { standing, feedback: &feedback, progress: "" }, &task)
 }
