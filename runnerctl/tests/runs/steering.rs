@@ -1,7 +1,7 @@
 //! What a person says to a run: committed before the next session, once, whatever happens in between.
 
 use protocol::words::RunStatus;
-use runner_testkit::{Home, Output, Receipt, Repo};
+use runner_testkit::{Home, Output, Receipt, Repo, Tty};
 use serde_json::Value;
 
 use crate::play::{LEAVE, Play, RUN, leaf, node, sample};
@@ -247,6 +247,26 @@ fn an_edit_that_is_not_allowed_is_refused_and_its_text_is_kept() {
     unchanged.exits(0);
     refused(&play.home.ctl_with(&play.repo, &["edit"], &[("EDITOR", "false")]), 1, "ended with");
     assert_eq!(play.repo.head(), head);
+}
+
+#[test]
+fn an_edit_that_is_refused_on_a_terminal_is_mended_in_the_editor_or_kept() {
+    let play = stuck();
+    let wrong = "sed -i 's/Title of a/Rewritten/' \"$1\"";
+    let right = "sed -i 's/Rewritten/Title of a/; s/Goal of b/A smaller goal/' \"$1\"";
+    for (keys, exit, goal) in [("n\r", 6, "Goal of b"), ("\r", 0, "A smaller goal")] {
+        let script = format!("if [ -e \"$0.seen\" ]; then {right}; else : > \"$0.seen\"; {wrong}; fi");
+        let visual = editor(&play, &script);
+        let mut command = play.home.ctl_command(&play.repo, &["edit"]);
+        let mut tty = Tty::start(command.env("VISUAL", &visual), (120, 30));
+        let screen = tty.sees("Edit it again? [Y/n]");
+        assert!(screen.contains("passed node a was changed"), "{screen}");
+        tty.keys(keys);
+        tty.sees(if exit == 0 { "edit: changed b" } else { "your text is kept: runnerctl edit --file" });
+        assert_eq!((tty.ended(), play.repo.node("b").goal.as_str()), (exit, goal));
+        std::fs::remove_file(play.home.path().join("editor.sh.seen")).expect("the editor was used");
+    }
+    assert_eq!(play.repo.node("a").title, "Title of a");
 }
 
 #[test]
