@@ -20,9 +20,11 @@ use protocol::request::{
     AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, ConfigSetParams, EditParams,
     ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams,
     QuestionsParams, RejectParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams,
+    VerifyParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
+use protocol::verify::{AuditCounts, AuditFinding, AuditPass, AuditReport, AuditRule, PersonCommit, Severity};
 use protocol::view::{
     ChangeView, CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, QuestionView,
     RepoView, RunSummary, RunView, SelectView, SettingOrigin, SettingView, SleepView, StatusView, StopReason, TextView,
@@ -397,6 +399,44 @@ fn trees() -> Vec<Example> {
     ]
 }
 
+fn audited() -> AuditReport {
+    let [base, tip, commit] = [FROM, COMMIT, COMMIT].map(str::to_owned);
+    AuditReport {
+        run: "port-to-postgres".into(),
+        base: Some(base),
+        tip,
+        findings: vec![AuditFinding {
+            commit: commit.clone(),
+            iter: Some(7),
+            rule: AuditRule::Passes,
+            severity: Severity::Violation,
+            at: "node root.3: passes".into(),
+            expected: "false".into(),
+            found: "true".into(),
+        }],
+        people: vec![PersonCommit {
+            commit: commit.clone(),
+            subject: "chore(loop): note run port-to-postgres".into(),
+            command: Some("note".into()),
+            runner_paths: vec![".runner/state/notes.md".into()],
+            other_paths: 0,
+        }],
+        passes: vec![AuditPass { node: "root.2".into(), iter: 7, commit }],
+        brought: Vec::new(),
+        unseen: Vec::new(),
+        counts: AuditCounts {
+            commits: 10,
+            iterations: 7,
+            prompts: 7,
+            prompts_unknown: 0,
+            agents_commits: 1,
+            leaves_passed: 1,
+            leaves_total: 3,
+            guards_unproven: 2,
+        },
+    }
+}
+
 fn shown() -> ConfigShowReply {
     let setting = |key: &str, value: &str, place: Option<&str>| SettingView {
         key: key.into(),
@@ -534,6 +574,7 @@ fn iterations() -> Vec<Example> {
         example("iteration.log", &log, &text),
         example("iteration.export", &export, &exported),
         example("iteration.gc", &GcParams { path: proj(), keep: 1, dry_run: true }, &freed),
+        example("verify.run", &VerifyParams { path: proj(), run: Some("port-to-postgres".into()) }, &audited()),
         example("events.subscribe", &Subscription { path: Some(proj()), since: Some(118), output: false }, &event),
     ]
 }

@@ -148,10 +148,7 @@ fn errors() -> String {
 
 fn exit_codes() -> String {
     let rows = ExitStatus::TABLE.iter().map(|(status, meaning)| [status.code().to_string(), (*meaning).to_owned()]);
-    format!(
-        "\n## Exit codes of `runnerctl`\n\n{}\nCode 10 belongs to `verify`, which this version does not have.\n",
-        table(["code", "meaning"], rows)
-    )
+    format!("\n## Exit codes of `runnerctl`\n\n{}\n", table(["code", "meaning"], rows))
 }
 
 fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
