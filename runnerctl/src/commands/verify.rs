@@ -4,7 +4,6 @@ use clap::Args;
 use protocol::api::VerifyApiClient as _;
 use protocol::error::ExitStatus;
 use protocol::request::VerifyParams;
-use protocol::verify::Severity;
 
 use crate::args::Place;
 use crate::failure::Failure;
@@ -32,6 +31,5 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result
     let path = invocation.place(args.place.path())?;
     let report = invocation.connect().await?.client().verify(VerifyParams { path, run: args.run }).await?;
     invocation.ui.answer("verify", &report, |paint| audit::report(&report, paint))?;
-    let is_broken = report.findings.iter().any(|finding| finding.severity == Severity::Violation);
-    Ok(if is_broken { ExitStatus::Violation } else { ExitStatus::Fine })
+    Ok(if audit::is_sound(&report) { ExitStatus::Fine } else { ExitStatus::Violation })
 }

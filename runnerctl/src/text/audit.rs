@@ -75,11 +75,15 @@ fn people(people: &[PersonCommit], screen: &Screen) -> String {
     table.render(screen, 2)
 }
 
+/// Whether nothing was found that the rules do not make.
+pub(crate) fn is_sound(report: &AuditReport) -> bool {
+    report.findings.iter().all(|finding| finding.severity != Severity::Violation)
+}
+
 fn proven(report: &AuditReport) -> Vec<String> {
     let counts = &report.counts;
-    let is_sound = report.findings.iter().all(|finding| finding.severity != Severity::Violation);
     let mut lines = Vec::new();
-    if is_sound {
+    if is_sound(report) {
         let iterations = count(counts.iterations, "iteration");
         lines.push(format!("{iterations}: each on the right leaf, with what its verdict leads to and nothing else"));
         let passes = count(u32::try_from(report.passes.len()).unwrap_or(u32::MAX), "leaf");

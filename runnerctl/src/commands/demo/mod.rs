@@ -13,9 +13,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use protocol::api::RunApiClient as _;
+use protocol::api::{RunApiClient as _, VerifyApiClient as _};
 use protocol::error::ExitStatus;
-use protocol::request::{AtRun, InitParams, StartParams};
+use protocol::request::{AtRun, InitParams, StartParams, VerifyParams};
+use protocol::verify::AuditReport;
 use protocol::view::RunView;
 use protocol::words::RunStatus;
 use serde::Serialize;
@@ -27,6 +28,7 @@ use crate::caller_env;
 use crate::commands::outcome;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::text::audit;
 use crate::text::paint::{HEAD, HINT, paint};
 use crate::text::run::{headline, stop_reason};
 use crate::text::safe::safe;
@@ -59,6 +61,13 @@ pub(crate) struct DemoArgs {
 struct Ended<'a> {
     path: String,
     run: &'a RunView,
+    audit: &'a AuditReport,
+}
+
+/// A run that has come to its end, and what an audit says of its branch.
+struct Played {
+    run: RunView,
+    audit: AuditReport,
 }
 
 /// Runs the command.
@@ -75,7 +84,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DemoArgs) -> Result<E
     };
     let inside = own.as_ref().map_or_else(|| invocation.clone(), |own| invocation.with_daemon(own.socket().to_owned()));
     let played = tokio::select! {
-        played = play(&inside, &scratch) => played,
+        played = play_and_verify(&inside, &scratch) => played,
         () = stop.next() => Err(Failure::new(ExitStatus::Interrupted, "interrupted", "the demo was interrupted")),
         () = tokio::time::sleep(LONGEST) => Err(Failure::new(ExitStatus::Error, "timeout", "the demo took too long")),
     };
@@ -97,6 +106,15 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DemoArgs) -> Result<E
 
 async fn own_daemon(args: &DemoArgs) -> Result<Option<OwnDaemon>, Failure> {
     if args.shared { Ok(None) } else { OwnDaemon::start().await.map(Some) }
+}
+
+/// Plays the whole run, and has the branch audited that it has made.
+async fn play_and_verify(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<Played, Failure> {
+    let run = play(invocation, scratch).await?;
+    let path = invocation.place(Some(scratch.folder()))?;
+    let params = VerifyParams { path, run: Some(run.summary.id.clone()) };
+    let audit = invocation.connect().await?.client().verify(params).await?;
+    Ok(Played { run, audit })
 }
 
 /// Plays the whole run and returns its last state.
@@ -143,18 +161,24 @@ fn introduction(scratch: &Scratch, guard: &[&str]) -> String {
 }
 
 /// Says how the demo ended, and returns its exit code.
-fn close(ui: &Ui, scratch: &Scratch, played: Result<RunView, Failure>) -> Result<ExitStatus, Failure> {
+fn close(ui: &Ui, scratch: &Scratch, played: Result<Played, Failure>) -> Result<ExitStatus, Failure> {
     let folder = scratch.folder().display().to_string();
-    let run = played.inspect_err(|_| ui.note(&format!("The scratch repository is {}\n", safe(&folder))))?;
-    let code = outcome(run.summary.state).unwrap_or(ExitStatus::Error);
+    let Played { run, audit } =
+        played.inspect_err(|_| ui.note(&format!("The scratch repository is {}\n", safe(&folder))))?;
+    let code = if audit::is_sound(&audit) {
+        outcome(run.summary.state).unwrap_or(ExitStatus::Error)
+    } else {
+        ExitStatus::Violation
+    };
     if ui.json {
-        Ui::object("demo", &Ended { path: folder, run: &run })?;
+        Ui::object("demo", &Ended { path: folder, run: &run, audit: &audit })?;
         return Ok(code);
     }
     let mut text = format!("\n{}{}", headline(&run.summary), stop_reason(run.summary.reason.as_ref()));
     if run.summary.state == RunStatus::Completed {
         let log = scratch.git(&["log", "--oneline", "--no-decorate"])?;
         let _ = write!(text, "\n$ git log --oneline\n{log}\n$ sh bin/roman 1994\n{}\n", scratch.roman("1994")?);
+        let _ = write!(text, "\n$ runnerctl verify\n{}", audit::report(&audit, &ui.screen()));
     }
     Ui::text(&text)?;
     Ok(code)
