@@ -234,6 +234,9 @@ impl Model {
     /// Returns the file that a pane shows: the live iteration's, else the last one there is.
     pub(crate) fn file(&self, stream: LogStream) -> Option<LogKey> {
         let (target, run) = (self.target()?, self.run()?);
+        let is_reviewed = run.phase.as_ref().is_some_and(|phase| phase.name == PhaseName::Review);
+        // The reviewer is the agent that is at work then.
+        let stream = if stream == LogStream::Agent && is_reviewed { LogStream::Review } else { stream };
         let from = if stream == LogStream::Guard { PhaseName::Guard } else { PhaseName::Work };
         let ran = |view: &&IterationView| stream != LogStream::Guard || view.guard != GuardOutcome::Skipped;
         let live = run.phase.as_ref().filter(|phase| phase.name >= from).map(|_| (run.iteration, None));

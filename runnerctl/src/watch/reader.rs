@@ -16,12 +16,13 @@ const BUDGET: usize = 16 << 20;
 pub(crate) const CHROME: u16 = 3;
 
 /// The files, in the order of their tabs.
-pub(crate) const STREAMS: [(LogStream, &str); 5] = [
+pub(crate) const STREAMS: [(LogStream, &str); 6] = [
     (LogStream::Agent, "agent"),
     (LogStream::Guard, "guard"),
     (LogStream::Prompt, "prompt"),
     (LogStream::Diff, "diff"),
     (LogStream::Output, "answer"),
+    (LogStream::Review, "review"),
 ];
 
 /// A row of the screen: a part of a line.
@@ -61,7 +62,7 @@ pub(crate) enum Turn {
 impl Reader {
     /// Opens a file.
     pub(crate) fn open(key: LogKey, size: (u16, u16)) -> (Self, Option<Request>) {
-        let is_following = matches!(key.stream, LogStream::Agent | LogStream::Guard);
+        let is_following = matches!(key.stream, LogStream::Agent | LogStream::Guard | LogStream::Review);
         let mut reader = Self {
             tail: Tail::of(BUDGET, Keep::Oldest),
             rows: Vec::new(),
@@ -213,7 +214,7 @@ impl Reader {
             Key::Char('N') => self.find(true),
             Key::Tab => return Turn::Stay(self.next_stream(1)),
             Key::BackTab => return Turn::Stay(self.next_stream(STREAMS.len() - 1)),
-            Key::Char(c @ '1'..='5') => return Turn::Stay(self.stream(c as usize - '1' as usize)),
+            Key::Char(c @ '1'..='6') => return Turn::Stay(self.stream(c as usize - '1' as usize)),
             _ => {}
         }
         Turn::Stay(None)

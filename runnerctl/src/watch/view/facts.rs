@@ -125,6 +125,12 @@ fn remarks(model: &Model, run: &RunView) -> Spans {
         1 => remarks.push((HINT, "1 question: runnerctl questions".into())),
         n => remarks.push((HINT, format!("{n} questions: runnerctl questions"))),
     }
+    if !run.notes.is_empty() {
+        remarks.push((HINT, format!("notes that wait for a session: {}", run.notes.len())));
+    }
+    if !run.changes.is_empty() {
+        remarks.push((HINT, format!("requests that wait for their commit: {}", run.changes.len())));
+    }
     if !run.held_back.is_empty() {
         remarks.push((LOOK, format!("held back: {}", run.held_back.join(", "))));
     }

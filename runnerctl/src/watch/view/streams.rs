@@ -19,7 +19,10 @@ type Text = (anstyle::Style, String);
 pub(super) fn agent(canvas: &mut Canvas<'_, '_>, area: Rect) {
     let (model, scroll) = (canvas.model, canvas.model.scrolls.agent);
     let is_steps = model.shows_steps();
-    let title = title(model, "Agent", LogStream::Agent) + if is_steps { "" } else { ", as printed" } + back(scroll);
+    let is_review = model.file(LogStream::Agent).is_some_and(|key| key.stream == LogStream::Review);
+    let title = title(model, if is_review { "Reviewer" } else { "Agent" }, LogStream::Agent)
+        + if is_steps { "" } else { ", as printed" }
+        + back(scroll);
     let inner = canvas.pane(Focus::Agent, &title, area);
     match model.live().filter(|_| is_steps) {
         Some(live) => draw(canvas, steps_before(model, live, scroll.end(live.steps.range())), inner),
