@@ -11,6 +11,7 @@ mod documents;
 mod failure;
 mod feed;
 mod invocation;
+mod pager;
 mod progress;
 mod record;
 mod text;

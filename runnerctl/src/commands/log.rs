@@ -1,36 +1,31 @@
 //! `log`: records of iterations, live while one runs.
 
+mod reader;
+
 use std::num::ParseIntError;
 use std::str::FromStr;
-use std::time::Duration;
 
 use clap::Args;
-use jsonrpsee::core::client::Subscription as Stream;
-use protocol::api::{EventApiClient as _, IterationApiClient as _};
-use protocol::client::Connection;
-use protocol::error::ExitStatus;
-use protocol::event::Event;
+use protocol::api::IterationApiClient as _;
+use protocol::error::{ErrorKind, ExitStatus};
 use protocol::meta::{ReviewFacts, SessionFailure};
-use protocol::path::WirePath;
 use protocol::reply::IterationReply;
-use protocol::request::{AtIteration, AtRun, LogParams, LogStream, Subscription};
-use protocol::view::{IterationView, TextView};
+use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
+use protocol::view::IterationView;
 use protocol::words::{FailureClass, ReviewVerdict, Role};
 use serde::Serialize;
 
+use self::reader::Reader;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::pager::Pager;
 use crate::text::iteration::{line, table};
 use crate::text::measure::span;
 use crate::text::paint::DIM;
-use crate::text::safe::safe_lines;
 use crate::text::screen::Screen;
 use crate::text::table::{Cell, Table};
 use crate::text::usage;
 use crate::ui::Ui;
-
-/// New text is looked for at the latest after this time, should no event tell of it.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "Examples:
   runnerctl log               the iterations of the run
@@ -39,9 +34,14 @@ const EXAMPLES: &str = "Examples:
   runnerctl log 3 --guard     what its guard printed
   runnerctl log 3 --review    what its reviewer printed
   runnerctl log -f            what the agent prints, live
-  runnerctl log 3 --diff --run tidy-1";
+  runnerctl log 3 --diff --run tidy-1
+  runnerctl log --node parser.lex            what was tried on a node
+  runnerctl log --node parser.lex --guard    what its guard printed the last time
+  runnerctl log 3 --raw > agent.log          byte for byte";
 
 /// Show records of iterations
+///
+/// On a terminal, text is shown by the pager that `PAGER` names, else by `less`; `PAGER=cat` goes without.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArgs {
@@ -53,6 +53,12 @@ pub(crate) struct LogArgs {
     /// Go on until nothing more is written; the agent's output by default
     #[arg(short, long)]
     follow: bool,
+    /// The bytes as they came, into a file or a pipe; the agent's output by default
+    #[arg(long, conflicts_with = "follow")]
+    raw: bool,
+    /// Only iterations on a node: its id, or the beginning of one
+    #[arg(long, value_name = "ID", conflicts_with = "iter")]
+    node: Option<String>,
     /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
@@ -122,32 +128,69 @@ struct Iterations<'a> {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(None)?;
     let connection = invocation.connect().await?;
-    let stream = args.streams.chosen().or(args.follow.then_some(LogStream::Agent));
+    let stream = args.streams.chosen().or((args.follow || args.raw).then_some(LogStream::Agent));
+    let at = AtRun { path, run: args.run };
+    let on_node = match &args.node {
+        Some(node) => Some(on_node(connection.client().list(at.clone()).await?, node)?),
+        None => None,
+    };
+    let last = on_node.as_deref().and_then(<[_]>::last).map(|view| Iter { number: view.iter, wait: view.wait });
     match (stream, args.iter) {
         (Some(stream), iter) => {
-            let at = at_iteration(path, args.run, iter);
-            let reader = Reader {
-                ui: invocation.ui,
-                connection: &connection,
-                at: LogParams { at, stream, offset: 0, raw: false },
-            };
-            if args.follow { reader.follow().await? } else { reader.whole().await? }
+            let at = at_iteration(at, iter.or(last));
+            let params = LogParams { at, stream, offset: 0, raw: false };
+            let reader = Reader { ui: invocation.ui, connection: &connection, at: params };
+            match (args.follow, args.raw) {
+                (true, _) => reader.follow().await?,
+                (false, true) => reader.raw().await?,
+                (false, false) => reader.whole().await?,
+            }
         }
         (None, Some(iter)) => {
-            let at = at_iteration(path, args.run, Some(iter));
-            let reply = connection.client().get(at).await?;
-            invocation.ui.answer("iteration", &reply, |screen| summary(&reply, screen))?;
+            let reply = connection.client().get(at_iteration(at, Some(iter))).await?;
+            show(invocation.ui, "iteration", &reply, |screen| summary(&reply, screen))?;
         }
         (None, None) => {
-            let iterations = connection.client().list(AtRun { path, run: args.run }).await?;
+            let iterations = match on_node {
+                Some(iterations) => iterations,
+                None => connection.client().list(at).await?,
+            };
             let answer = Iterations { iterations: &iterations };
-            invocation.ui.answer("iterations", &answer, |screen| list(&iterations, screen))?;
+            show(invocation.ui, "iterations", &answer, |screen| list(&iterations, screen))?;
         }
     }
     Ok(ExitStatus::Fine)
 }
 
-fn at_iteration(path: WirePath, run: Option<String>, iter: Option<Iter>) -> AtIteration {
+/// Answers as [`Ui::answer`] does, a page at a time where there is a terminal.
+fn show<T: Serialize>(ui: &Ui, name: &str, body: &T, text: impl FnOnce(&Screen) -> String) -> Result<(), Failure> {
+    if ui.json {
+        return Ui::object(name, body);
+    }
+    let mut pager = Pager::open();
+    pager.text(&text(&ui.screen()))?;
+    pager.close()
+}
+
+/// Keeps the iterations on the node that is named, or whose id begins so where there is only one.
+fn on_node(all: Vec<IterationView>, named: &str) -> Result<Vec<IterationView>, Failure> {
+    let failed = |message: String| {
+        let hint = "runnerctl tree";
+        Failure::new(ExitStatus::from(ErrorKind::NotFound), ErrorKind::NotFound.as_str(), message).hint(hint)
+    };
+    let mut ids: Vec<&str> = all.iter().map(|view| view.node.as_str()).filter(|id| id.starts_with(named)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let id = match ids[..] {
+        [] => return Err(failed(format!("no iteration has worked on a node {named}"))),
+        [one] => one.to_owned(),
+        _ if ids.contains(&named) => named.to_owned(),
+        _ => return Err(failed(format!("`{named}` is the beginning of more than one node: {}", ids.join(", ")))),
+    };
+    Ok(all.into_iter().filter(|view| view.node == id).collect())
+}
+
+fn at_iteration(AtRun { path, run }: AtRun, iter: Option<Iter>) -> AtIteration {
     AtIteration { path, run, iter: iter.map(|iter| iter.number), wait: iter.and_then(|iter| iter.wait) }
 }
 
@@ -222,64 +265,6 @@ fn review_facts(review: &ReviewFacts, fact: &mut impl FnMut(&'static str, Cell))
     }
 }
 
-/// Reads one file of a record.
-struct Reader<'a> {
-    ui: &'a Ui,
-    connection: &'a Connection,
-    at: LogParams,
-}
-
-impl Reader<'_> {
-    /// Prints what is there.
-    async fn whole(mut self) -> Result<(), Failure> {
-        let mut all = TextView { text: String::new(), next_offset: 0, complete: false };
-        loop {
-            let part = self.read().await?;
-            let end = part.complete || part.text.is_empty();
-            if self.ui.json {
-                all.text += &part.text;
-            } else {
-                Ui::text(&safe_lines(&part.text))?;
-            }
-            (all.next_offset, all.complete) = (part.next_offset, part.complete);
-            if end {
-                return if self.ui.json { Ui::object("log", &all) } else { Ok(()) };
-            }
-        }
-    }
-
-    /// Prints what is there and what comes, until nobody writes any more.
-    async fn follow(mut self) -> Result<(), Failure> {
-        let wanted = Subscription { path: Some(self.at.at.path.clone()), since: None, output: true };
-        let mut events = self.connection.client().subscribe_events(wanted).await?;
-        loop {
-            let part = self.read().await?;
-            if self.ui.json && !part.text.is_empty() {
-                Ui::object("log", &part)?;
-            } else if !self.ui.json {
-                Ui::text(&safe_lines(&part.text))?;
-            }
-            if part.complete {
-                return Ok(());
-            }
-            if part.text.is_empty() {
-                wait_for_more(&mut events).await;
-            }
-        }
-    }
-
-    async fn read(&mut self) -> Result<TextView, Failure> {
-        let part = self.connection.client().log(self.at.clone()).await?;
-        self.at.offset = part.next_offset;
-        Ok(part)
-    }
-}
-
-/// Returns when something happened in the repository, or after a while.
-async fn wait_for_more(events: &mut Stream<Event>) {
-    let _ = tokio::time::timeout(LONGEST_WAIT, events.next()).await;
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -321,6 +306,17 @@ mod tests {
         ");
         let person = ReviewFacts { by: "human".into(), tries: 0, wrote: Vec::new(), ..review };
         insta::assert_snapshot!(shown(&person), @"review  reject by a person");
+    }
+
+    #[test]
+    fn a_node_is_named_by_a_beginning_that_is_no_other_ones() {
+        let on = |named: &str| {
+            let nodes = ["parser.lex", "parser", "parser.ast", "parser"];
+            let all = nodes.map(|node| IterationView { node: node.into(), ..samples::iteration() });
+            on_node(all.into(), named).map(|found| found.len()).map_err(|failure| failure.status())
+        };
+        assert_eq!((on("parser"), on("parser.l")), (Ok(2), Ok(1)));
+        assert_eq!((on("pars"), on("x")), (Err(ExitStatus::Error), Err(ExitStatus::Error)));
     }
 
     #[test]

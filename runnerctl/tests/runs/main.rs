@@ -15,6 +15,7 @@ mod forgeries;
 mod fork;
 mod history;
 mod hooks;
+mod logs;
 mod play;
 mod precedence;
 mod records;

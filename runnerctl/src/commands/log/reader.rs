@@ -1,0 +1,160 @@
+//! Reads a file of a record: as a whole, as it grows, or byte for byte.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use jsonrpsee::core::client::Subscription as Stream;
+use protocol::api::{EventApiClient as _, IterationApiClient as _, RunApiClient as _};
+use protocol::client::{CallError, Connection};
+use protocol::error::ErrorKind;
+use protocol::event::Event;
+use protocol::request::{AtRun, LogParams, Subscription};
+use protocol::view::TextView;
+
+use crate::failure::{Failure, is_refusal};
+use crate::pager::Pager;
+use crate::text::safe::safe_lines;
+use crate::ui::Ui;
+
+/// New text is looked for at the latest after this time, should no event tell of it.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Reads one file of a record.
+pub(super) struct Reader<'a> {
+    /// Where it is shown.
+    pub(super) ui: &'a Ui,
+    /// Whom to ask.
+    pub(super) connection: &'a Connection,
+    /// What is read next.
+    pub(super) at: LogParams,
+}
+
+impl Reader<'_> {
+    /// Shows what is there.
+    pub(super) async fn whole(mut self) -> Result<(), Failure> {
+        // What is not there is said before a pager takes the terminal.
+        let mut part = self.read().await?;
+        let mut pager = (!self.ui.json).then(Pager::open);
+        let mut all = String::new();
+        loop {
+            match &mut pager {
+                Some(pager) => pager.text(&safe_lines(&part.text))?,
+                None => all += &part.text,
+            }
+            if part.complete || part.text.is_empty() {
+                break;
+            }
+            part = self.read().await?;
+        }
+        match pager {
+            Some(pager) => pager.close(),
+            None => Ui::object("log", &TextView { text: all, ..part }),
+        }
+    }
+
+    /// Writes the bytes as they came.
+    pub(super) async fn raw(mut self) -> Result<(), Failure> {
+        self.at.raw = true;
+        if io::stdout().is_terminal() {
+            return Err(Failure::usage("what an agent printed can command a terminal: --raw is for files and pipes")
+                .hint("runnerctl log --raw > FILE"));
+        }
+        loop {
+            let part = self.read().await?;
+            let bytes = decode(&part.text);
+            let mut out = io::stdout().lock();
+            let written = out.write_all(&bytes).and_then(|()| out.flush());
+            written.map_err(|error| Failure::io("writing output", &error))?;
+            if part.complete || bytes.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Prints what is there and what comes, until nobody writes any more.
+    pub(super) async fn follow(mut self) -> Result<(), Failure> {
+        let wanted = Subscription { path: Some(self.at.at.path.clone()), since: None, output: true };
+        let mut events = self.connection.client().subscribe_events(wanted).await?;
+        let mut is_told = false;
+        loop {
+            let part = match self.piece().await {
+                Ok(part) => part,
+                Err(error) if self.is_to_come(&error).await => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        self.ui.note("No iteration yet; waiting for the first.\n");
+                    }
+                    wait_for_more(&mut events).await;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if self.ui.json && !part.text.is_empty() {
+                Ui::object("log", &part)?;
+            } else if !self.ui.json {
+                Ui::text(&safe_lines(&part.text))?;
+            }
+            if part.complete {
+                return Ok(());
+            }
+            if part.text.is_empty() {
+                wait_for_more(&mut events).await;
+            }
+        }
+    }
+
+    /// Whether what is not there belongs to a run that has yet to begin its first iteration.
+    async fn is_to_come(&self, error: &CallError) -> bool {
+        let at = &self.at.at;
+        if at.iter.is_some() || !is_refusal(error, ErrorKind::NotFound) {
+            return false;
+        }
+        let status = self.connection.client().status(AtRun { path: at.path.clone(), run: at.run.clone() }).await;
+        status.is_ok_and(|status| status.run.is_some_and(|run| !run.summary.state.is_terminal()))
+    }
+
+    async fn read(&mut self) -> Result<TextView, Failure> {
+        Ok(self.piece().await?)
+    }
+
+    async fn piece(&mut self) -> Result<TextView, CallError> {
+        let part = self.connection.client().log(self.at.clone()).await?;
+        self.at.offset = part.next_offset;
+        Ok(part)
+    }
+}
+
+/// Returns when something happened in the repository, or after a while.
+async fn wait_for_more(events: &mut Stream<Event>) {
+    let _ = tokio::time::timeout(LONGEST_WAIT, events.next()).await;
+}
+
+/// Returns the bytes of base64 as the daemon writes it: whole groups, padded.
+fn decode(text: &str) -> Vec<u8> {
+    let digit = |c: u8| match c {
+        b'A'..=b'Z' => c - b'A',
+        b'a'..=b'z' => c - b'a' + 26,
+        b'0'..=b'9' => c - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for group in text.as_bytes().chunks(4) {
+        let digits: Vec<u8> = group.iter().copied().take_while(|c| *c != b'=').collect();
+        let bits = digits.iter().fold(0_u32, |bits, c| bits << 6 | u32::from(digit(*c))) << (6 * (4 - digits.len()));
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..][..digits.len().saturating_sub(1)]);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_with_and_without_padding() {
+        for (text, bytes) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob")] {
+            assert_eq!(decode(text), bytes.as_bytes());
+        }
+        assert_eq!(decode("G1sySv/+"), b"\x1b[2J\xff\xfe");
+    }
+}

@@ -1,0 +1,99 @@
+//! Long text a page at a time, where there is a person to turn the pages: through `$PAGER`, else `less`.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::{Child, Command, Stdio};
+
+use anstream::adapter::strip_str;
+use anstream::{AutoStream, ColorChoice};
+use protocol::error::ExitStatus;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::Failure;
+use crate::ui::Ui;
+
+/// Leave where all fits on a screen, show colours, and leave the text on the screen.
+const LESS: &str = "FRX";
+/// What a shell says of a command that is not there.
+const NOT_FOUND: i32 = 127;
+
+/// Where text goes.
+#[derive(Debug)]
+pub(crate) struct Pager {
+    program: Option<Program>,
+    has_color: bool,
+}
+
+#[derive(Debug)]
+struct Program {
+    child: Child,
+    name: String,
+    /// Ctrl-C is the pager's: this program is to outlive it.
+    _interrupt: Option<Signal>,
+}
+
+impl Pager {
+    /// Starts the pager; without a terminal or a pager, text goes to standard output as it is.
+    pub(crate) fn open() -> Self {
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let wanted = io::stdout().is_terminal() && !is_dumb;
+        let has_color = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+        Self { program: wanted.then(start).flatten(), has_color }
+    }
+
+    /// Shows text.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        let Some(mut pipe) = self.program.as_ref().and_then(|program| program.child.stdin.as_ref()) else {
+            return Ui::text(text);
+        };
+        let plain = if self.has_color { text.to_owned() } else { strip_str(text).to_string() };
+        pipe.write_all(plain.as_bytes()).map_err(|error| Failure::io("writing to the pager", &error))
+    }
+
+    /// Waits until the person has read it.
+    pub(crate) fn close(mut self) -> Result<(), Failure> {
+        self.program.take().map_or(Ok(()), Program::end)
+    }
+}
+
+impl Program {
+    fn end(mut self) -> Result<(), Failure> {
+        drop(self.child.stdin.take());
+        let status = self.child.wait().map_err(|error| Failure::io("waiting for the pager", &error))?;
+        if status.code() == Some(NOT_FOUND) {
+            let lost = format!("the pager `{}` cannot be started", self.name);
+            return Err(Failure::new(ExitStatus::Error, "pager", lost).hint("PAGER=cat"));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pager {
+    /// Whoever stops writing still has to leave the terminal to the pager.
+    fn drop(&mut self) {
+        if let Some(program) = self.program.take() {
+            let _ = program.end();
+        }
+    }
+}
+
+fn start() -> Option<Program> {
+    let named = std::env::var("PAGER").ok();
+    let mut command = match named.as_deref() {
+        Some("" | "cat") => return None,
+        Some(pager) => shell(pager),
+        None => Command::new("less"),
+    };
+    if std::env::var_os("LESS").is_none() {
+        command.env("LESS", LESS);
+    }
+    let child = command.stdin(Stdio::piped()).spawn().ok()?;
+    let name = named.unwrap_or_else(|| "less".to_owned());
+    Some(Program { child, name, _interrupt: signal(SignalKind::interrupt()).ok() })
+}
+
+/// A person may have named a pager with its options.
+fn shell(command: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command);
+    shell
+}

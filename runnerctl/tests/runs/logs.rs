@@ -1,0 +1,91 @@
+//! `log` as a person uses it: on a terminal, before anything has begun, for one node, byte for byte.
+
+use runner_testkit::Tty;
+
+use crate::play::{Play, RUN};
+
+const SIZE: (u16, u16) = (100, 30);
+/// An attempt to clear the terminal stands in the middle, and a byte that is no text.
+const SAYS: &str = "printf 'first\\033[2J line\\377\\n'\n";
+
+fn ended() -> Play {
+    let play = Play::new();
+    play.script().step(1, &format!("{SAYS}answer retry 'Not yet.'"));
+    play.run().exits(4);
+    play
+}
+
+#[test]
+fn following_before_the_first_iteration_waits_for_it() {
+    let play = Play::new();
+    play.script().step(1, "echo 'here it is'; answer retry 'Not yet.'");
+    play.home.ctl_in(&play.repo, &["start", "--yes", "--id", RUN, "--queue-only"]).exits(0);
+    let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["log", "-f"]), SIZE);
+    tty.sees("No iteration yet; waiting for the first.");
+    play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(4);
+    assert_eq!(tty.ended(), 0);
+    assert!(tty.screen().contains("here it is"), "{}", tty.screen());
+}
+
+#[test]
+fn a_run_that_ended_without_an_iteration_has_nothing_to_follow() {
+    let play = Play::new();
+    play.home.ctl_in(&play.repo, &["start", "--yes", "--id", RUN, "--queue-only"]).exits(0);
+    play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
+    let output = play.home.ctl_in(&play.repo, &["log", "-f"]);
+    output.exits(1);
+    assert!(output.stderr.contains("error: "), "{}", output.stderr);
+}
+
+#[test]
+fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
+    let play = ended();
+    for (args, wanted) in [(["log", "1"].as_slice(), "> 0001  Retry"), (&["log", "1", "--agent"], "> first")] {
+        let mut command = play.home.ctl_command(&play.repo, args);
+        let mut tty = Tty::start(command.env("PAGER", "sed 's/^/> /'"), SIZE);
+        assert_eq!(tty.ended(), 0);
+        assert!(tty.screen().contains(wanted), "`{wanted}` is not on\n{}", tty.screen());
+    }
+    let piped = play.home.ctl_with(&play.repo, &["log", "1", "--agent"], &[("PAGER", "sed 's/^/> /'")]);
+    assert!(piped.stdout.starts_with("first"), "{}", piped.stdout);
+}
+
+#[test]
+fn a_pager_that_leaves_early_is_no_error_and_one_that_is_not_there_is() {
+    let play = ended();
+    let mut command = play.home.ctl_command(&play.repo, &["log", "1", "--prompt"]);
+    let mut tty = Tty::start(command.env("PAGER", "head -1"), SIZE);
+    assert_eq!(tty.ended(), 0, "{}", tty.screen());
+    let mut command = play.home.ctl_command(&play.repo, &["log", "1"]);
+    let mut tty = Tty::start(command.env("PAGER", "no-such-pager"), SIZE);
+    assert_eq!(tty.ended(), 1);
+    assert!(tty.screen().contains("the pager `no-such-pager` cannot be started"), "{}", tty.screen());
+}
+
+#[test]
+fn iterations_of_one_node_are_listed_and_its_last_log_is_read() {
+    let play = ended();
+    let output = play.home.ctl_in(&play.repo, &["log", "--node", "b", "--json"]);
+    output.exits(0);
+    assert_eq!(output.json()["iterations"].as_array().map(Vec::len), Some(1));
+    let output = play.home.ctl_in(&play.repo, &["log", "--node", "b", "--agent"]);
+    output.exits(0);
+    assert!(output.stdout.contains("line"), "{}", output.stdout);
+    let output = play.home.ctl_in(&play.repo, &["log", "--node", "c1"]);
+    output.exits(1);
+    assert!(output.stderr.contains("no iteration has worked on a node c1"), "{}", output.stderr);
+}
+
+#[test]
+fn raw_output_goes_into_a_file_and_never_to_a_terminal() {
+    let play = ended();
+    let to = play.home.path().join("raw.log");
+    let mut command = play.home.ctl_command(&play.repo, &["log", "1", "--raw"]);
+    let file = std::fs::File::create(&to).expect("a file can be made");
+    assert!(command.stdout(file).status().expect("it can be run").success());
+    let bytes = std::fs::read(&to).expect("a file can be read");
+    assert_eq!(bytes, b"first\x1b[2J line\xff\n");
+    let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["log", "1", "--raw"]), SIZE);
+    assert_eq!(tty.ended(), 2);
+    assert!(tty.screen().contains("runnerctl log --raw > FILE"), "{}", tty.screen());
+}
