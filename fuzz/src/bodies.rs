@@ -155,19 +155,8 @@ fn found(tree: runner_core::verdict::TreeFinding) -> Finding {
 }
 
 fn guard(is_green: bool) -> GuardEnd {
-    GuardEnd {
-        how: GuardHow::Exited(i32::from(!is_green)),
-        digest: None,
-        output: "FAIL".to_owned(),
-        history: None,
-        reverted: Vec::new(),
-        moved_refs: Vec::new(),
-        wrote: Vec::new(),
-        elapsed_ms: 1,
-        survivors: 0,
-        log_fault: None,
-        containment: None,
-    }
+    let how = GuardHow::Exited(i32::from(!is_green));
+    GuardEnd { output: "FAIL".to_owned(), elapsed_ms: 1, ..GuardEnd::new(how) }
 }
 
 /// Asserts what no session may bring about (SPEC 3.1).

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use runner_core::definition::Departure;
 use runner_core::digest::Digest;
 use runner_core::feedback::reduce;
 use runner_core::iteration::{GuardEnd, GuardHow};
@@ -100,19 +101,7 @@ fn ended(report: &Report, output: &[u8]) -> GuardEnd {
 
 /// Returns the end of a guard that did not run, or was ended by the daemon's own end.
 pub fn end(how: GuardHow) -> GuardEnd {
-    GuardEnd {
-        how,
-        digest: None,
-        output: String::new(),
-        history: None,
-        reverted: Vec::new(),
-        moved_refs: Vec::new(),
-        wrote: Vec::new(),
-        elapsed_ms: 0,
-        survivors: 0,
-        log_fault: None,
-        containment: None,
-    }
+    GuardEnd::new(how)
 }
 
 #[cfg(test)]

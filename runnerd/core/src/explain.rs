@@ -107,7 +107,9 @@ fn outcome(policy: &Policy, task: &Task, supposed: &Supposed) -> Option<Outcome>
             (Effect::Settle, Phase::Settle { outcome }) => return Some(*outcome),
             (Effect::RunSession | Effect::EndSession, at) => (at, Event::SessionEnded(session(supposed.ending))),
             (Effect::Inspect, at) => (at, Event::Inspected(finding(policy, task, supposed))),
-            (Effect::RunGuard | Effect::EndGuard, at) => (at, Event::GuardEnded(guard(supposed.ending))),
+            (Effect::RunGuard | Effect::RunAccepted | Effect::EndGuard, at) => {
+                (at, Event::GuardEnded(guard(supposed.ending)))
+            }
             (Effect::RunReview | Effect::EndReview, at) => (at, Event::ReviewEnded(review(supposed.ending))),
             (Effect::Open | Effect::Brief | Effect::Settle, _) => return None,
         };
@@ -119,7 +121,8 @@ fn apply(ground: &Ground<'_>, outcome: &Outcome, agents_tree: Option<TaskTree>) 
     let Standing { tree, run_state, tried, .. } = ground.standing;
     let before = Before { tree, run_state, feedback: ground.feedback, progress: ground.progress };
     let held_back = run_state.held_back.clone();
-    let facts = Facts { agents_tree, held_back, tried: tried.clone(), ..Facts::default() };
+    let guard_definition = run_state.guard_definition.clone();
+    let facts = Facts { agents_tree, held_back, guard_definition, tried: tried.clone(), ..Facts::default() };
     transition::apply(&before, outcome, &facts)
 }
 
@@ -200,19 +203,8 @@ fn finding(policy: &Policy, task: &Task, supposed: &Supposed) -> Finding {
 }
 
 fn guard(ending: Ending) -> GuardEnd {
-    GuardEnd {
-        how: GuardHow::Exited(i32::from(ending == Ending::Red)),
-        digest: None,
-        output: "what the guard prints".to_owned(),
-        history: None,
-        reverted: Vec::new(),
-        moved_refs: Vec::new(),
-        wrote: Vec::new(),
-        elapsed_ms: 0,
-        survivors: 0,
-        log_fault: None,
-        containment: None,
-    }
+    let output = "what the guard prints".to_owned();
+    GuardEnd { output, ..GuardEnd::new(GuardHow::Exited(i32::from(ending == Ending::Red))) }
 }
 
 fn review(ending: Ending) -> ReviewEnd {

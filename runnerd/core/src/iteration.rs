@@ -48,6 +48,8 @@ pub enum Phase {
     Guard {
         /// What was worked on.
         work: Worked,
+        /// The run before this one, which was green with another definition than the accepted one.
+        green: Option<Box<GuardEnd>>,
         /// The run before this one, whose supervisor was lost.
         lost: Option<GuardEnd>,
         /// Who wants it to end.
@@ -88,10 +90,10 @@ pub struct Worked {
 }
 
 impl Worked {
-    fn spent_ms(&self, guard: Option<&GuardEnd>, review: Option<&ReviewEnd>) -> u64 {
-        let of_guard = guard.map_or(0, |guard| guard.elapsed_ms);
+    fn spent_ms<'a>(&self, guards: impl IntoIterator<Item = &'a GuardEnd>, review: Option<&ReviewEnd>) -> u64 {
+        let of_guards = guards.into_iter().fold(0, |spent: u64, guard| spent.saturating_add(guard.elapsed_ms));
         let of_review = review.map_or(0, |review| review.elapsed_ms);
-        self.session.elapsed_ms.saturating_add(of_guard).saturating_add(of_review)
+        self.session.elapsed_ms.saturating_add(of_guards).saturating_add(of_review)
     }
 }
 
@@ -199,6 +201,8 @@ pub enum Effect {
     Inspect,
     /// Run the guard.
     RunGuard,
+    /// Run the guard with the accepted definition in the place of the one that the session has left.
+    RunAccepted,
     /// End the guard; report its end.
     EndGuard,
     /// Run the reviewer.
@@ -242,7 +246,8 @@ impl Phase {
             Self::Work { stop: None, .. } => Some(Effect::RunSession),
             Self::Work { stop: Some(_), .. } => Some(Effect::EndSession),
             Self::Inspect { .. } => Some(Effect::Inspect),
-            Self::Guard { stop: None, .. } => Some(Effect::RunGuard),
+            Self::Guard { green: None, stop: None, .. } => Some(Effect::RunGuard),
+            Self::Guard { green: Some(_), stop: None, .. } => Some(Effect::RunAccepted),
             Self::Guard { stop: Some(_), .. } => Some(Effect::EndGuard),
             Self::Review { stop: None, .. } => Some(Effect::RunReview),
             Self::Review { stop: Some(_), .. } => Some(Effect::EndReview),
@@ -266,8 +271,8 @@ impl Phase {
         match self {
             Self::Open | Self::Brief { .. } | Self::Work { .. } | Self::Over { .. } => 0,
             Self::Inspect { session, .. } => session.elapsed_ms,
-            Self::Guard { work, lost, .. } => work.spent_ms(lost.as_ref(), None),
-            Self::Review { work, guard, failed, .. } => work.spent_ms(Some(guard), failed.as_deref()),
+            Self::Guard { work, green, lost, .. } => work.spent_ms(green.as_deref().into_iter().chain(lost), None),
+            Self::Review { work, guard, failed, .. } => work.spent_ms([guard], failed.as_deref()),
             Self::Settle { outcome } => outcome.spent_ms(),
         }
     }
@@ -316,16 +321,21 @@ pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, Ille
             Phase::Inspect { task, session, stop: asked(stop, cause) }
         }
 
-        // The guard is asked once; cut off, it says nothing. Where its supervisor is lost, it is asked once more.
+        // The guard is asked once; cut off, it says nothing. Where its supervisor is lost, it is asked once more. Green
+        // with a definition that no person has accepted, it is asked with the accepted one too.
         (
-            Phase::Guard { work, lost: None, stop: None },
+            Phase::Guard { work, green, lost: None, stop: None },
             Event::GuardEnded(guard @ GuardEnd { how: GuardHow::Lost, history: None, .. }),
-        ) => Phase::Guard { work, lost: Some(guard), stop: None },
-        (Phase::Guard { work, lost, stop }, Event::GuardEnded(guard)) => {
+        ) => Phase::Guard { work, green, lost: Some(guard), stop: None },
+        (Phase::Guard { work, green: None, lost, stop }, Event::GuardEnded(guard)) => {
             after_guard(policy, work, guard.after(lost), stop)
         }
-        (Phase::Guard { work, lost, stop }, Event::Stop(cause)) => {
-            Phase::Guard { work, lost, stop: asked(stop, cause) }
+        (Phase::Guard { work, green, lost, stop }, Event::GuardEnded(guard)) => {
+            let guard = GuardEnd { with_accepted: true, ..guard };
+            after_guard(policy, work, guard.after(lost).after(green.map(|green| *green)), stop)
+        }
+        (Phase::Guard { work, green, lost, stop }, Event::Stop(cause)) => {
+            Phase::Guard { work, green, lost, stop: asked(stop, cause) }
         }
 
         // The reviewer is asked after a green guard only, and again where it gives no valid answer.
@@ -386,7 +396,7 @@ fn asked(stop: Option<StopCause>, cause: StopCause) -> Option<StopCause> {
 fn after_inspect(policy: &Policy, work: Worked, stop: Option<StopCause>) -> Phase {
     let case = Case { policy, task: &work.task, stop, session: &work.session, finding: &work.finding };
     match judge(case) {
-        Judgement::Claimed => Phase::Guard { work, lost: None, stop: None },
+        Judgement::Claimed => Phase::Guard { work, green: None, lost: None, stop: None },
         Judgement::Final(verdict) => settle(work, None, verdict),
     }
 }
@@ -402,6 +412,9 @@ fn after_guard(policy: &Policy, work: Worked, guard: GuardEnd, stop: Option<Stop
     };
     match (verdict, review::by(policy, &work.task)) {
         (Some(verdict), _) => settle(work, Some(guard), verdict),
+        (None, _) if guard.needs_accepted(policy) => {
+            Phase::Guard { work, green: Some(Box::new(guard)), lost: None, stop: None }
+        }
         (None, ReviewBy::Off) => settle(work, Some(guard), Verdict::Accepted),
         (None, ReviewBy::Human) => settle(work, Some(guard), Verdict::Pending),
         (None, ReviewBy::Agent) => Phase::Review { work, guard, failed: None, stop: None },

@@ -11,6 +11,7 @@ pub mod approval;
 pub mod audit;
 pub mod change;
 mod clip;
+pub mod definition;
 pub mod digest;
 pub mod environment;
 pub mod examine;

@@ -22,6 +22,9 @@ pub struct Policy {
     pub on_timeout: OnTimeout,
     /// Whether planners and workers are kept apart.
     pub roles: RolesMode,
+    /// What follows where the guard's definition is not the accepted one.
+    #[serde(default)]
+    pub on_change: OnChange,
     /// Who reviews a finished node.
     pub review: ReviewBy,
     /// Ceiling of cost, in millionths of a US dollar.
@@ -78,6 +81,19 @@ pub enum RolesMode {
     Strict,
 }
 
+/// What follows where the guard's definition is not the one that a person has accepted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnChange {
+    /// The guard is run with both, and both must be green.
+    #[default]
+    Both,
+    /// It is said.
+    Report,
+    /// The accepted one is put back before the guard runs.
+    Revert,
+}
+
 /// Who reviews a finished node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -101,6 +117,7 @@ impl Default for Policy {
             stall_after: 5,
             on_timeout: OnTimeout::Stop,
             roles: RolesMode::Auto,
+            on_change: OnChange::Both,
             review: ReviewBy::Off,
             max_cost_micro_usd: None,
             max_tokens: None,

@@ -8,10 +8,12 @@ use protocol::tree::TaskTree;
 use protocol::words::{IterationStatus, Role};
 
 use crate::approval::Decision;
+use crate::definition::Definition;
 use crate::digest::sha256_hex;
 use crate::feedback::essence;
+use crate::fence::one_line;
 use crate::guardrails::{self, Guardrail};
-use crate::iteration::Outcome;
+use crate::iteration::{GuardEnd, Outcome};
 use crate::tree;
 use crate::usage::{self, Spent};
 use crate::validate::TreeFault;
@@ -23,6 +25,8 @@ const MAX_HISTORY: usize = 8;
 const MAX_SUMMARY: usize = 2_000;
 /// Most bytes of a failure in `feedback.json`.
 pub const MAX_FAILURE: usize = 16 * 1024;
+/// Most bytes of the names of files in a failure.
+const MAX_NAMED: usize = 400;
 /// Most bytes of `progress.md`.
 const MAX_PROGRESS: usize = 64 * 1024;
 /// Heading of `progress.md`.
@@ -50,6 +54,8 @@ pub struct Facts {
     pub notes: Vec<String>,
     /// Files that stay out of the branch, all of them.
     pub held_back: Vec<String>,
+    /// The guard's definition as a person has accepted it last.
+    pub guard_definition: Definition,
     /// Time that the iteration took, in milliseconds.
     pub elapsed_ms: u64,
     /// What tries of the iteration have spent before it that left no commit.
@@ -133,7 +139,7 @@ fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Ro
         run_id: old.run_id.clone(),
         base: old.base.clone(),
         allowance: old.allowance,
-        guard_definition: old.guard_definition.clone(),
+        guard_definition: facts.guard_definition.clone(),
     }
 }
 
@@ -268,7 +274,7 @@ fn failure_digest(node: &NodeFeedback, verdict: &Verdict) -> Option<String> {
 
 fn failure_text(outcome: &Outcome) -> Option<String> {
     if outcome.verdict == Verdict::RedGuard {
-        return outcome.guard.as_ref().map(|guard| guard.output.clone());
+        return outcome.guard.as_ref().map(red_text);
     }
     match invalid_tree(outcome) {
         Some((faults, _)) => {
@@ -277,6 +283,19 @@ fn failure_text(outcome: &Outcome) -> Option<String> {
         }
         None => outcome.verdict.detail(),
     }
+}
+
+/// What a red guard has printed, and with which definition, where that is not the accepted one.
+fn red_text(guard: &GuardEnd) -> String {
+    let files = || one_line(&guard.departure.paths.join(", "), MAX_NAMED);
+    let with = match (guard.with_accepted, guard.departure.paths.is_empty()) {
+        (true, _) => {
+            format!("[red with the accepted definition of the guard, green with the changed one: {}]\n", files())
+        }
+        (false, false) => format!("[red with a definition of the guard that no person has accepted: {}]\n", files()),
+        (false, true) => String::new(),
+    };
+    with + &guard.output
 }
 
 /// Returns what is wrong with a tree that the verdict is about, and its text.

@@ -131,7 +131,8 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
             return Ok(Ended::Stopped(phase));
         }
         // A guard or reviewer that was ended because the daemon leaves is asked again in the next life.
-        let is_redone = phase.effect() == effect && matches!(effect, Some(Effect::RunGuard | Effect::RunReview));
+        let is_redone = phase.effect() == effect
+            && matches!(effect, Some(Effect::RunGuard | Effect::RunAccepted | Effect::RunReview));
         if is_redone && stop.is_cancelled() {
             return Ok(Ended::Left);
         }
@@ -220,5 +221,6 @@ enum Ended {
 
 /// Whether an effect begins something that is better begun by the next life.
 fn begins(effect: Option<Effect>) -> bool {
-    matches!(effect, Some(Effect::Open | Effect::Brief | Effect::RunSession | Effect::RunGuard | Effect::RunReview))
+    use Effect::{Brief, Open, RunAccepted, RunGuard, RunReview, RunSession};
+    matches!(effect, Some(Open | Brief | RunSession | RunGuard | RunAccepted | RunReview))
 }

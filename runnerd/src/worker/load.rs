@@ -11,7 +11,7 @@ use runner_core::validate::{self, TreeFault};
 use serde::de::DeserializeOwned;
 
 use crate::clock;
-use crate::config::{self, ConfigError, Executor, OnTimeout, RepoConfig, Reviewer, RoleMode};
+use crate::config::{self, ConfigError, Executor, OnChange, OnTimeout, RepoConfig, Reviewer, RoleMode};
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
@@ -173,6 +173,11 @@ pub fn policy_of(config: &RepoConfig) -> Policy {
         roles: match config.roles.mode {
             RoleMode::Auto => policy::RolesMode::Auto,
             RoleMode::Strict => policy::RolesMode::Strict,
+        },
+        on_change: match config.guard.on_change {
+            OnChange::Both => policy::OnChange::Both,
+            OnChange::Report => policy::OnChange::Report,
+            OnChange::Revert => policy::OnChange::Revert,
         },
         review: match config.review.by {
             Reviewer::Off => policy::ReviewBy::Off,

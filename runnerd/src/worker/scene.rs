@@ -71,7 +71,7 @@ impl Scene {
                     inspect::inspect(&self.site, &loaded, task, session).map(Event::Inspected)
                 })
             }
-            (Effect::RunGuard, Phase::Guard { work, .. }) => {
+            (Effect::RunGuard | Effect::RunAccepted, Phase::Guard { work, .. }) => {
                 let loaded = self.loaded(&work.task)?;
                 block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Guard))?;
                 let end = session::check(self.around(&loaded, stop), work, phase.spent_ms()).await?;

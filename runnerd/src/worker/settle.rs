@@ -92,6 +92,7 @@ impl Settling<'_> {
             agents_tree: inspect::legal_tree(self.site, self.loaded, &work.task, &work.session)?,
             notes: self.prompt()?.map(|prompt| prompt.notes).unwrap_or_default(),
             held_back,
+            guard_definition: self.loaded.run_state.guard_definition.clone(),
             elapsed_ms: self.elapsed_ms(),
             tried: self.site.uncommitted.tried.clone(),
         };

@@ -234,17 +234,11 @@ impl<'a> Evidence<'a> {
         let history = if let Verdict::Broken(breach) = verdict { by_guard(breach).map(str::to_owned) } else { None };
         let wrote = &self.receipt.guard_wrote;
         Some(GuardEnd {
-            how,
             digest: self.receipt.guard_run.as_ref().map(|run| run.output.to_string()),
             output: self.failure().unwrap_or_default().to_owned(),
             history,
-            reverted: Vec::new(),
-            moved_refs: Vec::new(),
             wrote: wrote.items().iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect(),
-            elapsed_ms: 0,
-            survivors: 0,
-            log_fault: None,
-            containment: None,
+            ..GuardEnd::new(how)
         })
     }
 

@@ -207,6 +207,7 @@ impl Iteration<'_> {
             agents_tree: told.tree.clone(),
             notes,
             held_back: new.held_back.clone(),
+            guard_definition: new.guard_definition.clone(),
             elapsed_ms: new.elapsed_ms.saturating_sub(old.elapsed_ms),
             tried: Spent::default(),
         };

@@ -5,6 +5,8 @@ use protocol::state::UsageTotal;
 use protocol::words::{Containment, GuardOutcome, ReviewVerdict};
 use serde::{Deserialize, Serialize};
 
+use crate::definition::Departure;
+use crate::policy::{OnChange, Policy};
 use crate::usage;
 
 /// How a guard ended, as facts.
@@ -34,6 +36,12 @@ pub struct GuardEnd {
     /// How tightly it was held; none where it did not run.
     #[serde(default)]
     pub containment: Option<Containment>,
+    /// How the guard's definition differed from the accepted one when the session had ended.
+    #[serde(default)]
+    pub departure: Departure,
+    /// Whether it ran with the accepted definition, after it was green with the one that the session has left.
+    #[serde(default)]
+    pub with_accepted: bool,
 }
 
 /// The class of a guard's end.
@@ -58,6 +66,25 @@ pub enum GuardHow {
 }
 
 impl GuardEnd {
+    /// Returns the end of a guard of which nothing else is known.
+    pub fn new(how: GuardHow) -> Self {
+        Self {
+            how,
+            digest: None,
+            output: String::new(),
+            history: None,
+            reverted: Vec::new(),
+            moved_refs: Vec::new(),
+            wrote: Vec::new(),
+            departure: Departure::default(),
+            with_accepted: false,
+            elapsed_ms: 0,
+            survivors: 0,
+            log_fault: None,
+            containment: None,
+        }
+    }
+
     /// Returns whether it was green, red or cut off.
     pub fn outcome(&self) -> GuardOutcome {
         match self.how {
@@ -67,16 +94,24 @@ impl GuardEnd {
         }
     }
 
-    /// Returns this end with what an earlier run, whose supervisor was lost, has done and taken.
-    pub(super) fn after(self, lost: Option<Self>) -> Self {
-        let Some(lost) = lost else { return self };
+    /// Returns whether a green guard proves too little: it ran with a definition that no person has accepted.
+    pub(super) fn needs_accepted(&self, policy: &Policy) -> bool {
+        !self.with_accepted && self.departure.answer(policy.on_change) == OnChange::Both
+    }
+
+    /// Returns this end with what an earlier run, whose supervisor was lost or whose definition was another, has done
+    /// and taken.
+    pub(super) fn after(self, earlier: Option<Self>) -> Self {
+        let Some(earlier) = earlier else { return self };
         Self {
-            reverted: joined(lost.reverted, &self.reverted),
-            wrote: joined(lost.wrote, &self.wrote),
-            moved_refs: if self.moved_refs.is_empty() { lost.moved_refs } else { self.moved_refs },
-            elapsed_ms: lost.elapsed_ms.saturating_add(self.elapsed_ms),
-            survivors: lost.survivors.saturating_add(self.survivors),
-            containment: self.containment.into_iter().chain(lost.containment).min(),
+            reverted: joined(earlier.reverted, &self.reverted),
+            wrote: joined(earlier.wrote, &self.wrote),
+            moved_refs: if self.moved_refs.is_empty() { earlier.moved_refs } else { self.moved_refs },
+            elapsed_ms: earlier.elapsed_ms.saturating_add(self.elapsed_ms),
+            survivors: earlier.survivors.saturating_add(self.survivors),
+            log_fault: self.log_fault.or(earlier.log_fault),
+            containment: self.containment.into_iter().chain(earlier.containment).min(),
+            departure: earlier.departure.and(&self.departure),
             ..self
         }
     }

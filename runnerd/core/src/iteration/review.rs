@@ -24,7 +24,7 @@ pub(super) fn after_brief(task: Task) -> Phase {
     let is_rechecked = task.recheck && decision == Decision::Approve;
     let work = Worked { task, session: nobody(), finding: nothing() };
     if is_rechecked {
-        return Phase::Guard { work, lost: None, stop: None };
+        return Phase::Guard { work, green: None, lost: None, stop: None };
     }
     let outcome = Outcome { work, guard: None, review: None, verdict: decision.verdict() };
     Phase::Settle { outcome: Box::new(outcome) }

@@ -6,6 +6,7 @@ use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::state::UsageTotal;
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
 use protocol::words::{Containment, Role};
+use runner_core::definition::Departure;
 use runner_core::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
 use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::policy::Policy;
@@ -165,6 +166,8 @@ pub(crate) fn guard(how: GuardHow) -> GuardEnd {
         survivors: 0,
         log_fault: None,
         containment: None,
+        departure: Departure::default(),
+        with_accepted: false,
     }
 }
 
@@ -190,6 +193,16 @@ pub(crate) fn review(how: ReviewHow) -> ReviewEnd {
         log_fault: None,
         containment: None,
     }
+}
+
+/// A definition of the guard that differs from an accepted one in its justfile.
+pub(crate) fn departure() -> Departure {
+    Departure { paths: vec!["justfile".to_owned()], has_accepted: true }
+}
+
+/// A guard that ran with it.
+pub(crate) fn departed(how: GuardHow) -> GuardEnd {
+    GuardEnd { departure: departure(), ..guard(how) }
 }
 
 /// The outcome of a legal session whose verdict is given, with what it takes to reach it.

@@ -11,8 +11,8 @@ use runner_core::policy::{OnTimeout, Policy, ReviewBy, RolesMode};
 use runner_core::verdict::{Finding, Rule, SessionHow, StopCause, Task, TreeFinding, Verdict};
 
 use crate::fixture::{
-    STOPS, answered, context_exceeded, decomposed, drive, faulty, finding, full_disk, green, guard, illegal, invalid,
-    legal, misconfigured, outcome, review, session, task, unavailable,
+    STOPS, answered, context_exceeded, decomposed, departed, drive, faulty, finding, full_disk, green, guard, illegal,
+    invalid, legal, misconfigured, outcome, review, session, task, unavailable,
 };
 
 /// An edge of the graph: where, what happened, where to.
@@ -115,6 +115,8 @@ fn guards() -> Vec<(&'static str, GuardEnd)> {
         ("cut", guard(GuardHow::Cut)),
         ("lost", guard(GuardHow::Lost)),
         ("history rewritten", rewritten),
+        ("green, changed definition", departed(GuardHow::Exited(0))),
+        ("red, changed definition", departed(GuardHow::Exited(1))),
     ]
 }
 
@@ -212,11 +214,22 @@ fn stop_of(phase: &Phase) -> Option<StopCause> {
     }
 }
 
-/// Whether a guard whose supervisor was lost is asked once more: with the one below, all that repeats itself.
+/// Whether a guard is asked once more, because its supervisor was lost, or with the accepted definition after one that
+/// was green with another: the one phase that repeats itself.
 fn is_second_guard(edge: &Edge) -> bool {
-    matches!(&edge.from, Phase::Guard { lost: None, stop: None, .. })
-        && matches!(&edge.to, Phase::Guard { lost: Some(_), stop: None, .. })
-        && matches!(&edge.event, Event::GuardEnded(GuardEnd { how: GuardHow::Lost, .. }))
+    let (Phase::Guard { green, lost, stop: None, .. }, Phase::Guard { green: then, lost: since, stop: None, .. }) =
+        (&edge.from, &edge.to)
+    else {
+        return false;
+    };
+    let Event::GuardEnded(guard) = &edge.event else { return false };
+    match guard.how {
+        GuardHow::Lost => lost.is_none() && since.is_some() && green == then,
+        GuardHow::Exited(0) => {
+            green.is_none() && then.is_some() && since.is_none() && !guard.departure.paths.is_empty()
+        }
+        _ => false,
+    }
 }
 
 /// Whether a reviewer that gave no valid answer is asked again.
@@ -234,7 +247,7 @@ fn is_next_reviewer(edge: &Edge) -> bool {
 fn end_of(effect: Effect) -> Option<&'static str> {
     match effect {
         Effect::RunSession | Effect::EndSession => Some("SessionEnded"),
-        Effect::RunGuard | Effect::EndGuard => Some("GuardEnded"),
+        Effect::RunGuard | Effect::RunAccepted | Effect::EndGuard => Some("GuardEnded"),
         Effect::RunReview | Effect::EndReview => Some("ReviewEnded"),
         Effect::Open | Effect::Brief | Effect::Inspect | Effect::Settle => None,
     }

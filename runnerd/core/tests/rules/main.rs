@@ -3,6 +3,7 @@
 //! One binary for all of it. Nothing here repeats how a rule is computed; expectations are values.
 
 mod change;
+mod definition;
 mod documents;
 mod examine;
 mod explain;

@@ -63,6 +63,7 @@ pub(crate) fn facts() -> Facts {
         agents_tree: Some(agents_tree()),
         notes: vec!["n1".to_owned(), "n2".to_owned()],
         held_back: vec!["key.pem".to_owned()],
+        guard_definition: [("justfile".to_owned(), "2".repeat(40))].into(),
         elapsed_ms: 11,
         tried: Spent::default(),
     }
@@ -182,6 +183,7 @@ fn every_field_of_the_run_state_follows_an_accepted_node() {
         repair: None,
         held_back: vec!["key.pem".to_owned()],
         notes_used: vec!["n1".to_owned(), "n2".to_owned()],
+        guard_definition: facts().guard_definition,
         reverted: Vec::new(),
         usage: UsageTotal { sessions: 7, tokens_unknown: 1, cost_unknown: 1, ..old.usage.clone() },
         elapsed_ms: 111,
@@ -201,6 +203,7 @@ fn every_field_of_the_run_state_follows_a_death() {
         last_guard: Some(GuardOutcome::Skipped),
         deaths: Deaths { node: Some("b".to_owned()), count: 7 },
         held_back: vec!["key.pem".to_owned()],
+        guard_definition: facts().guard_definition,
         reverted: Vec::new(),
         usage: UsageTotal { sessions: 7, tokens_unknown: 1, cost_unknown: 1, ..old.usage.clone() },
         elapsed_ms: 111,

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::words::{Containment, Role};
-use runner_core::iteration::{Effect, Event, GuardHow, Over, Phase, decide};
+use runner_core::definition::Departure;
+use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Over, Phase, decide};
 use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::policy::Policy;
 use runner_core::verdict::{FaultKind, Finding, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict};
@@ -121,13 +122,15 @@ impl Performance {
             }
             Effect::EndSession => self.briefly(Event::SessionEnded(session(SessionHow::Cut))).await,
             Effect::Inspect => self.briefly(Event::Inspected(finding(self.random.one_in(4)))).await,
-            Effect::RunGuard => {
+            Effect::RunGuard | Effect::RunAccepted => {
                 let how = match (self.process().await, self.random.below(7)) {
                     (true, _) => GuardHow::Cut,
                     (false, 0) => GuardHow::Lost,
                     (false, code) => GuardHow::Exited(i32::from(code <= 2)),
                 };
-                Event::GuardEnded(guard::end(how))
+                let paths = if self.random.one_in(3) { vec!["justfile".to_owned()] } else { Vec::new() };
+                let departure = Departure { paths, has_accepted: true };
+                Event::GuardEnded(GuardEnd { departure, ..guard::end(how) })
             }
             Effect::EndGuard => self.briefly(Event::GuardEnded(guard::end(GuardHow::Cut))).await,
             Effect::Settle => self.settle().await,

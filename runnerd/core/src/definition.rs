@@ -1,0 +1,82 @@
+//! The guard's definition: the files that say what the guard does, and what follows where they are not as a person has
+//! accepted them (SPEC 5).
+//!
+//! Values only. Which files there are, and what each is, comes in: from commits, and from the work tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::fence::one_line;
+use crate::policy::OnChange;
+
+/// Most bytes of a path in a notice.
+const MAX_SHOWN: usize = 200;
+
+/// Files by path, each as git would store it: the blob's id, with the mode and a colon in front unless it is a plain
+/// file (`100755:…` can be executed, `120000:…` is a link).
+pub type Definition = BTreeMap<String, String>;
+
+/// How the definition that the guard finds differs from the accepted one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Departure {
+    /// The files that differ, are gone or are new, in order.
+    pub paths: Vec<String>,
+    /// Whether there is an accepted definition at all.
+    pub has_accepted: bool,
+}
+
+/// Returns the definition that a person has accepted last: what the run state has kept, but for the files that a person
+/// has changed since the runner's last commit.
+///
+/// `before` is the definition in that commit, `now` the one in the commit at which an iteration begins.
+pub fn accepted(kept: &Definition, before: &Definition, now: &Definition) -> Definition {
+    let is_persons = |path: &&String| before.get(*path) != now.get(*path);
+    let of = |path: &String| if is_persons(&path) { now.get(path) } else { kept.get(path) };
+    all_paths([kept, before, now]).into_iter().filter_map(|path| Some((path.clone(), of(path)?.clone()))).collect()
+}
+
+impl Departure {
+    /// Compares what there is with what was accepted.
+    pub fn between(accepted: &Definition, standing: &Definition) -> Self {
+        let differs = |path: &&String| accepted.get(*path) != standing.get(*path);
+        let paths = all_paths([accepted, standing]).into_iter().filter(differs).cloned().collect();
+        Self { paths, has_accepted: !accepted.is_empty() }
+    }
+
+    /// Returns what is done about it; where nothing was ever accepted there is nothing to go back to.
+    pub fn answer(&self, policy: OnChange) -> OnChange {
+        if self.paths.is_empty() || !self.has_accepted { OnChange::Report } else { policy }
+    }
+
+    /// Returns both as one: an effect that is done again may find less than it did.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let paths: BTreeSet<&String> = self.paths.iter().chain(&other.paths).collect();
+        Self { paths: paths.into_iter().cloned().collect(), has_accepted: self.has_accepted || other.has_accepted }
+    }
+}
+
+/// Returns what a session is told of a definition that is not the accepted one; none where it is.
+pub fn notice(policy: OnChange, accepted: &Definition, standing: &Definition) -> Option<String> {
+    let departure = Departure::between(accepted, standing);
+    let how = |path: &String| match (accepted.contains_key(path), standing.contains_key(path)) {
+        (true, true) => "changed",
+        (true, false) => "removed",
+        (false, _) => "new",
+    };
+    let lines: Vec<String> =
+        departure.paths.iter().map(|path| format!("{} ({})\n", one_line(path, MAX_SHOWN), how(path))).collect();
+    let rule = match departure.answer(policy) {
+        OnChange::Both => {
+            "`done` needs the guard to be green twice: with these files, and with those that were accepted."
+        }
+        OnChange::Revert => "The accepted files are put back before the guard runs.",
+        OnChange::Report => "The guard runs with these files, and a person is told.",
+    };
+    (!lines.is_empty()).then(|| format!("{}No person has accepted that. {rule}\n", lines.concat()))
+}
+
+fn all_paths<const N: usize>(definitions: [&Definition; N]) -> BTreeSet<&String> {
+    definitions.into_iter().flat_map(BTreeMap::keys).collect()
+}

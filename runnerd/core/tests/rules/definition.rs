@@ -1,0 +1,181 @@
+//! The guard's definition: what counts as accepted, which runs a guard needs, and what they come to together.
+
+use protocol::answer::AnswerStatus;
+use protocol::words::{GuardOutcome, PhaseName};
+use runner_core::definition::{Definition, Departure, accepted, notice};
+use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, decide};
+use runner_core::policy::{OnChange, OnTimeout, Policy, ReviewBy};
+use runner_core::verdict::{StopCause, Verdict};
+
+use crate::fixture::{answered, departed, departure, drive, finding, green, guard, legal, task};
+use crate::transition::{applied, facts};
+
+fn definition(files: &[(&str, &str)]) -> Definition {
+    files.iter().map(|(path, blob)| ((*path).to_owned(), (*blob).to_owned())).collect()
+}
+
+#[test]
+fn a_file_is_accepted_as_it_was_kept_or_as_a_person_has_left_it_since() {
+    let kept = definition(&[("a", "1"), ("b", "1"), ("c", "1"), ("d", "1"), ("gone", "1")]);
+    // A session has changed `a` and `d`, removed `gone` and made `new`.
+    let before = definition(&[("a", "2"), ("b", "1"), ("c", "1"), ("d", "2"), ("new", "2")]);
+    // A person has changed `b` and `d`, removed `c` and made `mine`.
+    let now = definition(&[("a", "2"), ("b", "3"), ("d", "1"), ("new", "2"), ("mine", "3")]);
+    let expected = definition(&[("a", "1"), ("b", "3"), ("d", "1"), ("gone", "1"), ("mine", "3")]);
+    assert_eq!(accepted(&kept, &before, &now), expected);
+    assert_eq!(accepted(&kept, &before, &before), kept, "without a commit of a person's");
+}
+
+#[test]
+fn what_is_changed_removed_or_new_departs() {
+    let accepted = definition(&[("changed", "1"), ("removed", "1"), ("same", "1"), ("script", "1")]);
+    let standing = definition(&[("changed", "2"), ("new", "1"), ("same", "1"), ("script", "100755:1")]);
+    let departure = Departure::between(&accepted, &standing);
+    assert_eq!(departure.paths, ["changed", "new", "removed", "script"]);
+    assert_eq!(Departure::between(&accepted, &accepted).paths, [""; 0]);
+}
+
+#[test]
+fn without_an_accepted_definition_a_new_one_is_only_reported() {
+    let new = definition(&[("justfile", "1")]);
+    for (accepted, policy, answer) in [
+        (definition(&[]), OnChange::Both, OnChange::Report),
+        (definition(&[]), OnChange::Revert, OnChange::Report),
+        (definition(&[("GNUmakefile", "1")]), OnChange::Both, OnChange::Both),
+        (definition(&[("GNUmakefile", "1")]), OnChange::Revert, OnChange::Revert),
+        (definition(&[("GNUmakefile", "1")]), OnChange::Report, OnChange::Report),
+        (new.clone(), OnChange::Both, OnChange::Report),
+    ] {
+        assert_eq!(Departure::between(&accepted, &new).answer(policy), answer, "{accepted:?} {policy:?}");
+    }
+}
+
+#[test]
+fn a_session_is_told_which_files_depart_and_what_follows() {
+    let accepted = definition(&[("a", "1"), ("b", "1")]);
+    let standing = definition(&[("a", "2"), ("c\nNo person", "1")]);
+    let told = notice(OnChange::Both, &accepted, &standing).expect("it departs");
+    insta::assert_snapshot!(told, @r"
+    a (changed)
+    b (removed)
+    c No person (new)
+    No person has accepted that. `done` needs the guard to be green twice: with these files, and with those that were accepted.
+    ");
+    assert_eq!(notice(OnChange::Both, &accepted, &accepted), None);
+}
+
+/// An iteration whose session has claimed `done`.
+fn claimed() -> Phase {
+    let events = [
+        Event::Opened(task()),
+        Event::Briefed,
+        Event::SessionEnded(answered(AnswerStatus::Done)),
+        Event::Inspected(finding(legal())),
+    ];
+    drive(&Policy::default(), events)
+}
+
+/// What the guard's ends lead to, with a policy.
+fn after(policy: &Policy, ends: impl IntoIterator<Item = GuardEnd>) -> Phase {
+    ends.into_iter().fold(claimed(), |phase, end| decide(policy, phase, Event::GuardEnded(end)).expect("is legal"))
+}
+
+fn policy(on_change: OnChange) -> Policy {
+    Policy { on_change, ..Policy::default() }
+}
+
+#[track_caller]
+fn settled(phase: Phase) -> Outcome {
+    match phase {
+        Phase::Settle { outcome } => *outcome,
+        other => panic!("not settled: {other:?}"),
+    }
+}
+
+#[test]
+fn a_changed_definition_that_is_green_is_followed_by_the_accepted_one_under_both_alone() {
+    for (on_change, runs_both) in [(OnChange::Both, true), (OnChange::Report, false), (OnChange::Revert, false)] {
+        let next = after(&policy(on_change), [departed(GuardHow::Exited(0))]);
+        assert_eq!(next.effect() == Some(Effect::RunAccepted), runs_both, "{on_change:?}");
+    }
+    assert_eq!(settled(after(&policy(OnChange::Both), [green()])).verdict, Verdict::Accepted);
+}
+
+#[test]
+fn both_definitions_must_be_green() {
+    let both = policy(OnChange::Both);
+    let first = || departed(GuardHow::Exited(0));
+    let table = [
+        (vec![departed(GuardHow::Exited(1))], Verdict::RedGuard, GuardOutcome::Fail, false),
+        (vec![first(), green()], Verdict::Accepted, GuardOutcome::Pass, true),
+        (vec![first(), guard(GuardHow::Exited(1))], Verdict::RedGuard, GuardOutcome::Fail, true),
+        (vec![first(), guard(GuardHow::Signaled(9))], Verdict::RedGuard, GuardOutcome::Fail, true),
+        (vec![first(), guard(GuardHow::Lost), green()], Verdict::Accepted, GuardOutcome::Pass, true),
+        (vec![guard(GuardHow::Lost), first(), green()], Verdict::Accepted, GuardOutcome::Pass, true),
+        (
+            vec![first(), guard(GuardHow::TimedOut)],
+            Verdict::Timeout { during: PhaseName::Guard },
+            GuardOutcome::Skipped,
+            true,
+        ),
+        (
+            vec![first(), guard(GuardHow::Cut)],
+            Verdict::Interrupted { by: StopCause::Death },
+            GuardOutcome::Skipped,
+            true,
+        ),
+    ];
+    for (ends, verdict, outcome, with_accepted) in table {
+        let settled = settled(after(&both, ends.clone()));
+        let end = settled.guard.as_ref().expect("it ran");
+        assert_eq!((&settled.verdict, settled.guard_outcome()), (&verdict, outcome), "{ends:?}");
+        assert_eq!((end.with_accepted, &end.departure), (with_accepted, &departure()), "{ends:?}");
+    }
+    let retry = Policy { on_timeout: OnTimeout::Retry, ..both };
+    assert_eq!(settled(after(&retry, [first(), guard(GuardHow::TimedOut)])).verdict, Verdict::RedGuard);
+}
+
+#[test]
+fn both_runs_share_the_budget_and_count_together() {
+    let both = policy(OnChange::Both);
+    let first = GuardEnd { wrote: vec!["lock".to_owned()], survivors: 1, ..departed(GuardHow::Exited(0)) };
+    let between = after(&both, [first.clone()]);
+    assert_eq!(between.spent_ms(), claimed().spent_ms() + first.elapsed_ms);
+    let end = settled(after(&both, [first.clone(), green()])).guard.expect("it ran");
+    assert_eq!((end.elapsed_ms, end.wrote, end.survivors), (2 * first.elapsed_ms, first.wrote, 1));
+}
+
+#[test]
+fn a_stop_between_the_two_ends_the_second() {
+    let both = policy(OnChange::Both);
+    let between = after(&both, [departed(GuardHow::Exited(0))]);
+    let stopped = decide(&both, between, Event::Stop(StopCause::Cancel)).expect("is legal");
+    assert_eq!(stopped.effect(), Some(Effect::EndGuard));
+    let end = decide(&both, stopped, Event::GuardEnded(green())).expect("is legal");
+    assert_eq!(settled(end).verdict, Verdict::Interrupted { by: StopCause::Cancel });
+}
+
+#[test]
+fn a_reviewer_is_asked_after_both_alone() {
+    let both = Policy { review: ReviewBy::Agent, ..policy(OnChange::Both) };
+    assert_eq!(after(&both, [departed(GuardHow::Exited(0))]).name(), PhaseName::Guard);
+    assert_eq!(after(&both, [departed(GuardHow::Exited(0)), green()]).name(), PhaseName::Review);
+}
+
+#[test]
+fn feedback_says_with_which_definition_the_guard_was_red() {
+    let both = policy(OnChange::Both);
+    let told = |ends: Vec<GuardEnd>| {
+        let after = applied(&settled(after(&both, ends)));
+        after.feedback.nodes["b"].failure.as_ref().expect("is told").text.lines().next().unwrap_or_default().to_owned()
+    };
+    insta::assert_snapshot!(told(vec![departed(GuardHow::Exited(1))]), @"[red with a definition of the guard that no person has accepted: justfile]");
+    insta::assert_snapshot!(told(vec![departed(GuardHow::Exited(0)), guard(GuardHow::Exited(1))]), @"[red with the accepted definition of the guard, green with the changed one: justfile]");
+    assert!(!told(vec![guard(GuardHow::Exited(1))]).starts_with('['));
+}
+
+#[test]
+fn what_was_accepted_is_in_the_run_state() {
+    let after = applied(&settled(after(&Policy::default(), [green()])));
+    assert_eq!(after.run_state.guard_definition, facts().guard_definition);
+}
