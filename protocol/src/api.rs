@@ -13,9 +13,10 @@ use crate::reply::{
     IterationReply, ReviewReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use crate::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, ConfigSetParams, EditParams, ExportParams,
-    ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams,
-    RejectParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
+    AcceptParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, ConfigSetParams, EditParams,
+    ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams,
+    QuestionsParams, RejectParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams,
+    VerifyParams,
 };
 use crate::verify::AuditReport;
 use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};
@@ -171,6 +172,14 @@ pub trait ReviewApi {
     /// Leaves the finished node that waits for a person open, and charges an attempt.
     #[method(name = "reject")]
     async fn reject(&self, params: RejectParams) -> RpcResult<ReviewReply>;
+}
+
+/// What a person says of the guard.
+#[rpc(server, client, namespace = "guard", namespace_separator = ".")]
+pub trait GuardApi {
+    /// Accepts files of the guard's definition as they are committed; committed before the next session.
+    #[method(name = "accept")]
+    async fn accept_definition(&self, params: AcceptParams) -> RpcResult<ChangeReply>;
 }
 
 /// A repository's configuration.

@@ -78,6 +78,12 @@ pub struct IterationMeta {
     /// Branches and tags of others that its processes moved, each with where it was and where it is.
     #[serde(default)]
     pub moved_refs: Vec<String>,
+    /// Files of the guard's definition that were not as a person has accepted them.
+    #[serde(default)]
+    pub guard_changed: Vec<String>,
+    /// Whether the guard was run with the accepted definition too, and `guard` is how that ended.
+    #[serde(default)]
+    pub guard_with_accepted: bool,
     /// The commit it ended in; null where nothing changed and none was made.
     pub commit: Option<String>,
 }

@@ -50,14 +50,14 @@ pub struct ControlReply {
     pub pending: bool,
 }
 
-/// `note.add`, `question.answer`, `tree.add`, `tree.retry`, `tree.edit`, and within `config.set`: a person's request, acknowledged.
+/// `note.add`, `question.answer`, `tree.add`, `tree.retry`, `tree.edit`, `guard.accept`, and within `config.set`: a person's request, acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeReply {
     /// The run.
     pub run: RunSummary,
     /// The command that it is named after in its commit.
     pub command: String,
-    /// Id of the note, the question or the node, or the key; null for an edit, and for a node that waits.
+    /// Id of the note, the question or the node, or the key; null for an edit, for what is accepted, and for a node that waits.
     pub id: Option<String>,
     /// What is done, as its commit says.
     pub summary: String,

@@ -205,6 +205,17 @@ pub struct RejectParams {
     pub reason: String,
 }
 
+/// `guard.accept`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceptParams {
+    /// Which run.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// Absolute path of the only file that is accepted, be it gone; default: all that have changed.
+    #[serde(default)]
+    pub file: Option<WirePath>,
+}
+
 /// `question.list`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionsParams {

@@ -45,7 +45,8 @@ pub struct RunState {
     pub notes_used: Vec<String>,
     /// Iterations granted beyond `max_iterations`.
     pub allowance: u32,
-    /// Files of the guard's definition, with the blob last accepted by a person.
+    /// Files of the guard's definition, with the blob last accepted by a person: its id, and `100755:` in front where the
+    /// file can be executed, `120000:` where it is a link.
     pub guard_definition: BTreeMap<String, String>,
     /// Paths under `.runner/` that the last iteration changed without right.
     pub reverted: Vec<String>,

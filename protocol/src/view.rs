@@ -171,6 +171,9 @@ pub struct RunView {
     pub held_back: Vec<String>,
     /// Paths that the last iteration changed without right.
     pub reverted: Vec<String>,
+    /// Files of the guard's definition that are committed otherwise than a person has accepted them.
+    #[serde(default)]
+    pub guard_changed: Vec<String>,
     /// Files of the last iterations that hold secrets.
     #[serde(default)]
     pub secrets: Vec<SecretSeen>,
@@ -240,6 +243,9 @@ pub struct PhaseView {
     pub agent: Option<String>,
     /// What keeps its effect from being done, where that is so.
     pub obstacle: Option<String>,
+    /// Whether it is the guard on the base, before the first iteration.
+    #[serde(default)]
+    pub baseline: bool,
 }
 
 /// A node by its place.

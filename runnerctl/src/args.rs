@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
 
 use crate::commands::{
-    add, answer, approve, cancel, config, daemon, demo, edit, explain, export, fork, gc, help, init, log, note, pause,
-    questions, queue, reject, repos, resume, retry, select, start, status, step, tree, validate, verify, watch,
+    add, answer, approve, cancel, config, daemon, demo, edit, explain, export, fork, gc, guard, help, init, log, note,
+    pause, questions, queue, reject, repos, resume, retry, select, start, status, step, tree, validate, verify, watch,
 };
 use crate::failure::Failure;
 
@@ -115,6 +115,7 @@ pub(crate) enum Command {
     Retry(retry::RetryArgs),
     Add(add::AddArgs),
     Edit(edit::EditArgs),
+    Guard(guard::GuardArgs),
     Queue(queue::QueueArgs),
     Repos(repos::ReposArgs),
     Config(config::ConfigArgs),

@@ -96,7 +96,12 @@ impl Progress {
             self.phase = Some((run.iteration, phase.name));
             self.live = Some((run.iteration, phase.iteration_since));
             let node = run.node.as_ref().map(|node| node.id.as_str());
-            lines.push(passing(run.iteration, phase.name, node, between(phase.iteration_since, screen.now)));
+            let elapsed_ms = between(phase.iteration_since, screen.now);
+            lines.push(if phase.baseline {
+                Line::Passing { text: "the guard on the base".to_owned(), elapsed_ms }
+            } else {
+                passing(run.iteration, phase.name, node, elapsed_ms)
+            });
         }
         lines
     }

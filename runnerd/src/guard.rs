@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_core::definition::Departure;
 use runner_core::digest::Digest;
 use runner_core::feedback::reduce;
 use runner_core::iteration::{GuardEnd, GuardHow};

@@ -17,10 +17,10 @@ use protocol::reply::{
     IterationReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
-    AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, ConfigSetParams, EditParams,
-    ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams,
-    QuestionsParams, RejectParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams,
-    VerifyParams,
+    AcceptParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, ConfigSetParams,
+    EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams,
+    PauseParams, QuestionsParams, RejectParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription,
+    ValidateParams, VerifyParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
@@ -293,6 +293,7 @@ fn views_of_runs() -> Vec<Example> {
         budget_ms: 1_800_000,
         agent: Some("claude".into()),
         obstacle: None,
+        baseline: false,
     };
     let run = RunView {
         summary: summary(RunStatus::Running),
@@ -310,6 +311,7 @@ fn views_of_runs() -> Vec<Example> {
         questions: 0,
         held_back: vec![".env".into()],
         reverted: Vec::new(),
+        guard_changed: Vec::new(),
         secrets: Vec::new(),
         notices: Vec::new(),
         containment: Containment::Walk,
@@ -483,6 +485,8 @@ fn reviewed(verdict: ReviewVerdict) -> ReviewReply {
 
 fn steering() -> Vec<Example> {
     let reject = RejectParams { at: AtRun { path: proj(), run: None }, reason: "No test for empty input.".into() };
+    let accept = AcceptParams { at: AtRun { path: proj(), run: None }, file: None };
+    let accepted = ChangeReply { id: None, ..taken("guard accept", "", "justfile") };
     let note = NoteParams { at: AtRun { path: proj(), run: None }, text: "Use sqlx, not diesel.".into() };
     let question = QuestionView {
         id: "1a2b3c4d".into(),
@@ -499,6 +503,7 @@ fn steering() -> Vec<Example> {
         example("review.approve", &at_run(), &reviewed(ReviewVerdict::Accept)),
         example("review.reject", &reject, &reviewed(ReviewVerdict::Reject)),
         example("note.add", &note, &taken("note", "n1", "n1: Use sqlx, not diesel.")),
+        example("guard.accept", &accept, &accepted),
     ]
 }
 
@@ -534,6 +539,8 @@ fn meta() -> IterationMeta {
         secrets: Vec::new(),
         log_faults: Vec::new(),
         moved_refs: Vec::new(),
+        guard_changed: Vec::new(),
+        guard_with_accepted: false,
         commit: Some(COMMIT.into()),
     }
 }

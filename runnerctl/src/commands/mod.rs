@@ -12,6 +12,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod fork;
 pub(crate) mod gc;
+pub(crate) mod guard;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
@@ -69,6 +70,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Retry(args) => retry::run(&invocation, args).await,
         Command::Add(args) => add::run(&invocation, args).await,
         Command::Edit(args) => edit::run(&invocation, args).await,
+        Command::Guard(args) => guard::run(&invocation, args).await,
         Command::Queue(args) => queue::run(&invocation, args).await,
         Command::Repos(args) => repos::run(&invocation, args).await,
         Command::Config(args) => config::run(&invocation, args).await,

@@ -44,6 +44,9 @@ pub(crate) fn now(run: &RunView, screen: &Screen) -> String {
     if let (RunStatus::Running, Some(phase)) = (run.summary.state, &run.phase) {
         let node = run.node.as_ref().map(|node| node.id.as_str()).unwrap_or_default();
         let elapsed = span(between(phase.iteration_since, screen.now));
+        if phase.baseline {
+            return format!("the guard on the base {elapsed}");
+        }
         return format!("{:04} {} {node} {elapsed}", run.iteration, phase.name);
     }
     let waits = run.wait_until.map(|time| format!("until {}: ", until(time, screen))).unwrap_or_default();
@@ -117,8 +120,10 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
     facts.push(("leaves", format!("{}/{} passed", run.leaves_passed, run.leaves_total).into()));
     facts.push(("time", format!("{} in iterations", span(run.elapsed_ms)).into()));
     facts.push(("usage", usage::total(&run.usage).into()));
-    if run.baseline == Some(GuardOutcome::Fail) {
-        facts.push(("baseline", Cell::styled(LOOK, "the guard was red before the first session")));
+    facts.extend(run.baseline.map(|guard| ("baseline", baseline_cell(guard))));
+    if !run.guard_changed.is_empty() {
+        let text = format!("definition changed: {}; runnerctl guard accept", first_paths(&run.guard_changed));
+        facts.push(("guard", Cell::styled(LOOK, &text)));
     }
     if !run.notes.is_empty() {
         let notes = format!("{} for the next session that answers", run.notes.join(", "));
@@ -137,9 +142,28 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
     facts
 }
 
+/// Says how the guard was on the base; where it was not green, every node has that to mend too.
+fn baseline_cell(guard: GuardOutcome) -> Cell {
+    match guard {
+        GuardOutcome::Pass => "the guard was green before the first session".into(),
+        GuardOutcome::Fail => Cell::styled(LOOK, "the guard was red before the first session"),
+        GuardOutcome::Skipped => Cell::styled(LOOK, "the guard did not end before the first session"),
+    }
+}
+
+fn first_paths(paths: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let more = paths.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    paths.iter().take(SHOWN).map(|path| safe(path)).collect::<Vec<_>>().join(", ") + &more
+}
+
 fn phase_text(iteration: u32, phase: &PhaseView, screen: &Screen) -> String {
     let here = span(between(phase.since, screen.now));
     let spent = span(between(phase.iteration_since, screen.now));
+    if phase.baseline {
+        return format!("the guard on the base, before the first session: {here} of {}", span(phase.budget_ms));
+    }
     let agent = phase.agent.as_ref().map(|agent| format!(", agent {agent}")).unwrap_or_default();
     format!("{iteration:04} {} {here}, iteration {spent} of {}{agent}", phase.name, span(phase.budget_ms))
 }
@@ -198,6 +222,7 @@ mod tests {
           leaves       4/9 passed
           time         1h 05m in iterations
           usage        sessions 3, tokens in 1.2M, cached 800k, out 30.4k, cost unknown
+          baseline     the guard was green before the first session
           questions    2 open, in .runner/state/questions.md
           containment  walk; what is missing: runnerctl daemon status
 
@@ -289,6 +314,25 @@ mod tests {
         /home/me/proj  stuck    4/9     parser.lex has used all of …
         /home/me/proj  held             cannot read its journal
         ");
+    }
+
+    #[test]
+    fn a_changed_definition_of_the_guard_is_named_with_the_command_that_accepts_it() {
+        let run = RunView { guard_changed: ["a", "b", "c", "d"].map(str::to_owned).to_vec(), ..samples::run() };
+        let text = plain(&run_detail(&run, &Screen::fixed()));
+        assert!(
+            text.contains("guard        definition changed: a, b, c and 1 more; runnerctl guard accept\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_guard_on_the_base_is_shown_while_it_runs() {
+        let mut run = samples::run();
+        run.phase.as_mut().expect("it is live").baseline = true;
+        let text = plain(&run_detail(&run, &Screen::fixed()));
+        assert!(text.contains("the guard on the base, before the first session: 2.0s of 30m 00s"), "{text}");
+        assert_eq!(now(&run, &Screen::fixed()), "the guard on the base 12s");
     }
 
     #[test]

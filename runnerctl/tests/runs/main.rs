@@ -13,6 +13,7 @@ mod explain;
 mod fallback;
 mod forgeries;
 mod fork;
+mod guard_definition;
 mod history;
 mod hooks;
 mod logs;

@@ -1,13 +1,17 @@
-//! What a person may ask of a run's files, and what it makes of them (SPEC 3.1, 4): note, answer, retry, add, edit, and a
-//! key of the configuration.
+//! What a person may ask of a run's files, and what it makes of them (SPEC 3.1, 4): note, answer, retry, add, edit, guard
+//! accept, and a key of the configuration.
 //!
 //! A pure function of the documents at a commit, so that it can be tried before it is queued, and done again after a
 //! crash with the same end.
 
+use std::collections::BTreeMap;
+
+use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use protocol::words::RunStatus;
 use serde::{Deserialize, Serialize};
 
+use crate::definition::Guarded;
 use crate::fence::one_line;
 use crate::prompt::Note;
 use crate::{merge, notes, person, questions, tree, validate};
@@ -40,6 +44,11 @@ pub enum Change {
     },
     /// Add a node.
     Add(Addition),
+    /// Take the guard's definition as it is committed for what is to be.
+    Accept {
+        /// The files, each as it was when this was asked; none where it was gone.
+        files: BTreeMap<String, Option<String>>,
+    },
     /// Put another tree in the place of the one that was opened.
     Edit {
         /// The tree that was opened, canonical.
@@ -89,6 +98,10 @@ pub struct Documents {
     pub questions: String,
     /// The text of `config.toml`.
     pub config: String,
+    /// The bookkeeping.
+    pub run_state: RunState,
+    /// The guard's definition.
+    pub guarded: Guarded,
     /// Attempts that a new node gets, and a retry adds.
     pub max_attempts: u32,
 }
@@ -129,6 +142,7 @@ impl Change {
             Self::Answer { .. } => "answer",
             Self::Retry { .. } => "retry",
             Self::Add(_) => "add",
+            Self::Accept { .. } => "guard accept",
             Self::Edit { .. } => "edit",
             Self::Config { .. } => "config set",
         }
@@ -143,6 +157,7 @@ impl Change {
             Self::Add(addition) => (None, format!("under {}: {}", addition.parent, addition.title)),
             Self::Edit { .. } => (None, "the task tree".to_owned()),
             Self::Config { key, value, .. } => (Some(key.as_str()), set_to(value.as_deref())),
+            Self::Accept { files } => (None, files.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
         };
         (id, one_line(&text, MAX_SHOWN))
     }
@@ -172,6 +187,7 @@ impl Change {
             Self::Answer { question, text } => answer(before, question, text),
             Self::Retry { node } => retry(before, node),
             Self::Add(addition) => add(before, addition),
+            Self::Accept { files } => accept(before, files),
             Self::Edit { base, edited } => edit(before, base, edited),
             Self::Config { key, value, base, text } => configure(before, (key, value.as_deref()), (base, text)),
         }
@@ -270,6 +286,40 @@ fn place(parent: &mut Node, addition: &Addition) -> Result<i64, Refusal> {
         child.order = child.order.saturating_add(shift);
     }
     Ok(order)
+}
+
+/// Names what is accepted where these files are asked for, as they are committed; all that have changed where none is.
+pub fn to_accept<'a>(
+    guarded: &Guarded,
+    wanted: impl ExactSizeIterator<Item = &'a String>,
+) -> Result<BTreeMap<String, Option<String>>, Refusal> {
+    let changed = guarded.changed();
+    let paths = if wanted.len() == 0 { changed.clone() } else { wanted.cloned().collect() };
+    let is_part = |path: &String| guarded.accepted.contains_key(path) || guarded.committed.contains_key(path);
+    let take = |path: String| match (changed.contains(&path), is_part(&path)) {
+        (true, _) => Ok((path.clone(), guarded.committed.get(&path).cloned())),
+        (false, true) => Err(Refusal::Rule(format!("{path} is as it was accepted"))),
+        (false, false) => Err(Refusal::NotFound(format!("{path} is no committed file of the guard's definition"))),
+    };
+    paths.into_iter().map(take).collect()
+}
+
+fn accept(before: &Documents, files: &BTreeMap<String, Option<String>>) -> Result<Changed, Refusal> {
+    let mut accepted = before.guarded.accepted.clone();
+    for (path, form) in files {
+        match form {
+            Some(form) => accepted.insert(path.clone(), form.clone()),
+            None => accepted.remove(path),
+        };
+    }
+    if accepted == before.guarded.accepted {
+        return Err(Refusal::Rule("the guard's definition is as it was accepted".to_owned()));
+    }
+    let paths: Vec<&str> = files.keys().map(String::as_str).collect();
+    let summary = one_line(&paths.join(", "), MAX_SHOWN);
+    let run_state = RunState { guard_definition: accepted.clone(), ..before.run_state.clone() };
+    let guarded = Guarded { accepted, ..before.guarded.clone() };
+    Ok(Changed { documents: Documents { run_state, guarded, ..before.clone() }, summary, id: None })
 }
 
 fn edit(before: &Documents, base: &str, edited: &str) -> Result<Changed, Refusal> {

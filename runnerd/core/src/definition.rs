@@ -17,6 +17,15 @@ const MAX_SHOWN: usize = 200;
 /// file (`100755:…` can be executed, `120000:…` is a link).
 pub type Definition = BTreeMap<String, String>;
 
+/// The definition at one commit, and the one that a person has accepted last.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guarded {
+    /// What was accepted.
+    pub accepted: Definition,
+    /// What is committed.
+    pub committed: Definition,
+}
+
 /// How the definition that the guard finds differs from the accepted one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Departure {
@@ -57,10 +66,17 @@ impl Departure {
     }
 }
 
+impl Guarded {
+    /// Returns the files in which both differ.
+    pub fn changed(&self) -> Vec<String> {
+        Departure::between(&self.accepted, &self.committed).paths
+    }
+}
+
 /// Returns what a session is told of a definition that is not the accepted one; none where it is.
-pub fn notice(policy: OnChange, accepted: &Definition, standing: &Definition) -> Option<String> {
-    let departure = Departure::between(accepted, standing);
-    let how = |path: &String| match (accepted.contains_key(path), standing.contains_key(path)) {
+pub fn notice(policy: OnChange, Guarded { accepted, committed }: &Guarded) -> Option<String> {
+    let departure = Departure::between(accepted, committed);
+    let how = |path: &String| match (accepted.contains_key(path), committed.contains_key(path)) {
         (true, true) => "changed",
         (true, false) => "removed",
         (false, _) => "new",

@@ -70,7 +70,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
     define!(generator;
         request::Hello, request::AtPath, request::AtRun, request::InitParams, request::StartParams,
         request::StepParams, request::PauseParams, request::ResumeParams, request::LogFilter, request::ConfigKey,
-        request::AtIteration, request::LogParams, request::Subscription, request::NoteParams, request::RejectParams,
+        request::AtIteration, request::LogParams, request::Subscription, request::NoteParams, request::RejectParams, request::AcceptParams,
         request::QuestionsParams, request::AnswerParams, request::RetryParams, request::AddParams, request::EditParams,
     );
 }

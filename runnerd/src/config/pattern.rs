@@ -45,12 +45,40 @@ impl Patterns {
         })
     }
 
+    /// Returns where the paths are that can be matched.
+    pub fn places(&self) -> Vec<Place> {
+        let places = self.0.iter().filter(|pattern| !pattern.starts_with('!'));
+        places.map(|pattern| Place::of(pattern)).collect()
+    }
+
     fn last_match(&self, is_match: impl Fn(&str) -> bool) -> bool {
         let verdict = |pattern: &String| match pattern.strip_prefix('!') {
             Some(exception) => is_match(exception).then_some(false),
             None => is_match(pattern).then_some(true),
         };
         self.0.iter().rev().find_map(verdict).unwrap_or(false)
+    }
+}
+
+/// Where the paths are that one pattern can match, from the root of the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// At this path alone.
+    File(String),
+    /// Somewhere in this folder; the empty name is the root.
+    Folder(String),
+}
+
+impl Place {
+    fn of(pattern: &str) -> Self {
+        if !pattern.contains('/') {
+            return Self::Folder(String::new());
+        }
+        let rooted = pattern.strip_prefix('/').unwrap_or(pattern);
+        let is_literal = |name: &&str| !name.contains(['*', '?', '[']);
+        let literal: Vec<&str> = rooted.split('/').take_while(is_literal).collect();
+        let path = literal.join("/");
+        if path.len() == rooted.len() { Self::File(path) } else { Self::Folder(path) }
     }
 }
 
@@ -244,6 +272,24 @@ mod tests {
         #[test]
         fn no_pattern_panics(pattern in "[*?!^a/\\[\\]é-]{0,12}", text in "[a/é\\]-]{0,12}") {
             matches(&pattern, &text);
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_looked_for_where_it_can_match_and_nowhere_else() {
+        let file = |path: &str| Place::File(path.to_owned());
+        let folder = |path: &str| Place::Folder(path.to_owned());
+        for (pattern, place) in [
+            ("/justfile", file("justfile")),
+            ("ci/run.sh", file("ci/run.sh")),
+            ("justfile", folder("")),
+            ("*.sh", folder("")),
+            ("ci/**", folder("ci")),
+            ("/ci/lib/*.sh", folder("ci/lib")),
+            ("**/run.sh", folder("")),
+            ("ci/[ab]/run.sh", folder("ci")),
+        ] {
+            assert_eq!(Patterns::new([pattern, "!/ci/not"]).places(), [place], "{pattern}");
         }
     }
 }

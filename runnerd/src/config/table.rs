@@ -175,14 +175,14 @@ const GUARD: &[Key] = &[
     Key::new(
         "definition",
         Patterns,
-        Is("[\"justfile\", \"Justfile\", \"JUSTFILE\", \".justfile\"]"),
-        "Files that say what the guard does, as globs. Not in this version: nothing looks at them.",
+        Is("[\"/justfile\", \"/Justfile\", \"/JUSTFILE\", \"/.justfile\"]"),
+        "Files that say what the guard does, as globs: with \"/\" from the root, without in any folder. What they import is to be listed too.",
     ),
     Key::new(
         "on_change",
         Choice(OnChange::SPELLINGS),
         Is("\"both\""),
-        "After such a change: \"report\" it, run \"both\" definitions and need both green, or \"revert\" it first. Not in this version: nothing is done.",
+        "Where an agent changed them: run the guard with \"both\", theirs and the accepted ones, and need both green; \"report\" it; or \"revert\" them first.",
     ),
     Key::new("baseline", Flag, Is("true"), "Whether the guard runs once before the first session."),
 ];

@@ -63,6 +63,19 @@ impl Repository {
         read().map_err(GitError::library("reading a file of a commit", self.git_dir()))
     }
 
+    /// Returns what `path` is in `commit`; none where there is nothing, or a folder.
+    pub fn entry(&self, commit: &Id, path: &str) -> Result<Option<Entry>, GitError> {
+        let repo = self.open()?;
+        let read = || -> gix::Result<Option<Entry>> {
+            let found = repo.find_commit(commit.object())?.tree()?.lookup_entry_by_path(path)?;
+            Ok(found.and_then(|entry| {
+                let kind = EntryKind::of(entry.mode())?;
+                Some(Entry { path: path.into(), id: entry.object_id().into(), kind })
+            }))
+        };
+        read().map_err(GitError::library("looking up a file of a commit", self.git_dir()))
+    }
+
     /// Returns all files below `folder` in `commit`, sorted by path; none if there is no such folder. The empty name is
     /// the root.
     pub fn entries(&self, commit: &Id, folder: &str) -> Result<Vec<Entry>, GitError> {

@@ -6,6 +6,7 @@ mod config;
 mod daemon;
 mod events;
 mod explain;
+mod guard;
 mod iteration;
 mod note;
 mod question;
@@ -23,8 +24,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jsonrpsee::RpcModule;
 use protocol::api::{
-    ConfigApiServer, DaemonApiServer, EventApiServer, IterationApiServer, NoteApiServer, QuestionApiServer,
-    RepoApiServer, ReviewApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
+    ConfigApiServer, DaemonApiServer, EventApiServer, GuardApiServer, IterationApiServer, NoteApiServer,
+    QuestionApiServer, RepoApiServer, ReviewApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::paths::Paths;
@@ -81,6 +82,7 @@ impl Api {
         module.merge(TreeApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(NoteApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(ReviewApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(GuardApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(QuestionApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(ConfigApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(IterationApiServer::into_rpc(self.clone())).expect(unique);

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::begin::{self, BeginError};
+use super::definition;
 use super::desk::reason;
 use super::load::{Loaded, load};
 use super::mischief::{self, After};
@@ -55,6 +56,7 @@ pub(super) async fn baseline(site: &Site, loaded: &Loaded, stop: &CancellationTo
         let reverted = look_after(site, loaded)?;
         let baseline = Baseline { guard: end.outcome(), output };
         let state = RunState {
+            guard_definition: definition::at(&site.repository()?, loaded).map_err(Obstacle::from)?.accepted,
             elapsed_ms: loaded.run_state.elapsed_ms.saturating_add(end.elapsed_ms),
             ..loaded.run_state.clone()
         };

@@ -11,6 +11,7 @@ use runner_core::run;
 use runner_core::transition::PROGRESS_HEADING;
 use runner_core::{json, schema, tree, validate};
 
+use super::definition;
 use super::desk::reason;
 use super::load::{LoadError, load};
 use super::open::persons_commits;
@@ -242,6 +243,7 @@ fn write_beginning(
         base: Some(base.to_string()),
         // Their file stays, and what was answered to in the run before is not told again.
         notes_used: before.notes_used,
+        guard_definition: definition::in_commit(&site.repository()?, &base, &config.guard.definition)?,
         ..RunState::default()
     };
     let goal = goal.with_id(&site.run).map_err(|error| held(&error))?;
@@ -357,11 +359,13 @@ pub(super) fn resume(site: &Site, order: &ResumeOrder) -> Result<(), BeginError>
     if persons_commits(&repository, &loaded)?.is_some() {
         return Ok(());
     }
-    let state = run::on_resume(&loaded.standing(&site.uncommitted), order.reset, order.more);
+    let mut state = run::on_resume(&loaded.standing(&site.uncommitted), order.reset, order.more);
     if state == loaded.run_state {
         return Ok(());
     }
     refuse_beside_the_state(site, &repository)?;
+    // A commit of the runner's: what a person has changed before it counts as accepted after it too.
+    state.guard_definition = definition::at(&repository, &loaded).map_err(Obstacle::from)?.accepted;
     durable::replace(&site.layout.run_state(), json::canonical(&state).as_bytes(), Access::Repository)?;
     commit(site, &repository, &RunnerCommit::Resume(milestone(site, Some(head))))?;
     Ok(())

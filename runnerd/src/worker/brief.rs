@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use protocol::words::Role;
+use runner_core::definition::notice;
 use runner_core::policy::RolesMode;
 use runner_core::prompt::{self, Memory, Note, Prompt, PromptInput, Review};
 use runner_core::verdict::Task;
 use runner_core::{notes, tree};
 
+use super::definition;
 use super::load::Loaded;
 use super::site::{Obstacle, Site};
 use super::{record, tampering};
@@ -79,6 +81,7 @@ struct Sources {
     overrides: BTreeMap<Role, String>,
     node_context: Option<String>,
     notes: Vec<Note>,
+    guard_notice: Option<String>,
 }
 
 impl Sources {
@@ -89,6 +92,7 @@ impl Sources {
         Ok(Self {
             overrides: texts.collect(),
             node_context: node_context.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+            guard_notice: notice(loaded.policy.on_change, &definition::at(repository, loaded)?),
             notes: notes::unused(loaded.text(Layout::NOTES), &loaded.run_state.notes_used),
         })
     }
@@ -104,7 +108,7 @@ impl Sources {
             run_state: &loaded.run_state,
             feedback: &loaded.feedback,
             notes: &self.notes,
-            guard_notice: None,
+            guard_notice: self.guard_notice.as_deref(),
             guard_command: &loaded.config.guard.command,
             progress: loaded.text(Layout::PROGRESS),
             memory: Memory {

@@ -7,7 +7,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 use protocol::reply::ChangeReply;
 use protocol::view::StopReason;
-use runner_core::change::{Change, Changed, Refusal};
+use runner_core::change::{self, Change, Changed, Refusal};
 use runner_core::digest::sha256_hex;
 use runner_core::{message, notes, tree};
 use tokio::task::block_in_place;
@@ -103,6 +103,10 @@ impl Desk {
                 Change::Edit { base, edited }
             }
             Change::Config { key, value, .. } => setting::change(&documents.config, key, value.as_deref())?,
+            Change::Accept { files } => {
+                let files = change::to_accept(&documents.guarded, files.keys());
+                Change::Accept { files: files.map_err(|refusal| refused(&refusal))? }
+            }
             other => other,
         };
         let change = self.without_secrets(change).map_err(|error| told(&error.into()))?;
@@ -248,12 +252,12 @@ impl Desk {
             Change::Note { text, .. } | Change::Answer { text, .. } => ("md", text.clone()),
             Change::Edit { edited, .. } => ("json", edited.clone()),
             Change::Retry { node } => ("txt", node.clone()),
+            Change::Accept { files } => ("json", runner_core::json::canonical(files)),
             Change::Add(addition) => ("json", runner_core::json::canonical(addition)),
             Change::Config { text, .. } => ("toml", text.clone()),
         };
-        let command = waiting.change.command();
-        let kept =
-            self.store.keep_refused(&format!("{}-{}.{end}", waiting.number, command.replace(' ', "-")), &text)?;
+        let command = waiting.change.command().replace(' ', "-");
+        let kept = self.store.keep_refused(&format!("{}-{command}.{end}", waiting.number), &text)?;
         self.forget(waiting.number)?;
         let message = format!("`{command}` could not be done: {refusal}; what it said is in {}", kept.display());
         tracing::warn!(repo = self.file.id, run = waiting.run, message, "a person's request was given up");
@@ -291,7 +295,7 @@ impl Desk {
             Change::Config { key, value, base, text } => {
                 Change::Config { key, value: value.map(clean), base, text: clean(text) }
             }
-            Change::Retry { node } => Change::Retry { node },
+            unchanged @ (Change::Retry { .. } | Change::Accept { .. }) => unchanged,
         })
     }
 }

@@ -9,8 +9,10 @@ use jiff::Timestamp;
 use protocol::error::ErrorData;
 use protocol::event::EventKind;
 use protocol::reply::StepReply;
-use protocol::view::{ChangeView, OutageView, PendingControl, RepoView, RunSummary, RunView, StatusView, StopReason};
-use protocol::words::{Containment, RunStatus};
+use protocol::view::{
+    ChangeView, OutageView, PendingControl, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason,
+};
+use protocol::words::{Containment, PhaseName, RunStatus};
 use runner_core::change::Change;
 use runner_core::fallback::Outage;
 use runner_core::obstacle::Obstruction;
@@ -234,6 +236,24 @@ impl Desk {
         if let Some(record) = self.run(run) {
             super::record::note(record.path.as_path(), run, &event);
         }
+    }
+
+    /// Shows that the guard runs on the base.
+    pub(super) fn show_baseline(&mut self) {
+        let (now, budget_ms) = (clock::now(), self.budget_ms);
+        let phase = PhaseView {
+            name: PhaseName::Guard,
+            since: now,
+            iteration_since: now,
+            budget_ms,
+            agent: None,
+            obstacle: None,
+            baseline: true,
+        };
+        if let Some(view) = &mut self.view {
+            view.phase = Some(phase);
+        }
+        self.show();
     }
 
     /// Publishes the view.

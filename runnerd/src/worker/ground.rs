@@ -2,10 +2,13 @@
 //!
 //! When a request is done, and that it is done once, is `changes`'.
 
+use protocol::state::RunState;
 use runner_core::change::{Change, Changed, Documents};
-use runner_core::{message, tree};
+use runner_core::definition::Guarded;
+use runner_core::{json, message, tree};
 
 use super::begin::BeginError;
+use super::definition;
 use super::desk::reason;
 use super::load::{LoadError, Loaded, load};
 use super::site::Site;
@@ -24,6 +27,8 @@ pub(super) struct Ground {
     branch: String,
     /// The committed state.
     pub(super) loaded: Loaded,
+    /// The guard's definition.
+    guarded: Guarded,
 }
 
 /// The commit of a request.
@@ -47,7 +52,8 @@ impl Ground {
         let branch = format!("runner/{}", run.id);
         let Some(tip) = repository.branch(&branch)? else { return Ok(None) };
         let loaded = load(&repository, tip).map_err(unreadable)?;
-        Ok(Some(Self { repository, branch, loaded }))
+        let guarded = definition::at(&repository, &loaded).map_err(unreadable)?;
+        Ok(Some(Self { repository, branch, loaded, guarded }))
     }
 
     /// Brings the work tree to what was committed, where the branch is checked out.
@@ -62,7 +68,7 @@ impl Ground {
 
     /// Returns what requests change.
     pub(super) fn documents(&self) -> Documents {
-        documents(&self.loaded)
+        documents(&self.loaded, self.guarded.clone())
     }
 
     fn is_checked_out(&self) -> Result<bool, GitError> {
@@ -107,7 +113,8 @@ impl Ground {
         if from == self.loaded.commit {
             return Ok(None);
         }
-        let before = documents(&load(&self.repository, from).map_err(unreadable)?);
+        let loaded = load(&self.repository, from).map_err(unreadable)?;
+        let before = documents(&loaded, definition::at(&self.repository, &loaded).map_err(unreadable)?);
         let Ok(changed) = waiting.change.apply(&before) else { return Ok(None) };
         let message = message::compose_human(&waiting.run, waiting.change.command(), &changed.summary);
         let is_own = |commit: &CommitInfo| commit.message.trim_end() == message.trim_end();
@@ -125,16 +132,19 @@ fn files(before: &Documents, changed: &Changed) -> Vec<(&'static str, String)> {
         (Layout::NOTES, before.notes != after.notes, after.notes.clone()),
         (Layout::QUESTIONS, before.questions != after.questions, after.questions.clone()),
         (Layout::CONFIG, before.config != after.config, after.config.clone()),
+        (Layout::RUN_STATE, before.run_state != after.run_state, json::canonical(&after.run_state)),
     ];
     files.into_iter().filter(|(_, is_changed, _)| *is_changed).map(|(path, _, text)| (path, text)).collect()
 }
 
-fn documents(loaded: &Loaded) -> Documents {
+fn documents(loaded: &Loaded, guarded: Guarded) -> Documents {
     Documents {
         tree: loaded.tree.clone(),
         notes: loaded.text(Layout::NOTES).to_owned(),
         questions: loaded.text(Layout::QUESTIONS).to_owned(),
         config: loaded.text(Layout::CONFIG).to_owned(),
+        run_state: loaded.run_state.clone(),
+        guarded,
         max_attempts: loaded.policy.max_attempts_default,
     }
 }
@@ -154,13 +164,15 @@ pub(super) fn documents_of_head(run: &RunRecord) -> Documents {
     let read = || {
         let repository = Repository::discover(run.path.as_path()).ok()?;
         let loaded = load(&repository, repository.head().ok()?.commit()?).ok()?;
-        Some(documents(&loaded))
+        Some(documents(&loaded, Guarded::default()))
     };
     let nothing = || Documents {
         tree: tree::fresh(1),
         notes: String::new(),
         questions: String::new(),
         config: String::new(),
+        run_state: RunState::default(),
+        guarded: Guarded::default(),
         max_attempts: 1,
     };
     read().unwrap_or_else(nothing)

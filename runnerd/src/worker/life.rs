@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use protocol::event::EventKind;
 use protocol::view::{StatusView, StopReason};
-use protocol::words::RunStatus;
+use protocol::words::{GuardOutcome, RunStatus};
 use runner_core::iteration::{Over, Phase};
 use runner_core::obstacle::{Nature, Obstruction};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -340,14 +341,19 @@ impl Life {
 
     /// Runs the guard on the base, if that has not been done; false if it was stopped before its end.
     async fn baseline(&mut self, site: &Site) -> Result<bool, begin::BeginError> {
+        let Some(loaded) = block_in_place(|| baseline::needed(site))? else { return Ok(true) };
+        self.refresh();
+        self.desk.show_baseline();
         let stop = CancellationToken::new();
-        let running = async {
-            match block_in_place(|| baseline::needed(site))? {
-                Some(loaded) => Box::pin(baseline::baseline(site, &loaded, &stop)).await,
-                None => Ok(true),
-            }
-        };
-        attend(&mut self.desk, running, &stop).await
+        let ended = attend(&mut self.desk, Box::pin(baseline::baseline(site, &loaded, &stop)), &stop).await;
+        self.refresh();
+        let result = self.desk.view.as_ref().and_then(|view| view.baseline);
+        if matches!(result, Some(GuardOutcome::Fail | GuardOutcome::Skipped)) {
+            let log = site.layout.run_records(&site.run).join("baseline.log");
+            let message = format!("the guard is not green on the base, before any session; see {}", log.display());
+            self.desk.tell(&site.run, None, EventKind::Warning { message });
+        }
+        ended
     }
 
     /// Shows what is in the way and waits, no longer than until somebody wants to stop; false if a person must look.

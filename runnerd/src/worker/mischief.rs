@@ -89,7 +89,7 @@ enum Right {
 
 /// What stands at a path.
 #[derive(Debug, PartialEq, Eq)]
-enum Standing {
+pub(super) enum Standing {
     /// Nothing, or no regular file.
     NoFile,
     /// A file of more than [`MAX_BYTES`]: it is not read, and wrong whatever it says.
@@ -354,7 +354,7 @@ fn within(path: &str) -> &str {
 }
 
 /// Reads a file up to the limit.
-fn standing(file: &Path) -> Result<Standing, Obstacle> {
+pub(super) fn standing(file: &Path) -> Result<Standing, Obstacle> {
     match std::fs::symlink_metadata(file) {
         Ok(found) if found.is_file() && found.len() > MAX_BYTES => Ok(Standing::TooLarge),
         Ok(found) if found.is_file() => read(file).map_err(Obstacle::system("reading", file)),

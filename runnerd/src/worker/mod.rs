@@ -30,6 +30,7 @@ mod begin;
 mod brief;
 mod changes;
 mod claim;
+mod definition;
 mod desk;
 mod drive;
 mod exposure;
@@ -62,6 +63,7 @@ mod settle;
 mod simulation;
 mod site;
 mod snapshot;
+mod swap;
 mod tampering;
 mod tools;
 mod world;
@@ -162,7 +164,8 @@ pub enum Message {
 pub struct ChangeOrder {
     /// Which run.
     pub run: Option<String>,
-    /// What is asked. The id of a note and the base of an edit are given by the worker.
+    /// What is asked. The id of a note, the base of an edit and what files that are accepted are like are given
+    /// by the worker.
     pub change: Change,
     /// Digest of the tree that was opened for an edit.
     pub opened: Option<String>,

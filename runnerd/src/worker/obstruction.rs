@@ -105,7 +105,7 @@ fn inner(error: &AnyError) -> &AnyError {
         Some(Obstacle::Disk(error)) => Some(error),
         Some(Obstacle::Alive(error)) => Some(error),
         Some(Obstacle::Spawn(error)) => Some(error),
-        Some(Obstacle::State(_) | Obstacle::System { .. } | Obstacle::NoCommit(_)) | None => None,
+        Some(Obstacle::State(_) | Obstacle::System { .. } | Obstacle::NoCommit(_) | Obstacle::NoBlob(_)) | None => None,
     };
     let under = under.or_else(|| match error.downcast_ref() {
         Some(DriveError::Journal(JournalError::Disk(error))) => Some(error as &AnyError),

@@ -12,12 +12,13 @@ use runner_core::verdict::Task;
 use super::desk::reason;
 use super::load::{LoadError, Loaded, load};
 use super::site::{Obstacle, Site};
+use super::swap;
 use super::tools;
 use crate::causes::in_one_line;
 use crate::git::{CommitInfo, GitError, Head, Id, Repository};
 
 /// Commits that are looked through for the runner's last one.
-const MAX_PERSON_COMMITS: usize = 10_000;
+pub(super) const MAX_PERSON_COMMITS: usize = 10_000;
 
 /// What Open found.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub(super) enum Found {
 
 /// Looks whether an iteration can begin, and on what.
 pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
+    swap::back(site)?;
     let repository = site.repository()?;
     let commit = match on_branch(site, &repository)? {
         Ok(commit) => commit,

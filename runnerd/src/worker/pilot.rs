@@ -51,6 +51,7 @@ impl Control for Pilot<'_> {
                 budget_ms,
                 agent: phase.task().and_then(|task| task.kind.clone()),
                 obstacle: None,
+                baseline: false,
             });
             show_task(view, phase);
         }

@@ -16,7 +16,7 @@ use super::journal::Entry;
 use super::load::{Loaded, load};
 use super::obstruction::obstruction;
 use super::open::{self, Found};
-use super::session::Surroundings;
+use super::session::{Check, Surroundings};
 use super::site::{Obstacle, Site};
 use super::world::World;
 use super::{brief, inspect, review, session, settle};
@@ -74,7 +74,8 @@ impl Scene {
             (Effect::RunGuard | Effect::RunAccepted, Phase::Guard { work, .. }) => {
                 let loaded = self.loaded(&work.task)?;
                 block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Guard))?;
-                let end = session::check(self.around(&loaded, stop), work, phase.spent_ms()).await?;
+                let check = Check { spent_ms: phase.spent_ms(), with_accepted: effect == Effect::RunAccepted };
+                let end = session::check(self.around(&loaded, stop), work, check).await?;
                 Ok(Event::GuardEnded(end))
             }
             (Effect::EndGuard, Phase::Guard { work, .. }) => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use protocol::answer::SessionUsage;
 use protocol::words::{PhaseName, Role};
 use runner_core::iteration::{GuardEnd, GuardHow, Worked};
+use runner_core::policy::OnChange;
 use runner_core::tree;
 use runner_core::verdict::{SessionEnd, Task};
 use tokio::task::block_in_place;
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::load::Loaded;
 use super::mischief::{self, After, Found};
 use super::site::{Obstacle, Site};
-use super::{brief, inspect, record, relay, tampering, tools};
+use super::{brief, definition, inspect, record, relay, swap, tampering, tools};
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Mark;
 use crate::process::orphans;
@@ -99,38 +100,65 @@ pub(super) fn sweep(site: &Site, mark: &str, phase: PhaseName) -> Result<u32, Ob
     Ok(u32::try_from(swept.ended.len()).unwrap_or(u32::MAX))
 }
 
+/// One run of the guard.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Check {
+    /// How much of the budget is used up.
+    pub(super) spent_ms: u64,
+    /// Whether it runs with the accepted definition in the place of the one that the session has left.
+    pub(super) with_accepted: bool,
+}
+
 /// Runs the guard, and looks at what it did.
-///
-/// `spent_ms` of the budget are used up.
-pub(super) async fn check(around: Surroundings<'_>, work: &Worked, spent_ms: u64) -> Result<GuardEnd, Obstacle> {
+pub(super) async fn check(around: Surroundings<'_>, work: &Worked, check: Check) -> Result<GuardEnd, Obstacle> {
     let Surroundings { site, loaded, mark, stop } = around;
     let folder = site.layout.iteration(&site.run, work.task.iter);
     let before = block_in_place(|| {
         // The session could lead the folder elsewhere.
         record::make_folder(site, &folder)?;
-        stamps(site)
+        lay_out(site, loaded, work.task.iter, check.with_accepted)
     })?;
-    let left = loaded.policy.budget_ms.saturating_sub(spent_ms);
+    let left = loaded.policy.budget_ms.saturating_sub(check.spent_ms);
     let guard = guard::Guard {
         config: &loaded.config.guard,
         folder: site.layout.root(),
         env: site.guard_env(&loaded.config.env.guard),
-        log: folder.join("guard.log"),
+        log: folder.join(if check.with_accepted { "guard-accepted.log" } else { "guard.log" }),
         budget: Duration::from_millis(left),
         live: Some(relay::begin(site, work.task.iter, PhaseName::Guard)),
         secrets: site.secrets.clone(),
         mark: Mark::new(format!("{mark}-guard")),
         lock: site.store.live().join("shim.lock"),
     };
-    let end = if left == 0 { guard::end(GuardHow::TimedOut) } else { guard::run(guard, &site.launcher, stop).await? };
+    let timed_out = || Ok(guard::end(GuardHow::TimedOut));
+    let end = if left == 0 { timed_out() } else { guard::run(guard, &site.launcher, stop).await };
     block_in_place(|| {
+        swap::back(site)?;
+        let end = end?;
         let wrote = written_since(site, &before)?;
         look_after(site, loaded, work, GuardEnd { wrote, ..end })
     })
 }
 
+/// Makes the definition what the guard is to run with, and returns what the work tree was like.
+fn lay_out(site: &Site, loaded: &Loaded, iter: u32, with_accepted: bool) -> Result<Stamps, Obstacle> {
+    // A life that was killed may have left the accepted one there.
+    swap::back(site)?;
+    let departure = definition::look(site, loaded, iter)?;
+    let accepted = || Ok::<_, Obstacle>(definition::at(&site.repository()?, loaded)?.accepted);
+    if departure.answer(loaded.policy.on_change) == OnChange::Revert {
+        swap::revert(site, iter, &accepted()?, &departure)?;
+    }
+    let before = stamps(site)?;
+    if with_accepted {
+        swap::lay(site, iter, &accepted()?, &departure)?;
+    }
+    Ok(before)
+}
+
 /// Returns the end of a guard that nobody runs any more.
 pub(super) fn cut(site: &Site, loaded: &Loaded, work: &Worked) -> Result<GuardEnd, Obstacle> {
+    swap::back(site)?;
     look_after(site, loaded, work, guard::end(GuardHow::Cut))
 }
 
@@ -146,8 +174,12 @@ fn look_after(site: &Site, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Res
         scenery: None,
     };
     let undone = mischief::undo(site, &repository, loaded, after)?;
-    let Found { history, reverted, moved_refs, .. } = undone;
-    Ok(GuardEnd { history, reverted, moved_refs, ..end })
+    let Found { history, mut reverted, moved_refs, .. } = undone;
+    let departure = definition::noted(site, work.task.iter)?;
+    if departure.answer(loaded.policy.on_change) == OnChange::Revert {
+        reverted.extend_from_slice(&departure.paths);
+    }
+    Ok(GuardEnd { history, reverted, moved_refs, departure, ..end })
 }
 
 /// Returns the paths outside `.runner/` that were written since `before`.

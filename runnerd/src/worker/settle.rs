@@ -25,7 +25,7 @@ use super::journal::Entry;
 use super::load::Loaded;
 use super::mischief::hold_back;
 use super::site::{Obstacle, Site};
-use super::{brief, inspect, mischief, record};
+use super::{brief, definition, inspect, mischief, record};
 use crate::causes::in_one_line;
 use crate::clock;
 use crate::git::{CommitRequest, Id, Repository};
@@ -46,6 +46,7 @@ pub(super) fn settle(
     let upon = settling.upon(head)?;
     let held_back = repository.hold_back(&hold_back(loaded))?;
     let after = settling.after(held_back)?;
+    let guard_changed = settling.guard_changed()?;
     let made = match settling.receipt(&upon)? {
         Some(receipt) => {
             repository.flush_head()?;
@@ -53,9 +54,9 @@ pub(super) fn settle(
             Some(receipt)
         }
         None if !outcome.leaves_commit() => None,
-        None => Some(settling.commit(head, &after)?),
+        None => Some(settling.commit(head, (&after, &guard_changed))?),
     };
-    match (settling.record(entries, made, &after), made) {
+    match (settling.record(entries, made, (&after, &guard_changed)), made) {
         // The record is for people: what is committed does not wait for it.
         (Err(error), Some(_)) => {
             tracing::warn!(
@@ -73,6 +74,9 @@ pub(super) fn settle(
     }
     Ok(made)
 }
+
+/// The state that is committed, and the files of the guard's definition that are not as a person has accepted them.
+type Told<'a> = (&'a transition::After, &'a [String]);
 
 struct Settling<'a> {
     site: &'a Site,
@@ -92,7 +96,7 @@ impl Settling<'_> {
             agents_tree: inspect::legal_tree(self.site, self.loaded, &work.task, &work.session)?,
             notes: self.prompt()?.map(|prompt| prompt.notes).unwrap_or_default(),
             held_back,
-            guard_definition: self.loaded.run_state.guard_definition.clone(),
+            guard_definition: definition::at(self.repository, self.loaded)?.accepted,
             elapsed_ms: self.elapsed_ms(),
             tried: self.site.uncommitted.tried.clone(),
         };
@@ -117,6 +121,13 @@ impl Settling<'_> {
         brief::prompt(self.site, self.loaded, self.task()).map(Some)
     }
 
+    /// Returns the files of the guard's definition that were not as a person has accepted them, before the guard or now.
+    fn guard_changed(&self) -> Result<Vec<String>, Obstacle> {
+        let now = definition::departure(self.site, self.repository, self.loaded)?;
+        let before = self.outcome.guard.as_ref().map(|guard| &guard.departure);
+        Ok(before.map_or(now.clone(), |before| before.and(&now)).paths)
+    }
+
     /// Returns the commit upon which this settlement makes its own, kept when it was first tried.
     ///
     /// What was there before is the session's, whatever its messages say.
@@ -139,13 +150,13 @@ impl Settling<'_> {
         })?)
     }
 
-    fn commit(&self, head: Option<Id>, after: &transition::After) -> Result<Id, Obstacle> {
+    fn commit(&self, head: Option<Id>, (after, guard_changed): Told<'_>) -> Result<Id, Obstacle> {
         let raw = if after.tree_refused { self.keep_raw()? } else { None };
         self.write(after)?;
         // A file that is lost by a power cut and is in the commit would be taken for a change of somebody's.
         durable::sync_everything(self.site.layout.root())?;
         let request = CommitRequest {
-            message: &self.message(after, raw)?,
+            message: &self.message((after, guard_changed), raw)?,
             author: Site::identity(self.repository),
             parent: head,
             hold_back: &hold_back(self.loaded),
@@ -198,7 +209,7 @@ impl Settling<'_> {
         Ok(Some(blob))
     }
 
-    fn message(&self, after: &transition::After, raw: Option<Id>) -> Result<String, Obstacle> {
+    fn message(&self, (after, guard_changed): Told<'_>, raw: Option<Id>) -> Result<String, Obstacle> {
         let (task, session, guard) = (self.task(), &self.outcome.work.session, self.outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
         let prompt = self.prompt()?;
@@ -229,7 +240,7 @@ impl Settling<'_> {
                 .filter(|usage| usage.sessions > 0)
                 .map(UsageLine),
             reverted: NameList::new(&after.run_state.reverted),
-            guard_changed: NameList::default(),
+            guard_changed: NameList::new(guard_changed),
             guard_wrote: NameList::new(guard.map_or(&[][..], |guard| &guard.wrote)),
             held_back: NameList::new(&after.run_state.held_back),
             tree_from: Digest::of(tree::canonical(&self.loaded.tree).as_bytes()),
@@ -293,7 +304,7 @@ impl Settling<'_> {
         logs.into_iter().filter_map(|(log, fault)| fault.map(|fault| format!("{log}: {fault}"))).collect()
     }
 
-    fn record(&self, entries: &[Entry], commit: Option<Id>, after: &transition::After) -> Result<(), Obstacle> {
+    fn record(&self, entries: &[Entry], commit: Option<Id>, (after, guard_changed): Told<'_>) -> Result<(), Obstacle> {
         let (task, session) = (self.task(), &self.outcome.work.session);
         let guard = self.outcome.guard.as_ref();
         let now = clock::now();
@@ -326,6 +337,8 @@ impl Settling<'_> {
             secrets: self.outcome.work.finding.secrets.clone(),
             log_faults: self.log_faults(),
             moved_refs: self.moved_refs().to_vec(),
+            guard_changed: guard_changed.to_vec(),
+            guard_with_accepted: guard.is_some_and(|guard| guard.with_accepted),
             commit: commit.map(|commit| commit.to_string()),
         };
         let agents_tree = inspect::agents_tree(self.site, task)?;

@@ -68,6 +68,9 @@ pub(super) enum Obstacle {
     /// A commit that was journaled is no object id.
     #[error("`{0}` is no commit")]
     NoCommit(String),
+    /// The run state names a file of the guard's definition by what is no object id.
+    #[error("`{0}` in guard_definition of run_state.json is no blob")]
+    NoBlob(String),
     /// Processes of an earlier life do not end.
     #[error(transparent)]
     Alive(#[from] crate::process::orphans::StillAlive),

@@ -10,6 +10,7 @@ use runner_core::message::{Receipt, RunnerCommit};
 use runner_core::select::{Selection, select};
 use runner_core::{notes, tree, usage};
 
+use super::definition;
 use super::desk::summary;
 use super::ledger::Ledger;
 use super::load::{Loaded, load};
@@ -45,6 +46,7 @@ pub(super) fn blank(run: &RunRecord, containment: Containment) -> RunView {
         questions: 0,
         held_back: Vec::new(),
         reverted: Vec::new(),
+        guard_changed: Vec::new(),
         secrets: Vec::new(),
         notices: Vec::new(),
         containment,
@@ -75,6 +77,7 @@ pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment, l
         let recent = recent(&repository, &run.id, tip);
         let mut view = of_state(blank(run, containment), &loaded, &run.uncommitted.tried);
         view.recent = recent;
+        view.guard_changed = definition::at(&repository, &loaded).ok()?.changed();
         if let Some(node) = view.node.as_mut().filter(|_| ledger.advance(&repository, &run.id, tip).is_ok()) {
             node.usage = Some(usage::sum(&ledger.of(&node.id), &run.uncommitted.tried.usage));
         }

@@ -139,8 +139,7 @@ fn guard_definition(input: &PromptInput<'_>, limit: usize) -> String {
 }
 
 fn reverted(input: &PromptInput<'_>, limit: usize) -> String {
-    let words =
-        "The last session changed these paths under `.runner/`, which belong to the runner; they were put back:";
+    let words = "The last session changed these paths, which are not its to change; they were put back:";
     List { name: "reverted", words, items: &input.run_state.reverted }.render(limit)
 }
 
@@ -154,8 +153,8 @@ fn baseline(input: &PromptInput<'_>, limit: usize) -> String {
     const RED: &str = "The guard did not exit 0 on the base of this run, before any session. No node can pass until it does, so \
                        what it finds is to be repaired too:";
     let output = |baseline: &protocol::state::Baseline| match baseline.guard {
-        GuardOutcome::Fail => Some(clean(baseline.output.as_deref().unwrap_or_default())),
-        GuardOutcome::Pass | GuardOutcome::Skipped => None,
+        GuardOutcome::Fail | GuardOutcome::Skipped => Some(clean(baseline.output.as_deref().unwrap_or_default())),
+        GuardOutcome::Pass => None,
     };
     let red = input.feedback.baseline.as_ref().and_then(output);
     red.map(|output| quoted("baseline", RED, &output, limit)).unwrap_or_default()

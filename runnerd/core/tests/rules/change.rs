@@ -1,8 +1,10 @@
 //! What a person may ask of a run's files, and what it makes of them.
 
+use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use protocol::words::RunStatus;
-use runner_core::change::{Addition, Change, Changed, Documents, Refusal};
+use runner_core::change::{Addition, Change, Changed, Documents, Refusal, to_accept};
+use runner_core::definition::Guarded;
 use runner_core::{notes, questions, tree};
 
 /// A root of a passed `a`, an exhausted `b`, and an open `c`.
@@ -13,7 +15,10 @@ fn documents() -> Documents {
     tree.root.children = vec![Node { passes: true, ..a }, Node { attempts: 3, ..b }, c];
     let questions = "# Questions\n\n- Which database?\n".to_owned();
     let config = "max_iterations = 7\n".to_owned();
-    Documents { tree, notes: "# Notes\n".to_owned(), questions, config, max_attempts: 3 }
+    let of = |blob: &str| [("justfile".to_owned(), blob.to_owned())].into();
+    let guarded = Guarded { accepted: of("1"), committed: of("2") };
+    let run_state = RunState { guard_definition: of("1"), ..RunState::default() };
+    Documents { tree, notes: "# Notes\n".to_owned(), questions, config, run_state, guarded, max_attempts: 3 }
 }
 
 fn addition(parent: &str) -> Addition {
@@ -192,4 +197,38 @@ fn a_request_that_waits_is_shown_in_one_line() {
     let note = Change::Note { id: "n2".into(), text: "Use\nsqlx.".into() };
     assert_eq!(note.shown(), (Some("n2"), "Use sqlx.".to_owned()));
     assert_eq!(Change::Add(addition("b")).shown().0, None);
+}
+
+#[test]
+fn what_is_accepted_is_what_was_committed_when_it_was_asked() {
+    let mut documents = documents();
+    let none: [String; 0] = [];
+    let files = to_accept(&documents.guarded, none.iter()).expect("it has changed");
+    // A session has changed it once more since.
+    documents.guarded.committed.insert("justfile".to_owned(), "3".to_owned());
+    let changed = Change::Accept { files }.apply(&documents).expect("it can be accepted");
+    assert_eq!(changed.documents.run_state.guard_definition["justfile"], "2");
+    assert_eq!(changed.documents.guarded.changed(), ["justfile"], "what nobody has seen is not accepted");
+    assert_eq!((changed.summary.as_str(), changed.id), ("justfile", None));
+}
+
+#[test]
+fn a_file_that_is_gone_is_accepted_as_gone() {
+    let mut documents = documents();
+    documents.guarded.committed.clear();
+    let files = to_accept(&documents.guarded, ["justfile".to_owned()].iter()).expect("it has changed");
+    let changed = Change::Accept { files }.apply(&documents).expect("it can be accepted");
+    assert!(changed.documents.run_state.guard_definition.is_empty());
+}
+
+#[test]
+fn only_what_has_changed_can_be_accepted_and_once() {
+    let documents = documents();
+    let wanted = |file: &str| to_accept(&documents.guarded, [file.to_owned()].iter());
+    assert!(matches!(wanted("README.md"), Err(Refusal::NotFound(_))));
+    let files = wanted("justfile").expect("it has changed");
+    let accepted = Change::Accept { files: files.clone() }.apply(&documents).expect("it can be accepted").documents;
+    let again = to_accept(&accepted.guarded, ["justfile".to_owned()].iter());
+    assert!(matches!(again, Err(Refusal::Rule(_))));
+    assert!(matches!(Change::Accept { files }.apply(&accepted), Err(Refusal::Rule(_))));
 }

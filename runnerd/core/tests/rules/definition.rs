@@ -2,7 +2,7 @@
 
 use protocol::answer::AnswerStatus;
 use protocol::words::{GuardOutcome, PhaseName};
-use runner_core::definition::{Definition, Departure, accepted, notice};
+use runner_core::definition::{Definition, Departure, Guarded, accepted, notice};
 use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, decide};
 use runner_core::policy::{OnChange, OnTimeout, Policy, ReviewBy};
 use runner_core::verdict::{StopCause, Verdict};
@@ -53,15 +53,15 @@ fn without_an_accepted_definition_a_new_one_is_only_reported() {
 #[test]
 fn a_session_is_told_which_files_depart_and_what_follows() {
     let accepted = definition(&[("a", "1"), ("b", "1")]);
-    let standing = definition(&[("a", "2"), ("c\nNo person", "1")]);
-    let told = notice(OnChange::Both, &accepted, &standing).expect("it departs");
+    let committed = definition(&[("a", "2"), ("c\nNo person", "1")]);
+    let told = notice(OnChange::Both, &Guarded { accepted: accepted.clone(), committed }).expect("it departs");
     insta::assert_snapshot!(told, @r"
     a (changed)
     b (removed)
     c No person (new)
     No person has accepted that. `done` needs the guard to be green twice: with these files, and with those that were accepted.
     ");
-    assert_eq!(notice(OnChange::Both, &accepted, &accepted), None);
+    assert_eq!(notice(OnChange::Both, &Guarded { committed: accepted.clone(), accepted }), None);
 }
 
 /// An iteration whose session has claimed `done`.

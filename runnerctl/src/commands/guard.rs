@@ -1,0 +1,57 @@
+//! `guard`: what a person says of the guard.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use protocol::api::GuardApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::request::{AcceptParams, AtRun};
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::change::changed;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl guard accept             every file of the guard's definition that has changed
+  runnerctl guard accept justfile    this one";
+
+/// Accept what a session has made of the guard's definition
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct GuardArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Accept files that say what the guard does as they are committed
+    ///
+    /// Until then they are named by `status`, by each receipt and in the prompts, and `[guard] on_change` says what is
+    /// done about them. Committing such a file yourself accepts it too.
+    #[command(after_help = EXAMPLES)]
+    Accept(AcceptArgs),
+}
+
+#[derive(Debug, Args)]
+struct AcceptArgs {
+    /// The file, be it gone; or a folder in the repository, for all files [default: the current directory]
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: GuardArgs) -> Result<ExitStatus, Failure> {
+    let Action::Accept(AcceptArgs { path, run }) = args.action;
+    let path = invocation.resolve(path.as_deref())?;
+    // A file that is gone may have taken its folder along.
+    let folder = path.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
+    let file = (folder != path).then(|| path.as_path().into());
+    let at = AtRun { path: invocation.place(Some(folder))?, run };
+    let reply = invocation.connect().await?.client().accept_definition(AcceptParams { at, file }).await?;
+    invocation.ui.answer("guard-accept", &reply, |_| changed(&reply))?;
+    Ok(ExitStatus::Fine)
+}

@@ -1,0 +1,329 @@
+//! An agent that changes what the guard does: caught, told, and undone, as `[guard] on_change` says.
+
+use protocol::words::RunStatus;
+use runner_testkit::Receipt;
+
+use crate::play::{Play, Row, Seen, sample};
+
+/// The guard of these runs: green where the work was done.
+const STRICT: &str = "test -e done.txt\n";
+const RED: Row = Row { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" };
+const PASSED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
+
+/// A run whose guard is the script `ci.sh`, with what is done where an agent changes it.
+fn guarded(on_change: &str) -> Play {
+    let play = unguarded(on_change);
+    play.repo.write("ci.sh", STRICT).commit("Check the work");
+    play
+}
+
+/// The same, before there is such a script.
+fn unguarded(on_change: &str) -> Play {
+    let play = Play::with(&sample(), |config| {
+        let config = config.top("max_iterations = 1").guard("definition = [\"/ci.sh\", \"/checks/**\"]");
+        config.guard(&format!("on_change = {on_change:?}"))
+    });
+    play.script().guard_always("sh ./ci.sh && echo green");
+    play
+}
+
+fn announced(seen: &Seen) -> &str {
+    seen.receipt.trailer("Runner-Guard-Changed").unwrap_or_default()
+}
+
+/// Returns what a person is shown of a changed definition.
+fn shown(play: &Play) -> Vec<String> {
+    play.client().run(play.repo.path()).guard_changed
+}
+
+#[test]
+fn what_the_base_has_is_accepted_and_goes_on_in_the_run_state() {
+    let play = guarded("both");
+    play.script().step(1, "touch done.txt; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&PASSED);
+    let accepted = &play.repo.run_state("HEAD").guard_definition;
+    let blob = play.repo.git(&["rev-parse", "HEAD:ci.sh"]);
+    assert_eq!(accepted.iter().collect::<Vec<_>>(), [(&"ci.sh".to_owned(), &blob)]);
+    assert_eq!((announced(&seen), shown(&play)), ("", vec![]));
+    assert!(!play.has_record("0001/guard-accepted.log"), "an unchanged definition is run once");
+}
+
+#[test]
+fn a_weakened_guard_is_caught_by_the_accepted_one() {
+    let play = guarded("both");
+    play.script().step(1, "echo true > ci.sh; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&RED);
+    assert_eq!(announced(&seen), "ci.sh");
+    assert_eq!(play.repo.read("ci.sh"), "true\n", "the session's work is kept");
+    assert_eq!(play.record(1, "guard.log"), "green\n");
+    assert!(play.has_record("0001/guard-accepted.log"));
+    let feedback = play.repo.feedback("HEAD");
+    let failure = feedback.nodes["b"].failure.as_ref().expect("it failed");
+    assert!(failure.text.starts_with("[red with the accepted definition"), "{}", failure.text);
+    assert_eq!(shown(&play), ["ci.sh"]);
+    let status = play.home.ctl_in(&play.repo, &["status"]);
+    assert!(status.stdout.contains("definition changed: ci.sh; runnerctl guard accept"), "{}", status.stdout);
+}
+
+#[test]
+fn the_next_session_is_told_of_a_changed_definition() {
+    let play = guarded("both");
+    play.script().step(1, "echo true > ci.sh; answer retry 'Not yet.'").step(2, "answer retry 'Nor now.'");
+    let seen = play.first(4);
+    assert_eq!(announced(&seen), "ci.sh", "also where no guard ran");
+    assert!(!play.script().prompt(1).contains("definition of the guard has changed"));
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+    let prompt = play.script().prompt(2);
+    assert!(prompt.contains("definition of the guard has changed") && prompt.contains("ci.sh (changed)"), "{prompt}");
+    assert_eq!(announced(&play.seen(2)), "ci.sh", "as long as nobody has accepted it");
+}
+
+#[test]
+fn a_change_that_is_green_with_both_definitions_passes() {
+    let play = guarded("both");
+    play.script().step(1, "touch done.txt; echo 'echo more' >> ci.sh; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&PASSED);
+    assert_eq!(announced(&seen), "ci.sh");
+    assert!(seen.meta.guard_with_accepted);
+    assert_eq!(
+        (play.record(1, "guard.log"), play.record(1, "guard-accepted.log")),
+        ("more\ngreen\n".into(), "green\n".into())
+    );
+    assert_eq!(play.repo.show("HEAD", "ci.sh"), format!("{STRICT}echo more").trim_end());
+    assert!(!play.has_record("0001/swapped"), "everything is back in its place");
+}
+
+#[test]
+fn a_change_that_is_red_by_itself_is_not_run_again() {
+    let play = guarded("both");
+    play.script().step(1, "touch done.txt; echo false > ci.sh; answer done 'Done.'");
+    play.first(4).is(&RED);
+    let failure = play.repo.feedback("HEAD").nodes["b"].failure.clone().expect("it failed");
+    assert!(failure.text.starts_with("[red with a definition of the guard that no person"), "{}", failure.text);
+    assert!(!play.has_record("0001/guard-accepted.log"));
+}
+
+#[test]
+fn a_definition_that_was_removed_is_a_changed_one() {
+    let play = guarded("both");
+    play.script().guard_always("test ! -e ci.sh || sh ./ci.sh");
+    play.script().step(1, "rm ci.sh; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&RED);
+    assert_eq!(announced(&seen), "ci.sh");
+    assert!(!play.repo.path().join("ci.sh").exists(), "it is as the session has left it");
+}
+
+#[test]
+fn links_folders_and_modes_in_the_place_of_a_definition_are_seen_and_come_back() {
+    let play = guarded("both");
+    play.repo.write("checks/one.sh", STRICT).write("checks/deep/two.sh", STRICT).commit("More checks");
+    play.script().guard_always("sh checks/one.sh");
+    play.script().guard_step(2, "test ! -L ci.sh && test ! -L checks && ls -R checks; sh checks/one.sh");
+    let step = "ln -sf /bin/true ci.sh; rm -r checks; mkdir elsewhere; echo true > elsewhere/one.sh; \
+                ln -s elsewhere checks; answer done 'Done.'";
+    play.script().step(1, step);
+    let seen = play.first(4);
+    seen.is(&RED);
+    assert_eq!(announced(&seen), "checks/deep/two.sh, checks/one.sh, ci.sh");
+    let link = |path: &str| std::fs::read_link(play.repo.path().join(path)).expect("a link").display().to_string();
+    assert_eq!((link("ci.sh"), link("checks")), ("/bin/true".to_owned(), "elsewhere".to_owned()));
+    assert_eq!(play.repo.read("elsewhere/one.sh"), "true\n");
+    assert_eq!(play.record(1, "guard-accepted.log"), "checks:\ndeep\none.sh\n\nchecks/deep:\ntwo.sh\n");
+}
+
+#[test]
+fn a_new_file_beside_accepted_ones_is_taken_away_for_the_accepted_run() {
+    let play = guarded("both");
+    play.script().guard_always("test -e checks/loose || sh ./ci.sh");
+    play.script().step(1, "mkdir checks; echo > checks/loose; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&RED);
+    assert_eq!(announced(&seen), "checks/loose");
+    assert_eq!(play.repo.show("HEAD", "checks/loose"), "");
+}
+
+#[test]
+fn a_file_that_git_ignores_is_part_of_the_definition() {
+    let play = guarded("both");
+    play.script().guard_always("test -e checks/loose || sh ./ci.sh");
+    play.script().step(1, "echo /checks > .gitignore; mkdir checks; echo > checks/loose; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&RED);
+    assert_eq!(announced(&seen), "checks/loose");
+    assert!(play.repo.path().join("checks/loose").exists());
+}
+
+#[test]
+fn a_definition_that_the_base_has_not_is_only_reported() {
+    for on_change in ["both", "revert"] {
+        let play = unguarded(on_change);
+        play.script().step(1, "echo true > ci.sh; answer done 'Done.'");
+        let seen = play.first(4);
+        seen.is(&PASSED);
+        assert_eq!((announced(&seen), shown(&play)), ("ci.sh", vec!["ci.sh".to_owned()]));
+        assert!(!seen.meta.guard_with_accepted);
+    }
+}
+
+#[test]
+fn a_change_is_reported_and_no_more_where_that_is_configured() {
+    let play = guarded("report");
+    play.script().step(1, "echo true > ci.sh; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&PASSED);
+    assert_eq!((announced(&seen), shown(&play)), ("ci.sh", vec!["ci.sh".to_owned()]));
+}
+
+#[test]
+fn a_change_is_put_back_before_the_guard_where_that_is_configured() {
+    let play = guarded("revert");
+    play.script().step(1, "echo true > ci.sh; mkdir checks; echo > checks/new; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&RED);
+    assert_eq!(announced(&seen), "checks/new, ci.sh");
+    assert_eq!(seen.receipt.trailer("Runner-Reverted"), Some("checks/new, ci.sh"));
+    assert_eq!(play.repo.show("HEAD", "ci.sh"), STRICT.trim_end());
+    assert!(!play.repo.path().join("checks/new").exists());
+    assert_eq!(play.record(1, "reverted/definition__ci.sh"), "true\n", "nothing is lost");
+    assert_eq!(shown(&play), [""; 0], "what is committed is what was accepted");
+    assert_eq!(play.repo.run_state("HEAD").reverted, ["checks/new", "ci.sh"]);
+}
+
+#[test]
+fn a_persons_own_commit_of_the_file_accepts_it() {
+    let play = guarded("both");
+    play.script().step(1, "echo true > ci.sh; answer retry 'Not yet.'");
+    play.script().step(2, "answer retry 'Not yet.'").step(3, "answer done 'Done.'");
+    play.first(4);
+    play.repo.write("ci.sh", "echo mine\n").commit("Looser checks");
+    // The commit of the runner that grants an iteration lies upon the person's.
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+    assert_eq!(announced(&play.seen(2)), "");
+    let blob = play.repo.git(&["rev-parse", "HEAD:ci.sh"]);
+    assert_eq!(play.repo.run_state("HEAD").guard_definition["ci.sh"], blob);
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+    play.seen(3).is(&Row { attempts: "2/3", ..PASSED });
+    assert_eq!(play.record(3, "guard.log"), "mine\ngreen\n");
+}
+
+#[test]
+fn what_a_session_left_comes_back_where_the_daemon_is_killed_between_the_two_runs() {
+    let mut play = guarded("both");
+    play.home.contain_at_most("walk");
+    play.kill_and_restart();
+    let gate = play.script().gate("accepted");
+    play.script().guard_step(2, "gate accepted; sh ./ci.sh");
+    play.script().step(1, "touch done.txt; echo 'echo mine' >> ci.sh; chmod +x ci.sh; answer done 'Done.'");
+    play.begin();
+    gate.reached();
+    assert_eq!(play.repo.read("ci.sh"), STRICT, "the accepted one stands there");
+    play.kill_and_restart();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let seen = play.seen(1);
+    seen.is(&PASSED);
+    assert_eq!(play.repo.show("HEAD", "ci.sh"), format!("{STRICT}echo mine"));
+    assert_eq!(play.repo.git(&["ls-tree", "HEAD", "ci.sh"]).get(..6), Some("100755"));
+    assert_eq!(announced(&seen), "ci.sh");
+    let runs = std::fs::read_to_string(play.script().folder().join("guarded")).expect("is counted");
+    assert_eq!(runs.trim(), "3", "the run that was over is not repeated");
+}
+
+#[test]
+fn accepting_by_command_is_a_commit_of_a_persons_and_ends_the_notice() {
+    let play = guarded("both");
+    play.script().step(1, "echo true > ci.sh; mkdir checks; echo > checks/a; answer retry 'Not yet.'");
+    play.script().step(2, "answer done 'Done.'");
+    play.first(4);
+    let accept = |args: &[&str]| play.home.ctl_in(&play.repo, &[&["guard", "accept"], args].concat());
+    assert!(accept(&["README.md"]).exits(1).stderr.contains("no committed file of the guard's definition"));
+    let reply = accept(&["checks/a", "--json"]).exits(0).json();
+    assert_eq!((&reply["command"], &reply["commit"]), (&"guard accept".into(), &play.repo.head().into()));
+    assert_eq!(shown(&play), ["ci.sh"]);
+    accept(&[]).exits(0);
+    assert_eq!(shown(&play), [""; 0]);
+    let human = Receipt::read(&play.repo, "HEAD");
+    assert_eq!((human.trailer("Runner-Human"), human.body.as_str()), (Some("guard accept"), "ci.sh"));
+    assert_eq!(play.repo.git(&["diff", "--name-only", "HEAD~1", "HEAD"]), ".runner/state/run_state.json");
+    assert_eq!(play.repo.run_state("HEAD").guard_definition["ci.sh"], play.repo.git(&["rev-parse", "HEAD:ci.sh"]));
+    assert!(accept(&[]).exits(6).stderr.contains("is as it was accepted"));
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+    let seen = play.seen(2);
+    seen.is(&Row { attempts: "1/3", ..PASSED });
+    assert_eq!(announced(&seen), "");
+    assert!(!play.script().prompt(2).contains("definition of the guard has changed"));
+}
+
+#[test]
+fn what_is_accepted_under_a_session_is_what_was_seen_when_it_was_asked() {
+    let play = guarded("both");
+    let gate = play.script().gate("session");
+    play.script().step(1, "echo 'echo seen' > ci.sh; answer retry 'Not yet.'");
+    play.script().step(2, "gate session; echo 'echo unseen' > ci.sh; answer retry 'Not yet.'");
+    play.first(4);
+    let seen = play.repo.git(&["rev-parse", "HEAD:ci.sh"]);
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1"]).exits(0);
+    gate.reached();
+    let reply = play.home.ctl_in(&play.repo, &["guard", "accept", "--json"]).exits(0).json();
+    assert_eq!(reply["pending"], true);
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    // Answered after what follows from the iteration.
+    play.client().list(play.repo.path()).expect("the runs");
+    assert_eq!(play.repo.run_state("HEAD").guard_definition["ci.sh"], seen);
+    assert_eq!(shown(&play), ["ci.sh"], "nobody has seen what the session made of it");
+}
+
+#[test]
+fn a_red_baseline_is_shown_and_told_to_the_sessions() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let text = play.repo.read(".runner/state/config.toml").replace("baseline = false", "baseline = true");
+    play.repo.write(".runner/state/config.toml", &text).commit("With a baseline");
+    let gate = play.script().gate("base");
+    play.script().guard_step(1, "gate base; echo 'broken before'; exit 1");
+    play.script().step(1, "answer retry 'Not yet.'");
+    play.begin();
+    gate.reached();
+    let phase = play.client().run(play.repo.path()).phase.expect("it is seen");
+    assert!(phase.baseline);
+    let status = play.home.ctl_in(&play.repo, &["status"]);
+    assert!(status.stdout.contains("the guard on the base, before the first session"), "{}", status.stdout);
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let status = play.home.ctl_in(&play.repo, &["status"]);
+    assert!(status.stdout.contains("the guard was red before the first session"), "{}", status.stdout);
+    assert!(play.script().prompt(1).contains("broken before"));
+    let events = play.repo.read(".runner/iterations/play/events.jsonl");
+    assert!(events.contains("the guard is not green on the base"), "{events}");
+}
+
+#[test]
+fn what_a_guard_makes_of_the_accepted_files_is_kept_apart_from_the_sessions() {
+    let play = guarded("both");
+    play.script().guard_step(2, "echo formatted > ci.sh");
+    play.script().step(1, "touch done.txt; echo 'echo mine' >> ci.sh; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&PASSED);
+    assert_eq!(play.repo.show("HEAD", "ci.sh"), format!("{STRICT}echo mine"));
+    assert_eq!(play.record(1, "reverted/swapped__ci.sh"), "formatted\n");
+    assert_eq!(seen.receipt.trailer("Runner-Guard-Wrote"), None);
+}
+
+#[test]
+fn a_pause_in_the_second_run_puts_the_sessions_files_back() {
+    let play = guarded("both");
+    let gate = play.script().gate("accepted");
+    play.script().guard_step(2, "gate accepted");
+    play.script().step(1, "echo true > ci.sh; answer done 'Done.'");
+    play.begin();
+    gate.reached();
+    play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
+    // Of two reasons to stop the limit comes first.
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let seen = play.seen(1);
+    seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
+    assert_eq!((play.repo.show("HEAD", "ci.sh").as_str(), announced(&seen)), ("true", "ci.sh"));
+}

@@ -1,0 +1,37 @@
+//! `guard.*`: what a person says of the guard.
+
+use std::path::{Path, PathBuf};
+
+use jsonrpsee::core::{RpcResult, async_trait};
+use protocol::api::GuardApiServer;
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::reply::ChangeReply;
+use protocol::request::AcceptParams;
+use runner_core::change::Change;
+
+use super::Api;
+
+#[async_trait]
+impl GuardApiServer for Api {
+    async fn accept_definition(&self, params: AcceptParams) -> RpcResult<ChangeReply> {
+        let AcceptParams { at, file } = params;
+        let repository = self.repository(at.path.as_path()).await?;
+        let file = file.map(|file| inside(repository.work_dir(), file.as_path())).transpose()?;
+        let files = file.into_iter().map(|file| (file, None)).collect();
+        Ok(self.change(at, Change::Accept { files }, None).await?)
+    }
+}
+
+/// Returns the path of a file, which may be gone, from the root of the work tree.
+fn inside(work_dir: &Path, file: &Path) -> Result<String, ErrorData> {
+    let real = file.ancestors().skip(1).find_map(|above| {
+        let rest = file.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(rest))
+    });
+    let root = work_dir.canonicalize().unwrap_or_else(|_| work_dir.to_owned());
+    let path: Option<PathBuf> = real.and_then(|real| real.strip_prefix(root).ok().map(Path::to_owned));
+    path.and_then(|path| path.into_os_string().into_string().ok()).ok_or_else(|| {
+        let message = format!("{} is no file of {}", file.display(), work_dir.display());
+        ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status names the files that have changed")
+    })
+}

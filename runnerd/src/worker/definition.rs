@@ -1,0 +1,194 @@
+//! The guard's definition in a commit and in the work tree, each file as git would store it (SPEC 5).
+//!
+//! What follows from a difference is `runner_core::definition`'s.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use runner_core::definition::{self, Definition, Departure, Guarded};
+use runner_core::message::RunnerCommit;
+
+use super::load::{LoadError, Loaded, load_config};
+use super::mischief::{self, Standing};
+use super::open::MAX_PERSON_COMMITS;
+use super::site::{Obstacle, Site};
+use crate::config::{PatternPlace as Place, Patterns};
+use crate::git::{Entry, EntryKind, GitError, Id, Repository};
+use crate::repo::durable::{self, Access};
+use crate::repo::layout::Layout;
+
+/// Reads the definition at a commit, and what was accepted as the commit tells it.
+pub(super) fn at(repository: &Repository, loaded: &Loaded) -> Result<Guarded, LoadError> {
+    let committed = in_commit(repository, &loaded.commit, &loaded.config.guard.definition)?;
+    Ok(Guarded { accepted: accepted(repository, loaded, &committed)?, committed })
+}
+
+/// Returns the definition in a commit.
+pub(super) fn in_commit(repository: &Repository, commit: &Id, patterns: &Patterns) -> Result<Definition, GitError> {
+    let mut entries = Vec::new();
+    for place in patterns.places() {
+        match place {
+            Place::File(path) => entries.extend(repository.entry(commit, &path)?),
+            Place::Folder(folder) => entries.extend(repository.entries(commit, &folder)?),
+        }
+    }
+    let file = |entry: Entry| Some((String::from_utf8(entry.path.clone()).ok()?, form(&entry)?));
+    Ok(entries.into_iter().filter_map(file).filter(|(path, _)| is_part(path, patterns)).collect())
+}
+
+/// Returns what a person has accepted last, as the commit that was loaded tells it.
+fn accepted(repository: &Repository, loaded: &Loaded, now: &Definition) -> Result<Definition, LoadError> {
+    let kept = &loaded.run_state.guard_definition;
+    let commits = repository.first_parents(&loaded.commit, 1)?;
+    let is_runners = |message: &str| RunnerCommit::parse(message).is_ok();
+    let accepted = if commits.first().is_some_and(|commit| is_runners(&commit.message)) {
+        kept.clone()
+    } else {
+        let commits = repository.first_parents(&loaded.commit, MAX_PERSON_COMMITS)?;
+        let Some(last) = commits.iter().find(|commit| is_runners(&commit.message)) else { return Ok(kept.clone()) };
+        // A file that a person's commit of the configuration makes part of it counts as changed by that commit.
+        let patterns = load_config(repository, last.id)?.guard.definition;
+        definition::accepted(kept, &in_commit(repository, &last.id, &patterns)?, now)
+    };
+    let patterns = &loaded.config.guard.definition;
+    Ok(accepted.into_iter().filter(|(path, _)| is_part(path, patterns)).collect())
+}
+
+/// Compares the work tree with what was accepted before a guard runs, and keeps what was found: where it is done again,
+/// it finds what has not been put back meanwhile.
+pub(super) fn look(site: &Site, loaded: &Loaded, iter: u32) -> Result<Departure, Obstacle> {
+    let found = departure(site, &site.repository()?, loaded)?;
+    let all = noted(site, iter)?.and(&found);
+    let text = serde_json::to_vec(&all).expect("BUG: a list of paths does not serialize");
+    durable::replace(&note(site, iter), &text, Access::Private)?;
+    Ok(found)
+}
+
+/// Returns all that was found before the guards of this iteration.
+pub(super) fn noted(site: &Site, iter: u32) -> Result<Departure, Obstacle> {
+    let text = durable::read(&note(site, iter))?.unwrap_or_default();
+    Ok(serde_json::from_slice(&text).unwrap_or_default())
+}
+
+fn note(site: &Site, iter: u32) -> PathBuf {
+    site.store.live().join(format!("{}-{iter:04}-definition.json", site.run))
+}
+
+/// Compares the work tree with what was accepted, ignored files and all: a guard sees them too.
+pub(super) fn departure(site: &Site, repository: &Repository, loaded: &Loaded) -> Result<Departure, Obstacle> {
+    let accepted = at(repository, loaded)?.accepted;
+    let mut standing = in_work_tree(site, repository, &loaded.config.guard.definition)?;
+    let doubtful = |path: &&String| accepted.get(*path) != standing.get(*path) && standing.contains_key(*path);
+    let doubtful: Vec<String> = accepted.keys().filter(doubtful).cloned().collect();
+    for path in as_committed(repository, doubtful)? {
+        // A filter, line endings: what git takes for the same is the same.
+        let committed = repository.head()?.commit().map(|head| repository.entry(&head, &path)).transpose()?.flatten();
+        standing.extend(committed.as_ref().and_then(form).map(|form| (path, form)));
+    }
+    Ok(Departure::between(&accepted, &standing))
+}
+
+/// Returns those of the paths in which git sees no difference from HEAD.
+fn as_committed(repository: &Repository, mut paths: Vec<String>) -> Result<Vec<String>, GitError> {
+    if !paths.is_empty() {
+        let changes: BTreeSet<Vec<u8>> = repository.changes()?.into_iter().map(|change| change.path).collect();
+        paths.retain(|path| !changes.contains(path.as_bytes()));
+    }
+    Ok(paths)
+}
+
+/// Returns the definition as the work tree has it. No link is followed, and repositories inside are left out.
+fn in_work_tree(site: &Site, repository: &Repository, patterns: &Patterns) -> Result<Definition, Obstacle> {
+    let mut paths = BTreeSet::new();
+    for place in patterns.places() {
+        match place {
+            Place::File(path) => paths.extend([path]),
+            Place::Folder(folder) => paths.extend(files_below(&site.layout, &folder)?),
+        }
+    }
+    let mut definition = Definition::new();
+    for path in paths.into_iter().filter(|path| is_part(path, patterns)) {
+        if let Some(form) = standing_form(site, repository, &path)? {
+            definition.insert(path, form);
+        }
+    }
+    Ok(definition)
+}
+
+/// What the runner owns is none of a definition's business, nor is git's own folder.
+fn is_part(path: &str, patterns: &Patterns) -> bool {
+    let is_under =
+        |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    !is_under(Layout::FOLDER) && !is_under(".git") && patterns.matches_path(path)
+}
+
+fn form(entry: &Entry) -> Option<String> {
+    match entry.kind {
+        EntryKind::File => Some(entry.id.to_string()),
+        EntryKind::Executable => Some(format!("100755:{}", entry.id)),
+        EntryKind::Symlink => Some(format!("120000:{}", entry.id)),
+        EntryKind::Submodule => None,
+    }
+}
+
+/// Returns what a file of the work tree is; none where there is neither file nor link on a way without links.
+pub(super) fn standing_form(site: &Site, repository: &Repository, path: &str) -> Result<Option<String>, Obstacle> {
+    let file = site.layout.path(path);
+    if leads_elsewhere(site, path) {
+        return Ok(None);
+    }
+    let Ok(found) = std::fs::symlink_metadata(&file) else { return Ok(None) };
+    if found.is_symlink() {
+        let target = std::fs::read_link(&file).map_err(Obstacle::system("reading", &file))?;
+        return Ok(Some(format!("120000:{}", repository.hash_blob(target.as_os_str().as_bytes())?)));
+    }
+    let bytes = match mischief::standing(&file) {
+        Ok(Standing::File(bytes)) => bytes,
+        Ok(Standing::NoFile) => return Ok(None),
+        Ok(Standing::TooLarge) => return Ok(Some("too large".to_owned())),
+        // The guard cannot read it either.
+        Err(Obstacle::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            return Ok(Some("unreadable".to_owned()));
+        }
+        Err(error) => return Err(error),
+    };
+    let mode = if found.permissions().mode() & 0o100 == 0 { "" } else { "100755:" };
+    Ok(Some(format!("{mode}{}", repository.hash_blob(&bytes)?)))
+}
+
+/// Whether something else than a folder stands on the way to a path.
+fn leads_elsewhere(site: &Site, path: &str) -> bool {
+    let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
+    let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    folders.into_iter().any(|folder| !is_folder(&site.layout.path(folder)))
+}
+
+/// Lists what is below a folder and no folder, by paths that are text.
+fn files_below(layout: &Layout, folder: &str) -> Result<Vec<String>, Obstacle> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        let absolute = layout.path(&folder);
+        let is_folder = std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir());
+        let is_repository = !folder.is_empty() && std::fs::symlink_metadata(absolute.join(".git")).is_ok();
+        if !is_folder || is_repository {
+            continue;
+        }
+        for entry in std::fs::read_dir(&absolute).map_err(Obstacle::system("listing", &absolute))? {
+            let entry = entry.map_err(Obstacle::system("listing", &absolute))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => {
+                    if !matches!(path.as_str(), ".git" | Layout::FOLDER) {
+                        folders.push(path);
+                    }
+                }
+                _ => files.push(path),
+            }
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,201 @@
+//! The accepted definition of the guard in the place of the one that a session has left: for one run of the guard, or for
+//! good (SPEC 5).
+//!
+//! What stands in the way is renamed, so that it comes back exactly as it was. Before anything is moved, a list of it is
+//! in `live/`: whoever finds the list puts everything back first.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use runner_core::definition::{Definition, Departure};
+use serde::{Deserialize, Serialize};
+
+use super::aside::Aside;
+use super::definition::standing_form;
+use super::mischief::remove;
+use super::record;
+use super::site::{Obstacle, Site};
+use crate::git::{Id, Repository};
+use crate::repo::disk::RealDisk;
+use crate::repo::durable::{self, Access};
+
+/// What is out of its place for one run of the guard.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Swap {
+    /// Number of the iteration.
+    iter: u32,
+    /// What stood in the way; the n-th is kept under the name n.
+    moved: Vec<String>,
+    /// The files that were put there, each with its form.
+    laid: Definition,
+    /// Folders that were made for them, the outermost first.
+    made: Vec<String>,
+}
+
+/// Puts the accepted files in the place of those that depart, until [`back`].
+pub(super) fn lay(site: &Site, iter: u32, accepted: &Definition, departure: &Departure) -> Result<(), Obstacle> {
+    let laid = laid(accepted, departure);
+    let missing = |folder: &&str| std::fs::symlink_metadata(site.layout.path(folder)).is_err();
+    let made: BTreeSet<&str> = laid.keys().flat_map(|path| folders(path)).filter(missing).collect();
+    let made = made.into_iter().map(str::to_owned).collect();
+    let swap = Swap { iter, moved: in_the_way(site, departure), laid, made };
+    let folder = kept_in(site, iter);
+    record::make_folder(site, &folder)?;
+    let text = serde_json::to_vec(&swap).expect("BUG: a list of paths does not serialize");
+    durable::replace(&list(site), &text, Access::Private)?;
+    for (number, path) in swap.moved.iter().enumerate() {
+        rename(&site.layout.path(path), &folder.join(number.to_string()))?;
+    }
+    put(site, &swap.laid)
+}
+
+/// Puts the accepted files there for good; what stood in the way is kept in the record.
+pub(super) fn revert(site: &Site, iter: u32, accepted: &Definition, departure: &Departure) -> Result<(), Obstacle> {
+    for path in in_the_way(site, departure) {
+        keep(site, iter, ("definition", &path))?;
+    }
+    put(site, &laid(accepted, departure))
+}
+
+/// Puts back what [`lay`] has moved, if anything is out of its place. Done again it finds nothing.
+pub(super) fn back(site: &Site) -> Result<(), Obstacle> {
+    let Some(text) = durable::read(&list(site))? else { return Ok(()) };
+    // The list is written as a whole or not at all; of one that nobody wrote nothing can be known.
+    let swap: Swap = serde_json::from_slice(&text).unwrap_or_default();
+    let folder = kept_in(site, swap.iter);
+    for (number, path) in swap.moved.iter().enumerate() {
+        let kept = folder.join(number.to_string());
+        if std::fs::symlink_metadata(&kept).is_err() {
+            continue;
+        }
+        clear(site, &swap, path)?;
+        make_folders(site, path)?;
+        remove_leftovers(site, path)?;
+        rename(&kept, &site.layout.path(path))?;
+    }
+    let is_moved = |path: &&String| swap.moved.iter().any(|moved| is_below(path, moved));
+    for path in swap.laid.keys().filter(|path| !is_moved(path)) {
+        clear(site, &swap, path)?;
+        remove_leftovers(site, path)?;
+    }
+    for folder in swap.made.iter().rev() {
+        // What the guard has written there stays, and its folder with it.
+        let _ = std::fs::remove_dir(site.layout.path(folder));
+    }
+    durable::on(&RealDisk).remove(&list(site))?;
+    // Empty by now.
+    let _ = std::fs::remove_dir(&folder);
+    Ok(())
+}
+
+/// Takes away what was put at a path; what the guard has made of it is kept in the record.
+fn clear(site: &Site, swap: &Swap, path: &str) -> Result<(), Obstacle> {
+    let repository = site.repository()?;
+    let is_as_laid = |form: &String| swap.laid.get(path) == Some(form);
+    match standing_form(site, &repository, path)? {
+        Some(form) if is_as_laid(&form) => remove(&site.layout.path(path)),
+        _ => keep(site, swap.iter, ("swapped", path)),
+    }
+}
+
+/// Keeps what stands at a path in the record, apart from what others keep there.
+fn keep(site: &Site, iter: u32, (as_what, path): (&str, &str)) -> Result<(), Obstacle> {
+    let file = site.layout.path(path);
+    if std::fs::symlink_metadata(&file).is_err() {
+        return Ok(());
+    }
+    Aside::of(site, iter).take(&format!("{as_what}/{path}"), &file)?;
+    sync_folder_of(&file)
+}
+
+/// Returns the accepted files among those that depart.
+fn laid(accepted: &Definition, departure: &Departure) -> Definition {
+    let of = |path: &String| Some((path.clone(), accepted.get(path)?.clone()));
+    departure.paths.iter().filter_map(of).collect()
+}
+
+/// Names what stands where the accepted files go: at their paths, or in the place of a folder on the way to one.
+fn in_the_way(site: &Site, departure: &Departure) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for path in &departure.paths {
+        let is_folder =
+            |path: &str| std::fs::symlink_metadata(site.layout.path(path)).is_ok_and(|found| found.is_dir());
+        let first = folders(path).find(|folder| !is_folder(folder)).unwrap_or(path);
+        let stands = std::fs::symlink_metadata(site.layout.path(first)).is_ok();
+        if stands && !found.iter().any(|known| is_below(first, known)) {
+            found.push(first.to_owned());
+        }
+    }
+    found
+}
+
+/// Writes files as git has stored them.
+fn put(site: &Site, files: &Definition) -> Result<(), Obstacle> {
+    let repository = site.repository()?;
+    for (path, form) in files {
+        make_folders(site, path)?;
+        remove_leftovers(site, path)?;
+        put_one(&repository, &site.layout.path(path), form)?;
+    }
+    Ok(())
+}
+
+fn put_one(repository: &Repository, file: &Path, form: &str) -> Result<(), Obstacle> {
+    let (mode, id) = form.split_once(':').unwrap_or(("100644", form));
+    let id: Id = id.parse().map_err(|_| Obstacle::NoBlob(form.to_owned()))?;
+    let bytes = repository.blob(&id)?;
+    if mode == "120000" {
+        let target = std::ffi::OsString::from(String::from_utf8_lossy(&bytes).into_owned());
+        return symlink(target, file).map_err(Obstacle::system("linking", file));
+    }
+    durable::replace(file, &bytes, Access::Repository)?;
+    if mode == "100755" {
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(file, executable).map_err(Obstacle::system("making executable", file))?;
+    }
+    Ok(())
+}
+
+fn make_folders(site: &Site, path: &str) -> Result<(), Obstacle> {
+    if let Some((folder, _)) = path.rsplit_once('/') {
+        durable::create_dir_below(site.layout.root(), folder, Access::Repository)?;
+    }
+    Ok(())
+}
+
+/// A write that was cut short by a kill leaves a file beside its own.
+fn remove_leftovers(site: &Site, path: &str) -> Result<(), Obstacle> {
+    let file = site.layout.path(path);
+    let folder = file.parent().filter(|folder| folder.is_dir());
+    Ok(folder.map_or(Ok(0), durable::remove_leftovers).map(drop)?)
+}
+
+/// Moves something, durably: it must not be lost between its old name and its new one.
+fn rename(from: &Path, to: &Path) -> Result<(), Obstacle> {
+    std::fs::rename(from, to).map_err(Obstacle::system("moving", from))?;
+    sync_folder_of(to)?;
+    sync_folder_of(from)
+}
+
+fn sync_folder_of(path: &Path) -> Result<(), Obstacle> {
+    Ok(durable::on(&RealDisk).sync_folder(path.parent().unwrap_or(path))?)
+}
+
+/// Returns the folders on the way to a path, the outermost first.
+fn folders(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(at, _)| &path[..at])
+}
+
+fn is_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn list(site: &Site) -> PathBuf {
+    // Not named by the iteration: it outlives all that is forgotten with one.
+    site.store.live().join(format!("{}-swap.json", site.run))
+}
+
+fn kept_in(site: &Site, iter: u32) -> PathBuf {
+    site.layout.iteration(&site.run, iter).join("swapped")
+}
