@@ -77,7 +77,7 @@ pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment, l
         let recent = recent(&repository, &run.id, tip);
         let mut view = of_state(blank(run, containment), &loaded, &run.uncommitted.tried);
         view.recent = recent;
-        view.guard_changed = definition::at(&repository, &loaded).ok()?.changed();
+        view.guard_changed = definition::at(&repository, &loaded).map(|guarded| guarded.changed()).unwrap_or_default();
         if let Some(node) = view.node.as_mut().filter(|_| ledger.advance(&repository, &run.id, tip).is_ok()) {
             node.usage = Some(usage::sum(&ledger.of(&node.id), &run.uncommitted.tried.usage));
         }
