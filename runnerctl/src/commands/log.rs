@@ -37,7 +37,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl log 3 --diff --run tidy-1
   runnerctl log --node parser.lex            what was tried on a node
   runnerctl log --node parser.lex --guard    what its guard printed the last time
-  runnerctl log 3 --raw > agent.log          byte for byte";
+  runnerctl log 3 --raw                      byte for byte, into a file or a pipe";
 
 /// Show records of iterations
 ///
