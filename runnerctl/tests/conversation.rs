@@ -178,7 +178,7 @@ fn a_tree_as_deep_as_is_allowed_is_shown() {
     };
     let root = (0..63).rev().fold(node(63, json!([])), |below, depth| node(depth, json!([below])));
     let reply = json!({"tree": {"version": 1, "root": root}, "current": "n63", "state": null});
-    let daemon = FakeDaemon::start().answers("tree.get", reply);
+    let daemon = FakeDaemon::start().answers("tree.get", reply).answers("iteration.list", json!([]));
     let output = daemon.client(&["tree"]).output().expect("runs");
     assert_eq!(output.stdout.lines().count(), 64, "{}", text(&output));
 }

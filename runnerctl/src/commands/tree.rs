@@ -2,6 +2,7 @@
 
 use clap::Args;
 use jsonrpsee::core::client::{Client, ClientT as _};
+use protocol::api::IterationApiClient;
 use protocol::error::ExitStatus;
 use protocol::reply::TreeReply;
 use protocol::request::AtRun;
@@ -11,10 +12,14 @@ use serde_json::value::RawValue;
 use crate::args::Target;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::tree::picture;
+use crate::pager::Pager;
+use crate::text::tree::{Part, Spent, part_of};
+use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
   runnerctl tree
+  runnerctl tree --open           without what passes
+  runnerctl tree --depth 2        two levels below the root
   runnerctl tree ~/proj --json    the tree as the daemon reads it";
 
 /// Show the task tree
@@ -23,14 +28,33 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct TreeArgs {
     #[command(flatten)]
     target: Target,
+    /// Leave out what passes
+    #[arg(long, conflicts_with = "all")]
+    open: bool,
+    /// Unfold branches that pass
+    #[arg(long)]
+    all: bool,
+    /// Draw at most N levels below the root
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.target.place.path())?;
     let connection = invocation.connect().await?;
-    let reply = fetch(connection.client(), AtRun { path, run: args.target.run }).await?;
-    invocation.ui.answer("tree", &reply, |screen| picture(&reply, screen))?;
+    let at = AtRun { path, run: args.target.run };
+    let reply = fetch(connection.client(), at.clone()).await?;
+    if invocation.ui.json {
+        Ui::object("tree", &reply)?;
+        return Ok(ExitStatus::Fine);
+    }
+    // A repository without a run has a tree all the same.
+    let spent = Spent::of(&IterationApiClient::list(connection.client(), at).await.unwrap_or_default());
+    let part = Part { depth: args.depth, open: args.open, folded: !args.all };
+    let mut pager = Pager::open();
+    pager.text(&part_of(&reply, part, &spent, &invocation.ui.screen()))?;
+    pager.close()?;
     Ok(ExitStatus::Fine)
 }
 

@@ -1,24 +1,88 @@
 //! The task tree as a picture: marks and words, never colour alone.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anstyle::Style;
 use protocol::reply::TreeReply;
+use protocol::state::UsageTotal;
 use protocol::tree::Node;
+use protocol::view::IterationView;
 
+use super::measure::span;
 use super::paint::{BAD, DIM, GOOD, LIVE, PLAIN, paint};
 use super::safe::safe;
 use super::screen::Screen;
+use super::usage::short_cost;
 
-/// Returns the picture of a tree, a line per node.
+/// Which part of a tree is drawn.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Part {
+    /// Levels below the root; none: all of them.
+    pub(crate) depth: Option<usize>,
+    /// Leave out what passes.
+    pub(crate) open: bool,
+    /// Fold branches that pass.
+    pub(crate) folded: bool,
+}
+
+/// What the sessions on each node took, by its id.
+#[derive(Debug, Default)]
+pub(crate) struct Spent(BTreeMap<String, (u64, UsageTotal)>);
+
+impl Spent {
+    /// Adds up iterations.
+    pub(crate) fn of(iterations: &[IterationView]) -> Self {
+        let mut nodes: BTreeMap<String, (u64, UsageTotal)> = BTreeMap::new();
+        for view in iterations {
+            let (ms, total) = nodes.entry(view.node.clone()).or_default();
+            *ms += view.duration_ms.unwrap_or_default();
+            if let Some(usage) = &view.usage {
+                total.sessions += usage.sessions;
+                total.cost_unknown += usage.cost_unknown;
+                let known = usage.cost_micro_usd.map(|cost| cost + total.cost_micro_usd.unwrap_or_default());
+                total.cost_micro_usd = known.or(total.cost_micro_usd);
+            }
+        }
+        Self(nodes)
+    }
+
+    /// Returns time and cost of the sessions on a node, each behind a comma.
+    fn told(&self, node: &str) -> String {
+        let Some((ms, usage)) = self.0.get(node) else { return String::new() };
+        let behind_comma = |text: String| if text.is_empty() { text } else { format!(", {text}") };
+        let time = if *ms == 0 { String::new() } else { span(*ms) };
+        behind_comma(time) + &behind_comma(short_cost(usage))
+    }
+}
+
+/// Returns the picture of a whole tree, a line per node.
 pub(crate) fn picture(reply: &TreeReply, screen: &Screen) -> String {
-    let mut drawing = Drawing { current: reply.current.as_deref(), screen, text: String::new() };
-    drawing.node(&reply.tree.root, "", "");
+    part_of(reply, Part::default(), &Spent::default(), screen)
+}
+
+/// Returns the picture of a part of a tree, with what its nodes took.
+pub(crate) fn part_of(reply: &TreeReply, part: Part, spent: &Spent, screen: &Screen) -> String {
+    let mut drawing = Drawing { current: reply.current.as_deref(), part, spent, screen, text: String::new() };
+    drawing.node(&reply.tree.root, &Place::default());
     drawing.text
+}
+
+/// Where a node is drawn.
+#[derive(Default)]
+struct Place {
+    /// What stands before it.
+    lead: String,
+    /// What stands before its children.
+    below: String,
+    /// Levels below the root.
+    depth: usize,
 }
 
 struct Drawing<'a> {
     current: Option<&'a str>,
+    part: Part,
+    spent: &'a Spent,
     screen: &'a Screen,
     text: String,
 }
@@ -37,20 +101,24 @@ pub(crate) enum Standing {
 }
 
 impl Drawing<'_> {
-    /// Draws a node behind `lead` and its children behind `below`.
-    fn node(&mut self, node: &Node, lead: &str, below: &str) {
+    /// Draws a node, and its children unless they are folded.
+    fn node(&mut self, node: &Node, Place { lead, below, depth }: &Place) {
         let (mark, style, word) = Standing::of(node, self.current).look(*self.screen);
         let id = safe(&node.id);
         let title = safe(&node.title);
-        let counts = paint(DIM, &format!("{word}{}", counts(node)));
+        let children: Vec<&Node> = node.children.iter().filter(|child| !(self.part.open && child.passes)).collect();
+        let is_folded =
+            (*depth > 0 && self.part.folded && node.passes) || self.part.depth.is_some_and(|most| *depth >= most);
+        let folded = if is_folded && !children.is_empty() { ", folded" } else { "" };
+        let counts = paint(DIM, &format!("{word}{}{}{folded}", counts(node), self.spent.told(&node.id)));
         let _ = writeln!(self.text, "{lead}{} {}  {title}  {counts}", paint(style, mark), paint(style, &id));
-        let last = node.children.len().saturating_sub(1);
-        for (at, child) in node.children.iter().enumerate() {
+        let last = children.len().saturating_sub(1);
+        for (at, child) in children.into_iter().enumerate().filter(|_| !is_folded) {
             let (branch, trunk) = if at == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             let (ascii_branch, ascii_trunk) = if at == last { ("`- ", "   ") } else { ("|- ", "|  ") };
             let lead = format!("{below}{}", self.screen.pick(branch, ascii_branch));
             let below = format!("{below}{}", self.screen.pick(trunk, ascii_trunk));
-            self.node(child, &lead, &below);
+            self.node(child, &Place { lead, below, depth: depth + 1 });
         }
     }
 }
@@ -141,6 +209,41 @@ pub(crate) mod tests {
         ├─ ✖ cli  The cli  no attempts left, attempts 3/3
         └─ ○ docs  The docs  open
         ");
+    }
+
+    fn part(depth: Option<usize>, open: bool, folded: bool) -> String {
+        let mut reply = reply();
+        let parser = &mut reply.tree.root.children[0];
+        parser.passes = true;
+        parser.children.iter_mut().for_each(|leaf| leaf.passes = true);
+        let spent = Spent::of(&crate::text::samples::run().recent);
+        strip_str(&part_of(&reply, Part { depth, open, folded }, &spent, &Screen::fixed())).to_string()
+    }
+
+    #[test]
+    fn branches_that_pass_are_folded_left_out_or_drawn() {
+        insta::assert_snapshot!(part(None, false, true), @r"
+        ○ root  The root  open, 2/4 leaves
+        ├─ ✔ parser  The parser  passed, 2/2 leaves, folded
+        ├─ ✖ cli  The cli  no attempts left, attempts 3/3
+        └─ ○ docs  The docs  open
+        ");
+        insta::assert_snapshot!(part(None, true, false), @r"
+        ○ root  The root  open, 2/4 leaves
+        ├─ ✖ cli  The cli  no attempts left, attempts 3/3
+        └─ ○ docs  The docs  open
+        ");
+        assert_eq!(part(Some(0), false, false), "○ root  The root  open, 2/4 leaves, folded\n");
+        assert_eq!(part(Some(1), false, false), part(None, false, true));
+        assert_eq!(part(None, false, false).lines().count(), 6);
+    }
+
+    #[test]
+    fn a_node_tells_what_all_of_its_sessions_took() {
+        let red = crate::text::samples::iteration();
+        let unknown = UsageTotal { sessions: 1, cost_unknown: 1, ..UsageTotal::default() };
+        let spent = Spent::of(&[red.clone(), IterationView { usage: Some(unknown), ..red }]);
+        assert_eq!((spent.told("parser.lex").as_str(), spent.told("other").as_str()), (", 28s, >$0.42", ""));
     }
 
     #[test]
