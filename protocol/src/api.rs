@@ -15,10 +15,10 @@ use crate::reply::{
 use crate::request::{
     AcceptParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, ConfigSetParams, EditParams,
     ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams,
-    QuestionsParams, RejectParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription, ValidateParams,
-    VerifyParams,
+    QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription,
+    ValidateParams, VerifyParams,
 };
-use crate::verify::AuditReport;
+use crate::verify::{AuditReport, RerunReport};
 use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};
 
 /// Major version of the API: both sides must have the same.
@@ -228,6 +228,10 @@ pub trait VerifyApi {
     /// Audits the branch of a run from git alone; ends with its client.
     #[method(name = "run")]
     async fn verify(&self, params: VerifyParams) -> RpcResult<AuditReport>;
+
+    /// Runs the guards of passing commits once more, each in a folder that is gone afterwards; ends with its client.
+    #[method(name = "rerun")]
+    async fn rerun_guards(&self, params: RerunParams) -> RpcResult<RerunReport>;
 }
 
 /// The stream of events.

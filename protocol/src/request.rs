@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
+use crate::verify::AuditPass;
 
 /// The first request on every connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -123,6 +124,24 @@ pub struct StepParams {
     #[serde(default)]
     pub run: Option<String>,
     /// The commands in the repository's configuration are confirmed.
+    #[serde(default)]
+    pub confirmed: bool,
+    /// The caller's environment.
+    #[serde(default)]
+    pub env: CallerEnv,
+}
+
+/// `verify.rerun`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RerunParams {
+    /// Absolute path in the repository, a bare one included.
+    pub path: WirePath,
+    /// Passes as `verify.run` has told them; the guards of their commits are run.
+    pub passes: Vec<AuditPass>,
+    /// Revision: what its commit has on first parents is left out.
+    #[serde(default)]
+    pub since: Option<String>,
+    /// The guards' commands are confirmed.
     #[serde(default)]
     pub confirmed: bool,
     /// The caller's environment.

@@ -131,6 +131,16 @@ pub struct AuditCounts {
     pub guards_unproven: u32,
 }
 
+/// What guards said that were run once more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RerunReport {
+    /// How many guards were run.
+    pub guards: u32,
+    /// Those that did not exit 0, as warnings.
+    pub findings: Vec<AuditFinding>,
+}
+
 /// What an audit of a branch found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -37,7 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("startup", &[]),
     ("store", &["repo"]),
     ("unbuilt", &["config", "process"]),
-    ("verify", &["admit", "causes", "config", "git", "repo", "worker"]),
+    ("verify", &["admit", "causes", "config", "git", "guard", "process", "repo", "worker"]),
     (
         "worker",
         &[

@@ -19,12 +19,14 @@ use protocol::reply::{
 use protocol::request::{
     AcceptParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, ConfigSetParams,
     EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams,
-    PauseParams, QuestionsParams, RejectParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription,
-    ValidateParams, VerifyParams,
+    PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, StartParams, StepParams,
+    Subscription, ValidateParams, VerifyParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
-use protocol::verify::{AuditCounts, AuditFinding, AuditPass, AuditReport, AuditRule, PersonCommit, Severity};
+use protocol::verify::{
+    AuditCounts, AuditFinding, AuditPass, AuditReport, AuditRule, PersonCommit, RerunReport, Severity,
+};
 use protocol::view::{
     ChangeView, CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, QuestionView,
     RepoView, RunSummary, RunView, SelectView, SettingOrigin, SettingView, SleepView, StatusView, StopReason, TextView,
@@ -575,6 +577,13 @@ fn iterations() -> Vec<Example> {
         iter: Some(3),
         kind: EventKind::Phase { phase: PhaseName::Work, node: Some("root.1".into()) },
     };
+    let rerun = RerunParams {
+        path: proj(),
+        passes: audited().passes,
+        since: Some("HEAD~3".into()),
+        confirmed: true,
+        env: CallerEnv::default(),
+    };
     vec![
         example("iteration.list", &at_run(), &vec![iteration()]),
         example("iteration.get", &second, &IterationReply { iteration: iteration(), record, meta: Some(meta()) }),
@@ -582,6 +591,7 @@ fn iterations() -> Vec<Example> {
         example("iteration.export", &export, &exported),
         example("iteration.gc", &GcParams { path: proj(), keep: 1, dry_run: true }, &freed),
         example("verify.run", &VerifyParams { path: proj(), run: Some("port-to-postgres".into()) }, &audited()),
+        example("verify.rerun", &rerun, &RerunReport { guards: 1, findings: Vec::new() }),
         example("events.subscribe", &Subscription { path: Some(proj()), since: Some(118), output: false }, &event),
     ]
 }

@@ -3,9 +3,11 @@
 use clap::Args;
 use protocol::api::VerifyApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::VerifyParams;
+use protocol::request::{RerunParams, VerifyParams};
 
 use crate::args::Place;
+use crate::caller_env;
+use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::audit;
@@ -13,6 +15,7 @@ use crate::text::audit;
 const EXAMPLES: &str = "Examples:
   runnerctl verify                        the branch that is checked out, or the only one
   runnerctl verify --run port-to-postgres
+  runnerctl verify --rerun-guards --since HEAD~20 --yes
   runnerctl verify ../clone.git --json    a bare clone; exit code 10: a violation was found";
 
 /// Prove from git alone that the rules made a branch
@@ -24,12 +27,32 @@ pub(crate) struct VerifyArgs {
     /// Id of the run, or its unambiguous beginning [default: the branch that is checked out, or the only one]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
+    /// Run the guard of every passing commit again, in a folder that is gone afterwards; what differs is a warning
+    #[arg(long)]
+    rerun_guards: bool,
+    /// Run the guards of commits again that this revision does not have
+    #[arg(long, value_name = "REV", requires = "rerun_guards")]
+    since: Option<String>,
+    /// Run the guards' commands without asking
+    #[arg(long, requires = "rerun_guards")]
+    yes: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.place.path())?;
-    let report = invocation.connect().await?.client().verify(VerifyParams { path, run: args.run }).await?;
+    let connection = invocation.connect().await?;
+    let mut report = connection.client().verify(VerifyParams { path: path.clone(), run: args.run }).await?;
+    if args.rerun_guards && !report.passes.is_empty() {
+        let env = caller_env::collect(connection.client(), &path).await;
+        let (passes, since) = (report.passes.clone(), args.since);
+        let params = RerunParams { path, passes, since, confirmed: false, env };
+        let request =
+            async |confirmed| connection.client().rerun_guards(RerunParams { confirmed, ..params.clone() }).await;
+        let rerun = confirmed(invocation.ui, args.yes, request).await?;
+        invocation.ui.note(&format!("guards run again: {}\n", rerun.guards));
+        report.findings.extend(rerun.findings);
+    }
     invocation.ui.answer("verify", &report, |paint| audit::report(&report, paint))?;
     Ok(if audit::is_sound(&report) { ExitStatus::Fine } else { ExitStatus::Violation })
 }

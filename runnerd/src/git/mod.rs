@@ -15,7 +15,7 @@
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
 //! | commit and name | `prepare`, `commit`, `graft`, `identity`, `refs`, `branch`, `durable` |
 //! | read back | `history`, `chain`, `objects`, `diff` |
-//! | keep and restore | `rescue`, `keep`, `mend`, `operation`, `locks`, `pipes` |
+//! | keep and restore | `rescue`, `keep`, `copy`, `mend`, `operation`, `locks`, `pipes` |
 //! | run git itself | `program`, `porcelain` |
 
 mod branch;
@@ -23,6 +23,7 @@ mod cachetree;
 mod chain;
 mod commit;
 mod content;
+mod copy;
 mod diff;
 mod durable;
 mod error;

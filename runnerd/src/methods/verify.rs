@@ -3,19 +3,20 @@
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::VerifyApiServer;
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::request::VerifyParams;
-use protocol::verify::AuditReport;
+use protocol::path::WirePath;
+use protocol::request::{RerunParams, VerifyParams};
+use protocol::verify::{AuditPass, AuditReport, RerunReport};
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, blocking};
 use crate::admit::git_error;
-use crate::git::Repository;
-use crate::verify::{Target, VerifyError, Watch, target, verify};
+use crate::git::{Id, Repository};
+use crate::verify::{Stage, Target, VerifyError, Watch, commands, target, verify};
 
 #[async_trait]
 impl VerifyApiServer for Api {
     async fn verify(&self, params: VerifyParams) -> RpcResult<AuditReport> {
-        let repository = self.readable(&params).await?;
+        let repository = self.readable(&params.path).await?;
         let wanted = params.run;
         let (repository, target) = blocking(move || {
             let target = target(&repository, wanted.as_deref())?;
@@ -32,14 +33,60 @@ impl VerifyApiServer for Api {
         })
         .await?)
     }
+
+    async fn rerun_guards(&self, params: RerunParams) -> RpcResult<RerunReport> {
+        let repository = self.readable(&params.path).await?;
+        let (passes, since) = (params.passes, params.since);
+        let (repository, passes, commands) = blocking(move || {
+            let passes = later(&repository, passes, since.as_deref())?;
+            let commands = commands(&repository, &passes).map_err(|error| told(&error))?;
+            Ok((repository, passes, commands))
+        })
+        .await?;
+        if !params.confirmed {
+            return Err(unconfirmed(&commands).into());
+        }
+        let stop = CancellationToken::new();
+        let _ends_with_the_call = stop.clone().drop_guard();
+        let folder = self.paths.state.join("verify");
+        let (launcher, env) = (&self.launcher, &params.env);
+        let stage = Stage { repository: &repository, folder, launcher, env, stop: &stop };
+        let findings = stage.rerun(&passes).await.map_err(|error| told(&error))?;
+        Ok(RerunReport { guards: u32::try_from(passes.len()).unwrap_or(u32::MAX), findings })
+    }
+}
+
+/// Leaves out what a revision has already.
+fn later(repository: &Repository, passes: Vec<AuditPass>, since: Option<&str>) -> Result<Vec<AuditPass>, ErrorData> {
+    let Some(since) = since else { return Ok(passes) };
+    let found = repository.resolve(since).map_err(|error| git_error(&error))?;
+    let since = found.ok_or_else(|| {
+        let message = format!("`{since}` names no commit in {}", repository.work_dir().display());
+        ErrorData::new(ErrorKind::NotFound, message).hint("git log --oneline --first-parent")
+    })?;
+    let mut later = Vec::new();
+    for pass in passes {
+        let commit = pass.commit.parse::<Id>().ok();
+        let has = commit.map(|commit| repository.is_ancestor(&commit, &since)).transpose();
+        if !has.map_err(|error| git_error(&error))?.unwrap_or(false) {
+            later.push(pass);
+        }
+    }
+    Ok(later)
+}
+
+fn unconfirmed(commands: &[Vec<String>]) -> ErrorData {
+    let shown: String = commands.iter().flat_map(|argv| ["\n  ".to_owned(), argv.join(" ")]).collect();
+    let message = format!("the guards of these commits would be run, as this user:{shown}");
+    ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the commands, then add --yes")
 }
 
 impl Api {
     /// Finds the repository around a path, bare or not.
-    async fn readable(&self, params: &VerifyParams) -> Result<Repository, ErrorData> {
-        match self.repository(params.path.as_path()).await {
+    async fn readable(&self, path: &WirePath) -> Result<Repository, ErrorData> {
+        match self.repository(path.as_path()).await {
             Err(error) if error.kind == ErrorKind::NotARepository => {
-                let path = params.path.as_path().to_owned();
+                let path = path.as_path().to_owned();
                 blocking(move || Repository::discover_to_read(&path).map_err(|_| error)).await
             }
             found => found,
@@ -57,6 +104,11 @@ impl Api {
 fn told(error: &VerifyError) -> ErrorData {
     match error {
         VerifyError::Git(error) => git_error(error),
-        VerifyError::Gone(_) | VerifyError::Interrupted => ErrorData::new(ErrorKind::Fault, error.to_string()),
+        VerifyError::Gone(_)
+        | VerifyError::NoCommit(_)
+        | VerifyError::State(_)
+        | VerifyError::Folder { .. }
+        | VerifyError::Spawn(_)
+        | VerifyError::Interrupted => ErrorData::new(ErrorKind::Fault, error.to_string()),
     }
 }

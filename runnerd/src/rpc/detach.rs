@@ -14,7 +14,7 @@ use super::wrapped::{Around, Service};
 
 /// Methods that only wait, or that belong to their connection: they end with it. Detached ones would pile
 /// up behind clients that come and go.
-const ENDS_WITH_CLIENT: &[&str] = &["run.step", "verify.run", "events.subscribe", "events.unsubscribe"];
+const ENDS_WITH_CLIENT: &[&str] = &["run.step", "verify.run", "verify.rerun", "events.subscribe", "events.unsubscribe"];
 
 /// Carries out each call in a task of its own.
 #[derive(Debug, Clone)]

@@ -3,7 +3,9 @@
 //! Needs the repository alone: no record, no state folder, no work tree. What is right is not decided here.
 
 mod read;
+mod rerun;
 mod target;
 
 pub use read::{VerifyError, Watch, verify};
+pub use rerun::{Stage, commands};
 pub use target::{Target, target};

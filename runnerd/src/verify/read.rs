@@ -1,6 +1,6 @@
 //! Reads the commits of a branch, oldest first, and has each judged as it comes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::state::RunState;
@@ -12,9 +12,10 @@ use super::Target;
 use crate::causes::in_one_line;
 use crate::config;
 use crate::git::{Chain, ChainChange, ChainCommit, ChainFile, GitError, Id, Repository};
+use crate::process::SpawnError;
 use crate::repo::goal;
 use crate::repo::layout::Layout;
-use crate::worker::{MAX_REVIEWED_BYTES, policy_of};
+use crate::worker::{LoadError, MAX_REVIEWED_BYTES, policy_of};
 
 /// Most commits of one branch.
 const MAX_COMMITS: usize = 1_000_000;
@@ -28,6 +29,23 @@ pub enum VerifyError {
     /// A commit that was there is gone.
     #[error("commit {0} is not here any more")]
     Gone(Id),
+    /// A commit that is no object id.
+    #[error("`{0}` is no commit")]
+    NoCommit(String),
+    /// What is committed cannot be read.
+    #[error(transparent)]
+    State(#[from] Box<LoadError>),
+    /// The folder in which a guard is run again.
+    #[error("making or removing {path}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A guard could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
     /// Nobody waits for it any more.
     #[error("nobody waits for it any more")]
     Interrupted,

@@ -73,7 +73,7 @@ pub use begin::make_layout;
 pub use brief::MAX_REVIEWED_BYTES;
 pub use desk::summary;
 pub use life::{Means, spawn, spawn_after_bug, spawn_held};
-pub use load::{Loaded, load, load_config, policy_of};
+pub use load::{LoadError, Loaded, load, load_config, policy_of};
 pub use setting::set as set_key;
 pub use snapshot::{add_durations, duration_ms, iterations, meta_in, node_ref};
 pub use tools::faults_of_work_tree as tool_faults;

@@ -1,0 +1,149 @@
+//! The guards of passing commits, run once more: each in a folder of its own, which is gone afterwards.
+//!
+//! Contained and limited as in an iteration. What comes out is no proof either way: a guard may depend on more than its
+//! commit, so that a difference is a warning.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use protocol::request::CallerEnv;
+use protocol::verify::{AuditFinding, AuditPass, AuditRule, Severity};
+use runner_core::iteration::{GuardEnd, GuardHow};
+use runner_core::redact::Secrets;
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use super::VerifyError;
+use crate::config::RepoConfig;
+use crate::git::{Id, Repository};
+use crate::guard::{self, Guard};
+use crate::process::{Launcher, Mark};
+use crate::worker::load_config;
+
+/// Counts the runs of guards of this daemon: each has a folder and a mark of its own.
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
+/// What guards are run with.
+#[derive(Debug)]
+pub struct Stage<'a> {
+    /// The repository that is audited.
+    pub repository: &'a Repository,
+    /// A folder of the daemon's, for the copies.
+    pub folder: PathBuf,
+    /// Starts programs.
+    pub launcher: &'a Launcher,
+    /// The caller's environment.
+    pub env: &'a CallerEnv,
+    /// Ends it.
+    pub stop: &'a CancellationToken,
+}
+
+/// Returns the guards' commands of these passes, each once.
+pub fn commands(repository: &Repository, passes: &[AuditPass]) -> Result<Vec<Vec<String>>, VerifyError> {
+    let mut commands = Vec::new();
+    for pass in passes {
+        let config = config_at(repository, &commit(pass)?)?;
+        if !commands.contains(&config.guard.command) {
+            commands.push(config.guard.command);
+        }
+    }
+    Ok(commands)
+}
+
+impl Stage<'_> {
+    /// Runs the guard of each pass once more, and returns where it did not exit 0.
+    pub async fn rerun(&self, passes: &[AuditPass]) -> Result<Vec<AuditFinding>, VerifyError> {
+        let mut findings = Vec::new();
+        for pass in passes {
+            if self.stop.is_cancelled() {
+                return Err(VerifyError::Interrupted);
+            }
+            let end = self.run(&commit(pass)?).await?;
+            findings.extend(finding(pass, &end));
+        }
+        Ok(findings)
+    }
+
+    async fn run(&self, commit: &Id) -> Result<GuardEnd, VerifyError> {
+        let number = RUNS.fetch_add(1, Ordering::Relaxed);
+        let own = self.folder.join(format!("{}-{number}", std::process::id()));
+        let made = block_in_place(|| self.lay_out(commit, &own));
+        let ended = match made {
+            Ok(config) => self.guard(&config, &own).await,
+            Err(error) => Err(error),
+        };
+        let removed = block_in_place(|| remove(&own));
+        let end = ended?;
+        removed?;
+        Ok(end)
+    }
+
+    fn lay_out(&self, commit: &Id, own: &Path) -> Result<RepoConfig, VerifyError> {
+        let config = config_at(self.repository, commit)?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(own.join("work"));
+        made.map_err(|source| VerifyError::Folder { path: own.to_owned(), source })?;
+        self.repository.copy_at(commit, &own.join("work"))?;
+        Ok(config)
+    }
+
+    async fn guard(&self, config: &RepoConfig, own: &Path) -> Result<GuardEnd, VerifyError> {
+        let env = self.env.0.iter().filter(|(name, _)| config.env.guard.passes(name));
+        let env: Vec<(OsString, OsString)> = env.map(|(name, value)| (name.into(), value.into())).collect();
+        let work = own.join("work");
+        let guard = Guard {
+            config: &config.guard,
+            folder: &work,
+            env,
+            log: own.join("guard.log"),
+            live: None,
+            secrets: Secrets::default(),
+            budget: config.iteration_timeout,
+            mark: Mark::new(format!("verify-{}", own.file_name().unwrap_or_default().display())),
+            lock: own.join("shim.lock"),
+        };
+        Ok(guard::run(guard, self.launcher, self.stop).await?)
+    }
+}
+
+fn config_at(repository: &Repository, commit: &Id) -> Result<RepoConfig, VerifyError> {
+    load_config(repository, *commit).map_err(|error| VerifyError::State(Box::new(error)))
+}
+
+fn commit(pass: &AuditPass) -> Result<Id, VerifyError> {
+    pass.commit.parse().map_err(|_| VerifyError::NoCommit(pass.commit.clone()))
+}
+
+/// Removes a folder in which a guard may have taken rights away.
+fn remove(own: &Path) -> Result<(), VerifyError> {
+    match fs::remove_dir_all(own) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(VerifyError::Folder { path: own.to_owned(), source: error })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn finding(pass: &AuditPass, end: &GuardEnd) -> Option<AuditFinding> {
+    let found = match &end.how {
+        GuardHow::Exited(0) => return None,
+        GuardHow::Exited(code) => format!("exit={code}"),
+        GuardHow::Signaled(signal) => format!("signal={signal}"),
+        GuardHow::TimedOut => "it did not end within the budget of an iteration".to_owned(),
+        GuardHow::Missing { what } => what.clone(),
+        GuardHow::Cut => "it was ended before it could say".to_owned(),
+        GuardHow::Lost => "its supervisor was killed".to_owned(),
+    };
+    Some(AuditFinding {
+        commit: pass.commit.clone(),
+        iter: Some(pass.iter),
+        rule: AuditRule::Rerun,
+        severity: Severity::Warning,
+        at: format!("the guard of node {}", pass.node),
+        expected: "exit=0".to_owned(),
+        found,
+    })
+}
