@@ -265,7 +265,8 @@ fn commit_of_a_person_that_passes_a_node_holds_the_run_until_it_is_taken_back() 
 
 #[test]
 fn pass_that_a_person_forged_neither_completes_a_run_nor_is_hidden_by_a_resume() {
-    let home = Home::new();
+    let mut home = Home::new();
+    home.has_a_forgery();
     let repo = home.scripted("one");
     repo.script().step(1, "answer retry 'Not yet.'");
     let _daemon = home.daemon();

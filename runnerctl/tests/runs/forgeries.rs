@@ -329,7 +329,7 @@ fn of_people_and_milestones(forge: &Forge) {
     forge.finds("a person who sets passes for good", &kept, violation(Rule::Passes, TREE));
     let edited =
         forge.file((hand, true), RUN_STATE, |text| text.replace("\"run_id\": \"play\"", "\"run_id\": \"other\""));
-    forge.finds("a person who renames the run", &edited, violation(Rule::Person, "run_id"));
+    forge.finds("a person who renames the run", &edited, violation(Rule::Number, "run_state.json"));
     let faults = forge.json::<RunState>(hand, RUN_STATE, |state| state.stall.count = 0);
     forge.finds("a person who counts", &faults, (Severity::Warning, Rule::Person, "run_state.json: stall"));
     let granted = forge.json::<RunState>(resume, RUN_STATE, |state| state.next_iter = 1);

@@ -15,8 +15,8 @@ use crate::{fence, layout, person};
 const MAX_PATHS: usize = 20;
 /// Most bytes of a subject.
 const MAX_SUBJECT: usize = 200;
-/// Fields of the run state that say which run it is and how far it has come.
-const IDENTITY: [&str; 3] = ["run_id", "base", "next_iter"];
+/// Fields of the run state that say where the run began and how far it has come.
+const COURSE: [&str; 2] = ["base", "next_iter"];
 
 /// Describes a commit of a person's.
 pub(super) fn describe(head: &Head, changes: &[PathChange]) -> PersonCommit {
@@ -45,7 +45,7 @@ pub(super) fn check(before: &State, after: &State, net: &Net, ledger: &mut Ledge
     let (Ok(old), Ok(new)) = (before.known(), after.known()) else { return };
     for (field, expected, found) in compare::differing(old.run_state, new.run_state) {
         let at = format!("{}: {field}", layout::RUN_STATE);
-        if IDENTITY.contains(&field.as_str()) {
+        if COURSE.contains(&field.as_str()) {
             ledger.violation(AuditRule::Person, &at, (&expected, &found));
         } else {
             ledger.warning(AuditRule::Person, &at, (&expected, &found));
@@ -53,7 +53,8 @@ pub(super) fn check(before: &State, after: &State, net: &Net, ledger: &mut Ledge
     }
     if old.goal.id != new.goal.id {
         let id = |id: &Option<String>| id.clone().unwrap_or_else(|| "none".to_owned());
-        ledger.violation(AuditRule::Person, "GOAL.md: id", (&id(&old.goal.id), &id(&new.goal.id)));
+        // Another run may be meant to begin there; an iteration of this one would not have begun.
+        ledger.warning(AuditRule::Person, "GOAL.md: id", (&id(&old.goal.id), &id(&new.goal.id)));
     }
     let runners = [layout::FEEDBACK, layout::PROGRESS, layout::SCHEMA, layout::ANSWER_SCHEMA];
     for (path, (old, new)) in net.runners().filter(|(path, _)| runners.contains(&path.as_ref())) {
