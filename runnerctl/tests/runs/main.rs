@@ -3,6 +3,7 @@
 //! What the rules decide is tested without processes in `runner-core`; here it is seen in the branch.
 
 mod agents;
+mod audits;
 mod broken;
 mod claude;
 mod codex;

@@ -1,0 +1,63 @@
+//! `verify` as a person uses it: on clones, on a branch that is being worked on, and with guards that are run again.
+
+use protocol::verify::{AuditReport, AuditRule, Severity};
+use runner_testkit::Output;
+
+use crate::play::{Play, RUN, sample};
+
+fn report(output: &Output) -> AuditReport {
+    let mut answer = output.json();
+    answer.as_object_mut().expect("an answer is an object").remove("schema");
+    serde_json::from_value(answer).expect("the report has its form")
+}
+
+fn of_two() -> Play {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    play.script().always("echo $n > \"file$n\"\nanswer done 'Done.'");
+    play.run().exits(4);
+    play
+}
+
+#[test]
+fn bare_shallow_and_detached_clones_are_audited_without_any_record() {
+    let play = of_two();
+    let at = |name: &str| play.home.path().join(name).display().to_string();
+    let url = format!("file://{}", play.repo.path().display());
+    let branch = format!("runner/{RUN}");
+    let [bare, shallow, detached] = ["bare.git", "shallow", "detached"].map(at);
+    play.repo.git(&["clone", "-q", "--bare", &url, &bare]);
+    play.repo.git(&["clone", "-q", "--depth", "2", "--branch", &branch, &url, &shallow]);
+    play.repo.git(&["clone", "-q", &url, &detached]);
+    play.repo.git(&["-C", &detached, "checkout", "-q", "--detach", &format!("origin/{branch}")]);
+    for folder in [&bare, &detached] {
+        let report = report(play.home.ctl(&["verify", folder, "--json"]).exits(0));
+        assert_eq!((report.counts.iterations, report.counts.prompts), (2, 2), "{folder}");
+        assert_eq!(report.unseen, [""; 0], "{folder}");
+    }
+    let report = report(play.home.ctl(&["verify", &shallow, "--json"]).exits(0));
+    assert_eq!((report.counts.iterations, report.counts.prompts), (1, 1));
+    assert_eq!(report.unseen.len(), 1, "what is not here is said");
+    assert_eq!(report.brought, ["a", "b"], "what had passed before cannot be told");
+}
+
+#[test]
+fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
+    let play = of_two();
+    let seen = play.script().folder().join("seen");
+    play.script().guard_always(&format!("ls >> '{}'; pwd >> '{}'; exit 1", seen.display(), seen.display()));
+    let refused = play.home.ctl_in(&play.repo, &["verify", "--rerun-guards"]);
+    assert!(refused.exits(6).stderr.contains("--yes"), "it names the commands first: {}", refused.stderr);
+    let output = play.home.ctl_in(&play.repo, &["verify", "--rerun-guards", "--yes", "--json"]);
+    let found = report(output.exits(0)).findings;
+    assert_eq!(found.len(), 2, "one for each pass: {found:#?}");
+    assert!(found.iter().all(|it| (it.rule, it.severity) == (AuditRule::Rerun, Severity::Warning)), "{found:#?}");
+    assert_eq!((found[0].iter, found[0].found.as_str()), (Some(1), "exit=1"));
+    let told = std::fs::read_to_string(&seen).expect("the guard has run");
+    assert!(told.contains("file1") && !told.contains(&play.repo.path().display().to_string()), "{told}");
+    let left = std::fs::read_dir(play.home.state().join("verify")).expect("the daemon made it").count();
+    assert_eq!(left, 0, "nothing is left behind");
+    assert_eq!(play.repo.git(&["worktree", "list"]).lines().count(), 1);
+    play.repo.assert_sound();
+    let since = ["verify", "--rerun-guards", "--since", "HEAD~1", "--yes", "--json"];
+    assert_eq!(report(play.home.ctl_in(&play.repo, &since).exits(0)).findings.len(), 1, "the last pass alone");
+}
