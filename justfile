@@ -28,6 +28,10 @@ bench-survival *OPTIONS:
 fuzz *TARGET:
     scripts/fuzz.sh {{ TARGET }}
 
+# Measure `runnerctl verify` against `git log --stat` over the same commits.
+bench-verify *OPTIONS:
+    scripts/bench-verify.sh {{ OPTIONS }}
+
 # Format the code.
 fmt:
     cargo fmt --all
