@@ -19,6 +19,9 @@ const RUN_STATE: &str = ".runner/state/run_state.json";
 const FEEDBACK: &str = ".runner/state/feedback.json";
 const PROGRESS: &str = ".runner/state/progress.md";
 const CONFIG: &str = ".runner/state/config.toml";
+/// What a forger does to a run state.
+type ChangeState = fn(&mut RunState);
+
 const GOAL: &str = ".runner/GOAL.md";
 
 /// A commit of the branch, as a forger has it before them.
@@ -198,7 +201,7 @@ fn of_trees(forge: &Forge) {
     forge.finds("granted attempts", &granted, violation(Rule::Tree, "node c1: max_attempts"));
     let reordered = tree(retry, |tree| node(tree, "c").children.reverse());
     forge.finds("reordered siblings", &reordered, violation(Rule::Tree, TREE));
-    let edited = tree(retry, |tree| node(tree, "b").title = "Another".to_owned());
+    let edited = tree(retry, |tree| node(tree, "b").title.push_str(", another"));
     forge.finds("edited passed node", &edited, violation(Rule::Passed, "node b"));
     let lost = tree(retry, |tree| node(tree, "c").children.retain(|node| node.id != "c2"));
     forge.finds("lost open node", &lost, violation(Rule::Tree, "node c2"));
@@ -210,7 +213,7 @@ fn of_trees(forge: &Forge) {
 
 fn of_bookkeeping(forge: &Forge) {
     let state = |at, change: fn(&mut RunState)| forge.json::<RunState>(at, RUN_STATE, change);
-    let changes: [(&str, fn(&mut RunState)); 9] = [
+    let changes: [(&str, ChangeState); 9] = [
         ("allowance", |state| state.allowance = 99),
         ("narrowed", |state| state.narrowed = vec!["c2".to_owned()]),
         ("stall", |state| state.stall.count = 4),
@@ -324,8 +327,8 @@ fn of_people_and_milestones(forge: &Forge) {
     let passes = forge.json::<TaskTree>(hand, TREE, |tree| node(tree, "c2").passes = true);
     forge.finds("a person who sets passes", &passes, violation(Rule::Passes, "node c2"));
     let mut kept = passes.clone();
-    kept[resume].tree =
-        forge.json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").passes = true)[resume].tree.clone();
+    let upon = forge.json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").passes = true);
+    kept[resume].tree.clone_from(&upon[resume].tree);
     forge.finds("a person who sets passes for good", &kept, violation(Rule::Passes, TREE));
     let edited =
         forge.file((hand, true), RUN_STATE, |text| text.replace("\"run_id\": \"play\"", "\"run_id\": \"other\""));
@@ -334,7 +337,7 @@ fn of_people_and_milestones(forge: &Forge) {
     forge.finds("a person who counts", &faults, (Severity::Warning, Rule::Person, "run_state.json: stall"));
     let granted = forge.json::<RunState>(resume, RUN_STATE, |state| state.next_iter = 1);
     forge.finds("a resume that counts anew", &granted, violation(Rule::Milestone, "next_iter"));
-    let planted = forge.json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").title = "Other".to_owned());
+    let planted = forge.json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").title.push_str(", another"));
     forge.finds("a resume that plans", &planted, violation(Rule::Tree, "node c2"));
     let code = forge.file((start, true), "one", |_| "1\n".to_owned());
     forge.finds("a start with work in it", &code, violation(Rule::Milestone, "one"));
