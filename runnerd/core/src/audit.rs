@@ -5,6 +5,7 @@
 
 mod compare;
 mod evidence;
+mod guarded;
 mod iteration;
 mod ledger;
 mod link;
@@ -20,6 +21,7 @@ use protocol::tree::TaskTree;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditRule};
 use protocol::words::VerdictName;
 
+use self::guarded::{Accepted, Ground};
 use self::iteration::Iteration;
 use self::ledger::Ledger;
 pub use self::link::{Beside, Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
@@ -49,6 +51,8 @@ pub struct Audit {
     session: Option<Session>,
     /// What differs from the base.
     since_base: Net,
+    /// What stands outside of `.runner/`.
+    ground: Ground,
     /// What people changed since the last iteration.
     since_iteration: Net,
     ledger: Ledger,
@@ -59,6 +63,8 @@ pub struct Audit {
 #[derive(Debug)]
 struct Session {
     from: State,
+    /// What a person has accepted of the guard's definition, as far as the branch tells.
+    accepted: Option<Accepted>,
     net: Net,
     agents: u32,
 }
@@ -93,6 +99,7 @@ impl Audit {
             stretch: Net::default(),
             session: None,
             since_base: Net::default(),
+            ground: Ground::default(),
             since_iteration: Net::default(),
             ledger: Ledger::default(),
             report,
@@ -160,7 +167,7 @@ impl Audit {
     }
 
     fn persons(&mut self, head: &Head, changes: &[PathChange]) {
-        self.state.apply(changes, &self.readers);
+        self.apply(changes);
         self.stretch.add(changes);
         self.since_iteration.add(changes);
         self.report.people.push(stretch::describe(head, changes));
@@ -168,16 +175,26 @@ impl Audit {
 
     /// Adds a commit to the session that it is of; the first ends the stretch of people's before it.
     fn sessions(&mut self, changes: &[PathChange], agents: u32) {
-        if self.session.is_none() {
-            self.end_stretch();
-        }
-        let from = &self.state;
-        let session =
-            self.session.get_or_insert_with(|| Session { from: from.clone(), net: Net::default(), agents: 0 });
+        let mut session = match self.session.take() {
+            Some(session) => session,
+            None => self.begin_session(),
+        };
         session.net.add(changes);
         session.agents += agents;
+        self.session = Some(session);
         self.report.counts.agents_commits += agents;
+        self.apply(changes);
+    }
+
+    fn begin_session(&mut self) -> Session {
+        let accepted = self.ground.at_from(self.last.as_ref(), (&self.state, &self.stretch), &self.readers);
+        self.end_stretch();
+        Session { from: self.state.clone(), accepted, net: Net::default(), agents: 0 }
+    }
+
+    fn apply(&mut self, changes: &[PathChange]) {
         self.state.apply(changes, &self.readers);
+        self.ground.apply(changes, &mut self.ledger);
     }
 
     fn runners(
@@ -233,11 +250,15 @@ impl Audit {
             to: &to,
             net: &session.net,
             agents: session.agents,
+            accepted: session.accepted.as_ref(),
             changed_between: self.since_iteration.code().next().is_some(),
             differs_from_base: !self.plan.has_start() || self.since_base.code().next().is_some(),
             beside,
         }
         .check(&mut self.ledger);
+        if let Some(accepted) = &session.accepted {
+            self.ground.check((&from, accepted), (receipt, &self.readers), &mut self.ledger);
+        }
         self.since_iteration = Net::default();
         let counts = &mut self.report.counts;
         counts.prompts += u32::from(rebuilt == Rebuilt::Same);
@@ -257,11 +278,13 @@ impl Audit {
         };
         let parent = head.parents.first().map_or("none", String::as_str);
         let (before, net) = (&session.from, &session.net);
-        let step = |milestone| Step { milestone, parent, before, to: &to, net };
+        let accepted = session.accepted.as_ref();
+        let step = |milestone| Step { milestone, parent, before, to: &to, net, accepted };
         match commit {
             RunnerCommit::Start(milestone) => {
                 step(milestone).start(&mut self.ledger);
                 self.report.brought = passed(to.tree);
+                self.ground.begin(&to.run_state.guard_definition);
             }
             RunnerCommit::Baseline(milestone, guard) => step(milestone).baseline(*guard, &mut self.ledger),
             RunnerCommit::Resume(milestone) => step(milestone).resume(&mut self.ledger),

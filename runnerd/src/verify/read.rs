@@ -15,7 +15,7 @@ use crate::git::{Chain, ChainChange, ChainCommit, ChainFile, GitError, Id, Repos
 use crate::process::SpawnError;
 use crate::repo::goal;
 use crate::repo::layout::Layout;
-use crate::worker::{LoadError, MAX_REVIEWED_BYTES, policy_of};
+use crate::worker::{self, LoadError, MAX_REVIEWED_BYTES, policy_of};
 
 /// Most commits of one branch.
 const MAX_COMMITS: usize = 1_000_000;
@@ -80,7 +80,7 @@ pub fn verify(
     let first = commits.len() - plan.heads().len();
     let parent = |at: usize| at.checked_sub(1).and_then(|at| commits.get(at));
     let before = parent(first).map_or(Ok(Vec::new()), |commit| standing(&chain, &commit.tree))?;
-    let mut audit = Audit::new(plan, Readers { config: read_config, goal: read_goal }, &before);
+    let mut audit = Audit::new(plan, READERS, &before);
     for at in first..commits.len() {
         watch.go_on()?;
         (watch.progress)(at - first, commits.len() - first);
@@ -163,12 +163,16 @@ fn stored(file: ChainFile) -> Stored {
     Stored { mode: file.mode, id: file.id.to_string(), content: file.content.filter(|_| is_file).map(Arc::from) }
 }
 
+/// Reads what is not the rules' to read.
+const READERS: Readers = Readers { config: read_config, goal: read_goal, is_definition: worker::is_of_definition };
+
 fn read_config(text: &[u8]) -> Result<Settings, String> {
     let config = config::parse(&String::from_utf8_lossy(text), Path::new(Layout::CONFIG));
     let config = config.map_err(|error| in_one_line(&error))?;
     Ok(Settings {
         policy: policy_of(&config),
         guard_command: config.guard.command,
+        definition: config.guard.definition.as_slice().to_vec(),
         criteria: config.review.criteria,
         baseline: config.guard.baseline,
         prompt_bytes: usize::try_from(config.prompt.budget_bytes).unwrap_or(usize::MAX),

@@ -118,6 +118,11 @@ fn in_work_tree(site: &Site, repository: &Repository, patterns: &Patterns) -> Re
     Ok(definition)
 }
 
+/// Tells whether a path belongs to the definition that these globs name.
+pub fn is_of_definition(globs: &[String], path: &str) -> bool {
+    is_part(path, &Patterns::new(globs.iter().cloned()))
+}
+
 /// What the runner owns is none of a definition's business, nor is git's own folder.
 fn is_part(path: &str, patterns: &Patterns) -> bool {
     let is_under =

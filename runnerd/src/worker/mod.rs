@@ -71,6 +71,7 @@ mod world;
 pub use crate::store::Beginning;
 pub use begin::make_layout;
 pub use brief::MAX_REVIEWED_BYTES;
+pub use definition::is_of_definition;
 pub use desk::summary;
 pub use life::{Means, spawn, spawn_after_bug, spawn_held};
 pub use load::{LoadError, Loaded, load, load_config, policy_of};

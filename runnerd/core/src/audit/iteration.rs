@@ -4,6 +4,7 @@ use protocol::verify::AuditRule;
 use protocol::words::{Mode, ReviewVerdict, Role};
 
 use super::evidence::{Evidence, Told};
+use super::guarded::Accepted;
 use super::ledger::Ledger;
 use super::link::Beside;
 use super::net::Net;
@@ -11,6 +12,7 @@ use super::prompts::{self, Rebuilt};
 use super::state::Known;
 use super::{compare, owned};
 use crate::approval::{self, Decision, Word};
+use crate::definition::{Definition, notice};
 use crate::digest::Digest;
 use crate::iteration::{Outcome, ReviewEnd};
 use crate::message::{Attempts, NameList, Receipt, VerdictLine};
@@ -35,6 +37,8 @@ pub(super) struct Iteration<'a> {
     pub agents: u32,
     /// Whether a path outside `.runner/` differs from the base.
     pub differs_from_base: bool,
+    /// What a person has accepted of the guard's definition at From, as far as the branch tells.
+    pub accepted: Option<&'a Accepted>,
     /// Whether people changed a path outside `.runner/` between the iteration before and From.
     pub changed_between: bool,
     /// What stands beside the branch, where it is at hand.
@@ -46,11 +50,14 @@ impl Iteration<'_> {
     pub(super) fn check(&self, ledger: &mut Ledger) -> Rebuilt {
         self.chain(ledger);
         let Some(task) = self.task(ledger) else { return Rebuilt::Unknown };
+        let on_change = self.from.settings.policy.on_change;
+        let notice = self.accepted.and_then(|accepted| notice(on_change, &accepted.guarded));
+        let sources = (self.from, notice.as_deref());
         let (rebuilt, notes) = if task.decision.is_some() {
             (Rebuilt::NotSent, Vec::new())
         } else {
-            prompts::check_review(self.receipt, self.from, (&task, self.beside.diff), ledger);
-            prompts::check(self.receipt, self.from, &task, ledger)
+            prompts::check_review(self.receipt, sources, (&task, self.beside.diff), ledger);
+            prompts::check(self.receipt, sources, &task, ledger)
         };
         let evidence = self.evidence(&task);
         let Some(told) = evidence.told() else {
@@ -194,6 +201,12 @@ impl Iteration<'_> {
         }
     }
 
+    /// What the runner must have written of the guard's definition.
+    fn guard_definition(&self) -> Definition {
+        let told = &self.to.run_state.guard_definition;
+        self.accepted.map_or_else(|| told.clone(), |accepted| accepted.written(told))
+    }
+
     /// What the runner makes of the state at From with this outcome.
     fn after(&self, told: &Told, notes: Vec<String>) -> After {
         let before = Before {
@@ -207,7 +220,7 @@ impl Iteration<'_> {
             agents_tree: told.tree.clone(),
             notes,
             held_back: new.held_back.clone(),
-            guard_definition: new.guard_definition.clone(),
+            guard_definition: self.guard_definition(),
             elapsed_ms: new.elapsed_ms.saturating_sub(old.elapsed_ms),
             tried: Spent::default(),
         };

@@ -77,6 +77,8 @@ pub struct Readers {
     pub config: fn(&[u8]) -> Result<Settings, String>,
     /// Reads `GOAL.md`; an error is a sentence.
     pub goal: fn(&[u8]) -> Result<Goal, String>,
+    /// Tells whether a path belongs to the guard's definition, which these globs name.
+    pub is_definition: fn(&[String], &str) -> bool,
 }
 
 /// The configuration as far as an audit needs it.
@@ -86,6 +88,8 @@ pub struct Settings {
     pub policy: Policy,
     /// The guard's command.
     pub guard_command: Vec<String>,
+    /// The globs that name the guard's definition.
+    pub definition: Vec<String>,
     /// What reviewers go by.
     pub criteria: String,
     /// Whether the guard is run on the base.

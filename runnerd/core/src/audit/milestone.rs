@@ -5,10 +5,12 @@ use protocol::verify::AuditRule;
 use protocol::words::GuardOutcome;
 
 use super::compare;
+use super::guarded::Accepted;
 use super::ledger::Ledger;
 use super::net::Net;
 use super::owned;
 use super::state::{Known, State};
+use crate::definition::Definition;
 use crate::message::{Milestone, ProcessEnd};
 use crate::transition::PROGRESS_HEADING;
 use crate::{layout, person, run, tree};
@@ -25,6 +27,8 @@ pub(super) struct Step<'a> {
     pub to: &'a Known<'a>,
     /// What it changed.
     pub net: &'a Net,
+    /// What a person has accepted of the guard's definition, as far as the branch tells.
+    pub accepted: Option<&'a Accepted>,
 }
 
 impl Step<'_> {
@@ -59,6 +63,7 @@ impl Step<'_> {
             run_id: Some(self.milestone.run.clone()),
             base: Some(self.parent.to_owned()),
             notes_used: state.notes_used.clone(),
+            guard_definition: state.guard_definition.clone(),
             ..RunState::default()
         };
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
@@ -90,7 +95,8 @@ impl Step<'_> {
                 ledger.violation(AuditRule::Milestone, at, (ran.as_str(), found));
             }
         }
-        let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, ..before.run_state.clone() };
+        let guard_definition = self.guard_definition();
+        let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, guard_definition, ..before.run_state.clone() };
         let feedback = Feedback { baseline: told.cloned(), ..before.feedback.clone() };
         self.bookkeeping(&state, &feedback, ledger);
         owned::check(self.net, &[layout::RUN_STATE, layout::FEEDBACK], ledger);
@@ -104,11 +110,19 @@ impl Step<'_> {
         let Ok(before) = self.before.known() else { return };
         let (old, new) = (before.run_state, self.to.run_state);
         let more = new.allowance.saturating_sub(old.allowance);
-        let granted = RunState { allowance: new.allowance.max(old.allowance), ..old.clone() };
-        let expected = if *new == granted { granted } else { run::resumed(old, more) };
+        let allowance = new.allowance.max(old.allowance);
+        let granted = RunState { allowance, guard_definition: self.guard_definition(), ..old.clone() };
+        let reset = RunState { guard_definition: self.guard_definition(), ..run::resumed(old, more) };
+        let expected = if *new == granted { granted } else { reset };
         self.bookkeeping(&expected, before.feedback, ledger);
         owned::check(self.net, &[layout::RUN_STATE], ledger);
         self.same_tree(&before, ledger);
+    }
+
+    /// What it must have written of the guard's definition.
+    fn guard_definition(&self) -> Definition {
+        let told = &self.to.run_state.guard_definition;
+        self.accepted.map_or_else(|| told.clone(), |accepted| accepted.written(told))
     }
 
     /// It says what it was made upon.

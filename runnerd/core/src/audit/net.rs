@@ -34,6 +34,12 @@ impl Net {
         named.filter(|(path, _)| path.starts_with(".runner/"))
     }
 
+    /// Returns the other paths that differ and can be named, with both sides.
+    pub(super) fn code_with_sides(&self) -> impl Iterator<Item = (&str, Sides<'_>)> {
+        let code = self.paths.iter().filter(|(path, _)| !path.starts_with(b".runner/"));
+        code.filter_map(|(path, (old, new))| Some((str::from_utf8(path).ok()?, (old, new))))
+    }
+
     /// Returns the other paths that differ.
     pub(super) fn code(&self) -> impl Iterator<Item = &[u8]> {
         self.paths.keys().map(Vec::as_slice).filter(|path| !path.starts_with(b".runner/"))

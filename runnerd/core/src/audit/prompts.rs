@@ -27,6 +27,9 @@ pub(super) enum Rebuilt {
     NotSent,
 }
 
+/// The state at From, and what its sessions are told of the guard's definition.
+pub(super) type Sources<'a> = (&'a Known<'a>, Option<&'a str>);
+
 /// The overrides of prompt templates, by role.
 const OVERRIDES: [(Role, &str); 4] = [
     (Role::Worker, ".runner/prompts/worker.md"),
@@ -36,7 +39,7 @@ const OVERRIDES: [(Role, &str); 4] = [
 ];
 
 /// Builds the prompt of a task again; returns what became of it, and the notes in it.
-pub(super) fn check(receipt: &Receipt, from: &Known<'_>, task: &Task, ledger: &mut Ledger) -> (Rebuilt, Vec<String>) {
+pub(super) fn check(receipt: &Receipt, from: Sources<'_>, task: &Task, ledger: &mut Ledger) -> (Rebuilt, Vec<String>) {
     if !is_known(&receipt.version) {
         let found = receipt.version.to_string();
         let expected = format!("prompt={PROMPT_FORMAT} templates={}", short_templates());
@@ -71,14 +74,14 @@ fn short_templates() -> String {
 /// Builds the prompt of the reviewer again, where one decided and what it saw is at hand.
 pub(super) fn check_review(
     receipt: &Receipt,
-    from: &Known<'_>,
+    from: Sources<'_>,
     (task, diff): (&Task, Option<&[u8]>),
     ledger: &mut Ledger,
 ) {
     let told = receipt.review.as_ref().and_then(|review| review.prompt.as_ref());
     let (Some(found), Some(diff)) = (told, diff.filter(|_| is_known(&receipt.version))) else { return };
     let diff = String::from_utf8_lossy(diff);
-    let review = Review { from: &task.from, criteria: &from.settings.criteria, diff: &diff };
+    let review = Review { from: &task.from, criteria: &from.0.settings.criteria, diff: &diff };
     let task = Task { role: Role::Reviewer, ..task.clone() };
     let expected = Digest::of(build(from, &task, Some(review)).text.as_bytes());
     if *found != expected {
@@ -87,7 +90,7 @@ pub(super) fn check_review(
     }
 }
 
-fn build(from: &Known<'_>, task: &Task, review: Option<Review<'_>>) -> Prompt {
+fn build((from, guard_notice): Sources<'_>, task: &Task, review: Option<Review<'_>>) -> Prompt {
     let text = |path: &str| from.bytes(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let overrides: BTreeMap<Role, String> =
         OVERRIDES.into_iter().filter_map(|(role, path)| Some((role, text(path)?))).collect();
@@ -103,7 +106,7 @@ fn build(from: &Known<'_>, task: &Task, review: Option<Review<'_>>) -> Prompt {
         run_state: from.run_state,
         feedback: from.feedback,
         notes: &notes,
-        guard_notice: None,
+        guard_notice,
         guard_command: &from.settings.guard_command,
         progress: &from.text(layout::PROGRESS),
         memory: Memory {

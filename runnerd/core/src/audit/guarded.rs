@@ -1,0 +1,129 @@
+//! The guard's definition along a branch: what a person has accepted of it, and whether what departs from that was
+//! announced (SPEC 5).
+
+use std::collections::BTreeMap;
+
+use protocol::verify::AuditRule;
+
+use super::ledger::Ledger;
+use super::link::{PathChange, Readers, Stored};
+use super::net::Net;
+use super::state::{Known, State};
+use crate::definition::{self, Definition, Departure, Guarded};
+use crate::layout;
+use crate::message::Receipt;
+
+/// What stands outside `.runner/`, as far as the branch has told of it since its start.
+#[derive(Debug, Default)]
+pub(super) struct Ground {
+    /// None as long as no start was seen.
+    files: Option<BTreeMap<String, String>>,
+}
+
+impl Ground {
+    /// Begins with what a start says that the guard's definition is.
+    pub(super) fn begin(&mut self, told: &Definition) {
+        self.files = Some(told.clone());
+    }
+
+    /// Takes over what a commit changed; what it changed stood there before.
+    pub(super) fn apply(&mut self, changes: &[PathChange], ledger: &mut Ledger) {
+        let Some(files) = &mut self.files else { return };
+        for change in changes.iter().filter(|change| !change.path.starts_with(b".runner/")) {
+            let Ok(path) = String::from_utf8(change.path.clone()) else { continue };
+            let old = change.old.as_ref().and_then(form);
+            if let Some(told) = files.get(&path).filter(|told| Some(*told) != old.as_ref()) {
+                let found = old.as_deref().unwrap_or("nothing");
+                let at = format!("{}: guard_definition: {path}", layout::RUN_STATE);
+                ledger.violation(AuditRule::Milestone, &at, (found, told));
+            }
+            match change.new.as_ref().and_then(form) {
+                Some(form) => files.insert(path, form),
+                None => files.remove(&path),
+            };
+        }
+    }
+
+    /// Returns the definition that these globs name, as far as it is known.
+    fn standing(&self, globs: &[String], readers: &Readers) -> Definition {
+        let files = self.files.iter().flatten().filter(|(path, _)| (readers.is_definition)(globs, path));
+        files.map(|(path, form)| (path.clone(), form.clone())).collect()
+    }
+
+    /// Returns what follows at the commit at which a session begins, after a stretch of people's commits; none before a
+    /// start.
+    pub(super) fn at_from(
+        &self,
+        last: Option<&State>,
+        (state, stretch): (&State, &Net),
+        readers: &Readers,
+    ) -> Option<Accepted> {
+        let (last, from) = (last?.known().ok()?, state.known().ok()?);
+        self.files.as_ref()?;
+        let (old_globs, globs) = (&last.settings.definition, &from.settings.definition);
+        let committed = self.standing(globs, readers);
+        let (mut before, mut now) = (self.standing(old_globs, readers), committed.clone());
+        for (path, (old, new)) in stretch.code_with_sides() {
+            put(&mut before, path, old.as_ref().filter(|_| (readers.is_definition)(old_globs, path)));
+            put(&mut now, path, new.as_ref().filter(|_| (readers.is_definition)(globs, path)));
+        }
+        let accepted = definition::accepted(&from.run_state.guard_definition, &before, &now);
+        let accepted = accepted.into_iter().filter(|(path, _)| (readers.is_definition)(globs, path)).collect();
+        Some(Accepted { guarded: Guarded { accepted, committed }, is_whole: old_globs == globs })
+    }
+
+    /// Checks that the receipt names every file that departs from what was accepted at From.
+    pub(super) fn check(
+        &self,
+        (from, accepted): (&Known<'_>, &Accepted),
+        (receipt, readers): (&Receipt, &Readers),
+        ledger: &mut Ledger,
+    ) {
+        let standing = self.standing(&from.settings.definition, readers);
+        let named = &receipt.guard_changed;
+        for path in Departure::between(&accepted.guarded.accepted, &standing).paths {
+            if named.more() == 0 && !named.items().iter().any(|item| item == path.as_bytes()) {
+                let expected = format!("{path}, which no person has accepted");
+                ledger.violation(AuditRule::Receipt, "Runner-Guard-Changed", (&expected, "not named"));
+            }
+        }
+    }
+}
+
+/// The guard's definition at the commit at which a session begins.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    /// What was accepted, and what is there.
+    pub guarded: Guarded,
+    /// Whether that is all of it: files that a new configuration has made part of it may never have changed.
+    is_whole: bool,
+}
+
+impl Accepted {
+    /// Returns what the runner must have written, where this is what it wrote.
+    pub(super) fn written(&self, told: &Definition) -> Definition {
+        let mut written = self.guarded.accepted.clone();
+        if !self.is_whole {
+            let unknown = told.iter().filter(|(path, _)| !self.guarded.committed.contains_key(*path));
+            written.extend(unknown.map(|(path, form)| (path.clone(), form.clone())));
+        }
+        written
+    }
+}
+
+fn put(definition: &mut Definition, path: &str, stored: Option<&Stored>) {
+    match stored.and_then(form) {
+        Some(form) => definition.insert(path.to_owned(), form),
+        None => definition.remove(path),
+    };
+}
+
+/// Returns a file as a definition has it; none for what is neither a file nor a link.
+fn form(stored: &Stored) -> Option<String> {
+    match stored.mode {
+        0o100_644 => Some(stored.id.clone()),
+        0o100_755 => Some(format!("100755:{}", stored.id)),
+        0o120_000 => Some(format!("120000:{}", stored.id)),
+        _ => None,
+    }
+}
