@@ -11,6 +11,7 @@ use protocol::words::{Containment, PhaseName, VerdictName};
 use super::state::Known;
 use crate::examine::{self, Examined};
 use crate::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
+use crate::layout;
 use crate::message::{ProcessEnd, Receipt};
 use crate::policy::Policy;
 use crate::tree;
@@ -102,7 +103,7 @@ impl<'a> Evidence<'a> {
     fn left(&self, verdict: &Verdict) -> Examined {
         let is_refused = self.receipt.raw.is_some();
         if row(verdict.name()).tree != TreeTaken::Froms && !is_refused {
-            return self.examine(tree::canonical(self.to.tree).as_bytes());
+            return self.examine(self.to.bytes(layout::TREE).unwrap_or_default());
         }
         match self.raw {
             Some(raw) => self.examine(raw),
