@@ -6,6 +6,8 @@
 
 mod check;
 
+use std::sync::LazyLock;
+
 use protocol::words::Role;
 
 pub(crate) use check::ROLE_LIMIT;
@@ -33,10 +35,13 @@ const ALL: [(&str, &str); 7] = [
 ];
 
 /// Returns the SHA-256 of the built-in templates as 64 hexadecimal digits.
-pub fn templates_digest() -> String {
-    let lengths = ALL.map(|(_, text)| text.len().to_be_bytes());
-    let parts = ALL.iter().zip(&lengths).flat_map(|((name, text), len)| [name.as_bytes(), len, text.as_bytes()]);
-    sha256_hex_of(&parts.collect::<Vec<_>>())
+pub fn templates_digest() -> &'static str {
+    static DIGEST: LazyLock<String> = LazyLock::new(|| {
+        let lengths = ALL.map(|(_, text)| text.len().to_be_bytes());
+        let parts = ALL.iter().zip(&lengths).flat_map(|((name, text), len)| [name.as_bytes(), len, text.as_bytes()]);
+        sha256_hex_of(&parts.collect::<Vec<_>>())
+    });
+    &DIGEST
 }
 
 /// Returns the built-in template of a role.
