@@ -31,6 +31,8 @@ fn a_guard_that_outlived_its_daemon_is_run_again_and_the_session_is_not() {
     assert_eq!(repo.script().sessions(), 1);
     assert_eq!(verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.show("HEAD", "guard.txt"), "half");
+    let message = repo.git(&["log", "-1", "--format=%B"]);
+    assert!(message.contains("Runner-Guard-Wrote: guard.txt"), "what the guard wrote before is the guard's: {message}");
     assert_consistent(&repo);
 }
 

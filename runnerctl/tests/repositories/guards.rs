@@ -19,6 +19,20 @@ fn what_a_guard_writes_is_committed_and_named() {
 }
 
 #[test]
+fn what_a_guard_commits_is_named_too() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("plain");
+    repo.script().always("echo work > work.txt; answer done 'Wrote work.txt.'");
+    repo.script().guard_always("echo report > report.txt; git add report.txt; git commit -qm report; exit 0");
+    home.run(&repo, &["-m", "Do it."]).exits(0);
+    assert_eq!(repo.show("HEAD~1", "report.txt"), "report");
+    let message = repo.git(&["log", "-1", "--format=%B"]);
+    assert!(message.contains("Runner-Guard-Wrote: report.txt\n"), "{message}");
+    repo.assert_sound();
+}
+
+#[test]
 fn a_justfile_is_the_guard_where_just_is_installed_and_asked_for_where_not() {
     let home = Home::new();
     let _daemon = home.daemon();

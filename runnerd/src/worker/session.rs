@@ -10,6 +10,7 @@ use runner_core::iteration::{GuardEnd, GuardHow, Worked};
 use runner_core::policy::OnChange;
 use runner_core::tree;
 use runner_core::verdict::{SessionEnd, Task};
+use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
@@ -18,8 +19,10 @@ use super::mischief::{self, After, Found};
 use super::site::{Obstacle, Site};
 use super::{brief, definition, inspect, record, relay, swap, tampering, tools};
 use crate::config::{Executor, ExecutorKind};
+use crate::git::{Change, Id};
 use crate::process::Mark;
 use crate::process::orphans;
+use crate::repo::durable::{self, Access};
 use crate::{agent, guard};
 
 /// Time in which processes of an earlier life must be gone.
@@ -117,6 +120,7 @@ pub(super) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
         // The session could lead the folder elsewhere.
         record::make_folder(site, &folder)?;
         lay_out(site, loaded, work.task.iter, check.with_accepted)
+        before_guard(site, work.task.iter)
     })?;
     let left = loaded.policy.budget_ms.saturating_sub(check.spent_ms);
     let guard = guard::Guard {
@@ -160,6 +164,8 @@ fn lay_out(site: &Site, loaded: &Loaded, iter: u32, with_accepted: bool) -> Resu
 pub(super) fn cut(site: &Site, loaded: &Loaded, work: &Worked) -> Result<GuardEnd, Obstacle> {
     swap::back(site)?;
     look_after(site, loaded, work, guard::end(GuardHow::Cut))
+    let wrote = written_since(site, &before_guard(site, work.task.iter)?)?;
+    look_after(site, loaded, work, GuardEnd { wrote, ..guard::end(GuardHow::Cut) })
 }
 
 fn look_after(site: &Site, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Result<GuardEnd, Obstacle> {
@@ -182,20 +188,57 @@ fn look_after(site: &Site, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Res
     Ok(GuardEnd { history, reverted, moved_refs, departure, ..end })
 }
 
-/// Returns the paths outside `.runner/` that were written since `before`.
-fn written_since(site: &Site, before: &Stamps) -> Result<Vec<String>, Obstacle> {
-    let wrote = stamps(site)?.into_iter().filter(|(path, stamp)| before.get(path) != Some(stamp));
-    Ok(wrote.map(|(path, _)| path).filter(|path| !path.starts_with(".runner/")).collect())
+/// How the work tree stood before the first guard of an iteration.
+#[derive(Debug, Serialize, Deserialize)]
+struct Before {
+    head: Option<String>,
+    stamps: Stamps,
 }
 
 /// Every path that differs from HEAD, with what tells whether it was written.
 type Stamps = BTreeMap<String, (u64, i64, i64)>;
 
+/// Returns how things stood before the first guard of an iteration, kept when it began: what a guard has written is the
+/// guard's, although the daemon died while it ran.
+fn before_guard(site: &Site, iter: u32) -> Result<Before, Obstacle> {
+    let kept = site.store.live().join(format!("{}-{iter:04}-before-guard.json", site.run));
+    if let Some(before) = durable::read(&kept)?.and_then(|text| serde_json::from_slice(&text).ok()) {
+        return Ok(before);
+    }
+    let head = site.repository()?.head()?.commit().map(|head| head.to_string());
+    let before = Before { head, stamps: stamps(site)? };
+    let text = serde_json::to_vec(&before).expect("BUG: paths and numbers do not serialize");
+    durable::replace(&kept, &text, Access::Private)?;
+    Ok(before)
+}
+
+/// Returns the paths outside `.runner/` that were written since, in commits of a guard's own too.
+fn written_since(site: &Site, before: &Before) -> Result<Vec<String>, Obstacle> {
+    let mut now = stamps(site)?;
+    let repository = site.repository()?;
+    let old = before.head.as_deref().and_then(|head| head.parse::<Id>().ok());
+    // A commit that history has lost differs in nothing that stays.
+    let head = repository.head().ok().and_then(|head| head.commit());
+    let committed = match (old, head) {
+        (Some(old), Some(new)) if old != new => repository.changed_paths(&old, &new).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    for path in committed {
+        let path = String::from_utf8_lossy(&path).into_owned();
+        let stamp = stamp(site, &path);
+        now.insert(path, stamp);
+    }
+    let wrote = now.into_iter().filter(|(path, stamp)| before.stamps.get(path) != Some(stamp));
+    Ok(wrote.map(|(path, _)| path).filter(|path| !path.starts_with(".runner/")).collect())
+}
+
 fn stamps(site: &Site) -> Result<Stamps, Obstacle> {
     let changes = site.repository()?.changes()?;
-    let stamp = |path: &str| {
-        let found = std::fs::symlink_metadata(site.layout.path(path));
-        found.map_or((0, 0, 0), |found| (found.len(), found.mtime(), found.mtime_nsec()))
-    };
-    Ok(changes.iter().map(|change| (change.display_path(), stamp(&change.display_path()))).collect())
+    let paths = changes.iter().map(Change::display_path);
+    Ok(paths.map(|path| (path.clone(), stamp(site, &path))).collect())
+}
+
+fn stamp(site: &Site, path: &str) -> (u64, i64, i64) {
+    let found = std::fs::symlink_metadata(site.layout.path(path));
+    found.map_or((0, 0, 0), |found| (found.len(), found.mtime(), found.mtime_nsec()))
 }
