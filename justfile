@@ -20,6 +20,10 @@ test-faults *OPTIONS:
 test-agents *OPTIONS:
     scripts/test-agents.sh {{ OPTIONS }}
 
+# Play whole runs in memory: `just simulate --seed N --runs M`; a failure names the seed that brings it back.
+simulate *OPTIONS:
+    scripts/simulate.sh {{ OPTIONS }}
+
 # Measure what survives kills and floods, and how fast; takes about half an hour.
 bench-survival *OPTIONS:
     scripts/bench-survival.sh {{ OPTIONS }}

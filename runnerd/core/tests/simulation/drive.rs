@@ -1,0 +1,144 @@
+//! The loop of an iteration, one event after the other: what the real one does, without its concurrency.
+//!
+//! How effects, stops and refusals of the disk interleave in time is shown by the real loop in `worker/tests`.
+
+use jiff::SignedDuration;
+use protocol::view::StopReason;
+use runner_core::iteration::{Effect, Event, Over, Phase, decide};
+use runner_core::obstacle::{self, Answer, Nature, Obstruction};
+use runner_core::policy::Policy;
+use runner_core::verdict::StopCause;
+
+use super::daemon::{Course, Halt, Journal, Lived, promise};
+use super::mistake::Mistake;
+
+/// Events after which an iteration is taken to have no end.
+const MAX_EVENTS: usize = 60;
+
+/// How driving ended.
+#[derive(Debug)]
+pub(crate) enum Drove {
+    Over(Over),
+    Left,
+    Held(StopReason),
+}
+
+impl Course {
+    /// Drives the iteration from `phase` to its end.
+    pub(crate) fn drive(&mut self, mut phase: Phase) -> Lived<Drove> {
+        let mut tries = 0;
+        loop {
+            if let Phase::Over { end } = phase {
+                return Ok(Drove::Over(end));
+            }
+            if self.is_leaving && begins(phase.effect()) {
+                return Ok(Drove::Left);
+            }
+            if let Some(cause) = self.stop.take_if(|_| begins(phase.effect())) {
+                phase = self.take(phase, Event::Stop(cause))?;
+                continue;
+            }
+            if let Some(obstruction) = self.obstructed() {
+                tries += 1;
+                let same = decide(&self.policy(), phase.clone(), Event::Obstructed(obstruction.clone()));
+                promise(same.as_ref() == Ok(&phase), || format!("an obstacle leads from {phase:?} to {same:?}"))?;
+                match obstacle::answer(obstruction.nature, tries) {
+                    Answer::TryAgain { secs } => self.pass(SignedDuration::from_secs(secs.cast_signed())),
+                    Answer::Hold => return Ok(Drove::Held(obstruction.holding())),
+                }
+                continue;
+            }
+            tries = 0;
+            phase = match self.attend(&phase)? {
+                Some(phase) => phase,
+                None => return Ok(Drove::Left),
+            };
+        }
+    }
+
+    /// Performs the effect of a phase; somebody may want it to end meanwhile.
+    fn attend(&mut self, begun: &Phase) -> Lived<Option<Phase>> {
+        let effect = begun.effect();
+        let (mut phase, mut is_cut) = (begun.clone(), false);
+        if let Some(cause) = self.comes_meanwhile() {
+            phase = self.take(phase, Event::Stop(cause))?;
+            is_cut = phase.effect() != effect || self.is_leaving;
+            if matches!(phase, Phase::Over { .. }) {
+                return Ok(Some(phase));
+            }
+        }
+        let event = self.perform(begun, is_cut)?;
+        let is_redone = phase.effect() == effect && matches!(effect, Some(Effect::RunGuard | Effect::RunReview));
+        if is_redone && is_cut {
+            return Ok(None);
+        }
+        self.take(phase, event).map(Some)
+    }
+
+    /// Keeps an event and acts upon it; the daemon may die before it is kept, and after.
+    pub(crate) fn take(&mut self, phase: Phase, event: Event) -> Lived<Phase> {
+        self.may_die()?;
+        self.kept(event.clone())?;
+        self.may_die()?;
+        self.decided(phase, event)
+    }
+
+    fn kept(&mut self, event: Event) -> Lived<()> {
+        let policy = self.policy();
+        let marks = &mut self.marks;
+        let journal = self.journal.get_or_insert_with(|| {
+            *marks += 1;
+            Journal { mark: *marks, policy: Policy::default(), events: Vec::new() }
+        });
+        journal.policy = policy;
+        journal.events.push(event);
+        promise(journal.events.len() <= MAX_EVENTS, || format!("it does not end: {:?}", journal.events))
+    }
+
+    fn decided(&mut self, phase: Phase, event: Event) -> Lived<Phase> {
+        let next = decide(&self.policy(), phase, event).map_err(|illegal| Halt::Broken(illegal.to_string()))?;
+        Ok(Mistake::change_phase(self.mistake, next))
+    }
+
+    /// Returns the configuration in force: From's, once Open has found it.
+    fn policy(&self) -> Policy {
+        match (&self.loaded, &self.journal) {
+            (Some(loaded), _) => loaded.settings.policy.clone(),
+            (None, Some(journal)) => journal.policy.clone(),
+            (None, None) => Policy::default(),
+        }
+    }
+
+    fn obstructed(&mut self) -> Option<Obstruction> {
+        if !self.random.one_in(self.habits.obstacles) {
+            return None;
+        }
+        let nature =
+            *self.random.pick(&[Nature::Passing, Nature::Passing, Nature::Passing, Nature::Lasting, Nature::Lost]);
+        Some(Obstruction { what: "the disk is full".to_owned(), remedy: "make room".to_owned(), nature })
+    }
+
+    /// Somebody may want the iteration to end now, or the daemon to leave.
+    fn comes_meanwhile(&mut self) -> Option<StopCause> {
+        if !self.random.one_in(self.habits.stops) {
+            return self.stop.take();
+        }
+        let cause = *self.random.pick(&[StopCause::Pause, StopCause::Cancel, StopCause::Shutdown]);
+        match cause {
+            StopCause::Pause => self.record.asked = runner_core::run::Asked::Pause,
+            StopCause::Cancel => self.record.asked = runner_core::run::Asked::Cancel,
+            StopCause::Shutdown | StopCause::Death => self.is_leaving = true,
+        }
+        Some(cause)
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, span: SignedDuration) {
+        self.now = self.now.checked_add(span).unwrap_or(self.now);
+    }
+}
+
+/// Whether an effect begins something that is better begun by the next life.
+fn begins(effect: Option<Effect>) -> bool {
+    matches!(effect, Some(Effect::Open | Effect::Brief | Effect::RunSession | Effect::RunGuard | Effect::RunReview))
+}

@@ -1,0 +1,339 @@
+//! The effects of an iteration on the repository in memory: open, brief, session, inspect, guard, review.
+//!
+//! As in the real daemon each may be done again; the daemon may die in between.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use protocol::answer::SessionUsage;
+use protocol::tree::TaskTree;
+use protocol::view::StopReason;
+use protocol::words::Containment;
+use runner_core::digest::Digest;
+use runner_core::examine::{self, Examined};
+use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Phase, ReviewEnd, ReviewHow, Worked};
+use runner_core::message::RunnerCommit;
+use runner_core::policy::RolesMode;
+use runner_core::prompt::{self, Memory, PromptInput};
+use runner_core::run::{self, Asked, Next};
+use runner_core::verdict::{Finding, SessionEnd, SessionHow, Task, TreeFinding};
+use runner_core::{layout, notes, person};
+
+use super::daemon::{Course, Declined, Halt, Lived, promise};
+use super::loaded::Loaded;
+use super::mischief::{After, Found};
+use super::mistake::Mistake;
+use super::repository::{Commit, Files, differing};
+use super::witness::Witness;
+
+/// Id of the run.
+pub(crate) const RUN: &str = "run-1";
+
+impl Course {
+    /// Performs the effect of a phase; `is_cut` where somebody wants it to end.
+    pub(crate) fn perform(&mut self, phase: &Phase, is_cut: bool) -> Lived<Event> {
+        self.pass(SignedDuration::from_millis(40));
+        match (phase.effect(), phase) {
+            (Some(Effect::Open), _) => Ok(self.open()),
+            (Some(Effect::Brief), Phase::Brief { task }) => self.brief(task),
+            (Some(Effect::RunSession), Phase::Work { task, .. }) => self.session(task, is_cut),
+            (Some(Effect::EndSession), Phase::Work { task, .. }) => {
+                Ok(Event::SessionEnded(ended(SessionHow::Cut, task)))
+            }
+            (Some(Effect::Inspect), Phase::Inspect { task, session, .. }) => self.inspect(task, session),
+            (Some(Effect::RunGuard), Phase::Guard { work, .. }) => self.guard(work, is_cut),
+            (Some(Effect::EndGuard), Phase::Guard { work, .. }) => {
+                let wrote = self.written();
+                self.look_after(work, GuardEnd { wrote, ..guard_end(GuardHow::Cut) })
+            }
+            (Some(Effect::RunReview), Phase::Review { work, .. }) => self.review(work, is_cut),
+            (Some(Effect::EndReview), Phase::Review { work, .. }) => {
+                self.look_after_review(work, ReviewEnd::new(ReviewHow::Cut))
+            }
+            (Some(Effect::Settle), Phase::Settle { outcome }) => {
+                let commit = self.settle(outcome)?;
+                Ok(Event::Settled { commit })
+            }
+            (effect, phase) => Err(Halt::Broken(format!("{effect:?} in {phase:?}"))),
+        }
+    }
+
+    fn open(&mut self) -> Event {
+        match self.find() {
+            Ok((loaded, task)) => {
+                let earlier = std::mem::take(&mut self.witness).of_same(self.journal.is_some());
+                self.witness = Witness::of(&loaded, &task, earlier);
+                self.loaded = Some(loaded);
+                Event::Opened(task)
+            }
+            Err(declined) => {
+                self.declined = Some(*declined);
+                Event::Declined
+            }
+        }
+    }
+
+    /// Looks whether an iteration can begin, and on what.
+    fn find(&self) -> Result<(Arc<Loaded>, Task), Box<Declined>> {
+        let loaded = self.tip().map_err(hold)?;
+        for id in [&loaded.goal.id, &loaded.run_state.run_id] {
+            if id.as_deref() != Some(RUN) {
+                return Err(hold(format!("the files name run {id:?}")));
+            }
+        }
+        self.breach(&loaded).map_or(Ok(()), |breach| Err(hold(breach)))?;
+        let next = run::next(&loaded.standing(&self.record.uncommitted, self.now), None, Asked::Nothing);
+        let Next::GoOn(task) = next else { return Err(Box::new(Declined::Next(next))) };
+        let changes = self.repository.changes();
+        if !changes.is_empty() {
+            return Err(hold(format!("the work tree has changes that are not committed: {changes:?}")));
+        }
+        let task = Task { from: loaded.commit.clone(), ..task };
+        Ok((loaded, task))
+    }
+
+    /// What people have committed since the runner's last commit that they may not.
+    pub(crate) fn breach(&self, loaded: &Loaded) -> Option<String> {
+        let is_runners = |commit: &Commit| RunnerCommit::parse(&commit.message).is_ok();
+        if is_runners(self.repository.commit(&loaded.commit)) {
+            return None;
+        }
+        let last = self.repository.ancestors(&loaded.commit).find(|commit| is_runners(commit))?;
+        let before = Loaded::of(last).ok()?;
+        person::check(&before.tree, &loaded.tree).err()
+    }
+
+    /// Returns the state at From, read again if a previous life had opened the iteration.
+    pub(crate) fn loaded(&mut self, task: &Task) -> Lived<Arc<Loaded>> {
+        if let Some(loaded) = &self.loaded {
+            return Ok(Arc::clone(loaded));
+        }
+        let loaded = Loaded::of(self.repository.commit(&task.from)).map_err(Halt::Broken)?;
+        let loaded = Arc::new(loaded);
+        self.loaded = Some(Arc::clone(&loaded));
+        Ok(loaded)
+    }
+
+    fn brief(&mut self, task: &Task) -> Lived<Event> {
+        let loaded = self.loaded(task)?;
+        self.live = super::daemon::Live::default();
+        self.may_die()?;
+        let (sent, _) = self.prompt(&loaded, task);
+        // A session of a life that died before it was begun was told the same.
+        let told = self.witness.prompt.replace(sent.clone()).unwrap_or_else(|| sent.clone());
+        promise(told == sent, || "P1: the same commit made two prompts".to_owned())?;
+        Ok(Event::Briefed)
+    }
+
+    /// Returns the digest of the prompt of a task, and the notes in it; most courses build none, for speed.
+    pub(crate) fn prompt(&self, loaded: &Loaded, task: &Task) -> (Digest, Vec<String>) {
+        let unused = notes::unused(&loaded.text(layout::NOTES), &loaded.run_state.notes_used);
+        if !self.habits.has_prompts {
+            return (Digest::of(task.from.as_bytes()), unused.into_iter().map(|note| note.id).collect());
+        }
+        let files: &Files =
+            if self.mistake == Some(Mistake::BriefFromWorkTree) { &self.repository.work } else { &loaded.files };
+        let text = |path: &str| files.get(path).map(|blob| String::from_utf8_lossy(&blob.bytes).into_owned());
+        let built = prompt::build(&PromptInput {
+            tree: &loaded.tree,
+            node: &task.node,
+            role: task.role,
+            narrowing: task.narrowing,
+            mode_strict: loaded.settings.policy.roles == RolesMode::Strict,
+            goal_body: &loaded.goal.body,
+            run_state: &loaded.run_state,
+            feedback: &loaded.feedback,
+            notes: &unused,
+            guard_notice: None,
+            guard_command: &loaded.settings.guard_command,
+            progress: &text(layout::PROGRESS).unwrap_or_default(),
+            memory: Memory {
+                guardrails: &text(layout::GUARDRAILS).unwrap_or_default(),
+                assumptions: &text(layout::ASSUMPTIONS).unwrap_or_default(),
+                questions: &text(layout::QUESTIONS).unwrap_or_default(),
+            },
+            node_context: text(&format!("{}/{}/context.md", layout::NODES, task.node)).as_deref(),
+            overrides: &std::collections::BTreeMap::new(),
+            review: None,
+            budget_bytes: loaded.settings.prompt_bytes,
+        });
+        (Digest::of(built.text.as_bytes()), built.notes)
+    }
+
+    fn session(&mut self, task: &Task, is_cut: bool) -> Lived<Event> {
+        let loaded = self.loaded(task)?;
+        self.witness.sessions += 1;
+        let how = self.act(&loaded, task);
+        self.witness.saw(&self.repository);
+        let how = if is_cut && !self.random.one_in(4) { SessionHow::Cut } else { how };
+        let end = self.bill(ended(how, task));
+        self.pass(SignedDuration::from_millis(end.elapsed_ms.cast_signed()));
+        self.may_die()?;
+        self.witness.heard(&end.how);
+        Ok(Event::SessionEnded(end))
+    }
+
+    fn bill(&mut self, end: SessionEnd) -> SessionEnd {
+        let number = |random: &mut super::random::Random| (!random.one_in(5)).then(|| random.below(900));
+        SessionEnd {
+            usage: SessionUsage {
+                input_tokens: number(&mut self.random),
+                cached_tokens: number(&mut self.random),
+                output_tokens: number(&mut self.random),
+                cost_micro_usd: number(&mut self.random),
+            },
+            elapsed_ms: self.random.below(600_000),
+            output_digest: self.random.one_in(2).then(|| Digest::of(b"an answer").to_string()),
+            ..end
+        }
+    }
+
+    fn inspect(&mut self, task: &Task, session: &SessionEnd) -> Lived<Event> {
+        let loaded = self.loaded(task)?;
+        self.agents_tree();
+        self.may_die()?;
+        let Found { history, reverted, .. } =
+            self.undo(&loaded, After { phase: "work", iter: task.iter, tree: None })?;
+        self.witness.nothing_is_lost(&self.repository, &[]).map_err(Halt::Broken)?;
+        let tree = match history {
+            Some(_) => TreeFinding::Legal { gained: 0, reworded: false },
+            None => self.examined(&loaded, task, session).finding,
+        };
+        let mut changed = self.repository.changes();
+        changed.extend(self.committed_since(&loaded.commit));
+        let base = loaded.run_state.base.clone().unwrap_or_default();
+        let is_code = |path: &String| !path.starts_with(".runner/");
+        let since_base =
+            self.repository.changes().iter().any(is_code) || self.committed_since(&base).iter().any(is_code);
+        Ok(Event::Inspected(Finding {
+            changed: !changed.is_empty() || !reverted.is_empty() || history.is_some(),
+            changed_code: changed.iter().any(is_code),
+            changed_since_base: since_base,
+            history,
+            tree,
+            reverted,
+            secrets: Vec::new(),
+            moved_refs: Vec::new(),
+        }))
+    }
+
+    fn committed_since(&self, since: &str) -> Vec<String> {
+        let (before, after) = (&self.repository.commit(since).files, &self.repository.head().files);
+        differing(before, after).map(str::to_owned).collect()
+    }
+
+    /// Returns the tree as the session has left it: the first time from the work tree, then as it was kept.
+    pub(crate) fn agents_tree(&mut self) -> Option<Vec<u8>> {
+        let there = self.repository.work.get(layout::TREE).map(|blob| blob.bytes.to_vec());
+        self.live.tree.get_or_insert(there).clone().filter(|text| !text.is_empty())
+    }
+
+    /// Judges the tree that the session has left.
+    pub(crate) fn examined(&mut self, loaded: &Loaded, task: &Task, session: &SessionEnd) -> Examined {
+        let text = self.agents_tree();
+        let answer = if let SessionHow::Answered(answer) = &session.how { Some(answer) } else { None };
+        examine::examine(&examine::Session {
+            from: &loaded.tree,
+            node: &task.node,
+            text: text.as_deref(),
+            answer,
+            max_attempts: loaded.settings.policy.max_attempts_default,
+        })
+    }
+
+    fn guard(&mut self, work: &Worked, is_cut: bool) -> Lived<Event> {
+        self.live.before_guard.get_or_insert_with(|| (self.repository.tip.clone(), self.repository.work.clone()));
+        self.may_die()?;
+        let how = self.run_guard();
+        self.witness.saw(&self.repository);
+        self.may_die()?;
+        let how = if is_cut { GuardHow::Cut } else { how };
+        self.witness.guard = if let GuardHow::Exited(code) = how { Some(code) } else { None };
+        let wrote = self.written();
+        let output = self.random.pick(&OUTPUTS).to_string();
+        let is_silent = matches!(how, GuardHow::Cut | GuardHow::Lost | GuardHow::Missing { .. });
+        let end = GuardEnd {
+            wrote,
+            output: if is_silent { String::new() } else { output.clone() },
+            digest: (!is_silent).then(|| Digest::of(output.as_bytes()).to_string()),
+            elapsed_ms: self.random.below(60_000),
+            containment: Some(Containment::Walk),
+            ..guard_end(how)
+        };
+        self.look_after(work, end)
+    }
+
+    /// Returns the paths outside `.runner/` that guards have written since the first of the iteration, of whatever life.
+    fn written(&self) -> Vec<String> {
+        let Some((tip, before)) = &self.live.before_guard else { return Vec::new() };
+        let of = |files: &Files, path: &str| files.get(path).map(|blob| Arc::clone(&blob.id));
+        let is_written =
+            |path: &&str| !path.starts_with(".runner/") && of(&self.repository.work, path) != of(before, path);
+        let head = &self.repository.head().files;
+        let committed = differing(&self.repository.commit(tip).files, head);
+        let wrote: BTreeSet<&str> =
+            differing(head, &self.repository.work).chain(committed).filter(is_written).collect();
+        wrote.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Looks at what a guard has done, and puts back what it may not have.
+    fn look_after(&mut self, work: &Worked, end: GuardEnd) -> Lived<Event> {
+        let loaded = self.loaded(&work.task)?;
+        let legal: Option<TaskTree> = self.examined(&loaded, &work.task, &work.session).tree;
+        let text = Self::standing_tree(&loaded, legal.as_ref());
+        let after = After { phase: "guard", iter: work.task.iter, tree: Some(&text) };
+        let Found { history, reverted, .. } = self.undo(&loaded, after)?;
+        self.witness.nothing_is_lost(&self.repository, &[layout::TREE]).map_err(Halt::Broken)?;
+        Ok(Event::GuardEnded(GuardEnd { history, reverted, ..end }))
+    }
+}
+
+/// What guards print.
+const OUTPUTS: [&str; 4] = [
+    "test result: ok",
+    "error: the ledger does not match\n  at src/ledger.rs:12\n",
+    "thread 'main' panicked at src/lib.rs:3:5:\nassertion failed: is_paid\n",
+    "warning: unused\nFAILED: 3 of 12\n",
+];
+
+fn hold(message: String) -> Box<Declined> {
+    let command = Some("correct it, commit, and: runnerctl resume".to_owned());
+    Box::new(Declined::Hold(StopReason { message, command }))
+}
+
+/// Returns a session that ended so.
+fn ended(how: SessionHow, task: &Task) -> SessionEnd {
+    SessionEnd {
+        how,
+        exit: None,
+        agent: format!("{} 1.2.3", task.kind.as_deref().unwrap_or("command")),
+        session_id: None,
+        output_digest: None,
+        failure: None,
+        usage: SessionUsage::default(),
+        elapsed_ms: 0,
+        captured_bytes: 0,
+        dropped_bytes: 0,
+        log_fault: None,
+        survivors: 0,
+        containment: Containment::Walk,
+    }
+}
+
+/// Returns a guard that ended so and did nothing.
+pub(crate) fn guard_end(how: GuardHow) -> GuardEnd {
+    GuardEnd {
+        how,
+        digest: None,
+        output: String::new(),
+        history: None,
+        reverted: Vec::new(),
+        moved_refs: Vec::new(),
+        wrote: Vec::new(),
+        elapsed_ms: 0,
+        survivors: 0,
+        log_fault: None,
+        containment: None,
+    }
+}

@@ -1,0 +1,320 @@
+//! Forged branches: what an audit is for. The forger is careful: ids and digests that chain the commits are made to fit.
+
+use std::collections::BTreeMap;
+
+use protocol::state::RunState;
+use protocol::tree::TaskTree;
+use protocol::words::{Mode, Role, VerdictName};
+use runner_core::digest::Digest;
+use runner_core::message::{NameList, ProcessEnd, Receipt, RunnerCommit, VerdictLine};
+use runner_core::verdict::row;
+use runner_core::{json, layout, tree};
+
+use super::random::Random;
+use super::repository::{Blob, Commit, Files, commit_id};
+
+/// A branch that is being forged.
+pub(crate) struct Forgery {
+    chain: Vec<Commit>,
+    random: Random,
+    has_prompts: bool,
+}
+
+/// A way to forge; false where the branch gives no occasion.
+type Way = fn(&mut Forgery) -> bool;
+
+/// Every way, with its name.
+pub(crate) const WAYS: [(&str, Way); 26] = [
+    ("a leaf that passes", |forgery| forgery.trees(|node| !node.passes, |node| node.passes = true)),
+    ("a person that sets passes", |forgery| forgery.person(|node| !node.passes, |node| node.passes = true)),
+    ("attempts that were lowered", |forgery| forgery.trees(|node| node.attempts > 0, |node| node.attempts -= 1)),
+    ("a person that lowers attempts", |forgery| forgery.person(|node| node.attempts > 0, |node| node.attempts -= 1)),
+    ("a passed node that was edited", |forgery| forgery.trees(|node| node.passes, |node| node.title.push('!'))),
+    ("a passed node that was moved among its siblings", |forgery| {
+        forgery.trees(|node| node.passes && node.id != "root", |node| node.order += 50)
+    }),
+    ("a node that is gone", Forgery::lose_node),
+    ("a commit that is gone", Forgery::drop_commit),
+    ("two commits that were swapped", Forgery::swap),
+    ("another verdict", |forgery| {
+        forgery.receipts(|receipt| {
+            let other =
+                if receipt.verdict.name == VerdictName::Retry { VerdictName::RedGuard } else { VerdictName::Retry };
+            receipt.verdict = VerdictLine::new(other, None);
+            receipt.status = row(other).status;
+            receipt.guard = row(other).guard.unwrap_or(receipt.guard);
+            true
+        })
+    }),
+    ("another role", |forgery| {
+        forgery.receipts(|receipt| {
+            receipt.role = if receipt.role == Role::Repair { Role::Worker } else { Role::Repair };
+            true
+        })
+    }),
+    ("another node", |forgery| {
+        forgery.receipts(|receipt| {
+            receipt.node.push_str(".9");
+            true
+        })
+    }),
+    ("other attempts", |forgery| {
+        forgery.receipts(|receipt| {
+            receipt.attempts.allowed += 1;
+            true
+        })
+    }),
+    ("another number", |forgery| {
+        forgery.receipts(|receipt| {
+            receipt.iter += 1;
+            true
+        })
+    }),
+    ("another prompt", |forgery| {
+        let has_prompts = forgery.has_prompts;
+        forgery.receipts(|receipt| {
+            receipt.prompt = Some(Digest::of(b"another"));
+            has_prompts
+        })
+    }),
+    ("notes that nobody wrote", |forgery| {
+        forgery.receipts(|receipt| {
+            receipt.notes = NameList::new(["n77"]);
+            true
+        })
+    }),
+    ("code that was not written", Forgery::hide_code),
+    ("a guard that was red", |forgery| {
+        forgery.receipts(|receipt| {
+            let is_accepted = receipt.verdict.name == VerdictName::Accepted;
+            receipt.guard_run.as_mut().is_some_and(|run| {
+                run.end = ProcessEnd::Exit(1);
+                is_accepted
+            })
+        })
+    }),
+    ("paths that were put back", |forgery| {
+        forgery.receipts(|receipt| {
+            receipt.reverted = NameList::new([".runner/GOAL.md.old"]);
+            true
+        })
+    }),
+    ("another configuration", |forgery| {
+        forgery.file(layout::CONFIG, |text| text.replace("\"stall_after\": ", "\"stall_after\": 1"))
+    }),
+    ("another goal", |forgery| forgery.file(layout::GOAL, |text| format!("{text}And more.\n"))),
+    ("another schema", |forgery| forgery.file(layout::SCHEMA, |text| format!("{text}\n"))),
+    ("memory that was rewritten", |forgery| forgery.file(layout::ASSUMPTIONS, |text| text.replacen('-', "+", 1))),
+    ("other counters", Forgery::counters),
+    ("other feedback", |forgery| {
+        forgery.file(layout::FEEDBACK, |text| {
+            text.replace("\"nodes\": {", "\"nodes\": {\"ghost\": {\"history\": [], \"failure\": null},")
+                .replace(",}", "}")
+        })
+    }),
+    ("progress that was not made", |forgery| {
+        forgery.file(layout::PROGRESS, |text| format!("{text}- root — all of it\n"))
+    }),
+];
+
+impl Forgery {
+    /// Begins with an honest branch.
+    pub(crate) fn of(chain: &[Commit], random: Random, has_prompts: bool) -> Self {
+        Self { chain: chain.to_vec(), random, has_prompts }
+    }
+
+    /// Forges in one way; returns the branch, unless it gives no occasion.
+    pub(crate) fn forged(mut self, way: Way) -> Option<Vec<Commit>> {
+        way(&mut self).then(|| {
+            self.chain_up();
+            self.chain
+        })
+    }
+
+    /// Makes ids and digests fit again, as whoever forges a branch would.
+    fn chain_up(&mut self) {
+        let mut ids: BTreeMap<String, String> = BTreeMap::new();
+        let mut trees: BTreeMap<String, Digest> = BTreeMap::new();
+        let mut parent = None;
+        for (at, commit) in self.chain.iter_mut().enumerate() {
+            for (old, new) in ids.iter().filter(|(old, new)| old != new) {
+                commit.message = commit.message.replace(&format!("Runner-From: {old}"), &format!("Runner-From: {new}"));
+            }
+            if let Some(mut receipt) = read(commit) {
+                receipt.tree_from = trees.get(&receipt.from).cloned().unwrap_or(receipt.tree_from);
+                commit.message = RunnerCommit::Iteration(Box::new(receipt)).compose();
+            }
+            let is_base = at == 0;
+            let id = if is_base {
+                commit.id.clone()
+            } else {
+                commit_id(parent.as_deref(), &commit.message, &commit.files, at)
+            };
+            ids.insert(std::mem::replace(&mut commit.id, id.clone()), id.clone());
+            if let Some(tree) = tree_of(commit) {
+                trees.insert(id.clone(), Digest::of(tree::canonical(&tree).as_bytes()));
+            }
+            commit.parent = parent.replace(id);
+        }
+    }
+
+    /// Chooses a commit that ends an iteration and does as asked.
+    fn place(&mut self, fits: impl Fn(&[Commit], usize) -> bool) -> Option<usize> {
+        let places: Vec<usize> =
+            (1..self.chain.len()).filter(|at| read(&self.chain[*at]).is_some() && fits(&self.chain, *at)).collect();
+        self.random.place(places.len()).map(|at| places[at])
+    }
+
+    fn receipts(&mut self, change: impl FnOnce(&mut Receipt) -> bool) -> bool {
+        let Some(at) = self.place(|_, _| true) else { return false };
+        let Some(mut receipt) = read(&self.chain[at]) else { return false };
+        let is_changed = change(&mut receipt);
+        self.chain[at].message = RunnerCommit::Iteration(Box::new(receipt)).compose();
+        is_changed
+    }
+
+    /// Changes a node in an iteration's commit and in all that come after it.
+    fn trees(&mut self, fits: fn(&protocol::tree::Node) -> bool, change: impl Fn(&mut protocol::tree::Node)) -> bool {
+        let Some((at, node)) = self.node(fits) else { return false };
+        self.carry(at, &node, change)
+    }
+
+    /// Chooses an iteration whose From and commit both have a leaf that fits.
+    fn node(&mut self, fits: fn(&protocol::tree::Node) -> bool) -> Option<(usize, String)> {
+        let found = |chain: &[Commit], at: usize| -> Option<String> {
+            let (before, after) = (tree_of(&chain[at - 1])?, tree_of(&chain[at])?);
+            let leaves =
+                tree::walk(&after).into_iter().map(|placed| placed.node).filter(|node| node.is_leaf() && fits(node));
+            let known = leaves.filter(|node| tree::find(&before, &node.id).is_some_and(fits));
+            known.map(|node| node.id.clone()).next_back()
+        };
+        let at = self.place(|chain, at| found(chain, at).is_some())?;
+        Some((at, found(&self.chain, at)?))
+    }
+
+    fn carry(&mut self, at: usize, node: &str, change: impl Fn(&mut protocol::tree::Node)) -> bool {
+        for commit in &mut self.chain[at..] {
+            let Some(mut tree) = tree_of(commit) else { return false };
+            if let Some(found) = tree::find_mut(&mut tree, node) {
+                change(found);
+            }
+            tree::derive_passes(&mut tree);
+            write(commit, layout::TREE, &tree::canonical(&tree));
+        }
+        true
+    }
+
+    /// Adds a commit of a person's that changes a node.
+    fn person(&mut self, fits: fn(&protocol::tree::Node) -> bool, change: impl Fn(&mut protocol::tree::Node)) -> bool {
+        let Some((at, node)) = self.node(fits) else { return false };
+        let before = self.chain[at].clone();
+        let person = Commit { id: "f".repeat(40), message: "A person's commit\n".to_owned(), ..before.clone() };
+        let from = format!("Runner-From: {}", before.id);
+        for later in &mut self.chain[at + 1..] {
+            later.message = later.message.replace(&from, &format!("Runner-From: {}", person.id));
+        }
+        self.chain.insert(at + 1, person);
+        self.carry(at + 1, &node, change)
+    }
+
+    fn lose_node(&mut self) -> bool {
+        let Some((at, node)) = self.node(|node| !node.passes && node.id != "root") else { return false };
+        for commit in &mut self.chain[at..] {
+            let Some(mut tree) = tree_of(commit) else { return false };
+            tree::for_each_mut(&mut tree, |parent| parent.children.retain(|child| child.id != node));
+            tree::derive_passes(&mut tree);
+            write(commit, layout::TREE, &tree::canonical(&tree));
+        }
+        true
+    }
+
+    fn drop_commit(&mut self) -> bool {
+        let Some(at) = self.place(|chain, at| chain[at + 1..].iter().any(|later| read(later).is_some())) else {
+            return false;
+        };
+        let (gone, before) = (self.chain.remove(at), self.chain[at - 1].id.clone());
+        for later in &mut self.chain[at..] {
+            later.message =
+                later.message.replace(&format!("Runner-From: {}", gone.id), &format!("Runner-From: {before}"));
+        }
+        true
+    }
+
+    fn swap(&mut self) -> bool {
+        let is_next = |chain: &[Commit], at: usize| chain.get(at + 1).is_some_and(|next| read(next).is_some());
+        let Some(at) = self.place(is_next) else { return false };
+        let (first, second) = (self.chain[at].clone(), self.chain[at + 1].clone());
+        let from = |commit: &Commit| read(commit).map(|receipt| receipt.from).unwrap_or_default();
+        let swapped = |commit: &Commit, id: &str, upon: &str| Commit {
+            id: id.to_owned(),
+            message: commit.message.replace(&from(commit), upon),
+            ..commit.clone()
+        };
+        self.chain[at] = swapped(&second, &first.id, &from(&first));
+        self.chain[at + 1] = swapped(&first, &second.id, &first.id);
+        true
+    }
+
+    fn hide_code(&mut self) -> bool {
+        let writes = |chain: &[Commit], at: usize| {
+            let (before, after) = (&chain[at - 1].files, &chain[at].files);
+            super::repository::differing(before, after).any(|path| !path.starts_with(".runner/"))
+        };
+        let Some(at) = self.place(writes) else { return false };
+        let Some(receipt) = read(&self.chain[at]) else { return false };
+        let hidden = Receipt { mode: Mode::Decompose, guard_wrote: NameList::default(), ..receipt };
+        self.chain[at].message = RunnerCommit::Iteration(Box::new(hidden)).compose();
+        true
+    }
+
+    /// Changes a file in an iteration's commit and in all that come after it, where it is not written anew.
+    fn file(&mut self, path: &str, change: impl Fn(&str) -> String) -> bool {
+        let same = |chain: &[Commit], at: usize| {
+            let text = |at: usize| text(&chain[at], path);
+            !text(at - 1).is_empty() && change(&text(at)) != text(at)
+        };
+        let Some(at) = self.place(same) else { return false };
+        let (honest, forged) = (text(&self.chain[at], path), change(&text(&self.chain[at], path)));
+        for commit in &mut self.chain[at..] {
+            if text(commit, path) == honest {
+                write(commit, path, &forged);
+            }
+        }
+        true
+    }
+
+    fn counters(&mut self) -> bool {
+        let way = self.random.below(4);
+        self.file(layout::RUN_STATE, |text| {
+            let Ok(mut state) = serde_json::from_str::<RunState>(text) else { return text.to_owned() };
+            match way {
+                0 => state.consecutive_faults += 1,
+                1 => state.stall.count += 1,
+                2 => state.allowance += 5,
+                _ => state.narrowed.push("ghost".to_owned()),
+            }
+            json::canonical(&state)
+        })
+    }
+}
+
+fn read(commit: &Commit) -> Option<Receipt> {
+    match RunnerCommit::parse(&commit.message) {
+        Ok(RunnerCommit::Iteration(receipt)) => Some(*receipt),
+        _ => None,
+    }
+}
+
+fn tree_of(commit: &Commit) -> Option<TaskTree> {
+    serde_json::from_str(&text(commit, layout::TREE)).ok()
+}
+
+fn text(commit: &Commit, path: &str) -> String {
+    commit.files.get(path).map_or_else(String::new, |blob| String::from_utf8_lossy(&blob.bytes).into_owned())
+}
+
+fn write(commit: &mut Commit, path: &str, text: &str) {
+    let mut files: Files = (*commit.files).clone();
+    files.insert(path.to_owned(), Blob::of(text.as_bytes()));
+    commit.files = std::sync::Arc::new(files);
+}

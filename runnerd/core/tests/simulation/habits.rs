@@ -1,0 +1,151 @@
+//! What a course is like: how it is configured, what it begins with, and how often the world interferes.
+
+use jiff::Timestamp;
+use protocol::tree::{ChildSpec, Node};
+use protocol::words::RunStatus;
+use runner_core::policy::{Kinds, OnTimeout, Policy, ReviewBy, RolesMode};
+use runner_core::run::Asked;
+use runner_core::{layout, tree};
+
+use super::daemon::{Course, Live, Record, Uncommitted};
+use super::loaded::Config;
+use super::mistake::Mistake;
+use super::random::Random;
+use super::repository::{Blob, Files, Repository};
+use super::witness::Witness;
+
+/// How often each thing happens, once in so many times; never for 0.
+#[derive(Debug, Clone)]
+pub(crate) struct Habits {
+    /// The daemon dies at a write.
+    pub(crate) deaths: u64,
+    /// An effect cannot be done.
+    pub(crate) obstacles: u64,
+    /// Somebody wants an iteration, or the daemon, to end now.
+    pub(crate) stops: u64,
+    /// People do something.
+    pub(crate) people: u64,
+    /// An agent does what it may not.
+    pub(crate) mischief: u64,
+    /// Iterations after which it is enough.
+    pub(crate) iterations: u32,
+    /// Whether prompts are built: that takes longer than all else together.
+    pub(crate) has_prompts: bool,
+    /// The configuration at the start.
+    pub(crate) config: Config,
+}
+
+impl Habits {
+    fn of(seed: u64, random: &mut Random) -> Self {
+        Self {
+            deaths: *random.pick(&[0, 0, 25, 60, 150]),
+            obstacles: *random.pick(&[0, 15, 40]),
+            stops: *random.pick(&[0, 20, 60]),
+            people: *random.pick(&[0, 4, 10]),
+            mischief: *random.pick(&[0, 3, 8]),
+            iterations: 10 + u32::try_from(random.below(40)).unwrap_or_default(),
+            has_prompts: seed.is_multiple_of(16),
+            config: Config { policy: policy(random), baseline: random.one_in(2) },
+        }
+    }
+
+    /// Nothing from outside happens any more.
+    pub(crate) fn calm(&mut self) {
+        (self.deaths, self.obstacles, self.stops, self.people) = (0, 0, 0, 0);
+    }
+}
+
+fn policy(random: &mut Random) -> Policy {
+    let kinds = [vec![], vec!["command".to_owned()], vec!["codex".to_owned(), "claude".to_owned()]];
+    let work = random.pick(&kinds).clone();
+    Policy {
+        max_iterations: *random.pick(&[6, 20, 100]),
+        max_attempts_default: *random.pick(&[1, 2, 3, 3, 5]),
+        max_consecutive_faults: *random.pick(&[1, 3, 5]),
+        stall_after: *random.pick(&[3, 5]),
+        on_timeout: *random.pick(&[OnTimeout::Stop, OnTimeout::Retry]),
+        roles: *random.pick(&[RolesMode::Auto, RolesMode::Auto, RolesMode::Strict]),
+        review: *random.pick(&REVIEWS),
+        max_cost_micro_usd: *random.pick(&[None, None, Some(9_000)]),
+        max_tokens: *random.pick(&[None, None, Some(20_000)]),
+        max_run_ms: *random.pick(&[None, None, Some(9_000_000)]),
+        kinds: Kinds { plan: work.clone(), work, review: Vec::new() },
+        ..Policy::default()
+    }
+}
+
+/// Who reviews; a person's word is an iteration without a session, which no course has.
+const REVIEWS: [ReviewBy; 4] = [ReviewBy::Off, ReviewBy::Off, ReviewBy::Off, ReviewBy::Agent];
+
+impl Course {
+    /// Sets up a course from its seed.
+    pub(crate) fn new(seed: u64, mistake: Option<Mistake>) -> Self {
+        let mut random = Random::new(seed);
+        let habits = Habits::of(seed, &mut random);
+        let repository = Repository::with(base(&habits, &mut random));
+        Self {
+            habits,
+            mistake,
+            repository,
+            record: Record {
+                state: RunStatus::Queued,
+                reason: None,
+                wait: None,
+                asked: Asked::Nothing,
+                is_begun: false,
+                resume: None,
+                uncommitted: Uncommitted::default(),
+                changes: Vec::new(),
+            },
+            journal: None,
+            live: Live::default(),
+            now: Timestamp::UNIX_EPOCH,
+            marks: 0,
+            witness: Witness::default(),
+            loaded: None,
+            declined: None,
+            read: std::cell::RefCell::default(),
+            stop: None,
+            is_leaving: false,
+            said: None,
+            seen: std::collections::BTreeSet::new(),
+            settled: 0,
+            amends: None,
+            random,
+        }
+    }
+}
+
+/// What the base has: code, and now and then a tree that a person has prepared.
+fn base(habits: &Habits, random: &mut Random) -> Files {
+    let mut files = Files::new();
+    let mut put = |path: &str, text: &str| files.insert(path.to_owned(), Blob::of(text.as_bytes()));
+    put("src/lib.rs", "pub fn ledger() {}\n");
+    put("justfile", "ci:\n\ttrue\n");
+    if random.one_in(3) {
+        put(layout::ASSUMPTIONS, "# Assumptions\n\n- none\n");
+        put(layout::NOTES, "# Notes\n");
+    }
+    if random.one_in(2) {
+        let max_attempts = habits.config.policy.max_attempts_default;
+        let mut prepared = tree::fresh(max_attempts);
+        let children: Vec<ChildSpec> = (0..=random.below(4)).map(child).collect();
+        tree::insert_children(&mut prepared, "root", &children, max_attempts);
+        if random.one_in(3)
+            && let Some(Node { id, .. }) = prepared.root.children.first().cloned()
+        {
+            tree::insert_children(&mut prepared, &id, &children, max_attempts);
+        }
+        put(layout::TREE, &tree::canonical(&prepared));
+    }
+    files
+}
+
+/// Returns what a new node is about.
+pub(crate) fn child(number: u64) -> ChildSpec {
+    ChildSpec {
+        title: format!("Part {number}"),
+        goal: format!("Part {number} of the ledger is ported."),
+        acceptance: vec![format!("test part_{number} passes")],
+    }
+}

@@ -1,0 +1,112 @@
+//! The committed state as decisions are made from it, and the files that a run begins with.
+
+use std::sync::Arc;
+
+use protocol::state::{Feedback, RunState};
+use protocol::tree::TaskTree;
+use runner_core::audit::{Goal, Readers, Settings};
+use runner_core::policy::Policy;
+use runner_core::run::Standing;
+use runner_core::{json, layout, validate};
+use serde::{Deserialize, Serialize};
+
+use super::daemon::Uncommitted;
+use super::repository::{Commit, Files};
+
+/// What stands in for `config.toml`, whose form is not one of the rules.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Config {
+    /// What rules are decided by.
+    pub(crate) policy: Policy,
+    /// Whether the guard is run on the base.
+    pub(crate) baseline: bool,
+}
+
+impl Config {
+    /// Returns the file.
+    pub(crate) fn text(&self) -> String {
+        json::canonical(self)
+    }
+
+    /// Reads the file.
+    pub(crate) fn read(text: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(text).map_err(|error| error.to_string())
+    }
+}
+
+/// How an audit reads configuration and goal.
+pub(crate) const READERS: Readers = Readers { config: settings, goal };
+
+fn settings(text: &[u8]) -> Result<Settings, String> {
+    let Config { policy, baseline } = Config::read(text)?;
+    let guard_command = vec!["just".to_owned(), "ci".to_owned()];
+    Ok(Settings { policy, guard_command, criteria: String::new(), baseline, prompt_bytes: 40_960 })
+}
+
+fn goal(text: &[u8]) -> Result<Goal, String> {
+    let text = str::from_utf8(text).map_err(|error| error.to_string())?;
+    let (id, body) = text.split_once('\n').ok_or("one line")?;
+    let id = id.strip_prefix("id: ").ok_or("no id")?;
+    Ok(Goal { id: (id != "null").then(|| id.to_owned()), body: body.to_owned() })
+}
+
+/// Returns the text of `GOAL.md`.
+pub(crate) fn goal_text(id: &str, body: &str) -> String {
+    format!("id: {id}\n{body}")
+}
+
+/// The state at one commit.
+#[derive(Debug, Clone)]
+pub(crate) struct Loaded {
+    /// The commit.
+    pub(crate) commit: String,
+    /// All of its files.
+    pub(crate) files: Arc<Files>,
+    /// The task tree.
+    pub(crate) tree: TaskTree,
+    /// The bookkeeping.
+    pub(crate) run_state: RunState,
+    /// The feedback.
+    pub(crate) feedback: Feedback,
+    /// The configuration.
+    pub(crate) settings: Settings,
+    /// The goal.
+    pub(crate) goal: Goal,
+}
+
+impl Loaded {
+    /// Reads the state of a commit; an error is a sentence.
+    pub(crate) fn of(commit: &Commit) -> Result<Self, String> {
+        let bytes = |path: &str| commit.files.get(path).map(|blob| &*blob.bytes).unwrap_or_default();
+        let faults =
+            |faults: Vec<validate::TreeFault>| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Ok(Self {
+            commit: commit.id.clone(),
+            files: Arc::clone(&commit.files),
+            tree: validate::load(bytes(layout::TREE)).map_err(faults)?,
+            run_state: serde_json::from_slice(bytes(layout::RUN_STATE)).map_err(|error| error.to_string())?,
+            feedback: serde_json::from_slice(bytes(layout::FEEDBACK)).map_err(|error| error.to_string())?,
+            settings: settings(bytes(layout::CONFIG))?,
+            goal: goal(bytes(layout::GOAL))?,
+        })
+    }
+
+    /// Returns a text file of the commit; empty where there is none.
+    pub(crate) fn text(&self, path: &str) -> String {
+        self.files.get(path).map_or_else(String::new, |blob| String::from_utf8_lossy(&blob.bytes).into_owned())
+    }
+
+    /// Returns what `run::next` decides from.
+    pub(crate) fn standing<'a>(&'a self, uncommitted: &'a Uncommitted, now: jiff::Timestamp) -> Standing<'a> {
+        Standing {
+            policy: &self.settings.policy,
+            tree: &self.tree,
+            run_state: &self.run_state,
+            feedback: &self.feedback,
+            word: None,
+            outages: &uncommitted.outages,
+            tried: &uncommitted.tried,
+            now,
+        }
+    }
+}

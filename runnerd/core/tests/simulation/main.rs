@@ -1,0 +1,136 @@
+//! Whole runs in memory: every rule of the core, driven by a daemon, an agent, a guard and people of its own making, on a
+//! clock that is a number.
+//!
+//! All that happens comes from a seed, which a failure names. `SEED` and `RUNS` choose others: `scripts/simulate.sh`.
+
+mod agent;
+mod audit;
+mod daemon;
+mod drive;
+mod effects;
+mod forgery;
+mod habits;
+mod loaded;
+mod mischief;
+mod mistake;
+mod people;
+mod random;
+mod repository;
+mod review;
+mod settle;
+mod witness;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use protocol::words::{Role, RunStatus, VerdictName};
+use runner_core::verdict::Rule;
+
+use daemon::Course;
+use forgery::{Forgery, WAYS};
+use mistake::Mistake;
+use random::Random;
+
+/// Courses that are played by default.
+const RUNS: u64 = 600;
+
+/// Branches that are forged.
+const FORGED: u64 = 40;
+/// Courses in which a mistake must show.
+const UNTIL_CAUGHT: u64 = 400;
+/// Most failures that are shown.
+const SHOWN: usize = 5;
+
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests chooses what is played")]
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+}
+
+/// Plays a course for each seed, side by side; returns what each came to, in the order of the seeds.
+fn play_all<T: Send>(seeds: Range<u64>, play: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let next = AtomicU64::new(seeds.start);
+    let ends = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| seeds.contains(seed)) {
+            let end = play(seed);
+            ends.lock().expect("nobody has panicked with it").push((seed, end));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    let mut ends = ends.into_inner().expect("nobody has panicked with it");
+    ends.sort_by_key(|(seed, _)| *seed);
+    ends.into_iter().map(|(_, end)| end).collect()
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "who has chosen the seeds is told what was played")]
+fn whatever_happens_in_a_run_every_promise_is_kept_and_the_audit_finds_nothing() {
+    let (seed, runs) = (number("SEED", 0), number("RUNS", RUNS));
+    let ends = play_all(seed..seed + runs, |seed| Course::play(seed, None).map(|course| (course.settled, course.seen)));
+    let broken: Vec<&String> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
+    let shown: Vec<&str> = broken.iter().take(SHOWN).map(|broken| broken.as_str()).collect();
+    assert!(broken.is_empty(), "{} of {runs} runs:\n{}", broken.len(), shown.join("\n\n"));
+    let settled: u32 = ends.iter().flatten().map(|(settled, _)| settled).sum();
+    println!("{settled} iterations in {runs} runs from seed {seed}");
+    if runs >= RUNS {
+        let all: BTreeSet<String> = ends.into_iter().flatten().flat_map(|(_, seen)| seen).collect();
+        let never: Vec<String> = everything().filter(|wanted| !all.contains(wanted)).collect();
+        assert_eq!(never, Vec::<String>::new(), "never came about");
+    }
+}
+
+/// All that must come about in so many runs: a simulation that does not get there shows nothing of it.
+fn everything() -> impl Iterator<Item = String> {
+    // A person's review is an iteration without a session, which no agent and no guard takes part in.
+    let verdicts = VerdictName::ALL.iter().filter(|name| **name != VerdictName::Pending).map(ToString::to_string);
+    let rules = Rule::ALL.into_iter().map(|rule| rule.as_str().to_owned());
+    let asked = [Role::Worker, Role::Planner, Role::Repair].map(|role| format!("role {role}"));
+    let states = RunStatus::ALL.iter().filter(|state| **state != RunStatus::Completed).map(ToString::to_string);
+    verdicts.chain(rules).chain(asked).chain(states)
+}
+
+#[test]
+fn the_same_seed_makes_the_same_bytes_and_decisions() {
+    let ends = play_all(1..9, |seed| {
+        let play = || Course::play(seed * 16, None).expect("every promise is kept");
+        (play(), play())
+    });
+    for (one, other) in ends {
+        assert!(one.settled > 0 && one.repository.tip == other.repository.tip);
+        assert_eq!(one.repository.refs, other.repository.refs);
+        assert_eq!((one.now, one.marks, one.record.reason), (other.now, other.marks, other.record.reason));
+    }
+}
+
+#[test]
+fn every_forgery_of_a_branch_is_named() {
+    let tried = play_all(0..FORGED, |seed| {
+        let course = Course::play(seed, None).expect("every promise is kept");
+        let honest = course.repository.chain();
+        let ways = (seed..).step_by(7).take(6).map(|at| usize::try_from(at).unwrap_or(0) % WAYS.len());
+        let forged = ways.filter_map(|at| {
+            let forged = Forgery::of(&honest, Random::new(seed), course.habits.has_prompts).forged(WAYS[at].1)?;
+            let found = audit::violations(&course.report(&forged));
+            assert!(!found.is_empty(), "seed {seed}: {} is not noticed", WAYS[at].0);
+            Some(at)
+        });
+        forged.collect::<Vec<usize>>()
+    });
+    let tried: Vec<usize> = tried.into_iter().flatten().collect();
+    let missing = WAYS.iter().enumerate().filter(|(at, _)| !tried.contains(at)).map(|(_, (name, _))| name);
+    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&str>::new(), "no branch gave an occasion");
+}
+
+#[test]
+fn every_mistake_that_is_made_on_purpose_is_caught() {
+    for mistake in Mistake::ALL {
+        let broken = (0..UNTIL_CAUGHT).find_map(|seed| Course::play(seed, Some(mistake)).err());
+        let broken = broken.unwrap_or_else(|| panic!("{mistake:?} is not caught"));
+        assert!(broken.starts_with("seed "), "{mistake:?}: no seed brings it back: {broken}");
+    }
+}

@@ -1,0 +1,118 @@
+//! What a process may not have changed, looked at after every one, and put back; work that would be lost is kept.
+
+use std::collections::BTreeMap;
+
+use runner_core::layout::{self, Ownership, class};
+use runner_core::tree;
+
+use super::daemon::{Course, Lived};
+use super::loaded::Loaded;
+use super::mistake::Mistake;
+use super::repository::{Blob, Files, differing};
+
+/// What was found and put back.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found {
+    /// How history was rewritten.
+    pub(crate) history: Option<String>,
+    /// Paths of the runner that were changed.
+    pub(crate) reverted: Vec<String>,
+    /// Paths that a reviewer wrote.
+    pub(crate) wrote: Vec<String>,
+}
+
+/// After which process, and the task tree that is to stand there: none, whatever it has left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct After<'a> {
+    pub(crate) phase: &'static str,
+    pub(crate) iter: u32,
+    pub(crate) tree: Option<&'a str>,
+}
+
+impl Course {
+    /// Looks for what a process may not have changed, and puts it back. Done again it finds the same.
+    pub(crate) fn undo(&mut self, from: &Loaded, after: After<'_>) -> Lived<Found> {
+        let mut found = self.live.found.get(after.phase).cloned().unwrap_or_default();
+        found.history = found.history.or_else(|| self.rewritten(from));
+        if found.history.is_none() {
+            found.reverted.extend(self.wrong_files(from, after).into_keys());
+            found.reverted.sort();
+            found.reverted.dedup();
+        }
+        self.live.found.insert(after.phase, found.clone());
+        self.may_die()?;
+        if found.history.is_some() && self.rewritten(from).is_some() {
+            self.rescue(from, after)?;
+        }
+        if self.mistake == Some(Mistake::PutNothingBack) {
+            return Ok(found);
+        }
+        for (path, right) in self.wrong_files(from, after) {
+            self.may_die()?;
+            if let Some(there) = self.repository.work.remove(&path) {
+                self.witness.aside.insert(there.id.to_string());
+            }
+            if let Some(right) = right {
+                self.repository.work.insert(path, right);
+            }
+        }
+        Ok(found)
+    }
+
+    fn rewritten(&self, from: &Loaded) -> Option<String> {
+        if let Some(strayed) = self.repository.strayed {
+            return Some(strayed.to_owned());
+        }
+        let is_within = self.repository.ancestors(&self.repository.tip).any(|commit| commit.id == from.commit);
+        (!is_within).then(|| "the branch does not contain the commit at which the session began".to_owned())
+    }
+
+    /// Keeps everything under a reference, then sets HEAD, branch and work tree to From.
+    fn rescue(&mut self, from: &Loaded, after: After<'_>) -> Lived<()> {
+        self.keep_everything(after)?;
+        self.repository.restore(&from.commit);
+        Ok(())
+    }
+
+    /// Keeps tip and work tree under a reference.
+    pub(crate) fn keep_everything(&mut self, after: After<'_>) -> Lived<()> {
+        if self.mistake != Some(Mistake::RestoreWithoutRescue) {
+            let (tip, files) = (self.repository.tip.clone(), self.repository.work.clone());
+            let rescue = self.repository.store(Some(tip), &format!("rescue: {}", after.phase), files);
+            self.repository.keep(&format!("refs/runner/rescue/{:04}", after.iter), &rescue);
+            self.may_die()?;
+        }
+        Ok(())
+    }
+
+    /// Compares `.runner/` with From: what should stand where something else stands.
+    pub(crate) fn wrong_files(&self, from: &Loaded, after: After<'_>) -> BTreeMap<String, Option<Blob>> {
+        let is_runners = |path: &&str| path.starts_with(".runner/") && *path != layout::TREE;
+        let differing = differing(&from.files, &self.repository.work).filter(is_runners);
+        let wrong = differing.filter(|path| !self.is_right(path, &from.files));
+        let mut wrong: BTreeMap<String, Option<Blob>> =
+            wrong.map(|path| (path.to_owned(), from.files.get(path).cloned())).collect();
+        if let Some(text) = after.tree.map(|text| Blob::of(text.as_bytes()))
+            && self.repository.work.get(layout::TREE).is_none_or(|there| there.id != text.id)
+        {
+            wrong.insert(layout::TREE.to_owned(), Some(text));
+        }
+        wrong
+    }
+
+    /// Whether a path that differs may differ as it does.
+    fn is_right(&self, path: &str, from: &Files) -> bool {
+        let there = self.repository.work.get(path);
+        match (class(path.strip_prefix(".runner/").unwrap_or(path)), from.get(path), there) {
+            (Ownership::Agent | Ownership::Ignored, _, _) => true,
+            (Ownership::AppendOnly, Some(old), Some(now)) => now.bytes.starts_with(&old.bytes),
+            (Ownership::AppendOnly, None, Some(_)) => true,
+            (Ownership::AppendOnly, _, None) | (Ownership::Runner, _, _) => false,
+        }
+    }
+
+    /// Returns the tree that stands after a guard: the session's where it is legal, else From's.
+    pub(crate) fn standing_tree(from: &Loaded, legal: Option<&protocol::tree::TaskTree>) -> String {
+        tree::canonical(legal.unwrap_or(&from.tree))
+    }
+}

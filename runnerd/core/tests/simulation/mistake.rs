@@ -1,0 +1,104 @@
+//! Mistakes that a runner could have, made on purpose: each must be caught, or the simulation would not see a real one.
+
+use runner_core::iteration::{Outcome, Phase};
+use runner_core::transition::After;
+use runner_core::tree;
+use runner_core::verdict::Verdict;
+
+/// A mistake, in the rules or in what is around them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// A red guard counts as green.
+    PassRedGuard,
+    /// A reviewer's no counts as a yes.
+    PassRejected,
+    /// A fault costs an attempt.
+    ChargeFault,
+    /// An attempt is not charged.
+    ChargeNothing,
+    /// Whatever else the session did to the tree is lost.
+    LosePlan,
+    /// The feedback of all other nodes is forgotten.
+    LoseFeedback,
+    /// Faults in a row are not counted.
+    CountNoFaults,
+    /// Commits that were made before a death are not recognised.
+    ForgetCommit,
+    /// A tree that was refused is not kept.
+    KeepNoRaw,
+    /// History is put back without a rescue.
+    RestoreWithoutRescue,
+    /// What is the runner's is not put back.
+    PutNothingBack,
+    /// A restarted daemon goes on as if nothing had been.
+    ForgetRestart,
+    /// The last event before a death is not durable.
+    LoseEvent,
+    /// The prompt is made from the work tree.
+    BriefFromWorkTree,
+}
+
+impl Mistake {
+    /// Every mistake.
+    pub(crate) const ALL: [Self; 14] = [
+        Self::PassRedGuard,
+        Self::PassRejected,
+        Self::ChargeFault,
+        Self::ChargeNothing,
+        Self::LosePlan,
+        Self::LoseFeedback,
+        Self::CountNoFaults,
+        Self::ForgetCommit,
+        Self::KeepNoRaw,
+        Self::RestoreWithoutRescue,
+        Self::PutNothingBack,
+        Self::ForgetRestart,
+        Self::LoseEvent,
+        Self::BriefFromWorkTree,
+    ];
+
+    /// Changes what `decide` has decided.
+    pub(crate) fn change_phase(mistake: Option<Self>, mut phase: Phase) -> Phase {
+        if let Phase::Settle { outcome } = &mut phase {
+            let is_passed = match mistake {
+                Some(Self::PassRedGuard) => outcome.verdict == Verdict::RedGuard,
+                Some(Self::PassRejected) => matches!(outcome.verdict, Verdict::Rejected { .. }),
+                _ => false,
+            };
+            if is_passed {
+                outcome.verdict = Verdict::Accepted;
+            }
+        }
+        phase
+    }
+
+    /// Changes what `transition::apply` has made.
+    pub(crate) fn change_after(mistake: Option<Self>, mut after: After, outcome: &Outcome) -> After {
+        let node = &outcome.work.task.node;
+        let is_fault = matches!(outcome.verdict, Verdict::Fault { .. });
+        match mistake {
+            Some(Self::ChargeFault) if is_fault => {
+                if let Some(node) = tree::find_mut(&mut after.tree, node) {
+                    node.attempts = (node.attempts + 1).min(node.max_attempts);
+                }
+            }
+            Some(Self::ChargeNothing) => {
+                if let Some(node) = tree::find_mut(&mut after.tree, node) {
+                    node.attempts = outcome.work.task.attempts;
+                }
+            }
+            Some(Self::LosePlan) => {
+                tree::for_each_mut(&mut after.tree, |parent| {
+                    let last = parent.children.last();
+                    if last.is_some_and(|last| last.id != *node && !last.passes) && parent.children.len() > 1 {
+                        parent.children.pop();
+                    }
+                });
+            }
+            Some(Self::LoseFeedback) => after.feedback.nodes.retain(|id, _| id == node),
+            Some(Self::CountNoFaults) => after.run_state.consecutive_faults = 0,
+            _ => {}
+        }
+        after
+    }
+}

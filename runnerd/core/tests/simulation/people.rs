@@ -1,0 +1,194 @@
+//! People around a run: they ask, commit by hand, follow the advice that a stopped run gives, and make mistakes of their own.
+
+use jiff::SignedDuration;
+use protocol::tree::TaskTree;
+use protocol::words::RunStatus;
+use runner_core::change::{Addition, Change};
+use runner_core::run::Asked;
+use runner_core::verdict::StopCause;
+use runner_core::{layout, notes, questions, tree};
+
+use super::daemon::{Course, Halt, Lived, Order, open_leaves};
+use super::loaded::{Config, Loaded, goal_text};
+
+impl Course {
+    /// Asks for something while the run goes on.
+    pub(crate) fn ask_meanwhile(&mut self) {
+        if !self.random.one_in(self.habits.people) {
+            return;
+        }
+        match self.random.below(12) {
+            0 => self.record.asked = Asked::Pause,
+            1 => (self.record.asked, self.stop) = (Asked::Pause, Some(StopCause::Pause)),
+            2 => (self.record.asked, self.stop) = (Asked::Cancel, Some(StopCause::Cancel)),
+            _ => self.ask_for_change(),
+        }
+    }
+
+    /// Asks for a change of the files: it is tried on what is committed, and committed before the next session.
+    fn ask_for_change(&mut self) {
+        let Ok(loaded) = self.tip() else { return };
+        let leaves = open_leaves(&loaded.tree);
+        let Some(leaf) = self.random.place(leaves.len()).map(|at| leaves[at].clone()) else { return };
+        let number = self.random.below(100);
+        let change = match self.random.below(5) {
+            0 => Change::Note { id: notes::next_id(&loaded.text(layout::NOTES)), text: format!("Mind part {number}.") },
+            1 => match questions::list(&loaded.text(layout::QUESTIONS)).pop() {
+                Some(question) => Change::Answer { question: question.id, text: format!("Yes, {number}.") },
+                None => return,
+            },
+            2 => Change::Retry { node: leaf },
+            3 => Change::Add(addition(&leaf, number)),
+            _ => {
+                let mut edited = loaded.tree.clone();
+                if let Some(node) = tree::find_mut(&mut edited, &leaf) {
+                    node.goal = format!("Part {number}, says a person.");
+                }
+                Change::Edit { base: tree::canonical(&loaded.tree), edited: tree::canonical(&edited) }
+            }
+        };
+        self.record.changes.push((change, None));
+    }
+
+    /// Commits something by hand between two sessions.
+    pub(crate) fn commit_by_hand(&mut self) {
+        let is_free = self.journal.is_none() && self.amends.is_none();
+        if !is_free || !self.random.one_in(self.habits.people.saturating_mul(2)) {
+            return;
+        }
+        let Ok(loaded) = self.tip() else { return };
+        let number = self.random.below(1_000);
+        match self.random.below(8) {
+            0 | 1 => self.repository.write("src/lib.rs", format!("// by hand {number}\n").as_bytes()),
+            2 => self.change_config(|config| config.policy.stall_after = 4),
+            3 => self.change_config(|config| config.policy.max_attempts_default = 4),
+            4 => self.write_tree(&loaded.tree, |tree| {
+                tree::for_each_mut(tree, |node| {
+                    if !node.passes {
+                        node.max_attempts += 1;
+                    }
+                });
+            }),
+            5 => {
+                // Not committed: the next session is not begun upon it.
+                self.repository.write("src/lib.rs", format!("// not yet {number}\n").as_bytes());
+                return;
+            }
+            _ => self.overstep(&loaded),
+        }
+        self.repository.commit_all("A person's commit");
+    }
+
+    /// Does what a person may not: the run is held until it is taken back.
+    fn overstep(&mut self, loaded: &Loaded) {
+        self.amends = Some((*loaded.files).clone());
+        let open = open_leaves(&loaded.tree).pop().unwrap_or_default();
+        match self.random.below(4) {
+            0 => self.write_tree(&loaded.tree, |tree| {
+                if let Some(node) = tree::find_mut(tree, &open) {
+                    node.passes = true;
+                }
+                tree::derive_passes(tree);
+            }),
+            1 => self.repository.write(layout::TREE, b"not a tree\n"),
+            2 => self.repository.write(layout::GOAL, goal_text("run-2", "Another.\n").as_bytes()),
+            _ => self.write_tree(&loaded.tree, |tree| {
+                tree::for_each_mut(tree, |node| if node.passes { node.title.push('?') } else { node.attempts = 0 });
+            }),
+        }
+    }
+
+    fn write_tree(&mut self, tree: &TaskTree, change: impl FnOnce(&mut TaskTree)) {
+        let mut tree = tree.clone();
+        change(&mut tree);
+        self.repository.write(layout::TREE, tree::canonical(&tree).as_bytes());
+    }
+
+    fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
+        if let Ok(mut config) = Config::read(self.repository.text(layout::CONFIG).as_bytes()) {
+            change(&mut config);
+            self.repository.write(layout::CONFIG, config.text().as_bytes());
+        }
+    }
+
+    /// Takes back what a person may not have done, and commits what lies about; true.
+    pub(crate) fn make_amends(&mut self) -> bool {
+        if let Some(files) = self.amends.take() {
+            for path in [layout::TREE, layout::GOAL] {
+                if let Some(blob) = files.get(path) {
+                    self.repository.work.insert(path.to_owned(), blob.clone());
+                }
+            }
+        }
+        if !self.repository.changes().is_empty() {
+            self.repository.commit_all("A person puts it right");
+        }
+        true
+    }
+
+    /// Looks at a run that rests, and goes on with it as it says.
+    pub(crate) fn at_rest(&mut self) -> Lived<()> {
+        match (self.record.state, self.record.wait) {
+            (RunStatus::Waiting, Some(wait)) if self.random.one_in(4) => {
+                for outage in &mut self.record.uncommitted.outages {
+                    outage.cut_short(self.now);
+                }
+                self.pass(SignedDuration::from_secs(wait.nap(self.now).as_secs().min(2)));
+                self.go_on(0, false);
+            }
+            (RunStatus::Waiting, Some(wait)) => {
+                self.now = self.now.max(wait.until);
+                self.record.state = RunStatus::Queued;
+            }
+            (RunStatus::Held, _) => {
+                self.make_amends();
+                self.go_on(0, false);
+            }
+            (RunStatus::Paused, _) => self.go_on(0, false),
+            (state, _) if state.is_terminal() => self.follow_advice()?,
+            (state, _) => return Err(Halt::Broken(format!("P13: it is {state}, and nothing goes on with it"))),
+        }
+        Ok(())
+    }
+
+    fn go_on(&mut self, more: u32, reset: bool) {
+        let from = self.record.resume.take().and_then(|order| order.from);
+        let is_step = self.random.one_in(8);
+        self.record.asked = if is_step { Asked::Step } else { Asked::Nothing };
+        self.record.resume = Some(Order { from, more, reset });
+        self.record.state = RunStatus::Queued;
+    }
+
+    /// Does what the reason of an end says.
+    fn follow_advice(&mut self) -> Lived<()> {
+        let reason =
+            self.record.reason.clone().ok_or_else(|| Halt::Broken("P13: it ended without a reason".to_owned()))?;
+        let command = reason.command.unwrap_or_default();
+        if let Some(rest) = command.strip_prefix("runnerctl retry ") {
+            let node = rest.split(',').next().unwrap_or_default().to_owned();
+            let change = if self.random.one_in(3) { Change::Add(addition(&node, 1)) } else { Change::Retry { node } };
+            self.record.changes.push((change, None));
+        } else if reason.message.contains("raise it in .runner/state/config.toml") {
+            self.make_amends();
+            self.change_config(|config| {
+                let policy = &mut config.policy;
+                (policy.max_cost_micro_usd, policy.max_tokens, policy.max_run_ms) = (None, None, None);
+            });
+            self.repository.commit_all("Raise it");
+        }
+        let more = if command.contains("--more") { 1 + u32::try_from(self.random.below(20)).unwrap_or(0) } else { 0 };
+        self.go_on(more, true);
+        Ok(())
+    }
+}
+
+fn addition(parent: &str, number: u64) -> Addition {
+    Addition {
+        parent: parent.to_owned(),
+        title: format!("Part {number}"),
+        goal: format!("Part {number} of it is there."),
+        acceptance: Vec::new(),
+        after: None,
+        order: None,
+    }
+}

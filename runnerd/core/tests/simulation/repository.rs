@@ -1,0 +1,235 @@
+//! A repository in memory: commits as plain data, references, and one work tree.
+//!
+//! Ids are of the content and of all that came before, as git's are, but cheap to make.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::sync::Arc;
+
+use runner_core::audit::{Head, Link, PathChange, Stored, is_read};
+
+/// Files that stay out of commits.
+const HELD_BACK: &str = "keys/";
+
+/// The content of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Blob {
+    /// Its id.
+    pub(crate) id: Arc<str>,
+    /// Its bytes.
+    pub(crate) bytes: Arc<[u8]>,
+}
+
+impl Blob {
+    /// Makes the blob of some bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self { id: id(&[bytes]).into(), bytes: bytes.into() }
+    }
+}
+
+/// Files by path.
+pub(crate) type Files = BTreeMap<String, Blob>;
+
+/// A commit; its parent is the first and only one.
+#[derive(Debug, Clone)]
+pub(crate) struct Commit {
+    /// Its id.
+    pub(crate) id: String,
+    /// Its parent, but for the first commit.
+    pub(crate) parent: Option<String>,
+    /// Its message.
+    pub(crate) message: String,
+    /// All of its files.
+    pub(crate) files: Arc<Files>,
+}
+
+/// A repository with one branch that is worked on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Repository {
+    commits: BTreeMap<String, Commit>,
+    /// The tip of the branch.
+    pub(crate) tip: String,
+    /// What else is kept: a commit or a blob under each name, every one that was ever kept there.
+    pub(crate) refs: BTreeMap<String, Vec<String>>,
+    /// Blobs that a reference keeps.
+    pub(crate) blobs: BTreeMap<String, Blob>,
+    /// The files of the work tree.
+    pub(crate) work: Files,
+    /// Where HEAD is instead of on the branch, or what was left under way.
+    pub(crate) strayed: Option<&'static str>,
+}
+
+impl Repository {
+    /// Makes a repository with one commit of these files, checked out.
+    pub(crate) fn with(files: Files) -> Self {
+        let mut repository = Self { work: files, ..Self::default() };
+        repository.commit_all("Begin");
+        repository
+    }
+
+    /// Returns a commit that is known to be there.
+    pub(crate) fn commit(&self, id: &str) -> &Commit {
+        &self.commits[id]
+    }
+
+    /// Returns the commit at the tip.
+    pub(crate) fn head(&self) -> &Commit {
+        self.commit(&self.tip)
+    }
+
+    /// Writes a file of the work tree.
+    pub(crate) fn write(&mut self, path: &str, bytes: &[u8]) {
+        self.work.insert(path.to_owned(), Blob::of(bytes));
+    }
+
+    /// Returns the text of a file of the work tree; empty where there is none.
+    pub(crate) fn text(&self, path: &str) -> String {
+        self.work.get(path).map_or_else(String::new, |blob| String::from_utf8_lossy(&blob.bytes).into_owned())
+    }
+
+    /// Commits the work tree upon the tip, but for what is held back.
+    pub(crate) fn commit_all(&mut self, message: &str) -> String {
+        let files = self.work.iter().filter(|(path, _)| !is_held_back(path));
+        let files = files.map(|(path, blob)| (path.clone(), blob.clone())).collect();
+        let parent = Some(self.tip.clone()).filter(|tip| !tip.is_empty());
+        self.tip = self.store(parent, message, files);
+        self.tip.clone()
+    }
+
+    /// Commits these files upon the tip, whatever else the work tree has, and writes them there.
+    pub(crate) fn graft(&mut self, texts: &[(&str, &str)], message: &str) {
+        let mut files = (*self.head().files).clone();
+        for (path, text) in texts {
+            files.insert((*path).to_owned(), Blob::of(text.as_bytes()));
+            self.write(path, text.as_bytes());
+        }
+        self.tip = self.store(Some(self.tip.clone()), message, files);
+    }
+
+    /// Stores a commit that no reference has yet.
+    pub(crate) fn store(&mut self, parent: Option<String>, message: &str, files: Files) -> String {
+        let id = commit_id(parent.as_deref(), message, &files, self.commits.len());
+        let commit = Commit { id: id.clone(), parent, message: message.to_owned(), files: Arc::new(files) };
+        self.commits.insert(id.clone(), commit);
+        id
+    }
+
+    /// Keeps a commit or a blob under a name.
+    pub(crate) fn keep(&mut self, name: &str, id: &str) {
+        let kept = self.refs.entry(name.to_owned()).or_default();
+        if !kept.iter().any(|known| known == id) {
+            kept.push(id.to_owned());
+        }
+    }
+
+    /// Sets branch, HEAD and work tree to a commit; what is held back stays.
+    pub(crate) fn restore(&mut self, id: &str) {
+        id.clone_into(&mut self.tip);
+        self.strayed = None;
+        let files = Arc::clone(&self.head().files);
+        self.work.retain(|path, _| is_held_back(path));
+        self.work.extend(files.iter().map(|(path, blob)| (path.clone(), blob.clone())));
+    }
+
+    /// Returns the commits from one back to the first, newest first.
+    pub(crate) fn ancestors<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a Commit> {
+        std::iter::successors(self.commits.get(id), |commit| commit.parent.as_ref().map(|parent| self.commit(parent)))
+    }
+
+    /// Returns the commits of the branch, oldest first.
+    pub(crate) fn chain(&self) -> Vec<Commit> {
+        let mut commits: Vec<Commit> = self.ancestors(&self.tip).cloned().collect();
+        commits.reverse();
+        commits
+    }
+
+    /// Returns the paths at which the work tree differs from the tip, but for what is held back.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        differing(&self.head().files, &self.work).filter(|path| !is_held_back(path)).map(str::to_owned).collect()
+    }
+
+    /// Returns the files that stay out of commits.
+    pub(crate) fn held_back(&self) -> Vec<String> {
+        self.work.keys().filter(|path| is_held_back(path)).cloned().collect()
+    }
+
+    /// Tells whether a blob is kept: in the work tree, on the branch since a commit, or by a reference of this name.
+    pub(crate) fn keeps(&self, blob: &str, since: &str, name: &str) -> bool {
+        let is_in = |files: &Files| files.values().any(|kept| &*kept.id == blob);
+        let referred = self.refs.iter().filter(|(known, _)| known.ends_with(name)).flat_map(|(_, ids)| ids);
+        let kept: Vec<&str> = referred.map(String::as_str).chain([self.tip.as_str()]).collect();
+        is_in(&self.work)
+            || kept.iter().any(|id| self.blobs.contains_key(*id) && *id == blob)
+            || kept.iter().any(|id| self.since(id, since).any(|commit| is_in(&commit.files)))
+    }
+
+    /// Returns the commits from one back to another, which is not among them, newest first.
+    pub(crate) fn since<'a>(&'a self, id: &str, since: &str) -> impl Iterator<Item = &'a Commit> {
+        self.ancestors(id).take_while(move |commit| commit.id != since)
+    }
+}
+
+/// Returns the paths at which two sets of files differ.
+pub(crate) fn differing<'a>(a: &'a Files, b: &'a Files) -> impl Iterator<Item = &'a str> {
+    let other = a.iter().filter(|(path, blob)| b.get(*path).is_none_or(|there| there.id != blob.id));
+    let new = b.keys().filter(|path| !a.contains_key(*path));
+    other.map(|(path, _)| path.as_str()).chain(new.map(String::as_str))
+}
+
+/// Returns what an audit reads of a chain of commits: the heads, and what each has changed.
+pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<Head>, Vec<Link>) {
+    let none = Files::new();
+    let head = |commit: &Commit| Head {
+        id: commit.id.clone(),
+        parents: commit.parent.iter().cloned().collect(),
+        message: commit.message.clone().into_bytes(),
+    };
+    let before = std::iter::once(&none).chain(chain.iter().map(|commit| &*commit.files));
+    let links = before.zip(chain).map(|(before, commit)| Link {
+        changes: changes(before, &commit.files),
+        raw: raw_id(&commit.message).and_then(|id| raw.get(id)).map(|blob| blob.bytes.to_vec()),
+        // No patch is made here, so that the prompts of reviewers are not built again.
+        diff: None,
+    });
+    (chain.iter().map(head).collect(), links.collect())
+}
+
+fn raw_id(message: &str) -> Option<&str> {
+    message.lines().find_map(|line| line.strip_prefix("Runner-Raw: "))
+}
+
+fn changes(before: &Files, after: &Files) -> Vec<PathChange> {
+    let stored = |path: &str, files: &Files| {
+        let blob = files.get(path)?;
+        let content = is_read(path.as_bytes()).then(|| Arc::clone(&blob.bytes));
+        Some(Stored { mode: 0o100_644, id: blob.id.to_string(), content })
+    };
+    let change =
+        |path: &str| PathChange { path: path.as_bytes().to_vec(), old: stored(path, before), new: stored(path, after) };
+    differing(before, after).map(change).collect()
+}
+
+fn is_held_back(path: &str) -> bool {
+    path.starts_with(HELD_BACK)
+}
+
+/// Makes the id of a commit; commits that are alike in all else differ in when they were made.
+pub(crate) fn commit_id(parent: Option<&str>, message: &str, files: &Files, at: usize) -> String {
+    let names = files.iter().flat_map(|(path, blob)| [path.as_bytes(), blob.id.as_bytes()]);
+    let at = at.to_le_bytes();
+    id(&[parent.unwrap_or_default().as_bytes(), message.as_bytes(), &at].into_iter().chain(names).collect::<Vec<_>>())
+}
+
+/// Makes an id in the form of git's.
+fn id(parts: &[&[u8]]) -> String {
+    let mut hasher = DefaultHasher::new();
+    let mut length = 0_usize;
+    for part in parts {
+        hasher.write_usize(part.len());
+        hasher.write(part);
+        length += part.len();
+    }
+    let first = hasher.finish();
+    hasher.write_u8(1);
+    format!("{first:016x}{:016x}{:08x}", hasher.finish(), length & 0xffff_ffff)
+}

@@ -1,0 +1,85 @@
+//! Reviewers: what they say, and what they write, which is kept and undone.
+
+use jiff::SignedDuration;
+use runner_core::digest::Digest;
+use runner_core::iteration::{Event, ReviewEnd, ReviewHow, Worked};
+use runner_core::layout;
+use runner_core::usage;
+
+use super::daemon::{Course, Lived};
+use super::mischief::{After, Found};
+use super::repository::differing;
+
+impl Course {
+    /// Asks a reviewer, and undoes what it has done.
+    pub(crate) fn review(&mut self, work: &Worked, is_cut: bool) -> Lived<Event> {
+        if self.live.scenery.is_some() {
+            self.put_back_scenery(work)?;
+        }
+        self.live.scenery = Some((self.repository.tip.clone(), self.repository.work.clone()));
+        self.may_die()?;
+        let how = self.opinion();
+        self.witness.saw(&self.repository);
+        self.may_die()?;
+        let how = if is_cut { ReviewHow::Cut } else { how };
+        self.witness.has_rejected = !matches!(how, ReviewHow::Accepted { .. });
+        self.pass(SignedDuration::from_secs(30));
+        let end = ReviewEnd {
+            agent: format!("{} 1.2.3", work.task.reviewer.as_deref().unwrap_or("command")),
+            prompt: Some(Digest::of(b"a reviewer's prompt").to_string()),
+            output: Some(Digest::of(b"a reviewer's answer").to_string()),
+            tries: 1,
+            usage: usage::of_session(&work.session.usage),
+            elapsed_ms: self.random.below(60_000),
+            ..ReviewEnd::new(how)
+        };
+        self.look_after_review(work, end)
+    }
+
+    fn opinion(&mut self) -> ReviewHow {
+        if self.random.one_in(self.habits.mischief) {
+            match self.random.below(4) {
+                0 => self.rewrite_history(),
+                1 => self.scribble(layout::NOTES),
+                2 => self.scribble(layout::TREE),
+                _ => self.scribble("src/better.rs"),
+            }
+        }
+        match self.random.below(12) {
+            0..=2 => ReviewHow::Rejected { reasons: "it has no test\nnor a comment".to_owned() },
+            3 => ReviewHow::TimedOut,
+            4 | 5 => ReviewHow::Failed { what: "it gave no valid answer".to_owned() },
+            6 => ReviewHow::Unavailable { why: "overloaded".to_owned(), until: None },
+            _ => ReviewHow::Accepted { reasons: "it is as it should be".to_owned() },
+        }
+    }
+
+    /// Undoes what a reviewer has done.
+    pub(crate) fn look_after_review(&mut self, work: &Worked, end: ReviewEnd) -> Lived<Event> {
+        let Found { reverted, wrote, .. } = self.put_back_scenery(work)?;
+        Ok(Event::ReviewEnded(ReviewEnd { reverted, wrote, ..end }))
+    }
+
+    fn put_back_scenery(&mut self, work: &Worked) -> Lived<Found> {
+        let Some((tip, files)) = self.live.scenery.clone() else { return Ok(Found::default()) };
+        let loaded = self.loaded(&work.task)?;
+        let legal = self.examined(&loaded, &work.task, &work.session).tree;
+        let text = Self::standing_tree(&loaded, legal.as_ref());
+        let after = After { phase: "review", iter: work.task.iter, tree: Some(&text) };
+        let mut found = self.live.found.get("review").cloned().unwrap_or_default();
+        found.reverted.extend(self.wrong_files(&loaded, after).into_keys());
+        let paths = differing(&files, &self.repository.work).filter(|path| !path.starts_with(".runner/"));
+        found.wrote.extend(paths.map(str::to_owned));
+        for paths in [&mut found.reverted, &mut found.wrote] {
+            paths.sort();
+            paths.dedup();
+        }
+        self.live.found.insert("review", found.clone());
+        self.may_die()?;
+        if self.repository.work != files || self.repository.tip != tip || self.repository.strayed.is_some() {
+            self.keep_everything(after)?;
+            (self.repository.tip, self.repository.work, self.repository.strayed) = (tip, files, None);
+        }
+        Ok(found)
+    }
+}

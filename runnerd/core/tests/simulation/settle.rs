@@ -1,0 +1,326 @@
+//! Settle, and the runner's commits between iterations: start, baseline, resume, and a person's requests.
+//!
+//! Done again after a death each of them writes the same, and a commit that was made is recognised.
+
+use protocol::state::{Baseline, Feedback, RunState};
+use protocol::words::{Mode, ReviewVerdict};
+use runner_core::change::{Change, Documents};
+use runner_core::digest::Digest;
+use runner_core::iteration::{GuardEnd, GuardHow, Outcome, ReviewEnd};
+use runner_core::message::{
+    AgentStamp, Attempts, GuardRun, Milestone, NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, RunnerVersion,
+    UsageLine, VerdictLine, compose_human,
+};
+use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
+use runner_core::transition::{self, After, Before, Facts, PROGRESS_HEADING};
+use runner_core::verdict::row;
+use runner_core::{json, layout, run, schema, tree, validate};
+
+use super::daemon::{Course, Halt, Lived, Order};
+use super::effects::{RUN, guard_end};
+use super::loaded::{Config, Loaded, goal_text};
+use super::mischief;
+use super::mistake::Mistake;
+
+impl Course {
+    /// Writes what the outcome leads to and commits it; returns the commit, or none where nothing changed.
+    pub(crate) fn settle(&mut self, outcome: &Outcome) -> Lived<Option<String>> {
+        let task = &outcome.work.task;
+        let loaded = self.loaded(task)?;
+        let upon = self.live.upon.get_or_insert_with(|| self.repository.tip.clone()).clone();
+        self.may_die()?;
+        let (prompt, notes) = self.prompt(&loaded, task);
+        let facts = Facts {
+            agents_tree: self.examined(&loaded, task, &outcome.work.session).tree,
+            notes,
+            held_back: self.repository.held_back(),
+            elapsed_ms: outcome.spent_ms(),
+            tried: self.record.uncommitted.tried.clone(),
+        };
+        let before = Before {
+            tree: &loaded.tree,
+            run_state: &loaded.run_state,
+            feedback: &loaded.feedback,
+            progress: &loaded.text(layout::PROGRESS),
+        };
+        let after = Mistake::change_after(self.mistake, transition::apply(&before, outcome, &facts), outcome);
+        let is_it = |commit: &RunnerCommit| matches!(commit, RunnerCommit::Iteration(receipt) if receipt.iter == task.iter && receipt.from == task.from);
+        if self.mistake != Some(Mistake::ForgetCommit)
+            && let Some(made) = self.was_made(&upon, is_it)
+        {
+            return Ok(Some(made));
+        }
+        if !outcome.leaves_commit() {
+            return Ok(None);
+        }
+        let raw = if after.tree_refused { self.keep_raw(task.iter) } else { None };
+        self.may_die()?;
+        self.write(&after)?;
+        let receipt = self.receipt((&loaded, &prompt), outcome, (&after, raw));
+        let made = self.repository.commit_all(&RunnerCommit::Iteration(Box::new(receipt)).compose());
+        self.may_die()?;
+        Ok(Some(made))
+    }
+
+    /// Returns the commit upon another that is the one that was to be made.
+    fn was_made(&self, upon: &str, is_it: impl Fn(&RunnerCommit) -> bool) -> Option<String> {
+        let mut commits = self.repository.since(&self.repository.tip, upon);
+        let made = commits.find(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|read| is_it(&read)));
+        made.map(|commit| commit.id.clone())
+    }
+
+    fn write(&mut self, after: &After) -> Lived<()> {
+        let mut files = vec![
+            (layout::TREE, tree::canonical(&after.tree).into_bytes()),
+            (layout::RUN_STATE, json::canonical(&after.run_state).into_bytes()),
+            (layout::FEEDBACK, json::canonical(&after.feedback).into_bytes()),
+            (layout::PROGRESS, after.progress.clone().into_bytes()),
+        ];
+        if let Some(line) = &after.guardrail {
+            let there = self.repository.text(layout::GUARDRAILS);
+            files.extend(line.added_to(there.as_bytes()).map(|text| (layout::GUARDRAILS, text)));
+        }
+        for (path, text) in files {
+            self.repository.write(path, &text);
+            self.may_die()?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the tree that was not taken as a blob under a reference of its own.
+    fn keep_raw(&mut self, iter: u32) -> Option<String> {
+        let text = self.agents_tree()?;
+        if self.mistake == Some(Mistake::KeepNoRaw) {
+            return None;
+        }
+        let blob = super::repository::Blob::of(&text);
+        let id = blob.id.to_string();
+        self.repository.keep(&format!("refs/runner/raw/{iter:04}"), &id);
+        self.repository.blobs.insert(id.clone(), blob);
+        Some(id)
+    }
+
+    fn receipt(
+        &self,
+        (loaded, prompt): (&Loaded, &Digest),
+        outcome: &Outcome,
+        (after, raw): (&After, Option<String>),
+    ) -> Receipt {
+        let (task, session, guard) = (&outcome.work.task, &outcome.work.session, outcome.guard.as_ref());
+        let node = tree::find(&after.tree, &task.node);
+        let wrote = guard.map_or(&[][..], |guard| &guard.wrote);
+        let is_code = outcome.work.finding.changed_code || !wrote.is_empty();
+        let used = after.run_state.notes_used.iter().filter(|note| !loaded.run_state.notes_used.contains(note));
+        let (kind, version) = session.agent.split_once(' ').unwrap_or((&session.agent, "unknown"));
+        Receipt {
+            run: task.run.clone(),
+            iter: task.iter,
+            node: task.node.clone(),
+            status: row(outcome.verdict.name()).status,
+            guard: outcome.guard_outcome(),
+            summary: after.run_state.last_summary.clone().unwrap_or_default(),
+            version: self.version(),
+            from: task.from.clone(),
+            verdict: VerdictLine::new(outcome.verdict.name(), outcome.verdict.detail().as_deref()),
+            role: task.role,
+            mode: if is_code { Mode::Execute } else { Mode::Decompose },
+            attempts: Attempts {
+                charged: node.map_or(task.attempts, |node| node.attempts),
+                allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
+            },
+            agent: Some(AgentStamp::new(kind, version)),
+            prompt: Some(prompt.clone()),
+            output: session.output_digest.as_ref().and_then(|digest| digest.parse().ok()),
+            guard_run: guard.and_then(guard_run),
+            review: outcome.review.as_ref().and_then(review_run),
+            notes: NameList::new(used),
+            usage: Some(UsageLine(transition::iteration_usage(outcome, &self.record.uncommitted.tried))),
+            reverted: NameList::new(&after.run_state.reverted),
+            guard_changed: NameList::default(),
+            guard_wrote: NameList::new(wrote),
+            held_back: NameList::new(&after.run_state.held_back),
+            tree_from: Digest::of(tree::canonical(&loaded.tree).as_bytes()),
+            raw,
+        }
+    }
+
+    /// A course that builds no prompts says that it has other templates, which no audit can build them from.
+    fn version(&self) -> RunnerVersion {
+        let own = templates_digest().chars().take(12).collect();
+        RunnerVersion {
+            version: "0.1.0".to_owned(),
+            prompt_format: PROMPT_FORMAT,
+            templates: if self.habits.has_prompts { own } else { "0".repeat(12) },
+        }
+    }
+
+    /// Makes the start commit, unless it is there.
+    pub(crate) fn start(&mut self) -> Lived<()> {
+        let is_begun = self.tip().is_ok_and(|loaded| loaded.run_state.run_id.as_deref() == Some(RUN));
+        if is_begun {
+            return Ok(());
+        }
+        let base = self.repository.tip.clone();
+        let config = match Config::read(self.repository.text(layout::CONFIG).as_bytes()) {
+            Ok(config) => config,
+            Err(_) => self.habits.config.clone(),
+        };
+        let prepared = validate::load(self.repository.text(layout::TREE).as_bytes());
+        let tree = prepared.unwrap_or_else(|_| tree::fresh(config.policy.max_attempts_default));
+        let state = RunState { run_id: Some(RUN.to_owned()), base: Some(base.clone()), ..RunState::default() };
+        let files = [
+            (layout::CONFIG, config.text()),
+            (layout::TREE, tree::canonical(&tree)),
+            (layout::RUN_STATE, json::canonical(&state)),
+            (layout::FEEDBACK, json::canonical(&Feedback::default())),
+            (layout::PROGRESS, PROGRESS_HEADING.to_owned()),
+            (layout::SCHEMA, schema::tree_text()),
+            (layout::ANSWER_SCHEMA, schema::answer_text()),
+            (layout::GOAL, goal_text(RUN, "Port the ledger.\n")),
+        ];
+        for (path, text) in files {
+            self.repository.write(path, text.as_bytes());
+            self.may_die()?;
+        }
+        self.repository.commit_all(&RunnerCommit::Start(self.milestone(base)).compose());
+        Ok(())
+    }
+
+    fn milestone(&self, from: String) -> Milestone {
+        Milestone {
+            run: RUN.to_owned(),
+            summary: String::new(),
+            version: self.version(),
+            from: Some(from),
+            guard_run: None,
+            reverted: NameList::default(),
+        }
+    }
+
+    /// Runs the guard on the base and commits its result; false if the run cannot go on.
+    pub(crate) fn baseline(&mut self) -> Lived<bool> {
+        let Ok(loaded) = self.tip() else { return Ok(true) };
+        let is_new = loaded.run_state.next_iter == 1 && loaded.feedback.baseline.is_none();
+        if !is_new || !loaded.settings.baseline {
+            return Ok(true);
+        }
+        let text = tree::canonical(&loaded.tree);
+        let after = mischief::After { phase: "baseline", iter: 0, tree: Some(&text) };
+        self.live.found.clear();
+        self.undo(&loaded, after)?;
+        self.live.found.clear();
+        let how = self.run_guard();
+        self.may_die()?;
+        if let GuardHow::Missing { what } = how {
+            self.hold(protocol::view::StopReason { message: what, command: Some("runnerctl resume".to_owned()) });
+            return Ok(false);
+        }
+        let end = GuardEnd { digest: Some(Digest::of(b"it ran").to_string()), ..guard_end(how) };
+        let reverted = self.undo(&loaded, after)?.reverted;
+        self.live.found.clear();
+        let output = (end.how != GuardHow::Exited(0)).then(|| "FAILED: 3 of 12\n".to_owned());
+        let baseline = Baseline { guard: end.outcome(), output };
+        let state = RunState { elapsed_ms: loaded.run_state.elapsed_ms + 40, ..loaded.run_state.clone() };
+        let feedback = Feedback { baseline: Some(baseline), ..loaded.feedback.clone() };
+        self.repository.write(layout::RUN_STATE, json::canonical(&state).as_bytes());
+        self.may_die()?;
+        self.repository.write(layout::FEEDBACK, json::canonical(&feedback).as_bytes());
+        let milestone = Milestone {
+            guard_run: guard_run(&end),
+            reverted: NameList::new(&reverted),
+            ..self.milestone(loaded.commit.clone())
+        };
+        self.repository.commit_all(&RunnerCommit::Baseline(milestone, end.outcome()).compose());
+        Ok(true)
+    }
+
+    /// Resets counters and grants iterations, in a commit of its own where there is anything to do.
+    pub(crate) fn resume(&mut self, order: &Order) -> Lived<()> {
+        let from = order.from.clone().unwrap_or_default();
+        if self.was_made(&from, |commit| matches!(commit, RunnerCommit::Resume(_))).is_some() {
+            return Ok(());
+        }
+        // What is wrong is said when the iteration is opened.
+        let Ok(loaded) = self.tip() else { return Ok(()) };
+        if self.breach(&loaded).is_some() {
+            return Ok(());
+        }
+        let standing = loaded.standing(&self.record.uncommitted, self.now);
+        let state = run::on_resume(&standing, order.reset, order.more);
+        if state == loaded.run_state {
+            return Ok(());
+        }
+        let text = json::canonical(&state);
+        let is_own = |path: &String| path == layout::RUN_STATE && self.repository.text(path) == text;
+        if self.repository.changes().iter().any(|path| !is_own(path)) {
+            // What people have not committed is none of the runner's, and is refused when the iteration is opened.
+            return Ok(());
+        }
+        self.repository.write(layout::RUN_STATE, text.as_bytes());
+        self.may_die()?;
+        self.repository.commit_all(&RunnerCommit::Resume(self.milestone(loaded.commit.clone())).compose());
+        Ok(())
+    }
+
+    /// Commits what people have asked for, each as a commit of its own; what cannot be done any more is dropped.
+    pub(crate) fn commit_changes(&mut self) -> Lived<()> {
+        while let Some((change, from)) = self.record.changes.first().cloned() {
+            if from.is_none() {
+                self.record.changes[0].1 = Some(self.repository.tip.clone());
+                self.may_die()?;
+                continue;
+            }
+            self.commit_change(&change, &from.unwrap_or_default())?;
+            self.may_die()?;
+            self.record.changes.remove(0);
+        }
+        Ok(())
+    }
+
+    fn commit_change(&mut self, change: &Change, from: &str) -> Lived<()> {
+        let documents = |loaded: &Loaded| Documents {
+            tree: loaded.tree.clone(),
+            notes: loaded.text(layout::NOTES),
+            questions: loaded.text(layout::QUESTIONS),
+            config: loaded.text(layout::CONFIG),
+            max_attempts: loaded.settings.policy.max_attempts_default,
+        };
+        if self.repository.tip != from {
+            // An earlier try has made it.
+            return Ok(());
+        }
+        let Ok(at) = self.tip() else { return Ok(()) };
+        let before = documents(&at);
+        let Ok(changed) = change.apply(&before) else { return Ok(()) };
+        let after = changed.documents;
+        let texts = [
+            (layout::TREE, tree::canonical(&before.tree), tree::canonical(&after.tree)),
+            (layout::NOTES, before.notes, after.notes),
+            (layout::QUESTIONS, before.questions, after.questions),
+        ];
+        let files: Vec<(&str, &str)> =
+            texts.iter().filter(|(_, old, new)| old != new).map(|(path, _, text)| (*path, text.as_str())).collect();
+        self.repository.graft(&files, &compose_human(RUN, change.command(), &changed.summary));
+        if validate::load(tree::canonical(&after.tree).as_bytes()).is_err() {
+            return Err(Halt::Broken(format!("P2: {change:?} made a tree that is not valid")));
+        }
+        Ok(())
+    }
+}
+
+/// Returns how a guard ended, for a receipt; none where it did not end by itself.
+fn guard_run(guard: &GuardEnd) -> Option<GuardRun> {
+    let end = match guard.how {
+        GuardHow::Exited(code) => ProcessEnd::Exit(code),
+        GuardHow::Signaled(signal) => ProcessEnd::Signal(signal),
+        GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut | GuardHow::Lost => return None,
+    };
+    Some(GuardRun { end, output: guard.digest.as_ref()?.parse().ok()? })
+}
+
+/// Returns what a receipt says of a review, where one decided something.
+fn review_run(review: &ReviewEnd) -> Option<ReviewRun> {
+    let accepted = review.verdict()? == ReviewVerdict::Accept;
+    let digest = |text: &Option<String>| text.as_ref().and_then(|digest| digest.parse().ok());
+    Some(ReviewRun { accepted, prompt: digest(&review.prompt), output: digest(&review.output) })
+}

@@ -1,0 +1,174 @@
+//! What somebody who watches an iteration from outside has seen, and what it may have led to: the promises, said anew.
+//!
+//! Nothing here asks the rules what they think; expectations are made from what the world did.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use protocol::answer::AnswerStatus;
+use protocol::tree::{Node, TaskTree};
+use protocol::words::VerdictName;
+use runner_core::digest::Digest;
+use runner_core::message::RunnerCommit;
+use runner_core::verdict::{SessionHow, Task, Verdict};
+use runner_core::{layout, tree};
+
+use super::loaded::Loaded;
+use super::repository::{Repository, differing};
+
+/// What was seen of one iteration.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    from: String,
+    iter: u32,
+    node: String,
+    before: Option<TaskTree>,
+    is_reviewed: bool,
+    /// What the agent has said, once its session was over.
+    said: Option<AnswerStatus>,
+    is_too_large: bool,
+    /// The exit code of the last guard.
+    pub(crate) guard: Option<i32>,
+    /// Whether a reviewer was asked and did not accept.
+    pub(crate) has_rejected: bool,
+    /// Sessions that were begun.
+    pub(crate) sessions: u32,
+    /// The prompt that was made.
+    pub(crate) prompt: Option<Digest>,
+    /// Commits that processes have made.
+    theirs: BTreeSet<String>,
+    /// Content that processes have left, and where.
+    left: BTreeMap<String, String>,
+    /// Content that the record has kept.
+    pub(crate) aside: BTreeSet<String>,
+}
+
+impl Witness {
+    /// Begins with what an iteration was opened for.
+    pub(crate) fn of(loaded: &Loaded, task: &Task, sessions: u32) -> Self {
+        Self {
+            sessions,
+            from: loaded.commit.clone(),
+            iter: task.iter,
+            node: task.node.clone(),
+            before: Some(loaded.tree.clone()),
+            is_reviewed: loaded.settings.policy.review != runner_core::policy::ReviewBy::Off,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the sessions that the same iteration has had: it may be opened again after a death.
+    pub(crate) fn of_same(self, is_same: bool) -> u32 {
+        if is_same { self.sessions } else { 0 }
+    }
+
+    /// Sees what a process has left: in the work tree, and in commits of its own. What it took away itself is nobody's loss.
+    pub(crate) fn saw(&mut self, repository: &Repository) {
+        self.left.clear();
+        let from = &repository.commit(&self.from).files;
+        self.theirs.extend(repository.since(&repository.tip, &self.from).map(|commit| commit.id.clone()));
+        let mine = repository.since(&repository.tip, &self.from).map(|commit| &*commit.files);
+        for files in mine.chain([&repository.work]) {
+            let new = differing(from, files).filter_map(|path| Some((path, files.get(path)?)));
+            self.left.extend(new.map(|(path, blob)| (blob.id.to_string(), path.to_owned())));
+        }
+    }
+
+    /// Hears how a session ended.
+    pub(crate) fn heard(&mut self, how: &SessionHow) {
+        self.said = if let SessionHow::Answered(answer) = how { Some(answer.status) } else { None };
+        self.is_too_large = matches!(how, SessionHow::ContextExceeded { .. });
+    }
+
+    /// Checks what an iteration has led to; an error names the promise.
+    pub(crate) fn check(
+        &self,
+        repository: &Repository,
+        tip: &Loaded,
+        (verdict, commit): (&Verdict, Option<&str>),
+    ) -> Result<(), String> {
+        let holds = |holds: bool, broken: String| if holds { Ok(()) } else { Err(broken) };
+        holds(self.sessions <= 1, format!("P3: {} sessions in one iteration", self.sessions))?;
+        self.commits(repository, verdict, commit)?;
+        // A line of the runner's may have been added to it.
+        self.nothing_is_lost(repository, &[layout::TREE, layout::GUARDRAILS])?;
+        let canonical = tree::canonical(&tip.tree);
+        holds(tip.text(layout::TREE) == canonical, "P2: the tree at HEAD is not in canonical form".to_owned())?;
+        let Some(before) = &self.before else { return Err("settled what nobody has seen".to_owned()) };
+        self.passes(before, &tip.tree)?;
+        self.attempts(before, &tip.tree, verdict)
+    }
+
+    /// P7: one commit if anything changed, upon what the session left, and none otherwise.
+    fn commits(&self, repository: &Repository, verdict: &Verdict, commit: Option<&str>) -> Result<(), String> {
+        let is_receipt = |message: &str| matches!(RunnerCommit::parse(message), Ok(RunnerCommit::Iteration(receipt)) if receipt.from == self.from);
+        // What an agent commits may look like a receipt.
+        let own = repository.since(&repository.tip, &self.from).filter(|commit| !self.theirs.contains(&commit.id));
+        let made = own.filter(|commit| is_receipt(&commit.message)).count();
+        let is_tip = commit.is_none_or(|commit| repository.tip == commit);
+        if made != usize::from(commit.is_some()) || !is_tip {
+            return Err(format!("P7: {made} commits of iteration {} ({})", self.iter, verdict.name()));
+        }
+        let may_be_idle = matches!(verdict.name(), VerdictName::Unavailable | VerdictName::Misconfigured);
+        if commit.is_none() && !may_be_idle {
+            return Err(format!("P7: {} has left no commit", verdict.name()));
+        }
+        if repository.changes().is_empty() {
+            Ok(())
+        } else {
+            Err(format!("P7: not committed: {:?}", repository.changes()))
+        }
+    }
+
+    /// P7: whatever the last process has left is somewhere, but for what is written anew.
+    pub(crate) fn nothing_is_lost(&self, repository: &Repository, anew: &[&str]) -> Result<(), String> {
+        let name = format!("/{:04}", self.iter);
+        let lost = self.left.iter().find(|(blob, path)| {
+            let is_kept = self.aside.contains(*blob) || repository.keeps(blob, &self.from, &name);
+            !is_kept && !anew.contains(&path.as_str())
+        });
+        lost.map_or(Ok(()), |(blob, path)| Err(format!("P7: {path} ({blob}) is lost")))
+    }
+
+    /// P5, P6: who passes, and who stays as it was.
+    fn passes(&self, before: &TaskTree, after: &TaskTree) -> Result<(), String> {
+        let (old, new) = (tree::index(before), tree::index(after));
+        for (id, placed) in &new {
+            let is_new = placed.node.passes && !old.get(id).is_some_and(|was| was.node.passes);
+            let is_earned = *id == self.node
+                && self.said == Some(AnswerStatus::Done)
+                && self.guard == Some(0)
+                && !(self.is_reviewed && self.has_rejected);
+            if is_new && placed.node.is_leaf() && !is_earned {
+                return Err(format!("P5: {id} passes; said {:?}, guard {:?}", self.said, self.guard));
+            }
+        }
+        let own = |node: &Node| {
+            let ids: Vec<String> = node.children.iter().map(|child| child.id.clone()).collect();
+            (node.order, node.title.clone(), node.goal.clone(), node.acceptance.clone(), node.attempts, ids)
+        };
+        let parent = |placed: &tree::Placed<'_>| placed.parent.map(|node| node.id.clone());
+        for (id, was) in old.iter().filter(|(_, was)| was.node.passes) {
+            let stays = new.get(id).is_some_and(|now| own(now.node) == own(was.node) && parent(now) == parent(was));
+            if !stays || !new[id].node.passes {
+                return Err(format!("P6: passed node {id} changed"));
+            }
+        }
+        Ok(())
+    }
+
+    /// P15: an attempt is charged for an answer, or for a context that was too small, and for nothing else.
+    fn attempts(&self, before: &TaskTree, after: &TaskTree, verdict: &Verdict) -> Result<(), String> {
+        let old = tree::index(before);
+        for placed in tree::walk(after) {
+            let node = placed.node;
+            let had = old.get(node.id.as_str()).map_or(0, |was| was.node.attempts);
+            let may_be_charged = node.id == self.node && (self.said.is_some() || self.is_too_large);
+            let most = had + u32::from(may_be_charged);
+            if node.attempts < had || node.attempts > most {
+                let name = verdict.name();
+                return Err(format!("P15: {} had {had} attempts and has {} after {name}", node.id, node.attempts));
+            }
+        }
+        Ok(())
+    }
+}
