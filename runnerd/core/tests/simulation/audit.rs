@@ -20,7 +20,8 @@ impl Course {
             let at = chain.iter().position(|commit| first.is_some_and(|first| first.commit == commit.id)).unwrap_or(0);
             let subject = |commit: &Commit| commit.message.lines().next().unwrap_or_default().to_owned();
             let before: Vec<String> = chain[at.saturating_sub(5)..at].iter().map(subject).collect();
-            let message = format!("{}\n{}", before.join("\n"), chain[at].message);
+            let after: Vec<String> = chain[at + 1..].iter().take(3).map(subject).collect();
+            let message = format!("{}\n{}\n{}", before.join("\n"), chain[at].message, after.join("\n"));
             return Err(format!("the audit finds in an honest branch:\n{}\n{message}", violations.join("\n")));
         }
         let receipts = chain.iter().filter(|commit| is_iteration(commit)).count();
