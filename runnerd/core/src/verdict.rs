@@ -5,6 +5,7 @@
 
 mod detail;
 mod row;
+mod rule;
 
 use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
@@ -17,6 +18,7 @@ use crate::policy::{OnTimeout, Policy, RolesMode};
 use crate::validate::TreeFault;
 
 pub use self::row::{FeedbackEffect, Row, RunEffect, TreeTaken, row};
+pub use self::rule::{Breach, Rule};
 
 /// The leaf that an iteration is about, and how its session is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -231,87 +233,6 @@ pub enum TreeFinding {
     },
     /// It is valid and breaks a rule of who may change what.
     Illegal(Breach),
-}
-
-/// A rule that was broken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Breach {
-    /// Which.
-    pub rule: Rule,
-    /// What it concerns: a node or a path.
-    pub at: String,
-    /// What was seen.
-    pub seen: String,
-}
-
-/// The rules whose breach costs an attempt, in the order of SPEC 5.2 (Broken).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rule {
-    /// The tree must be valid.
-    ValidTree,
-    /// A passed node never changes.
-    PassedNode,
-    /// A node is not removed or renamed.
-    KeepNodes,
-    /// A node is not moved.
-    KeepPlace,
-    /// Goal and acceptance stay with `done`.
-    KeepGoal,
-    /// Children come with `decomposed` only.
-    ChildrenOnlyWithDecomposed,
-    /// `decomposed` needs children.
-    DecomposedNeedsChildren,
-    /// Children come in one way.
-    ChildrenOneWay,
-    /// History is not rewritten.
-    History,
-    /// The root is not done when nothing was changed.
-    RootNeedsChange,
-    /// A planner does not touch code (strict).
-    PlannerNoCode,
-    /// A worker does not decompose (strict).
-    WorkerNoChildren,
-    /// A session fits into its context.
-    Context,
-}
-
-impl Rule {
-    /// Every rule, in declaration order.
-    pub const ALL: [Self; 13] = [
-        Self::ValidTree,
-        Self::PassedNode,
-        Self::KeepNodes,
-        Self::KeepPlace,
-        Self::KeepGoal,
-        Self::ChildrenOnlyWithDecomposed,
-        Self::DecomposedNeedsChildren,
-        Self::ChildrenOneWay,
-        Self::History,
-        Self::RootNeedsChange,
-        Self::PlannerNoCode,
-        Self::WorkerNoChildren,
-        Self::Context,
-    ];
-
-    /// Returns the rule as a sentence for the agent, the log and the receipt.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ValidTree => "the task tree must be valid",
-            Self::PassedNode => "a passed node must not change",
-            Self::KeepNodes => "a node must not be removed or renamed",
-            Self::KeepPlace => "a node must not be moved",
-            Self::KeepGoal => "goal and acceptance of the selected node must not change with `done`",
-            Self::ChildrenOnlyWithDecomposed => "children may be added to the selected node only with `decomposed`",
-            Self::DecomposedNeedsChildren => "`decomposed` needs children",
-            Self::ChildrenOneWay => "children come in the answer or in the tree, not in both",
-            Self::History => "history must not be rewritten",
-            Self::RootNeedsChange => "the root cannot be done while nothing outside .runner/ has changed",
-            Self::PlannerNoCode => "a planner must not touch code in strict mode",
-            Self::WorkerNoChildren => "a worker must not decompose in strict mode",
-            Self::Context => "a session must fit into the model's context",
-        }
-    }
 }
 
 /// The outcome of an iteration.

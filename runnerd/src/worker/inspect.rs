@@ -35,9 +35,11 @@ pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &Sessi
     };
     let changes = changed_paths(&repository, &loaded.commit)?;
     let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
+    // Even a commit that changes nothing is one: what a session leaves on the branch belongs to a receipt.
+    let has_moved = repository.head()?.commit() != Some(loaded.commit);
     Ok(Finding {
         secrets: exposure::look(site.layout.root(), &changes, &site.secrets),
-        changed: !changes.is_empty() || !undone.reverted.is_empty() || undone.history.is_some(),
+        changed: has_moved || !changes.is_empty() || !undone.reverted.is_empty() || undone.history.is_some(),
         history: undone.history,
         tree,
         changed_code: changes.iter().any(|path| is_code(path)),

@@ -120,7 +120,6 @@ pub(super) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
         // The session could lead the folder elsewhere.
         record::make_folder(site, &folder)?;
         lay_out(site, loaded, work.task.iter, check.with_accepted)
-        before_guard(site, work.task.iter)
     })?;
     let left = loaded.policy.budget_ms.saturating_sub(check.spent_ms);
     let guard = guard::Guard {
@@ -144,8 +143,8 @@ pub(super) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
     })
 }
 
-/// Makes the definition what the guard is to run with, and returns what the work tree was like.
-fn lay_out(site: &Site, loaded: &Loaded, iter: u32, with_accepted: bool) -> Result<Stamps, Obstacle> {
+/// Makes the definition what the guard is to run with, and returns how things stood before the first guard.
+fn lay_out(site: &Site, loaded: &Loaded, iter: u32, with_accepted: bool) -> Result<Before, Obstacle> {
     // A life that was killed may have left the accepted one there.
     swap::back(site)?;
     let departure = definition::look(site, loaded, iter)?;
@@ -153,7 +152,7 @@ fn lay_out(site: &Site, loaded: &Loaded, iter: u32, with_accepted: bool) -> Resu
     if departure.answer(loaded.policy.on_change) == OnChange::Revert {
         swap::revert(site, iter, &accepted()?, &departure)?;
     }
-    let before = stamps(site)?;
+    let before = before_guard(site, iter)?;
     if with_accepted {
         swap::lay(site, iter, &accepted()?, &departure)?;
     }
@@ -163,7 +162,6 @@ fn lay_out(site: &Site, loaded: &Loaded, iter: u32, with_accepted: bool) -> Resu
 /// Returns the end of a guard that nobody runs any more.
 pub(super) fn cut(site: &Site, loaded: &Loaded, work: &Worked) -> Result<GuardEnd, Obstacle> {
     swap::back(site)?;
-    look_after(site, loaded, work, guard::end(GuardHow::Cut))
     let wrote = written_since(site, &before_guard(site, work.task.iter)?)?;
     look_after(site, loaded, work, GuardEnd { wrote, ..guard::end(GuardHow::Cut) })
 }

@@ -207,7 +207,10 @@ impl Course {
         let since_base =
             self.repository.changes().iter().any(is_code) || self.committed_since(&base).iter().any(is_code);
         Ok(Event::Inspected(Finding {
-            changed: !changed.is_empty() || !reverted.is_empty() || history.is_some(),
+            changed: self.repository.tip != loaded.commit
+                || !changed.is_empty()
+                || !reverted.is_empty()
+                || history.is_some(),
             changed_code: changed.iter().any(is_code),
             changed_since_base: since_base,
             history,
@@ -323,17 +326,5 @@ fn ended(how: SessionHow, task: &Task) -> SessionEnd {
 
 /// Returns a guard that ended so and did nothing.
 pub(crate) fn guard_end(how: GuardHow) -> GuardEnd {
-    GuardEnd {
-        how,
-        digest: None,
-        output: String::new(),
-        history: None,
-        reverted: Vec::new(),
-        moved_refs: Vec::new(),
-        wrote: Vec::new(),
-        elapsed_ms: 0,
-        survivors: 0,
-        log_fault: None,
-        containment: None,
-    }
+    GuardEnd::new(how)
 }

@@ -35,12 +35,13 @@ impl Config {
 }
 
 /// How an audit reads configuration and goal.
-pub(crate) const READERS: Readers = Readers { config: settings, goal };
+pub(crate) const READERS: Readers = Readers { config: settings, goal, is_definition: |_, _| false };
 
 fn settings(text: &[u8]) -> Result<Settings, String> {
     let Config { policy, baseline } = Config::read(text)?;
     let guard_command = vec!["just".to_owned(), "ci".to_owned()];
-    Ok(Settings { policy, guard_command, criteria: String::new(), baseline, prompt_bytes: 40_960 })
+    let (definition, criteria) = (Vec::new(), String::new());
+    Ok(Settings { policy, guard_command, definition, criteria, baseline, prompt_bytes: 40_960 })
 }
 
 fn goal(text: &[u8]) -> Result<Goal, String> {

@@ -5,6 +5,7 @@
 use protocol::state::{Baseline, Feedback, RunState};
 use protocol::words::{Mode, ReviewVerdict};
 use runner_core::change::{Change, Documents};
+use runner_core::definition::Guarded;
 use runner_core::digest::Digest;
 use runner_core::iteration::{GuardEnd, GuardHow, Outcome, ReviewEnd};
 use runner_core::message::{
@@ -34,6 +35,7 @@ impl Course {
             agents_tree: self.examined(&loaded, task, &outcome.work.session).tree,
             notes,
             held_back: self.repository.held_back(),
+            guard_definition: loaded.run_state.guard_definition.clone(),
             elapsed_ms: outcome.spent_ms(),
             tried: self.record.uncommitted.tried.clone(),
         };
@@ -283,6 +285,8 @@ impl Course {
             notes: loaded.text(layout::NOTES),
             questions: loaded.text(layout::QUESTIONS),
             config: loaded.text(layout::CONFIG),
+            run_state: loaded.run_state.clone(),
+            guarded: Guarded::default(),
             max_attempts: loaded.settings.policy.max_attempts_default,
         };
         if self.repository.tip != from {
