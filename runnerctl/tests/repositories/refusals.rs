@@ -149,7 +149,8 @@ fn another_id_in_the_run_state_holds_the_run() {
 
 #[test]
 fn a_start_whose_branch_is_another_runs_is_refused() {
-    let home = Home::new();
+    let mut home = Home::new();
+    home.has_a_forgery();
     let _daemon = home.daemon();
     let repo = home.scripted("plain");
     let place = Place::of(&home, &repo);
