@@ -187,6 +187,7 @@ fn every_forgery_is_named_and_the_branch_it_was_made_of_is_not() {
     of_messages(&forge);
     of_the_chain(&forge);
     of_files(&forge);
+    of_the_guards_definition(&forge);
     of_people_and_milestones(&forge);
 }
 
@@ -213,7 +214,7 @@ fn of_trees(forge: &Forge) {
 
 fn of_bookkeeping(forge: &Forge) {
     let state = |at, change: fn(&mut RunState)| forge.json::<RunState>(at, RUN_STATE, change);
-    let changes: [(&str, ChangeState); 9] = [
+    let changes: [(&str, ChangeState); 10] = [
         ("allowance", |state| state.allowance = 99),
         ("narrowed", |state| state.narrowed = vec!["c2".to_owned()]),
         ("stall", |state| state.stall.count = 4),
@@ -222,6 +223,7 @@ fn of_bookkeeping(forge: &Forge) {
         ("last_guard", |state| state.last_guard = None),
         ("next_iter", |state| state.next_iter = 7),
         ("base", |state| state.base = None),
+        ("guard_definition", |state| drop(state.guard_definition.insert("justfile".to_owned(), "1".repeat(40)))),
         ("notes_used", |state| state.notes_used = vec!["n1".to_owned()]),
     ];
     for (field, change) in changes {
@@ -306,6 +308,23 @@ fn of_the_chain(forge: &Forge) {
     "fake".clone_into(&mut fake.id);
     posed.insert(forge.at("iter 0003"), fake);
     forge.finds("an agent that poses as the runner", &posed, (Severity::Warning, Rule::Form, "message"));
+}
+
+fn of_the_guards_definition(forge: &Forge) {
+    let weak = "ci:\n\ttrue\n";
+    let unnamed = forge.file((forge.at("iter 0002"), true), "justfile", |_| weak.to_owned());
+    forge.finds("a definition that nobody is told of", &unnamed, violation(Rule::Receipt, "Runner-Guard-Changed"));
+    let blob = forge.git(&["hash-object", "--stdin"], weak);
+    let mut accepted = unnamed;
+    for piece in &mut accepted {
+        let text = forge.try_show(&piece.tree, RUN_STATE);
+        let mut state: RunState = serde_json::from_str(&text).expect("the file has its form");
+        state.guard_definition.insert("justfile".to_owned(), blob.clone());
+        let text = serde_json::to_string_pretty(&state).expect("the file serializes") + "\n";
+        piece.tree = forge.tree_with(&piece.tree, RUN_STATE, &text);
+    }
+    let at = format!("{RUN_STATE}: guard_definition: justfile");
+    forge.finds("a definition that the base has not had", &accepted, violation(Rule::Milestone, &at));
 }
 
 fn of_files(forge: &Forge) {
