@@ -117,6 +117,8 @@ pub struct AuditCounts {
     pub commits: u32,
     /// Iterations.
     pub iterations: u32,
+    /// Iterations without a session, for which a person's word stood.
+    pub said: u32,
     /// Prompts that were built again and have the digest in the receipt.
     pub prompts: u32,
     /// Prompts that cannot be built again: another version's, or what they were made of is not here.

@@ -431,6 +431,7 @@ fn audited() -> AuditReport {
         counts: AuditCounts {
             commits: 10,
             iterations: 7,
+            said: 0,
             prompts: 7,
             prompts_unknown: 0,
             agents_commits: 1,

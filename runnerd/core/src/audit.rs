@@ -262,6 +262,7 @@ impl Audit {
         self.since_iteration = Net::default();
         let counts = &mut self.report.counts;
         counts.prompts += u32::from(rebuilt == Rebuilt::Same);
+        counts.said += u32::from(rebuilt == Rebuilt::NotSent);
         counts.prompts_unknown += u32::from(rebuilt == Rebuilt::Unknown);
         if receipt.verdict.name == VerdictName::Accepted {
             let pass = AuditPass { node: receipt.node.clone(), iter: receipt.iter, commit: self.commit() };
