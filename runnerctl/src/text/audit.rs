@@ -89,7 +89,8 @@ fn proven(report: &AuditReport) -> Vec<String> {
         let passes = count(u32::try_from(report.passes.len()).unwrap_or(u32::MAX), "leaf");
         lines.push(format!("{passes} passed, each by an accepted iteration; none changed since"));
     }
-    lines.push(format!("{} of {} sent as the rules make them", counts.prompts, count(counts.iterations.saturating_sub(counts.said), "prompt")));
+    let sent = count(counts.iterations.saturating_sub(counts.said), "prompt");
+    lines.push(format!("{} of {sent} sent as the rules make them", counts.prompts));
     lines
 }
 

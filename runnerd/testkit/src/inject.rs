@@ -119,6 +119,10 @@ impl Afflicted {
             processes::signal(pid, Signal::SIGKILL);
         }
         self.child.wait().expect("the daemon can be waited for");
+        // What it has seen last is in the log when it has ended too.
+        for tracer in processes::alive_of(&self.log) {
+            assert!(processes::gone_within(tracer, PATIENCE), "strace outlives the daemon");
+        }
     }
 }
 
