@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
-use protocol::answer::{AgentAnswer, SessionUsage};
+use protocol::answer::AgentAnswer;
 use protocol::event::Event as WireEvent;
 use protocol::request::{
     AddParams, AnswerParams, AtIteration, AtRun, EditParams, ExportParams, ForkParams, Hello, LogParams, StartParams,
@@ -14,7 +14,6 @@ use protocol::request::{
 };
 use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
-use protocol::words::Containment;
 use runner_core::examine::{self, examine};
 use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, decide};
 use runner_core::message::{MessageError, RunnerCommit, human_command};
@@ -124,34 +123,12 @@ fn settle(policy: &Policy, task: &Task, played: &Played) -> Option<Outcome> {
 
 fn session(answer: Option<AgentAnswer>) -> SessionEnd {
     let none = SessionHow::Faulty { kind: FaultKind::NoAnswer, what: "no answer".to_owned() };
-    SessionEnd {
-        how: answer.map_or(none, SessionHow::Answered),
-        exit: Some(0),
-        agent: "command 1".to_owned(),
-        session_id: None,
-        output_digest: None,
-        failure: None,
-        usage: SessionUsage::default(),
-        elapsed_ms: 1,
-        captured_bytes: 0,
-        dropped_bytes: 0,
-        log_fault: None,
-        survivors: 0,
-        containment: Containment::Walk,
-    }
+    let how = answer.map_or(none, SessionHow::Answered);
+    SessionEnd { exit: Some(0), agent: "command 1".to_owned(), elapsed_ms: 1, ..SessionEnd::new(how) }
 }
 
 fn found(tree: runner_core::verdict::TreeFinding) -> Finding {
-    Finding {
-        history: None,
-        tree,
-        changed: true,
-        changed_code: true,
-        changed_since_base: true,
-        reverted: Vec::new(),
-        secrets: Vec::new(),
-        moved_refs: Vec::new(),
-    }
+    Finding { changed: true, changed_code: true, changed_since_base: true, ..Finding::new(tree) }
 }
 
 fn guard(is_green: bool) -> GuardEnd {

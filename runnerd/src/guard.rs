@@ -54,7 +54,7 @@ pub async fn run(guard: Guard<'_>, launcher: &Launcher, stop: &CancellationToken
             Ok(tokio::task::block_in_place(|| ended(&report, &durable::read(&log).ok().flatten().unwrap_or_default())))
         }
         Err(error) if error.is_misconfigured() => {
-            Ok(end(GuardHow::Missing { what: format!("the guard cannot be started: {error}") }))
+            Ok(GuardEnd::new(GuardHow::Missing { what: format!("the guard cannot be started: {error}") }))
         }
         Err(error) => Err(error),
     }
@@ -94,13 +94,8 @@ fn ended(report: &Report, output: &[u8]) -> GuardEnd {
         survivors: report.survivors,
         log_fault: report.log_fault.as_ref().map(ToString::to_string),
         containment: Some(report.containment),
-        ..end(how)
+        ..GuardEnd::new(how)
     }
-}
-
-/// Returns the end of a guard that did not run, or was ended by the daemon's own end.
-pub fn end(how: GuardHow) -> GuardEnd {
-    GuardEnd::new(how)
 }
 
 #[cfg(test)]

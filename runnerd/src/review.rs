@@ -21,13 +21,8 @@ pub fn ended(session: SessionEnd<ReviewAnswer>) -> ReviewEnd {
         survivors: session.survivors,
         log_fault: session.log_fault,
         containment: Some(session.containment),
-        ..end(how(session.how))
+        ..ReviewEnd::new(how(session.how))
     }
-}
-
-/// Returns the end of a review that did not run, or was ended by the daemon's own end.
-pub fn end(how: ReviewHow) -> ReviewEnd {
-    ReviewEnd::new(how)
 }
 
 /// Classes the end: an outgrown context is the reviewer's failing, not the node's.

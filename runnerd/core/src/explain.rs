@@ -2,11 +2,11 @@
 //!
 //! No rule stands here. The endings are made up, dull ones: what a session consumes, prints and summarizes is empty.
 
-use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::explain::{Ending, StepView};
 use protocol::state::Feedback;
 use protocol::tree::{ChildSpec, Node, TaskTree};
-use protocol::words::{Containment, Role};
+use protocol::words::Role;
 
 use crate::examine::{self, Examined, examine};
 use crate::fallback;
@@ -169,21 +169,7 @@ fn session(ending: Ending) -> SessionEnd {
         (None, Ending::Interrupted) => SessionHow::Cut,
         (None, _) => SessionHow::Faulty { kind: FaultKind::Crash, what: "what was seen".to_owned() },
     };
-    SessionEnd {
-        how,
-        exit: None,
-        agent: String::new(),
-        session_id: None,
-        output_digest: None,
-        failure: None,
-        usage: SessionUsage::default(),
-        elapsed_ms: 0,
-        captured_bytes: 0,
-        dropped_bytes: 0,
-        log_fault: None,
-        survivors: 0,
-        containment: Containment::Walk,
-    }
+    SessionEnd::new(how)
 }
 
 /// A session works, unless its role forbids that or it could not.
@@ -191,14 +177,10 @@ fn finding(policy: &Policy, task: &Task, supposed: &Supposed) -> Finding {
     let could_not = matches!(supposed.ending, Ending::Unavailable | Ending::Misconfigured);
     let must_not = policy.roles == RolesMode::Strict && task.role == Role::Planner;
     Finding {
-        history: None,
-        tree: supposed.left.finding.clone(),
         changed: !could_not,
         changed_code: !could_not && !must_not,
         changed_since_base: true,
-        reverted: Vec::new(),
-        secrets: Vec::new(),
-        moved_refs: Vec::new(),
+        ..Finding::new(supposed.left.finding.clone())
     }
 }
 

@@ -102,6 +102,27 @@ pub struct SessionEnd<A = AgentAnswer> {
     pub containment: Containment,
 }
 
+impl<A> SessionEnd<A> {
+    /// Returns the end of a session of which nothing else is known.
+    pub fn new(how: SessionHow<A>) -> Self {
+        Self {
+            how,
+            exit: None,
+            agent: String::new(),
+            session_id: None,
+            output_digest: None,
+            failure: None,
+            usage: SessionUsage::default(),
+            elapsed_ms: 0,
+            captured_bytes: 0,
+            dropped_bytes: 0,
+            log_fault: None,
+            survivors: 0,
+            containment: Containment::Walk,
+        }
+    }
+}
+
 /// The class of a session's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -211,6 +232,22 @@ pub struct Finding {
     pub moved_refs: Vec<String>,
 }
 
+impl Finding {
+    /// Returns what is found where nothing differs but the task tree, if that.
+    pub fn new(tree: TreeFinding) -> Self {
+        Self {
+            history: None,
+            tree,
+            changed: false,
+            changed_code: false,
+            changed_since_base: false,
+            reverted: Vec::new(),
+            secrets: Vec::new(),
+            moved_refs: Vec::new(),
+        }
+    }
+}
+
 /// What became of the task tree in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -233,6 +270,11 @@ pub enum TreeFinding {
     },
     /// It is valid and breaks a rule of who may change what.
     Illegal(Breach),
+}
+
+impl TreeFinding {
+    /// A tree that is legal, in which the selected node is as it was.
+    pub const UNTOUCHED: Self = Self::Legal { gained: 0, reworded: false };
 }
 
 /// The outcome of an iteration.

@@ -28,7 +28,6 @@ mod zone;
 
 use std::path::Path;
 
-use protocol::answer::SessionUsage;
 use runner_core::redact::Secrets;
 use runner_core::verdict::{SessionEnd, SessionHow};
 
@@ -79,19 +78,9 @@ pub fn interrupted<A>(executor: &Executor, survivors: u32, launcher: &Launcher) 
 
 fn blank<A>(executor: &Executor, launcher: &Launcher) -> SessionEnd<A> {
     SessionEnd {
-        how: SessionHow::Cut,
-        exit: None,
         agent: executor.kind.to_string(),
-        session_id: None,
-        output_digest: None,
-        failure: None,
-        usage: SessionUsage::default(),
-        elapsed_ms: 0,
-        captured_bytes: 0,
-        dropped_bytes: 0,
-        log_fault: None,
-        survivors: 0,
         containment: launcher.offer().level_for(keeps_privileges_out(executor)),
+        ..SessionEnd::new(SessionHow::Cut)
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &Sessi
     let after = After { from: loaded.commit, iter: task.iter, phase: PhaseName::Work, tree: None, scenery: None };
     let undone = mischief::undo(site, &repository, loaded, after)?;
     let tree = if undone.history.is_some() {
-        TreeFinding::Legal { gained: 0, reworded: false }
+        TreeFinding::UNTOUCHED
     } else {
         let text = text.as_deref();
         without_secrets(examine_tree(loaded, task, session, text).finding, text, &site.secrets)

@@ -36,7 +36,7 @@ pub(super) async fn review(
     let Surroundings { site, loaded, mark, stop } = around;
     let left = loaded.policy.budget_ms.saturating_sub(spent_ms);
     if left == 0 {
-        return block_in_place(|| look_after(site, loaded, work, review::end(ReviewHow::TimedOut)));
+        return block_in_place(|| look_after(site, loaded, work, ReviewEnd::new(ReviewHow::TimedOut)));
     }
     let task = Task { role: Role::Reviewer, kind: work.task.reviewer.clone(), ..work.task.clone() };
     let executor = session::executor(loaded, &task);
@@ -65,7 +65,7 @@ pub(super) async fn review(
 
 /// Returns the end of a review that nobody gives any more.
 pub(super) fn cut(site: &Site, loaded: &Loaded, work: &Worked) -> Result<ReviewEnd, Obstacle> {
-    look_after(site, loaded, work, review::end(ReviewHow::Cut))
+    look_after(site, loaded, work, ReviewEnd::new(ReviewHow::Cut))
 }
 
 /// Undoes what a reviewer of an earlier life has written, and makes ready for the next; returns its record and its prompt.

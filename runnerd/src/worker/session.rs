@@ -133,7 +133,7 @@ pub(super) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
         mark: Mark::new(format!("{mark}-guard")),
         lock: site.store.live().join("shim.lock"),
     };
-    let timed_out = || Ok(guard::end(GuardHow::TimedOut));
+    let timed_out = || Ok(GuardEnd::new(GuardHow::TimedOut));
     let end = if left == 0 { timed_out() } else { guard::run(guard, &site.launcher, stop).await };
     block_in_place(|| {
         swap::back(site)?;
@@ -163,7 +163,7 @@ fn lay_out(site: &Site, loaded: &Loaded, iter: u32, with_accepted: bool) -> Resu
 pub(super) fn cut(site: &Site, loaded: &Loaded, work: &Worked) -> Result<GuardEnd, Obstacle> {
     swap::back(site)?;
     let wrote = written_since(site, &before_guard(site, work.task.iter)?)?;
-    look_after(site, loaded, work, GuardEnd { wrote, ..guard::end(GuardHow::Cut) })
+    look_after(site, loaded, work, GuardEnd { wrote, ..GuardEnd::new(GuardHow::Cut) })
 }
 
 fn look_after(site: &Site, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Result<GuardEnd, Obstacle> {

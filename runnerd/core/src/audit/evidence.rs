@@ -4,9 +4,9 @@
 //! What only the runner can testify (how a guard ended, that a service was down) is taken from the receipt; what follows
 //! from it is not.
 
-use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{ChildSpec, TaskTree};
-use protocol::words::{Containment, PhaseName, VerdictName};
+use protocol::words::{PhaseName, VerdictName};
 
 use super::state::Known;
 use crate::examine::{self, Examined};
@@ -107,7 +107,7 @@ impl<'a> Evidence<'a> {
         }
         match self.raw {
             Some(raw) => self.examine(raw),
-            None => Examined { finding: TreeFinding::Legal { gained: 0, reworded: false }, tree: None },
+            None => Examined { finding: TreeFinding::UNTOUCHED, tree: None },
         }
     }
 
@@ -118,21 +118,7 @@ impl<'a> Evidence<'a> {
     }
 
     fn session(&self, verdict: &Verdict) -> SessionEnd {
-        SessionEnd {
-            how: self.how(verdict),
-            exit: None,
-            agent: String::new(),
-            session_id: None,
-            output_digest: None,
-            failure: None,
-            usage: SessionUsage::default(),
-            elapsed_ms: 0,
-            captured_bytes: 0,
-            dropped_bytes: 0,
-            log_fault: None,
-            survivors: 0,
-            containment: Containment::Walk,
-        }
+        SessionEnd::new(self.how(verdict))
     }
 
     /// How the session must have ended for this verdict.
@@ -172,16 +158,13 @@ impl<'a> Evidence<'a> {
 
     /// What was found after the session, as far as the verdict tells of it.
     fn finding(&self, verdict: &Verdict, left: TreeFinding) -> Finding {
-        let legal = TreeFinding::Legal { gained: 0, reworded: false };
+        let legal = TreeFinding::UNTOUCHED;
         let mut finding = Finding {
-            history: None,
-            tree: left,
             changed: true,
             changed_code: self.changed_code,
             changed_since_base: self.changed_since_base,
             reverted: self.to.run_state.reverted.clone(),
-            secrets: Vec::new(),
-            moved_refs: Vec::new(),
+            ..Finding::new(left)
         };
         if let Verdict::Broken(breach) = verdict {
             let gained = u32::try_from(counts(breach).1).unwrap_or(u32::MAX);

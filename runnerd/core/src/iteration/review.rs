@@ -1,6 +1,5 @@
 //! Reviews (SPEC 5.2): who is asked, and what follows from a reviewer's end or from a person's word.
 
-use protocol::answer::SessionUsage;
 use protocol::words::{Containment, PhaseName, Role};
 
 use super::{GuardEnd, Outcome, Phase, ReviewEnd, ReviewHow, Worked};
@@ -30,37 +29,14 @@ pub(super) fn after_brief(task: Task) -> Phase {
     Phase::Settle { outcome: Box::new(outcome) }
 }
 
-/// What stands for a session where a person's word does.
+/// What stands for a session where a person's word does: no process that could have been held loosely.
 fn nobody() -> SessionEnd {
-    SessionEnd {
-        how: SessionHow::Cut,
-        exit: None,
-        agent: Role::Human.to_string(),
-        session_id: None,
-        output_digest: None,
-        failure: None,
-        usage: SessionUsage::default(),
-        elapsed_ms: 0,
-        captured_bytes: 0,
-        dropped_bytes: 0,
-        log_fault: None,
-        survivors: 0,
-        containment: Containment::Pidns,
-    }
+    SessionEnd { agent: Role::Human.to_string(), containment: Containment::Pidns, ..SessionEnd::new(SessionHow::Cut) }
 }
 
 /// What there is to find where nobody has worked.
 fn nothing() -> Finding {
-    Finding {
-        history: None,
-        tree: TreeFinding::Legal { gained: 0, reworded: false },
-        changed: false,
-        changed_code: false,
-        changed_since_base: true,
-        reverted: Vec::new(),
-        secrets: Vec::new(),
-        moved_refs: Vec::new(),
-    }
+    Finding { changed_since_base: true, ..Finding::new(TreeFinding::UNTOUCHED) }
 }
 
 /// Returns who is asked after a green guard; nobody where a person has said their word.

@@ -2,10 +2,10 @@
 //!
 //! Each is the dullest one possible; a test changes what it is about.
 
-use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::state::UsageTotal;
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
-use protocol::words::{Containment, Role};
+use protocol::words::Role;
 use runner_core::definition::Departure;
 use runner_core::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
 use runner_core::obstacle::{Nature, Obstruction};
@@ -80,21 +80,7 @@ pub(crate) fn answer(status: AnswerStatus) -> AgentAnswer {
 }
 
 pub(crate) fn session(how: SessionHow) -> SessionEnd {
-    SessionEnd {
-        how,
-        exit: Some(0),
-        agent: "command 1".to_owned(),
-        session_id: None,
-        output_digest: None,
-        failure: None,
-        usage: SessionUsage::default(),
-        elapsed_ms: 1_000,
-        captured_bytes: 0,
-        dropped_bytes: 0,
-        log_fault: None,
-        survivors: 0,
-        containment: Containment::Walk,
-    }
+    SessionEnd { exit: Some(0), agent: "command 1".to_owned(), elapsed_ms: 1_000, ..SessionEnd::new(how) }
 }
 
 pub(crate) fn answered(status: AnswerStatus) -> SessionEnd {
@@ -129,7 +115,7 @@ pub(crate) fn full_disk() -> Obstruction {
 }
 
 pub(crate) fn legal() -> TreeFinding {
-    TreeFinding::Legal { gained: 0, reworded: false }
+    TreeFinding::UNTOUCHED
 }
 
 pub(crate) fn invalid() -> TreeFinding {
@@ -141,34 +127,12 @@ pub(crate) fn illegal(rule: Rule) -> TreeFinding {
 }
 
 pub(crate) fn finding(tree: TreeFinding) -> Finding {
-    Finding {
-        history: None,
-        tree,
-        changed: true,
-        changed_code: false,
-        changed_since_base: true,
-        reverted: Vec::new(),
-        secrets: Vec::new(),
-        moved_refs: Vec::new(),
-    }
+    Finding { changed: true, changed_since_base: true, ..Finding::new(tree) }
 }
 
 pub(crate) fn guard(how: GuardHow) -> GuardEnd {
-    GuardEnd {
-        how,
-        digest: None,
-        output: "test lexer::tests::empty ... FAILED".to_owned(),
-        history: None,
-        reverted: Vec::new(),
-        moved_refs: Vec::new(),
-        wrote: Vec::new(),
-        elapsed_ms: 200,
-        survivors: 0,
-        log_fault: None,
-        containment: None,
-        departure: Departure::default(),
-        with_accepted: false,
-    }
+    let output = "test lexer::tests::empty ... FAILED".to_owned();
+    GuardEnd { output, elapsed_ms: 200, ..GuardEnd::new(how) }
 }
 
 pub(crate) fn green() -> GuardEnd {
@@ -176,23 +140,8 @@ pub(crate) fn green() -> GuardEnd {
 }
 
 pub(crate) fn review(how: ReviewHow) -> ReviewEnd {
-    ReviewEnd {
-        how,
-        agent: "command 1".to_owned(),
-        session_id: None,
-        prompt: None,
-        output: None,
-        failure: None,
-        tries: 1,
-        usage: UsageTotal { sessions: 1, ..UsageTotal::default() },
-        wrote: Vec::new(),
-        reverted: Vec::new(),
-        moved_refs: Vec::new(),
-        elapsed_ms: 30,
-        survivors: 0,
-        log_fault: None,
-        containment: None,
-    }
+    let usage = UsageTotal { sessions: 1, ..UsageTotal::default() };
+    ReviewEnd { agent: "command 1".to_owned(), tries: 1, usage, elapsed_ms: 30, ..ReviewEnd::new(how) }
 }
 
 /// A definition of the guard that differs from an accepted one in its justfile.

@@ -135,7 +135,7 @@ fn a_tree_is_refused_where_the_agents_was_not_taken() {
     assert!(!after(Verdict::Retry).tree_refused);
     assert!(after(broken(Rule::PassedNode)).tree_refused);
     let same = Facts { agents_tree: Some(before().0), ..facts() };
-    let idle = with_tree(broken(Rule::RootNeedsChange), TreeFinding::Legal { gained: 0, reworded: false });
+    let idle = with_tree(broken(Rule::RootNeedsChange), TreeFinding::UNTOUCHED);
     assert!(!applied_with(&idle, &same, "").tree_refused);
     assert!(applied(&idle).tree_refused);
 }

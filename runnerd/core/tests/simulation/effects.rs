@@ -45,7 +45,7 @@ impl Course {
             (Some(Effect::RunGuard), Phase::Guard { work, .. }) => self.guard(work, is_cut),
             (Some(Effect::EndGuard), Phase::Guard { work, .. }) => {
                 let wrote = self.written();
-                self.look_after(work, GuardEnd { wrote, ..guard_end(GuardHow::Cut) })
+                self.look_after(work, GuardEnd { wrote, ..GuardEnd::new(GuardHow::Cut) })
             }
             (Some(Effect::RunReview), Phase::Review { work, .. }) => self.review(work, is_cut),
             (Some(Effect::EndReview), Phase::Review { work, .. }) => {
@@ -197,7 +197,7 @@ impl Course {
             self.undo(&loaded, After { phase: "work", iter: task.iter, tree: None })?;
         self.witness.nothing_is_lost(&self.repository, &[]).map_err(Halt::Broken)?;
         let tree = match history {
-            Some(_) => TreeFinding::Legal { gained: 0, reworded: false },
+            Some(_) => TreeFinding::UNTOUCHED,
             None => self.examined(&loaded, task, session).finding,
         };
         let mut changed = self.repository.changes();
@@ -214,10 +214,8 @@ impl Course {
             changed_code: changed.iter().any(is_code),
             changed_since_base: since_base,
             history,
-            tree,
             reverted,
-            secrets: Vec::new(),
-            moved_refs: Vec::new(),
+            ..Finding::new(tree)
         }))
     }
 
@@ -262,7 +260,7 @@ impl Course {
             digest: (!is_silent).then(|| Digest::of(output.as_bytes()).to_string()),
             elapsed_ms: self.random.below(60_000),
             containment: Some(Containment::Walk),
-            ..guard_end(how)
+            ..GuardEnd::new(how)
         };
         self.look_after(work, end)
     }
@@ -307,24 +305,6 @@ fn hold(message: String) -> Box<Declined> {
 
 /// Returns a session that ended so.
 fn ended(how: SessionHow, task: &Task) -> SessionEnd {
-    SessionEnd {
-        how,
-        exit: None,
-        agent: format!("{} 1.2.3", task.kind.as_deref().unwrap_or("command")),
-        session_id: None,
-        output_digest: None,
-        failure: None,
-        usage: SessionUsage::default(),
-        elapsed_ms: 0,
-        captured_bytes: 0,
-        dropped_bytes: 0,
-        log_fault: None,
-        survivors: 0,
-        containment: Containment::Walk,
-    }
-}
-
-/// Returns a guard that ended so and did nothing.
-pub(crate) fn guard_end(how: GuardHow) -> GuardEnd {
-    GuardEnd::new(how)
+    let agent = format!("{} 1.2.3", task.kind.as_deref().unwrap_or("command"));
+    SessionEnd { agent, ..SessionEnd::new(how) }
 }

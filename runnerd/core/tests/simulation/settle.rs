@@ -18,7 +18,7 @@ use runner_core::verdict::row;
 use runner_core::{json, layout, run, schema, tree, validate};
 
 use super::daemon::{Course, Halt, Lived, Order};
-use super::effects::{RUN, guard_end};
+use super::effects::RUN;
 use super::loaded::{Config, Loaded, goal_text};
 use super::mischief;
 use super::mistake::Mistake;
@@ -217,7 +217,7 @@ impl Course {
             self.hold(protocol::view::StopReason { message: what, command: Some("runnerctl resume".to_owned()) });
             return Ok(false);
         }
-        let end = GuardEnd { digest: Some(Digest::of(b"it ran").to_string()), ..guard_end(how) };
+        let end = GuardEnd { digest: Some(Digest::of(b"it ran").to_string()), ..GuardEnd::new(how) };
         let reverted = self.undo(&loaded, after)?.reverted;
         self.live.found.clear();
         let output = (end.how != GuardHow::Exited(0)).then(|| "FAILED: 3 of 12\n".to_owned());

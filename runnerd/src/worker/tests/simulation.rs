@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
-use protocol::words::{Containment, Role};
+use protocol::answer::{AgentAnswer, AnswerStatus};
+use protocol::words::Role;
 use runner_core::definition::Departure;
 use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Over, Phase, decide};
 use runner_core::obstacle::{Nature, Obstruction};
@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use super::drive::{Drive, Drove};
 use super::journal::{self, Entry, Header, JournalError, Recorded};
 use super::world::{Control, Log, World};
-use crate::guard;
 use crate::repo::durable::DurableError;
 
 /// Seeds that are tried.
@@ -130,9 +129,9 @@ impl Performance {
                 };
                 let paths = if self.random.one_in(3) { vec!["justfile".to_owned()] } else { Vec::new() };
                 let departure = Departure { paths, has_accepted: true };
-                Event::GuardEnded(GuardEnd { departure, ..guard::end(how) })
+                Event::GuardEnded(GuardEnd { departure, ..GuardEnd::new(how) })
             }
-            Effect::EndGuard => self.briefly(Event::GuardEnded(guard::end(GuardHow::Cut))).await,
+            Effect::EndGuard => self.briefly(Event::GuardEnded(GuardEnd::new(GuardHow::Cut))).await,
             Effect::Settle => self.settle().await,
             Effect::RunReview | Effect::EndReview => panic!("nobody reviews"),
         }
@@ -386,33 +385,15 @@ pub(super) fn task() -> Task {
 }
 
 pub(super) fn session(how: SessionHow) -> SessionEnd {
-    SessionEnd {
-        how,
-        exit: None,
-        agent: "command".into(),
-        session_id: None,
-        output_digest: None,
-        failure: None,
-        usage: SessionUsage::default(),
-        elapsed_ms: 1,
-        captured_bytes: 0,
-        dropped_bytes: 0,
-        log_fault: None,
-        survivors: 0,
-        containment: Containment::Walk,
-    }
+    SessionEnd { agent: "command".into(), elapsed_ms: 1, ..SessionEnd::new(how) }
 }
 
 pub(super) fn finding(is_idle: bool) -> Finding {
     Finding {
-        history: None,
-        tree: TreeFinding::Legal { gained: 0, reworded: false },
         changed: !is_idle,
         changed_code: !is_idle,
         changed_since_base: true,
-        reverted: Vec::new(),
-        secrets: Vec::new(),
-        moved_refs: Vec::new(),
+        ..Finding::new(TreeFinding::UNTOUCHED)
     }
 }
 

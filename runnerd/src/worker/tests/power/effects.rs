@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
-use runner_core::iteration::{Event, GuardHow, Outcome, Phase};
+use runner_core::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase};
 use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::policy::Policy;
 use runner_core::verdict::{SessionHow, StopCause, Task};
@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::machine::{BRANCH, Machine, STATE, Shared, WORK, id_of, lock, object};
 use super::{ITERATIONS, TRIES};
-use crate::guard;
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, Access};
 use crate::repo::simulated_disk::SimulatedDisk;
@@ -115,7 +114,7 @@ impl Scripted {
                 self.keep(&format!("r-{:04}-tree", task.iter), "the tree")?;
                 Ok(Event::Inspected(simulation::finding(false)))
             }
-            Phase::Guard { .. } => Ok(Event::GuardEnded(guard::end(GuardHow::Exited(0)))),
+            Phase::Guard { .. } => Ok(Event::GuardEnded(GuardEnd::new(GuardHow::Exited(0)))),
             Phase::Settle { outcome } => self.settle(outcome),
             Phase::Review { .. } | Phase::Over { .. } => unreachable!("nobody reviews"),
         }
