@@ -108,3 +108,15 @@ fn a_hook_that_was_begun_is_not_run_again_after_kill() {
     assert_eq!(called.told().len(), 1);
     assert!(called.events().contains("it is not run again"), "{}", called.events());
 }
+
+#[test]
+fn a_hook_ends_before_the_daemon_that_has_run_it() {
+    let called = Called::by(HookName::OnStop, "trap 'sleep 1; touch \"$HOME/ended\"; exit 0' TERM; sleep 600 & wait");
+    called.repo.script().step(1, "answer retry 'Not yet.'");
+    let daemon = called.home.daemon();
+    called.run(4);
+    called.gate.reached();
+    daemon.stop();
+    assert!(called.home.path().join("ended").exists(), "the daemon did not wait for it");
+    assert!(called.home.processes().is_empty(), "alive after the daemon");
+}

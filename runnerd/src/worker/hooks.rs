@@ -111,7 +111,7 @@ impl Life {
                     let mut file = self.desk.file.clone();
                     file.hooks.queue[0].begun = true;
                     if self.desk.keep(file).is_ok() {
-                        tokio::spawn(call.run(self.desk.own.clone(), self.means.shutdown.clone()));
+                        self.hook = Some(tokio::spawn(call.run(self.desk.own.clone(), self.means.shutdown.clone())));
                     }
                     return;
                 }

@@ -10,7 +10,7 @@ use protocol::words::{GuardOutcome, RunStatus};
 use runner_core::iteration::{Over, Phase};
 use runner_core::obstacle::{Nature, Obstruction};
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::block_in_place;
+use tokio::task::{JoinHandle, block_in_place};
 use tokio_util::sync::CancellationToken;
 
 use super::aftermath::{Seen, Settled, hold, pause};
@@ -101,7 +101,7 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Life) 
     let (drain, shutdown) = (means.drain.clone(), means.shutdown.clone());
     (
         Handle { id, mailbox: sender, status: seen, drain, shutdown },
-        Life { desk, means, recorded: None, tries: 0, bug: None },
+        Life { desk, means, recorded: None, tries: 0, bug: None, hook: None },
     )
 }
 
@@ -114,6 +114,8 @@ pub(super) struct Life {
     tries: u32,
     /// The bug that ended the worker before this one.
     bug: Option<StopReason>,
+    /// The hook that was started last; the worker ends after it.
+    pub(super) hook: Option<JoinHandle<()>>,
 }
 
 /// Why a run cannot go on.
@@ -142,7 +144,7 @@ impl Life {
                 Turn::Run(run) => Box::pin(self.take_turn(&run, false)).await,
                 Turn::Step(run) => Box::pin(self.take_turn(&run, true)).await,
                 Turn::Rest(until) => self.desk.rest(until).await,
-                Turn::Leave => return,
+                Turn::Leave => return self.leave().await,
             }
             if let Some(message) = self.desk.take_recheck() {
                 self.recover();
@@ -150,6 +152,18 @@ impl Life {
             } else if self.desk.look_again.is_some_and(|wait| wait.is_over(clock::now())) {
                 self.recover();
             }
+        }
+    }
+
+    /// Ends when the hook has: none of its processes outlives the daemon.
+    async fn leave(self) {
+        let Self { desk, hook, .. } = self;
+        // Nobody reads its report any more, and it must not wait for that.
+        drop(desk);
+        if let Some(hook) = hook
+            && let Err(error) = hook.await
+        {
+            tracing::error!(error = in_one_line(&error), "a hook met a bug");
         }
     }
 
