@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use gix::discover::upwards;
 use gix::open::permissions;
@@ -15,7 +16,8 @@ use super::refs::RefStore;
 
 /// A work tree and its git folder.
 ///
-/// Cheap to clone and to send. Every operation sees the repository as it is on disk at that moment.
+/// Cheap to clone and to send. Every operation sees the repository as it is on disk at that moment, but for a
+/// configuration that was captured, which is read once.
 #[derive(Debug, Clone)]
 pub struct Repository {
     pub(super) work_dir: PathBuf,
@@ -25,6 +27,8 @@ pub struct Repository {
     /// The folder of the configuration that counts; none: what the repository says at the moment.
     pub(super) trusted: Option<PathBuf>,
     pub(super) forced: Option<Engine>,
+    /// The library's view under the captured configuration, once it is open.
+    pub(super) view: Arc<OnceLock<gix::ThreadSafeRepository>>,
 }
 
 /// Which configuration counts beside the repository's own.
@@ -56,8 +60,7 @@ impl Repository {
         match Self::discover(from) {
             Err(GitError::Bare { path }) => {
                 let path = canonical(&path)?;
-                let (git_dir, common_dir) = (path.clone(), path.clone());
-                Ok(Self { work_dir: path, git_dir, common_dir, sources: Sources::User, trusted: None, forced: None })
+                Ok(Self::at([path.clone(), path.clone(), path], Sources::User, None))
             }
             found => found,
         }
@@ -75,14 +78,17 @@ impl Repository {
         let Some(work_dir) = opened.workdir() else {
             return Err(GitError::Bare { path: git_dir });
         };
-        Ok(Self {
-            work_dir: canonical(work_dir)?,
-            git_dir: canonical(opened.git_dir())?,
-            common_dir: canonical(opened.common_dir())?,
-            sources,
-            trusted: None,
-            forced: None,
-        })
+        let places = [canonical(work_dir)?, canonical(opened.git_dir())?, canonical(opened.common_dir())?];
+        Ok(Self::at(places, sources, None))
+    }
+
+    /// Returns the repository at these places: work tree, git folder and common folder.
+    pub(super) fn at(
+        [work_dir, git_dir, common_dir]: [PathBuf; 3],
+        sources: Sources,
+        trusted: Option<PathBuf>,
+    ) -> Self {
+        Self { work_dir, git_dir, common_dir, sources, trusted, forced: None, view: Arc::default() }
     }
 
     /// Returns the root of the work tree, absolute and without symbolic links.
@@ -103,6 +109,19 @@ impl Repository {
     /// Opens the library's view of the repository. Refuses one whose parts moved.
     pub(super) fn open(&self) -> Result<gix::Repository, GitError> {
         self.refuse_moved()?;
+        if let Some(view) = self.view.get() {
+            return Ok(view.to_thread_local());
+        }
+        let repo = self.open_anew()?;
+        if self.trusted.is_some() {
+            // Whoever was first: both have read the same.
+            let _ = self.view.set(repo.clone().into_sync());
+        }
+        Ok(repo)
+    }
+
+    /// Reads the configuration that counts, and makes the library's view with it.
+    fn open_anew(&self) -> Result<gix::Repository, GitError> {
         let (folder, sources) = match &self.trusted {
             Some(folder) => (folder, Sources::RepositoryOnly),
             None => (&self.git_dir, self.sources),

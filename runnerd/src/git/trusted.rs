@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::config::File;
@@ -48,7 +49,7 @@ impl Repository {
     /// Takes the configuration of this moment, the user's and the system's included, as the one that counts from now
     /// on, and keeps it in `folder`. Returns the repository bound to it.
     pub fn capture(&self, folder: &Path) -> Result<Self, GitError> {
-        let present = Self { trusted: None, ..self.clone() };
+        let present = self.bound_to(None);
         let repo = present.open()?;
         make_frame(folder, &present)?;
         let settings = present.settings(&repo, folder)?;
@@ -64,7 +65,7 @@ impl Repository {
         for (name, bytes) in rules {
             put(&folder.join(name), &bytes)?;
         }
-        let captured = Self { trusted: Some(folder.to_owned()), ..present };
+        let captured = present.bound_to(Some(folder.to_owned()));
         captured.accept()?;
         Ok(captured)
     }
@@ -78,14 +79,20 @@ impl Repository {
             return Ok(None);
         };
         let trusted = Some(folder.to_owned());
-        Ok(Some(Self { work_dir, git_dir, common_dir, sources: Sources::User, trusted, forced: None }))
+        Ok(Some(Self::at([work_dir, git_dir, common_dir], Sources::User, trusted)))
     }
 
     /// Binds a repository that is bound to no configuration yet to the one in `folder`, if one was captured there.
     #[must_use]
     pub fn or_bound_to(self, folder: &Path) -> Self {
-        let trusted = self.trusted.or_else(|| folder.join(PLACES).is_file().then(|| folder.to_owned()));
-        Self { trusted, ..self }
+        if self.trusted.is_some() || !folder.join(PLACES).is_file() {
+            return self;
+        }
+        self.bound_to(Some(folder.to_owned()))
+    }
+
+    fn bound_to(&self, trusted: Option<PathBuf>) -> Self {
+        Self { trusted, view: Arc::default(), ..self.clone() }
     }
 
     /// Returns the file of a name that counts: the captured one, if there is one.

@@ -18,7 +18,7 @@ use super::exposure;
 use super::load::Loaded;
 use super::mischief::{self, After};
 use super::site::{Obstacle, Site};
-use crate::git::{Id, Repository};
+use crate::git::Id;
 use crate::repo::durable::{self, Access};
 
 /// Looks at what a session has left.
@@ -33,17 +33,23 @@ pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &Sessi
         let text = text.as_deref();
         without_secrets(examine_tree(loaded, task, session, text).finding, text, &site.secrets)
     };
-    let changes = changed_paths(&repository, &loaded.commit)?;
+    let head = repository.head()?.commit();
+    let uncommitted: Vec<Vec<u8>> = repository.changes()?.into_iter().map(|change| change.path).collect();
+    let since = |commit: &Id| -> Result<Vec<Vec<u8>>, Obstacle> {
+        let committed = head.map(|head| repository.changed_paths(commit, &head)).transpose()?;
+        Ok([uncommitted.clone(), committed.unwrap_or_default()].concat())
+    };
+    let changes = since(&loaded.commit)?;
     let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
     // Even a commit that changes nothing is one: what a session leaves on the branch belongs to a receipt.
-    let has_moved = repository.head()?.commit() != Some(loaded.commit);
+    let has_moved = head != Some(loaded.commit);
     Ok(Finding {
         secrets: exposure::look(site.layout.root(), &changes, &site.secrets),
         changed: has_moved || !changes.is_empty() || !undone.reverted.is_empty() || undone.history.is_some(),
         history: undone.history,
         tree,
         changed_code: changes.iter().any(|path| is_code(path)),
-        changed_since_base: changed_paths(&repository, &base)?.iter().any(|path| is_code(path)),
+        changed_since_base: since(&base)?.iter().any(|path| is_code(path)),
         reverted: undone.reverted,
         moved_refs: undone.moved_refs,
     })
@@ -119,15 +125,6 @@ fn read_left(path: &std::path::Path) -> Result<Option<Vec<u8>>, Obstacle> {
     let limit = 4 * MAX_TREE_BYTES as u64 + 1;
     file.take(limit).read_to_end(&mut text).map_err(Obstacle::system("reading", path))?;
     Ok(Some(text))
-}
-
-/// Returns every path that differs between a commit and the work tree.
-fn changed_paths(repository: &Repository, since: &Id) -> Result<Vec<Vec<u8>>, Obstacle> {
-    let mut paths: Vec<Vec<u8>> = repository.changes()?.into_iter().map(|change| change.path).collect();
-    if let Some(head) = repository.head()?.commit() {
-        paths.extend(repository.changed_paths(since, &head)?);
-    }
-    Ok(paths)
 }
 
 fn is_code(path: &[u8]) -> bool {
