@@ -24,11 +24,12 @@ use runner_core::transition::{Before, Facts, apply};
 use runner_core::usage::Spent;
 use runner_core::validate::{check, load, load_agents, load_persons};
 use runner_core::verdict::{FaultKind, Finding, SessionEnd, SessionHow, Task, Verdict};
-use runner_core::{answer, json, tree};
+use runner_core::{answer, json, schema, tree};
 use runnerd::config;
 use runnerd::repo::Goal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// A target by its name.
 pub type Target = (&'static str, fn(&[u8]));
@@ -50,6 +51,8 @@ const BORDER: &[u8] = b"\n----\n";
 /// A task tree from bytes: what is taken is valid, and its canonical form says the same.
 pub fn task_tree(input: &[u8]) {
     if let Ok(tree) = load(input) {
+        let value: Value = serde_json::from_slice(input).expect("a tree is JSON");
+        assert!(schema::tree_validator().is_valid(&value), "what is read keeps the schema");
         let text = tree::canonical(&tree);
         let again = load(text.as_bytes()).expect("the canonical form of a valid tree is valid");
         assert_eq!(tree::canonical(&again), text, "the canonical form is a fixpoint");
@@ -209,7 +212,7 @@ pub fn trailers(input: &[u8]) {
 
 /// Frames of the control socket: parameters that are taken are the same when they are sent again.
 pub fn frames(input: &[u8]) {
-    let Ok(frame) = serde_json::from_slice::<serde_json::Value>(input) else { return };
+    let Ok(frame) = serde_json::from_slice::<Value>(input) else { return };
     let params = frame["params"].get(0).unwrap_or(&frame["params"]);
     same::<Hello>(params);
     same::<StartParams>(params);
@@ -225,7 +228,7 @@ pub fn frames(input: &[u8]) {
     same::<WireEvent>(params);
 }
 
-fn same<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(params: &serde_json::Value) {
+fn same<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(params: &Value) {
     let Ok(read) = T::deserialize(params) else { return };
     let sent = serde_json::to_value(&read).expect("what was read can be sent");
     assert_eq!(T::deserialize(&sent).expect("what was sent can be read"), read);

@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of what the JSON means.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 
 /// Renders `value` canonically: two-space indent, keys in declaration order, a newline at the end.
@@ -9,6 +11,24 @@ pub fn canonical<T: Serialize>(value: &T) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("BUG: a data contract does not serialize");
     text.push('\n');
     text
+}
+
+/// Returns how many bytes the canonical form of `value` has.
+pub fn canonical_len<T: Serialize>(value: &T) -> usize {
+    struct Length(usize);
+    impl Write for Length {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut length = Length(1);
+    serde_json::to_writer_pretty(&mut length, value).expect("BUG: a data contract does not serialize");
+    length.0
 }
 
 /// Bounds on a text before it is parsed.
@@ -55,8 +75,8 @@ pub enum OutOfBounds {
     },
 }
 
-/// Checks `text` against `bounds` in one pass and constant memory.
-pub fn check_bounds(text: &[u8], bounds: Bounds) -> Result<(), OutOfBounds> {
+/// Checks `text` against `bounds` in one pass and constant memory; returns how many objects it has.
+pub fn check_bounds(text: &[u8], bounds: Bounds) -> Result<usize, OutOfBounds> {
     if text.len() > bounds.bytes {
         return Err(OutOfBounds::Bytes { found: text.len(), limit: bounds.bytes });
     }
@@ -86,7 +106,7 @@ pub fn check_bounds(text: &[u8], bounds: Bounds) -> Result<(), OutOfBounds> {
             return Err(OutOfBounds::Objects { limit: bounds.objects, line, column });
         }
     }
-    Ok(())
+    Ok(objects)
 }
 
 /// Returns line and column, both from 1, of the byte at `at`.
@@ -105,7 +125,7 @@ mod tests {
 
     #[test]
     fn braces_in_strings_do_not_count() {
-        assert_eq!(check_bounds(br#"{"a": "{{{[[[\"{{", "b": "\\"}"#, BOUNDS), Ok(()));
+        assert_eq!(check_bounds(br#"{"a": "{{{[[[\"{{", "b": "\\"}"#, BOUNDS), Ok(1));
     }
 
     #[test]

@@ -99,7 +99,12 @@ pub fn leaves(tree: &TaskTree) -> (u32, u32) {
 
 /// Sorts siblings by `(order, id)`, everywhere.
 pub fn sort(tree: &mut TaskTree) {
-    for_each_mut(tree, |node| node.children.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id))));
+    for_each_mut(tree, |node| node.children.sort_by(|a, b| place(a).cmp(&place(b))));
+}
+
+/// What a node is sorted by among its siblings.
+fn place(node: &Node) -> (i64, &str) {
+    (node.order, &node.id)
 }
 
 /// Lets a node with children pass exactly when all of them pass, bottom-up.
@@ -116,6 +121,9 @@ pub fn derive_passes(tree: &mut TaskTree) {
 
 /// Renders the tree canonically, siblings sorted.
 pub fn canonical(tree: &TaskTree) -> String {
+    if walk(tree).iter().all(|placed| placed.node.children.is_sorted_by(|a, b| place(a) <= place(b))) {
+        return json::canonical(tree);
+    }
     let mut sorted = tree.clone();
     sort(&mut sorted);
     json::canonical(&sorted)

@@ -3,10 +3,11 @@
 //! Limits come first, on the bytes, so that nothing recurses on hostile input; then the schema; then
 //! what a schema cannot say. A fault names the path of the value and the rule.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use protocol::tree::{Node, TaskTree};
+use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -62,10 +63,7 @@ impl fmt::Display for TreeFault {
 
 /// Reads the runner's own tree: every rule holds, counters and passes included.
 pub fn load(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
-    let value = parse(text)?;
-    let tree = typed(&value)?;
-    check(&tree)?;
-    Ok(tree)
+    read(text, |_| (), |_| ())
 }
 
 /// Reads a tree that an agent has left: what the runner owns in a node is not looked at.
@@ -73,49 +71,104 @@ pub fn load(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
 /// `passes`, `attempts` and `max_attempts` come back as false, 0 and 1; the caller sets them. Limits
 /// and ids are checked.
 pub fn load_agents(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
-    let mut value = parse(text)?;
-    neutralise(&mut value);
-    let tree = typed(&value)?;
-    check(&tree)?;
-    Ok(tree)
+    let disown = |tree: &mut TaskTree| {
+        tree::for_each_mut(tree, |node| (node.passes, node.attempts, node.max_attempts) = (false, 0, 1));
+    };
+    read(text, neutralise, disown)
 }
 
 /// Reads a tree that a person has left: whether a node with children passes is not looked at, but derived.
 pub fn load_persons(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
-    let mut tree = typed(&parse(text)?)?;
-    tree::derive_passes(&mut tree);
+    read(text, |_| (), tree::derive_passes)
+}
+
+/// Reads a tree that keeps every rule once `prepare` has seen it; `forgive` goes before the schema.
+fn read(text: &[u8], forgive: fn(&mut Value), prepare: impl Fn(&mut TaskTree)) -> Result<TaskTree, Vec<TreeFault>> {
+    let objects = json::check_bounds(text, BOUNDS).map_err(|error| vec![whole(&out_of_bounds(&error))])?;
+    if let Some(mut tree) = well_formed(text, objects) {
+        prepare(&mut tree);
+        if check(&tree).is_ok() {
+            return Ok(tree);
+        }
+    }
+    let mut value = parse(text)?;
+    forgive(&mut value);
+    let mut tree = typed(&value)?;
+    prepare(&mut tree);
     check(&tree)?;
     Ok(tree)
 }
 
+/// Reads a tree of the right form at once; none where the schema may have something to say.
+///
+/// The types refuse what the schema refuses, but for another version and for arrays in the place of objects: then there
+/// are fewer objects than nodes and the tree around them.
+fn well_formed(text: &[u8], objects: usize) -> Option<TaskTree> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    deserializer.disable_recursion_limit();
+    let tree = TaskTree::deserialize(&mut deserializer).ok()?;
+    deserializer.end().ok()?;
+    (tree.version == TREE_VERSION && tree::walk(&tree).len() + 1 == objects).then_some(tree)
+}
+
 /// Checks what the schema cannot say, on a tree however it was made.
 pub fn check(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
+    let places = places(tree);
     let mut faults = Vec::new();
-    let mut ids: BTreeMap<String, String> = BTreeMap::new();
-    let mut nodes = 0;
-    let mut stack = vec![(&tree.root, String::from("root"), 1_usize)];
-    while let Some((node, path, depth)) = stack.pop() {
-        nodes += 1;
-        if faults.len() < MAX_FAULTS {
-            check_node(node, &path, depth, &mut faults);
-            if let Some(first) = ids.insert(node.id.to_ascii_lowercase(), path.clone()) {
-                faults.push(fault(&path, node, format!("id is not unique (ignoring case): it is also at {first}")));
-            }
+    let mut ids: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
+    for (at, place) in places.iter().enumerate() {
+        if faults.len() >= MAX_FAULTS {
+            break;
         }
-        let children = node.children.iter().enumerate().rev();
-        stack.extend(children.map(|(at, child)| (child, format!("{path}.children[{at}]"), depth + 1)));
+        let mut wrong = |rule: String| faults.push(TreeFault::at(&path(&places, at), &place.node.id, rule));
+        check_node(place, &mut wrong);
+        if let Some(first) = ids.insert(lowercase(&place.node.id), at) {
+            wrong(format!("id is not unique (ignoring case): it is also at {}", path(&places, first)));
+        }
     }
-    if nodes > MAX_NODES {
-        faults.push(whole(&format!("it has {nodes} nodes, more than {MAX_NODES}")));
+    if places.len() > MAX_NODES {
+        faults.push(whole(&format!("it has {} nodes, more than {MAX_NODES}", places.len())));
     }
-    if faults.is_empty() && tree::canonical(tree).len() > MAX_TREE_BYTES {
+    // The order of siblings does not matter for how long it is.
+    if faults.is_empty() && json::canonical_len(tree) > MAX_TREE_BYTES {
         faults.push(whole(&format!("its canonical form is larger than {MAX_TREE_BYTES} bytes")));
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-fn check_node(node: &Node, path: &str, depth: usize, faults: &mut Vec<TreeFault>) {
-    let mut wrong = |rule: String| faults.push(fault(path, node, rule));
+/// A node, and how one comes to it.
+struct Place<'a> {
+    node: &'a Node,
+    /// Which place is its parent's, and which of its children it is.
+    from: Option<(usize, usize)>,
+    depth: usize,
+}
+
+/// Returns the places of all nodes, parents before children, siblings in the order they stand in.
+fn places(tree: &TaskTree) -> Vec<Place<'_>> {
+    let mut stack = vec![Place { node: &tree.root, from: None, depth: 1 }];
+    let mut places = Vec::new();
+    while let Some(place) = stack.pop() {
+        let (parent, depth) = (places.len(), place.depth + 1);
+        let children = place.node.children.iter().enumerate().rev();
+        stack.extend(children.map(|(at, node)| Place { node, from: Some((parent, at)), depth }));
+        places.push(place);
+    }
+    places
+}
+
+/// Spells out where a node stands.
+fn path(places: &[Place<'_>], at: usize) -> String {
+    let ways = std::iter::successors(places[at].from, |(parent, _)| places[*parent].from);
+    let steps: Vec<String> = ways.map(|(_, at)| format!(".children[{at}]")).collect();
+    std::iter::once("root".to_owned()).chain(steps.into_iter().rev()).collect()
+}
+
+fn lowercase(id: &str) -> Cow<'_, str> {
+    if id.bytes().any(|byte| byte.is_ascii_uppercase()) { id.to_ascii_lowercase().into() } else { id.into() }
+}
+
+fn check_node(&Place { node, depth, .. }: &Place<'_>, wrong: &mut impl FnMut(String)) {
     if let Err(error) = check_id(&node.id) {
         wrong(error.to_string());
     }
@@ -146,7 +199,6 @@ fn check_node(node: &Node, path: &str, depth: usize, faults: &mut Vec<TreeFault>
 }
 
 fn parse(text: &[u8]) -> Result<Value, Vec<TreeFault>> {
-    json::check_bounds(text, BOUNDS).map_err(|error| vec![whole(&out_of_bounds(&error))])?;
     let value = strict_json::parse(text).map_err(|error| vec![whole(&format!("it is not JSON: {error}"))])?;
     match nodes(&value).into_iter().find(|node| node.depth > MAX_DEPTH) {
         Some(node) => Err(vec![node.fault("", format!("it is deeper than {MAX_DEPTH} levels"))]),
@@ -277,10 +329,6 @@ impl TreeFault {
     fn at(path: &str, id: &str, rule: String) -> Self {
         Self { path: format!("{path} (id {})", fit(id, MAX_ID_BYTES)), rule }
     }
-}
-
-fn fault(path: &str, node: &Node, rule: String) -> TreeFault {
-    TreeFault::at(path, &node.id, rule)
 }
 
 fn whole(rule: &str) -> TreeFault {

@@ -150,6 +150,18 @@ fn what_is_not_json_is_refused() {
     }
 }
 
+/// What the types would let pass, the schema does not.
+#[test]
+fn an_array_of_the_right_values_is_no_object() {
+    let mut tree = serde_json::to_value(sample()).unwrap();
+    let fields = |value: &Value, names: &[&str]| -> Value { names.iter().map(|name| value[name].clone()).collect() };
+    let node = ["id", "order", "title", "goal", "acceptance", "passes", "attempts", "max_attempts", "children"];
+    let outermost = fields(&tree, &["version", "root"]);
+    check_fault(outermost.to_string().as_bytes(), "", "is not of type \"object\"");
+    tree["root"]["children"][0] = fields(&tree["root"]["children"][0], &node);
+    check_fault(tree.to_string().as_bytes(), "root.children[0] (id root)", "is not of type \"object\"");
+}
+
 #[test]
 fn a_number_that_does_not_fit_is_named() {
     let order = "/root/children/1/order";
