@@ -55,20 +55,18 @@ impl Repository {
 impl Chain<'_> {
     /// Returns a commit; none if it is not here.
     pub fn commit(&self, id: &Id) -> Result<Option<ChainCommit>, GitError> {
-        if !self.repo.has_object(id.object()) {
-            return Ok(None);
-        }
-        let read = || -> gix::Result<ChainCommit> {
-            let commit = self.repo.find_commit(id.object())?;
+        let read = || -> gix::Result<Option<ChainCommit>> {
+            let Some(object) = self.repo.try_find_object(id.object())? else { return Ok(None) };
+            let commit = object.try_into_commit()?;
             let decoded = commit.decode()?;
-            Ok(ChainCommit {
+            Ok(Some(ChainCommit {
                 id: *id,
                 parents: decoded.parents().map(Id::from).collect(),
                 tree: decoded.tree().into(),
                 message: decoded.message.as_bytes().to_vec(),
-            })
+            }))
         };
-        read().map(Some).map_err(GitError::library("reading a commit", self.paths.git_dir()))
+        read().map_err(GitError::library("reading a commit", self.paths.git_dir()))
     }
 
     /// Returns what differs between two trees, the empty one where there is none, with the bytes of the paths that are
