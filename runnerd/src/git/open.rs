@@ -4,7 +4,8 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use gix::discover::upwards;
 use gix::open::permissions;
@@ -28,7 +29,15 @@ pub struct Repository {
     pub(super) trusted: Option<PathBuf>,
     pub(super) forced: Option<Engine>,
     /// The library's view under the captured configuration, once it is open.
-    pub(super) view: Arc<OnceLock<gix::ThreadSafeRepository>>,
+    pub(super) view: Arc<Mutex<Option<View>>>,
+}
+
+/// A view of the library's, with the packs that it knows.
+#[derive(Debug)]
+pub(super) struct View {
+    repo: gix::ThreadSafeRepository,
+    /// When a pack came or went last: a view has room for few more than there were.
+    packs: Option<SystemTime>,
 }
 
 /// Which configuration counts beside the repository's own.
@@ -109,14 +118,16 @@ impl Repository {
     /// Opens the library's view of the repository. Refuses one whose parts moved.
     pub(super) fn open(&self) -> Result<gix::Repository, GitError> {
         self.refuse_moved()?;
-        if let Some(view) = self.view.get() {
-            return Ok(view.to_thread_local());
+        if self.trusted.is_none() {
+            return self.open_anew();
+        }
+        let packs = self.common_dir.join("objects/pack").metadata().and_then(|found| found.modified()).ok();
+        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = view.as_ref().filter(|view| view.packs == packs) {
+            return Ok(view.repo.to_thread_local());
         }
         let repo = self.open_anew()?;
-        if self.trusted.is_some() {
-            // Whoever was first: both have read the same.
-            let _ = self.view.set(repo.clone().into_sync());
-        }
+        *view = Some(View { repo: repo.clone().into_sync(), packs });
         Ok(repo)
     }
 

@@ -289,6 +289,7 @@ impl Life {
             launcher: self.means.launcher.clone(),
             events: self.means.events.clone(),
             env,
+            found: Arc::default(),
             uncommitted: run.uncommitted.clone(),
         })
     }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use runner_core::message::RunnerCommit;
 use runner_core::redact::Secrets;
@@ -39,6 +40,8 @@ pub(super) struct Site {
     pub env: BTreeMap<String, String>,
     /// What of it must not get into a record or a commit.
     pub secrets: Secrets,
+    /// The repository, once it was looked for: one view of it for all effects of an iteration.
+    pub(super) found: Arc<OnceLock<Repository>>,
     /// What was known of its sessions when the iteration began, and no commit holds.
     pub uncommitted: Uncommitted,
 }
@@ -95,11 +98,15 @@ impl Site {
 
     /// Returns the repository, bound to the configuration that was captured when a person asked for the run.
     pub(super) fn repository(&self) -> Result<Repository, GitError> {
-        let folder = self.store.git(self.layout.root());
-        match Repository::captured(&folder)? {
-            Some(repository) => Ok(repository),
-            None => Repository::discover(self.layout.root())?.capture(&folder),
+        if let Some(found) = self.found.get() {
+            return Ok(found.clone());
         }
+        let folder = self.store.git(self.layout.root());
+        let found = match Repository::captured(&folder)? {
+            Some(repository) => repository,
+            None => Repository::discover(self.layout.root())?.capture(&folder)?,
+        };
+        Ok(self.found.get_or_init(|| found).clone())
     }
 
     /// Returns what differs from HEAD; an index that a death left behind HEAD does not count.
