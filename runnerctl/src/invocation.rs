@@ -1,5 +1,7 @@
 //! One use of the program: where it was started, what it talks to, and how it answers.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use protocol::client::{ConnectError, ConnectOptions, Connection};
@@ -22,10 +24,13 @@ pub(crate) struct Invocation<'a> {
 
 impl<'a> Invocation<'a> {
     /// Takes the options that hold for every command.
-    pub(crate) fn new(ui: &'a Ui, global: Global) -> Self {
+    pub(crate) fn new(ui: &'a Ui, global: Global) -> Result<Self, Failure> {
+        if let Some(folder) = &global.directory {
+            check_folder(folder)?;
+        }
         // What is not absolute then has no current directory either, and is refused where it is used.
         let socket = global.socket.map(|path| std::path::absolute(&path).unwrap_or(path));
-        Self { ui, socket, directory: global.directory, spawn: !global.no_spawn }
+        Ok(Self { ui, socket, directory: global.directory, spawn: !global.no_spawn })
     }
 
     /// Returns the same use of the program with a daemon that runs already.
@@ -70,4 +75,15 @@ impl<'a> Invocation<'a> {
     pub(crate) fn place(&self, path: Option<&Path>) -> Result<WirePath, Failure> {
         self.resolve(path).map(WirePath)
     }
+}
+
+/// Refuses a folder of `-C` that is not there: nothing in it can be meant.
+fn check_folder(folder: &Path) -> Result<(), Failure> {
+    let failed = |error: io::Error| {
+        Failure::usage(format!("cannot work in {}", folder.display()))
+            .caused_by(error.to_string())
+            .hint("name a folder that is there: runnerctl -C DIR …")
+    };
+    let found = fs::metadata(folder).map_err(failed)?;
+    if found.is_dir() { Ok(()) } else { Err(failed(io::ErrorKind::NotADirectory.into())) }
 }

@@ -43,7 +43,7 @@ use crate::ui::Ui;
 
 /// Runs the command and returns its exit code.
 pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
-    let invocation = Invocation::new(ui, cli.global);
+    let invocation = Invocation::new(ui, cli.global)?;
     match cli.command {
         Command::Init(args) => init::run(&invocation, args).await,
         Command::Start(args) => start::run(&invocation, args).await,

@@ -1,0 +1,3 @@
+//! What surrounds the runs, as a user types it: mistakes.
+
+mod mistakes;
