@@ -9,8 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
 
 use crate::commands::{
-    add, answer, approve, cancel, config, daemon, demo, edit, explain, export, fork, gc, guard, help, init, log, note,
-    pause, questions, queue, reject, repos, resume, retry, select, start, status, step, tree, validate, verify, watch,
+    add, answer, approve, cancel, completions, config, daemon, demo, edit, explain, export, fork, gc, guard, help,
+    init, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, start, status, step, tree,
+    validate, verify, watch,
 };
 use crate::failure::Failure;
 
@@ -121,6 +122,8 @@ pub(crate) enum Command {
     Config(config::ConfigArgs),
     Daemon(daemon::DaemonArgs),
     Demo(demo::DemoArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
     Help(help::HelpArgs),
     #[command(name = "__demo-agent", hide = true)]
     DemoAgent,

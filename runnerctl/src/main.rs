@@ -5,6 +5,7 @@
 mod args;
 mod caller_env;
 mod commands;
+mod complete;
 mod confirm;
 #[cfg(test)]
 mod documents;
@@ -31,6 +32,11 @@ use crate::failure::Failure;
 use crate::ui::Ui;
 
 fn main() -> ExitCode {
+    match complete::answer() {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(error) => return ExitCode::from(args::complain(&error).code()),
+    }
     let status = match Cli::try_parse() {
         Ok(cli) => {
             let ui = Ui::from_terminal(&cli.global);

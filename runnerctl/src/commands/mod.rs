@@ -4,6 +4,7 @@ pub(crate) mod add;
 pub(crate) mod answer;
 pub(crate) mod approve;
 pub(crate) mod cancel;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod demo;
@@ -16,6 +17,7 @@ pub(crate) mod guard;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod log;
+pub(crate) mod man;
 pub(crate) mod note;
 pub(crate) mod pause;
 pub(crate) mod questions;
@@ -76,6 +78,8 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Config(args) => config::run(&invocation, args).await,
         Command::Daemon(args) => daemon::run(&invocation, args).await,
         Command::Demo(args) => demo::run(&invocation, args).await,
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&invocation, &args),
         Command::Help(args) => help::run(ui, &args),
         Command::DemoAgent => demo::agent::run(),
     }

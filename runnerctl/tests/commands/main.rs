@@ -1,3 +1,5 @@
-//! What surrounds the runs, as a user types it: mistakes.
+//! What surrounds the runs, as a user types it: what a shell completes, the manual, and mistakes.
 
+mod completion;
+mod manual;
 mod mistakes;

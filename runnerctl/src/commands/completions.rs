@@ -1,0 +1,72 @@
+//! `completions`: the script by which a shell asks this program what can be typed.
+
+use std::env;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory as _, ValueEnum};
+use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
+use protocol::error::ExitStatus;
+
+use crate::args::Cli;
+use crate::failure::Failure;
+use crate::ui::Ui;
+
+/// The variable that tells the program that a shell asks; the same for all programs of this kind.
+const VARIABLE: &str = "COMPLETE";
+
+const EXAMPLES: &str = "Examples:
+  runnerctl completions bash
+
+Read when the shell starts, it fits the version that is installed:
+  bash         source <(runnerctl completions bash)            in ~/.bashrc
+  zsh          source <(runnerctl completions zsh)             in ~/.zshrc, after compinit
+  fish         runnerctl completions fish | source             in config.fish
+  elvish       eval (runnerctl completions elvish | slurp)     in rc.elv
+  powershell   runnerctl completions powershell | Out-String | iex    in $PROFILE";
+
+/// Print the script that completes commands, ids and paths in a shell
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// A shell that can ask.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Elvish,
+    Powershell,
+}
+
+impl Shell {
+    fn completer(self) -> &'static dyn EnvCompleter {
+        match self {
+            Self::Bash => &Bash,
+            Self::Zsh => &Zsh,
+            Self::Fish => &Fish,
+            Self::Elvish => &Elvish,
+            Self::Powershell => &Powershell,
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &CompletionsArgs) -> Result<ExitStatus, Failure> {
+    let command = Cli::command();
+    let name = command.get_name();
+    // A name that the shell finds by `PATH` stays right when the program is updated; a path is as it was typed.
+    let typed = env::args_os().next().map_or_else(|| PathBuf::from(name), PathBuf::from);
+    let program = if typed.components().count() > 1 { std::path::absolute(&typed).unwrap_or(typed) } else { typed };
+    let mut script = Vec::new();
+    args.shell
+        .completer()
+        .write_registration(VARIABLE, name, name, &program.to_string_lossy(), &mut script)
+        .map_err(|error| Failure::io("writing the script", &error))?;
+    Ui::text(&String::from_utf8_lossy(&script))?;
+    Ok(ExitStatus::Fine)
+}

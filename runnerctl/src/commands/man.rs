@@ -1,0 +1,178 @@
+//! `man`: the manual pages, made of what `--help` says.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command, CommandFactory as _};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use protocol::error::ExitStatus;
+use protocol::path::WirePath;
+use serde::Serialize;
+
+use crate::args::Cli;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::safe::safe;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl man ~/.local/share/man/man1    one page per command; then: man runnerctl-start
+  runnerctl man                            the page of the program, on standard output";
+
+/// Write the manual pages
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ManArgs {
+    /// The folder to write one page per command to [default: the first page on standard output]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Pages {
+    folder: WirePath,
+    pages: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(invocation: &Invocation<'_>, args: &ManArgs) -> Result<ExitStatus, Failure> {
+    let pages = pages().map_err(|error| Failure::io("writing the manual pages", &error))?;
+    let Some(folder) = &args.folder else {
+        let (_, first) = pages.first().expect("BUG: the program has no page");
+        Ui::text(first)?;
+        return Ok(ExitStatus::Fine);
+    };
+    let folder = invocation.resolve(Some(folder))?;
+    let failed = |path: &Path, error: &io::Error| Failure::io(format!("writing {}", path.display()), error);
+    fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
+    for (name, text) in &pages {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| failed(&path, &error))?;
+    }
+    let shown = format!("{} pages in {}\n", pages.len(), safe(&folder.display().to_string()));
+    let names = pages.into_iter().map(|(name, _)| name).collect();
+    invocation.ui.answer("man", &Pages { folder: WirePath(folder), pages: names }, |_| shown)?;
+    Ok(ExitStatus::Fine)
+}
+
+/// Returns each page by the name of its file, the program's first.
+fn pages() -> io::Result<Vec<(String, String)>> {
+    let mut program = Cli::command();
+    program.build();
+    let mut pages = Vec::new();
+    add_pages(&program, &[], &mut pages)?;
+    Ok(pages)
+}
+
+fn add_pages(command: &Command, above: &[&str], pages: &mut Vec<(String, String)>) -> io::Result<()> {
+    let words = [above, &[command.get_name()]].concat();
+    let name = words.join("-");
+    pages.push((format!("{name}.1"), page(command, &words)?));
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        add_pages(below, &words, pages)?;
+    }
+    Ok(())
+}
+
+/// Returns the page of the command that these words call. What holds for every command is said in the first page alone.
+fn page(command: &Command, words: &[&str]) -> io::Result<String> {
+    let is_first = words.len() == 1;
+    let shown = command.clone().mut_args(|arg| if arg.is_global_set() && !is_first { arg.hide(true) } else { arg });
+    let man = Man::new(shown).source(format!("runnerctl {}", env!("CARGO_PKG_VERSION"))).manual("runnerctl");
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    synopsis(command).to_writer(&mut text)?;
+    man.render_description_section(&mut text)?;
+    man.render_options_section(&mut text)?;
+    if command.get_subcommands().any(|below| !below.is_hide_set()) {
+        commands(command, words).to_writer(&mut text)?;
+    }
+    let extra = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    after_help(&extra).to_writer(&mut text)?;
+    if is_first { exit_codes() } else { see_first() }.to_writer(&mut text)?;
+    String::from_utf8(text).map_err(io::Error::other)
+}
+
+fn synopsis(command: &Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    let mut section = Roff::new();
+    section.control("SH", ["SYNOPSIS"]).text([roman(usage)]);
+    section
+}
+
+/// Lists the commands below one, each with its page.
+fn commands(command: &Command, words: &[&str]) -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", ["COMMANDS"]);
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        let page = format!("{}-{}", words.join("-"), below.get_name());
+        let about = below.get_about().map(ToString::to_string).unwrap_or_default();
+        section.control("TP", []).text([bold(page), roman("(1)")]).text([roman(about)]);
+    }
+    section
+}
+
+/// Makes a section of each paragraph that has a heading; what stands below it keeps its lines.
+fn after_help(text: &str) -> Roff {
+    let mut section = Roff::new();
+    for block in text.split("\n\n") {
+        match block.split_once(":\n") {
+            Some((heading, lines)) if !heading.contains('\n') => {
+                section.control("SH", [heading.to_uppercase().as_str()]);
+                section.control("nf", []).text([roman(lines.trim_end_matches('\n'))]).control("fi", []);
+            }
+            _ => {
+                section.control("PP", []).text([roman(block)]);
+            }
+        }
+    }
+    section
+}
+
+fn exit_codes() -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", ["EXIT STATUS"]);
+    for (status, meaning) in ExitStatus::TABLE {
+        section.control("TP", []).text([bold(status.code().to_string())]).text([roman(*meaning)]);
+    }
+    section
+}
+
+fn see_first() -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", ["SEE ALSO"]);
+    section.text([bold("runnerctl"), roman("(1): the options for every command, and the exit status.")]);
+    section
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page_with_what_its_help_says() {
+        let pages = pages().expect("pages");
+        let page = |name: &str| &pages.iter().find(|(found, _)| found == name).expect(name).1;
+        for heading in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "\"SEE ALSO\""] {
+            assert!(page("runnerctl-start.1").contains(&format!(".SH {heading}")), "{}", page("runnerctl-start.1"));
+        }
+        assert!(page("runnerctl.1").contains("\\fB130\\fR\ninterrupted"), "{}", page("runnerctl.1"));
+        assert!(page("runnerctl-config-set.1").contains("\nrunnerctl config set "));
+        assert!(!pages.iter().any(|(name, _)| name.contains("demo-agent")), "a hidden command has a page");
+    }
+
+    #[test]
+    fn a_line_of_an_example_stays_a_line() {
+        insta::assert_snapshot!(after_help("Examples:\n  a -b\n  .c").to_roff(), @r"
+        .SH EXAMPLES
+        .nf
+          a \-b
+          .c
+        .fi
+        ");
+    }
+}
