@@ -6,6 +6,7 @@
 use jsonrpsee::core::{RpcResult, SubscriptionResult};
 use jsonrpsee::proc_macros::rpc;
 
+use crate::doctor::{AgentFacts, RepositoryFacts};
 use crate::event::Event;
 use crate::explain::ExplainReply;
 use crate::reply::{
@@ -220,6 +221,19 @@ pub trait IterationApi {
     /// Removes the records of all runs that are over but the newest.
     #[method(name = "gc")]
     async fn gc(&self, params: GcParams) -> RpcResult<GcReply>;
+}
+
+/// Facts that `doctor` judges.
+#[rpc(server, client, namespace = "doctor", namespace_separator = ".")]
+pub trait DoctorApi {
+    /// Tells how the daemon would work in a repository.
+    #[method(name = "repository")]
+    async fn repository_facts(&self, params: AtPath) -> RpcResult<RepositoryFacts>;
+
+    /// Asks the agents of a configuration for their versions, with the caller's environment; refused until its commands
+    /// are confirmed, since they are started.
+    #[method(name = "agents")]
+    async fn agent_facts(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>>;
 }
 
 /// Audits.

@@ -9,9 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
 
 use crate::commands::{
-    add, answer, approve, cancel, completions, config, daemon, demo, edit, explain, export, fork, gc, guard, help,
-    init, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, start, status, step, tree,
-    validate, verify, watch,
+    add, answer, approve, cancel, completions, config, daemon, demo, doctor, edit, explain, export, fork, gc, guard,
+    help, init, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, start, status, step,
+    tree, validate, verify, watch,
 };
 use crate::failure::Failure;
 
@@ -122,6 +122,7 @@ pub(crate) enum Command {
     Config(config::ConfigArgs),
     Daemon(daemon::DaemonArgs),
     Demo(demo::DemoArgs),
+    Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
     Help(help::HelpArgs),

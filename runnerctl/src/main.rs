@@ -9,6 +9,7 @@ mod complete;
 mod confirm;
 #[cfg(test)]
 mod documents;
+mod doctor;
 mod failure;
 mod feed;
 mod invocation;

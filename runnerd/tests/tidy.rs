@@ -102,6 +102,7 @@ const HOMES: &[Home] = &[
             "protocol/src/client/start.rs",     // the daemon, by its clients
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
             "runnerctl/src/commands/edit.rs",   // the user's editor
+            "runnerctl/src/doctor/program.rs",  // programs that say their version
             "runnerctl/src/pager.rs",           // the user's pager
             "runnerctl/src/commands/demo/",     // the demo's own daemon and scratch repository
         ],

@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use jiff::Timestamp;
 use protocol::answer::SessionUsage;
 use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
 use protocol::event::{Event, EventKind};
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
 use protocol::meta::{IterationMeta, PhaseTime};
@@ -54,7 +55,7 @@ pub(crate) struct Example {
 
 /// Returns the examples in the order of the methods.
 pub(crate) fn all() -> Vec<Example> {
-    [daemon(), repositories(), runs(), views_of_runs(), trees(), steering(), iterations()]
+    [daemon(), repositories(), runs(), views_of_runs(), trees(), steering(), iterations(), examined()]
         .into_iter()
         .flatten()
         .collect()
@@ -400,6 +401,24 @@ fn trees() -> Vec<Example> {
         example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]), variables: Vec::new() }),
         example("config.show", &AtPath { path: proj() }, &shown()),
         example("config.set", &set, &configured),
+    ]
+}
+
+fn examined() -> Vec<Example> {
+    let facts = RepositoryFacts {
+        path: proj(),
+        has_layout: true,
+        by_program: vec!["core.sparseCheckout is set".into()],
+        locks: vec![path("/home/me/proj/.git/index.lock")],
+        operation: None,
+        confirmed: Some(true),
+    };
+    let fit = AgentFitness::Fit { version: Some("0.151.0".into()), login: Some(true) };
+    let agents = vec![AgentFacts { section: "executor".into(), kind: "codex".into(), fitness: fit }];
+    let env = CallerEnv([("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into());
+    vec![
+        example("doctor.repository", &AtPath { path: proj() }, &facts),
+        example("doctor.agents", &ValidateParams { path: proj(), env }, &agents),
     ]
 }
 

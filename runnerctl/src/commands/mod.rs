@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod explain;
 pub(crate) mod export;
@@ -78,6 +79,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Config(args) => config::run(&invocation, args).await,
         Command::Daemon(args) => daemon::run(&invocation, args).await,
         Command::Demo(args) => demo::run(&invocation, args).await,
+        Command::Doctor(args) => Box::pin(doctor::run(&invocation, args)).await,
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&invocation, &args),
         Command::Help(args) => help::run(ui, &args),

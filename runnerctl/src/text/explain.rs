@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
 use protocol::view::StopReason;
-use unicode_width::UnicodeWidthStr as _;
 
+use super::flow::flowed;
 use super::measure::{short, until};
 use super::paint::{HEAD, of_verdict, paint};
 use super::safe::safe;
@@ -79,19 +79,7 @@ impl Page<'_> {
 
     /// Breaks a text at its spaces; what has none is longer than the line.
     fn wrapped(&self, indent: usize, text: &str) -> String {
-        let margin = " ".repeat(indent);
-        let mut lines = vec![margin.clone()];
-        for word in text.split(' ') {
-            let line = lines.last().map_or("", String::as_str);
-            if line.width() > indent && line.width() + word.width() >= self.width {
-                lines.push(format!("{margin}  "));
-            }
-            if let Some(line) = lines.last_mut() {
-                let gap = if line.trim().is_empty() { "" } else { " " };
-                let _ = write!(line, "{gap}{word}");
-            }
-        }
-        lines.join("\n") + "\n"
+        flowed(indent, self.width, text)
     }
 }
 
@@ -179,6 +167,8 @@ fn words(ending: Ending) -> &'static str {
 mod tests {
     use anstream::adapter::strip_str;
     use protocol::words::{GuardOutcome, Role, VerdictName};
+
+    use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
     use crate::text::samples;

@@ -4,7 +4,9 @@
 
 pub(crate) mod audit;
 pub(crate) mod change;
+pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod flow;
 pub(crate) mod iteration;
 pub(crate) mod measure;
 pub(crate) mod paint;

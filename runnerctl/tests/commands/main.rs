@@ -1,5 +1,6 @@
-//! What surrounds the runs, as a user types it: what a shell completes, the manual, and mistakes.
+//! What surrounds the runs, as a user types it: what a shell completes, the manual, `doctor`, and mistakes.
 
 mod completion;
+mod doctor;
 mod manual;
 mod mistakes;

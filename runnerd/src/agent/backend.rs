@@ -30,6 +30,11 @@ pub(super) trait Backend: Sync {
         Ok(())
     }
 
+    /// Returns whether the program has a login, or needs none; nothing where that cannot be seen.
+    fn has_login(&self, _executor: &Executor, _env: &[(OsString, OsString)]) -> Option<bool> {
+        None
+    }
+
     /// Returns what understands a session's output.
     fn reader(&self, order: &Order<'_>) -> Box<dyn Reader>;
 }

@@ -74,6 +74,10 @@ impl Backend for Codex {
         preflight::check(executor, env)
     }
 
+    fn has_login(&self, executor: &Executor, env: &[(OsString, OsString)]) -> Option<bool> {
+        preflight::has_login(executor, env)
+    }
+
     fn launch(&self, order: &Order<'_>) -> Launch {
         let files = Files::of(order);
         Launch {

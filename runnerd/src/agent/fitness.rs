@@ -49,38 +49,58 @@ pub fn executors(config: &RepoConfig) -> Vec<(&'static str, Executor)> {
     all
 }
 
+/// Whether an agent can work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fitness {
+    /// Nothing speaks against it.
+    Fit {
+        /// Its version, where the program is known and could be asked.
+        version: Option<String>,
+        /// Whether it has a login, where that can be seen.
+        login: Option<bool>,
+    },
+    /// A person must change something.
+    Unfit(Unfit),
+    /// What went wrong in asking, and may go well another time.
+    Unknown(String),
+}
+
 /// Checks the agents of a configuration; the error names the first that cannot work.
 ///
 /// What went wrong in asking, and may go well another time, is no reason to refuse.
 pub async fn check(candidates: Candidates<'_>, launcher: &Launcher) -> Result<(), Unfit> {
     for (section, executor) in executors(candidates.config) {
-        let backend = backend::of(executor.kind);
-        let env = environment(&executor, &candidates.config.env.agent, candidates.env);
-        let fit = check_one(backend, &executor, &env, (candidates, launcher)).await;
-        fit.map_err(|unfit| Unfit { what: format!("[{section}] {}", unfit.what), ..unfit })?;
+        match examine(&executor, candidates, launcher).await {
+            Fitness::Fit { version: None, .. } => {}
+            Fitness::Fit { version: Some(version), .. } => {
+                tracing::info!(kind = %executor.kind, version, "the agent's version");
+            }
+            Fitness::Unknown(why) => tracing::warn!(kind = %executor.kind, why, "the agent's version is not known yet"),
+            Fitness::Unfit(unfit) => return Err(Unfit { what: format!("[{section}] {}", unfit.what), ..unfit }),
+        }
     }
     Ok(())
 }
 
-async fn check_one(
-    backend: &dyn Backend,
-    executor: &Executor,
-    env: &[(OsString, OsString)],
-    (candidates, launcher): (Candidates<'_>, &Launcher),
-) -> Result<(), Unfit> {
+/// Finds out whether an agent can work: by files and variables, and by its word on its version.
+pub async fn examine(executor: &Executor, candidates: Candidates<'_>, launcher: &Launcher) -> Fitness {
     static ASKED: AtomicU32 = AtomicU32::new(0);
-    preflight(backend, executor, env)?;
-    let Some(about) = backend.about() else { return Ok(()) };
+    let backend = backend::of(executor.kind);
+    let env = environment(executor, &candidates.config.env.agent, candidates.env);
+    if let Err(unfit) = preflight(backend, executor, &env) {
+        return Fitness::Unfit(unfit);
+    }
+    let login = if executor.wrapper.is_empty() { backend.has_login(executor, &env) } else { None };
+    let Some(about) = backend.about() else { return Fitness::Fit { version: None, login } };
     let scratch = candidates.scratch.join(format!("version-{}", ASKED.fetch_add(1, Ordering::Relaxed)));
     if let Err(error) = block_in_place(|| fs::create_dir_all(&scratch)) {
-        tracing::warn!(path = %scratch.display(), %error, "the agent's version is not asked for yet");
-        return Ok(());
+        return Fitness::Unknown(format!("cannot create {}: {error}", scratch.display()));
     }
     let probe = Probe {
         about,
         executor,
         folder: candidates.folder,
-        env,
+        env: &env,
         mark: Mark::new(scratch.display().to_string()),
         lock: scratch.join("lock"),
         log: scratch.join("log"),
@@ -90,22 +110,17 @@ async fn check_one(
     // Another caller's may be in the folder above.
     let _ = fs::remove_dir_all(&scratch).and_then(|()| fs::remove_dir(candidates.scratch));
     match probed {
-        Ok((Probed::Unfit(unfit), _)) => Err(unfit),
-        Ok((Probed::Fit(version), _)) => {
-            tracing::info!(program = about.program, %version, "the agent's version");
-            Ok(())
-        }
-        Ok((Probed::Faulty(_, what), _)) => {
-            tracing::warn!(what, "the agent does not say its version");
-            Ok(())
-        }
-        Ok((Probed::Stopped, _)) => Ok(()),
-        Err(error) if error.is_misconfigured() => Err(Unfit::new(error.to_string(), about.install)),
-        Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "the agent is not asked for its version yet");
-            Ok(())
-        }
+        Ok((Probed::Unfit(unfit), _)) => Fitness::Unfit(unfit),
+        Ok((Probed::Fit(version), _)) => Fitness::Fit { version: Some(version.to_string()), login },
+        Ok((Probed::Faulty(_, what), _)) => Fitness::Unknown(what),
+        Ok((Probed::Stopped, _)) => Fitness::Unknown(format!("`{} --version` was stopped", about.program)),
+        Err(error) if error.is_misconfigured() => Fitness::Unfit(Unfit::new(error.to_string(), about.install)),
+        Err(error) => Fitness::Unknown(with_cause(&error)),
     }
+}
+
+fn with_cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 /// Behind a wrapper nothing can be said of files.

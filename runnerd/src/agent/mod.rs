@@ -32,7 +32,7 @@ use runner_core::redact::Secrets;
 use runner_core::verdict::{SessionEnd, SessionHow};
 
 pub use self::environment::{environment, wanted_of_caller};
-pub use self::fitness::{Candidates, check, executors};
+pub use self::fitness::{Candidates, Fitness, check, examine, executors};
 pub use self::session::{Session, run};
 pub use self::unfit::Unfit;
 use crate::config::Executor;

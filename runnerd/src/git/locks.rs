@@ -37,6 +37,11 @@ impl Repository {
         Ok(cleared)
     }
 
+    /// Returns the lock files that are there, in use or left behind.
+    pub fn locks(&self) -> Vec<PathBuf> {
+        self.lock_paths().into_iter().filter(|lock| lock.symlink_metadata().is_ok()).collect()
+    }
+
     fn lock_paths(&self) -> Vec<PathBuf> {
         let mut paths = vec![
             self.git_dir().join("index.lock"),

@@ -206,6 +206,13 @@ impl Repository {
         }
     }
 
+    /// Returns why the git program is needed instead of the library, each naming the setting.
+    pub fn by_program(&self) -> Result<Vec<&'static str>, GitError> {
+        let repo = self.open()?;
+        let store = preflight::has_foreign_ref_store(&repo).then_some("extensions.refStorage is not \"files\"");
+        Ok(preflight::differences(&repo, self).chain(store).collect())
+    }
+
     #[cfg(test)]
     pub(super) fn with_engine(mut self, engine: Engine) -> Self {
         self.forced = Some(engine);

@@ -39,12 +39,20 @@ impl Engine {
 }
 
 pub(super) fn engine(repo: &gix::Repository, paths: &Repository) -> Engine {
+    if differences(repo, paths).next().is_some() { Engine::Program } else { Engine::Library }
+}
+
+/// Returns why the git program is needed, naming the setting; looks no further than it is asked.
+pub(super) fn differences(repo: &gix::Repository, paths: &Repository) -> impl Iterator<Item = &'static str> {
+    type Check = fn(&Snapshot<'_>, &Repository) -> bool;
+    const CHECKS: [(&str, Check); 4] = [
+        ("core.sparseCheckout or index.sparse is set", |config, _| is_sparse(config)),
+        ("core.sharedRepository is set", |config, _| is_shared(config)),
+        ("core.ignoreCase is set", |config, _| config.boolean("core.ignoreCase").unwrap_or(false)),
+        (".gitattributes names a working-tree-encoding", |_, paths| recodes_text(paths)),
+    ];
     let config = repo.config_snapshot();
-    let differs = is_sparse(&config)
-        || is_shared(&config)
-        || config.boolean("core.ignoreCase").unwrap_or(false)
-        || recodes_text(paths);
-    if differs { Engine::Program } else { Engine::Library }
+    CHECKS.into_iter().filter(move |(_, differs)| differs(&config, paths)).map(|(what, _)| what)
 }
 
 /// The library leaves entries outside a sparse checkout alone even where files are present again.

@@ -4,6 +4,7 @@
 
 mod config;
 mod daemon;
+mod doctor;
 mod events;
 mod explain;
 mod guard;
@@ -24,8 +25,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jsonrpsee::RpcModule;
 use protocol::api::{
-    ConfigApiServer, DaemonApiServer, EventApiServer, GuardApiServer, IterationApiServer, NoteApiServer,
-    QuestionApiServer, RepoApiServer, ReviewApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
+    ConfigApiServer, DaemonApiServer, DoctorApiServer, EventApiServer, GuardApiServer, IterationApiServer,
+    NoteApiServer, QuestionApiServer, RepoApiServer, ReviewApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::paths::Paths;
@@ -86,6 +87,7 @@ impl Api {
         module.merge(QuestionApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(ConfigApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(IterationApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(DoctorApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(VerifyApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(EventApiServer::into_rpc(self)).expect(unique);
         module

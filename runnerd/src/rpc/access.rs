@@ -28,6 +28,7 @@ pub const READING: &[&str] = &[
     "config.show",
     "daemon.hello",
     "daemon.info",
+    "doctor.repository",
     "events.subscribe",
     "events.unsubscribe",
     "iteration.get",

@@ -21,7 +21,7 @@ pub(super) fn check(executor: &Executor, env: &[(OsString, OsString)]) -> Result
         check_place(&home, &temporary(env))?;
     }
     check_key(executor, env)?;
-    if has_login(executor, env, &home) || Path::new(MANAGED).exists() {
+    if is_logged_in(executor, env, &home) {
         return Ok(());
     }
     let what = format!(
@@ -60,11 +60,17 @@ fn check_key(executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), Un
     }
 }
 
-fn has_login(executor: &Executor, env: &[(OsString, OsString)], home: &Path) -> bool {
+/// Returns whether there is a login, or another service; nothing where the home is not known.
+pub(super) fn has_login(executor: &Executor, env: &[(OsString, OsString)]) -> Option<bool> {
+    super::home(env).map(|home| is_logged_in(executor, env, &home))
+}
+
+fn is_logged_in(executor: &Executor, env: &[(OsString, OsString)], home: &Path) -> bool {
     let is_other = |argument: &String| OTHER_LOGIN.iter().any(|word| argument.starts_with(word));
     LOGINS.iter().any(|name| value(env, name).is_some())
         || executor.extra_args.iter().any(is_other)
         || File::open(home.join("auth.json")).is_ok()
+        || Path::new(MANAGED).exists()
 }
 
 fn temporary(env: &[(OsString, OsString)]) -> PathBuf {

@@ -1,0 +1,60 @@
+//! What only the daemon can see of a repository, for `doctor` (SPEC 10): facts, which the client judges.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::path::WirePath;
+
+/// `doctor.repository`: how the daemon would work in a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RepositoryFacts {
+    /// The work tree.
+    pub path: WirePath,
+    /// Whether `.runner/` is there.
+    pub has_layout: bool,
+    /// What of this repository the library does not do as git does, so that the git program works on the work tree; each
+    /// names the setting.
+    pub by_program: Vec<String>,
+    /// Lock files of git's that are there: left behind, or in use.
+    pub locks: Vec<WirePath>,
+    /// A merge, a rebase or the like that is under way.
+    pub operation: Option<String>,
+    /// Whether this user has confirmed the commands of the configuration, or has written it here; null where it cannot be read.
+    pub confirmed: Option<bool>,
+}
+
+/// An agent of a repository's configuration; in `doctor.agents`, once per program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentFacts {
+    /// The section that names it.
+    pub section: String,
+    /// Its kind.
+    pub kind: String,
+    /// How it is.
+    pub fitness: AgentFitness,
+}
+
+/// Whether an agent can work, as far as files, variables and its word on its version tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum AgentFitness {
+    /// Nothing speaks against it.
+    Fit {
+        /// Its version; null for a program that the configuration names, which is not asked.
+        version: Option<String>,
+        /// Whether it has a login; null where that cannot be seen.
+        login: Option<bool>,
+    },
+    /// It cannot work until a person changes something.
+    Unfit {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        fix: String,
+    },
+    /// It could not be asked.
+    Unknown {
+        /// Why not.
+        why: String,
+    },
+}

@@ -1,0 +1,150 @@
+//! `doctor`: checks the machine, the daemon and a repository, each with what is to be done. Changes nothing.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use protocol::client::{ConnectError, Connection};
+use protocol::error::ExitStatus;
+use protocol::path::WirePath;
+use protocol::paths::Paths;
+use protocol::view::DaemonView;
+use serde::Serialize;
+
+use crate::args::Place;
+use crate::doctor::remote::{self, Repository};
+use crate::doctor::{Check, machine, rules};
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::doctor::render;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl doctor           machine, daemon, and the repository around here
+  runnerctl doctor ~/proj
+  runnerctl doctor --json    for a report of a fault; has no values in it
+
+Exit codes:
+  0  nothing has failed; there may be warnings
+  1  something has failed";
+
+/// Check machine, daemon and repository, and say what to do
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    ok: bool,
+    path: WirePath,
+    machine: Vec<Check>,
+    repository: Vec<Check>,
+}
+
+/// Runs the command. No daemon is started: that would be a change.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: DoctorArgs) -> Result<ExitStatus, Failure> {
+    let place = invocation.resolve(args.place.path())?;
+    let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
+    let connection = invocation.connect_running().await;
+    let daemon = connection.as_ref().map(Connection::daemon);
+    let asked = Asked { place: &place, is_named: args.place.path().is_some() };
+    let (mut machine, repository) = tokio::join!(machine_checks(&paths, daemon), asked.checks(connection.as_ref()));
+    if !repository.has_agents {
+        machine.push(rules::agents(&machine::agents().await));
+    }
+    let repository = repository.checks;
+    let ok = !rules::has_failed(&machine) && !rules::has_failed(&repository);
+    let report = Report { ok, path: WirePath(place), machine, repository };
+    invocation.ui.answer("doctor", &report, |screen| {
+        let groups = [("Machine", report.machine.as_slice()), ("Repository", &report.repository)];
+        render(&groups, screen)
+    })?;
+    Ok(if ok { ExitStatus::Fine } else { ExitStatus::Error })
+}
+
+async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError>) -> Vec<Check> {
+    let (git, clock) = tokio::join!(machine::git(), machine::clock());
+    // A daemon that runs knows better where it listens and keeps its state.
+    let running = daemon.ok();
+    let socket = running.map_or(paths.socket.as_path(), |view| view.socket.as_path());
+    let state = running.map_or(paths.state.as_path(), |view| view.state_folder.as_path());
+    let mut checks = vec![
+        rules::git(&git),
+        rules::clock(clock, running.map(|view| view.started_at)),
+        rules::daemon(daemon, machine::holder(paths)),
+        rules::socket(socket, machine::look(socket).as_ref()),
+        rules::state(state, machine::look(state).as_ref()),
+        rules::disk("disk", state, machine::free(state)),
+        rules::service(machine::service(paths).as_ref()),
+    ];
+    match running {
+        Some(view) => checks.extend([rules::containment(view), rules::sleep(view)]),
+        None => checks.push(Check::skipped("containment", "no daemon runs that has found it out")),
+    }
+    checks
+}
+
+/// What is known of a repository.
+struct Known {
+    checks: Vec<Check>,
+    /// Whether the agents of its configuration are among it.
+    has_agents: bool,
+}
+
+impl Known {
+    fn only(check: Check) -> Self {
+        Self { checks: vec![check], has_agents: false }
+    }
+}
+
+/// The place that is asked about, and whether somebody has named it.
+struct Asked<'a> {
+    place: &'a Path,
+    is_named: bool,
+}
+
+impl Asked<'_> {
+    async fn checks(&self, connection: Result<&Connection, &ConnectError>) -> Known {
+        let place = self.place.display();
+        if !self.place.exists() {
+            return Known::only(Check::fail("repository", format!("there is no {place}"), "runnerctl doctor PATH"));
+        }
+        if !self.is_in_repository() {
+            let (found, fix) = (format!("{place} is not in a git work tree"), "git init, or name a path in one");
+            let check =
+                if self.is_named { Check::fail("repository", found, fix) } else { Check::skipped("repository", found) };
+            return Known::only(check);
+        }
+        let Ok(connection) = connection else {
+            return Known::only(Check::skipped("repository", format!("{place}: no daemon runs that could look at it")));
+        };
+        match remote::repository(connection.client(), &WirePath(self.place.to_owned())).await {
+            Ok(repository) => of_repository(&repository).await,
+            Err(trouble) => Known::only(trouble.check("repository")),
+        }
+    }
+
+    /// Whether git's folder, or the link to it, is there or above.
+    fn is_in_repository(&self) -> bool {
+        let real: PathBuf = self.place.canonicalize().unwrap_or_else(|_| self.place.to_owned());
+        real.ancestors().map(|folder| folder.join(".git")).any(|git| git.is_file() || git.join("HEAD").exists())
+    }
+}
+
+async fn of_repository(repository: &Repository) -> Known {
+    let Repository { facts, settings, files, agents, guard } = repository;
+    let root = facts.path.as_path();
+    let recipe = machine::recipe(guard, root).await;
+    let mut checks = vec![
+        rules::work_tree(root, machine::look(root).as_ref()),
+        rules::engine(facts),
+        rules::git_state(facts),
+        rules::disk("disk", root, machine::free(root)),
+        rules::configuration(settings, facts),
+        rules::guard(guard, machine::has_program(guard, root), recipe.as_ref()),
+    ];
+    checks.extend(rules::configured(agents));
+    checks.extend(rules::files(files, facts));
+    Known { checks: rules::without_repeats(checks), has_agents: agents.is_ok() }
+}

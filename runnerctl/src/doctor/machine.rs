@@ -1,0 +1,166 @@
+//! Looks at the machine without a daemon: files, programs, the disk, the clock. Judges nothing, changes nothing.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use nix::sys::statvfs::statvfs;
+use nix::unistd::{AccessFlags, User, access, getuid};
+use protocol::paths::Paths;
+
+use super::program::{self, Said};
+
+/// The agents that are known, by the names of their programs.
+pub(crate) const AGENTS: [&str; 4] = ["codex", "claude", "opencode", "gemini"];
+
+/// Who may use a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owned {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Whether it is this user's.
+    pub(crate) is_own: bool,
+    /// Its permissions.
+    pub(crate) mode: u32,
+    /// Whether it is a socket.
+    pub(crate) is_socket: bool,
+    /// Whether this user may write there.
+    pub(crate) is_writable: bool,
+}
+
+/// Looks at a file or a folder; nothing where there is none.
+pub(crate) fn look(path: &Path) -> Option<Owned> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some(Owned {
+        path: path.to_owned(),
+        is_own: found.uid() == getuid().as_raw(),
+        mode: found.mode() & 0o777,
+        is_socket: found.file_type().is_socket(),
+        is_writable: access(path, AccessFlags::W_OK).is_ok(),
+    })
+}
+
+/// Returns the process that holds the lock of the state folder, where the system tells.
+pub(crate) fn holder(paths: &Paths) -> Option<i32> {
+    let lock = fs::metadata(paths.state_lock()).ok()?;
+    holder_in(&fs::read_to_string("/proc/locks").ok()?, &lock)
+}
+
+fn holder_in(table: &str, lock: &fs::Metadata) -> Option<i32> {
+    let (major, minor) = (nix::sys::stat::major(lock.dev()), nix::sys::stat::minor(lock.dev()));
+    let wanted = format!("{major:02x}:{minor:02x}:{}", lock.ino());
+    let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let words = lines.find(|words| !words.contains(&"->") && words.contains(&wanted.as_str()))?;
+    words.get(4)?.parse().ok()
+}
+
+/// Returns the bytes that are free for this user on the disk of a path, or of the nearest folder above that is there.
+pub(crate) fn free(path: &Path) -> Option<u64> {
+    let there = path.ancestors().find(|folder| folder.exists())?;
+    let disk = statvfs(there).ok()?;
+    Some(disk.blocks_available().saturating_mul(disk.fragment_size()))
+}
+
+/// What keeps the daemon running without a login.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Service {
+    /// The unit of the user's service manager, where it is installed.
+    pub(crate) unit: Option<PathBuf>,
+    /// Whether this user's services outlive the last login.
+    pub(crate) lingers: bool,
+}
+
+/// Looks for the service; nothing where the machine has no systemd.
+pub(crate) fn service(paths: &Paths) -> Option<Service> {
+    Path::new("/run/systemd/system").is_dir().then(|| {
+        // The folder of the daemon's settings is beside the one of the units.
+        let home = paths.config.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let units = [home.join("systemd/user"), "/etc/systemd/user".into(), "/usr/lib/systemd/user".into()];
+        let unit = units.iter().map(|folder| folder.join("runnerd.service")).find(|unit| unit.is_file());
+        let user = User::from_uid(getuid()).ok().flatten().map(|user| user.name);
+        let lingers = user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user).exists());
+        Service { unit, lingers }
+    })
+}
+
+/// What is known of the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Clock {
+    /// What it shows.
+    pub(crate) now: Timestamp,
+    /// Whether it is set by others, where the system tells.
+    pub(crate) is_synchronised: Option<bool>,
+}
+
+/// Looks at the clock.
+pub(crate) async fn clock() -> Clock {
+    let told = program::run("timedatectl", &["show", "--property=NTPSynchronized", "--value"], Path::new("/")).await;
+    let is_synchronised = match told {
+        Said::Fine(word) if word == "yes" => Some(true),
+        Said::Fine(word) if word == "no" => Some(false),
+        _ => None,
+    };
+    Clock { now: Timestamp::now(), is_synchronised }
+}
+
+/// Asks git for its version.
+pub(crate) async fn git() -> Said {
+    program::run("git", &["--version"], Path::new("/")).await
+}
+
+/// Asks the agents that are known for their versions, side by side.
+pub(crate) async fn agents() -> Vec<(&'static str, Said)> {
+    let ask = |name| program::run(name, &["--version"], Path::new("/"));
+    let [codex, claude, opencode, gemini] = AGENTS.map(ask);
+    let (codex, claude, opencode, gemini) = tokio::join!(codex, claude, opencode, gemini);
+    AGENTS.into_iter().zip([codex, claude, opencode, gemini]).collect()
+}
+
+/// Whether the program of a command is there, as a shell in a folder would find it.
+pub(crate) fn has_program(command: &[String], folder: &Path) -> bool {
+    let Some(program) = command.first() else { return false };
+    let is_program = |path: PathBuf| path.is_file() && access(&path, AccessFlags::X_OK).is_ok();
+    if program.contains('/') {
+        return is_program(folder.join(program));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| is_program(folder.join(program)))
+}
+
+/// Asks `just` whether a recipe is defined; nothing for a guard that is no recipe of just.
+pub(crate) async fn recipe(guard: &[String], folder: &Path) -> Option<(String, Said)> {
+    let (program, rest) = guard.split_first()?;
+    if Path::new(program).file_name()? != "just" {
+        return None;
+    }
+    // What stands before the recipe may say where the file is.
+    let at = rest.iter().position(|word| !word.starts_with('-') && !word.contains('='))?;
+    let recipe = rest[at].clone();
+    let args = [&rest[..at], &["--show".to_owned(), recipe.clone()]].concat();
+    let program = if program.contains('/') { folder.join(program).display().to_string() } else { program.clone() };
+    Some((recipe, program::run(&program, &args, folder).await))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_of_a_lock_is_read_from_the_table_of_the_system() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let found = file.as_file().metadata().expect("its metadata");
+        let (major, minor) = (nix::sys::stat::major(found.dev()), nix::sys::stat::minor(found.dev()));
+        let line = format!("{major:02x}:{minor:02x}:{} 0 EOF", found.ino());
+        let table = format!(
+            "1: POSIX ADVISORY WRITE 12 00:01:1 0 EOF\n2: -> FLOCK ADVISORY WRITE 8 {line}\n2: FLOCK ADVISORY WRITE 4711 {line}\n"
+        );
+        assert_eq!(holder_in(&table, &found), Some(4711));
+        assert_eq!(holder_in("", &found), None);
+    }
+
+    #[test]
+    fn a_disk_is_known_by_a_folder_that_is_not_there_yet() {
+        assert!(free(Path::new("/tmp/not/there/yet")).is_some_and(|bytes| bytes > 0));
+    }
+}

@@ -1,0 +1,63 @@
+//! Asks a daemon that runs for what only it can see, each request within a time.
+
+use std::future::Future;
+use std::time::Duration;
+
+use jsonrpsee::core::client::{Client, Error as ClientError};
+use protocol::api::{ConfigApiClient, DoctorApiClient as _, TreeApiClient as _};
+use protocol::client::CallError;
+use protocol::doctor::{AgentFacts, RepositoryFacts};
+use protocol::path::WirePath;
+use protocol::reply::{ConfigShowReply, ValidateReply};
+use protocol::request::{AtPath, ConfigKey, ValidateParams};
+use tokio::time::timeout;
+
+use super::Trouble;
+use crate::caller_env;
+
+/// Time that the daemon has for what it knows or reads.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Time that agents have to say their versions.
+const AGENTS_LIMIT: Duration = Duration::from_secs(20);
+
+/// What a daemon says of a repository.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    pub(crate) facts: RepositoryFacts,
+    pub(crate) settings: Result<ConfigShowReply, Trouble>,
+    pub(crate) files: Result<ValidateReply, Trouble>,
+    pub(crate) agents: Result<Vec<AgentFacts>, Trouble>,
+    /// The command of the guard; empty where the configuration cannot be read.
+    pub(crate) guard: Vec<String>,
+}
+
+/// Asks for all of it, side by side.
+pub(crate) async fn repository(client: &Client, path: &WirePath) -> Result<Repository, Trouble> {
+    let at = AtPath { path: path.clone() };
+    let facts = within(LIMIT, client.repository_facts(at.clone())).await?;
+    let params = ValidateParams { path: path.clone(), env: caller_env::collect(client, path).await };
+    let guard = ConfigKey { path: path.clone(), key: Some("guard.command".into()) };
+    let (settings, files, agents, guard) = tokio::join!(
+        within(LIMIT, client.show(at)),
+        within(LIMIT, client.validate(params.clone())),
+        within(AGENTS_LIMIT, client.agent_facts(params)),
+        within(LIMIT, ConfigApiClient::get(client, guard)),
+    );
+    let guard = guard.ok().and_then(|reply| serde_json::from_value(reply.value).ok()).unwrap_or_default();
+    Ok(Repository { facts, settings, files, agents, guard })
+}
+
+async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, ClientError>>) -> Result<T, Trouble> {
+    let reply = timeout(limit, call).await.map_err(|_| Trouble::TimedOut(limit))?;
+    reply.map_err(|error| trouble(CallError::from(error)))
+}
+
+fn trouble(error: CallError) -> Trouble {
+    match error {
+        CallError::Refused(data) => {
+            let words: Vec<&str> = std::iter::once(&data.message).chain(&data.causes).map(String::as_str).collect();
+            Trouble::Refused(words.join(": "), data.hint)
+        }
+        error => Trouble::Refused(error.to_string(), Some("runnerctl daemon status".into())),
+    }
+}

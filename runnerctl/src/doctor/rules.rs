@@ -1,0 +1,353 @@
+//! What the facts amount to, and what to type: pure, a function per check.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use protocol::client::ConnectError;
+use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
+use protocol::reply::{ConfigShowReply, ValidateReply};
+use protocol::view::{DaemonView, SettingOrigin, SettingView};
+use protocol::words::Containment;
+
+use super::machine::{Clock, Owned, Service};
+use super::program::{LIMIT, Said};
+use super::{Check, Level, Trouble};
+use crate::text::measure::size;
+
+/// The first git that can be kept from configuration that a session has written (`GIT_CONFIG_GLOBAL`).
+const OLDEST_GIT: [u32; 2] = [2, 32];
+/// Free bytes below which nothing can be relied upon.
+const DISK_FULL: u64 = 100_000_000;
+/// Free bytes below which a night of runs may fill the disk.
+const DISK_LOW: u64 = 2_000_000_000;
+/// A clock before this was never set.
+const YOUNGEST_CLOCK: &str = "2025-01-01T00:00:00Z";
+
+/// Judges the git program.
+pub(crate) fn git(said: &Said) -> Check {
+    let install = "install git 2.32 or later, and put it on PATH";
+    match said {
+        Said::Missing => Check::fail("git", "there is no git on PATH", install),
+        Said::TimedOut => too_slow("git", "git --version"),
+        Said::Failed(why) => Check::fail("git", format!("git --version fails: {why}"), install),
+        Said::Fine(line) => match version(line) {
+            Some(version) if version < OLDEST_GIT => Check::fail("git", format!("{line} is too old"), install),
+            Some(_) => Check::ok("git", line.clone()),
+            None => Check::warn("git", format!("git says no version, but: {line}"), install),
+        },
+    }
+}
+
+/// Returns the first two numbers of the first word that has them.
+fn version(line: &str) -> Option<[u32; 2]> {
+    line.split_whitespace().find_map(|word| {
+        let mut numbers = word.split('.').map(|part| part.parse().ok());
+        Some([numbers.next()??, numbers.next()??])
+    })
+}
+
+fn too_slow(name: &str, what: &str) -> Check {
+    let found = format!("`{what}` did not end within {} s", LIMIT.as_secs());
+    Check::warn(name, found, format!("{what}, to see why"))
+}
+
+/// Judges which agents there are, where no configuration names one.
+pub(crate) fn agents(all: &[(&str, Said)]) -> Check {
+    let mut details = Vec::new();
+    for (name, said) in all {
+        match said {
+            Said::Missing => {}
+            Said::Fine(line) => details.push(format!("{name}: {line}")),
+            Said::Failed(why) => details.push(format!("{name}: {name} --version fails: {why}")),
+            Said::TimedOut => details.push(format!("{name}: no version within {} s", LIMIT.as_secs())),
+        }
+    }
+    if details.is_empty() {
+        let fix = "npm install -g @openai/codex, and codex login; or see docs/agents.md";
+        return Check::warn("agents", "none of the agents that are known is on PATH", fix);
+    }
+    let names: Vec<&str> = all.iter().filter(|(_, said)| *said != Said::Missing).map(|(name, _)| *name).collect();
+    Check::ok("agents", names.join(", ")).with_details(details)
+}
+
+/// Judges the connection; also whose lock is held where nobody answers.
+pub(crate) fn daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option<i32>) -> Check {
+    match (reached, holder) {
+        (Ok(view), _) if view.draining => {
+            let found = format!("runnerd {} is going down, process {}", view.version, view.pid);
+            Check::warn("daemon", found, "runnerctl daemon status")
+        }
+        (Ok(view), _) => Check::ok("daemon", format!("runnerd {}, process {}", view.version, view.pid)),
+        (Err(ConnectError::NoDaemon { .. }), None) => Check::warn(
+            "daemon",
+            "none runs, so what only it can see is left out; any other command starts one",
+            "runnerctl status",
+        ),
+        (Err(ConnectError::NoDaemon { socket }), Some(holder)) => {
+            let found = format!("process {holder} holds the daemon's lock, and nobody answers on {}", socket.display());
+            Check::fail("daemon", found, format!("kill {holder}, and then: runnerctl status"))
+        }
+        (Err(error), _) => {
+            let fix = error.hint().unwrap_or_else(|| "runnerctl daemon status".to_owned());
+            Check::fail("daemon", error.to_string(), fix)
+        }
+    }
+}
+
+/// Judges the socket, where there is one.
+pub(crate) fn socket(socket: &Path, found: Option<&Owned>) -> Check {
+    let at = socket.display();
+    match found {
+        None => Check::ok("socket", format!("{at}, made when the daemon starts")),
+        Some(found) if !found.is_socket => {
+            Check::fail("socket", format!("{at} is no socket"), format!("mv '{at}' '{at}.old'"))
+        }
+        Some(found) if !found.is_own => {
+            Check::fail("socket", format!("{at} belongs to another user"), "name another one with RUNNERD_SOCKET")
+        }
+        Some(found) if found.mode & 0o077 != 0 => Check::fail(
+            "socket",
+            format!("{at} is open to others: mode {:03o}", found.mode),
+            format!("chmod 600 '{at}'"),
+        ),
+        Some(_) => Check::ok("socket", at.to_string()),
+    }
+}
+
+/// Judges the daemon's folder.
+pub(crate) fn state(folder: &Path, found: Option<&Owned>) -> Check {
+    let at = folder.display();
+    match found {
+        None => Check::ok("state", format!("{at}, made when the daemon starts")),
+        Some(found) if !found.is_own => {
+            Check::fail("state", format!("{at} belongs to another user"), format!("sudo chown -R \"$USER\" '{at}'"))
+        }
+        Some(found) if !found.is_writable => {
+            Check::fail("state", format!("{at} cannot be written to"), format!("chmod u+rwx '{at}'"))
+        }
+        Some(found) if found.mode & 0o077 != 0 => Check::fail(
+            "state",
+            format!("{at} is open to others: mode {:03o}", found.mode),
+            format!("chmod 700 '{at}'"),
+        ),
+        Some(_) => Check::ok("state", at.to_string()),
+    }
+}
+
+/// Judges how tightly programs are held.
+pub(crate) fn containment(view: &DaemonView) -> Check {
+    let missing = view.containment_missing.iter();
+    let details = missing.clone().map(|level| format!("{} not: {}", level.level, level.why)).collect();
+    let raise = missing.last().map(|level| level.raise.clone());
+    match (view.containment, raise) {
+        (Containment::Walk, Some(raise)) => Check::warn("containment", "walk", raise).with_details(details),
+        (level, raise) => Check { fix: raise, ..Check::ok("containment", level.to_string()).with_details(details) },
+    }
+}
+
+/// Judges whether the machine stays awake.
+pub(crate) fn sleep(view: &DaemonView) -> Check {
+    let why = view.sleep.why.as_deref().unwrap_or("nothing keeps it awake");
+    match view.running {
+        _ if view.sleep.inhibited => Check::ok("sleep", "the machine is kept awake while a run is active"),
+        0 => Check::ok("sleep", format!("the machine may go to sleep: {why}")),
+        _ => {
+            let found = format!("the machine may go to sleep in the middle of a run: {why}");
+            Check::warn("sleep", found, "keep it awake by its own settings")
+        }
+    }
+}
+
+/// Judges whether runs go on without a login.
+pub(crate) fn service(found: Option<&Service>) -> Check {
+    match found {
+        None => Check::skipped("service", "this machine has no systemd"),
+        Some(Service { unit: None, .. }) => {
+            Check::ok("service", "not installed: the daemon is started when it is first needed")
+        }
+        Some(Service { unit: Some(unit), lingers: false }) => {
+            let found = format!("{}, and it ends with the last login", unit.display());
+            Check::warn("service", found, "loginctl enable-linger")
+        }
+        Some(Service { unit: Some(unit), .. }) => {
+            Check::ok("service", format!("{}, without a login too", unit.display()))
+        }
+    }
+}
+
+/// Judges the free bytes of a disk.
+pub(crate) fn disk(name: &str, folder: &Path, free: Option<u64>) -> Check {
+    let Some(free) = free else {
+        return Check::warn(name, format!("how much is free at {} cannot be told", folder.display()), "df -h");
+    };
+    let found = format!("{} free at {}", size(free), folder.display());
+    let fix = "runnerctl gc, which removes the records of old runs; or make room";
+    match free {
+        0..DISK_FULL => Check::fail(name, found, fix),
+        DISK_FULL..DISK_LOW => Check::warn(name, found, fix),
+        _ => Check::ok(name, found),
+    }
+}
+
+/// Judges the clock, also by the time at which a daemon that runs was started.
+pub(crate) fn clock(clock: Clock, started: Option<Timestamp>) -> Check {
+    let youngest: Timestamp = YOUNGEST_CLOCK.parse().expect("BUG: not a time");
+    let now = clock.now.strftime("%Y-%m-%d %H:%M UTC");
+    let fix = "timedatectl set-ntp true";
+    match clock.is_synchronised {
+        _ if clock.now < youngest => Check::fail("clock", format!("it shows {now}, and was never set"), fix),
+        _ if started.is_some_and(|started| started > clock.now) => {
+            Check::warn("clock", format!("it shows {now}, and was set back since the daemon started"), fix)
+        }
+        Some(false) => Check::warn("clock", format!("{now}, and nothing keeps it right"), fix),
+        Some(true) => Check::ok("clock", format!("{now}, synchronised")),
+        None => Check::ok("clock", now.to_string()),
+    }
+}
+
+/// Judges the work tree's folder.
+pub(crate) fn work_tree(root: &Path, found: Option<&Owned>) -> Check {
+    let at = root.display();
+    match found {
+        Some(found) if found.is_writable => Check::ok("repository", at.to_string()),
+        _ => Check::fail("repository", format!("{at} cannot be written to"), format!("chmod u+w '{at}'")),
+    }
+}
+
+/// Judges how git is done in a repository.
+pub(crate) fn engine(facts: &RepositoryFacts) -> Check {
+    if facts.by_program.is_empty() {
+        return Check::ok("engine", "the built-in one, at its full speed");
+    }
+    Check::ok("engine", "the git program, which takes longer").with_details(facts.by_program.clone())
+}
+
+/// Judges what is left of git's, or under way.
+pub(crate) fn git_state(facts: &RepositoryFacts) -> Check {
+    if let Some(operation) = &facts.operation {
+        let found = format!("a {operation} is under way");
+        return Check::warn("git state", found, format!("finish or abort the {operation}; a run is held until then"));
+    }
+    let [first, ..] = facts.locks.as_slice() else { return Check::ok("git state", "no lock, nothing under way") };
+    let fix = format!("if no git is at work there: rm '{first}'");
+    let locks = facts.locks.iter().map(ToString::to_string).collect();
+    Check::warn("git state", "git's lock files are there", fix).with_details(locks)
+}
+
+/// Judges the configuration, and names where each value that is set comes from. Values are not told: reports are passed on.
+pub(crate) fn configuration(settings: &Result<ConfigShowReply, Trouble>, facts: &RepositoryFacts) -> Check {
+    let reply = match settings {
+        Ok(reply) => reply,
+        Err(trouble) => return trouble.check("config"),
+    };
+    let all = || reply.settings.iter().chain(&reply.daemon_settings);
+    let is_set = |setting: &&SettingView| setting.origin != SettingOrigin::Default;
+    let origin = |setting: &SettingView| format!("{} from {}", setting.key, setting.place.as_deref().unwrap_or("-"));
+    let details: Vec<String> = all().filter(is_set).map(origin).collect();
+    let found = format!("valid; {} of {} keys set, the others by default", details.len(), all().count());
+    let check = match facts.confirmed {
+        Some(false) => Check::warn(
+            "config",
+            format!("{found}; its commands are not confirmed"),
+            "runnerctl config show, to see them; runnerctl start --yes, to confirm",
+        ),
+        _ => Check::ok("config", found),
+    };
+    check.with_details(details)
+}
+
+/// Judges the files under `.runner/`: a check for each that is not as it should be, else one for all. The configuration has
+/// a check of its own.
+pub(crate) fn files(reply: &Result<ValidateReply, Trouble>, facts: &RepositoryFacts) -> Vec<Check> {
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(trouble) => return vec![trouble.check("files")],
+    };
+    let wrong = reply.checks.iter().filter(|check| !check.ok);
+    let of_files = |name: &str| !matches!(name, "programs" | "config");
+    let mut checks = Vec::new();
+    for check in wrong.filter(|check| facts.has_layout || !of_files(&check.name)) {
+        let found = check.faults.first().cloned().unwrap_or_default();
+        let rest = check.faults.iter().skip(1).cloned().collect();
+        let (found, fix) = match found.split_once("; ") {
+            Some((found, fix)) => (found.to_owned(), fix.to_owned()),
+            None => (found, "put it right, and: runnerctl validate".to_owned()),
+        };
+        checks.push(Check::fail(&check.name, found, fix).with_details(rest));
+    }
+    if !facts.has_layout {
+        checks.push(Check::skipped("files", "no .runner/ here yet; runnerctl start makes it"));
+    } else if checks.is_empty() {
+        checks.push(Check::ok("files", "goal, task tree and state are valid"));
+    }
+    checks
+}
+
+/// Judges the guard: whether its program is there, and whether `just` knows its recipe.
+pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String, Said)>) -> Check {
+    let Some(program) = command.first() else {
+        return Check::skipped("guard", "the configuration cannot be read");
+    };
+    let shown = command.join(" ");
+    let other = "or: runnerctl config set guard.command '[\"make\", \"test\"]'";
+    match recipe {
+        _ if !is_there => {
+            let found = format!("`{shown}` cannot run: there is no program `{program}`");
+            Check::fail("guard", found, format!("install {program}; {other}"))
+        }
+        Some((recipe, Said::Failed(why))) => Check::fail(
+            "guard",
+            format!("`{shown}` will fail: {why}"),
+            format!("define the recipe `{recipe}`; {other}"),
+        ),
+        Some((_, Said::TimedOut)) => too_slow("guard", "just --list"),
+        Some((recipe, Said::Fine(_))) => Check::ok("guard", format!("{shown}; the recipe `{recipe}` is defined")),
+        Some((_, Said::Missing)) | None => Check::ok("guard", shown),
+    }
+}
+
+/// Judges the agents of a configuration.
+pub(crate) fn configured(agents: &Result<Vec<AgentFacts>, Trouble>) -> Vec<Check> {
+    match agents {
+        Ok(agents) => agents.iter().map(agent).collect(),
+        Err(Trouble::Refused(why, hint)) => {
+            vec![Check { fix: hint.clone(), ..Check::skipped("agents", why.clone()) }]
+        }
+        Err(trouble) => vec![trouble.check("agents")],
+    }
+}
+
+fn agent(facts: &AgentFacts) -> Check {
+    let AgentFacts { section, kind, .. } = facts;
+    match &facts.fitness {
+        AgentFitness::Fit { version, login } => {
+            let login = match login {
+                Some(true) => ", logged in",
+                Some(false) => ", not logged in",
+                None => "",
+            };
+            let version =
+                version.as_ref().map_or("a command of your own".to_owned(), |version| format!("{kind} {version}"));
+            Check::ok("agent", format!("[{section}] {version}{login}"))
+        }
+        AgentFitness::Unfit { what, fix } => Check::fail("agent", format!("[{section}] {what}"), fix.clone()),
+        AgentFitness::Unknown { why } => {
+            Check::warn("agent", format!("[{section}] {kind}: {why}"), format!("{kind} --version, to see why"))
+        }
+    }
+}
+
+/// Leaves out that a program is missing where the check of the agent or of the guard has said so.
+pub(crate) fn without_repeats(checks: Vec<Check>) -> Vec<Check> {
+    let is_said =
+        checks.iter().any(|check| check.level == Level::Fail && matches!(check.name.as_str(), "agent" | "guard"));
+    checks.into_iter().filter(|check| !(is_said && check.name == "programs")).collect()
+}
+
+/// Whether something is so bad that no run will go well.
+pub(crate) fn has_failed(checks: &[Check]) -> bool {
+    checks.iter().any(|check| check.level == Level::Fail)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! What `doctor` found: a line per check, below it what there is to say and to do.
+
+use std::fmt::Write as _;
+
+use super::flow::flowed;
+use super::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, paint};
+use super::safe::safe;
+use super::screen::Screen;
+use crate::doctor::{Check, Level};
+
+/// Columns before what was found.
+const INDENT: usize = 21;
+/// Columns where the reader is no terminal.
+const WIDTH: usize = 100;
+
+/// Returns the checks by their groups, and how many are not as they should be.
+pub(crate) fn render(groups: &[(&str, &[Check])], screen: &Screen) -> String {
+    let width = screen.width.unwrap_or(WIDTH);
+    let mut text = String::new();
+    for (heading, checks) in groups {
+        let _ = writeln!(text, "{}", paint(HEAD, heading));
+        for check in *checks {
+            text += &row(check, width);
+        }
+        text.push('\n');
+    }
+    let count = |level| groups.iter().flat_map(|(_, checks)| *checks).filter(|check| check.level == level).count();
+    let sum = match (count(Level::Fail), count(Level::Warn)) {
+        (0, 0) => "nothing to do".to_owned(),
+        (failed, warned) => format!("{failed} failed, {warned} to know of"),
+    };
+    text + &sum + "\n"
+}
+
+fn row(check: &Check, width: usize) -> String {
+    let (style, word) = match check.level {
+        Level::Ok => (GOOD, "ok"),
+        Level::Skipped => (DIM, "skip"),
+        Level::Warn => (LOOK, "warn"),
+        Level::Fail => (BAD, "fail"),
+    };
+    let gap = " ".repeat(4 - word.len());
+    let head = format!("  {}{gap}  {:<12} ", paint(style, word), safe(&check.name));
+    let mut text = head + flowed(INDENT, width, &safe(&check.found)).trim_start();
+    for detail in &check.details {
+        text += &flowed(INDENT + 2, width, &safe(detail));
+    }
+    if let Some(fix) = &check.fix {
+        let fix = flowed(INDENT, width, &format!("fix: {}", safe(fix)));
+        let _ = writeln!(text, "{}", paint(HINT, fix.trim_end()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    #[test]
+    fn each_check_says_how_it_is_and_what_to_do_within_the_terminal() {
+        let missing = "cgroup not: /sys/fs/cgroup/user.slice is not writable for this user".to_owned();
+        let machine = [
+            Check::ok("git", "git version 2.43.0"),
+            Check::warn(
+                "containment",
+                "walk",
+                "start the daemon with: systemd-run --user --scope -p Delegate=yes runnerd",
+            )
+            .with_details(vec![missing]),
+            Check::skipped("service", "this machine has no systemd"),
+        ];
+        let repository =
+            [Check::fail("agent", "[executor] cannot find \u{1b}[2Jcodex", "npm install -g @openai/codex@latest")];
+        let screen = Screen { width: Some(80), ..Screen::fixed() };
+        insta::assert_snapshot!(strip_str(&render(&[("Machine", &machine), ("Repository", &repository)], &screen)), @r"
+        Machine
+          ok    git          git version 2.43.0
+          warn  containment  walk
+                               cgroup not: /sys/fs/cgroup/user.slice is not writable for
+                                 this user
+                             fix: start the daemon with: systemd-run --user --scope -p
+                               Delegate=yes runnerd
+          skip  service      this machine has no systemd
+
+        Repository
+          fail  agent        [executor] cannot find ␛[2Jcodex
+                             fix: npm install -g @openai/codex@latest
+
+        1 failed, 1 to know of
+        ");
+    }
+}

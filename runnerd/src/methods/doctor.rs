@@ -1,0 +1,89 @@
+//! `doctor.*`: what only the daemon can see of a repository. Facts, of which none is judged here; nothing is changed.
+
+use std::path::PathBuf;
+
+use jsonrpsee::core::{RpcResult, async_trait};
+use protocol::api::DoctorApiServer;
+use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::path::WirePath;
+use protocol::request::{AtPath, ValidateParams};
+
+use super::{Api, blocking};
+use crate::admit::{self, git_error};
+use crate::agent::{self, Candidates, Fitness};
+use crate::config::RepoConfig;
+use crate::git::Repository;
+use crate::repo::layout::Layout;
+
+#[async_trait]
+impl DoctorApiServer for Api {
+    async fn repository_facts(&self, params: AtPath) -> RpcResult<RepositoryFacts> {
+        let repository = self.repository(params.path.as_path()).await?;
+        let known = self.known_digests(&repository).await;
+        Ok(blocking(move || facts(&repository, &known)).await?)
+    }
+
+    async fn agent_facts(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>> {
+        let repository = self.repository(params.path.as_path()).await?;
+        let known = self.known_digests(&repository).await;
+        let (config, folder) = blocking(move || {
+            let config = admit::config_of_work_tree(&Layout::new(repository.work_dir()))?;
+            let is_confirmed = is_confirmed(&repository, &config, &known)?;
+            is_confirmed.then(|| (config, repository.work_dir().to_owned())).ok_or_else(unconfirmed)
+        })
+        .await?;
+        let scratch = self.paths.state.join("scratch");
+        let candidates = Candidates { config: &config, folder: &folder, env: &params.env.0, scratch: &scratch };
+        let mut all = Vec::new();
+        for (section, executor) in agent::executors(&config) {
+            let fitness = told(agent::examine(&executor, candidates, &self.launcher).await);
+            all.push(AgentFacts { section: section.to_owned(), kind: executor.kind.to_string(), fitness });
+        }
+        Ok(all)
+    }
+}
+
+impl Api {
+    /// Returns the digests of the commands that this user has confirmed in a repository.
+    async fn known_digests(&self, repository: &Repository) -> Vec<String> {
+        match self.registry.find(repository.common_dir()).await {
+            Some(worker) => worker.list().await.1,
+            None => Vec::new(),
+        }
+    }
+}
+
+fn facts(repository: &Repository, known: &[String]) -> Result<RepositoryFacts, ErrorData> {
+    let layout = Layout::new(repository.work_dir());
+    let config = admit::config_of_work_tree(&layout).ok();
+    let confirmed = config.map(|config| is_confirmed(repository, &config, known)).transpose()?;
+    let by_program = repository.by_program().map_err(|error| git_error(&error))?;
+    let locks: Vec<PathBuf> = repository.locks();
+    Ok(RepositoryFacts {
+        path: WirePath::from(layout.root()),
+        has_layout: layout.path(Layout::STATE).is_dir(),
+        by_program: by_program.into_iter().map(str::to_owned).collect(),
+        locks: locks.into_iter().map(WirePath).collect(),
+        operation: repository.operation().map(|operation| operation.to_string()),
+        confirmed,
+    })
+}
+
+fn is_confirmed(repository: &Repository, config: &RepoConfig, known: &[String]) -> Result<bool, ErrorData> {
+    let is_own = repository.was_written_here(Layout::CONFIG).map_err(|error| git_error(&error))?;
+    Ok(is_own || known.contains(&config.commands_digest()))
+}
+
+fn unconfirmed() -> ErrorData {
+    let message = "the commands of this repository's configuration are not confirmed, and are not started";
+    ErrorData::new(ErrorKind::Unconfirmed, message).hint("runnerctl start shows them, and asks")
+}
+
+fn told(fitness: Fitness) -> AgentFitness {
+    match fitness {
+        Fitness::Fit { version, login } => AgentFitness::Fit { version, login },
+        Fitness::Unfit(unfit) => AgentFitness::Unfit { what: unfit.what, fix: unfit.fix },
+        Fitness::Unknown(why) => AgentFitness::Unknown { why },
+    }
+}
