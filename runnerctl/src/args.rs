@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
 
 use crate::commands::{
@@ -14,6 +14,10 @@ use crate::commands::{
     tree, validate, verify, watch,
 };
 use crate::failure::Failure;
+
+/// Named in the help of each command instead of being explained there.
+const FOR_ALL: &str = "For every command, and explained by `runnerctl help`:
+  --json  --quiet  -C DIR  --socket PATH  --no-spawn  --color WHEN";
 
 /// Drives coding agents through a task tree in a git repository, one commit per iteration.
 #[derive(Debug, Parser)]
@@ -130,6 +134,38 @@ pub(crate) enum Command {
     DemoAgent,
 }
 
+/// Returns the command line with all that it explains: a command below another has the examples of that one that are its own.
+pub(crate) fn explained() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command.mut_subcommands(|command| {
+        let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        command.mut_subcommands(|below| {
+            let words = format!("  {}", below.get_bin_name().unwrap_or_default());
+            let own: Vec<&str> = examples.lines().filter(|line| line.starts_with(&words)).collect();
+            if own.is_empty() { below } else { below.after_help(format!("Examples:\n{}", own.join("\n"))) }
+        })
+    })
+}
+
+/// Returns the command line as it is parsed: the help of a command leaves out what holds for all, and says where that is.
+pub(crate) fn command() -> clap::Command {
+    explained().mut_subcommands(brief)
+}
+
+fn brief(command: clap::Command) -> clap::Command {
+    let examples = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
+    let shown = command.mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
+    shown.after_help(format!("{examples}{FOR_ALL}")).mut_subcommands(brief)
+}
+
+/// Parses the command line of this process.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
 /// Prints what the parser has to say, as JSON where that was asked for, and returns the exit code.
 pub(crate) fn complain(error: &clap::Error) -> ExitStatus {
     if !error.use_stderr() {
@@ -152,8 +188,6 @@ fn first_line(error: &clap::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
@@ -184,6 +218,35 @@ mod tests {
                 assert!(parsed.is_ok(), "{line}: {}", parsed.err().map(|error| error.to_string()).unwrap_or_default());
             }
         }
+    }
+
+    #[test]
+    fn the_help_of_every_command_fits_a_terminal_and_is_as_it_was_last_read() {
+        fn read(command: &clap::Command, pages: &mut Vec<(String, String)>) {
+            let name = command.get_bin_name().unwrap_or("runnerctl").replace(' ', "-");
+            pages.push((name, crate::commands::help::page(command.clone().term_width(80)).to_string()));
+            let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
+            below.for_each(|below| read(below, pages));
+        }
+        let mut all = Vec::new();
+        read(&command(), &mut all);
+        for (name, page) in all {
+            let longest = page.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+            assert!(longest <= 80, "{name} has a line of {longest} columns:\n{page}");
+            insta::with_settings!({ snapshot_path => "commands/snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
+                insta::assert_snapshot!(name, page);
+            });
+        }
+    }
+
+    #[test]
+    fn lines_of_examples_fit_a_terminal_as_they_are_written() {
+        let mut long = Vec::new();
+        for command in Cli::command().get_subcommands() {
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            long.extend(examples.lines().filter(|line| line.chars().count() > 79).map(str::to_owned));
+        }
+        assert!(long.is_empty(), "{}", long.join("\n"));
     }
 
     #[test]

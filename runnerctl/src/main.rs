@@ -7,9 +7,9 @@ mod caller_env;
 mod commands;
 mod complete;
 mod confirm;
+mod doctor;
 #[cfg(test)]
 mod documents;
-mod doctor;
 mod failure;
 mod feed;
 mod invocation;
@@ -25,7 +25,6 @@ use std::io;
 use std::process::ExitCode;
 use std::thread;
 
-use clap::Parser as _;
 use protocol::error::ExitStatus;
 
 use crate::args::Cli;
@@ -38,7 +37,7 @@ fn main() -> ExitCode {
         Ok(true) => return ExitCode::SUCCESS,
         Err(error) => return ExitCode::from(args::complain(&error).code()),
     }
-    let status = match Cli::try_parse() {
+    let status = match args::parse() {
         Ok(cli) => {
             let ui = Ui::from_terminal(&cli.global);
             run(&ui, cli).unwrap_or_else(|failure| ui.fail(&failure))

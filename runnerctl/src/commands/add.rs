@@ -11,9 +11,9 @@ use crate::invocation::Invocation;
 use crate::text::change::changed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl add root --title Docs --goal \"Written docs\"                  the last child of the root
-  runnerctl add root.2 --title Lexer --goal Tokens --acceptance Tested    splits a leaf
-  runnerctl add root --title First --goal Ready --order 0                 before the others";
+  runnerctl add root --title Docs --goal \"Written docs\"        the last child
+  runnerctl add root.2 --title Lexer --goal Tokens            splits a leaf
+  runnerctl add root --title First --goal Ready --order 0     before others";
 
 /// Add a node to the task tree
 ///

@@ -11,8 +11,8 @@ use crate::invocation::Invocation;
 use crate::text::change::changed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl answer 1a2b3c4d \"Postgres 16\"    the id is the one that `runnerctl questions` shows
-  runnerctl answer 1a Postgres               a unique beginning of it is enough";
+  runnerctl answer 1a2b3c4d \"Postgres 16\"    the id that `questions` shows
+  runnerctl answer 1a Postgres               a unique beginning is enough";
 
 /// Answer a question of an agent
 ///

@@ -11,7 +11,7 @@ use crate::invocation::Invocation;
 use crate::text::review::reviewed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl approve                  the node that `runnerctl status` names passes
+  runnerctl approve                  the node that `status` names passes
   runnerctl approve /home/me/proj    in another repository
   runnerctl approve --run tidy-1";
 

@@ -18,11 +18,11 @@ const EXAMPLES: &str = "Examples:
   runnerctl completions bash
 
 Read when the shell starts, it fits the version that is installed:
-  bash         source <(runnerctl completions bash)            in ~/.bashrc
-  zsh          source <(runnerctl completions zsh)             in ~/.zshrc, after compinit
-  fish         runnerctl completions fish | source             in config.fish
-  elvish       eval (runnerctl completions elvish | slurp)     in rc.elv
-  powershell   runnerctl completions powershell | Out-String | iex    in $PROFILE";
+  bash         source <(runnerctl completions bash)          ~/.bashrc
+  zsh          source <(runnerctl completions zsh)           ~/.zshrc
+  fish         runnerctl completions fish | source           config.fish
+  elvish       eval (runnerctl completions elvish | slurp)   rc.elv
+  powershell   runnerctl completions powershell | Out-String | iex";
 
 /// Print the script that completes commands, ids and paths in a shell
 #[derive(Debug, Args)]

@@ -17,12 +17,12 @@ use crate::text::paint::{DIM, paint};
 use crate::text::safe::{safe, safe_lines};
 
 const EXAMPLES: &str = "Examples:
-  runnerctl config get                                   everything, as key = value
-  runnerctl config get guard.command                     one value
-  runnerctl config set guard.command '[\"make\",\"ci\"]'   as TOML; of a string the word alone will do
-  runnerctl config set max_cost_usd --default            as if the file did not set it
-  runnerctl config show --origin                         every key, and which line of which file sets it
-  runnerctl config path                                  the file";
+  runnerctl config get                               everything, as key = value
+  runnerctl config get guard.command                 one value
+  runnerctl config set guard.command '[\"make\"]'      as TOML; a word as it is
+  runnerctl config set max_cost_usd --default        as by default
+  runnerctl config show --origin                     and where each is set
+  runnerctl config path                              the file";
 
 /// Read or set a repository's configuration
 #[derive(Debug, Args)]

@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const EXAMPLES: &str = "Examples:
   runnerctl daemon status
   runnerctl daemon run      in the foreground, until Ctrl-C
-  runnerctl daemon stop     live sessions are ended after their grace; runs go on at the next start
+  runnerctl daemon stop     ends live sessions; runs go on later
   runnerctl daemon drain    after the current iterations";
 
 /// Run, stop or describe the daemon

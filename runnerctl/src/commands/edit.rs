@@ -25,7 +25,7 @@ use crate::text::safe::safe_lines;
 
 const EXAMPLES: &str = "Examples:
   runnerctl edit                     in $VISUAL, else $EDITOR, else vi
-  runnerctl edit --file tree.json    without an editor; - reads standard input";
+  runnerctl edit --file tree.json    without an editor; `-` reads stdin";
 
 /// Edit the open part of the task tree
 ///

@@ -11,9 +11,9 @@ use crate::invocation::Invocation;
 use crate::text::explain::explanation;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl explain                 of the run that is at the head of the queue, else of HEAD
+  runnerctl explain                 of the first run in the queue, else HEAD
   runnerctl explain --run tidy-1    of a run's branch, wherever HEAD is
-  runnerctl explain --json          with the commit's first line for every ending";
+  runnerctl explain --json          with each ending's first line of a commit";
 
 /// Tell why a leaf is next, and what each end of its session would lead to
 #[derive(Debug, Args)]

@@ -22,7 +22,7 @@ use crate::text::safe::safe;
 const EXAMPLES: &str = "Examples:
   runnerctl export 7 ~/for-the-issue    the record of iteration 7
   runnerctl export port/7.w1 ~/wait     of a wait of run port
-  runnerctl export port ~/port          all records of run port, a folder each";
+  runnerctl export port ~/port          all of run port, a folder each";
 
 /// Copy records for others to use
 ///

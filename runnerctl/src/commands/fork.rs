@@ -19,8 +19,8 @@ use crate::wait::wait;
 
 const EXAMPLES: &str = "Examples:
   runnerctl fork --from 7                       of the current run
-  runnerctl fork --from port/7 --id port-again  of run port, with an id of your own
-  runnerctl fork --from 7 --queue-only          paused in the queue until runnerctl resume
+  runnerctl fork --from port/7 --id port-again  of run port, with your own id
+  runnerctl fork --from 7 --queue-only          paused in the queue
   runnerctl fork --from 7 --wait ~/proj         stay until the new run ends";
 
 /// Begin a new run from an iteration's commit, with its tree and attempts

@@ -16,7 +16,7 @@ use crate::text::table::{Cell, Table};
 
 const EXAMPLES: &str = "Examples:
   runnerctl gc --dry-run     what would go
-  runnerctl gc               the records of all but the 10 runs that were at work last
+  runnerctl gc               of all but the 10 runs that were at work last
   runnerctl gc --keep 0      of every run that is over";
 
 /// Remove the records of old runs; branches and commits stay

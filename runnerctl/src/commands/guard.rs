@@ -12,7 +12,7 @@ use crate::invocation::Invocation;
 use crate::text::change::changed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl guard accept             every file of the guard's definition that has changed
+  runnerctl guard accept             every file of it that has changed
   runnerctl guard accept justfile    this one";
 
 /// Accept what a session has made of the guard's definition

@@ -14,7 +14,7 @@ use crate::invocation::Invocation;
 use crate::text::safe::safe;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl init                    in the repository around the current directory
+  runnerctl init                    in the repository around here
   runnerctl init ~/proj --force     overwrite what is there";
 
 /// Make `.runner/`: goal, task tree and configuration

@@ -30,14 +30,14 @@ use crate::ui::Ui;
 const EXAMPLES: &str = "Examples:
   runnerctl log               the iterations of the run
   runnerctl log 3             the facts of iteration 3
-  runnerctl log 3.w1 --agent  what its first try printed, which found no service and left no commit
+  runnerctl log 3.w1 --agent  of its first try, which found no service
   runnerctl log 3 --guard     what its guard printed
   runnerctl log 3 --review    what its reviewer printed
   runnerctl log -f            what the agent prints, live
   runnerctl log 3 --diff --run tidy-1
   runnerctl log --node parser.lex            what was tried on a node
-  runnerctl log --node parser.lex --guard    what its guard printed the last time
-  runnerctl log 3 --raw                      byte for byte, into a file or a pipe";
+  runnerctl log --node parser.lex --guard    its last guard
+  runnerctl log 3 --raw                      byte for byte, for a pipe";
 
 /// Show records of iterations
 ///

@@ -4,22 +4,23 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
 use serde::Serialize;
 
-use crate::args::Cli;
+use crate::args;
+use crate::commands::help;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::safe::safe;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl man ~/.local/share/man/man1    one page per command; then: man runnerctl-start
-  runnerctl man                            the page of the program, on standard output";
+  runnerctl man ~/.local/share/man/man1    then: man runnerctl-start
+  runnerctl man                            the first page, to stdout";
 
 /// Write the manual pages
 #[derive(Debug, Args)]
@@ -59,10 +60,8 @@ pub(crate) fn run(invocation: &Invocation<'_>, args: &ManArgs) -> Result<ExitSta
 
 /// Returns each page by the name of its file, the program's first.
 fn pages() -> io::Result<Vec<(String, String)>> {
-    let mut program = Cli::command();
-    program.build();
     let mut pages = Vec::new();
-    add_pages(&program, &[], &mut pages)?;
+    add_pages(&args::explained(), &[], &mut pages)?;
     Ok(pages)
 }
 
@@ -137,7 +136,8 @@ fn exit_codes() -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["EXIT STATUS"]);
     for (status, meaning) in ExitStatus::TABLE {
-        section.control("TP", []).text([bold(status.code().to_string())]).text([roman(*meaning)]);
+        let meaning = format!("{meaning}. To do: {}.", help::next(*status));
+        section.control("TP", []).text([bold(status.code().to_string())]).text([roman(meaning)]);
     }
     section
 }
@@ -160,7 +160,7 @@ mod tests {
         for heading in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "\"SEE ALSO\""] {
             assert!(page("runnerctl-start.1").contains(&format!(".SH {heading}")), "{}", page("runnerctl-start.1"));
         }
-        assert!(page("runnerctl.1").contains("\\fB130\\fR\ninterrupted"), "{}", page("runnerctl.1"));
+        assert!(page("runnerctl.1").contains("\\fB130\\fR\ninterrupted. To do: "), "{}", page("runnerctl.1"));
         assert!(page("runnerctl-config-set.1").contains("\nrunnerctl config set "));
         assert!(!pages.iter().any(|(name, _)| name.contains("demo-agent")), "a hidden command has a page");
     }

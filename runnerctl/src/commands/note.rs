@@ -12,7 +12,7 @@ use crate::invocation::Invocation;
 use crate::text::change::changed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl note \"Use sqlx\"                   the next session that answers reads it
+  runnerctl note \"Use sqlx\"                   the next session reads it
   runnerctl note -m Careful /home/me/proj    in another repository";
 
 /// Tell the next session something

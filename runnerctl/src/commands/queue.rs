@@ -17,7 +17,7 @@ use crate::text::screen::Screen;
 use crate::text::table::{Cell, Table};
 
 const EXAMPLES: &str = "Examples:
-  runnerctl queue            of the repository around the current directory, else of all
+  runnerctl queue            of the repository around here, else of all
   runnerctl queue --all      of all repositories
   runnerctl queue --ended    of this repository, with the runs that are over";
 

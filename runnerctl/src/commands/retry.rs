@@ -11,7 +11,7 @@ use crate::invocation::Invocation;
 use crate::text::change::changed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl retry root.2              once more `max_attempts_default` attempts; then: runnerctl resume
+  runnerctl retry root.2              as many as a new node has; then: resume
   runnerctl retry root.2 ~/proj       in another repository";
 
 /// Give an exhausted node more attempts

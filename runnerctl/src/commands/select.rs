@@ -12,8 +12,13 @@ use crate::invocation::Invocation;
 use crate::text::safe::safe;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl select           exit code 3: the leaf has no attempts left; 7: the tree is complete
-  runnerctl select --json    with title and role";
+  runnerctl select           its id
+  runnerctl select --json    with title and role
+
+Exit codes:
+  0  a leaf is next
+  3  it has no attempts left
+  7  the tree is complete";
 
 /// Tell the next leaf
 #[derive(Debug, Args)]

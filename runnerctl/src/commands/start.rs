@@ -24,11 +24,18 @@ use crate::wait::wait;
 const GOAL_LIMIT: u64 = 64 * 1024;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl start                            the goal in .runner/GOAL.md, in the background
+  runnerctl start                            the goal in .runner/GOAL.md
   runnerctl start ~/proj --goal port.md      a new goal from a file
-  runnerctl start --goal - --wait            a goal from stdin; stay until the run ends
+  runnerctl start --goal - --wait            from stdin; stay until it ends
   runnerctl start -m Tidy --id tidy-1        a goal and an id of your own
-  runnerctl start --base v1.2 --queue-only   queued behind the others, and paused there";
+  runnerctl start --base v1.2 --queue-only   queued, and paused there
+
+Exit codes with --wait:
+  0  completed
+  3  stuck
+  4  limit or timed out
+  6  paused or held
+  9  failed or cancelled";
 
 /// Put a run into the queue, or let one go on
 #[derive(Debug, Args)]

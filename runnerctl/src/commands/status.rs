@@ -14,7 +14,7 @@ use crate::invocation::Invocation;
 use crate::text::status::{detail, overview};
 
 const EXAMPLES: &str = "Examples:
-  runnerctl status              the repository around the current directory, else all
+  runnerctl status              the repository around here, else all
   runnerctl status ~/proj --json
   runnerctl status --all        one line per repository";
 

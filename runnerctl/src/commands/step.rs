@@ -18,7 +18,7 @@ use crate::text::run::{headline, stop_reason};
 use crate::text::screen::Screen;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl step               one iteration of the run that is first in the queue
+  runnerctl step               of the run that is first in the queue
   runnerctl step --run tidy    of the run whose id begins like this";
 
 /// Run one iteration of a run that is not running

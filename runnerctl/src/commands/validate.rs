@@ -16,8 +16,12 @@ use crate::text::paint::{BAD, GOOD, paint};
 use crate::text::safe::safe;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl validate           a line per check; exit code 1 where one does not hold
-  runnerctl validate ~/proj";
+  runnerctl validate           a line per check
+  runnerctl validate ~/proj
+
+Exit codes:
+  0  every check holds
+  1  one does not";
 
 /// Check layout, configuration, programs, prompts, goal, task tree and identity
 #[derive(Debug, Args)]

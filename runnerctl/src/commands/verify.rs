@@ -13,10 +13,14 @@ use crate::invocation::Invocation;
 use crate::text::audit;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl verify                        the branch that is checked out, or the only one
+  runnerctl verify                        the branch that is checked out
   runnerctl verify --run port-to-postgres
   runnerctl verify --rerun-guards --since HEAD~20 --yes
-  runnerctl verify ../clone.git --json    a bare clone; exit code 10: a violation was found";
+  runnerctl verify ../clone.git --json    a bare clone
+
+Exit codes:
+  0   no violation; there may be warnings
+  10  a violation was found";
 
 /// Prove from git alone that the rules made a branch
 #[derive(Debug, Args)]

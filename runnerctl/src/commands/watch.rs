@@ -14,7 +14,7 @@ use crate::invocation::Invocation;
 use crate::watch;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl watch           all repositories, beginning with the one around the current directory
+  runnerctl watch           all repositories, this one first
   runnerctl watch ~/proj    beginning with another one";
 
 /// Show runs live on the whole screen, with keys to steer them
