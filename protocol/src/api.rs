@@ -10,8 +10,8 @@ use crate::doctor::{AgentFacts, RepositoryFacts};
 use crate::event::Event;
 use crate::explain::ExplainReply;
 use crate::reply::{
-    ChangeReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply, ExportReply, GcReply, InitReply,
-    IterationReply, ReviewReply, StartReply, StepReply, TreeReply, ValidateReply,
+    ChangeReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply, ExportReply, GcReply,
+    InitReply, IterationReply, ReviewReply, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use crate::request::{
     AcceptParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, ConfigSetParams, EditParams,
@@ -193,6 +193,10 @@ pub trait ConfigApi {
     /// Lists every key with its value and where that comes from.
     #[method(name = "show")]
     async fn show(&self, params: AtPath) -> RpcResult<ConfigShowReply>;
+
+    /// Tells where the files are, be they valid or not.
+    #[method(name = "path")]
+    async fn path(&self, params: AtPath) -> RpcResult<ConfigPathReply>;
 
     /// Sets a key; committed before the next session where a run goes on, else written to the work tree.
     #[method(name = "set")]

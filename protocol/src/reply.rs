@@ -131,6 +131,15 @@ pub struct ConfigSetReply {
     pub file: WirePath,
 }
 
+/// `config.path`: the files, which need be neither valid nor there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigPathReply {
+    /// The repository's file in the work tree.
+    pub file: WirePath,
+    /// The daemon's own file.
+    pub daemon_file: WirePath,
+}
+
 /// `config.show`: every key and where its value comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigShowReply {

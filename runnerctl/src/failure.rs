@@ -99,6 +99,12 @@ impl Failure {
         self
     }
 
+    /// Adds the command to type next where there is none.
+    #[must_use]
+    pub(crate) fn or_hint(self, hint: &str) -> Self {
+        if matches!(&self, Self::Report(report) if report.hint.is_none()) { self.hint(hint) } else { self }
+    }
+
     /// Returns the exit code.
     pub(crate) fn status(&self) -> ExitStatus {
         match self {

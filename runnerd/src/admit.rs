@@ -65,7 +65,13 @@ pub fn present(path: &Path) -> Result<Repository, ErrorData> {
         let message = format!("no usable git work tree at {}", path.display());
         let refused = ErrorData::new(ErrorKind::NotARepository, message);
         let causes = vec![in_one_line(&error)];
-        ErrorData { causes, ..refused.hint("git init, or name a path inside a git work tree") }
+        let hint = match &error {
+            _ if !path.exists() => "name a path that is there".to_owned(),
+            GitError::Bare { .. } => "git worktree add FOLDER, and name that".to_owned(),
+            GitError::ForeignOwner { path } => format!("git config --global --add safe.directory '{}'", path.display()),
+            _ => "git init, or name a path inside a git work tree".to_owned(),
+        };
+        ErrorData { causes, ..refused.hint(hint) }
     })
 }
 

@@ -14,8 +14,8 @@ use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, Ro
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
 use protocol::reply::{
-    ChangeReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply, ExportReply, GcReply, InitReply,
-    IterationReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply,
+    ChangeReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply, ExportReply, GcReply,
+    InitReply, IterationReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
     AcceptParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, ConfigSetParams,
@@ -390,6 +390,10 @@ fn trees() -> Vec<Example> {
         file: path("/home/me/proj/.runner/state/config.toml"),
     };
     let key = ConfigKey { path: proj(), key: Some("guard.command".into()) };
+    let files = ConfigPathReply {
+        file: path("/home/me/proj/.runner/state/config.toml"),
+        daemon_file: path("/home/me/.config/runnerd/config.toml"),
+    };
     vec![
         example("tree.get", &at_run(), &tree),
         example("tree.select", &at_run(), &SelectView::Open { node: node() }),
@@ -400,6 +404,7 @@ fn trees() -> Vec<Example> {
         example("tree.edit", &edit, &ChangeReply { id: None, ..taken("edit", "", "changed root.1; added root.3") }),
         example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]), variables: Vec::new() }),
         example("config.show", &AtPath { path: proj() }, &shown()),
+        example("config.path", &AtPath { path: proj() }, &files),
         example("config.set", &set, &configured),
     ]
 }

@@ -48,7 +48,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: AddArgs) -> Result<Ex
     let AddArgs { parent, target, title, goal, acceptance, after, order } = args;
     let at = AtRun { path: invocation.place(target.place.path())?, run: target.run };
     let params = AddParams { at, parent, title, goal, acceptance, after, order };
-    let reply = invocation.connect().await?.client().add_node(params).await?;
+    let reply = invocation.connect().await?.client().add_node(params).await;
+    let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl tree"))?;
     invocation.ui.answer("add", &reply, |_| changed(&reply))?;
     Ok(ExitStatus::Fine)
 }

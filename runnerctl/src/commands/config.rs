@@ -3,11 +3,9 @@
 use clap::{Args, Subcommand};
 use protocol::api::ConfigApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::path::WirePath;
-use protocol::reply::{ConfigSetReply, ConfigShowReply};
+use protocol::reply::ConfigSetReply;
 use protocol::request::{AtPath, AtRun, ConfigKey, ConfigSetParams};
 use protocol::view::{SettingOrigin, SettingView};
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -100,24 +98,12 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
             invocation.ui.answer("config-show", &reply, |_| show(settings, origin))?;
         }
         ConfigVerb::Path { daemon } => {
-            let reply = client.show(AtPath { path }).await?;
+            let reply = client.path(AtPath { path }).await?;
             let file = if daemon { &reply.daemon_file } else { &reply.file };
-            invocation.ui.answer("config-path", &Paths::of(&reply), |_| format!("{}\n", safe(&file.to_string())))?;
+            invocation.ui.answer("config-path", &reply, |_| format!("{}\n", safe(&file.to_string())))?;
         }
     }
     Ok(ExitStatus::Fine)
-}
-
-#[derive(Serialize)]
-struct Paths<'a> {
-    file: &'a WirePath,
-    daemon_file: &'a WirePath,
-}
-
-impl<'a> Paths<'a> {
-    fn of(reply: &'a ConfigShowReply) -> Self {
-        Self { file: &reply.file, daemon_file: &reply.daemon_file }
-    }
 }
 
 fn set(reply: &ConfigSetReply) -> String {

@@ -61,7 +61,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: EditArgs) -> Result<E
 
 fn read(file: &Path) -> Result<String, Failure> {
     let text = if file == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
-    text.map_err(|error| Failure::io(format!("reading {}", file.display()), &error))
+    let failed = |error| Failure::io(format!("reading {}", file.display()), &error);
+    text.map_err(|error| failed(error).or_hint("name a file that is there, or edit by hand: runnerctl edit"))
 }
 
 /// Opens the tree in an editor, again and again until it is taken or given up.

@@ -51,7 +51,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: GuardArgs) -> Result<
     let folder = path.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
     let file = (folder != path).then(|| path.as_path().into());
     let at = AtRun { path: invocation.place(Some(folder))?, run };
-    let reply = invocation.connect().await?.client().accept_definition(AcceptParams { at, file }).await?;
+    let reply = invocation.connect().await?.client().accept_definition(AcceptParams { at, file }).await;
+    let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl config get guard.definition"))?;
     invocation.ui.answer("guard-accept", &reply, |_| changed(&reply))?;
     Ok(ExitStatus::Fine)
 }

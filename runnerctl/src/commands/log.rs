@@ -2,7 +2,6 @@
 
 mod reader;
 
-use std::num::ParseIntError;
 use std::str::FromStr;
 
 use clap::Args;
@@ -72,11 +71,13 @@ pub(crate) struct Iter {
 }
 
 impl FromStr for Iter {
-    type Err = ParseIntError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let (number, wait) = text.split_once(".w").map_or((text, None), |(number, wait)| (number, Some(wait)));
-        Ok(Self { number: number.parse()?, wait: wait.map(str::parse).transpose()? })
+        let read =
+            |text: &str| text.parse().map_err(|_| format!("`{text}` is no number of an iteration; write 7 or 7.w2"));
+        Ok(Self { number: read(number)?, wait: wait.map(read).transpose()? })
     }
 }
 

@@ -28,7 +28,9 @@ pub(crate) struct RetryArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: RetryArgs) -> Result<ExitStatus, Failure> {
     let at = AtRun { path: invocation.place(args.target.place.path())?, run: args.target.run };
-    let reply = invocation.connect().await?.client().retry(RetryParams { at, node: args.node }).await?;
+    let connection = invocation.connect().await?;
+    let reply = connection.client().retry(RetryParams { at, node: args.node }).await;
+    let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl tree"))?;
     invocation.ui.answer("retry", &reply, |_| changed(&reply))?;
     Ok(ExitStatus::Fine)
 }

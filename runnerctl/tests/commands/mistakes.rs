@@ -1,6 +1,10 @@
 //! What is typed wrong: the message says what and where, the exit code which kind, and the hint what to type.
 
+use std::fs;
+use std::path::Path;
+
 use runner_testkit::Home;
+use serde_json::Value;
 
 #[test]
 fn a_folder_that_is_not_there_is_refused_by_every_command() {
@@ -16,4 +20,118 @@ fn a_folder_that_is_not_there_is_refused_by_every_command() {
             assert!(said.stderr.contains(cause) && said.stderr.contains("hint: "), "{}", said.stderr);
         }
     }
+}
+
+/// What a mistake is answered with: exit code, what the error begins with, and the hint.
+struct Answer<'a> {
+    args: &'a [&'a str],
+    code: i32,
+    error: &'a str,
+    hint: &'a str,
+}
+
+#[track_caller]
+fn answers(home: &Home, folder: &Path, answers: &[Answer<'_>]) {
+    for Answer { args, code, error, hint } in answers {
+        let mut all = vec!["-C", folder.to_str().expect("a path"), "--json"];
+        all.extend(*args);
+        let said = home.ctl(&all);
+        said.exits(*code);
+        let told: Value = serde_json::from_str(&said.stderr).expect("an error is one object");
+        let text = |key: &str| told["error"][key].as_str().unwrap_or_default().to_owned();
+        assert!(text("message").starts_with(error), "{args:?}: {told:#}");
+        assert!(text("hint").contains(hint), "{args:?}: {told:#}");
+    }
+}
+
+fn answer<'a>(args: &'a [&'a str], code: i32, error: &'a str, hint: &'a str) -> Answer<'a> {
+    Answer { args, code, error, hint }
+}
+
+#[test]
+fn outside_of_a_work_tree_every_command_names_the_place_and_what_to_do() {
+    let home = Home::new();
+    let folder = home.path().join("repos/empty");
+    fs::create_dir(&folder).expect("a folder can be made");
+    let bare = home.path().join("repos/bare.git");
+    home.scripted("one").git(&["init", "-q", "--bare", &bare.display().to_string()]);
+    let _daemon = home.daemon();
+    let none = format!("no usable git work tree at {}", folder.display());
+    let is_bare = format!("no usable git work tree at {}", bare.display());
+    let commands =
+        [&["select"][..], &["start", "-m", "x"], &["init"], &["log"], &["config", "get"], &["explain"], &["gc"]];
+    answers(&home, &folder, &commands.map(|args| answer(args, 1, &none, "git init")));
+    answers(&home, &bare, &commands.map(|args| answer(args, 1, &is_bare, "git worktree add")));
+    answers(
+        &home,
+        &folder,
+        &[answer(
+            &["select", "/nonexistent"],
+            1,
+            "no usable git work tree at /nonexistent",
+            "name a path that is there",
+        )],
+    );
+}
+
+#[test]
+fn what_is_not_known_is_named_with_the_command_that_lists_it() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--queue-only", "--id", "a"]).exits(0);
+    home.ctl_in(&repo, &["step"]).exits(0);
+    answers(
+        &home,
+        repo.path(),
+        &[
+            answer(&["log", "7"], 1, "run a has no iteration 0007", "runnerctl log"),
+            answer(&["log", "1.w3"], 1, "iteration 0001 of run a has no wait 3", "runnerctl log"),
+            answer(&["log", "1", "--run", "b"], 1, "there is no run b in ", "runnerctl queue --ended"),
+            answer(&["tree", "--run", "b"], 1, "there is no branch runner/b in ", "runnerctl queue --ended"),
+            answer(&["retry", "zz"], 1, "there is no node zz in the task tree", "runnerctl tree"),
+            answer(
+                &["add", "zz", "--title", "a", "--goal", "b"],
+                1,
+                "there is no node zz in the task tree",
+                "runnerctl tree",
+            ),
+            answer(&["answer", "ab", "x"], 1, "there is no question ab", "runnerctl questions"),
+            answer(
+                &["fork", "--from", "9"],
+                1,
+                "no commit of branch runner/a is that of iteration 0009",
+                "runnerctl log",
+            ),
+            answer(&["guard", "accept", "nosuch"], 1, "nosuch is no committed file of the guard", "guard.definition"),
+            answer(&["start", "--base", "nosuch", "-m", "x"], 2, "`nosuch` names no commit", "git log"),
+            answer(&["edit", "--file", "/nonexistent"], 1, "reading /nonexistent", "runnerctl edit"),
+            answer(&["log", "abc"], 2, "invalid value 'abc' for '[ITER]': `abc` is no number of an iteration", ""),
+            answer(&["help", "nosuch"], 2, "no command `nosuch`", "runnerctl help"),
+        ],
+    );
+}
+
+#[test]
+fn a_broken_configuration_is_named_by_line_and_can_be_found_and_mended() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let _daemon = home.daemon();
+    let file = repo.path().join(".runner/state/config.toml").display().to_string();
+    repo.write(".runner/state/config.toml", "[guard]\ncomand = [\"make\"]\n");
+    let misspelt = format!("{file}:2:1: unknown key `comand` in [guard]; did you mean `command`?");
+    answers(
+        &home,
+        repo.path(),
+        &[
+            answer(&["config", "get"], 1, &misspelt, "correct .runner/state/config.toml"),
+            answer(&["config", "show"], 1, &misspelt, "runnerctl validate"),
+            answer(&["start", "-m", "x"], 1, &misspelt, "correct .runner/state/config.toml"),
+            answer(&["config", "set", "stall_after", "9"], 1, ".runner/state/config.toml:", "runnerctl validate"),
+        ],
+    );
+    assert_eq!(home.ctl_in(&repo, &["config", "path"]).exits(0).stdout, format!("{file}\n"));
+    repo.write(".runner/state/config.toml", "# mine\nmax_iterations = -1 # too few\n");
+    home.ctl_in(&repo, &["config", "set", "max_iterations", "5"]).exits(0);
+    assert_eq!(repo.read(".runner/state/config.toml"), "# mine\nmax_iterations = 5 # too few\n");
 }

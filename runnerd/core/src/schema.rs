@@ -81,7 +81,7 @@ fn define_replies(generator: &mut SchemaGenerator) {
     define!(generator;
         reply::InitReply, reply::StartReply, reply::StepReply, reply::ControlReply, reply::TreeReply,
         reply::ChangeReply, reply::ReviewReply, view::QuestionView, protocol::hook::HookEvent,
-        reply::ValidateReply, reply::ConfigReply, reply::ConfigSetReply, reply::ConfigShowReply, reply::ExportReply, reply::GcReply, protocol::explain::ExplainReply, protocol::doctor::RepositoryFacts, protocol::doctor::AgentFacts, protocol::verify::AuditReport, protocol::verify::RerunReport, reply::IterationReply, view::DaemonView, view::RepoView,
+        reply::ValidateReply, reply::ConfigReply, reply::ConfigSetReply, reply::ConfigShowReply, reply::ConfigPathReply, reply::ExportReply, reply::GcReply, protocol::explain::ExplainReply, protocol::doctor::RepositoryFacts, protocol::doctor::AgentFacts, protocol::verify::AuditReport, protocol::verify::RerunReport, reply::IterationReply, view::DaemonView, view::RepoView,
         view::RunSummary, view::StatusView, view::SelectView, view::IterationView, view::TextView, Event, ErrorData,
     );
 }

@@ -6,7 +6,7 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::ConfigApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use protocol::reply::{ConfigReply, ConfigSetReply, ConfigShowReply};
+use protocol::reply::{ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply};
 use protocol::request::{AtPath, ConfigKey, ConfigSetParams};
 use protocol::view::{SettingOrigin, SettingView};
 use protocol::words::RunStatus;
@@ -47,6 +47,12 @@ impl ConfigApiServer for Api {
             self.outdo(setting);
         }
         Ok(reply)
+    }
+
+    async fn path(&self, params: AtPath) -> RpcResult<ConfigPathReply> {
+        let repository = self.repository(params.path.as_path()).await?;
+        let file = Layout::new(repository.work_dir()).config();
+        Ok(ConfigPathReply { file: WirePath(file), daemon_file: WirePath(self.paths.config.clone()) })
     }
 
     async fn set(&self, params: ConfigSetParams) -> RpcResult<ConfigSetReply> {

@@ -214,8 +214,17 @@ fn of_meta(meta: &IterationMeta) -> IterationView {
 }
 
 fn unknown(at: &Place, iter: u32) -> ErrorData {
-    let message = format!("run {} has no iteration {iter:04}", at.run);
-    ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl log")
+    let is_known = at.layout().run_records(&at.run).is_dir()
+        || at.repository.branch(&format!("runner/{}", at.run)).is_ok_and(|tip| tip.is_some());
+    let (message, hint) = match at.wait {
+        _ if !is_known => {
+            let place = at.repository.work_dir().display();
+            (format!("there is no run {} in {place}", at.run), "runnerctl queue --ended")
+        }
+        Some(wait) => (format!("iteration {iter:04} of run {} has no wait {wait}", at.run), "runnerctl log"),
+        None => (format!("run {} has no iteration {iter:04}", at.run), "runnerctl log"),
+    };
+    ErrorData::new(ErrorKind::NotFound, message).hint(hint)
 }
 
 fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {

@@ -25,6 +25,7 @@ const MAX_NAME: usize = 100;
 /// is added later too.
 pub const READING: &[&str] = &[
     "config.get",
+    "config.path",
     "config.show",
     "daemon.hello",
     "daemon.info",

@@ -75,7 +75,10 @@ fn none(repository: &Repository, wanted: Option<&str>) -> ErrorData {
     let place = repository.work_dir().display();
     let (message, hint) = match wanted {
         Some(run) => (format!("{place} has no branch runner/{run}"), format!("git fetch origin runner/{run}")),
-        None => (format!("{place} has no branch of a run"), "git fetch origin 'runner/*'".to_owned()),
+        None => (
+            format!("{place} has no branch of a run"),
+            "git fetch origin 'refs/heads/runner/*:refs/heads/runner/*'".to_owned(),
+        ),
     };
     ErrorData::new(ErrorKind::NotFound, message).hint(hint)
 }

@@ -13,12 +13,13 @@ use crate::repo::layout::Layout;
 
 /// Returns a text with one key set, or with its default where there is no value, and what it means.
 pub fn set(text: &str, key: &str, value: Option<&str>) -> Result<(String, RepoConfig), ErrorData> {
-    let text = match value {
+    let with_key = match value {
         Some(value) => config::set(text, key, value),
         None => config::unset(text, key),
     };
-    let text = text.map_err(|error| refused(&error))?;
-    let config = parse(&text).map_err(|error| refused(&error))?;
+    let meaning = with_key.and_then(|text| parse(&text).map(|config| (text, config)));
+    let (text, config) =
+        meaning.map_err(|error| if parse(text).is_err() { invalid(&error) } else { refused(&error) })?;
     if let Err(error) = config.check_ceilings() {
         return Err(ErrorData::new(ErrorKind::InvalidRequest, error.to_string())
             .hint("set a price for the model under [prices] first"));
@@ -46,6 +47,12 @@ pub(super) fn confirms(change: &Change, confirmed: &[String]) -> Option<String> 
 
 fn parse(text: &str) -> Result<RepoConfig, ConfigError> {
     config::parse(text, Path::new(Layout::CONFIG))
+}
+
+/// The file was not valid before, and setting the key does not mend it.
+fn invalid(error: &ConfigError) -> ErrorData {
+    ErrorData::new(ErrorKind::InvalidFile, in_one_line(error))
+        .hint(format!("correct {}, and: runnerctl validate", Layout::CONFIG))
 }
 
 fn refused(error: &ConfigError) -> ErrorData {
