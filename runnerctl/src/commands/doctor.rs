@@ -135,7 +135,8 @@ impl Asked<'_> {
 async fn of_repository(repository: &Repository) -> Known {
     let Repository { facts, settings, files, agents, guard } = repository;
     let root = facts.path.as_path();
-    let recipe = machine::recipe(guard, root).await;
+    // A clone may bring a `just` of its own.
+    let recipe = if facts.confirmed == Some(true) { machine::recipe(guard, root).await } else { None };
     let mut checks = vec![
         rules::work_tree(root, machine::look(root).as_ref()),
         rules::engine(facts),

@@ -52,7 +52,8 @@ fn holder_in(table: &str, lock: &fs::Metadata) -> Option<i32> {
     let wanted = format!("{major:02x}:{minor:02x}:{}", lock.ino());
     let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let words = lines.find(|words| !words.contains(&"->") && words.contains(&wanted.as_str()))?;
-    words.get(4)?.parse().ok()
+    // A process of another namespace has no number here.
+    words.get(4)?.parse().ok().filter(|pid| *pid > 0)
 }
 
 /// Returns the bytes that are free for this user on the disk of a path, or of the nearest folder above that is there.

@@ -1,6 +1,7 @@
 //! `doctor` on a machine as it is: with and without a daemon, in a repository and outside of one.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use runner_testkit::{Home, Output, Repo};
@@ -121,11 +122,18 @@ fn a_program_that_does_not_end_is_named_and_the_rest_is_told() {
 #[test]
 fn programs_of_a_configuration_that_nobody_confirmed_are_not_started() {
     let home = Home::new();
-    let origin = home.scripted("origin");
+    let origin = home.repo("origin");
+    origin.write("just", "#!/bin/sh\ntouch started\n");
+    let program = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(origin.path().join("just"), program).expect("it can be made a program");
+    origin.write(".runner/state/config.toml", "[guard]\ncommand = [\"./just\", \"ci\"]\n");
+    origin.commit("Bring a just");
     let clone = home.path().join("repos/clone");
     origin.git(&["clone", "-q", &origin.path().display().to_string(), &clone.display().to_string()]);
     let _daemon = home.daemon();
     let report = home.ctl(&["doctor", &clone.display().to_string(), "--json"]).json();
     is(&report, "repository", "config", "warn");
     is(&report, "repository", "agents", "skipped");
+    is(&report, "repository", "guard", "ok");
+    assert!(!clone.join("started").exists(), "a program of a clone was started");
 }
