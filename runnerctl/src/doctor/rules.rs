@@ -244,7 +244,7 @@ pub(crate) fn configuration(settings: &Result<ConfigShowReply, Trouble>, facts: 
     let is_set = |setting: &&SettingView| setting.origin != SettingOrigin::Default;
     let origin = |setting: &SettingView| format!("{} from {}", setting.key, setting.place.as_deref().unwrap_or("-"));
     let details: Vec<String> = all().filter(is_set).map(origin).collect();
-    let found = format!("valid; {} of {} keys set, the others by default", details.len(), all().count());
+    let found = format!("valid; {} of {} keys set: runnerctl config show --origin", details.len(), all().count());
     let check = match facts.confirmed {
         Some(false) => Check::warn(
             "config",

@@ -13,6 +13,9 @@ const INDENT: usize = 21;
 /// Columns where the reader is no terminal.
 const WIDTH: usize = 100;
 
+/// Details of what is as it should be; more of them are left to `--json`.
+const MOST_DETAILS: usize = 8;
+
 /// Returns the checks by their groups, and how many are not as they should be.
 pub(crate) fn render(groups: &[(&str, &[Check])], screen: &Screen) -> String {
     let width = screen.width.unwrap_or(WIDTH);
@@ -42,7 +45,8 @@ fn row(check: &Check, width: usize) -> String {
     let gap = " ".repeat(4 - word.len());
     let head = format!("  {}{gap}  {:<12} ", paint(style, word), safe(&check.name));
     let mut text = head + flowed(INDENT, width, &safe(&check.found)).trim_start();
-    for detail in &check.details {
+    let is_told = check.level != Level::Ok || check.details.len() <= MOST_DETAILS;
+    for detail in check.details.iter().filter(|_| is_told) {
         text += &flowed(INDENT + 2, width, &safe(detail));
     }
     if let Some(fix) = &check.fix {
@@ -57,6 +61,14 @@ mod tests {
     use anstream::adapter::strip_str;
 
     use super::*;
+
+    #[test]
+    fn what_is_fine_is_told_in_short() {
+        let lines = |count: usize| (0..count).map(|line| format!("line {line}")).collect();
+        let told =
+            |level, count| row(&Check::new(level, "config", "valid").with_details(lines(count)), 80).lines().count();
+        assert_eq!([told(Level::Ok, 8), told(Level::Ok, 9), told(Level::Warn, 9)], [9, 1, 10]);
+    }
 
     #[test]
     fn each_check_says_how_it_is_and_what_to_do_within_the_terminal() {
