@@ -38,6 +38,7 @@ pub(crate) struct Cli {
 /// Options that hold for every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for every command")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Global {
     /// Answer with JSON: one object, or one per line when following
     #[arg(long, global = true)]
@@ -54,6 +55,9 @@ pub(crate) struct Global {
     /// When to use colours; `NO_COLOR` is honoured
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
+    /// Print a fact per line in words, for a screen reader: no tables, symbols, colours or pager [default with `RUNNER_PLAIN=1` and `TERM=dumb`]
+    #[arg(long, global = true)]
+    pub(crate) plain: bool,
     /// Print facts and errors alone
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,

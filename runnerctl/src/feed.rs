@@ -1,15 +1,16 @@
-//! What happens to one run, as a stream that outlives a restart of the daemon.
+//! What happens to one run or to all repositories, as a stream that outlives a restart of the daemon.
 //!
-//! Events are passed on as they come; after them the run's state is read once. What is shown is in `progress`.
+//! Events are passed on as they come; after them the state is read once. What is shown is in `progress` and `status`.
 
 use std::future::ready;
 use std::time::Duration;
 
-use jsonrpsee::core::client::Subscription as Stream;
+use jsonrpsee::core::client::{Client, Error, Subscription as Stream};
 use protocol::api::{EventApiClient as _, RunApiClient as _};
 use protocol::client::{CallError, Connection};
 use protocol::error::ExitStatus;
 use protocol::event::Event;
+use protocol::path::WirePath;
 use protocol::request::{AtRun, Subscription};
 use protocol::view::StatusView;
 use tokio::time::{Instant, sleep};
@@ -22,22 +23,46 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// One piece of news about a run.
+/// What is followed.
+pub(crate) trait Subject {
+    /// Its state.
+    type View;
+
+    /// Returns a path in the only repository whose events matter; none: all do.
+    fn path(&self) -> Option<&WirePath>;
+
+    /// Reads its state.
+    async fn read(&self, client: &Client) -> Result<Self::View, Error>;
+}
+
+impl Subject for AtRun {
+    type View = StatusView;
+
+    fn path(&self) -> Option<&WirePath> {
+        Some(&self.path)
+    }
+
+    async fn read(&self, client: &Client) -> Result<StatusView, Error> {
+        client.status(self.clone()).await
+    }
+}
+
+/// One piece of news.
 #[derive(Debug)]
-pub(crate) enum News {
-    /// Something happened in the run's repository.
+pub(crate) enum News<V> {
+    /// Something happened in a repository that is followed.
     Event(Box<Event>),
     /// The state after all events so far.
-    Status(Box<StatusView>),
+    Status(Box<V>),
     /// The daemon went away; the next piece of news is awaited from its successor.
     Lost,
 }
 
-/// Follows one run.
+/// Follows one run, or all there is.
 #[derive(Debug)]
-pub(crate) struct Feed<'a> {
+pub(crate) struct Feed<'a, S> {
     invocation: &'a Invocation<'a>,
-    at: AtRun,
+    subject: S,
     link: Option<Link>,
     /// Whether the state is older than the last event.
     stale: bool,
@@ -49,11 +74,11 @@ struct Link {
     events: Stream<Event>,
 }
 
-impl<'a> Feed<'a> {
-    /// Subscribes to the events of a run that the daemon knows.
-    pub(crate) async fn open(invocation: &'a Invocation<'a>, at: AtRun) -> Result<Self, Failure> {
-        let link = Link::open(invocation.connect().await?, &at).await?;
-        Ok(Self { invocation, at, link: Some(link), stale: true })
+impl<'a, S: Subject> Feed<'a, S> {
+    /// Subscribes to the events of what the daemon knows.
+    pub(crate) async fn open(invocation: &'a Invocation<'a>, subject: S) -> Result<Self, Failure> {
+        let link = Link::open(invocation.connect().await?, &subject).await?;
+        Ok(Self { invocation, subject, link: Some(link), stale: true })
     }
 
     /// Returns the connection, where there is one at this moment.
@@ -62,13 +87,13 @@ impl<'a> Feed<'a> {
     }
 
     /// Waits for the next piece of news; fails where the daemon stays away.
-    pub(crate) async fn next(&mut self) -> Result<News, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<News<S::View>, Failure> {
         if self.link.is_none() {
-            self.link = Some(reconnect(self.invocation, &self.at).await?);
+            self.link = Some(reconnect(self.invocation, &self.subject).await?);
             self.stale = true;
         }
         let link = self.link.as_mut().expect("BUG: a link was just made");
-        let Some(news) = link.next(self.stale, &self.at).await? else {
+        let Some(news) = link.next(self.stale, &self.subject).await? else {
             self.link = None;
             return Ok(News::Lost);
         };
@@ -78,8 +103,8 @@ impl<'a> Feed<'a> {
 }
 
 impl Link {
-    async fn open(connection: Connection, at: &AtRun) -> Result<Self, CallError> {
-        let wanted = Subscription { path: Some(at.path.clone()), since: None, output: false };
+    async fn open(connection: Connection, subject: &impl Subject) -> Result<Self, CallError> {
+        let wanted = Subscription { path: subject.path().cloned(), since: None, output: false };
         let events = connection.client().subscribe_events(wanted).await?;
         Ok(Self { connection, events })
     }
@@ -87,7 +112,7 @@ impl Link {
     /// Returns the next event, or the state once no event is left to be read; none where the connection is gone.
     ///
     /// The state that is returned is never older than an event that came before it.
-    async fn next(&mut self, mut stale: bool, at: &AtRun) -> Result<Option<News>, Failure> {
+    async fn next<S: Subject>(&mut self, mut stale: bool, subject: &S) -> Result<Option<News<S::View>>, Failure> {
         let mut answer = None;
         loop {
             tokio::select! {
@@ -99,7 +124,7 @@ impl Link {
                     None => return Ok(None),
                 },
                 () = ready(()), if answer.is_some() => return Ok(answer),
-                () = ready(()), if stale => match self.state(at).await? {
+                () = ready(()), if stale => match self.state(subject).await? {
                     None => return Ok(None),
                     read => answer = read,
                 },
@@ -107,8 +132,8 @@ impl Link {
         }
     }
 
-    async fn state(&self, at: &AtRun) -> Result<Option<News>, Failure> {
-        match self.connection.client().status(at.clone()).await.map_err(CallError::from) {
+    async fn state<S: Subject>(&self, subject: &S) -> Result<Option<News<S::View>>, Failure> {
+        match subject.read(self.connection.client()).await.map_err(CallError::from) {
             Ok(status) => Ok(Some(News::Status(Box::new(status)))),
             Err(CallError::Gone) => Ok(None),
             Err(error) => Err(error.into()),
@@ -117,12 +142,12 @@ impl Link {
 }
 
 /// Connects to the daemon that follows one that went away; it is for others to start it.
-async fn reconnect(invocation: &Invocation<'_>, at: &AtRun) -> Result<Link, Failure> {
+async fn reconnect(invocation: &Invocation<'_>, subject: &impl Subject) -> Result<Link, Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = FIRST_PAUSE;
     loop {
         if let Ok(connection) = invocation.connect_running().await
-            && let Ok(link) = Link::open(connection, at).await
+            && let Ok(link) = Link::open(connection, subject).await
         {
             return Ok(link);
         }

@@ -18,7 +18,8 @@ const NOT_FOUND: i32 = 127;
 
 /// Where text goes.
 #[derive(Debug)]
-pub(crate) struct Pager {
+pub(crate) struct Pager<'a> {
+    ui: &'a Ui,
     program: Option<Program>,
     has_color: bool,
 }
@@ -31,21 +32,21 @@ struct Program {
     _interrupt: Option<Signal>,
 }
 
-impl Pager {
-    /// Starts the pager; without a terminal or a pager, text goes to standard output as it is.
-    pub(crate) fn open() -> Self {
-        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let wanted = io::stdout().is_terminal() && !is_dumb;
+impl<'a> Pager<'a> {
+    /// Starts the pager; without a terminal or a pager, or where a plain reading is wanted, text goes to standard output.
+    pub(crate) fn open(ui: &'a Ui) -> Self {
+        let wanted = io::stdout().is_terminal() && std::env::var_os("TERM").is_some() && !ui.screen().is_plain;
         let has_color = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
-        Self { program: wanted.then(start).flatten(), has_color }
+        Self { ui, program: wanted.then(start).flatten(), has_color }
     }
 
     /// Shows text.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
         let Some(mut pipe) = self.program.as_ref().and_then(|program| program.child.stdin.as_ref()) else {
-            return Ui::text(text);
+            return self.ui.text(text);
         };
-        let plain = if self.has_color { text.to_owned() } else { strip_str(text).to_string() };
+        let text = self.ui.shown(text);
+        let plain = if self.has_color { text.into_owned() } else { strip_str(&text).to_string() };
         pipe.write_all(plain.as_bytes()).map_err(|error| Failure::io("writing to the pager", &error))
     }
 
@@ -67,7 +68,7 @@ impl Program {
     }
 }
 
-impl Drop for Pager {
+impl Drop for Pager<'_> {
     /// Whoever stops writing still has to leave the terminal to the pager.
     fn drop(&mut self) {
         if let Some(program) = self.program.take() {

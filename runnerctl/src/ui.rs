@@ -1,5 +1,6 @@
 //! Where output goes: facts to stdout, everything else to stderr, styles only to a terminal.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use protocol::error::ExitStatus;
@@ -7,8 +8,8 @@ use serde::Serialize;
 
 use crate::args::{Color, Global};
 use crate::failure::Failure;
-use crate::text::safe::safe_json;
-use crate::text::screen::Screen;
+use crate::text::safe::{ascii_marks, safe_json};
+use crate::text::screen::{Screen, is_plain_wanted};
 
 /// The reader's wishes.
 #[derive(Debug)]
@@ -30,23 +31,25 @@ struct Tagged<'a, T> {
 impl Ui {
     /// Looks at the options and the terminal.
     pub(crate) fn from_terminal(global: &Global) -> Self {
+        let is_plain = global.plain || is_plain_wanted(|name| std::env::var(name).ok());
         match global.color {
+            Color::Auto if is_plain => anstream::ColorChoice::Never,
             Color::Auto => anstream::ColorChoice::Auto,
             Color::Always => anstream::ColorChoice::Always,
             Color::Never => anstream::ColorChoice::Never,
         }
         .write_global();
-        Self { json: global.json, quiet: global.quiet, screen: Screen::of_stdout() }
+        Self { json: global.json, quiet: global.quiet, screen: Screen::of_stdout(is_plain) }
     }
 
     /// Returns what renderings depend on, at this moment.
     pub(crate) fn screen(&self) -> Screen {
-        Screen { now: jiff::Timestamp::now(), ..self.screen }
+        self.screen.anew()
     }
 
     /// Whether progress can be drawn in place.
     pub(crate) fn is_live(&self) -> bool {
-        !self.is_terse() && io::stderr().is_terminal()
+        !self.is_terse() && !self.screen.is_plain && io::stderr().is_terminal()
     }
 
     /// Whether nothing but the final answer is wanted.
@@ -66,27 +69,36 @@ impl Ui {
         body: &T,
         text: impl FnOnce(&Screen) -> String,
     ) -> Result<(), Failure> {
-        if self.json { Self::object(name, body) } else { Self::text(&text(&self.screen())) }
+        if self.json { Self::object(name, body) } else { self.text(&text(&self.screen())) }
     }
 
     /// Prints one JSON object named `runner/<name>.v1` on a line.
     pub(crate) fn object<T: Serialize>(name: &str, body: &T) -> Result<(), Failure> {
         let tagged = Tagged { schema: format!("runner/{name}.v1"), body };
         let line = serde_json::to_string(&tagged).expect("BUG: an answer is not an object");
-        Self::text(&(safe_json(&line) + "\n"))
+        print(&(safe_json(&line) + "\n"))
     }
 
     /// Prints facts.
-    pub(crate) fn text(text: &str) -> Result<(), Failure> {
-        let mut out = anstream::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::io("writing output", &error))
+    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        print(&self.shown(text))
+    }
+
+    /// Prints what a program reads, as it is.
+    pub(crate) fn verbatim(text: &str) -> Result<(), Failure> {
+        print(text)
+    }
+
+    /// Returns text in characters that this reader can be shown.
+    pub(crate) fn shown<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.screen.unicode { Cow::Borrowed(text) } else { Cow::Owned(ascii_marks(text)) }
     }
 
     /// Says something beside the facts; nothing with `--quiet` or `--json`.
     pub(crate) fn note(&self, text: &str) {
         if !self.is_terse() {
             // Nothing is lost with a note, and nobody can be told that stderr is closed.
-            let _ = anstream::stderr().lock().write_all(text.as_bytes());
+            let _ = anstream::stderr().lock().write_all(self.shown(text).as_bytes());
         }
     }
 
@@ -94,8 +106,14 @@ impl Ui {
     pub(crate) fn fail(&self, failure: &Failure) -> ExitStatus {
         if let Failure::Report(report) = failure {
             let text = if self.json { report.to_json() } else { report.to_text() };
-            let _ = anstream::stderr().lock().write_all(text.as_bytes());
+            let _ = anstream::stderr().lock().write_all(self.shown(&text).as_bytes());
         }
         failure.status()
     }
+}
+
+/// Prints text as it is.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::io("writing output", &error))
 }

@@ -18,6 +18,7 @@ use crate::invocation::Invocation;
 use crate::progress::{Line, Progress};
 use crate::text::measure::{seconds, span};
 use crate::text::run::{headline, stop_reason};
+use crate::text::screen::Screen;
 use crate::ui::Ui;
 
 const TICK: Duration = Duration::from_millis(120);
@@ -54,7 +55,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Shows a piece of news and returns the exit code where it was the last.
-    fn take(&mut self, news: News) -> Result<Option<ExitStatus>, Failure> {
+    fn take(&mut self, news: News<StatusView>) -> Result<Option<ExitStatus>, Failure> {
         match news {
             News::Event(event) => {
                 if self.ui.json {
@@ -79,16 +80,16 @@ impl<'a> Watch<'a> {
         self.lines.show(lines);
         let Some(code) = outcome(run.summary.state) else { return Ok(None) };
         self.lines.end();
-        self.ui.answer("status", status, |_| ending(run))?;
+        self.ui.answer("status", status, |screen| ending(run, screen))?;
         Ok(Some(code))
     }
 }
 
 /// Returns the last words on a run.
-pub(crate) fn ending(run: &RunView) -> String {
+pub(crate) fn ending(run: &RunView, screen: &Screen) -> String {
     let leaves =
         format!("  {}/{} leaves passed, {} in iterations\n", run.leaves_passed, run.leaves_total, span(run.elapsed_ms));
-    headline(&run.summary) + &stop_reason(run.summary.reason.as_ref()) + &leaves
+    headline(&run.summary) + &stop_reason(run.summary.reason.as_ref(), screen) + &leaves
 }
 
 /// Where lines of progress go: one place of a terminal, or one line each.
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_last_words_say_what_goes_on() {
-        insta::assert_snapshot!(strip_str(&ending(&samples::stuck())), @r"
+        insta::assert_snapshot!(strip_str(&ending(&samples::stuck(), &Screen::fixed())), @r"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           parser.lex has used all of its 3 attempts
           go on with: runnerctl resume

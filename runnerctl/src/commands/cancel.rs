@@ -26,6 +26,6 @@ pub(crate) struct CancelArgs {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: CancelArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.target.place.path())?;
     let reply = invocation.connect().await?.client().cancel(AtRun { path, run: args.target.run }).await?;
-    invocation.ui.answer("cancel", &reply, |_| controlled(&reply, "ends when its session has ended"))?;
+    invocation.ui.answer("cancel", &reply, |screen| controlled(&reply, "ends when its session has ended", screen))?;
     Ok(ExitStatus::Fine)
 }

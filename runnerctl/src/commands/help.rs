@@ -53,7 +53,7 @@ pub(crate) fn run(ui: &Ui, args: &HelpArgs) -> Result<ExitStatus, Failure> {
         let found = command.find_subcommand(name).filter(|found| !found.is_hide_set()).cloned();
         command = found.ok_or_else(|| Failure::usage(format!("no command `{name}`")).hint("runnerctl help"))?;
     }
-    Ui::text(&page(command).ansi().to_string())?;
+    ui.text(&page(command).ansi().to_string())?;
     Ok(ExitStatus::Fine)
 }
 

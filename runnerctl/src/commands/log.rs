@@ -168,7 +168,7 @@ fn show<T: Serialize>(ui: &Ui, name: &str, body: &T, text: impl FnOnce(&Screen) 
     if ui.json {
         return Ui::object(name, body);
     }
-    let mut pager = Pager::open();
+    let mut pager = Pager::open(ui);
     pager.text(&text(&ui.screen()))?;
     pager.close()
 }

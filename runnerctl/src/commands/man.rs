@@ -42,7 +42,7 @@ pub(crate) fn run(invocation: &Invocation<'_>, args: &ManArgs) -> Result<ExitSta
     let pages = pages().map_err(|error| Failure::io("writing the manual pages", &error))?;
     let Some(folder) = &args.folder else {
         let (_, first) = pages.first().expect("BUG: the program has no page");
-        Ui::text(first)?;
+        Ui::verbatim(first)?;
         return Ok(ExitStatus::Fine);
     };
     let folder = invocation.resolve(Some(folder))?;

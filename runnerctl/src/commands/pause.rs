@@ -31,6 +31,6 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: PauseArgs) -> Result<
     let params = PauseParams { path, run: args.target.run, now: args.now };
     let reply = invocation.connect().await?.client().pause(params).await?;
     let pending = if args.now { "pauses when its session has ended" } else { "pauses after this iteration" };
-    invocation.ui.answer("pause", &reply, |_| controlled(&reply, pending))?;
+    invocation.ui.answer("pause", &reply, |screen| controlled(&reply, pending, screen))?;
     Ok(ExitStatus::Fine)
 }

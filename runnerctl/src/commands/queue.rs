@@ -73,7 +73,7 @@ async fn everywhere(connection: &Connection) -> Result<Vec<RunSummary>, Failure>
 }
 
 fn render(runs: &[RunSummary], screen: &Screen) -> String {
-    let mut table = Table::headed(["RUN", "STATE", "PATH", "WHY"]);
+    let mut table = Table::headed(["RUN", "STATE", "PATH", "WHY"]).yielding(2);
     for run in runs {
         let state = Cell::styled(of_state(run.state), run.state.as_str());
         table.row([Cell::from(&run.id), state, run.path.to_string().into(), why(run).into()]);

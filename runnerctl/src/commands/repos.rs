@@ -52,7 +52,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ReposArgs) -> Result<
 }
 
 fn render(repos: &[RepoView], screen: &Screen) -> String {
-    let mut table = Table::headed(["REPO", "STATE", "RUNS", "PATH"]);
+    let mut table = Table::headed(["REPO", "STATE", "RUNS", "PATH"]).yielding(3);
     for repo in repos {
         let state = match (&repo.held, repo.queue.first()) {
             (Some(_), _) => Cell::styled(LOOK, "held"),

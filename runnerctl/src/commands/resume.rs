@@ -52,6 +52,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ResumeArgs) -> Result
     };
     let request = async |confirmed| connection.client().resume(ResumeParams { confirmed, ..params.clone() }).await;
     let reply = confirmed(invocation.ui, args.yes, request).await?;
-    invocation.ui.answer("resume", &reply, |_| controlled(&reply, "goes on when its session has ended"))?;
+    invocation
+        .ui
+        .answer("resume", &reply, |screen| controlled(&reply, "goes on when its session has ended", screen))?;
     if args.wait { wait(invocation, path, reply.run.id).await } else { Ok(ExitStatus::Fine) }
 }

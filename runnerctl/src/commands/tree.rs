@@ -52,7 +52,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: TreeArgs) -> Result<E
     // A repository without a run has a tree all the same.
     let spent = Spent::of(&IterationApiClient::list(connection.client(), at).await.unwrap_or_default());
     let part = Part { depth: args.depth, open: args.open, folded: !args.all };
-    let mut pager = Pager::open();
+    let mut pager = Pager::open(invocation.ui);
     pager.text(&part_of(&reply, part, &spent, &invocation.ui.screen()))?;
     pager.close()?;
     Ok(ExitStatus::Fine)

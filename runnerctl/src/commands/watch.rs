@@ -46,15 +46,18 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: WatchArgs) -> Result<
 /// Refuses where there is nothing to draw on, before anything is started.
 fn check(invocation: &Invocation<'_>) -> Result<(), Failure> {
     if invocation.ui.json {
-        return Err(Failure::usage("watch draws on a terminal and has no JSON").hint("runnerctl status --json"));
+        let told = "watch draws on a terminal and has no JSON";
+        return Err(Failure::usage(told).hint("runnerctl status --watch --json"));
     }
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if is_dumb || !std::io::stdout().is_terminal() {
-        let why =
-            if is_dumb { "this terminal cannot be drawn on (TERM=dumb)" } else { "standard output is no terminal" };
-        return Err(Failure::new(ExitStatus::Usage, "no_terminal", why).hint("runnerctl status, or runnerctl log -f"));
-    }
-    Ok(())
+    let why = if invocation.ui.screen().is_plain {
+        "a view of the whole screen cannot be read line by line (--plain, RUNNER_PLAIN or TERM=dumb)"
+    } else if !std::io::stdout().is_terminal() {
+        "standard output is no terminal"
+    } else {
+        return Ok(());
+    };
+    let hint = "runnerctl status --watch, or runnerctl log -f";
+    Err(Failure::new(ExitStatus::Usage, "no_terminal", why).hint(hint))
 }
 
 /// Whether the current directory just happens to be none of the repositories.

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::flow::flowed;
 use super::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, paint};
 use super::safe::safe;
 use super::screen::Screen;
+use super::wrap::flowed;
 use crate::doctor::{Check, Level};
 
 /// Columns before what was found.

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
 use protocol::view::StopReason;
 
-use super::flow::flowed;
 use super::measure::{short, until};
 use super::paint::{HEAD, of_verdict, paint};
 use super::safe::safe;
 use super::screen::Screen;
+use super::wrap::flowed;
 
 /// Columns that text is wrapped to where the terminal is not narrower.
 const WIDTH: usize = 80;

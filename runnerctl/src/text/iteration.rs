@@ -8,6 +8,10 @@ use super::screen::Screen;
 use super::table::{Cell, Table};
 use super::usage::short_cost;
 
+const COLUMNS: [&str; 8] = ["ITER", "VERDICT", "GUARD", "NODE", "TIME", "COST", "COMMIT", "SUMMARY"];
+/// The column that gives way where a terminal is narrow.
+const NODE: usize = 3;
+
 /// Returns one iteration as a line.
 pub(crate) fn line(iteration: &IterationView, screen: &Screen) -> String {
     lines(std::slice::from_ref(iteration), screen, 0)
@@ -15,20 +19,20 @@ pub(crate) fn line(iteration: &IterationView, screen: &Screen) -> String {
 
 /// Returns iterations as aligned lines in the order given.
 pub(crate) fn lines(iterations: &[IterationView], screen: &Screen, indent: usize) -> String {
-    let mut table = Table::bare();
-    for iteration in iterations {
-        table.row(row(iteration));
-    }
-    table.render(screen, indent)
+    render(Table::named(COLUMNS), iterations, screen, indent)
 }
 
 /// Returns iterations as a table with a heading.
 pub(crate) fn table(iterations: &[IterationView], screen: &Screen) -> String {
-    let mut table = Table::headed(["ITER", "VERDICT", "GUARD", "NODE", "TIME", "COST", "COMMIT", "SUMMARY"]);
+    render(Table::headed(COLUMNS), iterations, screen, 0)
+}
+
+fn render(table: Table<8>, iterations: &[IterationView], screen: &Screen, indent: usize) -> String {
+    let mut table = table.yielding(NODE);
     for iteration in iterations {
-        table.row(row(iteration));
+        table.row(row(iteration, screen));
     }
-    table.render(screen, 0)
+    table.render(screen, indent)
 }
 
 fn number(iteration: &IterationView) -> String {
@@ -36,11 +40,13 @@ fn number(iteration: &IterationView) -> String {
     format!("{:04}{wait}", iteration.iter)
 }
 
-fn row(iteration: &IterationView) -> [Cell; 8] {
+fn row(iteration: &IterationView, screen: &Screen) -> [Cell; 8] {
+    let guard = iteration.guard.to_string();
+    let guard = if screen.is_plain { guard } else { format!("guard={guard}") };
     [
         number(iteration).into(),
         Cell::styled(of_verdict(iteration.verdict), iteration.verdict.as_str()),
-        Cell::styled(of_guard(iteration.guard), &format!("guard={}", iteration.guard)),
+        Cell::styled(of_guard(iteration.guard), &guard),
         Cell::from(&iteration.node),
         iteration.duration_ms.map(span).unwrap_or_default().into(),
         iteration.usage.as_ref().map(short_cost).unwrap_or_default().into(),

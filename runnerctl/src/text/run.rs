@@ -5,6 +5,11 @@ use protocol::view::{RunSummary, StopReason};
 
 use super::paint::{HINT, of_state, paint};
 use super::safe::safe;
+use super::screen::Screen;
+use super::wrap::wrapped;
+
+/// Columns before a sentence below the headline.
+const INDENT: usize = 2;
 
 /// Returns the line `run <id> <state> on branch <branch>`.
 pub(crate) fn headline(run: &RunSummary) -> String {
@@ -12,11 +17,12 @@ pub(crate) fn headline(run: &RunSummary) -> String {
     format!("run {} {state} on branch {}\n", safe(&run.id), safe(&run.branch))
 }
 
-/// Returns the lines that say why a run stopped and which command goes on.
-pub(crate) fn stop_reason(reason: Option<&StopReason>) -> String {
+/// Returns the lines that say why a run stopped and which command goes on; the command can be copied as it is.
+pub(crate) fn stop_reason(reason: Option<&StopReason>, screen: &Screen) -> String {
     let Some(reason) = reason else { return String::new() };
     let command = reason.command.as_deref().map(|command| format!("  go on with: {}\n", paint(HINT, &safe(command))));
-    format!("  {}\n{}", safe(&reason.message), command.unwrap_or_default())
+    let width = screen.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT));
+    format!("  {}\n{}", wrapped(&safe(&reason.message), width, INDENT), command.unwrap_or_default())
 }
 
 /// Returns why a run is not running, in one line for a table.
@@ -25,12 +31,12 @@ pub(crate) fn why(run: &RunSummary) -> String {
 }
 
 /// Returns what a request to pause, resume or cancel did; `pending` says what is yet to happen.
-pub(crate) fn controlled(reply: &ControlReply, pending: &str) -> String {
+pub(crate) fn controlled(reply: &ControlReply, pending: &str, screen: &Screen) -> String {
     if reply.pending {
         let state = paint(of_state(reply.run.state), reply.run.state.as_str());
         return format!("run {} {state}, {pending}\n", safe(&reply.run.id));
     }
-    headline(&reply.run) + &stop_reason(reply.run.reason.as_ref())
+    headline(&reply.run) + &stop_reason(reply.run.reason.as_ref(), screen)
 }
 
 #[cfg(test)]
@@ -44,7 +50,7 @@ mod tests {
     fn a_run_that_stopped_names_the_command_that_goes_on() {
         let run = samples::stuck().summary;
         let reply = ControlReply { run, pending: false };
-        insta::assert_snapshot!(strip_str(&controlled(&reply, "")), @r"
+        insta::assert_snapshot!(strip_str(&controlled(&reply, "", &Screen::fixed())), @r"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           parser.lex has used all of its 3 attempts
           go on with: runnerctl resume
@@ -54,6 +60,6 @@ mod tests {
     #[test]
     fn a_request_that_waits_for_the_iteration_says_so() {
         let reply = ControlReply { run: samples::summary(), pending: true };
-        insta::assert_snapshot!(strip_str(&controlled(&reply, "pauses after this iteration")), @"run run-1a2b3c4d running, pauses after this iteration");
+        insta::assert_snapshot!(strip_str(&controlled(&reply, "pauses after this iteration", &Screen::fixed())), @"run run-1a2b3c4d running, pauses after this iteration");
     }
 }

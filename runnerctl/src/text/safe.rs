@@ -14,6 +14,12 @@ pub(crate) fn safe_lines(text: &str) -> String {
     text.replace("\r\n", "\n").chars().map(|c| if c == '\n' || c == '\t' { c } else { shown(c) }).collect()
 }
 
+/// Returns text with the marks that stand for control characters in ASCII; what is data stays as it is.
+pub(crate) fn ascii_marks(text: &str) -> String {
+    let mark = |c: char| if matches!(c, '\u{2400}'..='\u{2421}' | char::REPLACEMENT_CHARACTER) { '?' } else { c };
+    text.chars().map(mark).collect()
+}
+
 /// Returns the text of a JSON value with every such character as an escape: it stays the same value.
 pub(crate) fn safe_json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -66,6 +72,11 @@ mod tests {
     fn an_escape_sequence_is_shown_and_not_obeyed() {
         assert_eq!(safe("a\u{1b}[2Jb\rc\nd"), "a␛[2Jb␍c d");
         assert_eq!(safe_lines("a\u{9b}31m\r\nb\t\u{7f}"), "a\u{fffd}31m\nb\t␡");
+    }
+
+    #[test]
+    fn where_only_ascii_is_shown_a_mark_is_ascii_and_data_is_not_touched() {
+        assert_eq!(ascii_marks(&safe("gr\u{f6}\u{df}er\u{1b}[2J\u{9b}")), "gr\u{f6}\u{df}er?[2J?");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a rendering depends on besides its view: width, characters and the time.
+//! What a rendering depends on besides its view: width, characters, the time, and whether it is to be read aloud.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -10,6 +10,8 @@ pub(crate) struct Screen {
     pub(crate) width: Option<usize>,
     /// Whether characters beyond ASCII can be shown.
     pub(crate) unicode: bool,
+    /// Whether a fact stands on each line, in words: for a reader that is no eye.
+    pub(crate) is_plain: bool,
     /// The time that ages are counted to.
     pub(crate) now: Timestamp,
     /// Whether times of day are those of the reader's zone; else they are UTC.
@@ -17,14 +19,23 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Looks at the terminal and the locale.
-    pub(crate) fn of_stdout() -> Self {
+    /// Looks at the locale, and at the terminal unless the reading is plain: that has neither columns nor symbols.
+    pub(crate) fn of_stdout(is_plain: bool) -> Self {
         Self {
-            width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0)),
-            unicode: is_utf8(|name| std::env::var(name).ok()),
+            width: None,
+            unicode: !is_plain && is_utf8(|name| std::env::var(name).ok()),
+            is_plain,
             now: Timestamp::now(),
             is_local: true,
         }
+        .anew()
+    }
+
+    /// Looks at the clock and the size of the terminal again.
+    pub(crate) fn anew(self) -> Self {
+        let size = || terminal_size::terminal_size_of(std::io::stdout());
+        let width = if self.is_plain { None } else { size().map(|(width, _)| usize::from(width.0)) };
+        Self { width, now: Timestamp::now(), ..self }
     }
 
     /// Returns a time as the reader's clock shows it.
@@ -36,6 +47,13 @@ impl Screen {
     pub(crate) fn pick(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }
+}
+
+/// Whether somebody has asked for a plain reading other than on the command line: `RUNNER_PLAIN`, or a terminal that
+/// cannot move its cursor.
+pub(crate) fn is_plain_wanted(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let is_set = variable("RUNNER_PLAIN").is_some_and(|value| !value.is_empty() && value != "0");
+    is_set || variable("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Decides by the first locale variable that is set, in the order of POSIX.
@@ -53,7 +71,7 @@ impl Screen {
     /// A wide terminal in a UTF-8 locale at a fixed time.
     pub(crate) fn fixed() -> Self {
         let now = "2026-01-01T12:00:00Z".parse().expect("a time");
-        Self { width: Some(100), unicode: true, now, is_local: false }
+        Self { width: Some(100), unicode: true, is_plain: false, now, is_local: false }
     }
 }
 
@@ -71,5 +89,12 @@ mod tests {
         assert!(is_utf8(locale));
         assert!(!is_utf8(|name| (name == "LANG").then(|| "C".to_owned())));
         assert!(!is_utf8(|_| None));
+    }
+
+    #[test]
+    fn a_plain_reading_is_wanted_by_variable_or_by_the_terminal() {
+        let with = |set: &'static str, to: &'static str| is_plain_wanted(|name| (name == set).then(|| to.to_owned()));
+        assert!(with("RUNNER_PLAIN", "1") && with("TERM", "dumb"));
+        assert!(!with("RUNNER_PLAIN", "0") && !with("RUNNER_PLAIN", "") && !with("TERM", "xterm"));
     }
 }

@@ -17,24 +17,31 @@ use super::usage;
 /// At most as many paths are listed; the count says how many there are.
 const PATHS_SHOWN: usize = 10;
 
-/// Returns one line per repository under a heading.
+/// Returns one line per repository under a heading, and below them how many questions are open.
 pub(crate) fn overview(all: &[StatusView], screen: &Screen) -> String {
-    let mut table = Table::headed(["REPOSITORY", "STATE", "LEAVES", "NOW"]);
+    let mut table = Table::headed(["REPOSITORY", "STATE", "LEAVES", "COST", "NOW"]).yielding(0);
     for status in all {
         table.row(overview_row(status, screen));
     }
-    if all.is_empty() { String::new() } else { table.render(screen, 0) }
+    let questions: u32 = all.iter().filter_map(|status| status.run.as_ref()).map(|run| run.questions).sum();
+    let asked = match questions {
+        0 => String::new(),
+        1 => "\n1 question is open: runnerctl questions\n".to_owned(),
+        more => format!("\n{more} questions are open: runnerctl questions\n"),
+    };
+    if all.is_empty() { String::new() } else { table.render(screen, 0) + &asked }
 }
 
-fn overview_row(status: &StatusView, screen: &Screen) -> [Cell; 4] {
+fn overview_row(status: &StatusView, screen: &Screen) -> [Cell; 5] {
     let path = status.repo.path.to_string();
     match (&status.repo.held, &status.run) {
-        (Some(held), _) => [path.into(), Cell::styled(LOOK, "held"), "".into(), Cell::from(&held.message)],
-        (None, None) => [path.into(), Cell::styled(DIM, "idle"), "".into(), "".into()],
+        (Some(held), _) => [path.into(), Cell::styled(LOOK, "held"), "".into(), "".into(), Cell::from(&held.message)],
+        (None, None) => [path.into(), Cell::styled(DIM, "idle"), "".into(), "".into(), "".into()],
         (None, Some(run)) => {
             let state = run.summary.state;
-            let leaves = format!("{}/{}", run.leaves_passed, run.leaves_total);
-            [path.into(), Cell::styled(of_state(state), state.as_str()), leaves.into(), now(run, screen).into()]
+            let leaves = leaves(run).unwrap_or_default();
+            let state = Cell::styled(of_state(state), state.as_str());
+            [path.into(), state, leaves.into(), usage::short_cost(&run.usage).into(), now(run, screen).into()]
         }
     }
 }
@@ -49,16 +56,28 @@ pub(crate) fn now(run: &RunView, screen: &Screen) -> String {
         }
         return format!("{:04} {} {node} {elapsed}", run.iteration, phase.name);
     }
+    if run.summary.reason.is_none() {
+        return match run.summary.state {
+            RunStatus::Queued => "waits for its turn".to_owned(),
+            RunStatus::Running => "begins".to_owned(),
+            _ => String::new(),
+        };
+    }
     let waits = run.wait_until.map(|time| format!("until {}: ", until(time, screen))).unwrap_or_default();
     let reason = run.summary.reason.as_ref().map(|reason| reason.message.as_str()).unwrap_or_default();
     waits + reason
+}
+
+/// Returns how many leaves pass of how many; none where no tree is known yet.
+fn leaves(run: &RunView) -> Option<String> {
+    (run.leaves_total > 0).then(|| format!("{}/{}", run.leaves_passed, run.leaves_total))
 }
 
 /// Returns a repository in detail.
 pub(crate) fn detail(status: &StatusView, screen: &Screen) -> String {
     let mut text = format!("{}\n", paint(HEAD, &safe(&status.repo.path.to_string())));
     if let Some(held) = &status.repo.held {
-        let _ = write!(text, "{}\n{}", paint(LOOK, "held"), stop_reason(Some(held)));
+        let _ = write!(text, "{}\n{}", paint(LOOK, "held"), stop_reason(Some(held), screen));
     }
     match &status.run {
         Some(run) => text += &run_detail(run, screen),
@@ -72,7 +91,7 @@ pub(crate) fn detail(status: &StatusView, screen: &Screen) -> String {
 }
 
 fn run_detail(run: &RunView, screen: &Screen) -> String {
-    let mut text = headline(&run.summary) + &stop_reason(run.summary.reason.as_ref());
+    let mut text = headline(&run.summary) + &stop_reason(run.summary.reason.as_ref(), screen);
     text += "\n";
     let mut facts = Table::bare();
     for (name, value) in facts_of(run, screen) {
@@ -80,14 +99,17 @@ fn run_detail(run: &RunView, screen: &Screen) -> String {
     }
     text += &facts.render(screen, 2);
     if !run.recent.is_empty() {
-        text += "\n  last iterations\n";
+        text += &heading("last iterations", screen);
         text += &lines(&run.recent, screen, 4);
     }
     let secrets: Vec<String> = run.secrets.iter().map(|seen| format!("{}: {}", seen.path, seen.variable)).collect();
-    text += &paths("held back", &run.held_back);
-    text += &paths("put back", &run.reverted);
-    text += &paths("files with secrets in them", &secrets);
-    text + &paths("notices", &run.notices)
+    let lists = [
+        ("held back", &run.held_back),
+        ("put back", &run.reverted),
+        ("files with secrets in them", &secrets),
+        ("notices", &run.notices),
+    ];
+    lists.iter().fold(text, |text, (title, list)| text + &paths(title, list, screen))
 }
 
 fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
@@ -117,9 +139,11 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
             facts.push(("this node", usage::total(used).into()));
         }
     }
-    facts.push(("leaves", format!("{}/{} passed", run.leaves_passed, run.leaves_total).into()));
-    facts.push(("time", format!("{} in iterations", span(run.elapsed_ms)).into()));
-    facts.push(("usage", usage::total(&run.usage).into()));
+    facts.extend(leaves(run).map(|leaves| ("leaves", format!("{leaves} passed").into())));
+    if run.usage.sessions > 0 {
+        facts.push(("time", format!("{} in iterations", span(run.elapsed_ms)).into()));
+        facts.push(("usage", usage::total(&run.usage).into()));
+    }
     facts.extend(run.baseline.map(|guard| ("baseline", baseline_cell(guard))));
     if !run.guard_changed.is_empty() {
         let text = format!("definition changed: {}; runnerctl guard accept", first_paths(&run.guard_changed));
@@ -184,11 +208,15 @@ fn pending_text(pending: protocol::view::PendingControl) -> &'static str {
     }
 }
 
-fn paths(title: &str, paths: &[String]) -> String {
+fn heading(title: &str, screen: &Screen) -> String {
+    if screen.is_plain { format!("\n{title}:\n") } else { format!("\n  {title}\n") }
+}
+
+fn paths(title: &str, paths: &[String], screen: &Screen) -> String {
     if paths.is_empty() {
         return String::new();
     }
-    let mut text = format!("\n  {title} ({})\n", paths.len());
+    let mut text = heading(&format!("{title} ({})", paths.len()), screen);
     for path in paths.iter().take(PATHS_SHOWN) {
         let _ = writeln!(text, "    {}", safe(path));
     }
@@ -309,10 +337,12 @@ mod tests {
         let text =
             plain(&overview(&[samples::status(), stuck, broken], &Screen { width: Some(60), ..Screen::fixed() }));
         insta::assert_snapshot!(text, @r"
-        REPOSITORY     STATE    LEAVES  NOW
-        /home/me/proj  running  4/9     0004 guard parser.lex 12s
-        /home/me/proj  stuck    4/9     parser.lex has used all of …
-        /home/me/proj  held             cannot read its journal
+        REPOSITORY    STATE    LEAVES  COST  NOW
+        …ome/me/proj  running  4/9     $?    0004 guard parser.lex …
+        …ome/me/proj  stuck    4/9     $?    parser.lex has used al…
+        …ome/me/proj  held                   cannot read its journal
+
+        4 questions are open: runnerctl questions
         ");
     }
 
@@ -350,7 +380,7 @@ mod tests {
     #[test]
     fn a_long_list_of_paths_is_counted() {
         let many: Vec<String> = (0..12).map(|n| format!("f{n}")).collect();
-        let text = paths("held back", &many);
+        let text = paths("held back", &many, &Screen::fixed());
         assert!(text.contains("held back (12)") && text.contains("and 2 more") && !text.contains("f10"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Aligned columns that fit the terminal: the last column gives way, nothing wraps.
+//! Aligned columns that fit the terminal: the last column gives way, nothing wraps. In a plain reading, a fact per line.
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -6,9 +6,14 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::paint::{DIM, PLAIN, paint};
 use super::safe::safe;
 use super::screen::Screen;
+use super::wrap::wrapped;
 
 /// The last column is never cut below this, whatever the terminal's width.
 const LAST_AT_LEAST: usize = 12;
+/// So much the last column is to have before the one that yields is left as it is.
+const LAST_WANTS: usize = 28;
+/// The column that yields is never cut below this.
+const YIELDS_TO: usize = 12;
 const GAP: usize = 2;
 
 /// One cell: text made safe, in a style.
@@ -31,22 +36,35 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
-/// Rows under a heading.
+/// Rows of which each column has a name; the names are a heading, or are for a plain reading alone.
 #[derive(Debug)]
 pub(crate) struct Table<const N: usize> {
-    head: Option<[&'static str; N]>,
+    names: Option<[&'static str; N]>,
+    has_head: bool,
+    yielding: Option<usize>,
     rows: Vec<[Cell; N]>,
 }
 
 impl<const N: usize> Table<N> {
     /// Makes a table with a heading.
-    pub(crate) fn headed(head: [&'static str; N]) -> Self {
-        Self { head: Some(head), rows: Vec::new() }
+    pub(crate) fn headed(names: [&'static str; N]) -> Self {
+        Self { names: Some(names), has_head: true, yielding: None, rows: Vec::new() }
     }
 
-    /// Makes a table without a heading.
+    /// Makes a table whose columns tell what they are; their names are not shown above them.
+    pub(crate) fn named(names: [&'static str; N]) -> Self {
+        Self { has_head: false, ..Self::headed(names) }
+    }
+
+    /// Makes a table whose first column says what stands in the others.
     pub(crate) fn bare() -> Self {
-        Self { head: None, rows: Vec::new() }
+        Self { names: None, has_head: false, yielding: None, rows: Vec::new() }
+    }
+
+    /// Lets a column of paths or ids give way, from its start, before the last one is cut too short to be read.
+    #[must_use]
+    pub(crate) fn yielding(self, column: usize) -> Self {
+        Self { yielding: Some(column), ..self }
     }
 
     /// Adds a row.
@@ -56,37 +74,71 @@ impl<const N: usize> Table<N> {
 
     /// Returns the lines, each behind `indent` spaces.
     pub(crate) fn render(mut self, screen: &Screen, indent: usize) -> String {
-        if let Some(head) = self.head {
-            self.rows.insert(0, head.map(|text| Cell::styled(DIM, text)));
+        if screen.is_plain {
+            return self.facts();
         }
-        let widths: [usize; N] =
+        if let Some(names) = self.names.filter(|_| self.has_head) {
+            self.rows.insert(0, names.map(|text| Cell::styled(DIM, text)));
+        }
+        let widths = self.widths(screen.width.map(|width| width.saturating_sub(indent)));
+        let lines = self.rows.iter().map(|row| self.line(row, &widths, (screen, indent)));
+        lines.flat_map(|line| [" ".repeat(indent), line, "\n".into()]).collect()
+    }
+
+    /// Returns the width of each column where there is room for so many.
+    fn widths(&self, room: Option<usize>) -> [usize; N] {
+        let mut widths: [usize; N] =
             std::array::from_fn(|at| self.rows.iter().map(|row| row[at].text.width()).max().unwrap_or(0));
-        let before_last: usize = indent + widths[..N - 1].iter().map(|width| width + GAP).sum::<usize>();
-        let last = screen.width.map(|width| width.saturating_sub(before_last).max(LAST_AT_LEAST));
-        self.rows.iter().map(|row| line(row, &widths, Frame { indent, last, screen })).collect()
+        let Some(room) = room else { return widths };
+        if let Some(at) = self.yielding.filter(|at| *at + 1 < N) {
+            let wanted = before(&widths, N - 1) + widths[N - 1].min(LAST_WANTS);
+            widths[at] = widths[at].saturating_sub(wanted.saturating_sub(room)).max(widths[at].min(YIELDS_TO));
+        }
+        widths[N - 1] = widths[N - 1].min(room.saturating_sub(before(&widths, N - 1)).max(LAST_AT_LEAST));
+        widths
     }
-}
 
-#[derive(Clone, Copy)]
-struct Frame<'a> {
-    indent: usize,
-    last: Option<usize>,
-    screen: &'a Screen,
-}
+    fn line(&self, row: &[Cell; N], widths: &[usize; N], (screen, indent): (&Screen, usize)) -> String {
+        let mut line = String::new();
+        let filled = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |at| at + 1);
+        for (at, cell) in row[..filled].iter().enumerate() {
+            let text = match (self.names, self.yielding) {
+                // What is told of one thing alone is told in full.
+                (None, _) if at == N - 1 => wrapped(&cell.text, widths[at], indent + before(widths, at)),
+                (_, yields) if yields == Some(at) => cut_start(&cell.text, widths[at], screen),
+                _ => cut(&cell.text, widths[at], screen),
+            };
+            let pad = if at + 1 == filled { 0 } else { widths[at].saturating_sub(text.width()) + GAP };
+            line += &paint(cell.style, &text);
+            line += &" ".repeat(pad);
+        }
+        line
+    }
 
-fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], frame: Frame<'_>) -> String {
-    let mut line = " ".repeat(frame.indent);
-    let filled = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |at| at + 1);
-    for (at, cell) in row[..filled].iter().enumerate() {
-        let text = match frame.last {
-            Some(last) if at == N - 1 => cut(&cell.text, last, frame.screen),
-            _ => cell.text.clone(),
+    /// Returns a fact on each line, in words, and an empty line between rows of several.
+    fn facts(&self) -> String {
+        let Some(names) = self.names else {
+            return self.rows.iter().map(|row| fact(row)).collect();
         };
-        let pad = if at + 1 == filled { 0 } else { widths[at] - cell.text.width() + GAP };
-        line += &paint(cell.style, &text);
-        line += &" ".repeat(pad);
+        let row = |row: &[Cell; N]| -> String {
+            let facts = names.iter().zip(row).filter(|(_, cell)| !cell.text.is_empty());
+            facts.flat_map(|(name, cell)| [name.to_lowercase(), ": ".into(), cell.text.clone(), "\n".into()]).collect()
+        };
+        self.rows.iter().map(row).collect::<Vec<_>>().join("\n")
     }
-    line + "\n"
+}
+
+/// Returns how many columns of the terminal are before a column of the table.
+fn before(widths: &[usize], at: usize) -> usize {
+    widths[..at].iter().map(|width| width + GAP).sum()
+}
+
+/// Returns a row as `name: value`, further values behind commas.
+fn fact(row: &[Cell]) -> String {
+    let (name, values) = row.split_first().expect("BUG: a table without columns");
+    let values: Vec<&str> = values.iter().map(|cell| cell.text.as_str()).filter(|text| !text.is_empty()).collect();
+    let name = if name.text.is_empty() || values.is_empty() { name.text.clone() } else { format!("{}: ", name.text) };
+    format!("{name}{}\n", values.join(", "))
 }
 
 /// Returns `text` in at most `width` columns, with a mark where it was cut.
@@ -95,16 +147,27 @@ pub(crate) fn cut(text: &str, width: usize, screen: &Screen) -> String {
         return text.to_owned();
     }
     let mark = screen.pick("…", "...");
-    let room = width.saturating_sub(mark.width());
-    let mut used = 0;
-    let kept: String = text
-        .chars()
-        .take_while(|c| {
-            used += c.width().unwrap_or(0);
-            used <= room
+    kept(text.chars(), width.saturating_sub(mark.width())).collect::<String>() + mark
+}
+
+/// Returns the end of `text` in at most `width` columns, with a mark where it was cut.
+fn cut_start(text: &str, width: usize, screen: &Screen) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mark = screen.pick("…", "...");
+    let end: Vec<char> = kept(text.chars().rev(), width.saturating_sub(mark.width())).collect();
+    mark.chars().chain(end.into_iter().rev()).collect()
+}
+
+/// Returns as many characters as there is room for.
+fn kept(chars: impl Iterator<Item = char>, room: usize) -> impl Iterator<Item = char> {
+    chars
+        .scan(0, move |used, c| {
+            *used += c.width().unwrap_or(0);
+            Some((*used <= room).then_some(c))
         })
-        .collect();
-    kept + mark
+        .map_while(|c| c)
 }
 
 #[cfg(test)]
@@ -141,5 +204,37 @@ mod tests {
     #[test]
     fn a_wide_character_is_not_cut_in_half() {
         assert_eq!(cut("漢字漢字", 6, &Screen::fixed()), "漢字…");
+        assert_eq!(cut_start("漢字漢字", 6, &Screen::fixed()), "…漢字");
+    }
+
+    #[test]
+    fn a_column_that_yields_keeps_its_end_and_leaves_room_for_the_last() {
+        let mut table = Table::headed(["PATH", "STATE", "WHY"]).yielding(0);
+        table.row(["/home/me/all/my/projects/漢字".into(), "held".into(), "a sentence that is long".into()]);
+        table.row(["/b".into(), "running".into(), "".into()]);
+        insta::assert_snapshot!(strip_str(&table.render(&Screen { width: Some(50), ..Screen::fixed() }, 0)), @r"
+        PATH              STATE    WHY
+        …y/projects/漢字  held     a sentence that is long
+        /b                running
+        ");
+    }
+
+    #[test]
+    fn a_plain_reading_has_a_fact_on_each_line() {
+        let plain = Screen { is_plain: true, ..Screen::fixed() };
+        let mut table = Table::headed(["PATH", "STATE", "WHY"]);
+        table.row(["/a".into(), Cell::styled(DIM, "held"), "broken".into()]);
+        table.row(["/b".into(), "running".into(), "".into()]);
+        insta::assert_snapshot!(table.render(&plain, 2), @r"
+        path: /a
+        state: held
+        why: broken
+
+        path: /b
+        state: running
+        ");
+        let mut facts = Table::bare();
+        facts.row([Cell::styled(DIM, "node"), "root/a".into()]);
+        assert_eq!(facts.render(&plain, 2), "node: root/a\n");
     }
 }

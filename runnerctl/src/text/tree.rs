@@ -111,7 +111,11 @@ impl Drawing<'_> {
             (*depth > 0 && self.part.folded && node.passes) || self.part.depth.is_some_and(|most| *depth >= most);
         let folded = if is_folded && !children.is_empty() { ", folded" } else { "" };
         let counts = paint(DIM, &format!("{word}{}{}{folded}", counts(node), self.spent.told(&node.id)));
-        let _ = writeln!(self.text, "{lead}{} {}  {title}  {counts}", paint(style, mark), paint(style, &id));
+        let _ = if self.screen.is_plain {
+            writeln!(self.text, "level {depth}: {id}, {title}, {counts}")
+        } else {
+            writeln!(self.text, "{lead}{} {}  {title}  {counts}", paint(style, mark), paint(style, &id))
+        };
         let last = children.len().saturating_sub(1);
         for (at, child) in children.into_iter().enumerate().filter(|_| !is_folded) {
             let (branch, trunk) = if at == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
@@ -244,6 +248,19 @@ pub(crate) mod tests {
         let unknown = UsageTotal { sessions: 1, cost_unknown: 1, ..UsageTotal::default() };
         let spent = Spent::of(&[red.clone(), IterationView { usage: Some(unknown), ..red }]);
         assert_eq!((spent.told("parser.lex").as_str(), spent.told("other").as_str()), (", 28s, >$0.42", ""));
+    }
+
+    #[test]
+    fn a_plain_reading_tells_the_level_in_words() {
+        let plain = Screen { is_plain: true, unicode: false, ..Screen::fixed() };
+        insta::assert_snapshot!(strip_str(&picture(&reply(), &plain)), @r"
+        level 0: root, The root, open, 1/4 leaves
+        level 1: parser, The parser, open, 1/2 leaves
+        level 2: lexer, The lexer, passed
+        level 2: ast, The ast, current, attempts 1/3
+        level 1: cli, The cli, no attempts left, attempts 3/3
+        level 1: docs, The docs, open
+        ");
     }
 
     #[test]

@@ -9,6 +9,9 @@ const UNKNOWN: &str = "unknown";
 
 /// Returns what sessions have consumed together, and how many of them did not say.
 pub(crate) fn total(usage: &UsageTotal) -> String {
+    if usage.input_tokens.or(usage.cached_tokens).or(usage.output_tokens).or(usage.cost_micro_usd).is_none() {
+        return format!("sessions {}, tokens and cost {UNKNOWN}", usage.sessions);
+    }
     let tokens = [("in", usage.input_tokens), ("cached", usage.cached_tokens), ("out", usage.output_tokens)];
     let tokens = tokens.map(|(name, tokens)| format!("{name} {}", at_least(tokens.map(count), usage.tokens_unknown)));
     format!("sessions {}, tokens {}, cost {}", usage.sessions, tokens.join(", "), cost(usage))

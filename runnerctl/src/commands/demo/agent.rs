@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::script::{COMMAND, COMMAND_HALF, DECODE, DECODE_WRONG, ENCODE, File, Part, REFUSE};
 use crate::failure::Failure;
 use crate::text::safe::safe;
-use crate::ui::Ui;
+use crate::ui::print;
 
 /// What a session leaves in the file named by `RUNNER_OUTPUT`.
 #[derive(Debug, Serialize)]
@@ -136,7 +136,7 @@ fn next_leaf(node: &Node) -> Option<&Node> {
 }
 
 fn say(text: &str) -> Result<(), Failure> {
-    Ui::text(&format!("{}\n", safe(text)))
+    print(&format!("{}\n", safe(text)))
 }
 
 #[cfg(test)]

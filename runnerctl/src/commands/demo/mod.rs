@@ -174,18 +174,18 @@ fn close(ui: &Ui, scratch: &Scratch, played: Result<Played, Failure>) -> Result<
         Ui::object("demo", &Ended { path: folder, run: &run, audit: &audit })?;
         return Ok(code);
     }
-    let mut text = format!("\n{}{}", headline(&run.summary), stop_reason(run.summary.reason.as_ref()));
+    let mut text = format!("\n{}{}", headline(&run.summary), stop_reason(run.summary.reason.as_ref(), &ui.screen()));
     if run.summary.state == RunStatus::Completed {
         let log = scratch.git(&["log", "--oneline", "--no-decorate"])?;
         let _ = write!(text, "\n$ git log --oneline\n{log}\n$ sh bin/roman 1994\n{}\n", scratch.roman("1994")?);
         let _ = write!(text, "\n$ runnerctl verify\n{}", audit::report(&audit, &ui.screen()));
     }
-    Ui::text(&text)?;
+    ui.text(&text)?;
     Ok(code)
 }
 
 fn say(ui: &Ui, text: &str) -> Result<(), Failure> {
-    if ui.is_terse() { Ok(()) } else { Ui::text(text) }
+    if ui.is_terse() { Ok(()) } else { ui.text(text) }
 }
 
 /// Takes the run out of a daemon that goes on without the demo.

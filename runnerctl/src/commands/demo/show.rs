@@ -105,7 +105,7 @@ impl<'a> Show<'a> {
     }
 
     fn print(&self, text: &str) -> Result<(), Failure> {
-        if self.ui.is_terse() { Ok(()) } else { self.lines.apart(|| Ui::text(text)) }
+        if self.ui.is_terse() { Ok(()) } else { self.lines.apart(|| self.ui.text(text)) }
     }
 }
 

@@ -34,7 +34,7 @@ impl Reader<'_> {
     pub(super) async fn whole(mut self) -> Result<(), Failure> {
         // What is not there is said before a pager takes the terminal.
         let mut part = self.read().await?;
-        let mut pager = (!self.ui.json).then(Pager::open);
+        let mut pager = (!self.ui.json).then(|| Pager::open(self.ui));
         let mut all = String::new();
         loop {
             match &mut pager {
@@ -91,7 +91,7 @@ impl Reader<'_> {
             if self.ui.json && !part.text.is_empty() {
                 Ui::object("log", &part)?;
             } else if !self.ui.json {
-                Ui::text(&safe_lines(&part.text))?;
+                self.ui.text(&safe_lines(&part.text))?;
             }
             if part.complete {
                 return Ok(());
