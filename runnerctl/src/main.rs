@@ -16,6 +16,7 @@ mod invocation;
 mod pager;
 mod progress;
 mod record;
+mod repaint;
 mod text;
 mod ui;
 mod wait;

@@ -1,22 +1,25 @@
-//! `status`: how far a repository's run is, or one line for every repository.
+//! `status`: how far a repository's run is, or one line for every repository; once, or whenever it changes.
+
+mod live;
+mod shown;
 
 use clap::Args;
 use protocol::api::RunApiClient as _;
-use protocol::client::{CallError, Connection};
+use protocol::client::CallError;
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::request::AtRun;
-use protocol::view::StatusView;
-use serde::Serialize;
 
+use self::shown::Shown;
 use crate::args::Target;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
-use crate::text::status::{detail, overview};
 
 const EXAMPLES: &str = "Examples:
   runnerctl status              the repository around here, else all
   runnerctl status ~/proj --json
-  runnerctl status --all        one line per repository";
+  runnerctl status --all        one line per repository
+  runnerctl status --watch      the same place of the terminal, painted over when something changes
+  runnerctl status --all --watch --json    an object per change, on a line";
 
 /// Tell how far a run is, and why it stopped
 #[derive(Debug, Args)]
@@ -27,39 +30,29 @@ pub(crate) struct StatusArgs {
     /// One line per repository
     #[arg(long, conflicts_with_all = ["path", "run"])]
     all: bool,
-}
-
-#[derive(Serialize)]
-struct Statuses<'a> {
-    repos: &'a [StatusView],
+    /// Stay, and show it again whenever it changes, until Ctrl-C
+    #[arg(short, long)]
+    watch: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    if args.all {
-        return everywhere(invocation, &connection).await;
-    }
+    let client = connection.client();
     let anywhere = args.target.place.path.is_none() && args.target.run.is_none();
-    let path = invocation.place(args.target.place.path())?;
-    let reply = connection.client().status(AtRun { path, run: args.target.run }).await;
-    match reply.map_err(CallError::from) {
-        Err(error) if anywhere && is_refusal(&error, ErrorKind::NotARepository) => {
-            everywhere(invocation, &connection).await
+    let one = if args.all {
+        None
+    } else {
+        let at = AtRun { path: invocation.place(args.target.place.path())?, run: args.target.run };
+        match client.status(at.clone()).await.map_err(CallError::from) {
+            Ok(status) => Some((at, status)),
+            Err(error) if anywhere && is_refusal(&error, ErrorKind::NotARepository) => None,
+            Err(error) => return Err(error.into()),
         }
-        reply => {
-            let status = reply?;
-            invocation.ui.answer("status", &status, |screen| detail(&status, screen))?;
-            Ok(ExitStatus::Fine)
-        }
+    };
+    match (one, args.watch) {
+        (one, true) => live::follow(invocation, one.map(|(at, _)| at)).await,
+        (Some((_, status)), false) => shown::answer(invocation.ui, &Shown::One(Box::new(status))),
+        (None, false) => shown::answer(invocation.ui, &Shown::All(client.status_all().await?)),
     }
-}
-
-async fn everywhere(invocation: &Invocation<'_>, connection: &Connection) -> Result<ExitStatus, Failure> {
-    let all = connection.client().status_all().await?;
-    invocation.ui.answer("statuses", &Statuses { repos: &all }, |screen| overview(&all, screen))?;
-    if all.is_empty() {
-        invocation.ui.note("No repositories. Add one: runnerctl start PATH\n");
-    }
-    Ok(ExitStatus::Fine)
 }

@@ -1,0 +1,139 @@
+//! `status` that stays: painted over in its place on a terminal, else a block or an object per change.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::process::{Child, ChildStdout, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use runner_testkit::{Gate, Tty};
+use serde_json::Value;
+
+use crate::play::{Play, sample};
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 50)];
+
+/// A run in its first session, which goes on once its gate is open; a second one follows.
+fn working() -> (Play, Gate) {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let gate = play.script().gate("session");
+    play.script().step(1, "gate session; answer retry 'Not yet.'");
+    play.script().step(2, "answer retry 'Still not.'");
+    play.begin();
+    gate.reached();
+    (play, gate)
+}
+
+/// A `status --watch` whose output goes into a pipe; it is ended where this is dropped.
+struct Piped {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Piped {
+    fn start(play: &Play, args: &[&str]) -> Self {
+        let mut command = play.home.ctl_command(&play.repo, args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the client starts");
+        let lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
+        Self { child, lines }
+    }
+
+    /// Reads lines until one is as wanted.
+    fn until(&mut self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut seen = Vec::new();
+        for line in self.lines.by_ref() {
+            seen.push(line.expect("its output is text"));
+            if wanted(seen.last().expect("a line was just read")) {
+                return seen;
+            }
+        }
+        panic!("it ended before that: {seen:#?}");
+    }
+
+    fn interrupted(mut self) -> i32 {
+        let pid = i32::try_from(self.child.id()).expect("a process id is an i32");
+        kill(Pid::from_raw(pid), Signal::SIGINT).expect("it lives");
+        self.child.wait().expect("it can be waited for").code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Piped {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_state_is_painted_over_in_its_place_at_three_sizes() {
+    let (play, gate) = working();
+    let mut ttys: Vec<Tty> =
+        SIZES.map(|size| Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), size)).into();
+    for tty in &mut ttys {
+        let screen = tty.sees("0001 work");
+        assert!(screen.contains("attempts     0/3 used") && screen.contains("leaves       1/4 passed"), "{screen}");
+    }
+    gate.open();
+    for tty in &mut ttys {
+        let screen = tty.sees("run play limit");
+        assert_eq!(screen.matches("run play ").count(), 1, "one state is on the screen:\n{screen}");
+        assert!(!screen.contains("phase"), "nothing is left of the one before it:\n{screen}");
+        tty.keys("\u{3}");
+        assert_eq!(tty.ended(), 130);
+        assert!(tty.is_given_back() && tty.screen().contains("run play limit"), "it stays when it is left");
+    }
+}
+
+#[test]
+fn another_size_of_the_terminal_leaves_nothing_of_the_old_one() {
+    let (play, _gate) = working();
+    let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), SIZES[2]);
+    tty.sees("0001 work");
+    tty.resize((60, 6));
+    let screen = tty.sees_that("it is laid out anew", |screen| screen.contains("more lines"));
+    assert_eq!(screen.matches("run play running").count(), 1, "{screen}");
+}
+
+#[test]
+fn a_daemon_that_is_killed_is_waited_for() {
+    let (mut play, gate) = working();
+    let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), SIZES[0]);
+    tty.sees("0001 work");
+    play.kill();
+    let screen = tty.sees("the daemon went away; waiting for it to come back");
+    assert!(screen.contains("run play running"), "what was seen stays:\n{screen}");
+    play.restart();
+    tty.sees_no("the daemon went away");
+    tty.sees("run play limit");
+    drop(gate);
+}
+
+#[test]
+fn in_a_pipe_each_change_is_a_block() {
+    let (play, gate) = working();
+    let mut piped = Piped::start(&play, &["status", "--watch"]);
+    let first = piped.until(|line| line.contains("containment"));
+    assert!(first[1].starts_with("run play running"), "{first:#?}");
+    gate.open();
+    let rest = piped.until(|line| line.starts_with("run play limit"));
+    assert!(rest.iter().any(String::is_empty), "an empty line is between two of them: {rest:#?}");
+    assert_eq!(piped.interrupted(), 130);
+}
+
+#[test]
+fn each_change_is_an_object_on_a_line_where_json_is_wanted() {
+    let (play, gate) = working();
+    let mut one = Piped::start(&play, &["status", "--watch", "--json"]);
+    let mut all = Piped::start(&play, &["status", "--all", "--watch", "--json"]);
+    gate.open();
+    let lines = one.until(|line| line.contains(r#""state":"limit""#));
+    let states: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("each is an object")).collect();
+    assert!(states.len() > 1 && states.iter().all(|state| state["schema"] == "runner/status.v1"), "{lines:#?}");
+    assert!(lines.windows(2).all(|two| two[0] != two[1]), "nothing is told twice");
+    let lines = all.until(|line| line.contains(r#""state":"limit""#));
+    let last: Value = serde_json::from_str(lines.last().expect("there is one")).expect("it is an object");
+    assert_eq!(
+        (last["schema"].as_str(), last["repos"].as_array().map(Vec::len)),
+        (Some("runner/statuses.v1"), Some(1))
+    );
+    assert_eq!((one.interrupted(), all.interrupted()), (130, 130));
+}
