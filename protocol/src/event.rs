@@ -57,7 +57,7 @@ pub enum EventKind {
         #[schemars(with = "String")]
         until: Timestamp,
     },
-    /// An iteration entered a phase.
+    /// An iteration entered a phase; without a number and a node, the guard runs on the base.
     Phase {
         /// The phase.
         phase: PhaseName,

@@ -398,6 +398,10 @@ pub enum LogStream {
     Agent,
     /// What the guard printed.
     Guard,
+    /// What the guard printed with the accepted definition, where it ran with both.
+    GuardAccepted,
+    /// What the guard printed on the base, before the first iteration: the run's, whichever iteration is named.
+    Baseline,
     /// What the reviewer printed.
     Review,
     /// The prompt.

@@ -7,11 +7,11 @@ use std::str::FromStr;
 use clap::Args;
 use protocol::api::IterationApiClient as _;
 use protocol::error::{ErrorKind, ExitStatus};
-use protocol::meta::{ReviewFacts, SessionFailure};
+use protocol::meta::{IterationMeta, ReviewFacts, SessionFailure};
 use protocol::reply::IterationReply;
 use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
 use protocol::view::IterationView;
-use protocol::words::{FailureClass, ReviewVerdict, Role};
+use protocol::words::{FailureClass, GuardOutcome, ReviewVerdict, Role};
 use serde::Serialize;
 
 use self::reader::Reader;
@@ -31,6 +31,8 @@ const EXAMPLES: &str = "Examples:
   runnerctl log 3             the facts of iteration 3
   runnerctl log 3.w1 --agent  of its first try, which found no service
   runnerctl log 3 --guard     what its guard printed
+  runnerctl log 3 --guard-accepted    what it printed with the accepted definition, where it ran with both
+  runnerctl log --baseline    what the guard printed on the base
   runnerctl log 3 --review    what its reviewer printed
   runnerctl log -f            what the agent prints, live
   runnerctl log 3 --diff --run tidy-1
@@ -91,6 +93,12 @@ struct Streams {
     /// What the guard printed
     #[arg(long)]
     guard: bool,
+    /// What the guard printed with the accepted definition, where it ran with both
+    #[arg(long)]
+    guard_accepted: bool,
+    /// What the guard printed on the base, before the first iteration
+    #[arg(long, conflicts_with_all = ["iter", "node"])]
+    baseline: bool,
     /// What the reviewer printed
     #[arg(long)]
     review: bool,
@@ -110,6 +118,8 @@ impl Streams {
         [
             (self.agent, LogStream::Agent),
             (self.guard, LogStream::Guard),
+            (self.guard_accepted, LogStream::GuardAccepted),
+            (self.baseline, LogStream::Baseline),
             (self.review, LogStream::Review),
             (self.prompt, LogStream::Prompt),
             (self.diff, LogStream::Diff),
@@ -217,6 +227,9 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
         if let Some(review) = &meta.review {
             review_facts(review, &mut fact);
         }
+        if let Some(told) = guard_ran(meta) {
+            fact("guard", told.into());
+        }
         let phases: Vec<String> =
             meta.phases.iter().map(|time| format!("{} {}", time.phase, span(time.duration_ms))).collect();
         fact("phases", phases.join(", ").into());
@@ -239,6 +252,21 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
     }
     fact("record", reply.record.to_string().into());
     line(&reply.iteration, screen) + &facts.render(screen, 2)
+}
+
+/// Says how the guard ran where that is not plain: with a definition that a session has changed, or with both.
+fn guard_ran(meta: &IterationMeta) -> Option<String> {
+    let exit = meta.guard_exit.map(|exit| format!(" (exit {exit})")).unwrap_or_default();
+    let changed = meta.guard_changed.join(", ");
+    match (meta.guard_changed.is_empty(), meta.guard_with_accepted) {
+        (true, _) => None,
+        (false, false) => Some(format!("ran once{exit}; its definition is not the accepted one: {changed}")),
+        (false, true) => Some(format!(
+            "ran twice: green as the session left it (--guard), and {}{exit} with the accepted definition \
+             (--guard-accepted); changed: {changed}",
+            if meta.guard == GuardOutcome::Pass { "green" } else { "not green" }
+        )),
+    }
 }
 
 /// Shows why the agent gave no answer, and what was seen of it.

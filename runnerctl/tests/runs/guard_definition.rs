@@ -59,6 +59,11 @@ fn a_weakened_guard_is_caught_by_the_accepted_one() {
     assert_eq!(play.repo.read("ci.sh"), "true\n", "the session's work is kept");
     assert_eq!(play.record(1, "guard.log"), "green\n");
     assert!(play.has_record("0001/guard-accepted.log"));
+    let told = |args: &[&str]| play.home.ctl_in(&play.repo, args).exits(0).stdout.clone();
+    let summary = told(&["log", "1"]);
+    assert!(summary.contains("ran twice: green as the session left it (--guard), and not green (exit 1)"), "{summary}");
+    assert_eq!(told(&["log", "1", "--guard"]), "green\n");
+    assert_eq!(told(&["log", "1", "--guard-accepted"]), play.record(1, "guard-accepted.log"));
     let feedback = play.repo.feedback("HEAD");
     let failure = feedback.nodes["b"].failure.as_ref().expect("it failed");
     assert!(failure.text.starts_with("[red with the accepted definition"), "{}", failure.text);

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use protocol::words::RunStatus;
 use runner_testkit::{Gate, Tty};
 use serde_json::Value;
 
@@ -136,4 +137,22 @@ fn each_change_is_an_object_on_a_line_where_json_is_wanted() {
         (Some("runner/statuses.v1"), Some(1))
     );
     assert_eq!((one.interrupted(), all.interrupted()), (130, 130));
+}
+
+#[test]
+fn a_run_that_an_invalid_tree_holds_is_told_as_it_was_last_valid() {
+    let mut play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    play.home.has_a_forgery();
+    play.script()
+        .step(1, "answer retry 'Not yet: this summary is as long as a line of a commit message and still goes on.'");
+    play.begin();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let tree = play.repo.read(".runner/state/tree.json");
+    play.repo.write(".runner/state/tree.json", &tree.replacen('{', "{\"bogus\": 1, ", 1)).commit("Break the tree");
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(6);
+    let status = play.home.ctl_in(&play.repo, &["status"]).stdout;
+    assert!(status.contains("run play held") && status.contains("tree.json is not valid"), "{status}");
+    for known in ["leaves       1/4 passed", "node         root/b", "sessions 1", "0001  Retry", "and still goes on."] {
+        assert!(status.contains(known), "`{known}` is not in\n{status}");
+    }
 }

@@ -14,6 +14,7 @@ use protocol::words::GuardOutcome;
 
 pub use list::{NameList, NotAList};
 pub use receipt::{Receipt, Subject};
+pub use summary::first_line;
 pub use value::{
     AgentStamp, Attempts, GuardRun, Malformed, ProcessEnd, ReviewRun, RunnerVersion, UsageLine, VerdictLine,
 };

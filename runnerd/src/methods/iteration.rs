@@ -80,6 +80,8 @@ pub(super) struct Place {
     wait: Option<u32>,
     /// The phase of the live iteration, if it is this run's.
     live: Option<(u32, PhaseName)>,
+    /// Whether the guard runs on the base.
+    is_on_base: bool,
 }
 
 impl Place {
@@ -142,10 +144,11 @@ fn place(repository: Repository, params: AtIteration, current: Option<&RunView>)
     let run = full_id(&repository, &wanted)?;
     let current = current.filter(|current| current.summary.id == run);
     let live = current.filter(|current| current.summary.state == RunStatus::Running || current.phase.is_some());
-    let live = live.and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
+    let is_on_base = live.and_then(|current| current.phase.as_ref()).is_some_and(|phase| phase.baseline);
+    let live = live.filter(|_| !is_on_base).and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
     let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
     let newest = live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter(&repository, &run));
-    Ok(Place { iter: params.iter.or(newest), wait: params.wait, repository, run, live })
+    Ok(Place { iter: params.iter.or(newest), wait: params.wait, repository, run, live, is_on_base })
 }
 
 /// Completes the unique prefix of a run's id from its branch.
@@ -227,23 +230,46 @@ fn unknown(at: &Place, iter: u32) -> ErrorData {
     ErrorData::new(ErrorKind::NotFound, message).hint(hint)
 }
 
-fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
-    let iter = at.number()?;
-    let folder = at.record(iter);
+/// A file of the records that is to be read.
+struct Wanted {
+    path: PathBuf,
+    /// Whether it may still be written, and so begun.
+    is_written: bool,
+    /// What is told where it is not there.
+    absent: ErrorData,
+}
+
+fn wanted(at: &Place, stream: LogStream) -> Result<Wanted, ErrorData> {
     let (name, phase) = match stream {
+        LogStream::Baseline => return Ok(on_base(at)),
         LogStream::Agent => ("executor.log", Some(PhaseName::Work)),
         LogStream::Guard => ("guard.log", Some(PhaseName::Guard)),
+        LogStream::GuardAccepted => ("guard-accepted.log", Some(PhaseName::Guard)),
         LogStream::Review => ("reviewer.log", Some(PhaseName::Review)),
         LogStream::Prompt => ("prompt.md", None),
         LogStream::Diff => ("diff.patch", None),
         LogStream::Output => ("output.json", None),
     };
+    let iter = at.number()?;
+    let folder = at.record(iter);
     let is_written = at.live.is_some_and(|(live, now)| live == iter && phase.is_some_and(|phase| now <= phase));
-    let path = folder.join(name);
+    Ok(Wanted { path: folder.join(name), is_written, absent: absent(at, iter, &folder, name) })
+}
+
+/// What the guard printed on the base belongs to no iteration.
+fn on_base(at: &Place) -> Wanted {
+    let path = at.layout().run_records(&at.run).join("baseline.log");
+    let message = format!("there is no record of the guard on the base of run {}", at.run);
+    let absent = ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status");
+    Wanted { path, is_written: at.is_on_base, absent }
+}
+
+fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
+    let Wanted { path, is_written, absent } = wanted(at, stream)?;
     let bytes = match read_piece(&path, offset) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && is_written => Vec::new(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(absent(at, iter, &folder, name)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(absent),
         Err(error) => {
             return Err(ErrorData::new(ErrorKind::Fault, format!("reading {}: {error}", path.display())));
         }
@@ -254,7 +280,7 @@ fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextVi
     Ok(TextView { text, next_offset: offset + whole as u64, complete })
 }
 
-fn read_piece(path: &PathBuf, offset: u64) -> std::io::Result<Vec<u8>> {
+fn read_piece(path: &Path, offset: u64) -> std::io::Result<Vec<u8>> {
     // An agent may have put a link or a pipe there.
     let mut file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
     file.seek(SeekFrom::Start(offset))?;

@@ -17,6 +17,7 @@ use super::desk::reason;
 use super::load::{Loaded, load};
 use super::mischief::{self, After};
 use super::record;
+use super::relay;
 use super::session::{Surroundings, sweep};
 use super::site::{Obstacle, Site};
 use super::tampering;
@@ -95,7 +96,7 @@ async fn run(around: Surroundings<'_>, left_ms: u64) -> Result<GuardEnd, BeginEr
         env: site.guard_env(&loaded.config.env.guard),
         log: folder.join("baseline.log"),
         budget: Duration::from_millis(left_ms),
-        live: None,
+        live: Some(relay::begin(site, None, PhaseName::Guard)),
         secrets: site.secrets.clone(),
         mark: Mark::new(format!("{mark}-{}", PhaseName::Open)),
         lock: site.store.live().join("shim.lock"),

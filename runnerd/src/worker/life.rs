@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use protocol::event::EventKind;
 use protocol::view::{StatusView, StopReason};
-use protocol::words::{GuardOutcome, RunStatus};
+use protocol::words::{GuardOutcome, PhaseName, RunStatus};
 use runner_core::iteration::{Over, Phase};
 use runner_core::obstacle::{Nature, Obstruction};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -359,6 +359,7 @@ impl Life {
         let Some(loaded) = block_in_place(|| baseline::needed(site))? else { return Ok(true) };
         self.refresh();
         self.desk.show_baseline();
+        self.desk.tell(&site.run, None, EventKind::Phase { phase: PhaseName::Guard, node: None });
         let stop = CancellationToken::new();
         let ended = attend(&mut self.desk, Box::pin(baseline::baseline(site, &loaded, &stop)), &stop).await;
         self.refresh();

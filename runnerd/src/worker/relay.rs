@@ -21,10 +21,10 @@ const MAX_TEXT: usize = 8 * 1024;
 /// Most bytes of a step of an agent's work.
 const MAX_STEP: usize = 4 * 1024;
 
-/// Returns where a process of an iteration sends what it prints.
-pub(super) fn begin(site: &Site, iter: u32, phase: PhaseName) -> mpsc::Sender<Piece> {
+/// Returns where a process of an iteration, or one before the first, sends what it prints.
+pub(super) fn begin(site: &Site, iter: impl Into<Option<u32>>, phase: PhaseName) -> mpsc::Sender<Piece> {
     let (sender, mut pieces) = mpsc::channel::<Piece>(PIECES);
-    let about = About { repo: Some(site.store.id()), run: Some(site.run.clone()), iter: Some(iter) };
+    let about = About { repo: Some(site.store.id()), run: Some(site.run.clone()), iter: iter.into() };
     let (mut relay, events) = (Relay::new(&site.secrets), site.events.clone());
     tokio::spawn(async move {
         while let Some(piece) = pieces.recv().await {

@@ -6,7 +6,7 @@ use protocol::meta::{IterationMeta, SecretSeen};
 use protocol::state::UsageTotal;
 use protocol::view::{IterationView, NodeRef, RunView};
 use protocol::words::Containment;
-use runner_core::message::{Receipt, RunnerCommit};
+use runner_core::message::{Receipt, RunnerCommit, first_line};
 use runner_core::select::{Selection, select};
 use runner_core::{notes, tree, usage};
 
@@ -65,14 +65,14 @@ pub(super) struct Seen {
     pub(super) budget_ms: u64,
 }
 
-/// Describes a run from the tip of its branch; blank where that cannot be read.
+/// Describes a run from the tip of its branch, or from what was last valid on it; blank where nothing can be read.
 pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment, ledger: &mut Ledger) -> Seen {
     let mut read = || {
         let path = run.path.as_path();
         let captured = Repository::captured(&store.git(path)).ok()?;
         let repository = captured.or_else(|| Repository::discover(path).ok())?;
         let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
-        let loaded = load(&repository, tip).ok()?;
+        let loaded = load(&repository, tip).ok().or_else(|| last_valid(&repository, tip))?;
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
         let recent = recent(&repository, &run.id, tip);
         let mut view = of_state(blank(run, containment), &loaded, &run.uncommitted.tried);
@@ -86,6 +86,12 @@ pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment, l
         is_runs.then_some(Seen { view, budget_ms: loaded.policy.budget_ms })
     };
     read().unwrap_or_else(|| Seen { view: blank(run, containment), budget_ms: 0 })
+}
+
+/// Returns what the last commit before `tip` has that is valid: a person's may not be, and the run is held for that.
+fn last_valid(repository: &Repository, tip: Id) -> Option<Loaded> {
+    let commits = repository.first_parents(&tip, MAX_COMMITS).ok()?;
+    commits.iter().skip(1).find_map(|commit| load(repository, commit.id).ok())
 }
 
 fn of_state(blank: RunView, loaded: &Loaded, tried: &usage::Spent) -> RunView {
@@ -200,7 +206,7 @@ fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         status: receipt.status,
         guard: receipt.guard,
         commit: Some(commit.id.to_string()),
-        summary: receipt.summary.lines().next().map(str::to_owned).filter(|line| !line.is_empty()),
+        summary: Some(first_line(&receipt.summary)).filter(|line| !line.is_empty()),
         ended_at: jiff::Timestamp::from_second(commit.time).ok(),
         duration_ms: None,
         usage: receipt.usage.clone().map(|line| line.0),

@@ -14,6 +14,8 @@ pub(super) const SUMMARY_LIMIT: usize = 20_000;
 /// Prefixes longer than this are not repeated on continuation lines, in bytes.
 const PREFIX_LIMIT: usize = 24;
 const CUT_MARK: &str = "[… cut …]";
+/// A first line is shown no longer than about this, in bytes.
+const FIRST_LINE: usize = 400;
 
 /// Returns the summary as it stands in a message: clean, wrapped, quoted where it could be misread, no blank line at
 /// either end, at most [`SUMMARY_LIMIT`] bytes.
@@ -30,6 +32,26 @@ pub(super) fn safe(summary: &str) -> String {
         lines.pop();
     }
     join_within(&lines, SUMMARY_LIMIT)
+}
+
+/// Returns the first line of a summary as it was before it was wrapped, bounded.
+pub fn first_line(summary: &str) -> String {
+    let mut lines = summary.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    let mut width = text.chars().count();
+    for line in lines {
+        let word = line.split_whitespace().next();
+        // It was broken only where the next word did not fit.
+        let Some(word) = word.filter(|word| width + 1 + word.chars().count() > WIDTH) else { break };
+        if text.len() + word.len() > FIRST_LINE {
+            text.push('…');
+            break;
+        }
+        text.push(' ');
+        text.push_str(line.trim());
+        width = line.chars().count();
+    }
+    text
 }
 
 /// Joins the lines; where they are too many bytes, as many as fit and a mark.
@@ -94,6 +116,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_first_line_is_what_it_was_before_it_was_wrapped() {
+        let long = "a line of words that goes on and on, ".repeat(5);
+        for line in [
+            long.trim_end(),
+            "short",
+            "- an item of a list that is longer than a line of a message may be, and so wraps",
+        ] {
+            assert_eq!(first_line(&safe(&format!("{line}\nThe second line."))), line);
+        }
+        let endless = first_line(&safe(&"word ".repeat(1000)));
+        assert!(endless.ends_with('…') && endless.len() < 2 * FIRST_LINE, "{endless}");
+    }
 
     #[test]
     fn a_trailer_behind_a_wide_space_is_quoted_when_its_line_is_wrapped() {
