@@ -41,6 +41,7 @@ fn told(kind: &EventKind) -> Option<(Style, String)> {
         EventKind::Phase { phase: PhaseName::Work, node } => {
             (LIVE, format!("work on {}", node.as_deref().unwrap_or("a node")))
         }
+        EventKind::Phase { phase: PhaseName::Guard, node: None } => (LIVE, "the guard runs on the base".to_owned()),
         EventKind::Iteration { node, verdict, guard, attempts, max_attempts, usage, .. } => {
             let cost = usage.cost_micro_usd.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
             let tried = if *verdict == VerdictName::Accepted {

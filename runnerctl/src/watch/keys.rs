@@ -1,17 +1,14 @@
-//! What the keys do.
+//! What the keys do. Those that steer a run are in `steer`.
 
 use protocol::request::LogStream;
-use protocol::words::RunStatus;
 
-use super::message::{Key, LogKey, Request, Steer, What};
-use super::model::{Focus, Mode, Model, Question, Scrolls};
+use super::message::{Key, LogKey, Request};
+use super::model::{Focus, Mode, Model, Scrolls};
 use super::reader::{Reader, Turn};
 use super::scroll::Scroll;
 
 /// Rows that a page key moves a pane by.
 const PAGE: isize = 10;
-/// Longest note.
-const NOTE_BYTES: usize = 8 * 1024;
 
 /// Every key of the panes with what it does, for the help.
 pub(crate) const KEYS: &[(&str, &str)] = &[
@@ -28,6 +25,9 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("s", "step: run one iteration"),
     ("c", "cancel the run; branch and commits stay"),
     ("n", "note to the next session"),
+    ("a", "answer a question of an agent"),
+    ("y", "approve the node that waits for your review"),
+    ("x", "reject it, and say why"),
     ("?", "this help"),
     ("q", "leave; runs go on"),
 ];
@@ -48,7 +48,8 @@ impl Model {
                 Vec::new()
             }
             Mode::Ask(_) => self.answer(key),
-            Mode::Note(_) => self.type_note(key),
+            Mode::Type(_) => self.type_text(key),
+            Mode::Questions { .. } => self.choose(key),
             Mode::Read(reader) => match reader.key_pressed(key) {
                 Turn::Stay(request) => request.into_iter().collect(),
                 Turn::Iteration(by) => self.other_iteration(by),
@@ -58,16 +59,6 @@ impl Model {
                 }
             },
         }
-    }
-
-    /// Handles text that was pasted: it is typed where something is typed, and else ignored.
-    pub(super) fn paste(&mut self, text: &str) -> Vec<Request> {
-        match &mut self.mode {
-            Mode::Note(note) => append(note, text),
-            Mode::Read(reader) => reader.paste(text),
-            Mode::Normal | Mode::Help | Mode::Ask(_) => {}
-        }
-        Vec::new()
     }
 
     fn normal(&mut self, key: Key) -> Vec<Request> {
@@ -91,79 +82,6 @@ impl Model {
             Key::Char('v') => return self.turn_raw(),
             Key::Char('l') => return self.open_log(LogStream::Agent),
             Key::Char(command) => return self.command(command),
-            _ => {}
-        }
-        Vec::new()
-    }
-
-    /// Handles a key that steers the run.
-    fn command(&mut self, key: char) -> Vec<Request> {
-        let is_waiting = self.run().is_some_and(|run| run.summary.state == RunStatus::Waiting);
-        let what = match key {
-            'p' => What::Pause { now: false },
-            'P' => What::Pause { now: true },
-            'r' => What::Resume { now: is_waiting },
-            's' => What::Step,
-            'c' => What::Cancel,
-            'n' => What::Note(String::new()),
-            _ => return Vec::new(),
-        };
-        let Some(target) = self.target().filter(|target| target.run.is_some()) else {
-            let is_known = self.read_at.is_some();
-            self.say(if is_known { "there is no run here: runnerctl start PATH" } else { "not connected yet" }, true);
-            return Vec::new();
-        };
-        if self.lost.is_some() {
-            self.say("no daemon answers: nothing was sent", true);
-            return Vec::new();
-        }
-        let run = target.run.clone().unwrap_or_default();
-        let steer = Steer { target, what, confirmed: false };
-        let question = match steer.what {
-            What::Note(_) => {
-                self.mode = Mode::Note(String::new());
-                return Vec::new();
-            }
-            What::Cancel => format!("Cancel run {run}? Its branch and commits stay."),
-            What::Pause { now: true } => format!("End the session of run {run} now? Its work is committed."),
-            What::Pause { now: false } | What::Resume { .. } | What::Step => return self.steer(steer),
-        };
-        self.mode = Mode::Ask(Question { text: question, steer });
-        Vec::new()
-    }
-
-    fn steer(&mut self, steer: Steer) -> Vec<Request> {
-        self.say(format!("{}: sent", steer.what), false);
-        vec![Request::Steer(steer)]
-    }
-
-    fn answer(&mut self, key: Key) -> Vec<Request> {
-        let is_answer = matches!(key, Key::Char('y' | 'Y' | 'n' | 'N' | 'q') | Key::Escape);
-        if !is_answer {
-            return Vec::new();
-        }
-        match (std::mem::replace(&mut self.mode, Mode::Normal), key) {
-            (Mode::Ask(question), Key::Char('y' | 'Y')) => self.steer(question.steer),
-            _ => Vec::new(),
-        }
-    }
-
-    fn type_note(&mut self, key: Key) -> Vec<Request> {
-        let Mode::Note(note) = &mut self.mode else { return Vec::new() };
-        match key {
-            Key::Char(c) => append(note, c.encode_utf8(&mut [0; 4])),
-            Key::Backspace => drop(note.pop()),
-            Key::Ctrl('u') => note.clear(),
-            Key::Ctrl('w') => note.truncate(note.trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1)),
-            Key::Escape => self.mode = Mode::Normal,
-            Key::Enter => {
-                let text = std::mem::take(note);
-                self.mode = Mode::Normal;
-                let target = self.target().filter(|_| !text.trim().is_empty());
-                return target
-                    .map(|target| self.steer(Steer { target, what: What::Note(text), confirmed: false }))
-                    .unwrap_or_default();
-            }
             _ => {}
         }
         Vec::new()
@@ -263,10 +181,4 @@ impl Model {
             None => Vec::new(),
         }
     }
-}
-
-/// Adds to a note as far as it may be.
-fn append(note: &mut String, text: &str) {
-    let room = NOTE_BYTES.saturating_sub(note.len());
-    note.push_str(&text[..text.floor_char_boundary(room)]);
 }

@@ -6,7 +6,7 @@ use protocol::event::Event;
 use protocol::path::WirePath;
 use protocol::reply::TreeReply;
 use protocol::request::LogStream;
-use protocol::view::{IterationView, StatusView, TextView};
+use protocol::view::{IterationView, QuestionView, StatusView, TextView};
 
 /// Something that happened.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(crate) enum Message {
     Iterations(Target, Result<Vec<IterationView>, Trouble>),
     /// A file of a record from a byte on.
     Piece(Place, Result<TextView, Trouble>),
+    /// The questions of a repository that are open.
+    Questions(Target, Result<Vec<QuestionView>, Trouble>),
     /// What came of a request to steer.
     Steered(Steer, Result<String, Trouble>),
 }
@@ -70,6 +72,8 @@ pub(crate) enum Request {
     Iterations(Target),
     /// Read a file of a record from a byte on.
     Piece(Place),
+    /// Read the questions of a repository that are open.
+    Questions(Target),
     /// Steer a run.
     Steer(Steer),
     /// Draw everything anew.
@@ -137,6 +141,12 @@ pub(crate) enum What {
     Cancel,
     /// Tell the next session something.
     Note(String),
+    /// Answer the question with this id.
+    Answer { id: String, text: String },
+    /// Let the node pass that waits for a review.
+    Approve,
+    /// Leave it open, and say why.
+    Reject(String),
 }
 
 impl fmt::Display for What {
@@ -148,6 +158,9 @@ impl fmt::Display for What {
             Self::Step => "step",
             Self::Cancel => "cancel",
             Self::Note(_) => "note",
+            Self::Answer { .. } => "answer",
+            Self::Approve => "approve",
+            Self::Reject(_) => "reject",
         })
     }
 }

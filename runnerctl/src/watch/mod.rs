@@ -18,6 +18,7 @@ mod scroll;
 mod session;
 #[cfg(test)]
 mod stage;
+mod steer;
 mod steps;
 mod tail;
 mod terminal;

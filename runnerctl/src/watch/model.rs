@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use protocol::path::WirePath;
 use protocol::request::LogStream;
-use protocol::view::{IterationView, RunView, StatusView};
-use protocol::words::{GuardOutcome, PhaseName};
+use protocol::view::{IterationView, QuestionView, RunView, StatusView};
+use protocol::words::{GuardOutcome, PhaseName, VerdictName};
 
 use super::entries::{Entry, Ring};
 use super::flight::Flight;
@@ -50,10 +50,39 @@ pub(crate) enum Mode {
     Help,
     /// A question waits for yes or no.
     Ask(Question),
-    /// A note is being typed.
-    Note(String),
+    /// A text to the run is being typed.
+    Type(Draft),
+    /// The open questions of agents are listed, to choose one; none while they are read.
+    Questions {
+        /// What is asked.
+        list: Option<Vec<QuestionView>>,
+        /// Which one is chosen.
+        cursor: usize,
+    },
     /// A record is being read.
     Read(Box<Reader>),
+}
+
+/// A text that is being typed.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// The run that it is for.
+    pub(crate) target: Target,
+    /// What it will be.
+    pub(crate) purpose: Purpose,
+    /// What was typed so far.
+    pub(crate) text: String,
+}
+
+/// What a text is typed for.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// For the next session.
+    Note,
+    /// Why a node is rejected.
+    Reject,
+    /// To answer a question.
+    Answer(Box<QuestionView>),
 }
 
 /// Something that is done only where a person says yes.
@@ -231,9 +260,24 @@ impl Model {
         !self.is_raw && newest.is_some() && newest >= shown
     }
 
+    /// Returns the node that is finished and waits for a person's review.
+    pub(crate) fn under_review(&self) -> Option<&str> {
+        let last = self.run().filter(|run| !run.summary.state.is_terminal())?.recent.first()?;
+        (last.verdict == VerdictName::Pending).then_some(last.node.as_str())
+    }
+
+    /// Whether the guard of the selected run is on the base, before its first iteration.
+    pub(crate) fn is_on_base(&self) -> bool {
+        self.run().and_then(|run| run.phase.as_ref()).is_some_and(|phase| phase.baseline)
+    }
+
     /// Returns the file that a pane shows: the live iteration's, else the last one there is.
     pub(crate) fn file(&self, stream: LogStream) -> Option<LogKey> {
         let (target, run) = (self.target()?, self.run()?);
+        if self.is_on_base() {
+            let on_base = LogKey { target, iter: run.iteration, wait: None, stream: LogStream::Baseline };
+            return (stream == LogStream::Guard).then_some(on_base);
+        }
         let is_reviewed = run.phase.as_ref().is_some_and(|phase| phase.name == PhaseName::Review);
         // The reviewer is the agent that is at work then.
         let stream = if stream == LogStream::Agent && is_reviewed { LogStream::Review } else { stream };

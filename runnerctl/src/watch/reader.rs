@@ -16,13 +16,15 @@ const BUDGET: usize = 16 << 20;
 pub(crate) const CHROME: u16 = 3;
 
 /// The files, in the order of their tabs.
-pub(crate) const STREAMS: [(LogStream, &str); 6] = [
+pub(crate) const STREAMS: [(LogStream, &str); 8] = [
     (LogStream::Agent, "agent"),
     (LogStream::Guard, "guard"),
     (LogStream::Prompt, "prompt"),
     (LogStream::Diff, "diff"),
     (LogStream::Output, "answer"),
     (LogStream::Review, "review"),
+    (LogStream::GuardAccepted, "accepted"),
+    (LogStream::Baseline, "base"),
 ];
 
 /// A row of the screen: a part of a line.
@@ -62,7 +64,7 @@ pub(crate) enum Turn {
 impl Reader {
     /// Opens a file.
     pub(crate) fn open(key: LogKey, size: (u16, u16)) -> (Self, Option<Request>) {
-        let is_following = matches!(key.stream, LogStream::Agent | LogStream::Guard | LogStream::Review);
+        let is_following = !matches!(key.stream, LogStream::Prompt | LogStream::Diff | LogStream::Output);
         let mut reader = Self {
             tail: Tail::of(BUDGET, Keep::Oldest),
             rows: Vec::new(),

@@ -3,11 +3,17 @@
 use std::time::Duration;
 
 use jsonrpsee::core::client::{Client, Error};
-use protocol::api::{IterationApiClient, NoteApiClient as _, RunApiClient};
+use protocol::api::{
+    IterationApiClient, NoteApiClient as _, QuestionApiClient as _, ReviewApiClient as _, RunApiClient,
+};
 use protocol::client::{CallError, Connection};
 use protocol::error::ErrorKind;
-use protocol::reply::{ChangeReply, ControlReply, StepReply};
-use protocol::request::{AtIteration, AtRun, LogParams, NoteParams, PauseParams, ResumeParams, StepParams};
+use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StepReply};
+use protocol::request::{
+    AnswerParams, AtIteration, AtRun, LogParams, NoteParams, PauseParams, QuestionsParams, RejectParams, ResumeParams,
+    StepParams,
+};
+use protocol::words::ReviewVerdict;
 use tokio::time::sleep;
 
 use super::message::{Message, Place, Request, Steer, Target, Trouble, What};
@@ -40,6 +46,10 @@ pub(super) async fn answer(connection: &Connection, request: Request) -> Option<
             }
             let reply = client.log(params(&place)).await;
             Message::Piece(place, reply.map_err(Trouble::from))
+        }
+        Request::Questions(target) => {
+            let reply = client.questions(QuestionsParams { path: Some(target.path.clone()), all: false }).await;
+            Message::Questions(target, reply.map_err(Trouble::from))
         }
         Request::Steer(steer) => {
             let result = steered(client, &steer).await;
@@ -84,6 +94,15 @@ async fn steered(client: &Client, steer: &Steer) -> Result<String, Error> {
             let reply = client.add_note(NoteParams { at: at(&steer.target), text: text.clone() }).await?;
             Ok(noted(&reply))
         }
+        What::Answer { id, text } => {
+            let params = AnswerParams { path: Some(path), id: id.clone(), text: text.clone() };
+            Ok(answered(&client.answer(params).await?))
+        }
+        What::Approve => Ok(reviewed(&client.approve(at(&steer.target)).await?)),
+        What::Reject(reason) => {
+            let params = RejectParams { at: at(&steer.target), reason: reason.clone() };
+            Ok(reviewed(&client.reject(params).await?))
+        }
     }
 }
 
@@ -100,8 +119,20 @@ fn stepped(reply: &StepReply) -> String {
 
 fn noted(reply: &ChangeReply) -> String {
     let id = reply.id.as_deref().unwrap_or_default();
-    let waits = reply.waits_for.as_ref().map(|what| format!(" (waits: {what})")).unwrap_or_default();
-    format!("note {id}: the next session that answers reads it{waits}")
+    format!("note {id}: the next session that answers reads it{}", waits(reply))
+}
+
+fn answered(reply: &ChangeReply) -> String {
+    format!("question {} is answered{}", reply.id.as_deref().unwrap_or_default(), waits(reply))
+}
+
+fn waits(reply: &ChangeReply) -> String {
+    reply.waits_for.as_ref().map(|what| format!(" (waits: {what})")).unwrap_or_default()
+}
+
+fn reviewed(reply: &ReviewReply) -> String {
+    let word = if reply.verdict == ReviewVerdict::Accept { "approved" } else { "rejected" };
+    format!("node {} of iteration {:04} is {word}", reply.node, reply.iteration)
 }
 
 impl From<Error> for Trouble {

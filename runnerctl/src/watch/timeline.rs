@@ -65,7 +65,8 @@ impl Timeline {
 
     /// Takes over what a state says that no event told.
     pub(crate) fn agree(&mut self, run: &RunView) {
-        let Some(phase) = &run.phase else {
+        // Before the first iteration there are no phases.
+        let Some(phase) = run.phase.as_ref().filter(|phase| !phase.baseline) else {
             let last = run.recent.iter().find(|view| view.iter == self.iter);
             self.ended = self.ended.or_else(|| last?.ended_at);
             return;

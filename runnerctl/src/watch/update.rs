@@ -40,6 +40,7 @@ impl Model {
                 self.again(again, Request::Iterations)
             }
             Message::Piece(at, piece) => self.piece(&at, piece),
+            Message::Questions(of, reply) => self.questions(&of, reply),
             Message::Steered(steer, result) => self.steered(steer, result),
         }
     }

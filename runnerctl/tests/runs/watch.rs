@@ -241,3 +241,79 @@ fn a_repository_that_is_registered_while_the_view_is_open_appears() {
     tty.sees("● running");
     tty.sees(&format!("branch runner/{RUN}"));
 }
+
+#[test]
+fn a_question_is_chosen_and_answered_with_keys_at_three_sizes() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let asks = "printf '%s\\n' '- Which port?' '- Which host?' '- Which user?' >> .runner/state/questions.md\n";
+    play.script().step(1, &format!("{asks}answer retry 'I must ask.'"));
+    play.run().exits(4);
+    let mut asked: Vec<&str> = vec!["Which port?", "Which host?", "Which user?"];
+    for size in SIZES {
+        let mut tty = watch(&play, size, &[]);
+        tty.sees("go on with: runnerctl resume");
+        let is_listed = |screen: &str| screen.contains("Questions: Enter") && !screen.contains("reading the questions");
+        let screen = tty.keys("a").sees_that("the questions are listed", is_listed);
+        assert!(asked.iter().all(|question| screen.contains(question)), "{screen}");
+        let question = asked.pop().expect("there are as many as sizes");
+        assert!(tty.keys("jjjj\r").sees("Your answer: Enter sends").contains(question));
+        tty.keys("What I say\r").sees("is answered");
+        assert_eq!(play.client().run(play.repo.path()).questions, u32::try_from(asked.len()).expect("there are few"));
+        let text = play.repo.show("HEAD", ".runner/state/questions.md");
+        assert!(text.contains("What I say") && text.contains(question), "{text}");
+    }
+    let mut tty = watch(&play, SMALL, &[]);
+    tty.sees("go on with: runnerctl resume");
+    tty.keys("a").sees("no question is open");
+}
+
+#[test]
+fn what_waits_for_a_review_is_rejected_and_approved_with_keys() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 6").section("[review]\nby = \"human\""));
+    play.script().step(1, "echo 1 > result.txt; answer done 'The result is written.'");
+    play.script().step(2, "gate second; echo 2 > result.txt; answer done 'Now with a test.'");
+    play.script().step(3, "gate third; answer retry 'Not yet.'");
+    let [second, third] = ["second", "third"].map(|name| play.script().gate(name));
+    play.begin();
+    let mut tty = watch(&play, SMALL, &[]);
+    tty.sees("y approves, x rejects");
+    tty.keys("x").sees("Why it is rejected");
+    tty.keys("No test\r");
+    second.reached();
+    assert!(play.script().prompt(2).contains("No test"));
+    tty.sees_no("y approves, x rejects");
+    second.open();
+    tty.sees("y approves, x rejects");
+    tty.keys("y").sees("Let node b of run play pass?");
+    tty.keys("y");
+    third.reached();
+    tty.sees("2/4 leaves");
+    assert!(play.repo.node("b").passes);
+    tty.keys("y").sees("no node of this run waits for a review");
+}
+
+#[test]
+fn the_guard_on_the_base_is_seen_with_what_it_prints() {
+    let play = Play::new();
+    let text = play.repo.read(".runner/state/config.toml").replace("baseline = false", "baseline = true");
+    play.repo.write(".runner/state/config.toml", &text).commit("With a baseline");
+    let gate = play.script().gate("guard");
+    play.script().guard_step(1, "echo 'compiling the base'; gate guard; exit 0");
+    play.script().step(1, "answer retry 'Not yet.'");
+    play.begin();
+    gate.reached();
+    for size in SIZES {
+        let mut tty = watch(&play, size, &[]);
+        tty.sees("● the guard on the base, before the first iteration");
+        tty.sees("compiling the base");
+        let screen = tty.sees("Guard on the base");
+        assert!(!screen.contains("0001"), "there is no iteration yet:\n{screen}");
+    }
+    let mut follower = Tty::start(&play.home.ctl_command(&play.repo, &["log", "--baseline", "-f"]), SMALL);
+    follower.sees("compiling the base");
+    gate.open();
+    assert_eq!(follower.ended(), 0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let log = play.home.ctl_in(&play.repo, &["log", "--baseline"]);
+    assert_eq!(log.exits(0).stdout, "compiling the base\n");
+}

@@ -116,8 +116,8 @@ fn a_note_is_no_longer_than_the_daemon_takes() {
     let mut model = model();
     press(&mut model, &chars("n"));
     model.update(now(), Message::Paste("ä".repeat(10_000)));
-    let Mode::Note(note) = &model.mode else { panic!("a note is typed") };
-    assert_eq!(note.len(), 8 * 1024);
+    let Mode::Type(draft) = &model.mode else { panic!("a note is typed") };
+    assert_eq!(draft.text.len(), 8 * 1024);
 }
 
 #[test]

@@ -1,15 +1,16 @@
 //! What lies over the panes: questions, the note that is typed, the help, and results that are too long for a row.
 
+use protocol::view::QuestionView;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::Canvas;
 use super::facts::fits;
-use crate::text::paint::{BAD, GOOD, HEAD, LIVE, PLAIN};
+use super::{Canvas, first_row, fit, marked};
+use crate::text::paint::{BAD, DIM, GOOD, HEAD, LIVE, PLAIN};
 use crate::watch::keys::KEYS;
-use crate::watch::model::{Mode, Model};
+use crate::watch::model::{Draft, Mode, Model, Purpose};
 use crate::watch::wrap;
 
 /// Widest box.
@@ -28,7 +29,8 @@ pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
             rows.push(Line::from(model.look.span(HEAD, "y yes   n no")));
             over(canvas, "Sure?", rows, area);
         }
-        Mode::Note(note) => typed(canvas, note, area),
+        Mode::Type(draft) => typed(canvas, draft, area),
+        Mode::Questions { list, cursor } => questions(canvas, list.as_deref(), *cursor, area),
         Mode::Normal | Mode::Read(_) => {
             if let Some(notice) = model.notice.as_ref().filter(|notice| !fits(model, &notice.text, area.width)) {
                 let style = if notice.is_bad { BAD } else { GOOD };
@@ -47,16 +49,43 @@ fn help(canvas: &mut Canvas<'_, '_>, area: Rect) {
     over(canvas, "Keys", rows.collect(), area);
 }
 
-fn typed(canvas: &mut Canvas<'_, '_>, note: &str, area: Rect) {
+fn typed(canvas: &mut Canvas<'_, '_>, draft: &Draft, area: Rect) {
     let model = canvas.model;
-    let mut rows = wrapped(model, PLAIN, note, area);
     let most = usize::from(area.height).saturating_sub(4);
-    rows.drain(..rows.len().saturating_sub(most));
+    let (title, mut rows) = match &draft.purpose {
+        Purpose::Note => ("Note to the next session: Enter sends, Escape drops", Vec::new()),
+        Purpose::Reject => ("Why it is rejected: Enter sends, Escape drops", Vec::new()),
+        Purpose::Answer(question) => {
+            let mut asked = wrapped(model, DIM, &question.text, area);
+            asked.truncate(most / 2);
+            ("Your answer: Enter sends, Escape drops", asked)
+        }
+    };
+    let typed = wrapped(model, PLAIN, &draft.text, area);
+    let hidden = (rows.len() + typed.len()).saturating_sub(most).min(typed.len().saturating_sub(1));
+    rows.extend(typed.into_iter().skip(hidden));
     let (last, column) = (rows.len().saturating_sub(1), rows.last().map_or(0, Line::width));
-    let inner = over(canvas, "Note to the next session: Enter sends, Escape drops", rows, area);
+    let inner = over(canvas, title, rows, area);
     let (x, y) = (u16::try_from(column).unwrap_or(0), u16::try_from(last).unwrap_or(0));
     let place = Position::new((inner.x + x).min(inner.right().saturating_sub(1)), inner.y + y);
     canvas.frame.set_cursor_position(place);
+}
+
+fn questions(canvas: &mut Canvas<'_, '_>, list: Option<&[QuestionView]>, cursor: usize, area: Rect) {
+    let model = canvas.model;
+    let width = usize::from(inner_width(area));
+    let shown = list.unwrap_or_default();
+    let height = usize::from(area.height).saturating_sub(4);
+    let first = first_row(cursor, shown.len(), height);
+    let row = |(at, question): (usize, &QuestionView)| {
+        let text = format!("{}  {}", question.id, question.text);
+        Line::from(fit(model, &model.look.text(&text), width)).style(marked(at == cursor))
+    };
+    let mut rows: Vec<Line<'static>> = shown.iter().enumerate().skip(first).take(height).map(row).collect();
+    if list.is_none() {
+        rows.push(Line::from(model.look.span(DIM, "reading the questions")));
+    }
+    over(canvas, "Questions: Enter answers, Escape leaves", rows, area);
 }
 
 fn wrapped(model: &Model, style: anstyle::Style, text: &str, area: Rect) -> Vec<Line<'static>> {

@@ -62,8 +62,9 @@ fn sentences(model: &Model) -> (Spans, Spans) {
         return (vec![look.span(BAD, &lost.why)], hint);
     }
     let Some(status) = model.status() else {
-        let nothing = if model.read_at.is_some() { "no repository is registered" } else { "" };
-        return (vec![look.span(PLAIN, nothing)], to_type(model, "runnerctl start PATH"));
+        let is_read = model.read_at.is_some();
+        let hint = if is_read { to_type(model, "runnerctl start PATH") } else { Spans::new() };
+        return (vec![look.span(PLAIN, if is_read { "no repository is registered" } else { "" })], hint);
     };
     if let Some(held) = &status.repo.held {
         return stopped(model, RunStatus::Held, held);
@@ -92,6 +93,9 @@ fn of_run(model: &Model, run: &RunView) -> (Spans, Spans) {
     };
     if let Some(time) = run.wait_until {
         first.insert(1, look.span(LOOK, &format!("until {}: ", until(time, &look.screen))));
+    }
+    if model.under_review().is_some() {
+        second = vec![look.span(DIM, "y approves, x rejects; l then 4 shows the diff")];
     }
     if second.is_empty() {
         second = remarks(model, run);
@@ -122,8 +126,8 @@ fn remarks(model: &Model, run: &RunView) -> Spans {
     }
     match run.questions {
         0 => {}
-        1 => remarks.push((HINT, "1 question: runnerctl questions".into())),
-        n => remarks.push((HINT, format!("{n} questions: runnerctl questions"))),
+        1 => remarks.push((HINT, "1 question is open: a answers".into())),
+        n => remarks.push((HINT, format!("{n} questions are open: a answers"))),
     }
     if !run.notes.is_empty() {
         remarks.push((HINT, format!("notes that wait for a session: {}", run.notes.len())));

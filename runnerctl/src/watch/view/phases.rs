@@ -1,13 +1,13 @@
 //! The phases of the iteration in a row, and below it how much of its budget is used.
 
-use protocol::view::RunView;
+use protocol::view::{PhaseView, RunView};
 use protocol::words::PhaseName;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{Canvas, squeeze};
-use crate::text::measure::{seconds, span};
+use crate::text::measure::{between, seconds, span};
 use crate::text::paint::{BAD, DIM, GOOD, LIVE, LOOK, PLAIN, of_verdict};
 use crate::text::usage::short_cost;
 use crate::watch::model::Model;
@@ -23,6 +23,10 @@ pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let Some((run, timeline)) = model.run().zip(model.live().map(|live| &live.timeline)) else { return };
     let width = usize::from(area.width);
+    if let Some(phase) = run.phase.as_ref().filter(|phase| phase.baseline) {
+        let rows = on_base(model, phase).map(|spans| Line::from(squeeze(model, spans, width)));
+        return canvas.lines(rows.into(), area);
+    }
     let full = stages(model, run, timeline, 0);
     let taken: usize = full.iter().map(|span| span.content.width()).sum();
     let first = if taken > width { stages(model, run, timeline, SHORT_MS) } else { full };
@@ -46,6 +50,13 @@ fn stages(model: &Model, run: &RunView, timeline: &Timeline, least_ms: u64) -> V
         });
     }
     spans
+}
+
+/// Returns both rows while the guard runs on the base, before there is an iteration.
+fn on_base(model: &Model, phase: &PhaseView) -> [Vec<Span<'static>>; 2] {
+    let elapsed = between(phase.since, model.now());
+    let told = format!("{} the guard on the base, before the first iteration", model.look.pick("●", ">"));
+    [vec![model.look.span(LIVE, &told)], spent(model, elapsed, phase.budget_ms)]
 }
 
 fn done(model: &Model) -> &'static str {
@@ -79,20 +90,8 @@ fn budget(model: &Model, run: &RunView, timeline: &Timeline) -> Vec<Span<'static
     let look = model.look;
     let elapsed = timeline.elapsed(model.now()).unwrap_or_default();
     let Some(phase) = &run.phase else { return Vec::new() };
-    let (full, empty) = look.bar(if model.size.0 < 100 { BAR / 2 } else { BAR }, elapsed, phase.budget_ms);
-    let style = if elapsed * 10 > phase.budget_ms * 9 {
-        BAD
-    } else if elapsed * 4 > phase.budget_ms * 3 {
-        LOOK
-    } else {
-        LIVE
-    };
-    let mut spans = vec![
-        look.span(PLAIN, &format!("{:04} ", run.iteration)),
-        look.span(style, &full),
-        look.span(DIM, &empty),
-        look.span(PLAIN, &format!(" {} of {}", seconds(elapsed), span(phase.budget_ms))),
-    ];
+    let mut spans = vec![look.span(PLAIN, &format!("{:04} ", run.iteration))];
+    spans.extend(spent(model, elapsed, phase.budget_ms));
     if let Some(node) = &run.node {
         let role = node.role.map(|role| format!("{role} on ")).unwrap_or_default();
         spans.push(
@@ -103,4 +102,19 @@ fn budget(model: &Model, run: &RunView, timeline: &Timeline) -> Vec<Span<'static
         spans.push(look.span(DIM, &format!("  {agent}")));
     }
     spans
+}
+
+/// Returns how much of a budget is used, as a bar and in words.
+fn spent(model: &Model, elapsed: u64, budget_ms: u64) -> Vec<Span<'static>> {
+    let look = model.look;
+    let (full, empty) = look.bar(if model.size.0 < 100 { BAR / 2 } else { BAR }, elapsed, budget_ms);
+    let style = if elapsed * 10 > budget_ms * 9 {
+        BAD
+    } else if elapsed * 4 > budget_ms * 3 {
+        LOOK
+    } else {
+        LIVE
+    };
+    let told = format!(" {} of {}", seconds(elapsed), span(budget_ms));
+    vec![look.span(style, &full), look.span(DIM, &empty), look.span(PLAIN, &told)]
 }

@@ -4,6 +4,7 @@ use protocol::view::StatusView;
 use protocol::words::RunStatus;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{Canvas, first_row, fit, marked};
 use crate::text::paint::{DIM, PLAIN};
@@ -36,7 +37,8 @@ fn row(model: &Model, status: &StatusView, width: usize) -> Line<'static> {
     let mark = if is_selected { look.pick("▸ ", "> ") } else { "  " };
     let spans = vec![
         look.span(PLAIN, mark),
-        look.span(PLAIN, &format!("{name:<room$} ")),
+        look.span(PLAIN, &name),
+        Span::raw(" ".repeat(room.saturating_sub(name.width()) + 1)),
         padded,
         look.span(PLAIN, &format!("{leaves:<7} ")),
         look.span(DIM, &cost),

@@ -33,7 +33,9 @@ pub(super) fn agent(canvas: &mut Canvas<'_, '_>, area: Rect) {
 /// Draws what the guard prints.
 pub(super) fn guard(canvas: &mut Canvas<'_, '_>, area: Rect) {
     let (model, scroll) = (canvas.model, canvas.model.scrolls.guard);
-    let title = title(model, "Guard", LogStream::Guard) + back(scroll);
+    let name =
+        if model.is_on_base() { "Guard on the base".to_owned() } else { title(model, "Guard", LogStream::Guard) };
+    let title = name + back(scroll);
     let inner = canvas.pane(Focus::Guard, &title, area);
     tail(canvas, &model.guard, scroll, inner);
 }

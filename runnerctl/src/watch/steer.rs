@@ -1,0 +1,172 @@
+//! What a person does to a run: the keys that steer it, and what is asked before anything is sent.
+
+use protocol::view::QuestionView;
+use protocol::words::RunStatus;
+
+use super::message::{Key, Request, Steer, Target, Trouble, What};
+use super::model::{Draft, Mode, Model, Purpose, Question};
+
+/// Longest text that is taken.
+const TEXT_BYTES: usize = 8 * 1024;
+
+impl Model {
+    /// Handles a key that steers the run.
+    pub(super) fn command(&mut self, key: char) -> Vec<Request> {
+        if !"pPrscnayx".contains(key) {
+            return Vec::new();
+        }
+        let Some(target) = self.target().filter(|target| target.run.is_some()) else {
+            let is_known = self.read_at.is_some();
+            self.say(if is_known { "there is no run here: runnerctl start PATH" } else { "not connected yet" }, true);
+            return Vec::new();
+        };
+        if self.lost.is_some() {
+            self.say("no daemon answers: nothing was sent", true);
+            return Vec::new();
+        }
+        let is_waiting = self.run().is_some_and(|run| run.summary.state == RunStatus::Waiting);
+        match key {
+            'p' => self.steer(Steer::of(target, What::Pause { now: false })),
+            'P' => self.ask(target, What::Pause { now: true }),
+            'r' => self.steer(Steer::of(target, What::Resume { now: is_waiting })),
+            's' => self.steer(Steer::of(target, What::Step)),
+            'c' => self.ask(target, What::Cancel),
+            'n' => self.begin(target, Purpose::Note),
+            'a' => self.list_questions(target),
+            _ => self.review(target, key),
+        }
+    }
+
+    /// Approves or rejects the node that waits for a person.
+    fn review(&mut self, target: Target, key: char) -> Vec<Request> {
+        if self.under_review().is_none() {
+            self.say("no node of this run waits for a review", true);
+            return Vec::new();
+        }
+        if key == 'y' { self.ask(target, What::Approve) } else { self.begin(target, Purpose::Reject) }
+    }
+
+    fn steer(&mut self, steer: Steer) -> Vec<Request> {
+        self.say(format!("{}: sent", steer.what), false);
+        vec![Request::Steer(steer)]
+    }
+
+    fn ask(&mut self, target: Target, what: What) -> Vec<Request> {
+        let run = target.run.clone().unwrap_or_default();
+        let text = match what {
+            What::Cancel => format!("Cancel run {run}? Its branch and commits stay."),
+            What::Approve => format!("Let node {} of run {run} pass?", self.under_review().unwrap_or_default()),
+            _ => format!("End the session of run {run} now? Its work is committed."),
+        };
+        self.mode = Mode::Ask(Question { text, steer: Steer::of(target, what) });
+        Vec::new()
+    }
+
+    /// Takes yes or no.
+    pub(super) fn answer(&mut self, key: Key) -> Vec<Request> {
+        let is_answer = matches!(key, Key::Char('y' | 'Y' | 'n' | 'N' | 'q') | Key::Escape);
+        if !is_answer {
+            return Vec::new();
+        }
+        match (std::mem::replace(&mut self.mode, Mode::Normal), key) {
+            (Mode::Ask(question), Key::Char('y' | 'Y')) => self.steer(question.steer),
+            _ => Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, target: Target, purpose: Purpose) -> Vec<Request> {
+        self.mode = Mode::Type(Draft { target, purpose, text: String::new() });
+        Vec::new()
+    }
+
+    /// Handles a key while a text is typed.
+    pub(super) fn type_text(&mut self, key: Key) -> Vec<Request> {
+        let Mode::Type(Draft { text, .. }) = &mut self.mode else { return Vec::new() };
+        match key {
+            Key::Char(c) => append(text, c.encode_utf8(&mut [0; 4])),
+            Key::Backspace => drop(text.pop()),
+            Key::Ctrl('u') => text.clear(),
+            Key::Ctrl('w') => text.truncate(text.trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1)),
+            Key::Escape => self.mode = Mode::Normal,
+            Key::Enter => return self.send(),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Sends what was typed, where anything was.
+    fn send(&mut self) -> Vec<Request> {
+        let Mode::Type(Draft { target, purpose, text }) = std::mem::replace(&mut self.mode, Mode::Normal) else {
+            return Vec::new();
+        };
+        if text.trim().is_empty() {
+            return Vec::new();
+        }
+        let what = match purpose {
+            Purpose::Note => What::Note(text),
+            Purpose::Reject => What::Reject(text),
+            Purpose::Answer(question) => What::Answer { id: question.id, text },
+        };
+        self.steer(Steer::of(target, what))
+    }
+
+    /// Handles text that was pasted: it is typed where something is typed, and else ignored.
+    pub(super) fn paste(&mut self, text: &str) -> Vec<Request> {
+        match &mut self.mode {
+            Mode::Type(draft) => append(&mut draft.text, text),
+            Mode::Read(reader) => reader.paste(text),
+            Mode::Normal | Mode::Help | Mode::Ask(_) | Mode::Questions { .. } => {}
+        }
+        Vec::new()
+    }
+
+    fn list_questions(&mut self, target: Target) -> Vec<Request> {
+        self.mode = Mode::Questions { list: None, cursor: 0 };
+        vec![Request::Questions(target)]
+    }
+
+    /// Shows the questions of the repository that is shown.
+    pub(super) fn questions(&mut self, of: &Target, reply: Result<Vec<QuestionView>, Trouble>) -> Vec<Request> {
+        let Mode::Questions { list, .. } = &mut self.mode else { return Vec::new() };
+        match reply {
+            Ok(found) if self.shown.as_ref() == Some(of) && !found.is_empty() => *list = Some(found),
+            reply => {
+                self.mode = Mode::Normal;
+                let told = reply.map_or_else(|trouble| trouble.message, |_| "no question is open".to_owned());
+                self.say(told, true);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Handles a key while the questions are listed.
+    pub(super) fn choose(&mut self, key: Key) -> Vec<Request> {
+        let Mode::Questions { list, cursor } = &mut self.mode else { return Vec::new() };
+        let last = list.as_ref().map_or(0, |list| list.len().saturating_sub(1));
+        match key {
+            Key::Up | Key::Char('k') => *cursor = cursor.saturating_sub(1),
+            Key::Down | Key::Char('j') => *cursor = (*cursor + 1).min(last),
+            Key::Char('q') | Key::Escape => self.mode = Mode::Normal,
+            Key::Enter => {
+                let chosen = list.as_mut().map(|list| list.swap_remove(*cursor));
+                if let (Some(question), Some(target)) = (chosen, self.shown.clone()) {
+                    return self.begin(target, Purpose::Answer(Box::new(question)));
+                }
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+}
+
+impl Steer {
+    fn of(target: Target, what: What) -> Self {
+        Self { target, what, confirmed: false }
+    }
+}
+
+/// Adds to a text as far as it may be.
+fn append(text: &mut String, more: &str) {
+    let room = TEXT_BYTES.saturating_sub(text.len());
+    text.push_str(&more[..more.floor_char_boundary(room)]);
+}
