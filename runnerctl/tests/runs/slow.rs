@@ -1,4 +1,6 @@
-//! What takes long: output and plans as large as they come. In the nextest profile `faults`.
+//! What takes long: output and plans as large as they come, and many repositories. In the nextest profile `faults`.
+
+mod many;
 
 use protocol::tree::{Node, TaskTree};
 
