@@ -18,6 +18,8 @@ use tokio::time::{Instant, sleep};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
+/// What is told while the daemon is away.
+pub(crate) const AWAY: &str = "the daemon went away; waiting for it to come back";
 /// A daemon that is away for longer is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -89,7 +91,8 @@ impl<'a, S: Subject> Feed<'a, S> {
     /// Waits for the next piece of news; fails where the daemon stays away.
     pub(crate) async fn next(&mut self) -> Result<News<S::View>, Failure> {
         if self.link.is_none() {
-            self.link = Some(reconnect(self.invocation, &self.subject).await?);
+            let open = async |connection| Link::open(connection, &self.subject).await;
+            self.link = Some(reconnect(self.invocation, open).await?);
             self.stale = true;
         }
         let link = self.link.as_mut().expect("BUG: a link was just made");
@@ -141,15 +144,18 @@ impl Link {
     }
 }
 
-/// Connects to the daemon that follows one that went away; it is for others to start it.
-async fn reconnect(invocation: &Invocation<'_>, subject: &impl Subject) -> Result<Link, Failure> {
+/// Connects to the daemon that follows one that went away, and opens what is wanted of it; it is for others to start it.
+pub(crate) async fn reconnect<T>(
+    invocation: &Invocation<'_>,
+    open: impl AsyncFn(Connection) -> Result<T, CallError>,
+) -> Result<T, Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = FIRST_PAUSE;
     loop {
         if let Ok(connection) = invocation.connect_running().await
-            && let Ok(link) = Link::open(connection, subject).await
+            && let Ok(opened) = open(connection).await
         {
-            return Ok(link);
+            return Ok(opened);
         }
         if Instant::now() + pause > deadline {
             let lost = format!("the daemon went away and did not come back within {} s", PATIENCE.as_secs());

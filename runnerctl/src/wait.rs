@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::outcome;
 use crate::failure::Failure;
-use crate::feed::{Feed, News};
+use crate::feed::{AWAY, Feed, News};
 use crate::invocation::Invocation;
 use crate::progress::{Line, Progress};
 use crate::text::measure::{seconds, span};
@@ -66,8 +66,7 @@ impl<'a> Watch<'a> {
                 Ok(None)
             }
             News::Lost => {
-                let text = "the daemon went away; waiting for it to come back".to_owned();
-                self.lines.show(vec![Line::Lasting(text)]);
+                self.lines.show(vec![Line::Lasting(AWAY.to_owned())]);
                 Ok(None)
             }
             News::Status(status) => self.status(&status),

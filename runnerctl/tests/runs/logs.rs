@@ -89,3 +89,20 @@ fn raw_output_goes_into_a_file_and_never_to_a_terminal() {
     assert_eq!(tty.ended(), 2);
     assert!(tty.screen().contains("runnerctl log --raw > FILE"), "{}", tty.screen());
 }
+
+#[test]
+fn following_outlives_the_daemon() {
+    let mut play = Play::new();
+    let gate = play.script().gate("session");
+    play.script().step(1, "echo 'before it'; gate session; answer retry 'Not yet.'");
+    play.script().step(2, "echo 'after it'; answer retry 'Still not.'");
+    play.begin();
+    gate.reached();
+    let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["log", "-f"]), SIZE);
+    tty.sees("before it");
+    play.kill();
+    tty.sees("the daemon went away; waiting for it to come back");
+    play.restart();
+    assert_eq!(tty.ended(), 0, "{}", tty.screen());
+    assert_eq!(tty.screen().matches("before it").count(), 1, "nothing is told twice:\n{}", tty.screen());
+}

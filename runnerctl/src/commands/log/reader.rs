@@ -8,10 +8,13 @@ use protocol::api::{EventApiClient as _, IterationApiClient as _, RunApiClient a
 use protocol::client::{CallError, Connection};
 use protocol::error::ErrorKind;
 use protocol::event::Event;
+use protocol::path::WirePath;
 use protocol::request::{AtRun, LogParams, Subscription};
 use protocol::view::TextView;
 
 use crate::failure::{Failure, is_refusal};
+use crate::feed::{AWAY, reconnect};
+use crate::invocation::Invocation;
 use crate::pager::Pager;
 use crate::text::safe::safe_lines;
 use crate::ui::Ui;
@@ -21,10 +24,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Reads one file of a record.
 pub(super) struct Reader<'a> {
-    /// Where it is shown.
-    pub(super) ui: &'a Ui,
+    /// Where it is shown, and how a daemon is reached.
+    pub(super) invocation: &'a Invocation<'a>,
     /// Whom to ask.
-    pub(super) connection: &'a Connection,
+    pub(super) connection: Connection,
     /// What is read next.
     pub(super) at: LogParams,
 }
@@ -34,7 +37,8 @@ impl Reader<'_> {
     pub(super) async fn whole(mut self) -> Result<(), Failure> {
         // What is not there is said before a pager takes the terminal.
         let mut part = self.read().await?;
-        let mut pager = (!self.ui.json).then(|| Pager::open(self.ui));
+        let ui = self.invocation.ui;
+        let mut pager = (!ui.json).then(|| Pager::open(ui));
         let mut all = String::new();
         loop {
             match &mut pager {
@@ -71,27 +75,37 @@ impl Reader<'_> {
         }
     }
 
-    /// Prints what is there and what comes, until nobody writes any more.
+    /// Prints what is there and what comes, until nobody writes any more; also after the daemon was started anew.
     pub(super) async fn follow(mut self) -> Result<(), Failure> {
-        let wanted = Subscription { path: Some(self.at.at.path.clone()), since: None, output: true };
-        let mut events = self.connection.client().subscribe_events(wanted).await?;
+        let path = self.at.at.path.clone();
+        let mut events = subscribe(&self.connection, &path).await?;
         let mut is_told = false;
         loop {
             let part = match self.piece().await {
                 Ok(part) => part,
+                Err(CallError::Gone) => {
+                    self.invocation.ui.note(&format!("{AWAY}\n"));
+                    (self.connection, events) = reconnect(self.invocation, async |connection| {
+                        let events = subscribe(&connection, &path).await?;
+                        Ok((connection, events))
+                    })
+                    .await?;
+                    continue;
+                }
                 Err(error) if self.is_to_come(&error).await => {
                     if !std::mem::replace(&mut is_told, true) {
-                        self.ui.note("No iteration yet; waiting for the first.\n");
+                        self.invocation.ui.note("No iteration yet; waiting for the first.\n");
                     }
                     wait_for_more(&mut events).await;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
-            if self.ui.json && !part.text.is_empty() {
+            let ui = self.invocation.ui;
+            if ui.json && !part.text.is_empty() {
                 Ui::object("log", &part)?;
-            } else if !self.ui.json {
-                self.ui.text(&safe_lines(&part.text))?;
+            } else if !ui.json {
+                ui.text(&safe_lines(&part.text))?;
             }
             if part.complete {
                 return Ok(());
@@ -121,6 +135,12 @@ impl Reader<'_> {
         self.at.offset = part.next_offset;
         Ok(part)
     }
+}
+
+/// Asks for the events of a repository, output included.
+async fn subscribe(connection: &Connection, path: &WirePath) -> Result<Stream<Event>, CallError> {
+    let wanted = Subscription { path: Some(path.clone()), since: None, output: true };
+    Ok(connection.client().subscribe_events(wanted).await?)
 }
 
 /// Returns when something happened in the repository, or after a while.

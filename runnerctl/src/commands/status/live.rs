@@ -13,14 +13,13 @@ use tokio::time::{Instant, sleep_until};
 
 use super::shown::Shown;
 use crate::failure::Failure;
-use crate::feed::{Feed, News, Subject};
+use crate::feed::{AWAY, Feed, News, Subject};
 use crate::invocation::Invocation;
 use crate::repaint::Repaint;
 use crate::ui::Ui;
 
 /// How often times that are shown go on.
 const SECOND: Duration = Duration::from_secs(1);
-const AWAY: &str = "the daemon went away; waiting for it to come back\n";
 
 /// One run, or all repositories.
 struct Followed(Option<AtRun>);
@@ -105,7 +104,7 @@ impl<'a> Page<'a> {
             News::Lost => {
                 self.is_away = true;
                 if self.place.is_none() {
-                    self.ui.note(AWAY);
+                    self.ui.note(&format!("{AWAY}\n"));
                 }
                 self.paint()
             }
@@ -132,7 +131,7 @@ impl<'a> Page<'a> {
     fn paint(&mut self) -> Result<(), Failure> {
         self.tick = Instant::now() + SECOND;
         let (Some(place), Some(shown)) = (&mut self.place, &self.shown) else { return Ok(()) };
-        let away = if self.is_away { AWAY } else { "" };
+        let away = if self.is_away { format!("{AWAY}\n") } else { String::new() };
         let text = shown.text(&self.ui.screen());
         place.paint(&format!("{away}{}", if text.is_empty() { "No repositories.\n" } else { &text }))
     }
