@@ -212,6 +212,11 @@ fn list(iterations: &[IterationView], screen: &Screen) -> String {
 fn summary(reply: &IterationReply, screen: &Screen) -> String {
     let mut facts = Table::bare();
     let mut fact = |name, value: Cell| facts.row([Cell::styled(DIM, name), value]);
+    // In the line above it would be cut.
+    let headline = IterationView { summary: None, ..reply.iteration.clone() };
+    if let Some(summary) = &reply.iteration.summary {
+        fact("summary", summary.into());
+    }
     if let Some(meta) = &reply.meta {
         fact("node", meta.node_path.join("/").into());
         let is_session = meta.role != Role::Human;
@@ -251,7 +256,7 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
         fact("commit", commit.into());
     }
     fact("record", reply.record.to_string().into());
-    line(&reply.iteration, screen) + &facts.render(screen, 2)
+    line(&headline, screen) + &facts.render(screen, 2)
 }
 
 /// Says how the guard ran where that is not plain: with a definition that a session has changed, or with both.
@@ -356,9 +361,10 @@ mod tests {
             meta: None,
         };
         insta::assert_snapshot!(strip_str(&summary(&reply, &Screen::fixed())), @r"
-        0003  RedGuard  guard=fail  parser.lex  14s  $0.42  01234567  the lexer knows numbers
-          commit  0123456789abcdef0123456789abcdef01234567
-          record  /home/me/proj/.runner/iterations/run-1a2b3c4d/0003
+        0003  RedGuard  guard=fail  parser.lex  14s  $0.42  01234567
+          summary  the lexer knows numbers
+          commit   0123456789abcdef0123456789abcdef01234567
+          record   /home/me/proj/.runner/iterations/run-1a2b3c4d/0003
         ");
     }
 }
