@@ -259,19 +259,19 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
     line(&headline, screen) + &facts.render(screen, 2)
 }
 
-/// Says how the guard ran where that is not plain: with a definition that a session has changed, or with both.
+/// Says how the guard ran where its definition was not as accepted: once, or with both definitions.
 fn guard_ran(meta: &IterationMeta) -> Option<String> {
     let exit = meta.guard_exit.map(|exit| format!(" (exit {exit})")).unwrap_or_default();
     let changed = meta.guard_changed.join(", ");
-    match (meta.guard_changed.is_empty(), meta.guard_with_accepted) {
-        (true, _) => None,
-        (false, false) => Some(format!("ran once{exit}; its definition is not the accepted one: {changed}")),
-        (false, true) => Some(format!(
-            "ran twice: green as the session left it (--guard), and {}{exit} with the accepted definition \
-             (--guard-accepted); changed: {changed}",
-            if meta.guard == GuardOutcome::Pass { "green" } else { "not green" }
-        )),
+    if meta.guard_with_accepted {
+        let accepted = if meta.guard == GuardOutcome::Pass { "green" } else { "not green" };
+        return Some(format!(
+            "ran twice: green as the session left it (--guard), and {accepted}{exit} with the accepted definition \
+             (--guard-accepted); changed: {changed}"
+        ));
     }
+    let ran_once = meta.guard != GuardOutcome::Skipped && !meta.guard_changed.is_empty();
+    ran_once.then(|| format!("ran once{exit}; changed in its definition: {changed}"))
 }
 
 /// Shows why the agent gave no answer, and what was seen of it.
