@@ -43,6 +43,18 @@ pub struct DaemonView {
     pub draining: bool,
     /// The log filter in force.
     pub log_filter: String,
+    /// The folder of its log; none: standard error, which a service manager may keep.
+    #[serde(default)]
+    pub log: Option<WirePath>,
+    /// The file that it was started from.
+    #[serde(default)]
+    pub program: Option<WirePath>,
+    /// Whether another file has taken the place of that one: a restart starts another program.
+    #[serde(default)]
+    pub outdated: bool,
+    /// Whether a service manager has passed the socket, and keeps it when the daemon ends.
+    #[serde(default)]
+    pub socket_passed: bool,
     /// Whether the machine may go to sleep by itself.
     #[serde(default)]
     pub sleep: SleepView,

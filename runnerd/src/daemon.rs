@@ -1,15 +1,19 @@
 //! Builds, starts and stops everything, in order.
 //!
 //! Locks first, then state, then the socket; the other way round at the end. A signal to end lets live
-//! sessions end after their grace; a second one ends the process at once, and the journal does the rest.
+//! sessions end after their grace; a second one ends the process at once, and the journal does the rest. A service
+//! manager, where there is one, is told of each step.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::paths::Paths;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock;
 use crate::config::DaemonConfig;
@@ -19,7 +23,8 @@ use crate::methods::Api;
 use crate::process::{Inhibitor, Launcher, Wanted, probe};
 use crate::registry::{Registry, RegistryError};
 use crate::rpc::{self, Bound, LockError, Locks, SocketError};
-use crate::startup::Readiness;
+use crate::service::{Heart, Notifier, Passed};
+use crate::startup::{Program, Readiness};
 use crate::worker::Means;
 
 /// Time to look at the registered repositories before clients are answered.
@@ -58,14 +63,22 @@ impl DaemonError {
     }
 }
 
+/// What a daemon is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Where things are.
+    pub paths: Paths,
+    /// The settings.
+    pub config: DaemonConfig,
+    /// The socket, where a service manager has made it.
+    pub passed: Option<Passed>,
+}
+
 /// Runs the daemon until it is told to end.
-pub async fn run(
-    paths: Paths,
-    config: &DaemonConfig,
-    logging: &Logging,
-    readiness: Readiness,
-) -> Result<(), DaemonError> {
-    let up = match Up::build(paths, config, logging).await {
+pub async fn run(parts: Parts, logging: &Logging, readiness: Readiness) -> Result<(), DaemonError> {
+    let Parts { paths, config, passed } = parts;
+    let notifier = readiness.notifier();
+    let up = match Up::build(paths, &config, logging, passed).await {
         Ok(up) => up,
         Err(error) => {
             readiness.failed(&error);
@@ -75,7 +88,7 @@ pub async fn run(
     up.look_around().await;
     readiness.ready();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), "listening");
-    up.serve().await;
+    up.serve(notifier).await;
     tracing::info!("ended");
     Ok(())
 }
@@ -101,18 +114,25 @@ struct Up {
     stop_serving: CancellationToken,
     shutdown: CancellationToken,
     drain: CancellationToken,
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
+    signals: Signals,
     _locks: Locks,
 }
 
 impl Up {
-    async fn build(paths: Paths, config: &DaemonConfig, logging: &Logging) -> Result<Self, DaemonError> {
+    async fn build(
+        paths: Paths,
+        config: &DaemonConfig,
+        logging: &Logging,
+        passed: Option<Passed>,
+    ) -> Result<Self, DaemonError> {
         let system = |what| move |source| DaemonError::System { what, source };
-        let terminate = signal(SignalKind::terminate()).map_err(system("signals"))?;
-        let interrupt = signal(SignalKind::interrupt()).map_err(system("signals"))?;
+        let signals = Signals::listen().map_err(system("signals"))?;
         let locks = Locks::take(&paths)?;
-        let bound = Bound::new(&paths, &locks)?;
+        let socket_passed = passed.is_some();
+        let bound = match passed {
+            Some(passed) => Bound::passed(passed.listener, &paths, &locks)?,
+            None => Bound::new(&paths, &locks)?,
+        };
         let launcher = launcher(&paths, config).await;
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let events = Events::default();
@@ -135,14 +155,17 @@ impl Up {
             launcher: launcher.clone(),
             inhibitor,
             started_at: clock::now(),
+            log: logging.folder().map(Path::to_owned),
             log_filter: logging.filter(),
+            socket_passed,
+            program: Program::of_this_process().map_err(system("what this program is"))?,
             shutdown: shutdown.clone(),
             drain: drain.clone(),
         };
         let stop_serving = CancellationToken::new();
         let server =
             rpc::serve(bound, rpc::Served { methods: api.into_methods().into(), events }, stop_serving.clone());
-        Ok(Self { registry, server, workers, stop_serving, shutdown, drain, terminate, interrupt, _locks: locks })
+        Ok(Self { registry, server, workers, stop_serving, shutdown, drain, signals, _locks: locks })
     }
 
     /// Waits until the workers have looked at their repositories, so that the first answers are true.
@@ -157,37 +180,53 @@ impl Up {
         }
     }
 
-    async fn serve(mut self) {
+    async fn serve(mut self, notifier: Notifier) {
+        let heart = Heart::new(notifier, self.registry.clone(), self.shutdown.clone());
+        let patience = heart.patience();
+        let _heart = AbortOnDropHandle::new(tokio::spawn(heart.beat()));
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            () = self.signals.next() => {}
             () = self.shutdown.cancelled() => {}
             () = self.drain.cancelled() => {}
         }
-        if !self.drain.is_cancelled() {
-            self.shutdown.cancel();
-        }
-        tracing::info!(draining = self.drain.is_cancelled(), "ending");
-        let mut workers = self.workers;
-        loop {
+        if self.drain.is_cancelled() {
+            tracing::info!("draining");
+            notifier.draining();
             tokio::select! {
-                _ = &mut workers => break,
-                _ = self.terminate.recv() => {
-                    if self.shutdown.is_cancelled() {
-                        tracing::warn!("ending at once; the next start goes on from the journal");
-                        break;
-                    }
-                    self.shutdown.cancel();
-                }
-                _ = self.interrupt.recv() => {
-                    if self.shutdown.is_cancelled() {
-                        break;
-                    }
-                    self.shutdown.cancel();
-                }
+                _ = &mut self.workers => {}
+                () = self.signals.next() => {}
+                () = self.shutdown.cancelled() => {}
+            }
+        }
+        tracing::info!("ending");
+        notifier.stopping(patience);
+        self.shutdown.cancel();
+        if !self.workers.is_finished() {
+            tokio::select! {
+                _ = &mut self.workers => {}
+                () = self.signals.next() => tracing::warn!("ending at once; the next start goes on from the journal"),
             }
         }
         self.stop_serving.cancel();
         self.server.stopped().await;
+    }
+}
+
+/// The signals that ask the daemon to end.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }

@@ -17,6 +17,7 @@ pub mod registry;
 pub mod repo;
 pub mod review;
 pub mod rpc;
+pub mod service;
 pub mod startup;
 pub mod store;
 pub mod unbuilt;

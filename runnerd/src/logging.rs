@@ -67,6 +67,7 @@ pub enum LoggingError {
 pub struct Logging {
     filter: FilterHandle,
     hidden: Hidden,
+    folder: Option<PathBuf>,
     dropped: Option<ErrorCounter>,
     _worker: Option<WorkerGuard>,
 }
@@ -80,6 +81,11 @@ impl Logging {
     /// Returns what takes the secrets that must not be in the log.
     pub fn hidden(&self) -> Hidden {
         self.hidden.clone()
+    }
+
+    /// Returns the folder of the files; none where the log goes to standard error.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// Returns how many lines were lost because the disk was too slow.
@@ -125,7 +131,8 @@ pub fn init(folder: &Path, destination: Destination, level: Option<&str>) -> Res
         (None, level) => parse(level.unwrap_or(DEFAULT_FILTER), "log_level")?,
     };
     let (sink, failed) = Sink::open(folder, destination);
-    let (subscriber, logging) = assemble(sink, filter);
+    let (subscriber, mut logging) = assemble(sink, filter);
+    logging.folder = logging.dropped.is_some().then(|| folder.to_owned());
     subscriber.try_init()?;
     if let Some(error) = failed {
         tracing::warn!(error = &error as &dyn std::error::Error, "logging to standard error instead");
@@ -199,7 +206,7 @@ fn assemble(sink: Sink, filter: EnvFilter) -> (impl Subscriber + Send + Sync, Lo
     };
     let hidden = Hidden::default();
     let lines = fmt::layer().with_writer(Redacting { writer, hidden: hidden.clone() }).with_ansi(ansi);
-    let logging = Logging { filter: FilterHandle { handle }, hidden, dropped, _worker: worker };
+    let logging = Logging { filter: FilterHandle { handle }, hidden, folder: None, dropped, _worker: worker };
     (tracing_subscriber::registry().with(filter).with(lines), logging)
 }
 

@@ -9,9 +9,10 @@ use anyhow::Context as _;
 use clap::Parser;
 use protocol::paths::Paths;
 use runnerd::config::DaemonConfig;
-use runnerd::daemon::{self, DaemonError};
-use runnerd::logging::{self, Destination};
+use runnerd::daemon::{self, DaemonError, Parts};
+use runnerd::logging::{self, Destination, Logging};
 use runnerd::process;
+use runnerd::service::Passed;
 use runnerd::startup::Readiness;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::spawn_blocking;
@@ -61,27 +62,36 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let readiness = if args.launched {
         Readiness::take_stdout().context("leaving the session of the client")?
     } else {
-        Readiness::unheard()
+        Readiness::to_service_manager()
     };
-    let (paths, config) = match settings(args) {
-        Ok(settings) => settings,
+    match prepare(args) {
+        Ok((parts, logging, runtime)) => {
+            let result = runtime.block_on(daemon::run(parts, &logging, readiness));
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            Ok(result?)
+        }
         Err(error) => {
             readiness.failed(error.as_ref());
-            return Err(error);
+            Err(error)
         }
-    };
-    let runtime = match runtime() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            readiness.failed(error.as_ref());
-            return Err(error);
-        }
+    }
+}
+
+/// Reads what the daemon is made of; the threads come last.
+fn prepare(args: &Args) -> anyhow::Result<(Parts, Logging, Runtime)> {
+    let passed = if args.launched { None } else { Passed::take()? };
+    let (named, config) = settings(args)?;
+    let paths = match &passed {
+        Some(passed) => named.clone().with_socket(&passed.path, "the socket of the service manager")?,
+        None => named.clone(),
     };
     let destination = if args.log_stderr { Destination::Stderr } else { Destination::Auto };
+    let runtime = runtime()?;
     let logging = logging::init(&paths.logs(), destination, Some(config.log_level.as_str()))?;
-    let result = runtime.block_on(daemon::run(paths, &config, &logging, readiness));
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    Ok(result?)
+    if named.socket_named && named.socket != paths.socket {
+        tracing::warn!(named = %named.socket.display(), "not listened on: the service manager passed another socket");
+    }
+    Ok((Parts { paths, config, passed }, logging, runtime))
 }
 
 /// Starts the threads, and one that may block.

@@ -1,25 +1,28 @@
-//! The daemon's half of being started by a client (`protocol::startup`): leave the client's session, say
-//! `READY` or why not, exactly once.
-//!
-//! A daemon that a person or a service manager started has nobody to tell; [`Readiness::unheard`] says so.
+//! The daemon's half of being started: leave a client's session, say `READY` or why not, exactly once, to the client
+//! (`protocol::startup`) or the service manager that waits for it. And which program was started.
 
 use std::error::Error;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use protocol::startup::{FAILED, READY};
+
+use crate::service::Notifier;
 
 /// The line to whoever waits for this daemon to start. Dropped unused, it says nothing, which means failure.
 #[derive(Debug)]
 pub struct Readiness {
     pipe: Option<File>,
+    notifier: Notifier,
 }
 
 impl Readiness {
-    /// Returns one that nobody hears.
-    pub fn unheard() -> Self {
-        Self { pipe: None }
+    /// Returns the line to the service manager, if there is one.
+    pub fn to_service_manager() -> Self {
+        Self { pipe: None, notifier: Notifier::from_env() }
     }
 
     /// Leaves the client's session and takes over the pipe that is this process's standard output; what is
@@ -32,24 +35,33 @@ impl Readiness {
         nix::unistd::setsid()?;
         let pipe = io::stdout().as_fd().try_clone_to_owned()?;
         nix::unistd::dup2_stdout(io::stderr())?;
-        Ok(Self { pipe: Some(pipe.into()) })
+        // Variables of a service that the client is part of are not meant for this process.
+        Ok(Self { pipe: Some(pipe.into()), notifier: Notifier::unheard() })
+    }
+
+    /// Returns what tells a service manager the rest.
+    pub fn notifier(&self) -> Notifier {
+        self.notifier
     }
 
     /// Says that the daemon listens.
     pub fn ready(self) {
+        self.notifier.ready();
         self.say(READY);
     }
 
     /// Says why the daemon does not come up, causes included.
     pub fn failed(self, error: &dyn Error) {
-        let mut line = format!("{FAILED}{error}");
+        let mut line = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {
             line.push_str(": ");
             line.push_str(&cause.to_string());
             source = cause.source();
         }
-        self.say(&line.replace('\n', " "));
+        let line = line.replace('\n', " ");
+        self.notifier.failed(&line);
+        self.say(&format!("{FAILED}{line}"));
     }
 
     fn say(self, line: &str) {
@@ -58,6 +70,40 @@ impl Readiness {
             tracing::debug!(%error, "the client that started this daemon is gone");
         }
     }
+}
+
+/// The file that this process was started from.
+#[derive(Debug, Clone)]
+pub struct Program {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl Program {
+    /// Looks at the file, which must not have been replaced yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system does not say which it is.
+    pub fn of_this_process() -> io::Result<Self> {
+        let path = std::env::current_exe()?;
+        Ok(Self { identity: identity(&path)?, path })
+    }
+
+    /// Returns its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns whether another file is there now: the next start is one of another program.
+    pub fn is_outdated(&self) -> bool {
+        identity(&self.path).is_ok_and(|found| found != self.identity)
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = fs::metadata(path)?;
+    Ok((found.dev(), found.ino()))
 }
 
 #[cfg(test)]
@@ -69,11 +115,24 @@ mod tests {
     #[test]
     fn a_failure_is_one_line_with_its_causes() {
         let (mut reading, writing) = io::pipe().unwrap();
-        let readiness = Readiness { pipe: Some(File::from(std::os::fd::OwnedFd::from(writing))) };
+        let readiness =
+            Readiness { pipe: Some(File::from(std::os::fd::OwnedFd::from(writing))), notifier: Notifier::unheard() };
         let error = anyhow::Error::from(io::Error::other("disk\nfull")).context("cannot open the state");
         readiness.failed(error.as_ref());
         let mut said = String::new();
         reading.read_to_string(&mut said).unwrap();
         assert_eq!(said, "FAILED cannot open the state: disk full\n");
+    }
+
+    #[test]
+    fn a_program_whose_file_was_replaced_is_outdated() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("runnerd");
+        fs::write(&path, "old").unwrap();
+        let program = Program { identity: identity(&path).unwrap(), path: path.clone() };
+        assert!(!program.is_outdated());
+        fs::write(dir.path().join("new"), "new").unwrap();
+        fs::rename(dir.path().join("new"), &path).unwrap();
+        assert!(program.is_outdated());
     }
 }

@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "methods",
         &[
             "admit", "agent", "causes", "clock", "config", "events", "git", "logging", "process", "registry", "repo",
-            "store", "verify", "worker",
+            "startup", "store", "verify", "worker",
         ],
     ),
     ("process", &["clock"]),
@@ -34,7 +34,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("repo", &[]),
     ("review", &[]),
     ("rpc", &["clock", "events", "process"]),
-    ("startup", &[]),
+    ("service", &["registry", "worker"]),
+    ("startup", &["service"]),
     ("store", &["repo"]),
     ("unbuilt", &["config", "process"]),
     ("verify", &["admit", "causes", "config", "git", "guard", "process", "repo", "worker"]),

@@ -119,6 +119,10 @@ fn daemon() -> Vec<Example> {
         running: 1,
         draining: false,
         log_filter: "info".into(),
+        log: Some(path("/home/me/.local/state/runnerd/logs")),
+        program: Some(path("/home/me/.local/bin/runnerd")),
+        outdated: false,
+        socket_passed: false,
         sleep: SleepView { inhibited: true, why: None },
     };
     let hello =

@@ -97,7 +97,9 @@ pub(crate) fn program() -> PathBuf {
 /// Waits until a daemon that was told to end is gone, its socket included.
 async fn ended(invocation: &Invocation<'_>, connection: &Connection, view: DaemonView) -> Result<(), Failure> {
     connection.client().on_disconnect().await;
-    gone(view.socket.as_path()).await?;
+    if !view.socket_passed {
+        gone(view.socket.as_path()).await?;
+    }
     invocation.ui.answer("daemon", &view, |_| format!("daemon {} stopped\n", view.pid))
 }
 
@@ -120,6 +122,15 @@ fn render(view: &DaemonView, screen: &Screen) -> String {
     fact("version", format!("{} (protocol {}.{})", view.version, view.api_major, view.api_minor));
     fact("process", format!("{}, started {}", view.pid, ago(view.started_at, screen.now)));
     fact("socket", view.socket.to_string());
+    if view.socket_passed {
+        fact("", "a service manager keeps it, and starts the daemon for the next command".to_owned());
+    }
+    if let Some(program) = &view.program {
+        fact("program", program.to_string());
+    }
+    if view.outdated {
+        fact("", "it was replaced; to start the new one: runnerctl daemon drain".to_owned());
+    }
     fact("state", view.state_folder.to_string());
     fact("containment", view.containment.to_string());
     for missing in &view.containment_missing {
@@ -128,6 +139,7 @@ fn render(view: &DaemonView, screen: &Screen) -> String {
     }
     fact("repositories", format!("{}, {} running", view.repositories, view.running));
     fact("sleep", sleep_text(&view.sleep));
+    fact("log", view.log.as_ref().map_or_else(|| "standard error".to_owned(), ToString::to_string));
     fact("log filter", view.log_filter.clone());
     let word = if view.draining { "draining" } else { "running" };
     format!("daemon {}\n{}", safe(word), facts.render(screen, 2))
@@ -169,6 +181,10 @@ mod tests {
             running: 1,
             draining: false,
             log_filter: "info".into(),
+            log: Some(Path::new("/home/me/.local/state/runnerd/logs").into()),
+            program: Some(Path::new("/home/me/bin/runnerd").into()),
+            outdated: true,
+            socket_passed: true,
             sleep: SleepView { inhibited: false, why: Some("no run is active".into()) },
         };
         insta::assert_snapshot!(strip_str(&render(&view, &Screen::fixed())), @r"
@@ -176,12 +192,16 @@ mod tests {
           version       0.1.0 (protocol 1.0)
           process       4711, started 1h 00m ago
           socket        /run/user/1000/runnerd/runnerd.sock
+                        a service manager keeps it, and starts the daemon for the next command
+          program       /home/me/bin/runnerd
+                        it was replaced; to start the new one: runnerctl daemon drain
           state         /home/me/.local/state/runnerd
           containment   walk
                         cgroup not: /sys/fs/cgroup/init.scope is not writable for this user
                         to have it: start the daemon elsewhere
           repositories  3, 1 running
           sleep         allowed: no run is active
+          log           /home/me/.local/state/runnerd/logs
           log filter    info
         ");
     }

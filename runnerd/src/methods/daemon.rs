@@ -7,7 +7,6 @@ use protocol::event::EventKind;
 use protocol::path::WirePath;
 use protocol::request::{Hello, LogFilter};
 use protocol::view::{DaemonView, MissingLevel, SleepView};
-use protocol::words::RunStatus;
 
 use super::Api;
 use crate::events::About;
@@ -51,9 +50,7 @@ impl DaemonApiServer for Api {
 impl Api {
     async fn describe(&self) -> DaemonView {
         let workers = self.registry.list().await;
-        let is_running =
-            |status: &protocol::view::StatusView| status.repo.queue.iter().any(|run| run.state == RunStatus::Running);
-        let running = workers.iter().filter(|worker| is_running(&worker.status())).count();
+        let running = workers.iter().filter(|worker| worker.is_driving()).count();
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         DaemonView {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -69,6 +66,10 @@ impl Api {
             running: count(running),
             draining: self.drain.is_cancelled(),
             log_filter: self.log_filter.current(),
+            log: self.log.clone().map(WirePath),
+            program: Some(WirePath(self.program.path().to_owned())),
+            outdated: self.program.is_outdated(),
+            socket_passed: self.socket_passed,
             sleep: sleep(self.inhibitor.sleep()),
         }
     }

@@ -19,7 +19,7 @@ mod tree;
 mod validate;
 mod verify;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -32,8 +32,6 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::paths::Paths;
 use protocol::reply::ChangeReply;
 use protocol::request::AtRun;
-use protocol::view::StatusView;
-use protocol::words::RunStatus;
 use runner_core::change::Change;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +42,7 @@ use crate::git::Repository;
 use crate::logging::FilterHandle;
 use crate::process::{Inhibitor, Launcher, Offer};
 use crate::registry::Registry;
+use crate::startup::Program;
 use crate::store::Store;
 use crate::worker::{ChangeOrder, Handle, Message};
 
@@ -64,8 +63,14 @@ pub struct Api {
     pub inhibitor: Inhibitor,
     /// When the daemon started.
     pub started_at: Timestamp,
+    /// The folder of the log; none: it goes to standard error.
+    pub log: Option<PathBuf>,
     /// What is logged.
     pub log_filter: FilterHandle,
+    /// Whether a service manager has passed the socket, and keeps it.
+    pub socket_passed: bool,
+    /// The file that this daemon was started from.
+    pub program: Program,
     /// Ends everything.
     pub shutdown: CancellationToken,
     /// Lets nothing new begin.
@@ -117,7 +122,7 @@ impl Api {
 
     /// Whether a session of a run may be at work, or has left something that was not looked at yet.
     fn is_live(&self, worker: &Handle) -> bool {
-        is_running(&worker.status()) || Store::new(&self.paths.state, &worker.id).journal().exists()
+        worker.is_driving() || Store::new(&self.paths.state, &worker.id).journal().exists()
     }
 
     /// Finds the worker of the repository around a path.
@@ -138,11 +143,6 @@ impl Api {
         let order = ChangeOrder { run: at.run, change, opened };
         worker.ask(|reply| Message::Change(Box::new(order), reply)).await
     }
-}
-
-/// Whether a run of the repository is being driven.
-fn is_running(status: &StatusView) -> bool {
-    status.repo.queue.iter().any(|run| run.state == RunStatus::Running)
 }
 
 /// Runs what blocks where blocking is allowed.

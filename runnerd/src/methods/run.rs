@@ -14,7 +14,7 @@ use protocol::request::{
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
-use super::{Api, blocking, is_running};
+use super::{Api, blocking};
 use crate::admit::{self, Commands, Ground, git_error};
 use crate::agent::Candidates;
 use crate::git::Repository;
@@ -217,7 +217,7 @@ impl Api {
         let Admitted { repository, commands, env } = admitted;
         worker.ask(|reply| Message::Confirm { digest: commands.digest, reply }).await?;
         let store = Store::new(&self.paths.state, &worker.id);
-        let (folder, is_running) = (store.git(repository.work_dir()), is_running(&worker.status()));
+        let (folder, is_running) = (store.git(repository.work_dir()), worker.is_driving());
         if !self.is_live(worker) {
             blocking(move || repository.capture(&folder).map_err(|error| git_error(&error))).await?;
         } else if !is_running {

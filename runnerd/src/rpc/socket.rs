@@ -6,7 +6,7 @@
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener as StdListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use protocol::paths::Paths;
@@ -60,7 +60,8 @@ impl SocketError {
 #[derive(Debug)]
 pub struct Bound {
     pub(super) listener: UnixListener,
-    pub(super) file: SocketFile,
+    /// Its name, where it is this daemon's to remove.
+    pub(super) file: Option<SocketFile>,
 }
 
 impl Bound {
@@ -83,7 +84,22 @@ impl Bound {
         let listener = UnixListener::bind(path).map_err(system("bind"))?;
         let file = SocketFile::of(path).map_err(system("look at"))?;
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system("protect"))?;
-        Ok(Self { listener, file })
+        Ok(Self { listener, file: Some(file) })
+    }
+
+    /// Takes over a socket that a service manager made and keeps: its name is neither set right nor removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system refuses.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime.
+    pub fn passed(listener: StdListener, paths: &Paths, _held: &Locks) -> Result<Self, SocketError> {
+        let taken = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
+        let failed = |source| SocketError::System { action: "take over", path: paths.socket.clone(), source };
+        Ok(Self { listener: taken.map_err(failed)?, file: None })
     }
 }
 

@@ -17,6 +17,7 @@ use protocol::hook::HookEvent;
 use protocol::path::WirePath;
 use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StartReply, StepReply};
 use protocol::view::{RunSummary, StatusView};
+use protocol::words::RunStatus;
 use runner_core::approval::Decision;
 use runner_core::change::Change;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -217,6 +218,11 @@ impl Handle {
     /// Returns what is seen of the repository now.
     pub fn status(&self) -> Arc<StatusView> {
         Arc::clone(&self.status.borrow())
+    }
+
+    /// Whether a run of the repository is being driven.
+    pub fn is_driving(&self) -> bool {
+        self.status().repo.queue.iter().any(|run| run.state == RunStatus::Running)
     }
 
     /// Waits until the worker has looked at its repository for the first time.

@@ -39,6 +39,11 @@ impl Daemon {
         Self { child }
     }
 
+    /// Takes over a daemon that listens.
+    pub(crate) fn of(child: Child) -> Self {
+        Self { child }
+    }
+
     /// Returns the process id.
     ///
     /// # Panics

@@ -169,6 +169,10 @@ fn view(paths: &Paths) -> DaemonView {
         running: 0,
         draining: false,
         log_filter: "info".into(),
+        log: None,
+        program: None,
+        outdated: false,
+        socket_passed: false,
         sleep: SleepView::default(),
     }
 }

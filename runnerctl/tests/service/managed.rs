@@ -1,0 +1,119 @@
+//! What a service manager and the daemon have with each other: the socket, the words, the watchdog.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use protocol::words::RunStatus;
+use runner_testkit::{Home, Manager, PATIENCE, binary};
+
+/// Long enough not to matter.
+const UNHURRIED: Duration = PATIENCE;
+
+#[test]
+fn a_socket_that_was_passed_is_served_and_stays_when_the_daemon_ends() {
+    let home = Home::new();
+    let manager = Manager::new(&home);
+    let daemon = manager.start(&binary("runnerd"), UNHURRIED);
+    let status = home.ctl(&["daemon", "status", "--json"]).exits(0).json();
+    assert_eq!(status["socket_passed"], true, "{status}");
+    assert_eq!(status["pid"], daemon.pid());
+    assert!(daemon.stop().success());
+    manager.hears("STOPPING=1");
+    assert!(home.socket().exists(), "its name is the service manager's");
+    let _daemon = manager.start(&binary("runnerd"), UNHURRIED);
+    home.client();
+}
+
+#[test]
+fn a_command_that_came_before_the_daemon_is_answered_when_it_is_up() {
+    let home = Home::new();
+    let manager = Manager::new(&home);
+    let mut command = home.command("runnerctl");
+    command.args(["--no-spawn", "daemon", "status"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let waiting = command.spawn().expect("the client can be started");
+    let _daemon = manager.start(&binary("runnerd"), UNHURRIED);
+    let output = waiting.wait_with_output().expect("the client ends");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn stop_and_drain_end_a_daemon_whose_socket_stays() {
+    let home = Home::new();
+    let manager = Manager::new(&home);
+    for verb in ["stop", "drain"] {
+        let daemon = manager.start(&binary("runnerd"), UNHURRIED);
+        let said = home.ctl(&["daemon", verb]).exits(0).stdout.clone();
+        assert_eq!(said, format!("daemon {} stopped\n", daemon.pid()));
+        daemon.killed();
+    }
+}
+
+#[test]
+fn a_daemon_that_stands_still_gives_no_sign_of_life() {
+    let home = Home::new();
+    let manager = Manager::new(&home);
+    let watchdog = Duration::from_millis(200);
+    let daemon = manager.start(&binary("runnerd"), watchdog);
+    manager.hears("WATCHDOG=1");
+    manager.hears("WATCHDOG=1");
+    daemon.suspend();
+    manager.forget();
+    assert!(!manager.hears_within("WATCHDOG=1", 5 * watchdog), "a stopped process speaks");
+    daemon.proceed();
+    manager.hears("WATCHDOG=1");
+}
+
+#[test]
+fn a_daemon_that_waits_for_a_session_to_end_goes_on_giving_signs_of_life() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let gate = repo.script().gate("session");
+    repo.script().step(1, "echo done > done.txt; gate session; answer done 'It is done.'");
+    let manager = Manager::new(&home);
+    let daemon = manager.start(&binary("runnerd"), Duration::from_millis(200));
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+    gate.reached();
+    manager.hears("STATUS=repositories: 1, running: 1");
+    let client = home.client();
+    client.wait(protocol::api::DaemonApiClient::drain(client.rpc())).expect("it drains");
+    manager.hears("STATUS=draining: ends after the current iterations");
+    manager.hears("WATCHDOG=1");
+    gate.open();
+    manager.hears("STOPPING=1");
+    daemon.killed();
+}
+
+#[test]
+fn what_a_service_manager_passes_reaches_neither_session_nor_guard() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let look = "env > $WHO.env; ls -l /proc/self/fd > $WHO.fds";
+    let session = format!("WHO=session; {look}; answer done 'It is done.'");
+    repo.script().step(1, &session).guard_step(1, &format!("WHO=guard; {look}"));
+    let manager = Manager::new(&home);
+    let _daemon = manager.start(&binary("runnerd"), UNHURRIED);
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+    home.client().wait_for(repo.path(), RunStatus::Completed);
+    for who in ["session", "guard"] {
+        let read = |what: &str| std::fs::read_to_string(repo.path().join(format!("{who}.{what}"))).expect("it looked");
+        for name in ["LISTEN_", "NOTIFY_SOCKET", "WATCHDOG_"] {
+            assert!(!read("env").contains(name), "{who} has {name}");
+        }
+        assert!(!read("fds").contains("socket:"), "{who}: {}", read("fds"));
+    }
+}
+
+#[test]
+fn two_sockets_are_refused_with_the_line_that_helps() {
+    let home = Home::new();
+    let manager = Manager::new(&home);
+    let mut command = manager.command(&binary("runnerd"), UNHURRIED);
+    let output = command.env("LISTEN_FDS", "2").stderr(Stdio::piped()).output().expect("the daemon can be started");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("passed 2 sockets, and one is served: leave one `ListenStream=`"), "{said}");
+    assert!(manager.hears_within(
+        "STATUS=the service manager passed 2 sockets, and one is served: leave one `ListenStream=` in the socket unit",
+        PATIENCE
+    ));
+}

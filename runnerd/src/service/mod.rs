@@ -1,0 +1,13 @@
+//! What a service manager like systemd and the daemon have with each other: a socket that it passes, and what it is told.
+//!
+//! It is spoken to by variables and datagrams, which other supervisors understand too; without them nothing here says
+//! anything. How a service is installed is the client's affair.
+
+mod heart;
+mod notify;
+mod passed;
+mod pulse;
+
+pub use self::heart::Heart;
+pub use self::notify::Notifier;
+pub use self::passed::{Passed, PassedError};

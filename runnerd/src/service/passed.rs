@@ -1,0 +1,158 @@
+//! The socket that a service manager made and passes on (`sd_listen_fds(3)`): taken only if it is what a daemon needs.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use listenfd::ListenFd;
+use nix::sys::socket::{getsockopt, sockopt};
+
+/// Where other users could connect.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Why a socket that was passed is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum PassedError {
+    /// A daemon has one socket.
+    #[error(
+        "the service manager passed {count} sockets, and one is served: leave one `ListenStream=` in the socket unit"
+    )]
+    Many {
+        /// How many.
+        count: usize,
+    },
+    /// It is another kind of file or socket.
+    #[error("the service manager did not pass a Unix stream socket: `ListenStream=` in the socket unit names a path")]
+    Kind(#[source] io::Error),
+    /// It is a connection.
+    #[error("the service manager passed a connection: leave `Accept=` out of the socket unit")]
+    Connection,
+    /// It has no name in the file system, so nothing says who may connect.
+    #[error("the service manager passed a socket without a path: `ListenStream=` in the socket unit names one")]
+    Nameless,
+    /// What is at its path cannot be looked at, or is no socket.
+    #[error("cannot look at the socket {path}, which the service manager passed")]
+    Look {
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others could connect.
+    #[error("the socket {path} is open to others (mode {mode:04o}): write `SocketMode=0600` into the socket unit")]
+    Open {
+        /// The path.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Somebody else made it.
+    #[error("the socket {path} belongs to user {owner}, not to this user")]
+    Foreign {
+        /// The path.
+        path: PathBuf,
+        /// User id of its owner.
+        owner: u32,
+    },
+}
+
+/// A socket that the service manager keeps: it is there before and after the daemon.
+#[derive(Debug)]
+pub struct Passed {
+    /// The socket.
+    pub listener: UnixListener,
+    /// Where clients find it.
+    pub path: PathBuf,
+}
+
+impl Passed {
+    /// Takes the socket, if one was passed to this process. To be called before there is a second thread: what says so
+    /// is taken out of the environment.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not one private Unix socket that listens.
+    pub fn take() -> Result<Option<Self>, PassedError> {
+        let mut passed = ListenFd::from_env();
+        match passed.len() {
+            0 => Ok(None),
+            1 => passed.take_unix_listener(0).map_err(PassedError::Kind)?.map(Self::of).transpose(),
+            count => Err(PassedError::Many { count }),
+        }
+    }
+
+    fn of(listener: UnixListener) -> Result<Self, PassedError> {
+        if !getsockopt(&listener, sockopt::AcceptConn).unwrap_or(false) {
+            return Err(PassedError::Connection);
+        }
+        let address = listener.local_addr().map_err(PassedError::Kind)?;
+        let path = address.as_pathname().ok_or(PassedError::Nameless)?.to_owned();
+        check(&path)?;
+        Ok(Self { listener, path })
+    }
+}
+
+fn check(path: &Path) -> Result<(), PassedError> {
+    let path = path.to_owned();
+    let found = match fs::symlink_metadata(&path) {
+        Ok(found) if found.file_type().is_socket() => found,
+        Ok(_) => return Err(PassedError::Look { path, source: io::Error::other("it is no socket") }),
+        Err(source) => return Err(PassedError::Look { path, source }),
+    };
+    let mode = found.mode() & 0o7777;
+    if found.uid() != nix::unistd::getuid().as_raw() {
+        Err(PassedError::Foreign { path, owner: found.uid() })
+    } else if mode & WRITABLE_BY_OTHERS != 0 {
+        Err(PassedError::Open { path, mode })
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_listens_for_its_owner_is_taken_with_its_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(Passed::of(listener).unwrap().path, path);
+    }
+
+    #[test]
+    fn a_socket_that_others_may_write_to_is_refused_with_the_line_that_helps() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        let error = Passed::of(listener).unwrap_err().to_string();
+        assert!(error.ends_with("(mode 0666): write `SocketMode=0600` into the socket unit"), "{error}");
+    }
+
+    #[test]
+    fn a_connection_is_refused() {
+        let (connection, _other) = UnixStream::pair().unwrap();
+        let passed = Passed::of(UnixListener::from(OwnedFd::from(connection)));
+        assert!(matches!(passed, Err(PassedError::Connection)), "{passed:?}");
+    }
+
+    #[test]
+    fn a_socket_whose_name_is_gone_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let passed = Passed::of(listener);
+        assert!(matches!(passed, Err(PassedError::Look { .. })), "{passed:?}");
+    }
+}

@@ -1,0 +1,113 @@
+//! A service manager for tests: it keeps the daemon's socket, passes it on, and hears what the daemon says of itself.
+
+use std::fs::{self, File, Permissions};
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::PATIENCE;
+use crate::daemon::Daemon;
+use crate::home::Home;
+
+/// Gives standard input to the daemon as the descriptor of a service manager.
+const PASS: &str = "export LISTEN_PID=$$; exec \"$0\" 3<&0 </dev/null";
+
+/// A service manager; as long as it lives, connections to the socket wait for a daemon.
+#[derive(Debug)]
+pub struct Manager<'a> {
+    home: &'a Home,
+    listener: UnixListener,
+    words: UnixDatagram,
+}
+
+impl<'a> Manager<'a> {
+    /// Makes the socket of a home.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it cannot be made.
+    pub fn new(home: &'a Home) -> Self {
+        let listener = UnixListener::bind(home.socket()).expect("the socket can be made");
+        fs::set_permissions(home.socket(), Permissions::from_mode(0o600)).expect("the socket can be protected");
+        let words = UnixDatagram::bind(home.path().join("run/notify")).expect("a socket for words can be made");
+        Self { home, listener, words }
+    }
+
+    /// Returns the command that becomes the daemon of `program`, with everything that a service manager gives it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the socket cannot be passed.
+    pub fn command(&self, program: &Path, watchdog: Duration) -> Command {
+        let log = File::options().create(true).append(true).open(self.home.path().join("runnerd.stderr"));
+        let passed = self.listener.try_clone().expect("the socket can be passed");
+        let mut command = Command::new("sh");
+        command.env_clear().envs(self.home.env().iter().cloned()).current_dir(self.home.path());
+        command.env("LISTEN_FDS", "1").env("NOTIFY_SOCKET", self.home.path().join("run/notify"));
+        command.env("WATCHDOG_USEC", watchdog.as_micros().to_string());
+        command.arg("-c").arg(PASS).arg(program).stdin(OwnedFd::from(passed)).stdout(Stdio::null());
+        command.stderr(log.expect("a file for the daemon's words can be made"));
+        command
+    }
+
+    /// Starts the daemon of `program` and waits until it says that it is ready.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not.
+    pub fn start(&self, program: &Path, watchdog: Duration) -> Daemon {
+        let child = self.command(program, watchdog).spawn().expect("the daemon can be started");
+        self.hears("READY=1");
+        Daemon::of(child)
+    }
+
+    /// Waits until the daemon says a word.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not.
+    #[track_caller]
+    pub fn hears(&self, word: &str) {
+        assert!(self.hears_within(word, PATIENCE), "the daemon does not say {word}");
+    }
+
+    /// Waits until the daemon says a word; false if it does not in this time.
+    ///
+    /// # Panics
+    ///
+    /// Panics if nothing can be heard.
+    pub fn hears_within(&self, word: &str, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            self.words.set_read_timeout(Some(left)).expect("a limit can be set");
+            if self.next().is_some_and(|said| said.lines().any(|line| line == word)) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Forgets what was said until now.
+    ///
+    /// # Panics
+    ///
+    /// Panics if nothing can be heard.
+    pub fn forget(&self) {
+        self.words.set_nonblocking(true).expect("the socket can be set");
+        while self.next().is_some() {}
+        self.words.set_nonblocking(false).expect("the socket can be set");
+    }
+
+    fn next(&self) -> Option<String> {
+        let mut words = [0; 4096];
+        match self.words.recv(&mut words) {
+            Ok(length) => Some(String::from_utf8_lossy(&words[..length]).into_owned()),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => None,
+            Err(error) => panic!("nothing can be heard: {error}"),
+        }
+    }
+}
