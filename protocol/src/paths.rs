@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use directories::BaseDirs;
 
+use crate::service::{SERVICE_UNIT, SOCKET_UNIT};
+
 /// The variable that names the socket.
 pub const SOCKET_VARIABLE: &str = "RUNNERD_SOCKET";
 /// The variable that names the folder of the daemon's state.
@@ -94,6 +96,27 @@ impl Paths {
     /// Returns the folder of the daemon's own log.
     pub fn logs(&self) -> PathBuf {
         self.state.join("logs")
+    }
+
+    /// Returns the file that the daemon's own log is written to now.
+    pub fn log(&self) -> PathBuf {
+        self.logs().join("runnerd.log")
+    }
+
+    /// Returns the user's systemd unit of the daemon, where it is installed.
+    pub fn service_unit(&self) -> PathBuf {
+        self.units().join(SERVICE_UNIT)
+    }
+
+    /// Returns the user's systemd unit of the daemon's socket, where it is installed.
+    pub fn socket_unit(&self) -> PathBuf {
+        self.units().join(SOCKET_UNIT)
+    }
+
+    /// The folder is beside that of the daemon's settings.
+    fn units(&self) -> PathBuf {
+        let home = self.config.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        home.join("systemd/user")
     }
 
     /// Returns the file that holds what a daemon printed while a client started it.

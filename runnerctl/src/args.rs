@@ -10,7 +10,7 @@ use protocol::error::ExitStatus;
 
 use crate::commands::{
     add, answer, approve, cancel, completions, config, daemon, demo, doctor, edit, explain, export, fork, gc, guard,
-    help, init, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, start, status, step,
+    help, init, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, service, start, status, step,
     tree, validate, verify, watch,
 };
 use crate::failure::Failure;
@@ -129,6 +129,7 @@ pub(crate) enum Command {
     Repos(repos::ReposArgs),
     Config(config::ConfigArgs),
     Daemon(daemon::DaemonArgs),
+    Service(service::ServiceArgs),
     Demo(demo::DemoArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),

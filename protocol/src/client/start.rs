@@ -1,11 +1,11 @@
 //! Starting the daemon where none runs, once, however many clients want it at the same time.
 //!
-//! The daemon reports on a pipe that it was given as standard output ([`crate::startup`]); it leaves the
+//! Where the service is installed, the service manager starts it. Else the daemon reports on a pipe that it was given as standard output ([`crate::startup`]); it leaves the
 //! client's session by itself. Nothing here is done from inside an iteration: such a daemon would live in
 //! the agent's sandbox and look like a normal one.
 
 use std::env;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::dial::dial;
 use super::{ConnectError, StartError};
 use crate::paths::{Paths, SOCKET_VARIABLE};
+use crate::service::{SERVICE_UNIT, SOCKET_UNIT, listen_line};
 use crate::{private, startup};
 
 /// Time for one daemon to become ready, and for another client's to do so.
@@ -49,7 +50,26 @@ async fn start_in_turn(paths: &Paths, program: Option<&Path>) -> Result<UnixStre
         }
         sleep(LOOK_AGAIN).await;
     }
+    if start_service(paths).await
+        && let Some(stream) = dial(&paths.socket).await?
+    {
+        return Ok(stream);
+    }
     start_alone(paths, &find_program(program), Instant::now() + READY_WITHIN).await
+}
+
+/// Has the service manager start the daemon, if the service is installed for this socket; false if it does not.
+async fn start_service(paths: &Paths) -> bool {
+    let Some(listens) = listen_line(&paths.socket) else { return false };
+    let is_installed = fs::read_to_string(paths.socket_unit())
+        .is_ok_and(|unit| paths.service_unit().exists() && unit.lines().any(|line| line == listens));
+    if !is_installed {
+        return false;
+    }
+    let mut start = Command::new("systemctl");
+    start.args(["--user", "start", SOCKET_UNIT, SERVICE_UNIT]);
+    start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    matches!(timeout(READY_WITHIN, start.status()).await, Ok(Ok(status)) if status.success())
 }
 
 /// Starts a daemon while no other client does.

@@ -66,11 +66,16 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
             invocation.ui.answer("daemon", &view, |screen| render(&view, screen))?;
             return Ok(ExitStatus::Fine);
         }
-        DaemonVerb::Stop => ended(invocation, &connection, client.shutdown().await?).await?,
+        DaemonVerb::Stop => {
+            let view = client.shutdown().await?;
+            ended(&connection, &view).await?;
+            stopped(invocation, &view)?;
+        }
         DaemonVerb::Drain => {
             let view = client.drain().await?;
             invocation.ui.note(&format!("Waiting for the current iterations ({})\n", view.running));
-            ended(invocation, &connection, view).await?;
+            ended(&connection, &view).await?;
+            stopped(invocation, &view)?;
         }
     }
     Ok(ExitStatus::Fine)
@@ -95,12 +100,13 @@ pub(crate) fn program() -> PathBuf {
 }
 
 /// Waits until a daemon that was told to end is gone, its socket included.
-async fn ended(invocation: &Invocation<'_>, connection: &Connection, view: DaemonView) -> Result<(), Failure> {
+pub(crate) async fn ended(connection: &Connection, view: &DaemonView) -> Result<(), Failure> {
     connection.client().on_disconnect().await;
-    if !view.socket_passed {
-        gone(view.socket.as_path()).await?;
-    }
-    invocation.ui.answer("daemon", &view, |_| format!("daemon {} stopped\n", view.pid))
+    if view.socket_passed { Ok(()) } else { gone(view.socket.as_path()).await }
+}
+
+fn stopped(invocation: &Invocation<'_>, view: &DaemonView) -> Result<(), Failure> {
+    invocation.ui.answer("daemon", view, |_| format!("daemon {} stopped\n", view.pid))
 }
 
 /// Waits until nothing stands at `socket`.

@@ -28,6 +28,7 @@ pub(crate) mod repos;
 pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod select;
+pub(crate) mod service;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod step;
@@ -78,6 +79,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Repos(args) => repos::run(&invocation, args).await,
         Command::Config(args) => config::run(&invocation, args).await,
         Command::Daemon(args) => daemon::run(&invocation, args).await,
+        Command::Service(args) => service::run(&invocation, args).await,
         Command::Demo(args) => demo::run(&invocation, args).await,
         Command::Doctor(args) => Box::pin(doctor::run(&invocation, args)).await,
         Command::Completions(args) => completions::run(&args),

@@ -5,7 +5,7 @@ use std::path::Path;
 use jsonrpsee::core::client::{Client as RpcClient, Subscription as Events};
 use protocol::api::{EventApiClient as _, RunApiClient as _};
 use protocol::client::{ConnectOptions, Connection};
-use protocol::event::Event;
+use protocol::event::{Event, EventKind};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, AtRun, Subscription};
 use protocol::view::{RunSummary, RunView, StatusView};
@@ -122,6 +122,19 @@ impl Client {
                 .expect("something happens")?
                 .ok()?;
         }
+    }
+
+    /// Does something that has the daemon told to end, and waits until it says so.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not.
+    pub fn told_to_end_by<T>(&self, act: impl FnOnce() -> T) -> T {
+        let all = self.rpc().subscribe_events(Subscription::default());
+        let mut events = self.wait(all).expect("the daemon sends its events");
+        let done = act();
+        while !matches!(self.next(&mut events).expect("the daemon is told to end").kind, EventKind::Stopping) {}
+        done
     }
 
     fn events(&self, path: &Path) -> Events<Event> {

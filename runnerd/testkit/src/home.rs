@@ -213,6 +213,13 @@ impl Home {
         command
     }
 
+    /// Runs a program that a test has put somewhere, with this home's environment, and waits for its end.
+    pub fn run_program(&self, program: &Path, args: &[&str]) -> Output {
+        let mut command = Command::new(program);
+        command.env_clear().envs(self.env.iter().cloned()).current_dir(&self.path).args(args);
+        Output::of(command)
+    }
+
     /// Puts a program where the `PATH` of this home finds it first, in the place of one that is there.
     pub fn install(&self, name: &str, text: &str) {
         script::install(&self.path.join("bin").join(name), text);

@@ -1,0 +1,127 @@
+//! The files of the service: each ends with the digest of what was written, so that one which a person has changed is
+//! known and left alone.
+
+use std::fmt::Write as _;
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::failure::Failure;
+
+const MARK: &str = "sum: ";
+
+/// A file of the service.
+#[derive(Debug)]
+pub(super) struct ServiceFile {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// What is to be in it.
+    text: String,
+}
+
+/// What is there in place of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Found {
+    /// Nothing.
+    Missing,
+    /// What this program would write.
+    Current,
+    /// What `install` wrote, for other paths or in another version.
+    Outdated,
+    /// What somebody else wrote or changed.
+    Changed,
+}
+
+impl ServiceFile {
+    /// Describes a unit of systemd.
+    pub(super) fn unit(path: PathBuf, text: &str) -> Self {
+        Self { path, text: format!("{text}# {MARK}{}\n", digest(text)) }
+    }
+
+    /// Describes a property list.
+    pub(super) fn plist(path: PathBuf, text: &str) -> Self {
+        Self { path, text: format!("{text}<!-- {MARK}{} -->\n", digest(text)) }
+    }
+
+    /// Looks at what is there.
+    pub(super) fn look(&self) -> Result<Found, Failure> {
+        match fs::read(&self.path) {
+            Ok(bytes) if bytes == self.text.as_bytes() => Ok(Found::Current),
+            Ok(bytes) if is_as_written(&bytes) && !self.path.is_symlink() => Ok(Found::Outdated),
+            Ok(_) => Ok(Found::Changed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Missing),
+            Err(error) => Err(Failure::io(format!("reading {}", self.path.display()), &error)),
+        }
+    }
+
+    /// Writes it, at once or not at all.
+    pub(super) fn write(&self) -> Result<(), Failure> {
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        let write = || -> io::Result<()> {
+            fs::create_dir_all(folder)?;
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(self.text.as_bytes())?;
+            file.as_file().set_permissions(Permissions::from_mode(0o644))?;
+            file.as_file().sync_all()?;
+            file.persist(&self.path).map(drop).map_err(|error| error.error)
+        };
+        write().map_err(|error| Failure::io(format!("writing {}", self.path.display()), &error))
+    }
+
+    /// Removes it.
+    pub(super) fn remove(&self) -> Result<(), Failure> {
+        fs::remove_file(&self.path).map_err(|error| Failure::io(format!("removing {}", self.path.display()), &error))
+    }
+}
+
+fn is_as_written(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let body_ends = text.trim_end_matches('\n').rfind('\n').map_or(0, |at| at + 1);
+    let (body, last) = text.split_at(body_ends);
+    last.contains(&format!("{MARK}{}", digest(body)))
+}
+
+fn digest(text: &str) -> String {
+    let mut hex = String::new();
+    for byte in Sha256::digest(text.as_bytes()) {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(path: &Path, wanted: &str) -> Found {
+        ServiceFile::unit(path.to_owned(), wanted).look().expect("it can be read")
+    }
+
+    #[test]
+    fn what_was_written_is_known_from_what_a_person_has_changed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("units/runnerd.service");
+        assert_eq!(look(&path, "a\n"), Found::Missing);
+        ServiceFile::unit(path.clone(), "a\n").write().expect("it can be written");
+        assert_eq!(look(&path, "a\n"), Found::Current);
+        assert_eq!(look(&path, "b\n"), Found::Outdated);
+        let text = fs::read_to_string(&path).expect("a text");
+        fs::write(&path, text.replace('a', "c")).expect("it can be changed");
+        assert_eq!(look(&path, "b\n"), Found::Changed);
+        fs::write(&path, "no mark").expect("it can be changed");
+        assert_eq!(look(&path, "b\n"), Found::Changed);
+    }
+
+    #[test]
+    fn a_property_list_is_known_by_its_comment() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("a.plist");
+        ServiceFile::plist(path.clone(), "<plist/>\n").write().expect("it can be written");
+        assert_eq!(ServiceFile::plist(path, "<other/>\n").look().expect("it can be read"), Found::Outdated);
+    }
+}

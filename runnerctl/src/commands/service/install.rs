@@ -1,0 +1,184 @@
+//! Putting the service in place, upgrading it without losing an iteration, and taking it away.
+//!
+//! The order of an upgrade: files, then the service manager's notice of them, then the old daemon drains, then the new
+//! one is started. Whoever connects meanwhile is answered by the old daemon, or starts the new one.
+
+use std::path::{Path, PathBuf};
+
+use protocol::api::DaemonApiClient as _;
+use protocol::client::ConnectError;
+use protocol::error::ExitStatus;
+use protocol::paths::Paths;
+use protocol::view::DaemonView;
+
+use super::files::{Found, ServiceFile};
+use super::manager::{LABEL, Manager, Seen};
+use super::units::{self, PASSED_ON, Unwritable, Values};
+use super::view::{FileView, ServiceView};
+use crate::commands::daemon;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// The service of one socket.
+#[derive(Debug)]
+pub(super) struct Service {
+    manager: Manager,
+    program: PathBuf,
+    /// The daemon's file, and that of its socket where it has one of its own.
+    files: Vec<ServiceFile>,
+}
+
+impl Service {
+    /// Finds out what would be installed.
+    pub(super) fn of(invocation: &Invocation<'_>) -> Result<Self, Failure> {
+        let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
+        let manager = Manager::of_this_system();
+        let program = daemon::program();
+        let read = |name| std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| (name, value));
+        let environment = PASSED_ON.into_iter().filter_map(read).collect();
+        let values = Values { program: &program, socket: &paths.socket, environment };
+        let files = files(manager, &paths, &values).map_err(|Unwritable(text)| {
+            Failure::usage(format!("`{text}` cannot stand in a unit: it is no line of text"))
+        })?;
+        Ok(Self { manager, program, files })
+    }
+
+    /// Returns whether the log goes to a journal that can be asked.
+    pub(super) fn has_journal(&self) -> bool {
+        self.manager == Manager::Systemd && self.files.iter().all(|file| file.path.exists())
+    }
+
+    /// Writes what is missing or outdated, and has it run.
+    pub(super) async fn install(self, invocation: &Invocation<'_>, no_start: bool) -> Result<ExitStatus, Failure> {
+        if !self.program.is_absolute() {
+            let message = "runnerd is not beside runnerctl, and a unit needs its absolute path";
+            return Err(Failure::new(ExitStatus::Error, "io", message).hint("install runnerd beside runnerctl"));
+        }
+        let reached = match self.manager.reach().await {
+            Ok(()) => true,
+            Err(_) if no_start => false,
+            Err(failure) => return Err(failure),
+        };
+        let found = self.found()?;
+        let written = self.write(&found)?;
+        if reached {
+            self.manager.enable().await?;
+        } else {
+            invocation.ui.note("No service manager can be reached: the units are written, and not enabled.\n");
+        }
+        if no_start {
+            return self.answer(invocation, written, Seen::default());
+        }
+        self.hand_over(invocation, !written.is_empty()).await?;
+        let socket_is_new = self.files.get(1).is_some_and(|file| written.contains(&file.path));
+        let was_there = found.get(1).is_some_and(|found| *found == Found::Outdated);
+        self.manager.start(&self.files[0].path, socket_is_new && was_there).await?;
+        let connection = invocation.connect_running().await?;
+        let view = connection.daemon();
+        invocation.ui.note(&format!("runnerd {} listens on {}\n", view.version, view.socket));
+        self.answer(invocation, written, self.manager.look().await)
+    }
+
+    /// Looks at every file, and refuses to touch what a person has changed.
+    fn found(&self) -> Result<Vec<Found>, Failure> {
+        let mut all = Vec::new();
+        for file in &self.files {
+            let found = file.look()?;
+            if found == Found::Changed {
+                let path = file.path.display();
+                let message = format!("{path} was changed by hand, or was not written by `runnerctl service install`");
+                return Err(Failure::new(ExitStatus::Refused, "changed_by_hand", message)
+                    .caused_by("changes belong into a drop-in, which stays: `systemctl --user edit UNIT`")
+                    .hint(format!("mv {path} {path}.old")));
+            }
+            all.push(found);
+        }
+        Ok(all)
+    }
+
+    fn write(&self, found: &[Found]) -> Result<Vec<PathBuf>, Failure> {
+        let mut written = Vec::new();
+        for (file, found) in self.files.iter().zip(found) {
+            if *found != Found::Current {
+                file.write()?;
+                written.push(file.path.clone());
+            }
+        }
+        Ok(written)
+    }
+
+    /// Lets a daemon that is to be replaced end after its current iterations.
+    async fn hand_over(&self, invocation: &Invocation<'_>, is_changed: bool) -> Result<(), Failure> {
+        let connection = match invocation.connect_running().await {
+            Ok(connection) => connection,
+            Err(ConnectError::NoDaemon { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let running = connection.daemon();
+        if !is_changed && !self.is_stale(running).await {
+            return Ok(());
+        }
+        let view = connection.client().drain().await?;
+        let waiting = format!("Waiting for the current iterations ({}) before the daemon is replaced", view.running);
+        invocation.ui.note(&format!("{waiting}; after Ctrl-C the next command starts the new one\n"));
+        daemon::ended(&connection, &view).await
+    }
+
+    /// Whether a daemon is not the one that the service would start.
+    async fn is_stale(&self, running: &DaemonView) -> bool {
+        let is_other = running.program.as_ref().is_none_or(|program| *program.as_path() != *self.program);
+        running.outdated || is_other || self.manager.look().await.pid != Some(running.pid)
+    }
+
+    /// Ends the service and removes its files.
+    pub(super) async fn uninstall(self, invocation: &Invocation<'_>) -> Result<ExitStatus, Failure> {
+        let found = self.found()?;
+        let present: Vec<_> = self.files.iter().zip(found).filter(|(_, found)| *found != Found::Missing).collect();
+        if present.is_empty() {
+            invocation.ui.note("The service is not installed.\n");
+            return self.answer(invocation, Vec::new(), Seen::default());
+        }
+        let reached = self.manager.reach().await.is_ok();
+        if reached {
+            self.manager.disable().await?;
+        }
+        for (file, _) in &present {
+            file.remove()?;
+        }
+        if reached {
+            self.manager.forget().await?;
+        }
+        let removed = present.iter().map(|(file, _)| file.path.clone()).collect();
+        self.answer(invocation, removed, Seen::default())
+    }
+
+    /// Tells how the service is.
+    pub(super) async fn status(self, invocation: &Invocation<'_>) -> Result<ExitStatus, Failure> {
+        let seen = self.manager.look().await;
+        let runs = seen.pid.is_some();
+        self.answer(invocation, Vec::new(), seen)?;
+        Ok(if runs { ExitStatus::Fine } else { ExitStatus::NoDaemon })
+    }
+
+    fn answer(&self, invocation: &Invocation<'_>, changed: Vec<PathBuf>, seen: Seen) -> Result<ExitStatus, Failure> {
+        let files = self.files.iter().map(|file| Ok(FileView { path: file.path.clone(), found: file.look()? }));
+        let files = files.collect::<Result<Vec<_>, Failure>>()?;
+        let view = ServiceView { manager: self.manager, files, changed, seen };
+        invocation.ui.answer("service", &view, |screen| view.render(screen))?;
+        Ok(ExitStatus::Fine)
+    }
+}
+
+fn files(manager: Manager, paths: &Paths, values: &Values<'_>) -> Result<Vec<ServiceFile>, Unwritable> {
+    match manager {
+        Manager::Systemd => Ok(vec![
+            ServiceFile::unit(paths.service_unit(), &units::service(values)?),
+            ServiceFile::unit(paths.socket_unit(), &units::socket(values)?),
+        ]),
+        Manager::Launchd => {
+            let home = std::env::var_os("HOME").unwrap_or_default();
+            let path = Path::new(&home).join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
+            Ok(vec![ServiceFile::plist(path, &units::agent(values)?)])
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! How the service is told of.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::files::Found;
+use super::manager::{Manager, Seen};
+use crate::text::paint::DIM;
+use crate::text::safe::safe;
+use crate::text::screen::Screen;
+use crate::text::table::{Cell, Table};
+
+/// The service: what `--json` prints.
+#[derive(Debug, Serialize)]
+pub(super) struct ServiceView {
+    /// Who runs it.
+    pub(super) manager: Manager,
+    /// Its files.
+    pub(super) files: Vec<FileView>,
+    /// Those that were written or removed just now.
+    pub(super) changed: Vec<PathBuf>,
+    /// What the service manager says.
+    #[serde(flatten)]
+    pub(super) seen: Seen,
+}
+
+/// A file of the service.
+#[derive(Debug, Serialize)]
+pub(super) struct FileView {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// What is there.
+    pub(super) found: Found,
+}
+
+impl ServiceView {
+    /// Returns the lines for a person.
+    pub(super) fn render(&self, screen: &Screen) -> String {
+        let mut facts = Table::bare();
+        let mut fact = |name, value: &str| facts.row([Cell::styled(DIM, name), safe(value).into()]);
+        for file in &self.files {
+            fact(self.word(file), &file.path.display().to_string());
+        }
+        for (name, value) in [("daemon", &self.seen.state), ("says", &self.seen.said), ("socket", &self.seen.socket)] {
+            if let Some(value) = value {
+                fact(name, value);
+            }
+        }
+        if let Some(pid) = self.seen.pid {
+            fact("process", &pid.to_string());
+        }
+        if let Some(restarts) = self.seen.restarts.filter(|restarts| *restarts > 0) {
+            fact("restarts", &format!("{restarts} after a failure: runnerctl service logs"));
+        }
+        if let Some(enabled) = &self.seen.enabled {
+            fact("at login", enabled);
+        }
+        match self.seen.linger {
+            Some(true) => fact("linger", "on: it runs from boot on, and after you have logged out"),
+            Some(false) => fact("linger", "off: it ends when you log out. To keep it: loginctl enable-linger"),
+            None => {}
+        }
+        if self.is_outdated() {
+            fact("", "to write the units of this version: runnerctl service install");
+        }
+        facts.render(screen, 0)
+    }
+
+    fn is_outdated(&self) -> bool {
+        self.files.iter().any(|file| file.found == Found::Outdated)
+    }
+
+    fn word(&self, file: &FileView) -> &'static str {
+        let is_changed = self.changed.contains(&file.path);
+        match file.found {
+            Found::Missing if is_changed => "removed",
+            Found::Missing => "not installed",
+            Found::Current if is_changed => "written",
+            Found::Current => "installed",
+            Found::Outdated => "outdated",
+            Found::Changed => "changed by hand",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    fn view(found: Found, seen: Seen) -> String {
+        let path = PathBuf::from("/home/me/.config/systemd/user/runnerd.service");
+        let files = vec![FileView { path, found }];
+        let view = ServiceView { manager: Manager::Systemd, files, changed: Vec::new(), seen };
+        strip_str(&view.render(&Screen::fixed())).to_string()
+    }
+
+    #[test]
+    fn a_service_that_runs_says_how_it_is_and_whether_it_outlives_the_login() {
+        let seen = Seen {
+            state: Some("active (running)".into()),
+            pid: Some(4711),
+            said: Some("repositories: 3, running: 1".into()),
+            restarts: Some(2),
+            enabled: Some("enabled".into()),
+            socket: Some("active (running)".into()),
+            linger: Some(false),
+        };
+        insta::assert_snapshot!(view(Found::Outdated, seen));
+    }
+
+    #[test]
+    fn a_service_that_is_not_there_is_said_so() {
+        let text = view(Found::Missing, Seen::default());
+        assert_eq!(text, "not installed  /home/me/.config/systemd/user/runnerd.service\n");
+    }
+}
