@@ -3,6 +3,10 @@
 //! For operators. What happened to a run is in its records and events: this log may lose lines under
 //! load rather than hold up the daemon.
 
+mod files;
+mod filter;
+mod journal;
+
 use std::env;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
@@ -10,34 +14,34 @@ use std::path::{Path, PathBuf};
 use protocol::private::{self, FolderError};
 use tracing::Subscriber;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
-use tracing_appender::rolling::{InitError, RollingFileAppender, Rotation};
-use tracing_subscriber::filter::{EnvFilter, ParseError};
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::fmt;
 use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::reload::{self, Handle};
+use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
-use tracing_subscriber::{Registry, fmt};
 
+use self::files::{LIMITS, Rolling};
+use self::filter::parse;
+pub use self::filter::{FilterError, FilterHandle};
 use crate::hidden::Hidden;
 
 /// The variable that holds directives which stand above the settings.
 pub const FILTER_VARIABLE: &str = "RUNNERD_LOG";
 const DEFAULT_FILTER: &str = "info";
-/// In front of every filter: the libraries that speak on the socket tell of each connection.
-const QUIET: &str = "jsonrpsee-server=warn,jsonrpsee-client=warn";
-const DAYS_KEPT: usize = 7;
 /// Lines that may wait for the disk.
 const LINES_BUFFERED: usize = 16 * 1024;
 
 /// Where the log goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Destination {
-    /// Standard error if it is a terminal, else the files.
+    /// Standard error if it is a terminal or the journal, else the files.
     #[default]
     Auto,
     /// Standard error.
     Stderr,
-    /// A file per day; those of the last seven days are kept.
+    /// Eight files of at most 8 MiB each.
     Files,
 }
 
@@ -45,21 +49,11 @@ pub enum Destination {
 #[derive(Debug, thiserror::Error)]
 pub enum LoggingError {
     /// The directives cannot be read.
-    #[error("cannot read the log filter `{filter}` ({origin})")]
-    Filter {
-        /// The directives.
-        filter: String,
-        /// Where they come from.
-        origin: &'static str,
-        /// What is wrong with them.
-        source: ParseError,
-    },
+    #[error(transparent)]
+    Filter(#[from] FilterError),
     /// The log was set up before.
     #[error("cannot set up the log")]
     Init(#[from] TryInitError),
-    /// The log is gone, as at the end of the process.
-    #[error("cannot change the log filter")]
-    Reload(#[from] reload::Error),
 }
 
 /// The log of this process; what was logged last is written when this is dropped.
@@ -94,28 +88,6 @@ impl Logging {
     }
 }
 
-/// Changes which events are logged.
-#[derive(Debug, Clone)]
-pub struct FilterHandle {
-    handle: Handle<EnvFilter, Registry>,
-}
-
-impl FilterHandle {
-    /// Puts other directives in force, in the form of `RUST_LOG`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if they cannot be read; the ones in force then stay.
-    pub fn set(&self, directives: &str) -> Result<(), LoggingError> {
-        Ok(self.handle.reload(parse(directives, "daemon.log_filter")?)?)
-    }
-
-    /// Returns the directives in force.
-    pub fn current(&self) -> String {
-        self.handle.with_current(ToString::to_string).unwrap_or_default()
-    }
-}
-
 /// Sets up the log of this process; `folder` is made if it is needed.
 ///
 /// `level` is what the settings say; [`FILTER_VARIABLE`] stands above it. A folder that cannot be written
@@ -140,39 +112,30 @@ pub fn init(folder: &Path, destination: Destination, level: Option<&str>) -> Res
     Ok(logging)
 }
 
-fn parse(directives: &str, origin: &'static str) -> Result<EnvFilter, LoggingError> {
-    EnvFilter::builder().parse(format!("{QUIET},{directives}")).map_err(|source| LoggingError::Filter {
-        filter: directives.to_owned(),
-        origin,
-        source,
-    })
-}
-
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum FilesError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error("cannot write the log in {path}")]
-    Appender { path: PathBuf, source: InitError },
+    Open { path: PathBuf, source: io::Error },
 }
 
 /// What the lines are written to.
 enum Sink {
     Stderr,
-    Files(RollingFileAppender),
+    Journal,
+    Files(Rolling),
 }
 
 impl Sink {
     /// Opens the destination, or else standard error, and tells why it is not the one asked for.
     fn open(folder: &Path, destination: Destination) -> (Self, Option<FilesError>) {
-        let to_stderr = match destination {
-            Destination::Auto => io::stderr().is_terminal(),
-            Destination::Stderr => true,
-            Destination::Files => false,
-        };
-        if to_stderr {
-            return (Self::Stderr, None);
+        match destination {
+            Destination::Auto | Destination::Stderr if journal::is_stderr() => return (Self::Journal, None),
+            Destination::Auto if io::stderr().is_terminal() => return (Self::Stderr, None),
+            Destination::Stderr => return (Self::Stderr, None),
+            Destination::Auto | Destination::Files => {}
         }
         match open_files(folder) {
             Ok(files) => (Self::Files(files), None),
@@ -181,22 +144,17 @@ impl Sink {
     }
 }
 
-/// The files have a folder of their own: old ones are found by prefix and removed.
-fn open_files(folder: &Path) -> Result<RollingFileAppender, FilesError> {
+fn open_files(folder: &Path) -> Result<Rolling, FilesError> {
     private::make_folder(folder)?;
-    RollingFileAppender::builder()
-        .rotation(Rotation::DAILY)
-        .filename_prefix("runnerd")
-        .filename_suffix("log")
-        .max_log_files(DAYS_KEPT)
-        .build(folder)
-        .map_err(|source| FilesError::Appender { path: folder.to_owned(), source })
+    Rolling::open(folder, LIMITS).map_err(|source| FilesError::Open { path: folder.to_owned(), source })
 }
 
 fn assemble(sink: Sink, filter: EnvFilter) -> (impl Subscriber + Send + Sync, Logging) {
     let (filter, handle) = reload::Layer::new(filter);
+    let is_journal = matches!(sink, Sink::Journal);
     let (writer, ansi, worker, dropped) = match sink {
         Sink::Stderr => (BoxMakeWriter::new(io::stderr), wants_colour(), None, None),
+        Sink::Journal => (BoxMakeWriter::new(io::stderr), false, None, None),
         Sink::Files(files) => {
             let (writer, worker) =
                 NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_BUFFERED).finish(files);
@@ -206,6 +164,7 @@ fn assemble(sink: Sink, filter: EnvFilter) -> (impl Subscriber + Send + Sync, Lo
     };
     let hidden = Hidden::default();
     let lines = fmt::layer().with_writer(Redacting { writer, hidden: hidden.clone() }).with_ansi(ansi);
+    let lines = if is_journal { lines.event_format(journal::Lines::new()).boxed() } else { lines.boxed() };
     let logging = Logging { filter: FilterHandle { handle }, hidden, folder: None, dropped, _worker: worker };
     (tracing_subscriber::registry().with(filter).with(lines), logging)
 }
@@ -305,7 +264,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let text = logged(&dir.path().join("logs"), |filter| {
             let error = filter.set("runnerd=loud").unwrap_err();
-            assert_eq!(error.to_string(), "cannot read the log filter `runnerd=loud` (daemon.log_filter)");
+            assert!(error.to_string().starts_with("cannot read `runnerd=loud`, at character 1 "), "{error}");
             tracing::info!("still here");
         });
         assert!(text.contains("still here"), "{text}");

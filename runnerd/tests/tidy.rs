@@ -69,7 +69,7 @@ const HOMES: &[Home] = &[
         homes: &[
             "runnerd/src/rpc/",
             "runnerd/src/methods/",
-            "runnerd/src/logging.rs", // the name of a log target
+            "runnerd/src/logging/filter.rs", // the name of a log target
         ],
         why: "the engine knows no wire",
     },

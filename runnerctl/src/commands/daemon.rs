@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use protocol::api::DaemonApiClient as _;
 use protocol::client::{ConnectError, Connection};
 use protocol::error::ExitStatus;
+use protocol::request::LogFilter;
 use protocol::view::{DaemonView, SleepView};
 use tokio::time::{Instant, sleep};
 
@@ -28,7 +29,8 @@ const EXAMPLES: &str = "Examples:
   runnerctl daemon status
   runnerctl daemon run      in the foreground, until Ctrl-C
   runnerctl daemon stop     ends live sessions; runs go on later
-  runnerctl daemon drain    after the current iterations";
+  runnerctl daemon drain    after the current iterations
+  runnerctl daemon log-filter info,runnerd=debug    until it ends";
 
 /// Run, stop or describe the daemon
 #[derive(Debug, Args)]
@@ -38,7 +40,7 @@ pub(crate) struct DaemonArgs {
     verb: DaemonVerb,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Subcommand)]
 enum DaemonVerb {
     /// Run it in the foreground
     Run,
@@ -48,6 +50,11 @@ enum DaemonVerb {
     Drain,
     /// Describe it; exit code 5 where none runs
     Status,
+    /// Tell what it logs, or change that until it ends
+    LogFilter {
+        /// Directives in the form of `RUST_LOG`
+        filter: Option<String>,
+    },
 }
 
 /// Runs the command. None of these starts a daemon in the background.
@@ -65,6 +72,13 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
             let view = client.info().await?;
             invocation.ui.answer("daemon", &view, |screen| render(&view, screen))?;
             return Ok(ExitStatus::Fine);
+        }
+        DaemonVerb::LogFilter { filter } => {
+            let view = match filter {
+                Some(filter) => client.log_filter(LogFilter { filter }).await?,
+                None => client.info().await?,
+            };
+            invocation.ui.answer("daemon", &view, |_| safe(&view.log_filter) + "\n")?;
         }
         DaemonVerb::Stop => {
             let view = client.shutdown().await?;

@@ -1,5 +1,7 @@
 //! What a service manager and the daemon have with each other: the socket, the words, the watchdog.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -95,7 +97,7 @@ fn what_a_service_manager_passes_reaches_neither_session_nor_guard() {
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     home.client().wait_for(repo.path(), RunStatus::Completed);
     for who in ["session", "guard"] {
-        let read = |what: &str| std::fs::read_to_string(repo.path().join(format!("{who}.{what}"))).expect("it looked");
+        let read = |what: &str| fs::read_to_string(repo.path().join(format!("{who}.{what}"))).expect("it looked");
         for name in ["LISTEN_", "NOTIFY_SOCKET", "WATCHDOG_"] {
             assert!(!read("env").contains(name), "{who} has {name}");
         }
@@ -116,4 +118,40 @@ fn two_sockets_are_refused_with_the_line_that_helps() {
         "STATUS=the service manager passed 2 sockets, and one is served: leave one `ListenStream=` in the socket unit",
         PATIENCE
     ));
+}
+
+#[test]
+fn under_a_journal_the_log_goes_to_standard_error_with_its_priorities_and_to_no_file() {
+    let home = Home::new();
+    let manager = Manager::new(&home);
+    let mut command = manager.command(&binary("runnerd"), UNHURRIED);
+    let journal = home.path().join("runnerd.stderr");
+    let found = fs::metadata(&journal).expect("the manager has made it");
+    command.env("JOURNAL_STREAM", format!("{}:{}", found.dev(), found.ino()));
+    let mut child = command.spawn().expect("the daemon can be started");
+    manager.hears("READY=1");
+    let status = home.ctl(&["daemon", "status", "--json"]).exits(0).json();
+    assert!(status["log"].is_null(), "{status}");
+    home.ctl(&["daemon", "stop"]).exits(0);
+    child.wait().expect("it ends");
+    let text = fs::read_to_string(&journal).expect("a text");
+    assert!(text.lines().any(|line| line.starts_with("<6> INFO runnerd::daemon: listening ")), "{text}");
+    assert!(text.lines().all(|line| line.starts_with('<')), "{text}");
+    assert!(!home.state().join("logs").exists());
+}
+
+#[test]
+fn what_is_logged_is_changed_while_the_daemon_runs_and_read_by_the_client() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.ctl(&["daemon", "log-filter", "info,runnerd::rpc=debug"]).exits(0);
+    let filter = home.ctl(&["daemon", "log-filter"]).exits(0).stdout.clone();
+    assert!(filter.contains("runnerd::rpc=debug"), "{filter}");
+    let refused = home.ctl(&["daemon", "log-filter", "info,runnerd=loud"]).stderr.clone();
+    assert!(refused.contains("cannot read `runnerd=loud`, at character 6 of the log filter"), "{refused}");
+    let log = home.ctl(&["service", "logs", "-n", "1000"]).exits(0).stdout.clone();
+    assert!(log.contains("INFO runnerd::daemon: listening"), "{log}");
+    assert!(log.contains("DEBUG runnerd::rpc::listener: connected"), "{log}");
+    let last = home.ctl(&["service", "logs", "-n", "1", "--json"]).exits(0).json();
+    assert_eq!(last["schema"], "runner/log-line.v1");
 }

@@ -1,0 +1,96 @@
+//! Which events are logged: directives in the form of `RUST_LOG`, read so that a mistake is pointed at.
+
+use tracing_subscriber::Registry;
+use tracing_subscriber::filter::{EnvFilter, ParseError};
+use tracing_subscriber::reload::{self, Handle};
+
+/// In front of every filter: the libraries that speak on the socket tell of each connection.
+const QUIET: &str = "jsonrpsee-server=warn,jsonrpsee-client=warn";
+
+/// Why a filter is not put in force.
+#[derive(Debug, thiserror::Error)]
+pub enum FilterError {
+    /// A directive cannot be read.
+    #[error("cannot read `{directive}`, at character {position} of the log filter `{filter}` ({origin})")]
+    Directive {
+        /// The directive.
+        directive: String,
+        /// Where it begins, counted from 1.
+        position: usize,
+        /// All directives.
+        filter: String,
+        /// Where they come from.
+        origin: &'static str,
+        /// What is wrong with it.
+        source: ParseError,
+    },
+    /// The log is gone, as at the end of the process.
+    #[error("cannot change the log filter")]
+    Reload(#[from] reload::Error),
+}
+
+/// Changes which events are logged.
+#[derive(Debug, Clone)]
+pub struct FilterHandle {
+    pub(super) handle: Handle<EnvFilter, Registry>,
+}
+
+impl FilterHandle {
+    /// Puts other directives in force, in the form of `RUST_LOG`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if they cannot be read; the ones in force then stay.
+    pub fn set(&self, directives: &str) -> Result<(), FilterError> {
+        Ok(self.handle.reload(parse(directives, "daemon.log_filter")?)?)
+    }
+
+    /// Returns the directives in force.
+    pub fn current(&self) -> String {
+        self.handle.with_current(ToString::to_string).unwrap_or_default()
+    }
+}
+
+/// Reads directives; `origin` says where they come from.
+pub(super) fn parse(directives: &str, origin: &'static str) -> Result<EnvFilter, FilterError> {
+    let mut position = 1;
+    for directive in directives.split(',') {
+        EnvFilter::builder().parse(directive).map_err(|source| FilterError::Directive {
+            directive: directive.to_owned(),
+            position,
+            filter: directives.to_owned(),
+            origin,
+            source,
+        })?;
+        position += directive.chars().count() + 1;
+    }
+    let whole = EnvFilter::builder().parse(format!("{QUIET},{directives}"));
+    whole.map_err(|source| FilterError::Directive {
+        directive: directives.to_owned(),
+        position: 1,
+        filter: directives.to_owned(),
+        origin,
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directive_that_cannot_be_read_is_pointed_at() {
+        let error = parse("info,runnerd::git=loud,warn", "test").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot read `runnerd::git=loud`, at character 6 of the log filter `info,runnerd::git=loud,warn` (test)"
+        );
+    }
+
+    #[test]
+    fn levels_targets_and_spans_are_read() {
+        for directives in ["", "off", "info", "info,runnerd::git=debug", "runnerd[session{iter=3}]=trace"] {
+            parse(directives, "test").unwrap();
+        }
+    }
+}
