@@ -64,7 +64,10 @@ impl Service {
         if reached {
             self.manager.enable().await?;
         } else {
-            invocation.ui.note("No service manager can be reached: the units are written, and not enabled.\n");
+            let rest = "where one can be, `runnerctl service install` does the rest";
+            invocation
+                .ui
+                .note(&format!("No service manager can be reached: the units are written, not enabled; {rest}.\n"));
         }
         if no_start {
             return self.answer(invocation, written, Seen::default());
