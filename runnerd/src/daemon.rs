@@ -158,7 +158,7 @@ impl Up {
             log: logging.folder().map(Path::to_owned),
             log_filter: logging.filter(),
             socket_passed,
-            program: Program::of_this_process().map_err(system("what this program is"))?,
+            program: Program::of_this_process(),
             shutdown: shutdown.clone(),
             drain: drain.clone(),
         };

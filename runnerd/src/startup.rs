@@ -80,14 +80,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// Looks at the file, which must not have been replaced yet.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the system does not say which it is.
-    pub fn of_this_process() -> io::Result<Self> {
-        let path = std::env::current_exe()?;
-        Ok(Self { identity: identity(&path)?, path })
+    /// Looks at the file; none if it is gone already.
+    pub fn of_this_process() -> Option<Self> {
+        let path = std::env::current_exe().ok()?;
+        Some(Self { identity: identity(&path).ok()?, path })
     }
 
     /// Returns its path.

@@ -1,8 +1,8 @@
 //! Starting the daemon where none runs, once, however many clients want it at the same time.
 //!
-//! Where the service is installed, the service manager starts it. Else the daemon reports on a pipe that it was given as standard output ([`crate::startup`]); it leaves the
-//! client's session by itself. Nothing here is done from inside an iteration: such a daemon would live in
-//! the agent's sandbox and look like a normal one.
+//! Where the service is installed, the service manager starts it. Else the daemon reports on a pipe that it
+//! was given as standard output ([`crate::startup`]); it leaves the client's session by itself. Nothing here
+//! is done from inside an iteration: such a daemon would live in the agent's sandbox and look like a normal one.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};

@@ -11,6 +11,7 @@ use protocol::view::{DaemonView, MissingLevel, SleepView};
 use super::Api;
 use crate::events::About;
 use crate::process::{Missing, Sleep};
+use crate::startup::Program;
 
 #[async_trait]
 impl DaemonApiServer for Api {
@@ -67,8 +68,8 @@ impl Api {
             draining: self.drain.is_cancelled(),
             log_filter: self.log_filter.current(),
             log: self.log.clone().map(WirePath),
-            program: Some(WirePath(self.program.path().to_owned())),
-            outdated: self.program.is_outdated(),
+            program: self.program.as_ref().map(|program| WirePath(program.path().to_owned())),
+            outdated: self.program.as_ref().is_some_and(Program::is_outdated),
             socket_passed: self.socket_passed,
             sleep: sleep(self.inhibitor.sleep()),
         }

@@ -69,8 +69,8 @@ pub struct Api {
     pub log_filter: FilterHandle,
     /// Whether a service manager has passed the socket, and keeps it.
     pub socket_passed: bool,
-    /// The file that this daemon was started from.
-    pub program: Program,
+    /// The file that this daemon was started from, as far as it is known.
+    pub program: Option<Program>,
     /// Ends everything.
     pub shutdown: CancellationToken,
     /// Lets nothing new begin.
