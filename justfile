@@ -24,17 +24,13 @@ test-agents *OPTIONS:
 simulate *OPTIONS:
     scripts/simulate.sh {{ OPTIONS }}
 
-# Measure what survives kills and floods, and how fast; takes about half an hour.
-bench-survival *OPTIONS:
-    scripts/bench-survival.sh {{ OPTIONS }}
+# Measure everything that has a budget, or `just bench WHAT`: `just bench help` names them.
+bench *OPTIONS:
+    scripts/bench.sh {{ OPTIONS }}
 
 # Feed a fuzz target with hostile input until it fails; options are libFuzzer's, like -max_total_time=60.
 fuzz *TARGET:
     scripts/fuzz.sh {{ TARGET }}
-
-# Measure `runnerctl verify` against `git log --stat` over the same commits.
-bench-verify *OPTIONS:
-    scripts/bench-verify.sh {{ OPTIONS }}
 
 # Format the code.
 fmt:

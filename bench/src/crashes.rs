@@ -7,7 +7,8 @@ use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use protocol::words::RunStatus;
 use runner_testkit::{Daemon, Home, Random, Repo};
 
-use crate::figure::{Report, progress, spread};
+use crate::report::{Group, Report, progress};
+use crate::samples::{Samples, short};
 use crate::watched::{kill, shims, wait_until};
 
 const GROUP: &str = "random kill -9 of daemon and shim";
@@ -52,8 +53,8 @@ struct Counts {
     shims: u32,
     orphans: usize,
     stalls: usize,
-    gone: Vec<Duration>,
-    goes_on: Vec<Duration>,
+    gone: Samples,
+    goes_on: Samples,
 }
 
 /// Kills at random, lets the run come to its end, and looks at what is left.
@@ -81,8 +82,9 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
     }
     let end = come_to_an_end(&home, &repo);
     drop(daemon);
-    counts.tell(report);
-    tell_branch(&repo, &end, report);
+    let mut group = report.group(GROUP);
+    counts.tell(&mut group);
+    tell_branch(&repo, &end, &mut group);
 }
 
 fn kill_shims(home: &Home) -> u32 {
@@ -99,7 +101,7 @@ fn restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut Counts) -> Dae
     daemon.kill();
     counts.daemons += 1;
     if wait_until(ORPHANED, || home.processes().is_empty()) {
-        counts.gone.push(killed_at.elapsed());
+        counts.gone.add(killed_at.elapsed());
     } else {
         counts.orphans += home.processes().len();
     }
@@ -110,7 +112,7 @@ fn restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut Counts) -> Dae
         run.phase.is_some() || run.summary.state.is_terminal()
     };
     if wait_until(STALLED, is_at_work) {
-        counts.goes_on.push(killed_at.elapsed());
+        counts.goes_on.add(killed_at.elapsed());
     } else {
         counts.stalls += 1;
     }
@@ -136,18 +138,20 @@ fn come_to_an_end(home: &Home, repo: &Repo) -> String {
 }
 
 impl Counts {
-    fn tell(self, report: &mut Report) {
-        report.add(GROUP, "daemons killed", self.daemons.to_string());
-        report.add(GROUP, "shims killed", self.shims.to_string());
-        report.add_zero(GROUP, "orphans", self.orphans);
-        report.add_zero(GROUP, "restarts after which nothing went on", self.stalls);
-        report.add(GROUP, "kill -9 of the daemon to all dead", spread(self.gone));
-        report.add(GROUP, "kill -9 of the daemon to the run going on", spread(self.goes_on));
+    fn tell(self, group: &mut Group<'_>) {
+        group.add("daemons killed", self.daemons.to_string());
+        group.add("shims killed", self.shims.to_string());
+        group.add_zero("orphans", self.orphans);
+        group.add_zero("restarts after which nothing went on", self.stalls);
+        for (what, times) in [("to all dead", self.gone), ("to the run going on", self.goes_on)] {
+            group.add_times(format!("kill -9 of the daemon {what}"), &times);
+            group.add(format!("kill -9 of the daemon {what}, worst"), short(times.at(100)));
+        }
     }
 }
 
 /// Compares the branch with what the sessions themselves have witnessed.
-fn tell_branch(repo: &Repo, end: &str, report: &mut Report) {
+fn tell_branch(repo: &Repo, end: &str, group: &mut Group<'_>) {
     let log = repo.show("HEAD", "log.txt");
     let times = |session: &str| log.lines().filter(|line| line.strip_prefix("session ") == Some(session)).count();
     let witness = fs::read_to_string(repo.script().folder().join("wrote")).unwrap_or_default();
@@ -159,15 +163,15 @@ fn tell_branch(repo: &Repo, end: &str, report: &mut Report) {
     let fsck = repo.git(&["fsck", "--strict", "--no-progress", "--no-dangling"]);
     let leaves = repo.tree("HEAD").root.children;
     let charged = leaves.iter().filter(|leaf| leaf.attempts > 0).count();
-    report.add(GROUP, "the run at its end", end);
-    report.add(GROUP, "iterations", numbers.len().to_string());
-    report.add(GROUP, "sessions that left work", witness.lines().count().to_string());
-    report.add_zero(GROUP, "work lost", lost);
-    report.add_zero(GROUP, "work doubled", doubled);
-    report.add_zero(GROUP, "iterations missing or counted twice", misnumbered);
-    report.add_zero(GROUP, "sessions that overlapped", overlaps);
-    report.add(GROUP, "nodes charged an attempt: their guard's shim was killed", charged.to_string());
-    report.add_zero(GROUP, "complaints of git fsck", fsck.lines().count());
+    group.add("the run at its end", end);
+    group.add("iterations", numbers.len().to_string());
+    group.add("sessions that left work", witness.lines().count().to_string());
+    group.add_zero("work lost", lost);
+    group.add_zero("work doubled", doubled);
+    group.add_zero("iterations missing or counted twice", misnumbered);
+    group.add_zero("sessions that overlapped", overlaps);
+    group.add("nodes charged an attempt: their guard's shim was killed", charged.to_string());
+    group.add_zero("complaints of git fsck", fsck.lines().count());
 }
 
 fn number(subject: &str) -> Option<u32> {

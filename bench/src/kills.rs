@@ -11,7 +11,8 @@ use protocol::api::DaemonApiClient as _;
 use protocol::words::Containment;
 use runner_testkit::{Home, Repo};
 
-use crate::figure::{Report, progress, spread};
+use crate::report::{Report, progress};
+use crate::samples::Samples;
 use crate::watched::{HOLD, agents, clear, kill, time_to_death, wait_until};
 
 const GROUP: &str = "kill -9 of the daemon to all dead";
@@ -60,19 +61,21 @@ const CASES: [Case; 9] = [
 pub(crate) fn measure(args: &Args, report: &mut Report) {
     for case in &CASES {
         let leaks = if leaks_bare(case) { "leaks" } else { "does not leak: it is its leader alone" };
-        report.add("control: only the leader is killed", case.name, leaks);
+        report.group("control: only the leader is killed").add(case.name, leaks);
     }
+    let mut group = report.group(GROUP);
     for level in [Containment::Walk, Containment::Cgroup, Containment::Pidns] {
         progress(&format!("kills: level {level}"));
         for case in &CASES {
             let times: Vec<_> = (0..args.rounds).map(|_| with_daemon(case, level)).collect();
             let Ok(times) = times.into_iter().collect::<Result<Vec<_>, NotOffered>>() else {
-                report.add(GROUP, format!("{level}"), "not offered by this machine");
+                group.add(format!("{level}"), "not offered by this machine");
                 break;
             };
             let survived = times.iter().filter(|time| time.is_none()).count();
-            report.add(GROUP, format!("{level}: {}", case.name), spread(times.into_iter().flatten().collect()));
-            report.add_zero(GROUP, format!("{level}: {}: survived", case.name), survived);
+            let times: Samples = times.into_iter().flatten().collect();
+            group.add_times(format!("{level}: {}", case.name), &times);
+            group.add_zero(format!("{level}: {}: survived", case.name), survived);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Where figures were taken: they mean little without it.
 
+use std::fmt;
 use std::fs;
 use std::process::Command;
 use std::thread;
@@ -10,32 +11,44 @@ use serde::Serialize;
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Machine {
     /// Release of the kernel.
-    pub(crate) kernel: String,
+    kernel: String,
+    /// Name of the processor.
+    processor: String,
     /// Cores that can be used.
-    pub(crate) cores: usize,
+    cores: usize,
     /// Load of the last minute before the first measurement.
-    pub(crate) load: String,
+    load: String,
     /// Version of git.
-    pub(crate) git: String,
+    git: String,
     /// Version of the product.
-    pub(crate) version: &'static str,
+    version: &'static str,
     /// How the programs were built.
-    pub(crate) profile: &'static str,
+    profile: &'static str,
 }
 
 /// Describes this machine.
 pub(crate) fn describe() -> Machine {
-    let first_word = |path: &str| {
-        let text = fs::read_to_string(path).unwrap_or_default();
-        text.split_whitespace().next().unwrap_or("unknown").to_owned()
-    };
+    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let first_word = |path: &str| text(path).split_whitespace().next().unwrap_or("unknown").to_owned();
+    let processor = text("/proc/cpuinfo")
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or("unknown".to_owned(), |(_, name)| name.to_owned());
     let git = Command::new("git").arg("--version").output();
     Machine {
         kernel: first_word("/proc/sys/kernel/osrelease"),
+        processor,
         cores: thread::available_parallelism().map_or(1, usize::from),
         load: first_word("/proc/loadavg"),
         git: git.map_or_else(|_| "none".to_owned(), |git| String::from_utf8_lossy(&git.stdout).trim().to_owned()),
         version: env!("CARGO_PKG_VERSION"),
         profile: if cfg!(debug_assertions) { "development" } else { "release" },
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kernel, processor, cores, load, git, version, profile } = self;
+        write!(f, "runnerd {version} ({profile}), Linux {kernel}, {cores} × {processor}, load {load}, {git}")
     }
 }

@@ -1,24 +1,34 @@
-//! `bench-survival`: what the product does when it is killed, attacked and flooded, in figures.
+//! `runner-bench`: how fast, how large and how hard to kill the product is, in figures.
 //!
 //! It drives the real daemon and client in homes of their own and watches from outside. It is no test: nothing is
-//! asserted, every loss is counted and shown. The exit code is 1 if something was lost, doubled or left alive.
+//! asserted of a figure. A budget that is missed is said; the exit code is 1 if something was lost, doubled or left alive.
 
+mod counts;
 mod crashes;
-mod figure;
+mod crowd;
+mod durable;
+mod fixture;
 mod flood;
+mod iteration;
 mod kills;
 mod machine;
+mod phases;
+mod report;
+mod samples;
+mod stop;
+mod tree;
+mod verify;
 mod watched;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::figure::Report;
+use crate::report::Report;
 
-/// Measures how the product survives.
+/// Measures the product.
 #[derive(Debug, Parser)]
-#[command(name = "bench-survival", version)]
+#[command(name = "runner-bench", version)]
 struct Args {
     #[command(subcommand)]
     what: Option<What>,
@@ -27,35 +37,64 @@ struct Args {
     json: bool,
 }
 
-/// One measurement; without one, all of them.
+/// One measurement; without one, all that have a budget.
 #[derive(Debug, Clone, Subcommand)]
 enum What {
+    /// Overhead of an iteration, phase by phase, against git's own time, and what durable writes cost.
+    Iteration(iteration::Args),
+    /// The rules on large task trees.
+    Tree(tree::Args),
+    /// A daemon with many repositories: `status`, memory, wake-ups.
+    Crowd(crowd::Args),
+    /// Time from `cancel` and `pause --now` to the end of every process.
+    Stop(stop::Args),
+    /// Speed of taking output and the daemon's memory, against `cat > /dev/null`.
+    Flood(flood::Args),
+    /// `runnerctl verify` against `git log --stat`.
+    Verify(verify::Args),
+    /// Instructions of the rules and of `runnerctl status`, against what is checked in; needs valgrind.
+    Counts(counts::Args),
     /// Time from the death of the daemon to the death of all that it had started, for each case and level.
     Kills(kills::Args),
     /// Random kills of daemon and shims over a long run: what is lost, doubled, left alive, and when the run goes on.
     Crashes(crashes::Args),
-    /// Speed of taking output and the daemon's memory, against `cat > /dev/null`.
-    Flood(flood::Args),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
-    let wanted = match args.what {
-        Some(what) => vec![what],
-        None => vec![
-            What::Kills(kills::Args::default()),
-            What::Crashes(crashes::Args::default()),
-            What::Flood(flood::Args::default()),
-        ],
-    };
-    let mut report = Report::new(machine::describe());
+    let wanted = args.what.map_or_else(What::with_a_budget, |what| vec![what]);
+    let mut report = Report::new(machine::describe(), args.json);
     for what in wanted {
-        match what {
-            What::Kills(args) => kills::measure(&args, &mut report),
-            What::Crashes(args) => crashes::measure(&args, &mut report),
-            What::Flood(args) => flood::measure(&args, &mut report),
-        }
+        what.measure(&mut report)?;
     }
-    report.print(args.json)?;
+    report.finish()?;
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl What {
+    fn with_a_budget() -> Vec<Self> {
+        vec![
+            Self::Iteration(iteration::Args::default()),
+            Self::Tree(tree::Args::default()),
+            Self::Crowd(crowd::Args::default()),
+            Self::Stop(stop::Args::default()),
+            Self::Flood(flood::Args::default()),
+            Self::Verify(verify::Args::default()),
+        ]
+    }
+
+    fn measure(&self, report: &mut Report) -> anyhow::Result<()> {
+        match self {
+            Self::Iteration(args) => iteration::measure(args, report),
+            Self::Tree(args) => tree::measure(args, report),
+            Self::Crowd(args) => crowd::measure(args, report),
+            Self::Stop(args) => stop::measure(args, report),
+            Self::Flood(args) => flood::measure(args, report),
+            Self::Verify(args) => verify::measure(args, report),
+            Self::Counts(args) => counts::measure(args, report)?,
+            Self::Kills(args) => kills::measure(args, report),
+            Self::Crashes(args) => crashes::measure(args, report),
+        }
+        Ok(())
+    }
 }

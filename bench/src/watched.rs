@@ -66,11 +66,25 @@ pub(crate) fn clear(home: &Home) {
     });
 }
 
-/// Returns the largest resident size that a process has had, in KiB.
-pub(crate) fn peak_kib(pid: i32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
+/// Returns the largest resident size that a process has had, in MiB.
+///
+/// # Panics
+///
+/// Panics if it is gone.
+pub(crate) fn peak_mib(pid: i32) -> f64 {
+    f64::from(status(pid, "VmHWM:")) / 1024.0
+}
+
+/// Returns the resident size of a process, in MiB.
+pub(crate) fn resident_mib(pid: i32) -> f64 {
+    f64::from(status(pid, "VmRSS:")) / 1024.0
+}
+
+/// Returns a number that the kernel tells of a process; sizes are in KiB.
+fn status(pid: i32, name: &str) -> u32 {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is alive");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
+    line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("it is a number")
 }
 
 /// Returns the programs that behave badly.

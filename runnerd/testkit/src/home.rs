@@ -2,6 +2,7 @@
 //!
 //! When it is dropped, every process that belongs to it must be gone; its daemon is ended first.
 
+use std::env;
 use std::fs::{self, DirBuilder, File};
 use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -47,7 +48,17 @@ impl Home {
     /// Panics if it cannot be made.
     #[expect(clippy::new_without_default, reason = "it makes folders")]
     pub fn new() -> Self {
-        let folder = tempfile::Builder::new().prefix("kit").tempdir().expect("a temporary folder can be made");
+        Self::under(&env::temp_dir())
+    }
+
+    /// Makes a home in a folder, which says on what kind of disk it is.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it cannot be made.
+    pub fn under(folder: &Path) -> Self {
+        let folder = tempfile::Builder::new().prefix("kit").tempdir_in(folder);
+        let folder = folder.expect("a temporary folder can be made");
         let path = folder.path().canonicalize().expect("a temporary folder has a path");
         for private in ["bin", "state", "run", "config", "repos", "tmp", "audit"] {
             DirBuilder::new().mode(0o700).create(path.join(private)).expect("a folder can be made");

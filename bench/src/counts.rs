@@ -1,0 +1,195 @@
+//! Instructions that pieces of the product take, counted by callgrind and compared with what is checked in.
+//!
+//! Instructions do not depend on load, so that CI can hold them. They depend on compiler and libraries: what is
+//! checked in is that of the development profile, and within a tolerance.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail, ensure};
+use protocol::state::{Feedback, RunState};
+use protocol::words::Role;
+use runner_core::prompt::{self, Memory, PromptInput};
+use runner_testkit::{Home, binary};
+
+use crate::report::Report;
+use crate::{fixture, tree};
+
+/// Share by which a count may exceed what is checked in, in percent.
+const TOLERANCE: u64 = 5;
+const NODES: u32 = 2_000;
+
+/// What is done with the counts.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Writes the counts into the file that they are compared with.
+    #[arg(long)]
+    renew: bool,
+    /// Does one piece of work and nothing else: for callgrind.
+    #[arg(long, hide = true)]
+    work: Option<Piece>,
+}
+
+/// Work of the pure core, each in a function of its own that callgrind is told to count.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Piece {
+    /// A task tree read, validated, advanced and written.
+    Tree,
+    /// The prompt of a leaf of that tree.
+    Prompt,
+}
+
+/// Counts everything, and compares or writes.
+pub(crate) fn measure(args: &Args, report: &mut Report) -> anyhow::Result<()> {
+    if let Some(piece) = args.work {
+        piece.work();
+        return Ok(());
+    }
+    ensure!(
+        Command::new("valgrind").arg("--version").output().is_ok(),
+        "valgrind is missing: apt-get install valgrind"
+    );
+    let folder = tempfile::tempdir()?;
+    let counts = BTreeMap::from([
+        ("runner_core: task tree of 2,000 nodes".to_owned(), Piece::Tree.count(folder.path())?),
+        ("runner_core: prompt of its next leaf".to_owned(), Piece::Prompt.count(folder.path())?),
+        ("runnerctl: status, whole process".to_owned(), status(folder.path())?),
+    ]);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("counts.json");
+    if args.renew {
+        fs::write(&file, serde_json::to_string_pretty(&counts)? + "\n")?;
+    }
+    let known = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+    compare(&counts, &serde_json::from_str(&known)?, report)
+}
+
+/// Adds each count, and fails where one exceeds what is known by more than the tolerance.
+fn compare(counts: &BTreeMap<String, u64>, known: &BTreeMap<String, u64>, report: &mut Report) -> anyhow::Result<()> {
+    let mut group = report.group("instructions");
+    let mut more = Vec::new();
+    for (what, count) in counts {
+        let known = *known.get(what).with_context(|| format!("no count is checked in of: {what}"))?;
+        let percent = change(*count, known);
+        group.add(what, format!("{count} ({percent:+.1} % of {known})"));
+        if count * 100 > known * (100 + TOLERANCE) {
+            more.push(format!("{what}: {known} before, {count} now ({percent:+.1} %)"));
+        }
+    }
+    ensure!(
+        more.is_empty(),
+        "more instructions than before:\n{}\nIf they are worth it: cargo run --package runner-bench -- counts --renew",
+        more.join("\n")
+    );
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share in percent is shown")]
+fn change(now: u64, before: u64) -> f64 {
+    (now as f64 / before as f64 - 1.0) * 100.0
+}
+
+impl Piece {
+    fn work(self) {
+        match self {
+            Self::Tree => drop(tree::step(&tree::canonical_text(NODES))),
+            Self::Prompt => drop(leafs_prompt(&fixture::tree(NODES))),
+        }
+    }
+
+    /// Lets callgrind count the piece in a process of its own.
+    fn count(self, folder: &Path) -> anyhow::Result<u64> {
+        let (name, function) = match self {
+            Self::Tree => ("tree", "runner_bench::tree::step*"),
+            Self::Prompt => ("prompt", "runner_bench::counts::leafs_prompt*"),
+        };
+        let mut command = callgrind(&folder.join(name), &[&format!("--toggle-collect={function}")]);
+        command.arg(std::env::current_exe()?).args(["counts", "--work", name]);
+        collected(command, &folder.join(name))
+    }
+}
+
+/// Builds a prompt that has to be cut to its budget.
+#[inline(never)]
+fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
+    let input = PromptInput {
+        tree,
+        node: "part-1111",
+        role: Role::Worker,
+        narrowing: false,
+        mode_strict: false,
+        goal_body: &"The whole is to be reached.\n".repeat(500),
+        run_state: &RunState::default(),
+        feedback: &Feedback::default(),
+        notes: &[],
+        guard_notice: None,
+        guard_command: &["just".to_owned(), "ci".to_owned()],
+        progress: &"- part-1: Part 1 is done.\n".repeat(1_000),
+        memory: Memory { guardrails: &"- Mind the gap.\n".repeat(500), ..Memory::default() },
+        node_context: None,
+        overrides: &BTreeMap::new(),
+        review: None,
+        budget_bytes: 40 * 1024,
+    };
+    prompt::build(&input).text
+}
+
+/// Counts a whole `runnerctl status` of a repository that does nothing.
+fn status(folder: &Path) -> anyhow::Result<u64> {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--queue-only", "--yes", "--id", "it", "-m", "Do it"]).exits(0);
+    let out = folder.join("status");
+    let mut command = callgrind(&out, &[]);
+    command.env_clear().envs(home.env().iter().cloned()).current_dir(repo.path());
+    command.arg(binary("runnerctl")).args(["--no-spawn", "status"]);
+    collected(command, &out)
+}
+
+fn callgrind(out: &Path, options: &[&str]) -> Command {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--quiet"]).args(options);
+    command.arg(format!("--callgrind-out-file={}", out.display()));
+    command
+}
+
+/// Runs a command under callgrind, and returns what it has collected.
+fn collected(mut command: Command, out: &PathBuf) -> anyhow::Result<u64> {
+    let output = command.output().context("starting valgrind")?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read_to_string(out).with_context(|| format!("reading {}", out.display()))?;
+    let total = text.lines().find_map(|line| line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: ")));
+    match total.and_then(|total| total.trim().parse().ok()) {
+        Some(0) | None => bail!("callgrind has counted nothing in {command:?}"),
+        Some(total) => Ok(total),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine;
+
+    fn counts(count: u64) -> BTreeMap<String, u64> {
+        BTreeMap::from([("work".to_owned(), count)])
+    }
+
+    fn compared(now: u64, known: u64) -> anyhow::Result<()> {
+        compare(&counts(now), &counts(known), &mut Report::new(machine::describe(), true))
+    }
+
+    #[test]
+    fn a_count_within_the_tolerance_or_below_is_fine() {
+        compared(1_050, 1_000).unwrap();
+        compared(10, 1_000).unwrap();
+    }
+
+    #[test]
+    fn a_count_beyond_the_tolerance_fails_and_says_how_to_renew_it() {
+        let error = compared(1_051, 1_000).unwrap_err().to_string();
+        assert!(error.contains("work: 1000 before, 1051 now (+5.1 %)"), "{error}");
+        assert!(error.contains("counts --renew"), "{error}");
+    }
+}

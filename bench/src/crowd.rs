@@ -1,0 +1,176 @@
+//! A daemon with many repositories: what `status` takes, what the daemon holds, and how often it wakes.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use protocol::api::RunApiClient as _;
+use runner_testkit::{Client, Daemon, Home, Repo};
+
+use crate::report::{Report, progress};
+use crate::samples::Samples;
+use crate::watched::{peak_mib, resident_mib};
+
+const REQUEST: Duration = Duration::from_millis(1);
+const RESIDENT_MIB: f64 = 25.0;
+/// Below the daemon's limit of connections.
+const CONNECTIONS: usize = 250;
+
+/// How large the crowd is.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Args {
+    /// Repositories that are registered, none of which does anything.
+    #[arg(long, default_value_t = 100)]
+    repositories: u32,
+    /// Processes that are started of each kind.
+    #[arg(long, default_value_t = 100)]
+    rounds: u32,
+    /// Requests on the open connection.
+    #[arg(long, default_value_t = 5_000)]
+    requests: u32,
+    /// Seconds for which the idle daemon is watched.
+    #[arg(long, default_value_t = 60)]
+    idle_secs: u64,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { repositories: 100, rounds: 100, requests: 5_000, idle_secs: 60 }
+    }
+}
+
+/// Registers the repositories, and measures daemon and client.
+pub(crate) fn measure(args: &Args, report: &mut Report) {
+    progress(&format!("crowd: registering {} repositories", args.repositories));
+    let home = Home::new();
+    let repos = register(&home, args.repositories);
+    // One that has just begun: what it needed to register them is not what it holds.
+    let daemon = home.daemon();
+    idle(args, &daemon, report);
+    requests(args, &home, &repos[0], report);
+    processes(args, &home, report);
+    connections(&home, &daemon, report);
+}
+
+/// Registers repositories, each with a run that is paused, and returns their work trees.
+fn register(home: &Home, count: u32) -> Vec<PathBuf> {
+    let first = home.scripted("repo");
+    let folder = |number: u32| home.path().join(format!("repos/repo{number}"));
+    let copy = |number: u32| {
+        let status = Command::new("cp").arg("-r").arg(first.path()).arg(folder(number)).status();
+        assert!(status.expect("cp can be started").success(), "a repository can be copied");
+        folder(number)
+    };
+    let repos: Vec<PathBuf> = (0..count).map(copy).collect();
+    let _daemon = home.daemon();
+    for repo in &repos {
+        let path = repo.display().to_string();
+        home.ctl(&["start", "--queue-only", "--yes", "-m", "Do it", &path]).exits(0);
+    }
+    repos
+}
+
+fn idle(args: &Args, daemon: &Daemon, report: &mut Report) {
+    let mut group = report.group(format!("idle daemon, {} repositories", args.repositories));
+    // What is done after the start is over when nothing was done for a second.
+    let mut before = switches(daemon.pid());
+    loop {
+        thread::sleep(Duration::from_secs(1));
+        let now = switches(daemon.pid());
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    group.add_number("resident", (resident_mib(daemon.pid()), "MiB"), Some(RESIDENT_MIB));
+    group.add_number("resident at most since its start", (peak_mib(daemon.pid()), "MiB"), None);
+    progress(&format!("crowd: watching the idle daemon for {} s", args.idle_secs));
+    let (began, before) = (Instant::now(), switches(daemon.pid()));
+    thread::sleep(Duration::from_secs(args.idle_secs));
+    let woken = switches(daemon.pid()) - before;
+    group.add(format!("wake-ups in {:.0} s, all threads", began.elapsed().as_secs_f64()), woken.to_string());
+    group.add("threads", threads(daemon.pid()).len().to_string());
+}
+
+fn threads(pid: i32) -> Vec<PathBuf> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("the daemon is alive");
+    tasks.flatten().map(|task| task.path()).collect()
+}
+
+/// Returns how often threads of a process gave up the processor by themselves: each was woken as often.
+fn switches(pid: i32) -> u64 {
+    let of = |task: PathBuf| {
+        let status = fs::read_to_string(task.join("status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        line.trim().parse::<u64>().ok()
+    };
+    threads(pid).into_iter().filter_map(of).sum()
+}
+
+fn requests(args: &Args, home: &Home, repo: &std::path::Path, report: &mut Report) {
+    let client = home.client();
+    let (mut one, mut all) = (Samples::default(), Samples::default());
+    for _ in 0..args.requests {
+        one.time(|| client.status(repo));
+    }
+    for _ in 0..args.requests / 10 {
+        all.time(|| client.wait(client.rpc().status_all()).expect("the daemon tells of all"));
+    }
+    let mut group = report.group(format!("open connection, {} repositories", args.repositories));
+    group.add_bounded("status of one", &one, (99, REQUEST));
+    group.add_times("status of all", &all);
+}
+
+fn processes(args: &Args, home: &Home, report: &mut Report) {
+    progress("crowd: starting processes");
+    let empty = home.repo("empty");
+    empty.git(&["checkout", "-q", "--orphan", "empty"]);
+    empty.git(&["rm", "-rqf", "."]);
+    let repo = home.path().join("repos/repo0");
+    let [mut nothing, mut git, mut one, mut all] = [(); 4].map(|()| Samples::default());
+    for _ in 0..args.rounds {
+        nothing.time(|| ends(home, "true", &[]));
+        git.time(|| ends_in(&empty, "git", &["status"]));
+        one.time(|| ends(home, "runnerctl", &["--no-spawn", "status", &repo.display().to_string()]));
+        all.time(|| ends(home, "runnerctl", &["--no-spawn", "status", "--all"]));
+    }
+    let mut group = report.group(format!("whole process, {} repositories", args.repositories));
+    group.add_times("true", &nothing);
+    group.add_times("git status, empty repository", &git);
+    group.add_times("runnerctl status PATH", &one);
+    group.add_times("runnerctl status --all", &all);
+    for (what, times) in [("runnerctl status PATH", &one), ("runnerctl status --all", &all)] {
+        group.add_ratio(format!("{what} against true"), (times, &nothing), 3.0);
+        group.add_ratio(format!("{what} against git status"), (times, &git), 1.0);
+    }
+}
+
+/// Runs a program as a user's shell would, its output thrown away.
+fn ends(home: &Home, program: &str, args: &[&str]) {
+    let mut command = if program == "runnerctl" { home.command(program) } else { Command::new(program) };
+    command.env_clear().envs(home.env().iter().cloned()).current_dir(home.path()).args(args);
+    succeeds(command);
+}
+
+fn ends_in(repo: &Repo, program: &str, args: &[&str]) {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(repo.path());
+    succeeds(command);
+}
+
+fn succeeds(mut command: Command) {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    assert!(command.status().expect("the program can be started").success(), "{command:?} fails");
+}
+
+fn connections(home: &Home, daemon: &Daemon, report: &mut Report) {
+    let before = resident_mib(daemon.pid());
+    let open: Vec<Client> = (0..CONNECTIONS).map(|_| home.client()).collect();
+    let with = resident_mib(daemon.pid());
+    drop(open);
+    let mut group = report.group(format!("{CONNECTIONS} open connections that ask nothing (256 are let in)"));
+    group.add_number("resident before", (before, "MiB"), None);
+    group.add_number("resident with them", (with, "MiB"), None);
+}

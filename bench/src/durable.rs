@@ -1,0 +1,73 @@
+//! Durable writes: what one costs on a kind of disk, and how many the product makes in an iteration.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use runner_testkit::{Afflicted, Fault, Home};
+
+use crate::fixture::{self, Place};
+use crate::report::Report;
+use crate::samples::Samples;
+
+const ROUNDS: u32 = 50;
+/// Iterations over which calls are counted.
+const ITERATIONS: u32 = 10;
+const CALLS: &str = "fsync,fdatasync,syncfs,sync";
+
+/// Measures a write as the product makes them, and counts the calls that wait for the disk.
+pub(crate) fn measure(place: Place, report: &mut Report) {
+    let mut group = report.group(format!("durable writes, {}", place.name()));
+    let folder = tempfile::tempdir_in(place.folder()).expect("a folder can be made");
+    let (mut plain, mut durable) = (Samples::default(), Samples::default());
+    for _ in 0..ROUNDS {
+        plain.time(|| write(folder.path(), false));
+        durable.time(|| write(folder.path(), true));
+    }
+    group.add_times("4 KiB written and renamed", &plain);
+    group.add_times("the same, file and folder flushed", &durable);
+    match calls(place) {
+        Some(calls) => {
+            for (call, count) in calls {
+                group.add_number(format!("{call} in an iteration"), (count, "calls"), None);
+            }
+        }
+        None => group.add("calls in an iteration", "not counted: strace is missing"),
+    }
+}
+
+fn write(folder: &Path, is_durable: bool) {
+    let (new, path) = (folder.join("new"), folder.join("file"));
+    let mut file = File::create(&new).expect("a file can be made");
+    file.write_all(&[b'x'; 4096]).expect("a file can be written");
+    if is_durable {
+        file.sync_all().expect("a file can be flushed");
+    }
+    fs::rename(new, path).expect("a file can be renamed");
+    if is_durable {
+        File::open(folder).and_then(|folder| folder.sync_all()).expect("a folder can be flushed");
+    }
+}
+
+/// Returns how often the daemon itself makes each call in an iteration; nothing without strace.
+fn calls(place: Place) -> Option<Vec<(String, f64)>> {
+    Command::new("strace").arg("-V").output().ok()?;
+    let home = Home::under(&place.folder());
+    let repo = fixture::repository(&home, "one", 10);
+    let config = repo.config().guarded_by(&["true"]).top(&format!("max_iterations = {ITERATIONS}"));
+    repo.write(".runner/GOAL.md", "# Do every part\n");
+    repo.configure(&config).plant(&fixture::tree(2 * ITERATIONS));
+    // A delay of a microsecond: every call is seen, and what the daemon starts is let go.
+    let observed = Afflicted::start(&home, &Fault::new(CALLS, "delay_enter=1"));
+    home.ctl_in(&repo, &["start", "--yes", "--wait", "--id", "it"]).exits(4);
+    observed.stop();
+    let trace = fs::read_to_string(home.path().join("strace.log")).expect("strace has left what it saw");
+    let per_iteration = |call: &str| count(&trace, call) / f64::from(ITERATIONS);
+    Some(CALLS.split(',').map(|call| (call.to_owned(), per_iteration(call))).collect())
+}
+
+fn count(trace: &str, call: &str) -> f64 {
+    let calls = trace.lines().filter(|line| line.contains(&format!(" {call}("))).count();
+    f64::from(u32::try_from(calls).unwrap_or(u32::MAX))
+}

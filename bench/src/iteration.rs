@@ -1,0 +1,171 @@
+//! The overhead of an iteration: all of it but agent and guard, against what git alone takes to look and to commit.
+//!
+//! The product drives a run; then git does on an equal repository what it cannot do without; and so on, in turns.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use protocol::words::{PhaseName, RunStatus};
+use runner_testkit::{Client, Home, Repo};
+
+use crate::durable;
+use crate::fixture::{self, Place};
+use crate::phases::{self, AFTER, Iteration};
+use crate::report::{Group, Report, progress};
+use crate::samples::Samples;
+
+/// Sizes of repositories with their budgets: a share of git's own time, or for the smallest a time.
+const RATIO: f64 = 0.75;
+const SMALL: Duration = Duration::from_millis(10);
+/// Files of a small repository, and nodes of a tree that is none.
+const FEW: u32 = 10;
+const MANY: u32 = 1_000;
+/// How often it is asked whether the iterations are over: seldom, so that asking is no load.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How much is measured.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Args {
+    /// Tracked files of the repositories.
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 10_000, 100_000])]
+    files: Vec<u32>,
+    /// Nodes of the task trees; the files are then as few as can be.
+    #[arg(long, value_delimiter = ',', default_values_t = [20_000])]
+    nodes: Vec<u32>,
+    /// Turns of each.
+    #[arg(long, default_value_t = 6)]
+    rounds: u32,
+    /// Iterations of a turn.
+    #[arg(long, default_value_t = 5)]
+    iterations: u32,
+    /// Only on one kind of disk.
+    #[arg(long)]
+    place: Option<Place>,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { files: vec![10, 10_000, 100_000], nodes: vec![20_000], rounds: 6, iterations: 5, place: None }
+    }
+}
+
+/// Measures every size on every kind of disk.
+pub(crate) fn measure(args: &Args, report: &mut Report) {
+    for place in [Place::Memory, Place::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
+        for files in &args.files {
+            turns(args, Size { place, files: *files, nodes: 2 * args.leaves() }, report);
+        }
+        for nodes in &args.nodes {
+            turns(args, Size { place, files: FEW, nodes: *nodes }, report);
+        }
+        durable::measure(place, report);
+    }
+}
+
+impl Args {
+    /// Leaves that are passed on the way, the turn before the first included, and one that stays.
+    fn leaves(&self) -> u32 {
+        (self.rounds + 1) * self.iterations + 1
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    place: Place,
+    files: u32,
+    nodes: u32,
+}
+
+/// What was measured with one size.
+#[derive(Debug, Default)]
+struct Times {
+    iterations: Vec<Iteration>,
+    git: Samples,
+    agent: Samples,
+    guard: Samples,
+}
+
+fn turns(args: &Args, size: Size, report: &mut Report) {
+    let Size { place, files, nodes } = size;
+    progress(&format!("iteration: {files} files, {nodes} nodes, {}", place.name()));
+    let home = Home::under(&place.folder());
+    let [ours, theirs] = ["ours", "theirs"].map(|name| fixture::repository(&home, name, files));
+    for repo in [&ours, &theirs] {
+        let config = repo.config().guarded_by(&["true"]).top(&format!("max_iterations = {}", args.iterations));
+        repo.write(".runner/GOAL.md", "# Do every part\n");
+        repo.configure(&config).plant(&fixture::tree(nodes));
+    }
+    let _daemon = home.daemon();
+    let client = home.client();
+    home.ctl_in(&ours, &["start", "--yes", "--id", "it"]).exits(0);
+    at_limit(&client, &ours);
+    let mut times = Times::default();
+    git_alone(&home, &theirs, &mut Times::default());
+    for _ in 0..args.rounds {
+        home.ctl_in(&ours, &["resume", "--more", &args.iterations.to_string()]).exits(0);
+        at_limit(&client, &ours);
+        for _ in 0..args.iterations {
+            git_alone(&home, &theirs, &mut times);
+        }
+    }
+    times.iterations = phases::iterations(&ours, "it").split_off(args.iterations as usize);
+    assert_eq!(times.iterations.len(), (args.rounds * args.iterations) as usize, "each iteration left its events");
+    tell(&times, size, report);
+}
+
+/// Waits until the run has used up its iterations.
+fn at_limit(client: &Client, repo: &Repo) {
+    loop {
+        let run = client.run(repo.path());
+        match run.summary.state {
+            RunStatus::Limit => return,
+            RunStatus::Queued | RunStatus::Running => thread::sleep(PAUSE),
+            _ => panic!("the run ended otherwise: {:?}", run.summary),
+        }
+    }
+}
+
+/// Lets a session change files, and git look twice and commit them.
+fn git_alone(home: &Home, repo: &Repo, times: &mut Times) {
+    times.agent.time(|| fixture::session_bare(home, repo));
+    times.guard.time(|| Command::new("true").status().expect("`true` can be started"));
+    times.git.time(|| {
+        repo.git(&["status", "--porcelain"]);
+        repo.git(&["status", "--porcelain"]);
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "-q", "-m", "A part is done"]);
+    });
+}
+
+fn tell(times: &Times, Size { place, files, nodes }: Size, report: &mut Report) {
+    let mut group = report.group(format!("iteration, {files} files, {nodes} nodes, {}", place.name()));
+    let programs = times.agent.median() + times.guard.median();
+    let between: Samples = times.iterations.iter().map(Iteration::between).collect();
+    let all = times.iterations.iter().map(Iteration::whole).collect::<Samples>().less(programs);
+    for (what, overhead) in [("phases without a program", &between), ("all but agent's and guard's own time", &all)] {
+        if files == FEW && nodes < MANY {
+            group.add_bounded(what, overhead, (50, SMALL));
+        } else {
+            group.add_times(what, overhead);
+        }
+    }
+    group.add_times("git status twice, git add -A, git commit", &times.git);
+    let limit = (files > FEW).then_some(RATIO);
+    group.add_ratio("phases without a program, against git", (&between, &times.git), limit);
+    group.add_ratio("all but agent and guard, against git", (&all, &times.git), limit);
+    breakdown(times, &mut group);
+}
+
+fn breakdown(times: &Times, group: &mut Group<'_>) {
+    let of = |phase: &str| times.iterations.iter().map(|iteration| iteration.phase(phase)).collect::<Samples>();
+    for phase in [PhaseName::Open, PhaseName::Brief, PhaseName::Inspect, PhaseName::Settle] {
+        let phase = phase.to_string();
+        group.add_times(format!("of it: {phase}"), &of(&phase));
+    }
+    group.add_times("of it: from its end to the next", &of(AFTER));
+    for (phase, bare) in [(PhaseName::Work, &times.agent), (PhaseName::Guard, &times.guard)] {
+        let phase = phase.to_string();
+        group.add_times(format!("around the program: {phase}"), &of(&phase).less(bare.median()));
+    }
+}

@@ -1,0 +1,63 @@
+//! How long each phase of an iteration took, from the events that the product keeps of a run.
+
+use std::time::Duration;
+
+use protocol::event::{Event, EventKind};
+use protocol::words::PhaseName;
+use runner_testkit::Repo;
+
+/// What comes after a phase that the product names: the end of an iteration, until the next one is opened.
+pub(crate) const AFTER: &str = "after";
+
+/// The times of one iteration, in the order of its phases.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Iteration {
+    phases: Vec<(String, Duration)>,
+}
+
+impl Iteration {
+    /// Returns the time of a phase; zero if it was not entered.
+    pub(crate) fn phase(&self, name: &str) -> Duration {
+        self.phases.iter().filter(|(phase, _)| phase == name).map(|(_, time)| *time).sum()
+    }
+
+    /// Returns the time of all phases in which no agent, guard or reviewer runs.
+    pub(crate) fn between(&self) -> Duration {
+        let theirs = ["work", "guard", "review"];
+        self.phases.iter().filter(|(phase, _)| !theirs.contains(&phase.as_str())).map(|(_, time)| *time).sum()
+    }
+
+    /// Returns the time of all phases.
+    pub(crate) fn whole(&self) -> Duration {
+        self.phases.iter().map(|(_, time)| *time).sum()
+    }
+}
+
+/// Reads the iterations of a run, oldest first.
+///
+/// # Panics
+///
+/// Panics if the run has no events.
+pub(crate) fn iterations(repo: &Repo, run: &str) -> Vec<Iteration> {
+    let text = repo.read(&format!(".runner/iterations/{run}/events.jsonl"));
+    let events = text.lines().map(|line| serde_json::from_str::<Event>(line).expect("the run's events can be read"));
+    let (mut all, mut live, mut since) = (Vec::new(), Iteration::default(), None);
+    for event in events {
+        let next = match &event.kind {
+            EventKind::Phase { phase, .. } => Some(phase.to_string()),
+            EventKind::Iteration { .. } => Some(AFTER.to_owned()),
+            EventKind::RunState { .. } => None,
+            _ => continue,
+        };
+        if let Some((phase, began)) = since.take() {
+            let time = event.time.duration_since(began);
+            live.phases.push((phase, time.try_into().unwrap_or_default()));
+        }
+        let is_over = next.is_none() || next.as_deref() == Some(&PhaseName::Open.to_string());
+        if is_over && !live.phases.is_empty() {
+            all.push(std::mem::take(&mut live));
+        }
+        since = next.map(|phase| (phase, event.time));
+    }
+    all
+}

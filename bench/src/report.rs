@@ -1,0 +1,173 @@
+//! Figures and how they are shown: a table for people, one JSON object for programs.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::machine::Machine;
+use crate::samples::{Samples, short};
+
+/// Everything that was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    schema: &'static str,
+    machine: Machine,
+    figures: Vec<Figure>,
+    #[serde(skip)]
+    as_json: bool,
+}
+
+/// One line of the report.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Figure {
+    /// The measurement that it belongs to.
+    group: String,
+    /// What was measured.
+    what: String,
+    /// The result, with its unit.
+    result: String,
+    /// The times it was made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times: Option<Samples>,
+    /// The result as a number, for a ratio or a size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<f64>,
+    /// What the result is to be at most, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<String>,
+    /// Whether it is within its budget; where it has none, whether no promise is broken.
+    is_kept: bool,
+    /// Whether it is a count that has to be 0, and is not.
+    is_violation: bool,
+}
+
+/// A group of figures, to which lines are added.
+#[derive(Debug)]
+pub(crate) struct Group<'a> {
+    report: &'a mut Report,
+    name: String,
+}
+
+impl Report {
+    /// Begins an empty report.
+    pub(crate) fn new(machine: Machine, as_json: bool) -> Self {
+        let report = Self { schema: "runner-bench-1", machine, figures: Vec::new(), as_json };
+        report.say(&report.machine.to_string());
+        report
+    }
+
+    /// Begins a group.
+    pub(crate) fn group(&mut self, name: impl Into<String>) -> Group<'_> {
+        let name = name.into();
+        self.say(&format!("\n{name}"));
+        Group { report: self, name }
+    }
+
+    /// Returns whether every count that has to be 0 is.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.figures.iter().all(|figure| !figure.is_violation)
+    }
+
+    /// Prints everything as one JSON object, if that was asked for; else it was printed when it came.
+    pub(crate) fn finish(&self) -> io::Result<()> {
+        if self.as_json { writeln!(io::stdout(), "{}", serde_json::to_string(self)?) } else { Ok(()) }
+    }
+
+    /// Prints a line for people at once: the whole takes minutes.
+    fn say(&self, line: &str) {
+        if !self.as_json {
+            // Nobody reads any more; what is measured may still be wanted for its exit code.
+            let _ = writeln!(io::stdout(), "{line}");
+        }
+    }
+}
+
+impl Group<'_> {
+    /// Adds a figure that is what it is.
+    pub(crate) fn add(&mut self, what: impl Into<String>, result: impl Into<String>) {
+        self.push(what, result, |_| {});
+    }
+
+    /// Adds a count that has to be 0.
+    pub(crate) fn add_zero(&mut self, what: impl Into<String>, count: usize) {
+        self.push(what, count.to_string(), |figure| {
+            figure.is_violation = count > 0;
+            figure.is_kept = count == 0;
+        });
+    }
+
+    /// Adds times.
+    pub(crate) fn add_times(&mut self, what: impl Into<String>, times: &Samples) {
+        self.push(what, times.to_string(), |figure| figure.times = Some(times.clone()));
+    }
+
+    /// Adds times of which one is to be within a budget: the one that `percent` of them do not exceed.
+    pub(crate) fn add_bounded(
+        &mut self,
+        what: impl Into<String>,
+        times: &Samples,
+        (percent, limit): (usize, Duration),
+    ) {
+        let reached = times.at(percent);
+        let result = if percent == 50 { times.to_string() } else { format!("p{percent} {}, {times}", short(reached)) };
+        self.push(what, result, |figure| {
+            figure.times = Some(times.clone());
+            figure.budget = Some(short(limit));
+            figure.is_kept = reached <= limit;
+        });
+    }
+
+    /// Adds how the medians of two things compare, and the budget of that.
+    pub(crate) fn add_ratio(
+        &mut self,
+        what: impl Into<String>,
+        (ours, floor): (&Samples, &Samples),
+        limit: impl Into<Option<f64>>,
+    ) {
+        let ratio = ours.median().as_secs_f64() / floor.median().as_secs_f64();
+        self.add_number(what, (ratio, "×"), limit.into());
+    }
+
+    /// Adds a number with its unit, and its budget if it has one.
+    pub(crate) fn add_number(&mut self, what: impl Into<String>, (value, unit): (f64, &str), limit: Option<f64>) {
+        self.push(what, format!("{value:.2} {unit}"), |figure| {
+            figure.value = Some(value);
+            figure.budget = limit.map(|limit| format!("{limit} {unit}"));
+            figure.is_kept = limit.is_none_or(|limit| value <= limit);
+        });
+    }
+
+    fn push(&mut self, what: impl Into<String>, result: impl Into<String>, complete: impl FnOnce(&mut Figure)) {
+        let mut figure = Figure {
+            group: self.name.clone(),
+            what: what.into(),
+            result: result.into(),
+            times: None,
+            value: None,
+            budget: None,
+            is_kept: true,
+            is_violation: false,
+        };
+        complete(&mut figure);
+        self.report.say(&format!("  {:<58} {}{}", figure.what, figure.result, figure.mark()));
+        self.report.figures.push(figure);
+    }
+}
+
+impl Figure {
+    fn mark(&self) -> String {
+        match (&self.budget, self.is_kept) {
+            _ if self.is_violation => "  VIOLATION".to_owned(),
+            (None, _) => String::new(),
+            (Some(budget), true) => format!("  (at most {budget}: kept)"),
+            (Some(budget), false) => format!("  (at most {budget}: MISSED)"),
+        }
+    }
+}
+
+/// Tells how it goes, on standard error: the whole takes minutes.
+#[expect(clippy::print_stderr, reason = "progress of a program for the terminal")]
+pub(crate) fn progress(text: &str) {
+    eprintln!("{text}");
+}

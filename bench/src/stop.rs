@@ -1,0 +1,60 @@
+//! From a person's word to the end of every process: `cancel` and `pause --now` of a session that obeys SIGTERM.
+
+use std::time::Duration;
+
+use protocol::words::RunStatus;
+use runner_testkit::{Home, PATIENCE};
+
+use crate::report::{Report, progress};
+use crate::samples::Samples;
+use crate::watched::{HOLD, time_to_death};
+
+const LIMIT: Duration = Duration::from_millis(200);
+/// The words, and the state that each leads to.
+const WORDS: [(&[&str], RunStatus); 2] =
+    [(&["cancel"], RunStatus::Cancelled), (&["pause", "--now"], RunStatus::Paused)];
+
+/// How often it is measured.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Args {
+    /// Times that each is measured.
+    #[arg(long, default_value_t = 20)]
+    rounds: u32,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { rounds: 20 }
+    }
+}
+
+/// Measures each word, the start of `runnerctl` included.
+pub(crate) fn measure(args: &Args, report: &mut Report) {
+    progress("stop: cancel and pause --now");
+    let mut group = report.group("from a word to all processes of the iteration gone");
+    for (word, state) in WORDS {
+        let home = Home::new();
+        let repo = home.scripted("one");
+        repo.script().always(&format!("{HOLD}gate session"));
+        let (gate, alive) = (repo.script().gate("session"), repo.script().folder().join("files/alive"));
+        repo.script().file("alive", "");
+        let _daemon = home.daemon();
+        let client = home.client();
+        let mut times = Samples::default();
+        for round in 0..args.rounds {
+            home.ctl_in(&repo, &["start", "--yes", "--id", &format!("run{round}"), "-m", "Do it"]).exits(0);
+            gate.reached();
+            let died = times.time(|| {
+                home.ctl_in(&repo, word).exits(0);
+                time_to_death(&alive, PATIENCE).expect("the lock can be looked at")
+            });
+            assert!(died.is_some(), "something lives on");
+            client.wait_for(repo.path(), state);
+            if state == RunStatus::Paused {
+                home.ctl_in(&repo, &["cancel"]).exits(0);
+                client.wait_for(repo.path(), RunStatus::Cancelled);
+            }
+        }
+        group.add_bounded(word.join(" "), &times, (50, LIMIT));
+    }
+}

@@ -1,0 +1,85 @@
+//! The rules on a large task tree: read and validate, select, update, write in canonical form.
+
+use std::fs;
+use std::hint::black_box;
+use std::time::Duration;
+
+use runner_core::select::{Selection, select};
+use runner_core::{tree, validate};
+use serde::Serialize as _;
+
+use crate::fixture::{self, Place};
+use crate::report::Report;
+use crate::samples::Samples;
+
+/// Nodes at which the budget holds.
+const BUDGETED: u32 = 20_000;
+const LIMIT: Duration = Duration::from_millis(50);
+
+/// How large the trees are.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Args {
+    /// Nodes of the trees.
+    #[arg(long, value_delimiter = ',', default_values_t = [200, 2_000, 20_000])]
+    nodes: Vec<u32>,
+    /// Times that each is measured.
+    #[arg(long, default_value_t = 40)]
+    rounds: u32,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { nodes: vec![200, 2_000, BUDGETED], rounds: 40 }
+    }
+}
+
+/// Measures every size, in turns with a parser that checks nothing.
+pub(crate) fn measure(args: &Args, report: &mut Report) {
+    for nodes in &args.nodes {
+        let text = canonical_text(*nodes);
+        let folder = tempfile::tempdir_in(Place::Memory.folder()).expect("a folder can be made");
+        let path = folder.path().join("tree.json");
+        let (mut parsed, mut ours) = (Samples::default(), Samples::default());
+        for _ in 0..args.rounds {
+            parsed.time(|| reread(&text));
+            ours.time(|| fs::write(&path, step(&text))).expect("a file can be written");
+        }
+        let mut group = report.group(format!("task tree, {nodes} nodes, {} KiB", text.len() / 1024));
+        if *nodes == BUDGETED {
+            group.add_bounded("validate, select, update, canonical write", &ours, (50, LIMIT));
+        } else {
+            group.add_times("validate, select, update, canonical write", &ours);
+        }
+        group.add_times("serde_json alone: read into values and write", &parsed);
+        let each = ours.median().as_secs_f64() * 1e6 / f64::from(*nodes);
+        group.add_number("for each node", (each, "µs"), None);
+    }
+}
+
+/// Returns the text of a tree as it is committed.
+pub(crate) fn canonical_text(nodes: u32) -> String {
+    tree::canonical(&fixture::tree(nodes))
+}
+
+/// Reads a tree, passes its next leaf, and returns the text of what follows.
+///
+/// # Panics
+///
+/// Panics if the tree is not valid or complete.
+#[inline(never)]
+pub(crate) fn step(text: &str) -> String {
+    let mut tree = validate::load(text.as_bytes()).expect("the tree is valid");
+    let Selection::Open(leaf) = select(&tree) else { panic!("the tree has an open leaf") };
+    let id = leaf.id.clone();
+    tree::find_mut(&mut tree, &id).expect("what was selected is there").passes = true;
+    tree::derive_passes(&mut tree);
+    tree::sort(&mut tree);
+    tree::canonical(&tree)
+}
+
+fn reread(text: &str) {
+    let value: serde_json::Value = serde_json::from_str(text).expect("it is JSON");
+    let mut written = Vec::with_capacity(text.len());
+    value.serialize(&mut serde_json::Serializer::pretty(&mut written)).expect("values can be written");
+    black_box(written);
+}
