@@ -55,7 +55,7 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
 }
 
 /// Registers repositories, each with a run that is paused, and returns their work trees.
-fn register(home: &Home, count: u32) -> Vec<PathBuf> {
+pub(crate) fn register(home: &Home, count: u32) -> Vec<PathBuf> {
     let first = home.scripted("repo");
     let folder = |number: u32| home.path().join(format!("repos/repo{number}"));
     let copy = |number: u32| {

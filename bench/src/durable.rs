@@ -7,13 +7,14 @@ use std::process::Command;
 
 use runner_testkit::{Afflicted, Fault, Home};
 
+use crate::course;
 use crate::fixture::{self, Place};
 use crate::report::Report;
 use crate::samples::Samples;
 
 const ROUNDS: u32 = 50;
 /// Iterations over which calls are counted.
-const ITERATIONS: u32 = 10;
+const ITERATIONS: u32 = 5;
 const CALLS: &str = "fsync,fdatasync,syncfs,sync";
 
 /// Measures a write as the product makes them, and counts the calls that wait for the disk.
@@ -55,12 +56,10 @@ fn calls(place: Place) -> Option<Vec<(String, f64)>> {
     Command::new("strace").arg("-V").output().ok()?;
     let home = Home::under(&place.folder());
     let repo = fixture::repository(&home, "one", 10);
-    let config = repo.config().guarded_by(&["true"]).top(&format!("max_iterations = {ITERATIONS}"));
-    repo.write(".runner/GOAL.md", "# Do every part\n");
-    repo.configure(&config).plant(&fixture::tree(2 * ITERATIONS));
+    course::plan(&repo, ITERATIONS, &fixture::tree(2 * ITERATIONS));
     // A delay of a microsecond: every call is seen, and what the daemon starts is let go.
     let observed = Afflicted::start(&home, &Fault::new(CALLS, "delay_enter=1"));
-    home.ctl_in(&repo, &["start", "--yes", "--wait", "--id", "it"]).exits(4);
+    course::begin(&home, &repo);
     observed.stop();
     let trace = fs::read_to_string(home.path().join("strace.log")).expect("strace has left what it saw");
     let per_iteration = |call: &str| count(&trace, call) / f64::from(ITERATIONS);

@@ -3,17 +3,16 @@
 //! The product drives a run; then git does on an equal repository what it cannot do without; and so on, in turns.
 
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
-use protocol::words::{PhaseName, RunStatus};
-use runner_testkit::{Client, Home, Repo};
+use protocol::words::PhaseName;
+use runner_testkit::{Home, Repo};
 
-use crate::durable;
 use crate::fixture::{self, Place};
 use crate::phases::{self, AFTER, Iteration};
 use crate::report::{Group, Report, progress};
 use crate::samples::Samples;
+use crate::{course, durable};
 
 /// Sizes of repositories with their budgets: a share of git's own time, or for the smallest a time.
 const RATIO: f64 = 0.75;
@@ -21,8 +20,6 @@ const SMALL: Duration = Duration::from_millis(10);
 /// Files of a small repository, and nodes of a tree that is none.
 const FEW: u32 = 10;
 const MANY: u32 = 1_000;
-/// How often it is asked whether the iterations are over: seldom, so that asking is no load.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// How much is measured.
 #[derive(Debug, Clone, clap::Args)]
@@ -92,38 +89,21 @@ fn turns(args: &Args, size: Size, report: &mut Report) {
     let home = Home::under(&place.folder());
     let [ours, theirs] = ["ours", "theirs"].map(|name| fixture::repository(&home, name, files));
     for repo in [&ours, &theirs] {
-        let config = repo.config().guarded_by(&["true"]).top(&format!("max_iterations = {}", args.iterations));
-        repo.write(".runner/GOAL.md", "# Do every part\n");
-        repo.configure(&config).plant(&fixture::tree(nodes));
+        course::plan(repo, args.iterations, &fixture::tree(nodes));
     }
     let _daemon = home.daemon();
-    let client = home.client();
-    home.ctl_in(&ours, &["start", "--yes", "--id", "it"]).exits(0);
-    at_limit(&client, &ours);
+    course::begin(&home, &ours);
     let mut times = Times::default();
     git_alone(&home, &theirs, &mut Times::default());
     for _ in 0..args.rounds {
-        home.ctl_in(&ours, &["resume", "--more", &args.iterations.to_string()]).exits(0);
-        at_limit(&client, &ours);
+        course::go_on(&home, &ours, args.iterations);
         for _ in 0..args.iterations {
             git_alone(&home, &theirs, &mut times);
         }
     }
-    times.iterations = phases::iterations(&ours, "it").split_off(args.iterations as usize);
+    times.iterations = phases::iterations(&ours, course::RUN).split_off(args.iterations as usize);
     assert_eq!(times.iterations.len(), (args.rounds * args.iterations) as usize, "each iteration left its events");
     tell(&times, size, report);
-}
-
-/// Waits until the run has used up its iterations.
-fn at_limit(client: &Client, repo: &Repo) {
-    loop {
-        let run = client.run(repo.path());
-        match run.summary.state {
-            RunStatus::Limit => return,
-            RunStatus::Queued | RunStatus::Running => thread::sleep(PAUSE),
-            _ => panic!("the run ended otherwise: {:?}", run.summary),
-        }
-    }
 }
 
 /// Lets a session change files, and git look twice and commit them.

@@ -4,11 +4,13 @@
 //! asserted of a figure. A budget that is missed is said; the exit code is 1 if something was lost, doubled or left alive.
 
 mod counts;
+mod course;
 mod crashes;
 mod crowd;
 mod durable;
 mod fixture;
 mod flood;
+mod growth;
 mod iteration;
 mod kills;
 mod machine;
@@ -52,6 +54,8 @@ enum What {
     Flood(flood::Args),
     /// `runnerctl verify` against `git log --stat`.
     Verify(verify::Args),
+    /// Overhead against what grows: iterations, repositories, subscribers, output; and what is kept for ever.
+    Growth(growth::Args),
     /// Instructions of the rules and of `runnerctl status`, against what is checked in; needs valgrind.
     Counts(counts::Args),
     /// Time from the death of the daemon to the death of all that it had started, for each case and level.
@@ -91,6 +95,7 @@ impl What {
             Self::Stop(args) => stop::measure(args, report),
             Self::Flood(args) => flood::measure(args, report),
             Self::Verify(args) => verify::measure(args, report),
+            Self::Growth(args) => growth::measure(args, report),
             Self::Counts(args) => counts::measure(args, report)?,
             Self::Kills(args) => kills::measure(args, report),
             Self::Crashes(args) => crashes::measure(args, report),

@@ -1,0 +1,44 @@
+//! A run that is driven a number of iterations at a time, each of which passes a leaf.
+
+use std::thread;
+use std::time::Duration;
+
+use protocol::tree::TaskTree;
+use protocol::words::RunStatus;
+use runner_testkit::{Home, Repo};
+
+/// Id of the run.
+pub(crate) const RUN: &str = "it";
+/// How often it is asked whether the iterations are over: seldom, so that asking is no load.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Commits goal, tree and configuration of a run that stops after so many iterations.
+pub(crate) fn plan(repo: &Repo, iterations: u32, tree: &TaskTree) {
+    let config = repo.config().guarded_by(&["true"]).top(&format!("max_iterations = {iterations}"));
+    repo.write(".runner/GOAL.md", "# Do every part\n");
+    repo.configure(&config).plant(tree);
+}
+
+/// Starts the run, and waits until it has used up its iterations.
+pub(crate) fn begin(home: &Home, repo: &Repo) {
+    home.ctl_in(repo, &["start", "--yes", "--id", RUN]).exits(0);
+    at_limit(home, repo);
+}
+
+/// Grants more iterations, and waits until the run has used them up.
+pub(crate) fn go_on(home: &Home, repo: &Repo, iterations: u32) {
+    home.ctl_in(repo, &["resume", "--more", &iterations.to_string()]).exits(0);
+    at_limit(home, repo);
+}
+
+fn at_limit(home: &Home, repo: &Repo) {
+    let client = home.client();
+    loop {
+        let run = client.run(repo.path());
+        match run.summary.state {
+            RunStatus::Limit => return,
+            RunStatus::Queued | RunStatus::Running => thread::sleep(PAUSE),
+            _ => panic!("the run ended otherwise: {:?}", run.summary),
+        }
+    }
+}
