@@ -62,7 +62,7 @@ impl Repository {
 
     /// git closes a lock file while it waits, for an editor say; so a git in this repository counts as much as an open
     /// file.
-    fn may_be_in_use(&self, lock: &Path) -> bool {
+    pub(super) fn may_be_in_use(&self, lock: &Path) -> bool {
         let Ok(processes) = fs::read_dir("/proc") else {
             return true;
         };

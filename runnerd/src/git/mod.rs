@@ -16,6 +16,7 @@
 //! | commit and name | `prepare`, `commit`, `graft`, `identity`, `refs`, `branch`, `durable` |
 //! | read back | `history`, `chain`, `objects`, `diff` |
 //! | keep and restore | `rescue`, `keep`, `copy`, `mend`, `operation`, `locks`, `pipes` |
+//! | keep the store small | `upkeep` |
 //! | run git itself | `program`, `porcelain` |
 
 mod branch;
@@ -52,6 +53,7 @@ mod stage;
 mod status;
 mod tampering;
 mod trusted;
+mod upkeep;
 mod users;
 
 #[cfg(test)]

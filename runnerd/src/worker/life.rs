@@ -34,6 +34,8 @@ use crate::store::{AskedFor, RepoFile, ResumeOrder, RunRecord, Store};
 
 /// Requests that may wait for a worker.
 const MAILBOX: usize = 64;
+/// Iterations after which git is asked to pack what lies about.
+const PACKED_EVERY: u32 = 50;
 
 /// What all workers share.
 #[derive(Debug, Clone)]
@@ -418,6 +420,7 @@ impl Life {
                 let then = self.settled(id, settled).await?;
                 self.sweep_live();
                 self.close_journal();
+                keep_small(&site, task.iter);
                 Ok(then)
             }
         }
@@ -454,6 +457,17 @@ impl Life {
             self.desk.obstacle = None;
             self.desk.show();
         }
+    }
+}
+
+/// Packs what the commits of many iterations have left one by one; the run goes on without where that fails.
+fn keep_small(site: &Site, iter: u32) {
+    if !iter.is_multiple_of(PACKED_EVERY) {
+        return;
+    }
+    let packed = block_in_place(|| site.repository()?.pack_objects());
+    if let Err(error) = packed {
+        tracing::warn!(run = site.run, iter, error = in_one_line(&error), "git's objects are not packed");
     }
 }
 

@@ -9,3 +9,4 @@ mod held_back;
 mod random;
 mod reading;
 mod rescues;
+mod upkeep;
