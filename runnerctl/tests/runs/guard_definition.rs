@@ -199,6 +199,20 @@ fn a_change_is_put_back_before_the_guard_where_that_is_configured() {
 }
 
 #[test]
+fn what_an_earlier_session_has_changed_is_put_back_in_a_commit_that_says_so() {
+    let play = guarded("revert");
+    play.script().step(1, "touch done.txt; echo true > ci.sh; answer retry 'Not yet.'").step(2, "answer done 'Done.'");
+    play.first(4);
+    assert_eq!(play.repo.show("HEAD", "ci.sh"), "true");
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+    let seen = play.seen(2);
+    seen.is(&Row { attempts: "1/3", ..PASSED });
+    let told = ["Runner-Mode", "Runner-Reverted", "Runner-Guard-Wrote"].map(|name| seen.receipt.trailer(name));
+    assert_eq!(told, [Some("execute"), Some("ci.sh"), None]);
+    assert_eq!(play.repo.show("HEAD", "ci.sh"), STRICT.trim_end());
+}
+
+#[test]
 fn a_persons_own_commit_of_the_file_accepts_it() {
     let play = guarded("both");
     play.script().step(1, "echo true > ci.sh; answer retry 'Not yet.'");

@@ -209,6 +209,23 @@ fn a_word_that_was_cut_off_is_said_again_when_the_run_goes_on() {
 }
 
 #[test]
+fn what_a_guard_has_written_is_committed_where_the_word_is_cut_off() {
+    let play = waiting(3);
+    let gate = play.script().gate("guard");
+    play.script().guard_step(2, "echo half > lock; gate guard; exit 0");
+    play.repo.write("more.txt", "more\n");
+    play.repo.commit("More");
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    gate.reached();
+    play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Paused);
+    let seen = play.seen(2);
+    seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", ..PENDING });
+    let told = ["Runner-Role", "Runner-Guard-Wrote", "Runner-Guard"].map(|name| seen.receipt.trailer(name));
+    assert_eq!(told, [Some("human"), Some("lock"), None]);
+}
+
+#[test]
 fn changes_that_are_not_committed_hold_the_word_until_they_are() {
     let play = waiting(2);
     play.repo.write("result.txt", "by hand\n");

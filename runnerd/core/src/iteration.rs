@@ -6,7 +6,7 @@
 mod ends;
 mod review;
 
-use protocol::words::{Containment, GuardOutcome, PhaseName};
+use protocol::words::{Containment, GuardOutcome, Mode, PhaseName};
 use serde::{Deserialize, Serialize};
 
 pub use self::ends::{GuardEnd, GuardHow, ReviewEnd, ReviewHow};
@@ -129,6 +129,18 @@ impl Outcome {
         self.work.spent_ms(self.guard.as_ref(), self.review.as_ref())
     }
 
+    /// Returns whether a path outside `.runner/` differs from From: the session, the guard or the runner, which puts the
+    /// guard's definition back, has changed it.
+    pub fn mode(&self) -> Mode {
+        if self.work.finding.changed_code || self.guard_changed_code() { Mode::Execute } else { Mode::Decompose }
+    }
+
+    /// Whether the guard, or putting back what the guard is defined by, has changed a path outside `.runner/`.
+    fn guard_changed_code(&self) -> bool {
+        let is_code = |path: &String| !path.starts_with(".runner/");
+        self.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty() || guard.reverted.iter().any(is_code))
+    }
+
     /// Returns whether the iteration ends in a commit; without one its number is used again (SPEC 5.2).
     pub fn leaves_commit(&self) -> bool {
         let idle = matches!(self.verdict, Verdict::Unavailable { .. } | Verdict::Misconfigured { .. });
@@ -136,8 +148,7 @@ impl Outcome {
         let unsaid =
             matches!(self.verdict, Verdict::Interrupted { .. } | Verdict::Timeout { .. } | Verdict::Fault { .. });
         let idle = idle || unsaid && self.work.task.decision.is_some();
-        let guard_wrote = self.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty());
-        !idle || self.work.finding.changed || guard_wrote
+        !idle || self.work.finding.changed || self.guard_changed_code()
     }
 }
 

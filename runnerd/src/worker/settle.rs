@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use protocol::answer::ReviewAnswer;
 use protocol::meta::{IterationMeta, ReviewFacts};
 use protocol::state::UsageTotal;
-use protocol::words::{Mode, ReviewVerdict, Role};
+use protocol::words::{ReviewVerdict, Role};
 use runner_core::approval::Decision;
 use runner_core::digest::Digest;
 use runner_core::iteration::{GuardHow, Outcome, ReviewEnd};
@@ -225,7 +225,7 @@ impl Settling<'_> {
             from: task.from.clone(),
             verdict: VerdictLine::new(verdict.name(), verdict.detail().as_deref()),
             role: task.role,
-            mode: self.mode(),
+            mode: self.outcome.mode(),
             attempts: Attempts {
                 charged: node.map_or(task.attempts, |node| node.attempts),
                 allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
@@ -253,11 +253,6 @@ impl Settling<'_> {
     fn notes_used<'a>(&self, after: &'a transition::After) -> impl Iterator<Item = &'a String> {
         let before = &self.loaded.run_state.notes_used;
         after.run_state.notes_used.iter().filter(move |note| !before.contains(note))
-    }
-
-    fn mode(&self) -> Mode {
-        let wrote = self.outcome.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty());
-        if self.outcome.work.finding.changed_code || wrote { Mode::Execute } else { Mode::Decompose }
     }
 
     /// Returns which references of others the processes moved: as they stood after the last one.
@@ -315,7 +310,7 @@ impl Settling<'_> {
             node: task.node.clone(),
             node_path: task.path.clone(),
             role: task.role,
-            mode: self.mode(),
+            mode: self.outcome.mode(),
             agent: session.agent.clone(),
             session_id: session.session_id.clone(),
             verdict: self.outcome.verdict.name(),

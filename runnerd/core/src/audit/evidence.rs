@@ -17,8 +17,8 @@ use crate::policy::Policy;
 use crate::tree;
 use crate::validate::TreeFault;
 use crate::verdict::{
-    Breach, FaultKind, FeedbackEffect, Finding, Rule, SessionEnd, SessionHow, Task, TreeFinding, TreeTaken, Verdict,
-    row,
+    Breach, FaultKind, FeedbackEffect, Finding, Rule, SessionEnd, SessionHow, StopCause, Task, TreeFinding, TreeTaken,
+    Verdict, row,
 };
 
 /// What is said where the table leads to no verdict.
@@ -59,8 +59,8 @@ impl<'a> Evidence<'a> {
     pub(super) fn told(&self) -> Option<Told> {
         let verdict = self.verdict()?;
         let left = self.left(&verdict);
-        let (session, stop) = (self.session(&verdict), None);
-        let stop = if let Verdict::Interrupted { by } = verdict { Some(by) } else { stop };
+        let session = self.session(&verdict);
+        let stop = if let Verdict::Interrupted { by } = verdict { Some(by) } else { None };
         let finding = self.finding(&verdict, left.finding);
         let guard = self.guard(&verdict);
         let work = Worked { task: self.task.clone(), session, finding };
@@ -71,7 +71,7 @@ impl<'a> Evidence<'a> {
             Phase::Inspect { task: work.task.clone(), session: work.session.clone(), stop }
         };
         let review = self.review(&verdict);
-        let judged = judged(policy, begin, (&work.finding, guard.as_ref(), review.as_ref()));
+        let judged = judged(policy, (begin, stop), (&work.finding, guard.as_ref(), review.as_ref()));
         Some(Told { outcome: Outcome { work, guard, review, verdict }, judged, tree: left.tree })
     }
 
@@ -213,6 +213,7 @@ impl<'a> Evidence<'a> {
             (None, Verdict::Fault { kind: FaultKind::Guard, .. }) => GuardHow::Lost,
             (None, Verdict::Misconfigured { what }) if self.answered() => GuardHow::Missing { what: what.clone() },
             (None, Verdict::Broken(breach)) if by_guard(breach).is_some() => GuardHow::Lost,
+            (None, Verdict::Interrupted { .. }) if self.task.decision.is_some() => GuardHow::Cut,
             (None, _) => return None,
         };
         let history = if let Verdict::Broken(breach) = verdict { by_guard(breach).map(str::to_owned) } else { None };
@@ -252,7 +253,7 @@ impl<'a> Evidence<'a> {
 /// Asks the table for the outcome, from the end of the session on.
 fn judged(
     policy: &Policy,
-    begin: Phase,
+    (begin, mut stop): (Phase, Option<StopCause>),
     (finding, guard, review): (&Finding, Option<&GuardEnd>, Option<&ReviewEnd>),
 ) -> Result<Box<Outcome>, String> {
     let mut phase = begin;
@@ -261,9 +262,11 @@ fn judged(
         let event = match &phase {
             Phase::Brief { task } if task.decision.is_some() => Event::Briefed,
             Phase::Inspect { .. } => Event::Inspected(finding.clone()),
-            Phase::Guard { .. } => {
-                Event::GuardEnded(guard.cloned().ok_or("a guard was to be asked, and the receipt has none")?)
-            }
+            // Who stops a person's word can only have stopped the guard that was asked again.
+            Phase::Guard { .. } => match stop.take() {
+                Some(cause) => Event::Stop(cause),
+                None => Event::GuardEnded(guard.cloned().ok_or("a guard was to be asked, and the receipt has none")?),
+            },
             Phase::Review { .. } => {
                 Event::ReviewEnded(review.cloned().ok_or("a reviewer was to be asked, and the receipt has none")?)
             }

@@ -1,7 +1,7 @@
 //! One receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
 
 use protocol::verify::AuditRule;
-use protocol::words::{Mode, ReviewVerdict, Role};
+use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
 
 use super::evidence::{Evidence, Told};
 use super::guarded::Accepted;
@@ -145,14 +145,18 @@ impl Iteration<'_> {
         }
     }
 
-    /// Whether the session changed a path outside `.runner/`: the guard's are not its own.
+    /// Whether the session changed a path outside `.runner/`: what the guard wrote, or the runner put back, is not its own.
     fn changed_code(&self) -> bool {
         let guards = &self.receipt.guard_wrote;
         if guards.more() > 0 {
             return false;
         }
-        self.net.code().any(|path| !guards.items().iter().any(|item| item == path))
-            || guards.is_empty() && self.receipt.mode == Mode::Execute
+        let mut put_back = self.to.run_state.reverted.iter().filter(|path| !path.starts_with(".runner/"));
+        let is_others = |path: &[u8]| {
+            guards.items().iter().any(|item| item == path) || put_back.clone().any(|back| back.as_bytes() == path)
+        };
+        self.net.code().any(|path| !is_others(path))
+            || guards.is_empty() && put_back.next().is_none() && self.receipt.mode == Mode::Execute
     }
 
     /// The verdict is the one that the table gives for what is told.
@@ -329,7 +333,8 @@ impl Iteration<'_> {
         let review = self.receipt.review.as_ref();
         let guard = self.receipt.guard_run.is_some();
         let is_right = match said {
-            Some(_) => guard == judged.guard.is_some(),
+            // One that did not end by itself said nothing.
+            Some(_) => guard == judged.guard.as_ref().is_some_and(|guard| guard.outcome() != GuardOutcome::Skipped),
             None if is_green => guard,
             None => !guard || judged.guard.is_some(),
         };

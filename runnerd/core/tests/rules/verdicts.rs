@@ -1,7 +1,7 @@
 //! Every verdict of SPEC 5.2, reached through events; and the table of rows, typed from the specification.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
-use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, VerdictName};
+use protocol::words::{GuardOutcome, IterationStatus, Mode, PhaseName, Role, VerdictName};
 use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, ReviewHow};
 use runner_core::policy::{OnTimeout, Policy, ReviewBy, RolesMode};
 use runner_core::verdict::{
@@ -397,7 +397,26 @@ fn only_a_wait_or_a_misconfiguration_that_changed_nothing_leaves_no_commit() {
         assert_eq!(outcome.leaves_commit(), !none, "{:?}", outcome.verdict);
         outcome.guard = Some(GuardEnd { wrote: vec!["lock".to_owned()], ..green() });
         assert!(outcome.leaves_commit());
+        outcome.guard = Some(GuardEnd { reverted: vec!["justfile".to_owned()], ..green() });
+        assert!(outcome.leaves_commit(), "a definition that was put back differs from the one at From");
+        outcome.guard = Some(GuardEnd { reverted: vec![".runner/GOAL.md".to_owned()], ..green() });
+        assert_eq!(outcome.leaves_commit(), !none, "what is the runner's stands as it was");
     }
+}
+
+#[test]
+fn an_iteration_executes_where_session_guard_or_runner_has_changed_code() {
+    let mode = |changed_code, guard: Option<GuardEnd>| {
+        let mut outcome = Outcome { guard, ..outcome(Verdict::Accepted) };
+        outcome.work.finding.changed_code = changed_code;
+        outcome.mode()
+    };
+    let reverted = |path: &str| GuardEnd { reverted: vec![path.to_owned()], ..green() };
+    assert_eq!(mode(false, None), Mode::Decompose);
+    assert_eq!(mode(false, Some(reverted(".runner/GOAL.md"))), Mode::Decompose);
+    assert_eq!(mode(true, None), Mode::Execute);
+    assert_eq!(mode(false, Some(GuardEnd { wrote: vec!["lock".to_owned()], ..green() })), Mode::Execute);
+    assert_eq!(mode(false, Some(reverted("justfile"))), Mode::Execute);
 }
 
 #[test]
