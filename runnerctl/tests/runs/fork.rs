@@ -53,6 +53,38 @@ fn a_fork_takes_over_tree_attempts_and_feedback_and_is_asked_the_same() {
 }
 
 #[test]
+fn a_fork_goes_on_with_a_guard_that_nobody_has_accepted_and_says_so() {
+    let play = Play::with(&sample(), |config| {
+        config.top("max_iterations = 2").guard("definition = [\"/ci.sh\"]\non_change = \"both\"")
+    });
+    play.repo.write("ci.sh", "echo strict\n").commit("Check the work");
+    play.script().guard_always("sh ./ci.sh");
+    play.script().step(1, "echo true > ci.sh; answer retry 'Not yet.'").step(2, "answer retry 'Nor now.'");
+    play.script().step(3, "answer done 'Done.'");
+    play.run().exits(4);
+    play.home.ctl_in(&play.repo, &["fork", "--from", "1", "--id", "again", "--wait"]).exits(4);
+    assert!(play.script().prompt(3).contains("ci.sh (changed)"));
+    let receipt = runner_testkit::Receipt::read(&play.repo, "runner/again");
+    assert_eq!(receipt.trailer("Runner-Guard-Changed"), Some("ci.sh"));
+}
+
+#[test]
+fn what_waits_for_a_person_is_approved_in_a_fork_without_another_guard() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2").section("[review]\nby = \"human\""));
+    play.script().step(1, "echo 1 > result.txt; answer done 'The result is written.'");
+    play.begin();
+    play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
+    play.home.ctl_in(&play.repo, &["fork", "--from", "1", "--id", "again"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let receipt = runner_testkit::Receipt::read(&play.repo, "runner/again");
+    let told = ["Runner-Verdict", "Runner-Role", "Runner-Guard"].map(|name| receipt.trailer(name));
+    assert_eq!(told, [Some("Accepted"), Some("human"), None]);
+}
+
+#[test]
 fn counters_that_have_ended_the_run_do_not_end_its_fork() {
     let play = played();
     play.home.ctl_in(&play.repo, &["fork", "--from", &format!("{RUN}/3"), "--id", "again", "--wait"]).exits(4);

@@ -71,10 +71,14 @@ struct Session {
 
 impl Audit {
     /// Begins with the files of the commit before the first one of the plan: every path under `.runner/`, as if that
-    /// commit had added it.
+    /// commit had added it, and every other one where the plan begins at an iteration.
     pub fn new(plan: Plan, readers: Readers, before: &[PathChange]) -> Self {
         let mut state = State::empty(&readers);
         state.apply(before, &readers);
+        let mut ground = Ground::default();
+        if plan.begins_at_iteration() {
+            ground.stand(before);
+        }
         let runners = plan.runners_before();
         let last = runners.map(|_| state.clone());
         let last_iter = runners.and_then(number);
@@ -99,7 +103,7 @@ impl Audit {
             stretch: Net::default(),
             session: None,
             since_base: Net::default(),
-            ground: Ground::default(),
+            ground,
             since_iteration: Net::default(),
             ledger: Ledger::default(),
             report,

@@ -79,7 +79,7 @@ pub fn verify(
     let unseen = unseen(&plan);
     let first = commits.len() - plan.heads().len();
     let parent = |at: usize| at.checked_sub(1).and_then(|at| commits.get(at));
-    let before = parent(first).map_or(Ok(Vec::new()), |commit| standing(&chain, &commit.tree))?;
+    let before = parent(first).map_or(Ok(Vec::new()), |commit| standing(&chain, &commit.tree, &plan))?;
     let mut audit = Audit::new(plan, READERS, &before);
     for at in first..commits.len() {
         watch.go_on()?;
@@ -136,8 +136,11 @@ fn unseen(plan: &Plan) -> Vec<String> {
     before.map(sentence).into_iter().collect()
 }
 
-/// Every file under `.runner/`, as if the commit had added it.
-fn standing(chain: &Chain<'_>, tree: &Id) -> Result<Vec<PathChange>, GitError> {
+/// Every file under `.runner/`, as if the commit had added it; of a fork's base every file.
+fn standing(chain: &Chain<'_>, tree: &Id, plan: &Plan) -> Result<Vec<PathChange>, GitError> {
+    if plan.begins_at_iteration() {
+        return Ok(chain.changes(None, tree, is_read)?.into_iter().map(change).collect());
+    }
     let files = chain.below(tree, Layout::FOLDER, is_read)?;
     Ok(files.into_iter().map(|(path, file)| PathChange { path, old: None, new: Some(stored(file)) }).collect())
 }

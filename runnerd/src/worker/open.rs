@@ -69,9 +69,10 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
 fn has_changed_since(repository: &Repository, task: &Task) -> Result<bool, Obstacle> {
     let from: Id = task.from.parse().map_err(|_| Obstacle::NoCommit(task.from.clone()))?;
     let commits = repository.first_parents(&from, MAX_PERSON_COMMITS)?;
+    // A fork goes on from an iteration of another run.
     let is_iteration = |commit: &&CommitInfo| {
         matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Iteration(receipt))
-            if receipt.run == task.run && receipt.iter.checked_add(1) == Some(task.iter))
+            if receipt.iter.checked_add(1) == Some(task.iter))
     };
     let Some(guarded) = commits.iter().find(is_iteration) else { return Ok(true) };
     let changed = repository.changed_paths(&guarded.id, &from)?;

@@ -21,9 +21,19 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Begins with what a start says that the guard's definition is.
+    /// Takes over the files of a commit, where the run begins at an iteration of another.
+    pub(super) fn stand(&mut self, before: &[PathChange]) {
+        let code = before.iter().filter(|change| !change.path.starts_with(b".runner/"));
+        let file = |change: &PathChange| {
+            let path = String::from_utf8(change.path.clone()).ok()?;
+            Some((path, change.new.as_ref().and_then(form)?))
+        };
+        self.files = Some(code.filter_map(file).collect());
+    }
+
+    /// Begins with what a start says that the guard's definition is, unless it is known what stands there.
     pub(super) fn begin(&mut self, told: &Definition) {
-        self.files = Some(told.clone());
+        self.files.get_or_insert_with(|| told.clone());
     }
 
     /// Takes over what a commit changed; what it changed stood there before.

@@ -71,6 +71,13 @@ impl Plan {
         self.part(0).is_some_and(|part| is_start(part, &self.run))
     }
 
+    /// Returns whether it begins at an iteration, as a fork does: then files may stand there that no person has accepted.
+    pub fn begins_at_iteration(&self) -> bool {
+        let before = self.first.checked_sub(1).and_then(|at| self.parts.get(at));
+        let is_iteration = |part: &Part| matches!(part.commit(), Some(RunnerCommit::Iteration(_)));
+        self.has_start() && before.is_some_and(is_iteration)
+    }
+
     /// Returns whose a commit that is looked at is.
     pub(super) fn part(&self, at: usize) -> Option<&Part> {
         self.parts.get(self.first + at)
