@@ -7,7 +7,7 @@ set -eu
 . "$(dirname -- "$0")/tools.sh"
 find_tools
 
-seed=0 runs=600
+seed=0 runs=2000
 while [ $# -gt 0 ]; do
     case $1 in
         --seed) seed=${2:?--seed needs a number} ;;

@@ -8,6 +8,7 @@ use runner_core::verdict::{FaultKind, SessionHow, Task};
 use runner_core::{layout, tree};
 
 use super::daemon::{Course, open_leaves};
+use super::definition::JUSTFILE;
 use super::habits::child;
 use super::loaded::Loaded;
 
@@ -40,6 +41,9 @@ impl Course {
             self.own_commit("wip");
             self.edit_code();
         }
+        if self.random.one_in(self.habits.mischief.saturating_mul(2)) {
+            self.weaken_guard();
+        }
         if self.random.one_in(self.habits.mischief) {
             self.mischief(task);
         }
@@ -55,6 +59,15 @@ impl Course {
         }
         if self.random.one_in(20) {
             self.scribble("keys/id_rsa");
+        }
+    }
+
+    /// Changes what the guard does, or takes it away.
+    fn weaken_guard(&mut self) {
+        match self.random.below(4) {
+            0 => _ = self.repository.work.remove(JUSTFILE),
+            1 => self.scribble_on(&["ci/check.sh", "ci/new.sh"]),
+            _ => self.scribble(JUSTFILE),
         }
     }
 
@@ -198,10 +211,11 @@ impl Course {
             self.scribble("target.lock");
         }
         if self.random.one_in(self.habits.mischief.saturating_mul(4)) {
-            match self.random.below(4) {
+            match self.random.below(5) {
                 0 => self.rewrite_history(),
                 1 => self.scribble(layout::CONFIG),
                 2 => self.scribble(layout::TREE),
+                3 => self.weaken_guard(),
                 _ => self.repository.strayed = Some("a merge was left under way"),
             }
         }

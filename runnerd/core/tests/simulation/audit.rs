@@ -5,9 +5,8 @@ use runner_core::audit::{Plan, audit};
 use runner_core::message::RunnerCommit;
 
 use super::daemon::Course;
-use super::effects::RUN;
 use super::loaded::READERS;
-use super::repository::{Commit, links};
+use super::repository::{Commit, all_files, links};
 
 impl Course {
     /// Audits the branch; an error says what was found.
@@ -35,12 +34,19 @@ impl Course {
         Ok(())
     }
 
+    /// Returns the place of the run's start: a fork's is upon an iteration of another run.
+    pub(crate) fn start_at(&self, chain: &[Commit]) -> usize {
+        let begins = |commit: &Commit| matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Start(start)) if start.run == self.run);
+        chain.iter().position(begins).unwrap_or(1)
+    }
+
     /// Returns what an audit finds in a chain of commits.
     pub(crate) fn report(&self, chain: &[Commit]) -> AuditReport {
         let (heads, links) = links(chain, &self.repository.blobs);
-        let base = chain.first().map(|commit| commit.id.clone());
-        let plan = Plan::new(RUN, base.as_deref(), heads);
-        audit(plan, READERS, &links[0].changes, &links[1..])
+        let base = self.start_at(chain).saturating_sub(1);
+        let plan = Plan::new(self.run, chain.get(base).map(|commit| commit.id.as_str()), heads);
+        let before = chain.get(base).map(all_files).unwrap_or_default();
+        audit(plan, READERS, &before, &links[base + 1..])
     }
 }
 

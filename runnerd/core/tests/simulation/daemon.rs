@@ -9,7 +9,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use protocol::view::StopReason;
 use protocol::words::RunStatus;
+use runner_core::approval::Word;
 use runner_core::change::Change;
+use runner_core::definition::Departure;
+use runner_core::examine::Examined;
 use runner_core::fallback::Outage;
 use runner_core::iteration::{Event, Over, Phase, decide};
 use runner_core::policy::Policy;
@@ -18,17 +21,25 @@ use runner_core::usage::{self, Spent};
 use runner_core::verdict::{StopCause, Task, Verdict};
 use runner_core::{fallback, tree};
 
+use super::approval::is_still_said;
+use super::definition::Moved;
 use super::drive::Drove;
+use super::fork::Known;
 use super::habits::Habits;
 use super::loaded::Loaded;
 use super::mischief::Found;
 use super::mistake::Mistake;
 use super::random::Random;
 use super::repository::{Files, Repository};
-use super::witness::Witness;
+use super::witness::{Claim, Witness};
 
 /// Turns after which a course is cut short; a healthy one needs a few per iteration.
 const MAX_TURNS: u32 = 2_000;
+
+/// Of so many courses one is forked when it is over.
+const FORKS: u64 = 8;
+/// That there was a fork.
+pub(crate) const FORKED: &str = "a fork";
 
 /// Why something did not come to its end.
 #[derive(Debug)]
@@ -54,6 +65,8 @@ pub(crate) struct Uncommitted {
     pub(crate) outages: Vec<Outage>,
     /// What tries of the next iteration have spent.
     pub(crate) tried: Spent,
+    /// A person's word that no commit holds yet.
+    pub(crate) word: Option<Word>,
     /// Mark of the last iteration that has changed this.
     followed: u32,
 }
@@ -100,9 +113,15 @@ pub(crate) struct Live {
     pub(crate) upon: Option<String>,
     /// The task tree as the session has left it.
     pub(crate) tree: Option<Left>,
+    /// What the rules say of it.
+    pub(crate) examined: Option<Examined>,
     pub(crate) found: BTreeMap<&'static str, Found>,
     /// Tip and work tree as the guard has found them, the first time that it was run.
     pub(crate) before_guard: Option<(String, Files)>,
+    /// How the guard's definition differed from the accepted one.
+    pub(crate) departure: Departure,
+    /// What stands aside while a guard runs with the accepted definition.
+    pub(crate) moved: Option<Moved>,
     /// Tip and work tree as the reviewer has found them.
     pub(crate) scenery: Option<(String, Files)>,
 }
@@ -134,6 +153,16 @@ pub(crate) struct Course {
     pub(crate) read: RefCell<Option<Arc<Loaded>>>,
     pub(crate) stop: Option<StopCause>,
     pub(crate) is_leaving: bool,
+    /// What a session has claimed to be done and a guard has passed, as long as it waits for a person.
+    pub(crate) claim: Option<Claim>,
+    /// Id of the run.
+    pub(crate) run: &'static str,
+    /// What the witness knew after each iteration.
+    pub(crate) known: BTreeMap<String, Known>,
+    /// What it was like at the start: nobody is calm any more when a fork begins.
+    pub(crate) lively: Habits,
+    /// The justfile that a person has accepted last.
+    pub(crate) accepted: Option<String>,
     /// What the last end of the run has said, until an iteration is settled.
     pub(crate) said: Option<String>,
     /// What puts right what a person may not have done: files as they should be.
@@ -155,18 +184,26 @@ impl Course {
     /// Plays a course to its end; what is broken comes back as a sentence.
     pub(crate) fn play(seed: u64, mistake: Option<Mistake>) -> Result<Self, String> {
         let mut course = Self::new(seed, mistake);
+        let mut played = course.play_out();
+        if seed.is_multiple_of(FORKS) && played.is_ok() && course.fork() {
+            course.seen.insert(FORKED.to_owned());
+            played = course.play_out();
+        }
+        played.map_err(|why| format!("seed {seed}, {} iterations settled: {why}", course.settled))?;
+        Ok(course)
+    }
+
+    /// Goes on until the run is over or it is enough, and audits its branch.
+    fn play_out(&mut self) -> Result<(), String> {
         for _ in 0..MAX_TURNS {
-            match course.turn() {
-                Ok(true) => break,
+            match self.turn() {
+                Ok(true) => return self.audit(),
                 Ok(false) => {}
-                Err(Halt::Death) => course.rise(),
-                Err(Halt::Broken(why)) => {
-                    return Err(format!("seed {seed}, {} iterations settled: {why}", course.settled));
-                }
+                Err(Halt::Death) => self.rise(),
+                Err(Halt::Broken(why)) => return Err(why),
             }
         }
-        course.audit().map_err(|why| format!("seed {seed}, {} iterations settled: {why}", course.settled))?;
-        Ok(course)
+        Err(format!("P13: it does not come to an end; it is {}: {:?}", self.record.state, self.record.reason))
     }
 
     /// Does what is next; true when the course is over.
@@ -187,7 +224,7 @@ impl Course {
     }
 
     /// Begins the next life: only what is durable is known.
-    fn rise(&mut self) {
+    pub(crate) fn rise(&mut self) {
         (self.loaded, self.declined, self.stop, self.is_leaving) = (None, None, None, false);
         self.read = RefCell::default();
         let Some(journal) = &mut self.journal else { return };
@@ -348,6 +385,11 @@ impl Course {
         let (task, spent) = facts(&journal.events)?;
         if self.record.uncommitted.followed != journal.mark {
             self.witness.check(&self.repository, &tip, (verdict, commit)).map_err(Halt::Broken)?;
+            if let Some(commit) = commit {
+                self.claim = self.witness.claim(&self.repository, verdict);
+                let known = Known { claim: self.claim.clone(), accepted: self.accepted.clone() };
+                self.known.insert(commit.to_owned(), known);
+            }
             self.settled += 1;
             // What a person did was allowed after all.
             (self.said, self.amends) = (None, None);
@@ -380,7 +422,8 @@ impl Course {
             fallback::after(&before.outages, &worker, verdict, self.now)
         };
         let tried = if commit.is_some() { Spent::default() } else { before.tried.and(spent) };
-        self.record.uncommitted = Uncommitted { outages, tried, followed: journal.mark };
+        let word = before.word.clone().filter(|_| is_still_said(verdict, commit));
+        self.record.uncommitted = Uncommitted { outages, tried, word, followed: journal.mark };
     }
 
     /// Writes down what a run does next.

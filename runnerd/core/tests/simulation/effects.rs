@@ -10,12 +10,13 @@ use protocol::answer::SessionUsage;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use protocol::words::Containment;
+use runner_core::definition::notice;
 use runner_core::digest::Digest;
 use runner_core::examine::{self, Examined};
 use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Phase, ReviewEnd, ReviewHow, Worked};
 use runner_core::message::RunnerCommit;
-use runner_core::policy::RolesMode;
-use runner_core::prompt::{self, Memory, PromptInput};
+use runner_core::policy::{OnChange, RolesMode};
+use runner_core::prompt::{self, Memory, Prompt, PromptInput, Review};
 use runner_core::run::{self, Asked, Next};
 use runner_core::verdict::{Finding, SessionEnd, SessionHow, Task, TreeFinding};
 use runner_core::{layout, notes, person};
@@ -26,9 +27,6 @@ use super::mischief::{After, Found};
 use super::mistake::Mistake;
 use super::repository::{Commit, Files, differing};
 use super::witness::Witness;
-
-/// Id of the run.
-pub(crate) const RUN: &str = "run-1";
 
 impl Course {
     /// Performs the effect of a phase; `is_cut` where somebody wants it to end.
@@ -42,8 +40,11 @@ impl Course {
                 Ok(Event::SessionEnded(ended(SessionHow::Cut, task)))
             }
             (Some(Effect::Inspect), Phase::Inspect { task, session, .. }) => self.inspect(task, session),
-            (Some(Effect::RunGuard), Phase::Guard { work, .. }) => self.guard(work, is_cut),
+            (Some(effect @ (Effect::RunGuard | Effect::RunAccepted)), Phase::Guard { work, .. }) => {
+                self.guard(work, (is_cut, effect == Effect::RunAccepted))
+            }
             (Some(Effect::EndGuard), Phase::Guard { work, .. }) => {
+                self.swap_back();
                 let wrote = self.written();
                 self.look_after(work, GuardEnd { wrote, ..GuardEnd::new(GuardHow::Cut) })
             }
@@ -63,7 +64,7 @@ impl Course {
         match self.find() {
             Ok((loaded, task)) => {
                 let earlier = std::mem::take(&mut self.witness).of_same(self.journal.is_some());
-                self.witness = Witness::of(&loaded, &task, earlier);
+                self.witness = Witness::of(&loaded, &task, (earlier, self.claim.clone(), self.accepted.clone()));
                 self.loaded = Some(loaded);
                 Event::Opened(task)
             }
@@ -78,7 +79,7 @@ impl Course {
     fn find(&self) -> Result<(Arc<Loaded>, Task), Box<Declined>> {
         let loaded = self.tip().map_err(hold)?;
         for id in [&loaded.goal.id, &loaded.run_state.run_id] {
-            if id.as_deref() != Some(RUN) {
+            if id.as_deref() != Some(self.run) {
                 return Err(hold(format!("the files name run {id:?}")));
             }
         }
@@ -89,7 +90,10 @@ impl Course {
         if !changes.is_empty() {
             return Err(hold(format!("the work tree has changes that are not committed: {changes:?}")));
         }
-        let task = Task { from: loaded.commit.clone(), ..task };
+        let recheck = task.decision.is_some()
+            && self.mistake != Some(Mistake::ApproveChanged)
+            && self.has_changed_since(&task, &loaded);
+        let task = Task { from: loaded.commit.clone(), recheck, ..task };
         Ok((loaded, task))
     }
 
@@ -119,23 +123,34 @@ impl Course {
         let loaded = self.loaded(task)?;
         self.live = super::daemon::Live::default();
         self.may_die()?;
-        let (sent, _) = self.prompt(&loaded, task);
+        let Some((sent, _)) = self.prompt(&loaded, task) else { return Ok(Event::Briefed) };
         // A session of a life that died before it was begun was told the same.
         let told = self.witness.prompt.replace(sent.clone()).unwrap_or_else(|| sent.clone());
         promise(told == sent, || "P1: the same commit made two prompts".to_owned())?;
         Ok(Event::Briefed)
     }
 
-    /// Returns the digest of the prompt of a task, and the notes in it; most courses build none, for speed.
-    pub(crate) fn prompt(&self, loaded: &Loaded, task: &Task) -> (Digest, Vec<String>) {
-        let unused = notes::unused(&loaded.text(layout::NOTES), &loaded.run_state.notes_used);
-        if !self.habits.has_prompts {
-            return (Digest::of(task.from.as_bytes()), unused.into_iter().map(|note| note.id).collect());
+    /// Returns the digest of the prompt of a task, and the notes in it; none where a person's word stands for a session.
+    /// Most courses build none, for speed.
+    pub(crate) fn prompt(&self, loaded: &Loaded, task: &Task) -> Option<(Digest, Vec<String>)> {
+        if task.decision.is_some() {
+            return None;
         }
+        if !self.habits.has_prompts {
+            let unused = notes::unused(&loaded.text(layout::NOTES), &loaded.run_state.notes_used);
+            return Some((Digest::of(task.from.as_bytes()), unused.into_iter().map(|note| note.id).collect()));
+        }
+        let built = self.build(loaded, task, None);
+        Some((Digest::of(built.text.as_bytes()), built.notes))
+    }
+
+    /// Builds a prompt from From.
+    pub(crate) fn build(&self, loaded: &Loaded, task: &Task, review: Option<Review<'_>>) -> Prompt {
+        let unused = notes::unused(&loaded.text(layout::NOTES), &loaded.run_state.notes_used);
         let files: &Files =
             if self.mistake == Some(Mistake::BriefFromWorkTree) { &self.repository.work } else { &loaded.files };
         let text = |path: &str| files.get(path).map(|blob| String::from_utf8_lossy(&blob.bytes).into_owned());
-        let built = prompt::build(&PromptInput {
+        prompt::build(&PromptInput {
             tree: &loaded.tree,
             node: &task.node,
             role: task.role,
@@ -145,7 +160,7 @@ impl Course {
             run_state: &loaded.run_state,
             feedback: &loaded.feedback,
             notes: &unused,
-            guard_notice: None,
+            guard_notice: notice(loaded.settings.policy.on_change, &self.guarded(loaded)).as_deref(),
             guard_command: &loaded.settings.guard_command,
             progress: &text(layout::PROGRESS).unwrap_or_default(),
             memory: Memory {
@@ -155,10 +170,9 @@ impl Course {
             },
             node_context: text(&format!("{}/{}/context.md", layout::NODES, task.node)).as_deref(),
             overrides: &std::collections::BTreeMap::new(),
-            review: None,
+            review,
             budget_bytes: loaded.settings.prompt_bytes,
-        });
-        (Digest::of(built.text.as_bytes()), built.notes)
+        })
     }
 
     fn session(&mut self, task: &Task, is_cut: bool) -> Lived<Event> {
@@ -230,23 +244,29 @@ impl Course {
         self.live.tree.get_or_insert(there).clone().filter(|text| !text.is_empty())
     }
 
-    /// Judges the tree that the session has left.
+    /// Judges the tree that the session has left: once, since that is much of what a course does.
     pub(crate) fn examined(&mut self, loaded: &Loaded, task: &Task, session: &SessionEnd) -> Examined {
         let text = self.agents_tree();
         let answer = if let SessionHow::Answered(answer) = &session.how { Some(answer) } else { None };
-        examine::examine(&examine::Session {
-            from: &loaded.tree,
-            node: &task.node,
-            text: text.as_deref(),
-            answer,
-            max_attempts: loaded.settings.policy.max_attempts_default,
-        })
+        let examine = || {
+            examine::examine(&examine::Session {
+                from: &loaded.tree,
+                node: &task.node,
+                text: text.as_deref(),
+                answer,
+                max_attempts: loaded.settings.policy.max_attempts_default,
+            })
+        };
+        self.live.examined.get_or_insert_with(examine).clone()
     }
 
-    fn guard(&mut self, work: &Worked, is_cut: bool) -> Lived<Event> {
-        self.live.before_guard.get_or_insert_with(|| (self.repository.tip.clone(), self.repository.work.clone()));
-        self.may_die()?;
+    fn guard(&mut self, work: &Worked, (is_cut, with_accepted): (bool, bool)) -> Lived<Event> {
+        let loaded = self.loaded(&work.task)?;
+        self.lay_out(&loaded, with_accepted)?;
+        self.witness.guards_with(&self.repository.work);
         let how = self.run_guard();
+        self.may_die()?;
+        self.swap_back();
         self.witness.saw(&self.repository);
         self.may_die()?;
         let how = if is_cut { GuardHow::Cut } else { how };
@@ -284,9 +304,13 @@ impl Course {
         let legal: Option<TaskTree> = self.examined(&loaded, &work.task, &work.session).tree;
         let text = Self::standing_tree(&loaded, legal.as_ref());
         let after = After { phase: "guard", iter: work.task.iter, tree: Some(&text) };
-        let Found { history, reverted, .. } = self.undo(&loaded, after)?;
+        let Found { history, mut reverted, .. } = self.undo(&loaded, after)?;
         self.witness.nothing_is_lost(&self.repository, &[layout::TREE]).map_err(Halt::Broken)?;
-        Ok(Event::GuardEnded(GuardEnd { history, reverted, ..end }))
+        let departure = self.live.departure.clone();
+        if departure.answer(loaded.settings.policy.on_change) == OnChange::Revert {
+            reverted.extend_from_slice(&departure.paths);
+        }
+        Ok(Event::GuardEnded(GuardEnd { history, reverted, departure, ..end }))
     }
 }
 

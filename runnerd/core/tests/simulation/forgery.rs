@@ -6,7 +6,7 @@ use protocol::state::RunState;
 use protocol::tree::TaskTree;
 use protocol::words::{Mode, Role, VerdictName};
 use runner_core::digest::Digest;
-use runner_core::message::{NameList, ProcessEnd, Receipt, RunnerCommit, VerdictLine};
+use runner_core::message::{NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, VerdictLine};
 use runner_core::verdict::row;
 use runner_core::{json, layout, tree};
 
@@ -18,13 +18,15 @@ pub(crate) struct Forgery {
     chain: Vec<Commit>,
     random: Random,
     has_prompts: bool,
+    /// The start of the run: what lies before it is another's.
+    start: usize,
 }
 
 /// A way to forge; false where the branch gives no occasion.
 type Way = fn(&mut Forgery) -> bool;
 
 /// Every way, with its name.
-pub(crate) const WAYS: [(&str, Way); 26] = [
+pub(crate) const WAYS: [(&str, Way); 31] = [
     ("a leaf that passes", |forgery| forgery.trees(|node| !node.passes, |node| node.passes = true)),
     ("a person that sets passes", |forgery| forgery.person(|node| !node.passes, |node| node.passes = true)),
     ("attempts that were lowered", |forgery| forgery.trees(|node| node.attempts > 0, |node| node.attempts -= 1)),
@@ -112,6 +114,41 @@ pub(crate) const WAYS: [(&str, Way); 26] = [
                 .replace(",}", "}")
         })
     }),
+    ("a changed guard that is not announced", |forgery| {
+        forgery.receipts_that(
+            |receipt| !receipt.guard_changed.is_empty() && receipt.guard_run.is_none(),
+            |receipt| receipt.guard_changed = NameList::default(),
+        )
+    }),
+    ("a guard that nobody has accepted", |forgery| {
+        forgery.file(layout::RUN_STATE, |text| {
+            let Ok(mut state) = serde_json::from_str::<RunState>(text) else { return text.to_owned() };
+            state.guard_definition.insert("justfile".to_owned(), "0".repeat(40));
+            json::canonical(&state)
+        })
+    }),
+    ("a review that a person has not made", |forgery| {
+        forgery.receipts_that(
+            |receipt| receipt.verdict.name == VerdictName::Pending,
+            |receipt| receipt.verdict = VerdictLine::new(VerdictName::Accepted, None),
+        )
+    }),
+    ("a person's word that was another", |forgery| {
+        forgery.receipts_that(
+            |receipt| receipt.role == Role::Human,
+            |receipt| receipt.review = receipt.review.take().map(|said| ReviewRun { accepted: !said.accepted, ..said }),
+        )
+    }),
+    ("another prompt of a reviewer", |forgery| {
+        let has_prompts = forgery.has_prompts;
+        forgery.receipts_that(
+            |receipt| has_prompts && receipt.review.as_ref().is_some_and(|review| review.prompt.is_some()),
+            |receipt| {
+                let prompt = Some(Digest::of(b"another"));
+                receipt.review = receipt.review.take().map(|said| ReviewRun { prompt, ..said });
+            },
+        )
+    }),
     ("progress that was not made", |forgery| {
         forgery.file(layout::PROGRESS, |text| format!("{text}- root — all of it\n"))
     }),
@@ -119,8 +156,8 @@ pub(crate) const WAYS: [(&str, Way); 26] = [
 
 impl Forgery {
     /// Begins with an honest branch.
-    pub(crate) fn of(chain: &[Commit], random: Random, has_prompts: bool) -> Self {
-        Self { chain: chain.to_vec(), random, has_prompts }
+    pub(crate) fn of(chain: &[Commit], start: usize, random: Random, has_prompts: bool) -> Self {
+        Self { chain: chain.to_vec(), random, has_prompts, start }
     }
 
     /// Forges in one way; returns the branch, unless it gives no occasion.
@@ -160,8 +197,9 @@ impl Forgery {
 
     /// Chooses a commit that ends an iteration and does as asked.
     fn place(&mut self, fits: impl Fn(&[Commit], usize) -> bool) -> Option<usize> {
-        let places: Vec<usize> =
-            (1..self.chain.len()).filter(|at| read(&self.chain[*at]).is_some() && fits(&self.chain, *at)).collect();
+        let places: Vec<usize> = (self.start..self.chain.len())
+            .filter(|at| read(&self.chain[*at]).is_some() && fits(&self.chain, *at))
+            .collect();
         self.random.place(places.len()).map(|at| places[at])
     }
 
@@ -171,6 +209,17 @@ impl Forgery {
         let is_changed = change(&mut receipt);
         self.chain[at].message = RunnerCommit::Iteration(Box::new(receipt)).compose();
         is_changed
+    }
+
+    /// Changes a receipt that fits.
+    fn receipts_that(&mut self, fits: impl Fn(&Receipt) -> bool, change: impl FnOnce(&mut Receipt)) -> bool {
+        let Some(at) = self.place(|chain, at| read(&chain[at]).is_some_and(|receipt| fits(&receipt))) else {
+            return false;
+        };
+        let Some(mut receipt) = read(&self.chain[at]) else { return false };
+        change(&mut receipt);
+        self.chain[at].message = RunnerCommit::Iteration(Box::new(receipt)).compose();
+        true
     }
 
     /// Changes a node in an iteration's commit and in all that come after it.

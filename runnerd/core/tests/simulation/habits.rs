@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use protocol::tree::{ChildSpec, Node};
 use protocol::words::RunStatus;
-use runner_core::policy::{Kinds, OnTimeout, Policy, ReviewBy, RolesMode};
+use runner_core::policy::{Kinds, OnChange, OnTimeout, Policy, ReviewBy, RolesMode};
 use runner_core::run::Asked;
 use runner_core::{layout, tree};
 
 use super::daemon::{Course, Live, Record, Uncommitted};
+use super::definition::{DEFINITION, JUSTFILE};
 use super::loaded::Config;
 use super::mistake::Mistake;
 use super::random::Random;
@@ -45,7 +46,11 @@ impl Habits {
             mischief: *random.pick(&[0, 3, 8]),
             iterations: 10 + u32::try_from(random.below(40)).unwrap_or_default(),
             has_prompts: seed.is_multiple_of(16),
-            config: Config { policy: policy(random), baseline: random.one_in(2) },
+            config: Config {
+                policy: policy(random),
+                baseline: random.one_in(2),
+                definition: DEFINITION.map(str::to_owned).to_vec(),
+            },
         }
     }
 
@@ -69,13 +74,14 @@ fn policy(random: &mut Random) -> Policy {
         max_cost_micro_usd: *random.pick(&[None, None, Some(9_000)]),
         max_tokens: *random.pick(&[None, None, Some(20_000)]),
         max_run_ms: *random.pick(&[None, None, Some(9_000_000)]),
+        on_change: *random.pick(&[OnChange::Both, OnChange::Both, OnChange::Report, OnChange::Revert]),
         kinds: Kinds { plan: work.clone(), work, review: Vec::new() },
         ..Policy::default()
     }
 }
 
-/// Who reviews; a person's word is an iteration without a session, which no course has.
-const REVIEWS: [ReviewBy; 4] = [ReviewBy::Off, ReviewBy::Off, ReviewBy::Off, ReviewBy::Agent];
+/// Who reviews.
+const REVIEWS: [ReviewBy; 4] = [ReviewBy::Off, ReviewBy::Off, ReviewBy::Human, ReviewBy::Agent];
 
 impl Course {
     /// Sets up a course from its seed.
@@ -84,19 +90,12 @@ impl Course {
         let habits = Habits::of(seed, &mut random);
         let repository = Repository::with(base(&habits, &mut random));
         Self {
-            habits,
             mistake,
-            repository,
-            record: Record {
-                state: RunStatus::Queued,
-                reason: None,
-                wait: None,
-                asked: Asked::Nothing,
-                is_begun: false,
-                resume: None,
-                uncommitted: Uncommitted::default(),
-                changes: Vec::new(),
-            },
+            record: Self::queued(),
+            run: "run-1",
+            known: std::collections::BTreeMap::new(),
+            lively: habits.clone(),
+            habits,
             journal: None,
             live: Live::default(),
             now: Timestamp::UNIX_EPOCH,
@@ -108,10 +107,27 @@ impl Course {
             stop: None,
             is_leaving: false,
             said: None,
+            claim: None,
+            accepted: repository.work.get(JUSTFILE).map(|blob| blob.id.to_string()),
             seen: std::collections::BTreeSet::new(),
             settled: 0,
             amends: None,
             random,
+            repository,
+        }
+    }
+
+    /// A run that is to begin.
+    pub(crate) fn queued() -> Record {
+        Record {
+            state: RunStatus::Queued,
+            reason: None,
+            wait: None,
+            asked: Asked::Nothing,
+            is_begun: false,
+            resume: None,
+            uncommitted: Uncommitted::default(),
+            changes: Vec::new(),
         }
     }
 }
@@ -121,7 +137,10 @@ fn base(habits: &Habits, random: &mut Random) -> Files {
     let mut files = Files::new();
     let mut put = |path: &str, text: &str| files.insert(path.to_owned(), Blob::of(text.as_bytes()));
     put("src/lib.rs", "pub fn ledger() {}\n");
-    put("justfile", "ci:\n\ttrue\n");
+    if !random.one_in(8) {
+        put(JUSTFILE, "ci:\n\ttrue\n");
+        put("ci/check.sh", "true\n");
+    }
     if random.one_in(3) {
         put(layout::ASSUMPTIONS, "# Assumptions\n\n- none\n");
         put(layout::NOTES, "# Notes\n");

@@ -20,6 +20,8 @@ pub(crate) struct Config {
     pub(crate) policy: Policy,
     /// Whether the guard is run on the base.
     pub(crate) baseline: bool,
+    /// What names the guard's definition.
+    pub(crate) definition: Vec<String>,
 }
 
 impl Config {
@@ -35,13 +37,18 @@ impl Config {
 }
 
 /// How an audit reads configuration and goal.
-pub(crate) const READERS: Readers = Readers { config: settings, goal, is_definition: |_, _| false };
+pub(crate) const READERS: Readers = Readers { config: settings, goal, is_definition };
 
 fn settings(text: &[u8]) -> Result<Settings, String> {
-    let Config { policy, baseline } = Config::read(text)?;
+    let Config { policy, baseline, definition } = Config::read(text)?;
     let guard_command = vec!["just".to_owned(), "ci".to_owned()];
-    let (definition, criteria) = (Vec::new(), String::new());
+    let criteria = "It has tests.".to_owned();
     Ok(Settings { policy, guard_command, definition, criteria, baseline, prompt_bytes: 40_960 })
+}
+
+/// Tells whether a path is one of these, or below one that ends in a slash.
+pub(crate) fn is_definition(names: &[String], path: &str) -> bool {
+    names.iter().any(|name| name == path || name.ends_with('/') && path.starts_with(name.as_str()))
 }
 
 fn goal(text: &[u8]) -> Result<Goal, String> {
@@ -104,7 +111,7 @@ impl Loaded {
             tree: &self.tree,
             run_state: &self.run_state,
             feedback: &self.feedback,
-            word: None,
+            word: uncommitted.word.as_ref(),
             outages: &uncommitted.outages,
             tried: &uncommitted.tried,
             now,

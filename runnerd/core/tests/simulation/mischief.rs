@@ -41,7 +41,8 @@ impl Course {
         }
         self.live.found.insert(after.phase, found.clone());
         self.may_die()?;
-        if found.history.is_some() && self.rewritten(from).is_some() {
+        // A guard that is run again after a death may write upon what was put back.
+        if found.history.is_some() && !self.is_as_at(from) {
             self.rescue(from, after)?;
         }
         if self.mistake == Some(Mistake::PutNothingBack) {
@@ -57,6 +58,10 @@ impl Course {
             }
         }
         Ok(found)
+    }
+
+    fn is_as_at(&self, from: &Loaded) -> bool {
+        self.repository.strayed.is_none() && self.repository.tip == from.commit && self.repository.changes().is_empty()
     }
 
     fn rewritten(&self, from: &Loaded) -> Option<String> {

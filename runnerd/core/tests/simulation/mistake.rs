@@ -36,11 +36,21 @@ pub(crate) enum Mistake {
     LoseEvent,
     /// The prompt is made from the work tree.
     BriefFromWorkTree,
+    /// A reviewer is not shown what has changed.
+    ReviewOfNothing,
+    /// What a person is to review passes without.
+    PassPending,
+    /// What a person approves passes although it has changed since.
+    ApproveChanged,
+    /// The guard is not run with the accepted definition.
+    GuardWithChanged,
+    /// That the guard's definition is not the accepted one is not announced.
+    AnnounceNothing,
 }
 
 impl Mistake {
     /// Every mistake.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::PassRedGuard,
         Self::PassRejected,
         Self::ChargeFault,
@@ -55,6 +65,11 @@ impl Mistake {
         Self::ForgetRestart,
         Self::LoseEvent,
         Self::BriefFromWorkTree,
+        Self::ReviewOfNothing,
+        Self::PassPending,
+        Self::ApproveChanged,
+        Self::GuardWithChanged,
+        Self::AnnounceNothing,
     ];
 
     /// Changes what `decide` has decided.
@@ -63,6 +78,7 @@ impl Mistake {
             let is_passed = match mistake {
                 Some(Self::PassRedGuard) => outcome.verdict == Verdict::RedGuard,
                 Some(Self::PassRejected) => matches!(outcome.verdict, Verdict::Rejected { .. }),
+                Some(Self::PassPending) => outcome.verdict == Verdict::Pending,
                 _ => false,
             };
             if is_passed {

@@ -1,15 +1,21 @@
 //! People around a run: they ask, commit by hand, follow the advice that a stopped run gives, and make mistakes of their own.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
 use protocol::tree::TaskTree;
 use protocol::words::RunStatus;
-use runner_core::change::{Addition, Change};
+use runner_core::change::{self, Addition, Change};
+use runner_core::iteration::Phase;
+use runner_core::policy::{OnChange, ReviewBy};
 use runner_core::run::Asked;
 use runner_core::verdict::StopCause;
 use runner_core::{layout, notes, questions, tree};
 
-use super::daemon::{Course, Halt, Lived, Order, open_leaves};
+use super::daemon::{Course, Halt, Lived, Order, open_leaves, replay};
+use super::definition::{DEFINITION, JUSTFILE};
 use super::loaded::{Config, Loaded, goal_text};
+use super::repository::Files;
 
 impl Course {
     /// Asks for something while the run goes on.
@@ -31,7 +37,7 @@ impl Course {
         let leaves = open_leaves(&loaded.tree);
         let Some(leaf) = self.random.place(leaves.len()).map(|at| leaves[at].clone()) else { return };
         let number = self.random.below(100);
-        let change = match self.random.below(5) {
+        let change = match self.random.below(8) {
             0 => Change::Note { id: notes::next_id(&loaded.text(layout::NOTES)), text: format!("Mind part {number}.") },
             1 => match questions::list(&loaded.text(layout::QUESTIONS)).pop() {
                 Some(question) => Change::Answer { question: question.id, text: format!("Yes, {number}.") },
@@ -39,6 +45,11 @@ impl Course {
             },
             2 => Change::Retry { node: leaf },
             3 => Change::Add(addition(&leaf, number)),
+            4 | 5 => match change::to_accept(&self.guarded(&loaded), [].iter()) {
+                Ok(files) if !files.is_empty() => Change::Accept { files },
+                _ => return,
+            },
+            6 => self.setting(&loaded),
             _ => {
                 let mut edited = loaded.tree.clone();
                 if let Some(node) = tree::find_mut(&mut edited, &leaf) {
@@ -50,6 +61,51 @@ impl Course {
         self.record.changes.push((change, None));
     }
 
+    /// Sets a key of the configuration.
+    fn setting(&mut self, loaded: &Loaded) -> Change {
+        let base = loaded.text(layout::CONFIG);
+        let mut config = Config::read(base.as_bytes()).unwrap_or_else(|_| self.habits.config.clone());
+        let reviews = [ReviewBy::Off, ReviewBy::Human, ReviewBy::Agent];
+        let policy = &mut config.policy;
+        let key = match self.random.below(3) {
+            0 => {
+                policy.review = *self.random.pick(&reviews);
+                "review.by"
+            }
+            1 => {
+                policy.on_change = *self.random.pick(&[OnChange::Both, OnChange::Report, OnChange::Revert]);
+                "guard.on_change"
+            }
+            _ => {
+                policy.stall_after = 6;
+                "stall_after"
+            }
+        };
+        Change::Config { key: key.to_owned(), value: None, base, text: config.text() }
+    }
+
+    /// Commits what a person has changed: a justfile among that is accepted.
+    pub(crate) fn commit_as_person(&mut self, message: &str) {
+        let id = |files: &Files| files.get(JUSTFILE).map(|blob| blob.id.to_string());
+        let (before, now) = (id(&self.repository.head().files), id(&self.repository.work));
+        // What is committed under a session is the session's.
+        let is_free = self
+            .journal
+            .as_ref()
+            .is_none_or(|journal| matches!(replay(journal), Ok(Phase::Open | Phase::Brief { .. })));
+        if before != now && is_free {
+            self.accepted = now;
+        }
+        self.repository.commit_all(message);
+    }
+
+    /// Takes over what a person accepts of the guard's definition.
+    pub(crate) fn accepts(&mut self, files: &BTreeMap<String, Option<String>>) {
+        if let Some(form) = files.get(JUSTFILE) {
+            self.accepted.clone_from(form);
+        }
+    }
+
     /// Commits something by hand between two sessions.
     pub(crate) fn commit_by_hand(&mut self) {
         let is_free = self.journal.is_none() && self.amends.is_none();
@@ -58,7 +114,12 @@ impl Course {
         }
         let Ok(loaded) = self.tip() else { return };
         let number = self.random.below(1_000);
-        match self.random.below(8) {
+        match self.random.below(10) {
+            8 => self.repository.write(JUSTFILE, format!("# by hand {number}\n").as_bytes()),
+            9 => self.change_config(|config| match config.definition.len() {
+                1 => config.definition.push(DEFINITION[1].to_owned()),
+                _ => config.definition.truncate(1),
+            }),
             0 | 1 => self.repository.write("src/lib.rs", format!("// by hand {number}\n").as_bytes()),
             2 => self.change_config(|config| config.policy.stall_after = 4),
             3 => self.change_config(|config| config.policy.max_attempts_default = 4),
@@ -76,7 +137,7 @@ impl Course {
             }
             _ => self.overstep(&loaded),
         }
-        self.repository.commit_all("A person's commit");
+        self.commit_as_person("A person's commit");
     }
 
     /// Does what a person may not: the run is held until it is taken back.
@@ -121,7 +182,7 @@ impl Course {
             }
         }
         if !self.repository.changes().is_empty() {
-            self.repository.commit_all("A person puts it right");
+            self.commit_as_person("A person puts it right");
         }
         true
     }
@@ -140,6 +201,7 @@ impl Course {
                 self.now = self.now.max(wait.until);
                 self.record.state = RunStatus::Queued;
             }
+            (RunStatus::Waiting, None) => self.say()?,
             (RunStatus::Held, _) => {
                 self.make_amends();
                 self.go_on(0, false);
@@ -151,12 +213,16 @@ impl Course {
         Ok(())
     }
 
+    /// Puts the run into the queue; one that is stepped through is stepped again.
+    pub(crate) fn queue(&mut self) {
+        self.record.asked = if self.random.one_in(8) { Asked::Step } else { Asked::Nothing };
+        self.record.state = RunStatus::Queued;
+    }
+
     fn go_on(&mut self, more: u32, reset: bool) {
         let from = self.record.resume.take().and_then(|order| order.from);
-        let is_step = self.random.one_in(8);
-        self.record.asked = if is_step { Asked::Step } else { Asked::Nothing };
         self.record.resume = Some(Order { from, more, reset });
-        self.record.state = RunStatus::Queued;
+        self.queue();
     }
 
     /// Does what the reason of an end says.
@@ -174,7 +240,7 @@ impl Course {
                 let policy = &mut config.policy;
                 (policy.max_cost_micro_usd, policy.max_tokens, policy.max_run_ms) = (None, None, None);
             });
-            self.repository.commit_all("Raise it");
+            self.commit_as_person("Raise it");
         }
         let more = if command.contains("--more") { 1 + u32::try_from(self.random.below(20)).unwrap_or(0) } else { 0 };
         self.go_on(more, true);

@@ -2,7 +2,7 @@
 //!
 //! Ids are of the content and of all that came before, as git's are, but cheap to make.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 
@@ -188,10 +188,32 @@ pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<Head
     let links = before.zip(chain).map(|(before, commit)| Link {
         changes: changes(before, &commit.files),
         raw: raw_id(&commit.message).and_then(|id| raw.get(id)).map(|blob| blob.bytes.to_vec()),
-        // No patch is made here, so that the prompts of reviewers are not built again.
-        diff: None,
+        diff: reviewed_from(&commit.message)
+            .and_then(|from| chain.iter().find(|before| before.id == from))
+            .map(|from| patch(&from.files, &commit.files).into_bytes()),
     });
     (chain.iter().map(head).collect(), links.collect())
+}
+
+/// Returns all files of a commit as if it had added them.
+pub(crate) fn all_files(commit: &Commit) -> Vec<PathChange> {
+    changes(&Files::new(), &commit.files)
+}
+
+/// Returns what stands in for a patch of the code: every path that differs, with what stood and stands there.
+pub(crate) fn patch(before: &Files, after: &Files) -> String {
+    let id =
+        |files: &Files, path: &str| files.get(path).map_or_else(|| "nothing".to_owned(), |blob| blob.id.to_string());
+    let paths: BTreeSet<&str> = differing(before, after).collect();
+    let is_code = |path: &&str| !path.starts_with(".runner/") && !is_held_back(path);
+    let line = |path: &str| format!("{path}: {} to {}\n", id(before, path), id(after, path));
+    paths.into_iter().filter(is_code).map(line).collect()
+}
+
+/// Returns the commit from which the reviewer saw what it has decided on, where one has.
+fn reviewed_from(message: &str) -> Option<&str> {
+    let is_reviewed = message.contains("\nRunner-Review: ") && message.contains(" prompt=");
+    message.lines().find_map(|line| line.strip_prefix("Runner-From: ")).filter(|_| is_reviewed)
 }
 
 fn raw_id(message: &str) -> Option<&str> {

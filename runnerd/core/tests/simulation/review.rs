@@ -1,14 +1,19 @@
 //! Reviewers: what they say, and what they write, which is kept and undone.
 
 use jiff::SignedDuration;
+use protocol::words::Role;
 use runner_core::digest::Digest;
 use runner_core::iteration::{Event, ReviewEnd, ReviewHow, Worked};
 use runner_core::layout;
+use runner_core::prompt::Review;
 use runner_core::usage;
+use runner_core::verdict::Task;
 
 use super::daemon::{Course, Lived};
+use super::loaded::Loaded;
 use super::mischief::{After, Found};
-use super::repository::differing;
+use super::mistake::Mistake;
+use super::repository::{differing, patch};
 
 impl Course {
     /// Asks a reviewer, and undoes what it has done.
@@ -18,6 +23,8 @@ impl Course {
         }
         self.live.scenery = Some((self.repository.tip.clone(), self.repository.work.clone()));
         self.may_die()?;
+        let loaded = self.loaded(&work.task)?;
+        let prompt = self.review_prompt(&loaded, &work.task);
         let how = self.opinion();
         self.witness.saw(&self.repository);
         self.may_die()?;
@@ -26,7 +33,7 @@ impl Course {
         self.pass(SignedDuration::from_secs(30));
         let end = ReviewEnd {
             agent: format!("{} 1.2.3", work.task.reviewer.as_deref().unwrap_or("command")),
-            prompt: Some(Digest::of(b"a reviewer's prompt").to_string()),
+            prompt: Some(prompt.to_string()),
             output: Some(Digest::of(b"a reviewer's answer").to_string()),
             tries: 1,
             usage: usage::of_session(&work.session.usage),
@@ -34,6 +41,20 @@ impl Course {
             ..ReviewEnd::new(how)
         };
         self.look_after_review(work, end)
+    }
+
+    /// Returns the digest of the reviewer's prompt, where the course builds prompts.
+    fn review_prompt(&self, loaded: &Loaded, task: &Task) -> Digest {
+        if !self.habits.has_prompts {
+            return Digest::of(b"a reviewer's prompt");
+        }
+        let diff = match self.mistake {
+            Some(Mistake::ReviewOfNothing) => String::new(),
+            _ => patch(&loaded.files, &self.repository.work),
+        };
+        let task = Task { role: Role::Reviewer, ..task.clone() };
+        let review = Review { from: &task.from, criteria: &loaded.settings.criteria, diff: &diff };
+        Digest::of(self.build(loaded, &task, Some(review)).text.as_bytes())
     }
 
     fn opinion(&mut self) -> ReviewHow {

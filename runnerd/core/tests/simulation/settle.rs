@@ -3,22 +3,21 @@
 //! Done again after a death each of them writes the same, and a commit that was made is recognised.
 
 use protocol::state::{Baseline, Feedback, RunState};
-use protocol::words::{Mode, ReviewVerdict};
 use runner_core::change::{Change, Documents};
-use runner_core::definition::Guarded;
 use runner_core::digest::Digest;
-use runner_core::iteration::{GuardEnd, GuardHow, Outcome, ReviewEnd};
+use runner_core::iteration::{GuardEnd, GuardHow, Outcome};
 use runner_core::message::{
-    AgentStamp, Attempts, GuardRun, Milestone, NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, RunnerVersion,
-    UsageLine, VerdictLine, compose_human,
+    AgentStamp, Attempts, GuardRun, Milestone, NameList, ProcessEnd, Receipt, RunnerCommit, RunnerVersion, UsageLine,
+    VerdictLine, compose_human,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::transition::{self, After, Before, Facts, PROGRESS_HEADING};
 use runner_core::verdict::row;
 use runner_core::{json, layout, run, schema, tree, validate};
 
+use super::approval::review_run;
 use super::daemon::{Course, Halt, Lived, Order};
-use super::effects::RUN;
+use super::definition;
 use super::loaded::{Config, Loaded, goal_text};
 use super::mischief;
 use super::mistake::Mistake;
@@ -30,12 +29,12 @@ impl Course {
         let loaded = self.loaded(task)?;
         let upon = self.live.upon.get_or_insert_with(|| self.repository.tip.clone()).clone();
         self.may_die()?;
-        let (prompt, notes) = self.prompt(&loaded, task);
+        let (prompt, notes) = self.prompt(&loaded, task).unzip();
         let facts = Facts {
             agents_tree: self.examined(&loaded, task, &outcome.work.session).tree,
-            notes,
+            notes: notes.unwrap_or_default(),
             held_back: self.repository.held_back(),
-            guard_definition: loaded.run_state.guard_definition.clone(),
+            guard_definition: self.guarded(&loaded).accepted,
             elapsed_ms: outcome.spent_ms(),
             tried: self.record.uncommitted.tried.clone(),
         };
@@ -58,7 +57,7 @@ impl Course {
         let raw = if after.tree_refused { self.keep_raw(task.iter) } else { None };
         self.may_die()?;
         self.write(&after)?;
-        let receipt = self.receipt((&loaded, &prompt), outcome, (&after, raw));
+        let receipt = self.receipt((&loaded, prompt), outcome, (&after, raw));
         let made = self.repository.commit_all(&RunnerCommit::Iteration(Box::new(receipt)).compose());
         self.may_die()?;
         Ok(Some(made))
@@ -104,14 +103,13 @@ impl Course {
 
     fn receipt(
         &self,
-        (loaded, prompt): (&Loaded, &Digest),
+        (loaded, prompt): (&Loaded, Option<Digest>),
         outcome: &Outcome,
         (after, raw): (&After, Option<String>),
     ) -> Receipt {
         let (task, session, guard) = (&outcome.work.task, &outcome.work.session, outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
         let wrote = guard.map_or(&[][..], |guard| &guard.wrote);
-        let is_code = outcome.work.finding.changed_code || !wrote.is_empty();
         let used = after.run_state.notes_used.iter().filter(|note| !loaded.run_state.notes_used.contains(note));
         let (kind, version) = session.agent.split_once(' ').unwrap_or((&session.agent, "unknown"));
         Receipt {
@@ -125,25 +123,36 @@ impl Course {
             from: task.from.clone(),
             verdict: VerdictLine::new(outcome.verdict.name(), outcome.verdict.detail().as_deref()),
             role: task.role,
-            mode: if is_code { Mode::Execute } else { Mode::Decompose },
+            mode: outcome.mode(),
             attempts: Attempts {
                 charged: node.map_or(task.attempts, |node| node.attempts),
                 allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
             },
-            agent: Some(AgentStamp::new(kind, version)),
-            prompt: Some(prompt.clone()),
+            agent: prompt.is_some().then(|| AgentStamp::new(kind, version)),
+            prompt,
             output: session.output_digest.as_ref().and_then(|digest| digest.parse().ok()),
             guard_run: guard.and_then(guard_run),
-            review: outcome.review.as_ref().and_then(review_run),
+            review: review_run(outcome),
             notes: NameList::new(used),
-            usage: Some(UsageLine(transition::iteration_usage(outcome, &self.record.uncommitted.tried))),
+            usage: Some(transition::iteration_usage(outcome, &self.record.uncommitted.tried))
+                .filter(|usage| usage.sessions > 0)
+                .map(UsageLine),
             reverted: NameList::new(&after.run_state.reverted),
-            guard_changed: NameList::default(),
+            guard_changed: self.guard_changed(loaded, guard),
             guard_wrote: NameList::new(wrote),
             held_back: NameList::new(&after.run_state.held_back),
             tree_from: Digest::of(tree::canonical(&loaded.tree).as_bytes()),
             raw,
         }
+    }
+
+    /// The files of the guard's definition that were not as a person has accepted them, before the guard or now.
+    fn guard_changed(&self, from: &Loaded, guard: Option<&GuardEnd>) -> NameList {
+        if self.mistake == Some(Mistake::AnnounceNothing) {
+            return NameList::default();
+        }
+        let now = self.departure(from);
+        NameList::new(guard.map_or(now.clone(), |guard| guard.departure.and(&now)).paths)
     }
 
     /// A course that builds no prompts says that it has other templates, which no audit can build them from.
@@ -158,9 +167,13 @@ impl Course {
 
     /// Makes the start commit, unless it is there.
     pub(crate) fn start(&mut self) -> Lived<()> {
-        let is_begun = self.tip().is_ok_and(|loaded| loaded.run_state.run_id.as_deref() == Some(RUN));
+        let tip = self.tip();
+        let is_begun = tip.as_ref().is_ok_and(|loaded| loaded.run_state.run_id.as_deref() == Some(self.run));
         if is_begun {
             return Ok(());
+        }
+        if let Some(from) = tip.ok().filter(|loaded| loaded.run_state.run_id.is_some()) {
+            return self.start_fork(&from);
         }
         let base = self.repository.tip.clone();
         let config = match Config::read(self.repository.text(layout::CONFIG).as_bytes()) {
@@ -169,7 +182,12 @@ impl Course {
         };
         let prepared = validate::load(self.repository.text(layout::TREE).as_bytes());
         let tree = prepared.unwrap_or_else(|_| tree::fresh(config.policy.max_attempts_default));
-        let state = RunState { run_id: Some(RUN.to_owned()), base: Some(base.clone()), ..RunState::default() };
+        let state = RunState {
+            run_id: Some(self.run.to_owned()),
+            base: Some(base.clone()),
+            guard_definition: definition::among(&self.repository.head().files, &config.definition),
+            ..RunState::default()
+        };
         let files = [
             (layout::CONFIG, config.text()),
             (layout::TREE, tree::canonical(&tree)),
@@ -178,7 +196,7 @@ impl Course {
             (layout::PROGRESS, PROGRESS_HEADING.to_owned()),
             (layout::SCHEMA, schema::tree_text()),
             (layout::ANSWER_SCHEMA, schema::answer_text()),
-            (layout::GOAL, goal_text(RUN, "Port the ledger.\n")),
+            (layout::GOAL, goal_text(self.run, "Port the ledger.\n")),
         ];
         for (path, text) in files {
             self.repository.write(path, text.as_bytes());
@@ -188,9 +206,9 @@ impl Course {
         Ok(())
     }
 
-    fn milestone(&self, from: String) -> Milestone {
+    pub(crate) fn milestone(&self, from: String) -> Milestone {
         Milestone {
-            run: RUN.to_owned(),
+            run: self.run.to_owned(),
             summary: String::new(),
             version: self.version(),
             from: Some(from),
@@ -222,7 +240,9 @@ impl Course {
         self.live.found.clear();
         let output = (end.how != GuardHow::Exited(0)).then(|| "FAILED: 3 of 12\n".to_owned());
         let baseline = Baseline { guard: end.outcome(), output };
-        let state = RunState { elapsed_ms: loaded.run_state.elapsed_ms + 40, ..loaded.run_state.clone() };
+        let guard_definition = self.guarded(&loaded).accepted;
+        let elapsed_ms = loaded.run_state.elapsed_ms + 40;
+        let state = RunState { elapsed_ms, guard_definition, ..loaded.run_state.clone() };
         let feedback = Feedback { baseline: Some(baseline), ..loaded.feedback.clone() };
         self.repository.write(layout::RUN_STATE, json::canonical(&state).as_bytes());
         self.may_die()?;
@@ -252,6 +272,7 @@ impl Course {
         if state == loaded.run_state {
             return Ok(());
         }
+        let state = RunState { guard_definition: self.guarded(&loaded).accepted, ..state };
         let text = json::canonical(&state);
         let is_own = |path: &String| path == layout::RUN_STATE && self.repository.text(path) == text;
         if self.repository.changes().iter().any(|path| !is_own(path)) {
@@ -286,7 +307,7 @@ impl Course {
             questions: loaded.text(layout::QUESTIONS),
             config: loaded.text(layout::CONFIG),
             run_state: loaded.run_state.clone(),
-            guarded: Guarded::default(),
+            guarded: self.guarded(loaded),
             max_attempts: loaded.settings.policy.max_attempts_default,
         };
         if self.repository.tip != from {
@@ -301,10 +322,15 @@ impl Course {
             (layout::TREE, tree::canonical(&before.tree), tree::canonical(&after.tree)),
             (layout::NOTES, before.notes, after.notes),
             (layout::QUESTIONS, before.questions, after.questions),
+            (layout::CONFIG, before.config, after.config),
+            (layout::RUN_STATE, json::canonical(&before.run_state), json::canonical(&after.run_state)),
         ];
         let files: Vec<(&str, &str)> =
             texts.iter().filter(|(_, old, new)| old != new).map(|(path, _, text)| (*path, text.as_str())).collect();
-        self.repository.graft(&files, &compose_human(RUN, change.command(), &changed.summary));
+        if let Change::Accept { files } = change {
+            self.accepts(files);
+        }
+        self.repository.graft(&files, &compose_human(self.run, change.command(), &changed.summary));
         if validate::load(tree::canonical(&after.tree).as_bytes()).is_err() {
             return Err(Halt::Broken(format!("P2: {change:?} made a tree that is not valid")));
         }
@@ -320,11 +346,4 @@ fn guard_run(guard: &GuardEnd) -> Option<GuardRun> {
         GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut | GuardHow::Lost => return None,
     };
     Some(GuardRun { end, output: guard.digest.as_ref()?.parse().ok()? })
-}
-
-/// Returns what a receipt says of a review, where one decided something.
-fn review_run(review: &ReviewEnd) -> Option<ReviewRun> {
-    let accepted = review.verdict()? == ReviewVerdict::Accept;
-    let digest = |text: &Option<String>| text.as_ref().and_then(|digest| digest.parse().ok());
-    Some(ReviewRun { accepted, prompt: digest(&review.prompt), output: digest(&review.output) })
 }

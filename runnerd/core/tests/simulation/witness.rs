@@ -3,17 +3,31 @@
 //! Nothing here asks the rules what they think; expectations are made from what the world did.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use protocol::answer::AnswerStatus;
 use protocol::tree::{Node, TaskTree};
 use protocol::words::VerdictName;
+use runner_core::approval::Decision;
 use runner_core::digest::Digest;
 use runner_core::message::RunnerCommit;
+use runner_core::policy::{OnChange, ReviewBy};
 use runner_core::verdict::{SessionHow, Task, Verdict};
 use runner_core::{layout, tree};
 
+use super::definition::JUSTFILE;
 use super::loaded::Loaded;
-use super::repository::{Repository, differing};
+use super::repository::{Files, Repository, differing};
+
+/// A node that a session has claimed to be done, and a guard has passed.
+#[derive(Debug, Clone)]
+pub(crate) struct Claim {
+    node: String,
+    files: Arc<Files>,
+}
+
+/// What was seen before: the sessions of the same iteration, what waits for a person, and the justfile that was accepted.
+type Known = (u32, Option<Claim>, Option<String>);
 
 /// What was seen of one iteration.
 #[derive(Debug, Default)]
@@ -22,7 +36,16 @@ pub(crate) struct Witness {
     iter: u32,
     node: String,
     before: Option<TaskTree>,
-    is_reviewed: bool,
+    review: Option<ReviewBy>,
+    /// The justfile that has to be there when a guard proves anything.
+    accepted: Option<String>,
+    /// The one that the last guard has found.
+    found: Option<String>,
+    /// What a person has said of what was claimed before.
+    word: Option<Decision>,
+    claim: Option<Claim>,
+    /// Whether code was changed since the claim.
+    has_changed: bool,
     /// What the agent has said, once its session was over.
     said: Option<AnswerStatus>,
     is_too_large: bool,
@@ -44,14 +67,19 @@ pub(crate) struct Witness {
 
 impl Witness {
     /// Begins with what an iteration was opened for.
-    pub(crate) fn of(loaded: &Loaded, task: &Task, sessions: u32) -> Self {
+    pub(crate) fn of(loaded: &Loaded, task: &Task, (sessions, claim, accepted): Known) -> Self {
+        let is_code = |claim: &Claim| differing(&claim.files, &loaded.files).any(|path| !path.starts_with(".runner/"));
         Self {
+            accepted: accepted.filter(|_| loaded.settings.policy.on_change != OnChange::Report),
+            word: task.decision.clone(),
+            has_changed: claim.as_ref().is_some_and(is_code),
+            claim,
             sessions,
             from: loaded.commit.clone(),
             iter: task.iter,
             node: task.node.clone(),
             before: Some(loaded.tree.clone()),
-            is_reviewed: loaded.settings.policy.review != runner_core::policy::ReviewBy::Off,
+            review: Some(loaded.settings.policy.review),
             ..Self::default()
         }
     }
@@ -73,6 +101,11 @@ impl Witness {
         }
     }
 
+    /// Sees what a guard finds.
+    pub(crate) fn guards_with(&mut self, work: &Files) {
+        self.found = work.get(JUSTFILE).map(|blob| blob.id.to_string());
+    }
+
     /// Hears how a session ended.
     pub(crate) fn heard(&mut self, how: &SessionHow) {
         self.said = if let SessionHow::Answered(answer) = how { Some(answer.status) } else { None };
@@ -87,7 +120,8 @@ impl Witness {
         (verdict, commit): (&Verdict, Option<&str>),
     ) -> Result<(), String> {
         let holds = |holds: bool, broken: String| if holds { Ok(()) } else { Err(broken) };
-        holds(self.sessions <= 1, format!("P3: {} sessions in one iteration", self.sessions))?;
+        let most = u32::from(self.word.is_none());
+        holds(self.sessions <= most, format!("P3: {} sessions in one iteration", self.sessions))?;
         self.commits(repository, verdict, commit)?;
         // A line of the runner's may have been added to it.
         self.nothing_is_lost(repository, &[layout::TREE, layout::GUARDRAILS])?;
@@ -109,7 +143,7 @@ impl Witness {
             return Err(format!("P7: {made} commits of iteration {} ({})", self.iter, verdict.name()));
         }
         let may_be_idle = matches!(verdict.name(), VerdictName::Unavailable | VerdictName::Misconfigured);
-        if commit.is_none() && !may_be_idle {
+        if commit.is_none() && !may_be_idle && self.word.is_none() {
             return Err(format!("P7: {} has left no commit", verdict.name()));
         }
         if repository.changes().is_empty() {
@@ -134,12 +168,11 @@ impl Witness {
         let (old, new) = (tree::index(before), tree::index(after));
         for (id, placed) in &new {
             let is_new = placed.node.passes && !old.get(id).is_some_and(|was| was.node.passes);
-            let is_earned = *id == self.node
-                && self.said == Some(AnswerStatus::Done)
-                && self.guard == Some(0)
-                && !(self.is_reviewed && self.has_rejected);
+            let is_earned = *id == self.node && (self.earned() || self.approved());
             if is_new && placed.node.is_leaf() && !is_earned {
-                return Err(format!("P5: {id} passes; said {:?}, guard {:?}", self.said, self.guard));
+                let (said, guard, word) = (self.said, self.guard, &self.word);
+                let files = (&self.accepted, &self.found);
+                return Err(format!("P5: {id} passes; said {said:?}, guard {guard:?} {files:?}, a person {word:?}"));
             }
         }
         let own = |node: &Node| {
@@ -156,13 +189,43 @@ impl Witness {
         Ok(())
     }
 
-    /// P15: an attempt is charged for an answer, or for a context that was too small, and for nothing else.
+    /// Whether the session, the guard and the reviewer have made the node pass.
+    fn earned(&self) -> bool {
+        let is_accepted = match self.review {
+            Some(ReviewBy::Off) => true,
+            Some(ReviewBy::Agent) => !self.has_rejected,
+            Some(ReviewBy::Human) | None => false,
+        };
+        self.said == Some(AnswerStatus::Done) && self.was_green() && is_accepted
+    }
+
+    /// Whether the last guard was green, and no other than a person has accepted.
+    fn was_green(&self) -> bool {
+        self.guard == Some(0) && (self.accepted.is_none() || self.accepted == self.found)
+    }
+
+    /// Whether a person has approved what was claimed and guarded, and is as it was, or is guarded again.
+    fn approved(&self) -> bool {
+        let is_claimed = self.claim.as_ref().is_some_and(|claim| claim.node == self.node);
+        let is_guarded = self.was_green() || !self.has_changed && self.guard.is_none();
+        self.word == Some(Decision::Approve) && is_claimed && is_guarded
+    }
+
+    /// Returns what waits for a person after this iteration.
+    pub(crate) fn claim(&self, repository: &Repository, verdict: &Verdict) -> Option<Claim> {
+        let is_claimed = self.said == Some(AnswerStatus::Done) && self.was_green();
+        let files = || Arc::clone(&repository.head().files);
+        (*verdict == Verdict::Pending && is_claimed).then(|| Claim { node: self.node.clone(), files: files() })
+    }
+
+    /// P15: an attempt is charged for an answer, for a context that was too small, or by a person, and for nothing else.
     fn attempts(&self, before: &TaskTree, after: &TaskTree, verdict: &Verdict) -> Result<(), String> {
         let old = tree::index(before);
         for placed in tree::walk(after) {
             let node = placed.node;
             let had = old.get(node.id.as_str()).map_or(0, |was| was.node.attempts);
-            let may_be_charged = node.id == self.node && (self.said.is_some() || self.is_too_large);
+            let may_be_charged =
+                node.id == self.node && (self.said.is_some() || self.is_too_large || self.word.is_some());
             let most = had + u32::from(may_be_charged);
             if node.attempts < had || node.attempts > most {
                 let name = verdict.name();

@@ -1,0 +1,57 @@
+//! A fork: another run that goes on from an iteration of one that was played, with its tree, attempts and feedback.
+
+use protocol::state::RunState;
+use runner_core::message::RunnerCommit;
+use runner_core::{json, layout};
+
+use super::audit::is_iteration;
+use super::daemon::{Course, Live, Lived};
+use super::loaded::{Loaded, goal_text};
+use super::witness::Claim;
+
+/// Iterations of a fork.
+const ITERATIONS: u32 = 8;
+
+/// What a witness knew when an iteration was over, which a fork from it knows too.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) claim: Option<Claim>,
+    pub(crate) accepted: Option<String>,
+}
+
+impl Course {
+    /// Forks the run at one of its iterations, which nobody is at work on any more; false where it has none.
+    pub(crate) fn fork(&mut self) -> bool {
+        let all: Vec<String> = self
+            .repository
+            .chain()
+            .iter()
+            .filter(|commit| is_iteration(commit))
+            .map(|commit| commit.id.clone())
+            .collect();
+        let known = |id: &&String| self.known.contains_key(*id);
+        let all: Vec<&String> = all.iter().filter(known).collect();
+        let Some(from) = self.random.place(all.len()).map(|at| all[at].clone()) else { return false };
+        let known = self.known[&from].clone();
+        self.repository.restore(&from);
+        (self.claim, self.accepted) = (known.claim, known.accepted);
+        (self.run, self.record, self.habits) = ("run-2", Self::queued(), self.lively.clone());
+        (self.journal, self.live, self.amends, self.said) = (None, Live::default(), None, None);
+        self.habits.iterations = self.settled + ITERATIONS;
+        self.rise();
+        true
+    }
+
+    /// Makes the start commit of a fork: the commit that it is made from, with another name.
+    pub(crate) fn start_fork(&mut self, from: &Loaded) -> Lived<()> {
+        let base = self.repository.tip.clone();
+        let (run_id, at) = (Some(self.run.to_owned()), Some(base.clone()));
+        let state = RunState { run_id, base: at, ..from.run_state.clone() };
+        self.repository.write(layout::RUN_STATE, json::canonical(&state).as_bytes());
+        self.may_die()?;
+        self.repository.write(layout::GOAL, goal_text(self.run, &from.goal.body).as_bytes());
+        self.may_die()?;
+        self.repository.commit_all(&RunnerCommit::Start(self.milestone(base)).compose());
+        Ok(())
+    }
+}
