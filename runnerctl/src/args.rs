@@ -10,14 +10,14 @@ use protocol::error::ExitStatus;
 
 use crate::commands::{
     add, answer, approve, cancel, completions, config, daemon, demo, doctor, edit, explain, export, fork, gc, guard,
-    help, init, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, service, start, status, step,
-    tree, validate, verify, watch,
+    help, init, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, service, start, status,
+    step, tree, validate, verify, watch,
 };
 use crate::failure::Failure;
 
 /// Named in the help of each command instead of being explained there.
 const FOR_ALL: &str = "For every command, and explained by `runnerctl help`:
-  --json  --quiet  -C DIR  --socket PATH  --no-spawn  --color WHEN";
+  --json  --quiet  -C DIR  --socket PATH  --no-spawn  --color WHEN  --plain";
 
 /// Drives coding agents through a task tree in a git repository, one commit per iteration.
 #[derive(Debug, Parser)]

@@ -31,7 +31,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl log 3             the facts of iteration 3
   runnerctl log 3.w1 --agent  of its first try, which found no service
   runnerctl log 3 --guard     what its guard printed
-  runnerctl log 3 --guard-accepted    what it printed with the accepted definition, where it ran with both
+  runnerctl log 3 --guard-accepted    with the accepted definition
   runnerctl log --baseline    what the guard printed on the base
   runnerctl log 3 --review    what its reviewer printed
   runnerctl log -f            what the agent prints, live

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, User, access, getuid};
 use protocol::paths::Paths;
+use protocol::service::SERVICE_UNIT;
 
 use super::program::{self, Said};
 
@@ -78,7 +79,7 @@ pub(crate) fn service(paths: &Paths) -> Option<Service> {
         // The folder of the daemon's settings is beside the one of the units.
         let home = paths.config.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let units = [home.join("systemd/user"), "/etc/systemd/user".into(), "/usr/lib/systemd/user".into()];
-        let unit = units.iter().map(|folder| folder.join("runnerd.service")).find(|unit| unit.is_file());
+        let unit = units.iter().map(|folder| folder.join(SERVICE_UNIT)).find(|unit| unit.is_file());
         let user = User::from_uid(getuid()).ok().flatten().map(|user| user.name);
         let lingers = user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user).exists());
         Service { unit, lingers }

@@ -77,6 +77,10 @@ pub(crate) fn daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option
             let found = format!("runnerd {} is going down, process {}", view.version, view.pid);
             Check::warn("daemon", found, "runnerctl daemon status")
         }
+        (Ok(view), _) if view.outdated => {
+            let found = format!("runnerd {}, process {}, and its program was replaced", view.version, view.pid);
+            Check::warn("daemon", found, "runnerctl daemon drain, and then: runnerctl status")
+        }
         (Ok(view), _) => Check::ok("daemon", format!("runnerd {}, process {}", view.version, view.pid)),
         (Err(ConnectError::NoDaemon { .. }), None) => Check::warn(
             "daemon",
@@ -163,7 +167,8 @@ pub(crate) fn service(found: Option<&Service>) -> Check {
     match found {
         None => Check::skipped("service", "this machine has no systemd"),
         Some(Service { unit: None, .. }) => {
-            Check::ok("service", "not installed: the daemon is started when it is first needed")
+            let found = "not installed: the daemon is started when it is first needed, and ends with the last login";
+            Check::ok("service", format!("{found}; runnerctl service install changes that"))
         }
         Some(Service { unit: Some(unit), lingers: false }) => {
             let found = format!("{}, and it ends with the last login", unit.display());

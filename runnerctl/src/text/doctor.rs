@@ -90,10 +90,10 @@ mod tests {
         Machine
           ok    git          git version 2.43.0
           warn  containment  walk
-                               cgroup not: /sys/fs/cgroup/user.slice is not writable for
-                                 this user
-                             fix: start the daemon with: systemd-run --user --scope -p
-                               Delegate=yes runnerd
+                               cgroup not: /sys/fs/cgroup/user.slice is not writable
+                                 for this user
+                             fix: start the daemon with: systemd-run --user --scope
+                               -p Delegate=yes runnerd
           skip  service      this machine has no systemd
 
         Repository

@@ -24,7 +24,7 @@ pub(crate) fn wrapped(text: &str, width: usize, margin: usize) -> String {
 /// Breaks a text into lines of less than `width` columns behind `indent` spaces, those after the first behind two more.
 pub(crate) fn flowed(indent: usize, width: usize, text: &str) -> String {
     let margin = indent + 2;
-    format!("{}{}\n", " ".repeat(indent), wrapped(text, width.saturating_sub(margin), margin))
+    format!("{}{}\n", " ".repeat(indent), wrapped(text, width.saturating_sub(margin + 1), margin))
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub(super) async fn show(
         if invocation.ui.json {
             Ui::object("log-line", &LogLine { line: &line })?;
         } else {
-            Ui::text(&(safe(&line) + "\n"))?;
+            invocation.ui.text(&(safe(&line) + "\n"))?;
         }
     }
     let status = child.wait().await.map_err(|error| Failure::io("reading the log", &error))?;

@@ -16,10 +16,10 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl service install      units for this user; after an upgrade: the daemon drains and is started anew
+  runnerctl service install      units for this user; upgrades them, too
   runnerctl service status
   runnerctl service logs -f
-  runnerctl service uninstall    ends the daemon and removes the units, never state";
+  runnerctl service uninstall    ends the daemon, removes the units";
 
 /// Have the daemon run by systemd, or by launchd under macOS
 #[derive(Debug, Args)]

@@ -59,6 +59,10 @@ fn view() -> DaemonView {
         running: 1,
         draining: false,
         log_filter: "info".into(),
+        log: None,
+        program: None,
+        outdated: false,
+        socket_passed: false,
         sleep: SleepView { inhibited: false, why: Some("no run is active".into()) },
     }
 }
@@ -110,6 +114,7 @@ fn the_daemon_and_its_files_are_judged() {
         api_minor: 0,
     };
     let going = DaemonView { draining: true, ..view() };
+    let replaced = DaemonView { outdated: true, ..view() };
     let open = Owned { mode: 0o666, ..owned(true) };
     let foreign = Owned { is_own: false, ..owned(false) };
     let closed = Owned { is_writable: false, ..owned(false) };
@@ -117,6 +122,7 @@ fn the_daemon_and_its_files_are_judged() {
     insta::assert_snapshot!(table(vec![
         ("runs", daemon(Ok(&view()), Some(4711))),
         ("goes down", daemon(Ok(&going), None)),
+        ("its program was replaced", daemon(Ok(&replaced), None)),
         ("none", daemon(Err(&none), None)),
         ("silent", daemon(Err(&none), Some(4711))),
         ("another version", daemon(Err(&other), None)),
