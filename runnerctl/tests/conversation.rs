@@ -151,9 +151,9 @@ fn outside_a_repository_status_lists_all() {
         .answers("run.status_all", json!([status("running"), status("stuck")]));
     let output = daemon.client(&["status"]).output().expect("runs");
     insta::assert_snapshot!(text(&output), @r"
-    REPOSITORY  STATE    LEAVES  NOW
-    /p          running  1/3
-    /p          stuck    1/3
+    REPOSITORY  STATE    LEAVES  COST  NOW
+    /p          running  1/3     $?    begins
+    /p          stuck    1/3     $?
     --- stderr
     --- exit 0
     ");

@@ -3,9 +3,9 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use gix::discover::upwards;
 use gix::open::permissions;
@@ -37,7 +37,7 @@ pub struct Repository {
 pub(super) struct View {
     repo: gix::ThreadSafeRepository,
     /// When a pack came or went last: a view has room for few more than there were.
-    packs: Option<SystemTime>,
+    packs: Option<(i64, i64)>,
 }
 
 /// Which configuration counts beside the repository's own.
@@ -121,7 +121,8 @@ impl Repository {
         if self.trusted.is_none() {
             return self.open_anew();
         }
-        let packs = self.common_dir.join("objects/pack").metadata().and_then(|found| found.modified()).ok();
+        let packs = self.common_dir.join("objects/pack").metadata().ok();
+        let packs = packs.map(|found| (found.mtime(), found.mtime_nsec()));
         let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(view) = view.as_ref().filter(|view| view.packs == packs) {
             return Ok(view.repo.to_thread_local());

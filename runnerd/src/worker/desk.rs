@@ -311,6 +311,9 @@ impl Desk {
         let current = self.current()?;
         let mut view = self.view.clone().filter(|view| view.summary.id == current.id)?;
         view.summary = self.summary(current);
+        // Its end is known before the view is made anew.
+        let goes_on = matches!(view.summary.state, RunStatus::Running | RunStatus::Waiting);
+        view.phase = view.phase.filter(|_| goes_on);
         if let Some(phase) = &mut view.phase {
             phase.obstacle = self.obstacle.as_ref().map(|obstacle| obstacle.what.clone());
         }
