@@ -23,7 +23,8 @@ impl Called {
         let repo = home.repo("one");
         let gate = repo.script().gate("hook");
         let folder = repo.script().folder().display().to_string();
-        let script = format!("cat >> {folder}/told.jsonl; printf x > {folder}/gates/hook.in; {then}");
+        let arrive = format!("arrive() {{ printf x > {folder}/gates/hook.in; }}");
+        let script = format!("{arrive}; cat >> {folder}/told.jsonl; arrive; {then}");
         fs::write(home.path().join("hook.sh"), script).expect("a hook can be written");
         let argv = format!("[\"sh\", \"{}\"]", home.path().join("hook.sh").display());
         repo.write(".runner/GOAL.md", "# Reach the goal\n");
@@ -111,10 +112,14 @@ fn a_hook_that_was_begun_is_not_run_again_after_kill() {
 
 #[test]
 fn a_hook_ends_before_the_daemon_that_has_run_it() {
-    let called = Called::by(HookName::OnStop, "trap 'sleep 1; touch \"$HOME/ended\"; exit 0' TERM; sleep 600 & wait");
+    // Each new process of it is asked to end as well, but for those that are begun after the second trap.
+    let then = r#"trap 'trap "" TERM; sleep 1; : > "$HOME/ended"; exit 0' TERM; arrive; sleep 600 & wait"#;
+    let called = Called::by(HookName::OnStop, then);
     called.repo.script().step(1, "answer retry 'Not yet.'");
     let daemon = called.home.daemon();
     called.run(4);
+    called.gate.reached();
+    // Now it has its trap.
     called.gate.reached();
     daemon.stop();
     assert!(called.home.path().join("ended").exists(), "the daemon did not wait for it");

@@ -85,14 +85,30 @@ impl Agent {
         if self == Self::Claude {
             return config;
         }
-        let provider = format!(
-            "model_providers.kit={{name=\"kit\",base_url=\"{service}/v1\",env_key=\"KIT_KEY\",wire_api=\"responses\",\
-             request_max_retries=1,stream_max_retries=1}}"
-        );
-        let arguments = ["-c", "model_provider=\"kit\"", "-c", &provider];
         config
-            .executor(&format!("extra_args = {arguments:?}"))
+            .executor(&format!("extra_args = {}", provider(service)))
             .section("[env]\nagent = [\"KIT_KEY\"]")
             .section(&format!("[prices.{:?}]\ninput = 3.0\ncached = 0.3\noutput = 15.0", self.model()))
     }
+
+    /// Returns the keys, with values as TOML, without which its sessions would ask another service.
+    pub(crate) fn settings(self, service: &str) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Codex => vec![
+                ("executor.model", format!("{:?}", self.model())),
+                ("executor.extra_args", provider(service)),
+                ("env.agent", "[\"KIT_KEY\"]".to_owned()),
+            ],
+            Self::Claude => Vec::new(),
+        }
+    }
+}
+
+/// Returns the arguments that point Codex at a service, as TOML.
+fn provider(service: &str) -> String {
+    let provider = format!(
+        "model_providers.kit={{name=\"kit\",base_url=\"{service}/v1\",env_key=\"KIT_KEY\",wire_api=\"responses\",\
+         request_max_retries=1,stream_max_retries=1}}"
+    );
+    format!("{:?}", ["-c", "model_provider=\"kit\"", "-c", &provider])
 }

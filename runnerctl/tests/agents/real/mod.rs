@@ -16,6 +16,7 @@ mod agent;
 mod answers;
 mod choice;
 mod kills;
+mod quick_start;
 mod services;
 mod sessions;
 mod silence;

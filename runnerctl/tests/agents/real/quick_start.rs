@@ -1,0 +1,45 @@
+//! The quick start of the documents, typed as it stands there; its agent alone is told where its service is.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use runner_testkit::binary;
+use runner_testkit::model::{Reply, Script};
+
+use super::agent::Agent;
+use super::stage::{Stage, done};
+
+with_each_agent!(what_is_typed_leads_to_a_finished_branch);
+
+fn what_is_typed_leads_to_a_finished_branch(agent: Agent) {
+    let works = Reply::run("printf 'A first try.\\nNothing else.\\n' > NOTES.md");
+    let stage = Stage::new(agent, Script::new().then(works).then(done("Wrote NOTES.md.")));
+    let programs = binary("runnerctl");
+    let folder = programs.parent().expect("the program is in a folder").display().to_string();
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", &typed(agent, &stage.model.url())]).current_dir(stage.home.path()).env_clear();
+    for (name, value) in stage.home.env() {
+        shell.env(name, if name == "PATH" { format!("{folder}:{value}") } else { value.clone() });
+    }
+    let output = shell.output().expect("a shell runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    for fact in ["completed on branch runner/run-", "Accepted", "0 violations"] {
+        assert!(said.contains(fact), "{fact:?} is missing:\n{said}");
+    }
+}
+
+/// Returns the block of the page that is marked `quick-start`, for this agent and this service.
+fn typed(agent: Agent, service: &str) -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/quick-start.md");
+    let text = fs::read_to_string(page).expect("the page can be read");
+    let (_, after) = text.split_once("```sh quick-start\n").expect("the page has a block to type");
+    let (block, _) = after.split_once("```").expect("the block ends");
+    let (before, after) = block.split_once("runnerctl doctor\n").expect("it asks the doctor");
+    let settings =
+        agent.settings(service).into_iter().map(|(key, value)| format!("runnerctl config set {key} '{value}'"));
+    let settings = settings.collect::<Vec<_>>().join("\n");
+    let (_, before) = before.split_once('\n').expect("its first line chooses the agent");
+    format!("agent={}\n{before}{settings}\nrunnerctl doctor\n{after}", agent.kind())
+}
