@@ -165,7 +165,12 @@ fn brief(command: clap::Command) -> clap::Command {
 }
 
 /// Parses the command line of this process.
+///
+/// What each help says is put together for those alone who see one: that takes longer than all else.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    if let Ok(cli) = Cli::try_parse() {
+        return Ok(cli);
+    }
     let mut command = command();
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
