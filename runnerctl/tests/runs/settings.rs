@@ -48,6 +48,7 @@ fn a_key_that_does_not_exist_or_fit_is_refused_with_what_was_meant() {
         (["guard.comand", "[]"], "did you mean `command`"),
         (["max_iterations", "none"], "must be a whole number from 1 to"),
         (["max_cost_usd", "5"], "max_cost_usd"),
+        (["executor.command", "--default"], "hint: runnerctl config set executor.command … first"),
     ] {
         let output = play.home.ctl_in(&play.repo, &[&["config", "set"][..], &args].concat());
         assert!(output.exits(2).stderr.contains(told), "{}", output.stderr);

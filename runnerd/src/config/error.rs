@@ -38,6 +38,12 @@ impl ConfigError {
     pub(super) fn in_value(problem: Problem) -> Self {
         Self::wrong(Place::default(), problem)
     }
+
+    /// Returns the dotted key without which the one at fault makes no sense.
+    pub fn needed(&self) -> Option<&str> {
+        let Self::Wrong { problem, .. } = self else { return None };
+        if let Problem::Needs { needed, .. } = &**problem { Some(needed) } else { None }
+    }
 }
 
 /// The position of a fault: displayed as `file:line:column: `, or as nothing if it is in no file.

@@ -56,5 +56,9 @@ fn invalid(error: &ConfigError) -> ErrorData {
 }
 
 fn refused(error: &ConfigError) -> ErrorData {
-    ErrorData::new(ErrorKind::InvalidRequest, in_one_line(error)).hint("runnerctl config show")
+    let hint = match error.needed() {
+        Some(key) => format!("runnerctl config set {key} … first"),
+        None => "runnerctl config show".to_owned(),
+    };
+    ErrorData::new(ErrorKind::InvalidRequest, in_one_line(error)).hint(hint)
 }
