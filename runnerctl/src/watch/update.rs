@@ -127,7 +127,9 @@ impl Model {
                 | EventKind::Iteration { .. }
                 | EventKind::RunState { .. }
         );
-        if let Some(target) = self.shown.clone().filter(|_| is_shown && is_changed || event.kind == EventKind::Lagged) {
+        // A run is announced before its branch has a tree.
+        let is_due = is_changed || self.forest.rows().is_empty();
+        if let Some(target) = self.shown.clone().filter(|_| is_shown && is_due || event.kind == EventKind::Lagged) {
             requests.extend(ask(&mut self.awaited.tree, || Request::Tree(target.clone())));
             requests.extend(ask(&mut self.awaited.iterations, || Request::Iterations(target)));
         }

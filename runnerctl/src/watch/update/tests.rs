@@ -4,6 +4,7 @@ use protocol::event::EventKind;
 use protocol::view::TextView;
 
 use super::*;
+use crate::watch::forest::Forest;
 use crate::watch::look::Look;
 use crate::watch::message::{Key, What};
 use crate::watch::model::Focus;
@@ -177,6 +178,17 @@ fn a_tree_of_a_run_that_is_not_shown_any_more_is_ignored() {
     model.update(now(), Message::Key(Key::Char(']')));
     model.update(now(), Message::Tree(old, Ok(Box::new(crate::watch::stage::tree()))));
     assert!(model.forest.rows().is_empty());
+}
+
+#[test]
+fn a_tree_that_was_not_there_yet_is_asked_for_again() {
+    let mut model = model();
+    let target = model.target().expect("a target");
+    let work = || event(59, EventKind::Phase { phase: PhaseName::Work, node: Some("parser.lex".into()) });
+    let is_asked = |requests: &[Request]| requests.contains(&Request::Tree(target.clone()));
+    assert!(!is_asked(&model.update(now(), work())), "it is known");
+    model.forest = Forest::default();
+    assert!(is_asked(&model.update(now(), work())));
 }
 
 #[test]
