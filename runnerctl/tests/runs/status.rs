@@ -70,14 +70,16 @@ fn a_state_is_painted_over_in_its_place_at_three_sizes() {
     let mut ttys: Vec<Tty> =
         SIZES.map(|size| Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), size)).into();
     for tty in &mut ttys {
-        let screen = tty.sees("0001 work");
-        assert!(screen.contains("attempts     0/3 used") && screen.contains("leaves       1/4 passed"), "{screen}");
+        // A terminal shows what it is given piece by piece.
+        tty.sees_that("the whole state", |screen| {
+            ["0001 work", "attempts     0/3 used", "leaves       1/4 passed"].iter().all(|fact| screen.contains(fact))
+        });
     }
     gate.open();
     for tty in &mut ttys {
-        let screen = tty.sees("run play limit");
-        assert_eq!(screen.matches("run play ").count(), 1, "one state is on the screen:\n{screen}");
-        assert!(!screen.contains("phase"), "nothing is left of the one before it:\n{screen}");
+        tty.sees_that("one state, and nothing of the one before it", |screen| {
+            screen.contains("run play limit") && screen.matches("run play ").count() == 1 && !screen.contains("phase")
+        });
         tty.keys("\u{3}");
         assert_eq!(tty.ended(), 130);
         assert!(tty.is_given_back() && tty.screen().contains("run play limit"), "it stays when it is left");
@@ -90,8 +92,9 @@ fn another_size_of_the_terminal_leaves_nothing_of_the_old_one() {
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), SIZES[2]);
     tty.sees("0001 work");
     tty.resize((60, 6));
-    let screen = tty.sees_that("it is laid out anew", |screen| screen.contains("more lines"));
-    assert_eq!(screen.matches("run play running").count(), 1, "{screen}");
+    tty.sees_that("it is laid out anew", |screen| {
+        screen.contains("more lines") && screen.matches("run play running").count() == 1
+    });
 }
 
 #[test]
@@ -100,8 +103,9 @@ fn a_daemon_that_is_killed_is_waited_for() {
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), SIZES[0]);
     tty.sees("0001 work");
     play.kill();
-    let screen = tty.sees("the daemon went away; waiting for it to come back");
-    assert!(screen.contains("run play running"), "what was seen stays:\n{screen}");
+    tty.sees_that("it is said, and what was seen stays", |screen| {
+        screen.contains("the daemon went away; waiting for it to come back") && screen.contains("run play running")
+    });
     play.restart();
     tty.sees_no("the daemon went away");
     tty.sees("run play limit");
