@@ -4,7 +4,6 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::explain::{Ending, StepView};
-use protocol::state::Feedback;
 use protocol::tree::{ChildSpec, Node, TaskTree};
 use protocol::words::Role;
 
@@ -23,8 +22,6 @@ use crate::verdict::{FaultKind, Finding, SessionEnd, SessionHow, StopCause, Task
 pub struct Ground<'a> {
     /// What the run's next step is decided from.
     pub standing: Standing<'a>,
-    /// The feedback.
-    pub feedback: &'a Feedback,
     /// The text of `progress.md`.
     pub progress: &'a str,
 }
@@ -119,7 +116,7 @@ fn outcome(policy: &Policy, task: &Task, supposed: &Supposed) -> Option<Outcome>
 
 fn apply(ground: &Ground<'_>, outcome: &Outcome, agents_tree: Option<TaskTree>) -> After {
     let Standing { tree, run_state, tried, .. } = ground.standing;
-    let before = Before { tree, run_state, feedback: ground.feedback, progress: ground.progress };
+    let before = Before { tree, run_state, feedback: ground.standing.feedback, progress: ground.progress };
     let held_back = run_state.held_back.clone();
     let guard_definition = run_state.guard_definition.clone();
     let facts = Facts { agents_tree, held_back, guard_definition, tried: tried.clone(), ..Facts::default() };

@@ -30,7 +30,7 @@ pub(super) fn explain(loaded: &Loaded, summary: Option<RunSummary>, store: &Stor
         Selection::Open(leaf) | Selection::Exhausted(leaf) => Some(leaf),
         Selection::Complete => None,
     };
-    let ground = Ground { standing, feedback: &loaded.feedback, progress: loaded.text(Layout::PROGRESS) };
+    let ground = Ground { standing, progress: loaded.text(Layout::PROGRESS) };
     let endings =
         task.as_ref().map(|task| courses(&ground, task).iter().map(|course| ending(&ground, task, course)).collect());
     ExplainReply {

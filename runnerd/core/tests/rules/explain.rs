@@ -18,7 +18,7 @@ fn explained(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Cour
     let standing =
         Standing { policy, tree, run_state, feedback: &feedback, word: None, outages: &[], tried: &tried, now };
     let Next::GoOn(task) = run::next(&standing, None, Asked::Nothing) else { panic!("a leaf is open") };
-    courses(&Ground { standing, feedback: &feedback, progress: "" }, &task)
+    courses(&Ground { standing, progress: "" }, &task)
 }
 
 fn state() -> RunState {
