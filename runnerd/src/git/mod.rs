@@ -2,8 +2,8 @@
 //! that loses nothing. The only place that says gix, and one file of it (`program`) the only one that starts the git
 //! program. It decides nothing about runs, is synchronous, and reaches no network.
 //!
-//! Each operation opens the repository anew, so that a [`Repository`] is a few paths that can be cloned and sent to
-//! another thread. Two engines carry out the operations on the work tree: the library, and the git program for
+//! A [`Repository`] is a few paths that can be cloned and sent to another thread. What is in the repository is read by
+//! each operation anew; a captured configuration is read once for all of its clones. Two engines carry out the operations on the work tree: the library, and the git program for
 //! repositories that use what the library does not do as git does (`preflight`). Both give the same trees. No hooks are
 //! run by either.
 //!

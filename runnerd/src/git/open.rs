@@ -115,7 +115,7 @@ impl Repository {
         &self.common_dir
     }
 
-    /// Opens the library's view of the repository. Refuses one whose parts moved.
+    /// Opens the library's view of the repository, or gives the one that is open. Refuses one whose parts moved.
     pub(super) fn open(&self) -> Result<gix::Repository, GitError> {
         self.refuse_moved()?;
         if self.trusted.is_none() {
