@@ -240,7 +240,7 @@ fn a_repository_that_is_registered_while_the_view_is_open_appears() {
     play.begin();
     gate.reached();
     tty.sees("● running");
-    tty.sees(&format!("branch runner/{RUN}"));
+    tty.sees("running: root/b");
 }
 
 #[test]
