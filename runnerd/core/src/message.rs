@@ -36,6 +36,9 @@ pub enum MessageError {
     /// The last paragraph has no `Runner-Commit`: somebody else's commit.
     #[error("not a commit of the runner: its last paragraph has no `Runner-Commit`")]
     NotRunner,
+    /// It is not UTF-8, which the runner writes.
+    #[error("not a commit of the runner: its message is not UTF-8")]
+    Encoding,
     /// The subject is not that of the kind which the trailers name.
     #[error("malformed subject `{0}`")]
     Subject(String),
@@ -122,6 +125,11 @@ impl RunnerCommit {
         }
     }
 
+    /// Reads a message as it is stored.
+    pub fn parse_bytes(message: &[u8]) -> Result<Self, MessageError> {
+        str::from_utf8(message).map_err(|_| MessageError::Encoding).and_then(Self::parse)
+    }
+
     /// Reads a message that [`RunnerCommit::compose`] has written; a newline at its end may be missing.
     pub fn parse(message: &str) -> Result<Self, MessageError> {
         let parts = Parts::of(message);
@@ -174,6 +182,16 @@ pub fn compose_human(run: &str, command: &str, summary: &str) -> String {
 pub fn human_command(message: &str) -> Option<String> {
     let mut trailers = Trailers::parse(Parts::of(message).trailers).ok()?;
     trailers.optional(HUMAN).ok()?
+}
+
+/// Tells whether a message says that its commit is the runner's, to whoever reads its trailers as git does: in either
+/// case, with space before the colon, with any line ends, in any encoding.
+pub fn claims(message: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(message);
+    let is_blank = |line: &&str| line.trim().is_empty();
+    let last = text.lines().rev().skip_while(is_blank).take_while(|line| !is_blank(line));
+    let name = |line: &str| line.split_once(':').map(|(name, _)| name.trim_end().to_owned());
+    last.filter_map(name).any(|name| name.eq_ignore_ascii_case(KIND))
 }
 
 /// The paragraphs of a message.

@@ -3,8 +3,10 @@
 //! Told from the newest commit to the oldest: a receipt names the commit at which its session began, and what lies
 //! between the two is the session's, whatever its messages say.
 
+use std::collections::BTreeMap;
+
 use super::link::Head;
-use crate::message::{MessageError, RunnerCommit};
+use crate::message::{MessageError, RunnerCommit, claims};
 
 /// The commits of one run along first parents, oldest first, and whose each is.
 #[derive(Debug)]
@@ -106,36 +108,29 @@ fn is_start(part: &Part, run: &str) -> bool {
 
 fn sort(heads: &[Head]) -> Vec<Part> {
     let mut parts = Vec::with_capacity(heads.len());
+    // How many commits come before one, where those before the oldest are one.
+    let before = heads.first().and_then(|head| head.parents.first()).into_iter();
+    let places: BTreeMap<&str, usize> =
+        before.map(|id| (id.as_str(), 0)).chain((1..).zip(heads).map(|(at, head)| (head.id.as_str(), at))).collect();
     // The commit at which the session began whose commits are being passed.
     let mut session: Option<&str> = None;
     for (at, head) in heads.iter().enumerate().rev() {
         session = session.filter(|from| *from != head.id);
-        let message = str::from_utf8(&head.message).unwrap_or_default();
-        let read = RunnerCommit::parse(message);
         if session.is_some() {
-            parts.push(Part::Agent { poses: claims(message) });
+            parts.push(Part::Agent { poses: claims(&head.message) });
             continue;
         }
-        parts.push(match read {
+        parts.push(match RunnerCommit::parse_bytes(&head.message) {
             Ok(commit) => {
                 let from = commit.from();
-                let known = from.and_then(|from| {
-                    let before = heads[..at].iter().rev().map(|head| head.id.as_str());
-                    before.chain(heads[0].parents.first().map(String::as_str)).find(|id| *id == from)
-                });
-                session = known;
-                Part::Runner { has_from: from.is_none() || known.is_some(), commit: Box::new(commit) }
+                let known = from.and_then(|from| places.get_key_value(from)).filter(|(_, place)| **place <= at);
+                session = known.map(|(id, _)| *id);
+                Part::Runner { has_from: from.is_none() || session.is_some(), commit: Box::new(commit) }
             }
-            Err(error) if claims(message) => Part::Malformed(error),
+            Err(error) if claims(&head.message) => Part::Malformed(error),
             Err(_) => Part::Person,
         });
     }
     parts.reverse();
     parts
-}
-
-/// Whether the last paragraph of a message says that the commit is the runner's.
-fn claims(message: &str) -> bool {
-    let last = message.trim_end_matches('\n').rsplit("\n\n").next().unwrap_or_default();
-    last.lines().any(|line| line.starts_with("Runner-Commit:"))
 }

@@ -174,6 +174,20 @@ fn a_message_of_somebody_else_is_told_from_a_broken_one() {
 }
 
 #[test]
+fn a_message_claims_to_be_the_runners_to_whoever_reads_trailers_as_git_does() {
+    for line in ["Runner-Commit: iteration", "runner-commit: x", "RUNNER-COMMIT :x", "Runner-Commit:\u{fffd}"] {
+        assert!(claims(format!("x\n\nA: b\n{line}\n\n \n").as_bytes()), "{line:?}");
+        assert!(claims(format!("x\r\n\r\n{line}\r\n").as_bytes()), "{line:?}");
+        assert!(!claims(format!("x\n\n{line}\n\nbody\n").as_bytes()), "{line:?}");
+    }
+    assert!(claims(b"\xff\n\nRunner-Commit: start\n"));
+    for line in [" Runner-Commit: x", "Runner-Commits: x", "Runner-Commit", "the Runner-Commit: x"] {
+        assert!(!claims(format!("x\n\nA: b\n{line}\n").as_bytes()), "{line:?}");
+    }
+    assert_eq!(RunnerCommit::parse_bytes(b"\xff\n\nRunner-Commit: start\n"), Err(MessageError::Encoding));
+}
+
+#[test]
 fn a_commit_made_for_a_person_names_the_command_and_is_no_receipt() {
     let message = compose_human("r-1", "guard accept", "Runner-Commit: iteration");
     assert_eq!(
