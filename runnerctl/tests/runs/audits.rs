@@ -5,13 +5,19 @@ use runner_testkit::Output;
 
 use crate::play::{Play, RUN, sample};
 
-fn report(output: &Output) -> AuditReport {
+/// Reads what `verify --json` has answered; its exit code must tell of violations.
+#[track_caller]
+pub(crate) fn report(output: &Output) -> AuditReport {
     let mut answer = output.json();
     answer.as_object_mut().expect("an answer is an object").remove("schema");
-    serde_json::from_value(answer).expect("the report has its form")
+    let report: AuditReport = serde_json::from_value(answer).expect("the report has its form");
+    let is_broken = report.findings.iter().any(|finding| finding.severity == Severity::Violation);
+    assert_eq!(output.code, if is_broken { 10 } else { 0 }, "{}", output.stderr);
+    report
 }
 
-fn of_two() -> Play {
+/// A branch of two iterations.
+pub(crate) fn of_two() -> Play {
     let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
     play.script().always("echo $n > \"file$n\"\nanswer done 'Done.'");
     play.run().exits(4);

@@ -15,6 +15,7 @@ mod fallback;
 mod forgeries;
 mod fork;
 mod guard_definition;
+mod histories;
 mod history;
 mod hooks;
 mod logs;

@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use protocol::words::RunStatus;
 use runner_testkit::{Gate, Tty};
 
-use crate::play::{Play, RUN, sample};
+use crate::play::{Play, sample};
 
 const SMALL: (u16, u16) = (80, 24);
 const SIZES: [(u16, u16); 3] = [SMALL, (120, 40), (200, 50)];

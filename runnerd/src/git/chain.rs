@@ -50,6 +50,15 @@ impl Repository {
     pub fn chain(&self) -> Result<Chain<'_>, GitError> {
         Ok(Chain { paths: self, repo: self.open()? })
     }
+
+    /// Tells whether it is a clone that leaves objects with a remote until they are asked for (`--filter`): none is
+    /// fetched here.
+    pub fn is_partial(&self) -> Result<bool, GitError> {
+        let repo = self.open()?;
+        let config = repo.config_snapshot();
+        let mut remotes = config.plumbing().sections_by_name("remote").into_iter().flatten();
+        Ok(remotes.any(|remote| remote.value("promisor").is_some()))
+    }
 }
 
 impl Chain<'_> {

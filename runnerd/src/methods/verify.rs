@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Api, blocking};
 use crate::admit::git_error;
-use crate::git::{Id, Repository};
+use crate::git::{GitError, Id, Repository};
 use crate::verify::{Stage, Target, VerifyError, Watch, commands, target, verify};
 
 #[async_trait]
@@ -29,7 +29,7 @@ impl VerifyApiServer for Api {
         let _ends_with_the_call = stop.clone().drop_guard();
         Ok(blocking(move || {
             let mut watch = Watch { stop: &stop, progress: &mut |_, _| {} };
-            verify(&repository, &target, is_live, &mut watch).map_err(|error| told(&error))
+            verify(&repository, &target, is_live, &mut watch).map_err(|error| told(&repository, &error))
         })
         .await?)
     }
@@ -39,7 +39,7 @@ impl VerifyApiServer for Api {
         let (passes, since) = (params.passes, params.since);
         let (repository, passes, commands) = blocking(move || {
             let passes = later(&repository, passes, since.as_deref())?;
-            let commands = commands(&repository, &passes).map_err(|error| told(&error))?;
+            let commands = commands(&repository, &passes).map_err(|error| told(&repository, &error))?;
             Ok((repository, passes, commands))
         })
         .await?;
@@ -51,7 +51,7 @@ impl VerifyApiServer for Api {
         let folder = self.paths.state.join("verify");
         let (launcher, env) = (&self.launcher, &params.env);
         let stage = Stage { repository: &repository, folder, launcher, env, stop: &stop };
-        let findings = stage.rerun(&passes).await.map_err(|error| told(&error))?;
+        let findings = stage.rerun(&passes).await.map_err(|error| told(&repository, &error))?;
         Ok(RerunReport { guards: u32::try_from(passes.len()).unwrap_or(u32::MAX), findings })
     }
 }
@@ -101,8 +101,13 @@ impl Api {
     }
 }
 
-fn told(error: &VerifyError) -> ErrorData {
+fn told(repository: &Repository, error: &VerifyError) -> ErrorData {
     match error {
+        VerifyError::Git(error @ GitError::Broken { .. }) => {
+            let is_partial = repository.is_partial().unwrap_or(false);
+            let hint = if is_partial { "git fetch --refetch --no-filter" } else { "git fsck --connectivity-only" };
+            git_error(error).hint(hint)
+        }
         VerifyError::Git(error) => git_error(error),
         VerifyError::Gone(_)
         | VerifyError::NoCommit(_)
