@@ -248,7 +248,7 @@ pub trait VerifyApi {
     async fn verify(&self, params: VerifyParams) -> RpcResult<AuditReport>;
 
     /// Runs the guards of passing commits once more, each in a folder that is gone afterwards; ends with its client.
-    #[method(name = "rerun")]
+    #[method(name = "rerun", with_extensions)]
     async fn rerun_guards(&self, params: RerunParams) -> RpcResult<RerunReport>;
 }
 

@@ -25,6 +25,7 @@ use crate::registry::{Registry, RegistryError};
 use crate::rpc::{self, Bound, LockError, Locks, SocketError};
 use crate::service::{Heart, Notifier, Passed};
 use crate::startup::{Program, Readiness};
+use crate::verify;
 use crate::worker::Means;
 
 /// Time to look at the registered repositories before clients are answered.
@@ -128,6 +129,7 @@ impl Up {
         let system = |what| move |source| DaemonError::System { what, source };
         let signals = Signals::listen().map_err(system("signals"))?;
         let locks = Locks::take(&paths)?;
+        verify::clear(&paths.state);
         let socket_passed = passed.is_some();
         let bound = match passed {
             Some(passed) => Bound::passed(passed.listener, &paths, &locks)?,

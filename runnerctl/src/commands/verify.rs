@@ -1,16 +1,23 @@
 //! `verify`: proves from git alone that the rules made a branch, or names what they did not make.
 
+use std::time::Instant;
+
 use clap::Args;
 use protocol::api::VerifyApiClient as _;
+use protocol::client::{CallError, Connection};
 use protocol::error::ExitStatus;
 use protocol::request::{RerunParams, VerifyParams};
+use protocol::verify::RerunReport;
 
 use crate::args::Place;
 use crate::caller_env;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::progress::Line;
 use crate::text::audit;
+use crate::text::safe::safe;
+use crate::wait::Lines;
 
 const EXAMPLES: &str = "Examples:
   runnerctl verify                        the branch that is checked out
@@ -52,11 +59,36 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result
         let (passes, since) = (report.passes.clone(), args.since);
         let params = RerunParams { path, passes, since, confirmed: false, env };
         let request =
-            async |confirmed| connection.client().rerun_guards(RerunParams { confirmed, ..params.clone() }).await;
+            async |confirmed| rerun(invocation, &connection, RerunParams { confirmed, ..params.clone() }).await;
         let rerun = confirmed(invocation.ui, args.yes, request).await?;
         invocation.ui.note(&format!("guards run again: {}\n", rerun.guards));
         report.findings.extend(rerun.findings);
     }
     invocation.ui.answer("verify", &report, |paint| audit::report(&report, paint))?;
     Ok(if audit::is_sound(&report) { ExitStatus::Fine } else { ExitStatus::Violation })
+}
+
+/// Has the guards run one by one, so that it can be told where it is; not at all until their commands are confirmed.
+async fn rerun(
+    invocation: &Invocation<'_>,
+    connection: &Connection,
+    params: RerunParams,
+) -> Result<RerunReport, CallError> {
+    if !params.confirmed {
+        return Ok(connection.client().rerun_guards(params).await?);
+    }
+    let (lines, begun) = (Lines::new(invocation.ui), Instant::now());
+    let mut total = RerunReport { guards: 0, findings: Vec::new() };
+    for (at, pass) in params.passes.iter().enumerate() {
+        let node = safe(&pass.node);
+        let text = format!("guard {} of {}: iteration {:04}, node {node}", at + 1, params.passes.len(), pass.iter);
+        let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        lines.show(vec![Line::Passing { text, elapsed_ms }]);
+        let one = RerunParams { passes: vec![pass.clone()], ..params.clone() };
+        let report = connection.client().rerun_guards(one).await?;
+        total.guards += report.guards;
+        total.findings.extend(report.findings);
+    }
+    lines.end();
+    Ok(total)
 }

@@ -1,7 +1,12 @@
 //! `verify` as a person uses it: on clones, on a branch that is being worked on, and with guards that are run again.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use protocol::verify::{AuditReport, AuditRule, Severity};
-use runner_testkit::Output;
+use runner_testkit::{Output, PATIENCE};
 
 use crate::play::{Play, RUN, sample};
 
@@ -64,6 +69,30 @@ fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
     assert_eq!(left, 0, "nothing is left behind");
     assert_eq!(play.repo.git(&["worktree", "list"]).lines().count(), 1);
     play.repo.assert_sound();
-    let since = ["verify", "--rerun-guards", "--since", "HEAD~1", "--yes", "--json"];
-    assert_eq!(report(play.home.ctl_in(&play.repo, &since).exits(0)).findings.len(), 1, "the last pass alone");
+    let since = ["verify", "--rerun-guards", "--since", "HEAD~1", "--yes"];
+    let output = play.home.ctl_in(&play.repo, &since);
+    assert!(output.exits(0).stdout.contains("1 warning"), "the last pass alone: {}", output.stdout);
+    assert!(output.stderr.contains("guard 2 of 2: iteration 0002, node c1"), "{}", output.stderr);
+}
+
+#[test]
+fn a_guard_that_is_run_again_ends_with_who_waits_for_it() {
+    let mut play = of_two();
+    let gate = play.script().gate("again");
+    play.script().guard_always("gate again; exit 1");
+    let mut client = play.home.ctl_command(&play.repo, &["verify", "--rerun-guards", "--yes"]);
+    let mut client = client.spawn().expect("the client can be started");
+    gate.reached();
+    kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).expect("the client is there");
+    assert!(!client.wait().expect("it ends").success());
+    let folder = play.home.state().join("verify");
+    let deadline = Instant::now() + PATIENCE;
+    while std::fs::read_dir(&folder).expect("the daemon made it").next().is_some() {
+        assert!(Instant::now() < deadline, "the guard goes on");
+        thread::sleep(Duration::from_millis(5));
+    }
+    play.home.ctl_in(&play.repo, &["verify"]).exits(0);
+    std::fs::create_dir(folder.join("of-a-killed-daemon")).expect("it can be made");
+    play.stop_and_restart();
+    assert!(!folder.exists(), "the next daemon clears it away");
 }

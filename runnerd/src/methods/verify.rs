@@ -1,5 +1,8 @@
 //! `verify.run`: a branch is audited from git alone, registered or not.
 
+use std::pin::pin;
+
+use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::VerifyApiServer;
 use protocol::error::{ErrorData, ErrorKind};
@@ -11,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Api, blocking};
 use crate::admit::git_error;
 use crate::git::{GitError, Id, Repository};
-use crate::verify::{Stage, Target, VerifyError, Watch, commands, target, verify};
+use crate::rpc::left;
+use crate::verify::{Stage, Target, VerifyError, Watch, commands, copies, target, verify};
 
 #[async_trait]
 impl VerifyApiServer for Api {
@@ -34,7 +38,7 @@ impl VerifyApiServer for Api {
         .await?)
     }
 
-    async fn rerun_guards(&self, params: RerunParams) -> RpcResult<RerunReport> {
+    async fn rerun_guards(&self, extensions: &Extensions, params: RerunParams) -> RpcResult<RerunReport> {
         let repository = self.readable(&params.path).await?;
         let (passes, since) = (params.passes, params.since);
         let (repository, passes, commands) = blocking(move || {
@@ -46,12 +50,20 @@ impl VerifyApiServer for Api {
         if !params.confirmed {
             return Err(unconfirmed(&commands).into());
         }
-        let stop = CancellationToken::new();
-        let _ends_with_the_call = stop.clone().drop_guard();
-        let folder = self.paths.state.join("verify");
+        let stop = self.shutdown.child_token();
+        let folder = copies(&self.paths.state);
         let (launcher, env) = (&self.launcher, &params.env);
         let stage = Stage { repository: &repository, folder, launcher, env, stop: &stop };
-        let findings = stage.rerun(&passes).await.map_err(|error| told(&repository, &error))?;
+        let left = left(extensions);
+        let mut rerun = pin!(stage.rerun(&passes));
+        let findings = tokio::select! {
+            findings = &mut rerun => findings,
+            () = left.cancelled() => {
+                stop.cancel();
+                rerun.await
+            }
+        };
+        let findings = findings.map_err(|error| told(&repository, &error))?;
         Ok(RerunReport { guards: u32::try_from(passes.len()).unwrap_or(u32::MAX), findings })
     }
 }

@@ -1,20 +1,31 @@
 //! Calls run in tasks of their own: a client that goes away stops nothing halfway, and a panic becomes an
-//! error.
+//! error. A call that has something to clear away asks [`left`] whether somebody still waits for it.
 //!
 //! Batches are switched off in the server's configuration, because they would pass by here.
 
+use jsonrpsee::Extensions;
 use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::error::INTERNAL_ERROR_CODE;
 use jsonrpsee::types::{ErrorObjectOwned, Id, Request};
 use protocol::error::{ErrorData, ErrorKind};
 use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::wrapped::{Around, Service};
 
 /// Methods that only wait, or that belong to their connection: they end with it. Detached ones would pile
 /// up behind clients that come and go.
-const ENDS_WITH_CLIENT: &[&str] = &["run.step", "verify.run", "verify.rerun", "events.subscribe", "events.unsubscribe"];
+const ENDS_WITH_CLIENT: &[&str] = &["run.step", "verify.run", "events.subscribe", "events.unsubscribe"];
+
+/// Is cancelled when nobody waits for the answer any more.
+#[derive(Debug, Clone)]
+struct Left(CancellationToken);
+
+/// Returns what is cancelled when the caller has gone away.
+pub fn left(extensions: &Extensions) -> CancellationToken {
+    extensions.get::<Left>().map(|left| left.0.clone()).unwrap_or_default()
+}
 
 /// Carries out each call in a task of its own.
 #[derive(Debug, Clone)]
@@ -29,12 +40,15 @@ impl Around for Detach {
         service: S,
         request: Request<'a>,
     ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
-        let request = owned(request);
+        let mut request = owned(request);
+        let left = CancellationToken::new();
+        request.extensions.insert(Left(left.clone()));
         let (id, method) = (request.id.clone(), request.method.clone());
         let ends_with_client = ENDS_WITH_CLIENT.contains(&&*method);
         // The service is called inside of the task: a handler that is not async panics already there.
         let task = self.calls.spawn(async move { service.call(request).await });
         async move {
+            let _is_waited_for = left.drop_guard();
             let outcome = if ends_with_client { AbortOnDropHandle::new(task).await } else { task.await };
             outcome.unwrap_or_else(|error| panicked(id, &method, &error))
         }

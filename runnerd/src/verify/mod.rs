@@ -7,5 +7,5 @@ mod rerun;
 mod target;
 
 pub use read::{VerifyError, Watch, verify};
-pub use rerun::{Stage, commands};
+pub use rerun::{Stage, clear, commands, copies};
 pub use target::{Target, target};

@@ -46,8 +46,8 @@ pub enum VerifyError {
     /// A guard could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// Nobody waits for it any more.
-    #[error("nobody waits for it any more")]
+    /// It was told to end.
+    #[error("it was ended before it was done")]
     Interrupted,
 }
 

@@ -24,6 +24,18 @@ use crate::guard::{self, Guard};
 use crate::process::{Launcher, Mark};
 use crate::worker::load_config;
 
+/// Returns the folder for the copies that guards are run in, within that of the daemon's state.
+pub fn copies(state: &Path) -> PathBuf {
+    state.join("verify")
+}
+
+/// Removes the copies that a daemon which was killed has left.
+pub fn clear(state: &Path) {
+    if let Err(error) = remove(&copies(state)) {
+        tracing::warn!(%error, "a copy that a guard was run in is left");
+    }
+}
+
 /// Counts the runs of guards of this daemon: each has a folder and a mark of its own.
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
@@ -59,10 +71,10 @@ impl Stage<'_> {
     pub async fn rerun(&self, passes: &[AuditPass]) -> Result<Vec<AuditFinding>, VerifyError> {
         let mut findings = Vec::new();
         for pass in passes {
+            let end = self.run(&commit(pass)?).await?;
             if self.stop.is_cancelled() {
                 return Err(VerifyError::Interrupted);
             }
-            let end = self.run(&commit(pass)?).await?;
             findings.extend(finding(pass, &end));
         }
         Ok(findings)
@@ -117,7 +129,7 @@ fn commit(pass: &AuditPass) -> Result<Id, VerifyError> {
     pass.commit.parse().map_err(|_| VerifyError::NoCommit(pass.commit.clone()))
 }
 
-/// Removes a folder in which a guard may have taken rights away.
+/// Removes a folder, if it is there.
 fn remove(own: &Path) -> Result<(), VerifyError> {
     match fs::remove_dir_all(own) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
