@@ -199,7 +199,7 @@ impl Audit {
 
     fn apply(&mut self, changes: &[PathChange]) {
         self.state.apply(changes, &self.readers);
-        self.ground.apply(changes, &mut self.ledger);
+        self.ground.apply(changes, &self.readers, &mut self.ledger);
     }
 
     fn runners(

@@ -18,6 +18,15 @@ use crate::message::Receipt;
 pub(super) struct Ground {
     /// None as long as no start was seen.
     files: Option<BTreeMap<String, String>>,
+    /// The files that some globs name, as they were asked for last.
+    standing: Option<Standing>,
+}
+
+/// The part of the ground that is a guard's definition.
+#[derive(Debug)]
+struct Standing {
+    globs: Vec<String>,
+    definition: Definition,
 }
 
 impl Ground {
@@ -28,16 +37,17 @@ impl Ground {
             let path = String::from_utf8(change.path.clone()).ok()?;
             Some((path, change.new.as_ref().and_then(form)?))
         };
-        self.files = Some(code.filter_map(file).collect());
+        (self.files, self.standing) = (Some(code.filter_map(file).collect()), None);
     }
 
     /// Begins with what a start says that the guard's definition is, unless it is known what stands there.
     pub(super) fn begin(&mut self, told: &Definition) {
         self.files.get_or_insert_with(|| told.clone());
+        self.standing = None;
     }
 
     /// Takes over what a commit changed; what it changed stood there before.
-    pub(super) fn apply(&mut self, changes: &[PathChange], ledger: &mut Ledger) {
+    pub(super) fn apply(&mut self, changes: &[PathChange], readers: &Readers, ledger: &mut Ledger) {
         let Some(files) = &mut self.files else { return };
         for change in changes.iter().filter(|change| !change.path.starts_with(b".runner/")) {
             let Ok(path) = String::from_utf8(change.path.clone()) else { continue };
@@ -47,23 +57,28 @@ impl Ground {
                 let at = format!("{}: guard_definition: {path}", layout::RUN_STATE);
                 ledger.violation(AuditRule::Milestone, &at, (found, told));
             }
-            match change.new.as_ref().and_then(form) {
-                Some(form) => files.insert(path, form),
-                None => files.remove(&path),
-            };
+            if let Some(standing) = self.standing.as_mut().filter(|it| (readers.is_definition)(&it.globs, &path)) {
+                put(&mut standing.definition, &path, change.new.as_ref());
+            }
+            put(files, &path, change.new.as_ref());
         }
     }
 
     /// Returns the definition that these globs name, as far as it is known.
-    fn standing(&self, globs: &[String], readers: &Readers) -> Definition {
-        let files = self.files.iter().flatten().filter(|(path, _)| (readers.is_definition)(globs, path));
-        files.map(|(path, form)| (path.clone(), form.clone())).collect()
+    fn standing(&mut self, globs: &[String], readers: &Readers) -> &Definition {
+        let known = self.standing.take().filter(|standing| standing.globs == globs);
+        let named = || {
+            let files = self.files.iter().flatten().filter(|(path, _)| (readers.is_definition)(globs, path));
+            let definition = files.map(|(path, form)| (path.clone(), form.clone())).collect();
+            Standing { globs: globs.to_vec(), definition }
+        };
+        &self.standing.insert(known.unwrap_or_else(named)).definition
     }
 
     /// Returns what follows at the commit at which a session begins, after a stretch of people's commits; none before a
     /// start.
     pub(super) fn at_from(
-        &self,
+        &mut self,
         last: Option<&State>,
         (state, stretch): (&State, &Net),
         readers: &Readers,
@@ -71,8 +86,9 @@ impl Ground {
         let (last, from) = (last?.known().ok()?, state.known().ok()?);
         self.files.as_ref()?;
         let (old_globs, globs) = (&last.settings.definition, &from.settings.definition);
-        let committed = self.standing(globs, readers);
-        let (mut before, mut now) = (self.standing(old_globs, readers), committed.clone());
+        let mut before = self.standing(old_globs, readers).clone();
+        let committed = self.standing(globs, readers).clone();
+        let mut now = committed.clone();
         for (path, (old, new)) in stretch.code_with_sides() {
             put(&mut before, path, old.as_ref().filter(|_| (readers.is_definition)(old_globs, path)));
             put(&mut now, path, new.as_ref().filter(|_| (readers.is_definition)(globs, path)));
@@ -84,14 +100,14 @@ impl Ground {
 
     /// Checks that the receipt names every file that departs from what was accepted at From.
     pub(super) fn check(
-        &self,
+        &mut self,
         (from, accepted): (&Known<'_>, &Accepted),
         (receipt, readers): (&Receipt, &Readers),
         ledger: &mut Ledger,
     ) {
         let standing = self.standing(&from.settings.definition, readers);
         let named = &receipt.guard_changed;
-        for path in Departure::between(&accepted.guarded.accepted, &standing).paths {
+        for path in Departure::between(&accepted.guarded.accepted, standing).paths {
             if named.more() == 0 && !named.items().iter().any(|item| item == path.as_bytes()) {
                 let expected = format!("{path}, which no person has accepted");
                 ledger.violation(AuditRule::Receipt, "Runner-Guard-Changed", (&expected, "not named"));
