@@ -15,7 +15,7 @@ use super::{Api, blocking};
 use crate::admit::git_error;
 use crate::git::{GitError, Id, Repository};
 use crate::rpc::left;
-use crate::verify::{Stage, Target, VerifyError, Watch, commands, copies, target, verify};
+use crate::verify::{Stage, Target, VerifyError, commands, copies, target, verify};
 
 #[async_trait]
 impl VerifyApiServer for Api {
@@ -31,11 +31,8 @@ impl VerifyApiServer for Api {
         // The reading ends when nobody waits for this answer any more.
         let stop = CancellationToken::new();
         let _ends_with_the_call = stop.clone().drop_guard();
-        Ok(blocking(move || {
-            let mut watch = Watch { stop: &stop, progress: &mut |_, _| {} };
-            verify(&repository, &target, is_live, &mut watch).map_err(|error| told(&repository, &error))
-        })
-        .await?)
+        Ok(blocking(move || verify(&repository, &target, is_live, &stop).map_err(|error| told(&repository, &error)))
+            .await?)
     }
 
     async fn rerun_guards(&self, extensions: &Extensions, params: RerunParams) -> RpcResult<RerunReport> {

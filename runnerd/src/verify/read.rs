@@ -1,11 +1,14 @@
-//! Reads the commits of a branch, oldest first, and has each judged as it comes.
+//! Reads the commits of a branch, oldest first, and has each judged while the next are read.
 
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
 
 use protocol::state::RunState;
 use protocol::verify::AuditReport;
-use runner_core::audit::{Audit, Beside, Goal, Head, PathChange, Plan, Readers, Settings, Stored, is_read};
+use runner_core::audit::{self, Audit, Goal, Head, Link, PathChange, Plan, Readers, Settings, Stored, is_read};
 use tokio_util::sync::CancellationToken;
 
 use super::Target;
@@ -19,6 +22,8 @@ use crate::worker::{self, LoadError, MAX_REVIEWED_BYTES, policy_of};
 
 /// Most commits of one branch.
 const MAX_COMMITS: usize = 1_000_000;
+/// Most commits that are read and not yet judged.
+const AHEAD: usize = 64;
 
 /// Why a branch could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -51,51 +56,97 @@ pub enum VerifyError {
     Interrupted,
 }
 
-/// Who waits for a reading.
-pub struct Watch<'a> {
-    /// Ends it.
-    pub stop: &'a CancellationToken,
-    /// Is told how many commits are done, of how many.
-    pub progress: &'a mut (dyn FnMut(usize, usize) + Send),
-}
-
-impl Watch<'_> {
-    fn go_on(&self) -> Result<(), VerifyError> {
-        if self.stop.is_cancelled() { Err(VerifyError::Interrupted) } else { Ok(()) }
-    }
-}
-
-/// Audits the branch of a run. `is_live`: what follows the last receipt is a session's, and not judged.
+/// Audits the branch of a run, until it is told to stop. `is_live`: what follows the last receipt is a session's, and not
+/// judged.
 pub fn verify(
     repository: &Repository,
     target: &Target,
     is_live: bool,
-    watch: &mut Watch<'_>,
+    stop: &CancellationToken,
 ) -> Result<AuditReport, VerifyError> {
     let chain = repository.chain()?;
     let base = base(repository, &target.tip)?;
-    let commits = commits(&chain, target, base.as_deref(), watch)?;
+    let commits = commits(&chain, target, base.as_deref(), stop)?;
     let plan = Plan::new(&target.run, base.as_deref(), commits.iter().map(head).collect());
     let unseen = unseen(&plan);
-    let first = commits.len() - plan.heads().len();
-    let parent = |at: usize| at.checked_sub(1).and_then(|at| commits.get(at));
-    let before = parent(first).map_or(Ok(Vec::new()), |commit| standing(&chain, &commit.tree, &plan))?;
-    let mut audit = Audit::new(plan, READERS, &before);
-    for at in first..commits.len() {
-        watch.go_on()?;
-        (watch.progress)(at - first, commits.len() - first);
-        let changes = chain.changes(parent(at).map(|commit| &commit.tree), &commits[at].tree, is_read)?;
-        let changes: Vec<PathChange> = changes.into_iter().map(change).collect();
-        let raw = audit.raw(at - first).and_then(|raw| raw.parse::<Id>().ok());
-        let raw = raw.map(|raw| chain.blob(&raw)).transpose()?.flatten();
-        let from = audit.reviewed_from(at - first).and_then(|from| from.parse::<Id>().ok());
-        let diff =
-            from.map(|from| repository.diff_of((&from, &commits[at].id), is_code, MAX_REVIEWED_BYTES)).transpose()?;
-        audit.take(&changes, Beside { raw: raw.as_deref(), diff: diff.as_deref() });
-    }
-    let mut report = audit.finish(is_live);
+    let branch = Branch { repository, first: commits.len() - plan.heads().len(), commits, chain };
+    let before = branch.standing(&plan)?;
+    let audit = Audit::new(plan, READERS, &before);
+    let mut report = branch.judged(audit, is_live, stop)?;
     report.unseen.extend(unseen);
     Ok(report)
+}
+
+/// The commits of a branch.
+struct Branch<'a> {
+    repository: &'a Repository,
+    chain: Chain<'a>,
+    commits: Vec<ChainCommit>,
+    /// The first that is judged.
+    first: usize,
+}
+
+impl Branch<'_> {
+    /// Reads commit after commit, while those that were read are judged.
+    fn judged(&self, audit: Audit, is_live: bool, stop: &CancellationToken) -> Result<AuditReport, VerifyError> {
+        let wanted: Vec<Beside> = (0..audit.heads().len()).map(|at| Beside::of(&audit, at)).collect();
+        thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(AHEAD);
+            let judge = scope.spawn(move || judge(audit, receiver, is_live));
+            for (at, beside) in (self.first..).zip(&wanted) {
+                go_on(stop)?;
+                if sender.send(self.link(at, beside)?).is_err() {
+                    break;
+                }
+            }
+            drop(sender);
+            Ok(judge.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })
+    }
+
+    fn link(&self, at: usize, beside: &Beside) -> Result<Link, GitError> {
+        let commit = &self.commits[at];
+        let before = self.parent(at).map(|commit| &commit.tree);
+        let changes = self.chain.changes(before, &commit.tree, is_read)?.into_iter().map(change).collect();
+        let raw = beside.raw.map(|raw| self.chain.blob(&raw)).transpose()?.flatten();
+        let diff = |from| self.repository.diff_of((&from, &commit.id), is_code, MAX_REVIEWED_BYTES);
+        Ok(Link { changes, raw, diff: beside.reviewed_from.map(diff).transpose()? })
+    }
+
+    fn parent(&self, at: usize) -> Option<&ChainCommit> {
+        at.checked_sub(1).and_then(|at| self.commits.get(at))
+    }
+
+    /// Every file under `.runner/` before the first commit, as if that had added it; of a fork's base every file.
+    fn standing(&self, plan: &Plan) -> Result<Vec<PathChange>, GitError> {
+        let Some(ChainCommit { tree, .. }) = self.parent(self.first) else { return Ok(Vec::new()) };
+        if plan.begins_at_iteration() {
+            return Ok(self.chain.changes(None, tree, is_read)?.into_iter().map(change).collect());
+        }
+        let files = self.chain.below(tree, Layout::FOLDER, is_read)?;
+        Ok(files.into_iter().map(|(path, file)| PathChange { path, old: None, new: Some(stored(file)) }).collect())
+    }
+}
+
+/// Judges commits as they are read, on a processor of its own.
+fn judge(mut audit: Audit, links: Receiver<Link>, is_live: bool) -> AuditReport {
+    for Link { changes, raw, diff } in links {
+        audit.take(&changes, audit::Beside { raw: raw.as_deref(), diff: diff.as_deref() });
+    }
+    audit.finish(is_live)
+}
+
+/// What is read beside a commit, since its receipt names it.
+struct Beside {
+    raw: Option<Id>,
+    reviewed_from: Option<Id>,
+}
+
+impl Beside {
+    fn of(audit: &Audit, at: usize) -> Self {
+        let id = |id: Option<&str>| id.and_then(|id| id.parse().ok());
+        Self { raw: id(audit.raw(at)), reviewed_from: id(audit.reviewed_from(at)) }
+    }
 }
 
 /// The commit that the run began from, by its own bookkeeping.
@@ -109,12 +160,12 @@ fn commits(
     chain: &Chain<'_>,
     target: &Target,
     base: Option<&str>,
-    watch: &Watch<'_>,
+    stop: &CancellationToken,
 ) -> Result<Vec<ChainCommit>, VerifyError> {
     let mut commits = Vec::new();
     let mut next = Some(target.tip);
     while let Some(id) = next.filter(|_| commits.len() < MAX_COMMITS) {
-        watch.go_on()?;
+        go_on(stop)?;
         let Some(commit) = chain.commit(&id)? else { break };
         next = commit.parents.first().copied().filter(|_| base != Some(&id.to_string()));
         commits.push(commit);
@@ -126,6 +177,10 @@ fn commits(
     Ok(commits)
 }
 
+fn go_on(stop: &CancellationToken) -> Result<(), VerifyError> {
+    if stop.is_cancelled() { Err(VerifyError::Interrupted) } else { Ok(()) }
+}
+
 /// Says what of the branch is not here.
 fn unseen(plan: &Plan) -> Vec<String> {
     let before = plan.before().filter(|_| !plan.has_start());
@@ -134,15 +189,6 @@ fn unseen(plan: &Plan) -> Vec<String> {
         format!("what came before commit {}{parents}: `git fetch --unshallow` brings it", head.id)
     };
     before.map(sentence).into_iter().collect()
-}
-
-/// Every file under `.runner/`, as if the commit had added it; of a fork's base every file.
-fn standing(chain: &Chain<'_>, tree: &Id, plan: &Plan) -> Result<Vec<PathChange>, GitError> {
-    if plan.begins_at_iteration() {
-        return Ok(chain.changes(None, tree, is_read)?.into_iter().map(change).collect());
-    }
-    let files = chain.below(tree, Layout::FOLDER, is_read)?;
-    Ok(files.into_iter().map(|(path, file)| PathChange { path, old: None, new: Some(stored(file)) }).collect())
 }
 
 fn is_code(path: &[u8]) -> bool {
