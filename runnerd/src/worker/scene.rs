@@ -33,6 +33,8 @@ pub(super) struct Scene {
     pub found: Option<Found>,
     policy: Policy,
     loaded: Option<Arc<Loaded>>,
+    /// The phases of which a program may have been started before.
+    begun: Vec<PhaseName>,
     /// The events so far, for the record.
     entries: super::log::Entries,
 }
@@ -40,7 +42,9 @@ pub(super) struct Scene {
 impl Scene {
     /// Sets up the scene; `policy` is From's if the iteration was begun by a previous life.
     pub(super) fn new(site: Site, mark: String, policy: Policy, entries: super::log::Entries) -> Self {
-        Self { site, mark, found: None, policy, loaded: None, entries }
+        let is_taken_over = !entries.lock().is_empty();
+        let begun = if is_taken_over { vec![PhaseName::Guard, PhaseName::Review] } else { Vec::new() };
+        Self { site, mark, found: None, policy, loaded: None, begun, entries }
     }
 
     async fn effect(&mut self, phase: &Phase, stop: &CancellationToken) -> Result<Event, Obstacle> {
@@ -73,7 +77,7 @@ impl Scene {
             }
             (Effect::RunGuard | Effect::RunAccepted, Phase::Guard { work, .. }) => {
                 let loaded = self.loaded(&work.task)?;
-                block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Guard))?;
+                self.sweep_before(PhaseName::Guard)?;
                 let check = Check { spent_ms: phase.spent_ms(), with_accepted: effect == Effect::RunAccepted };
                 let end = session::check(self.around(&loaded, stop), work, check).await?;
                 Ok(Event::GuardEnded(end))
@@ -93,7 +97,7 @@ impl Scene {
             }
             (Effect::RunReview, Phase::Review { work, failed, .. }) => {
                 let loaded = self.loaded(&work.task)?;
-                block_in_place(|| session::sweep(&self.site, &self.mark, PhaseName::Review))?;
+                self.sweep_before(PhaseName::Review)?;
                 let failed = failed.as_ref().map_or(0, |failed| failed.tries);
                 let end = review::review(self.around(&loaded, stop), work, (phase.spent_ms(), failed)).await?;
                 Ok(Event::ReviewEnded(end))
@@ -107,6 +111,16 @@ impl Scene {
             }
             (effect, phase) => unreachable!("BUG: {effect:?} is not the effect of {}", phase.name()),
         }
+    }
+
+    /// Ends what is left of a phase before a program of it is started, if it is not the first.
+    fn sweep_before(&mut self, phase: PhaseName) -> Result<(), Obstacle> {
+        if self.begun.contains(&phase) {
+            block_in_place(|| session::sweep(&self.site, &self.mark, phase))?;
+        } else {
+            self.begun.push(phase);
+        }
+        Ok(())
     }
 
     fn around<'a>(&'a self, loaded: &'a Loaded, stop: &'a CancellationToken) -> Surroundings<'a> {
