@@ -9,7 +9,7 @@
 //!
 //! | to do | file |
 //! |---|---|
-//! | find and open | `open`, `preflight` |
+//! | find and open | `open`, `shared`, `preflight` |
 //! | be sure whose configuration counts | `trusted`, `tampering`, `users` |
 //! | see what changed | `scan`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
@@ -49,6 +49,7 @@ mod program;
 mod refs;
 mod rescue;
 mod scan;
+mod shared;
 mod stage;
 mod status;
 mod tampering;

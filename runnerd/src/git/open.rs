@@ -14,6 +14,7 @@ use gix::sec::Permission;
 use super::GitError;
 use super::preflight::{self, Engine};
 use super::refs::RefStore;
+use super::shared::SharedObjects;
 
 /// A work tree and its git folder.
 ///
@@ -38,7 +39,21 @@ pub(super) struct View {
     repo: gix::ThreadSafeRepository,
     /// When a pack came or went last: a view has room for few more than there were.
     packs: Option<(i64, i64)>,
+    /// What was read of it.
+    objects: SharedObjects,
 }
+
+impl View {
+    /// Returns the view for one operation; what one has read of objects spares the others.
+    fn share(&self) -> gix::Repository {
+        let (mut repo, objects) = (self.repo.to_thread_local(), self.objects.clone());
+        repo.objects.set_object_cache(move || Box::new(objects.clone()));
+        repo
+    }
+}
+
+/// Bytes of objects that are kept for those who read them again.
+const OBJECT_CACHE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Which configuration counts beside the repository's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,11 +140,11 @@ impl Repository {
         let packs = packs.map(|found| (found.mtime(), found.mtime_nsec()));
         let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(view) = view.as_ref().filter(|view| view.packs == packs) {
-            return Ok(view.repo.to_thread_local());
+            return Ok(view.share());
         }
-        let repo = self.open_anew()?;
-        *view = Some(View { repo: repo.clone().into_sync(), packs });
-        Ok(repo)
+        let repo = self.open_anew()?.into_sync();
+        let shared = View { repo, packs, objects: SharedObjects::new(OBJECT_CACHE_BYTES) };
+        Ok(view.insert(shared).share())
     }
 
     /// Reads the configuration that counts, and makes the library's view with it.
@@ -144,7 +159,7 @@ impl Repository {
             repo.refs = self.references(&repo);
         }
         repo.set_workdir(self.work_dir.clone()).map_err(GitError::library("reading the work tree", &self.work_dir))?;
-        repo.object_cache_size_if_unset(4 * 1024 * 1024);
+        repo.object_cache_size_if_unset(OBJECT_CACHE_BYTES);
         Ok(repo)
     }
 

@@ -1,0 +1,41 @@
+//! What the operations of one repository have read of its objects, so that the next does not read it again.
+//!
+//! An object never changes, so that nothing here can be out of date.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gix::ObjectId;
+use gix::objs::Kind;
+use gix::odb::pack::cache::Object;
+use gix::odb::pack::cache::object::MemoryCappedHashmap;
+
+/// Objects up to a number of bytes, of which those go first that were not asked for the longest.
+#[derive(Clone)]
+pub(super) struct SharedObjects(Arc<Mutex<MemoryCappedHashmap>>);
+
+impl SharedObjects {
+    pub(super) fn new(bytes: usize) -> Self {
+        Self(Arc::new(Mutex::new(MemoryCappedHashmap::new(bytes))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, MemoryCappedHashmap> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Object for SharedObjects {
+    fn put(&mut self, id: ObjectId, kind: Kind, data: &[u8]) {
+        self.lock().put(id, kind, data);
+    }
+
+    fn get(&mut self, id: &ObjectId, out: &mut Vec<u8>) -> Option<Kind> {
+        self.lock().get(id, out)
+    }
+}
+
+impl fmt::Debug for SharedObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedObjects")
+    }
+}
