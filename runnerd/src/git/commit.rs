@@ -30,6 +30,8 @@ pub struct CommitRequest<'a> {
     pub sign: bool,
     /// Whether to commit even if nothing changed.
     pub allow_empty: bool,
+    /// The only paths that may differ from HEAD, for who has looked and knows what was written since; none: all do.
+    pub within: Option<&'a [Vec<u8>]>,
 }
 
 /// A commit that was made.

@@ -53,6 +53,7 @@ impl Repository {
             hold_back: &nothing,
             sign: graft.sign,
             allow_empty: true,
+            within: None,
         };
         let commit = self.write_commit(&repo, &request, tree)?;
         grown.written.push(commit.object());

@@ -21,16 +21,30 @@ pub(super) struct Prepared {
     pub(super) index: Option<PendingIndex>,
 }
 
+/// What earlier commits left out and the next does as well.
+struct Reconsidered {
+    held_back: BTreeSet<BString>,
+    unstorable: BTreeSet<BString>,
+    /// Whether something is hidden no longer.
+    reveals: bool,
+}
+
 impl Repository {
     /// Hides from git what a commit would leave out now, and returns the paths, sorted.
-    pub fn hold_back(&self, rule: &HoldBack) -> Result<Vec<String>, GitError> {
+    ///
+    /// `changes` are what was seen last; if files come to light that were hidden then, they become what is seen now.
+    pub fn hold_back(&self, rule: &HoldBack, changes: &mut Vec<Change>) -> Result<Vec<String>, GitError> {
         let repo = self.open()?;
         let head = self.tree_of(&repo, self.head()?.commit())?;
-        let (mut hidden, unstorable) = self.reconsider(&repo, &head, rule)?;
-        hidden.extend(unstorable);
+        let reconsidered = self.reconsider(&repo, &head, rule)?;
+        if reconsidered.reveals {
+            *changes = self.changes()?;
+        }
+        let mut hidden = reconsidered.held_back;
+        hidden.extend(reconsidered.unstorable);
         let submodules = declared_submodules(&repo);
-        for Change { path, kind } in self.changes()? {
-            let path = BString::from(path);
+        for Change { path, kind } in changes.iter() {
+            let path = BString::from(path.as_slice());
             let is_submodule = submodules.contains(path.strip_suffix(b"/").unwrap_or(&path).as_bstr());
             if is_submodule || !matches!(kind, ChangeKind::Untracked | ChangeKind::Added) {
                 continue;
@@ -46,13 +60,14 @@ impl Repository {
     /// Stages everything and writes the tree; hides from git what stays out.
     pub(super) fn prepare(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<Prepared, GitError> {
         let head = self.tree_of(repo, request.parent)?;
-        let (held_back, unstorable) = self.reconsider(repo, &head, request.hold_back)?;
+        let Reconsidered { held_back, unstorable, reveals } = self.reconsider(repo, &head, request.hold_back)?;
+        let within = request.within.filter(|_| !reveals);
         let by_program = || {
             let collected = porcelain::stage(self, request.hold_back, None)?;
             Ok(Prepared { collected, index: None })
         };
         let engine = self.engine(repo);
-        let mut prepared = engine.carry_out(|| self.prepare_by_library(repo, request), by_program)?;
+        let mut prepared = engine.carry_out(|| self.prepare_by_library(repo, request, within), by_program)?;
         let collected = &mut prepared.collected;
         collected.held_back.extend(held_back);
         collected.unstorable.extend(unstorable);
@@ -67,12 +82,13 @@ impl Repository {
         repo: &gix::Repository,
         head: &gix::Tree<'_>,
         rule: &HoldBack,
-    ) -> Result<(BTreeSet<BString>, BTreeSet<BString>), GitError> {
+    ) -> Result<Reconsidered, GitError> {
         let (mut held_back, mut unstorable) = (BTreeSet::new(), BTreeSet::new());
         let hidden = exclude::read(self)?;
         if hidden.is_empty() {
-            return Ok((held_back, unstorable));
+            return Ok(Reconsidered { held_back, unstorable, reveals: false });
         }
+        let before = hidden.len();
         let submodules = declared_submodules(repo);
         for path in hidden {
             let name = path.strip_suffix(b"/").unwrap_or(&path).as_bstr();
@@ -86,13 +102,20 @@ impl Repository {
             }
         }
         exclude::write(self, &held_back.union(&unstorable).cloned().collect())?;
-        Ok((held_back, unstorable))
+        let reveals = held_back.len() + unstorable.len() < before;
+        Ok(Reconsidered { held_back, unstorable, reveals })
     }
 
-    fn prepare_by_library(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<Prepared, GitError> {
+    fn prepare_by_library(
+        &self,
+        repo: &gix::Repository,
+        request: &CommitRequest<'_>,
+        within: Option<&[Vec<u8>]>,
+    ) -> Result<Prepared, GitError> {
         let lock = IndexLock::acquire(repo, self)?;
         let state = index::read(repo, self, request.parent)?.state;
-        let mut scan = Scan::run(repo, self, &state)?;
+        let scan = within.and_then(|within| Scan::within(self, &state, within));
+        let mut scan = scan.map_or_else(|| Scan::run(repo, self, &state), Ok)?;
         let changes = status::staged(repo, self, request.parent, &state)?;
         scan.distrust(status::lost(repo, &state, &changes));
         let added = changes.into_iter().filter(|(_, kind)| *kind == ChangeKind::Added).map(|(path, _)| path).collect();

@@ -11,7 +11,7 @@ use gix::dir::EntryRef;
 use gix::dir::entry::{Kind, Status};
 use gix::dir::walk::{Action, Delegate, EmissionMode};
 use gix::index::State;
-use gix::index::entry::Stat;
+use gix::index::entry::{Flags, Mode, Stat};
 use gix::status::index_worktree::Options;
 use gix::status::plumbing::index_as_worktree::traits::{HashEq, SubmoduleStatus};
 use gix::status::plumbing::index_as_worktree::{Change, EntryStatus};
@@ -73,6 +73,30 @@ impl Scan {
         })
     }
 
+    /// Says how the files at some paths differ, without a look at others; none where that takes more than a look at each.
+    ///
+    /// A file that is as its entry says counts as modified: to store it again changes nothing.
+    pub(super) fn within(paths: &Repository, index: &State, some: &[Vec<u8>]) -> Option<Self> {
+        let mut scan = Self::default();
+        for path in some.iter().map(|path| path.as_bstr()) {
+            let kind = paths.file(path).symlink_metadata().ok().map(|found| found.file_type());
+            let is_stored = kind.is_some_and(|kind| kind.is_file() || kind.is_symlink());
+            let is_plain_folder =
+                kind.is_some_and(|kind| kind.is_dir()) && paths.file(path).join(".git").symlink_metadata().is_err();
+            let entries = index.entry_range(path).map_or(&[][..], |range| &index.entries()[range]);
+            let finding = match entries {
+                [] if kind.is_none() => continue,
+                [] if is_stored => Finding::New,
+                [entry] if !is_simple(entry) => return None,
+                [_] if is_stored => Finding::Modified,
+                [_] if kind.is_none() || is_plain_folder => Finding::Gone,
+                _ => return None,
+            };
+            scan.found.insert(path.to_owned(), finding);
+        }
+        Some(scan)
+    }
+
     fn compare(&mut self, repo: &gix::Repository, paths: &Repository, index: &State) -> gix::Result<()> {
         repo.index_worktree_status(
             index,
@@ -123,6 +147,11 @@ impl Scan {
         };
         self.found.insert(path.to_owned(), finding);
     }
+}
+
+/// Tells whether an entry stands for a file or link, merged and stored.
+fn is_simple(entry: &gix::index::Entry) -> bool {
+    entry.stage_raw() == 0 && entry.mode != Mode::COMMIT && !entry.flags.contains(Flags::INTENT_TO_ADD)
 }
 
 /// Returns what is neither tracked nor ignored. git itself is silent about pipes and the like; this names them.

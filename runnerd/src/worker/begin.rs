@@ -410,6 +410,7 @@ pub(super) fn commit(site: &Site, repository: &Repository, commit: &RunnerCommit
         hold_back: &hold_back,
         sign: config.git.sign,
         allow_empty: true,
+        within: None,
     })?;
     Ok(committed.commit)
 }

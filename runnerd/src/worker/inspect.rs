@@ -34,7 +34,7 @@ pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &Sessi
         without_secrets(examine_tree(loaded, task, session, text).finding, text, &site.secrets)
     };
     let head = repository.head()?.commit();
-    let uncommitted: Vec<Vec<u8>> = repository.changes()?.into_iter().map(|change| change.path).collect();
+    let uncommitted: Vec<Vec<u8>> = site.look()?.into_iter().map(|change| change.path).collect();
     let since = |commit: &Id| -> Result<Vec<Vec<u8>>, Obstacle> {
         let committed = head.map(|head| repository.changed_paths(commit, &head)).transpose()?;
         Ok([uncommitted.clone(), committed.unwrap_or_default()].concat())

@@ -19,6 +19,7 @@ use super::desk::{self, Desk, Turn, Wires, reason};
 use super::drive::{Drive, DriveError, Drove, pause_before};
 use super::journal::Recorded;
 use super::log::{Entries, JournalLog};
+use super::look::LastLook;
 use super::obstruction::obstruction;
 use super::pilot::Pilot;
 use super::scene::Scene;
@@ -292,6 +293,7 @@ impl Life {
             events: self.means.events.clone(),
             env,
             found: Arc::default(),
+            seen: LastLook::default(),
             uncommitted: run.uncommitted.clone(),
         })
     }

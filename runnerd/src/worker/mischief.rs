@@ -109,6 +109,14 @@ struct Undo<'a> {
 
 impl Undo<'_> {
     fn run(&self) -> Result<Found, Obstacle> {
+        let found = self.find_and_put_back();
+        if found.as_ref().map_or(true, |found| *found != Found::default()) {
+            self.site.forget_seen();
+        }
+        found
+    }
+
+    fn find_and_put_back(&self) -> Result<Found, Obstacle> {
         let note = self.note();
         let mut found: Found = match durable::read(&note)? {
             Some(text) => serde_json::from_slice(&text).unwrap_or_default(),

@@ -43,6 +43,7 @@ mod ledger;
 mod life;
 mod load;
 mod log;
+mod look;
 mod mischief;
 mod obstruction;
 mod open;

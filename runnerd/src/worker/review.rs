@@ -57,6 +57,7 @@ pub(super) async fn review(
         mark: Mark::new(format!("{mark}-review")),
         lock: site.store.live().join("shim.lock"),
     };
+    site.forget_seen();
     let mut end = agent::run::<ReviewAnswer>(session, &site.launcher, stop).await?;
     session::price(loaded, &executor, &mut end.usage);
     let prompt = Some(Digest::of(prompt.as_bytes()).to_string());

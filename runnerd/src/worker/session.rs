@@ -63,6 +63,7 @@ pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
         lock: site.store.live().join("shim.lock"),
     };
     block_in_place(|| tampering::look_before(site, task.iter))?;
+    site.forget_seen();
     let mut end: SessionEnd = agent::run(session, &site.launcher, stop).await?;
     price(loaded, &executor, &mut end.usage);
     Ok(end)
@@ -133,6 +134,7 @@ pub(super) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
         mark: Mark::new(format!("{mark}-guard")),
         lock: site.store.live().join("shim.lock"),
     };
+    site.forget_seen();
     let timed_out = || Ok(GuardEnd::new(GuardHow::TimedOut));
     let end = if left == 0 { timed_out() } else { guard::run(guard, &site.launcher, stop).await };
     block_in_place(|| {
@@ -151,6 +153,7 @@ fn lay_out(site: &Site, loaded: &Loaded, iter: u32, with_accepted: bool) -> Resu
     let accepted = || Ok::<_, Obstacle>(definition::at(&site.repository()?, loaded)?.accepted);
     if departure.answer(loaded.policy.on_change) == OnChange::Revert {
         swap::revert(site, iter, &accepted()?, &departure)?;
+        site.forget_seen();
     }
     let before = before_guard(site, iter)?;
     if with_accepted {
@@ -204,7 +207,7 @@ fn before_guard(site: &Site, iter: u32) -> Result<Before, Obstacle> {
         return Ok(before);
     }
     let head = site.repository()?.head()?.commit().map(|head| head.to_string());
-    let before = Before { head, stamps: stamps(site)? };
+    let before = Before { head, stamps: stamps(site, &site.seen()?) };
     let text = serde_json::to_vec(&before).expect("BUG: paths and numbers do not serialize");
     durable::replace(&kept, &text, Access::Private)?;
     Ok(before)
@@ -212,7 +215,7 @@ fn before_guard(site: &Site, iter: u32) -> Result<Before, Obstacle> {
 
 /// Returns the paths outside `.runner/` that were written since, in commits of a guard's own too.
 fn written_since(site: &Site, before: &Before) -> Result<Vec<String>, Obstacle> {
-    let mut now = stamps(site)?;
+    let mut now = stamps(site, &site.look()?);
     let repository = site.repository()?;
     let old = before.head.as_deref().and_then(|head| head.parse::<Id>().ok());
     // A commit that history has lost differs in nothing that stays.
@@ -230,10 +233,9 @@ fn written_since(site: &Site, before: &Before) -> Result<Vec<String>, Obstacle> 
     Ok(wrote.map(|(path, _)| path).filter(|path| !path.starts_with(".runner/")).collect())
 }
 
-fn stamps(site: &Site) -> Result<Stamps, Obstacle> {
-    let changes = site.repository()?.changes()?;
+fn stamps(site: &Site, changes: &[Change]) -> Stamps {
     let paths = changes.iter().map(Change::display_path);
-    Ok(paths.map(|path| (path.clone(), stamp(site, &path))).collect())
+    paths.map(|path| (path.clone(), stamp(site, &path))).collect()
 }
 
 fn stamp(site: &Site, path: &str) -> (u64, i64, i64) {

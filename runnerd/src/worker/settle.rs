@@ -2,8 +2,6 @@
 //!
 //! Done again after a crash it writes the same bytes, and a commit that was made is recognised.
 
-use std::path::PathBuf;
-
 use protocol::answer::ReviewAnswer;
 use protocol::meta::{IterationMeta, ReviewFacts};
 use protocol::state::UsageTotal;
@@ -28,7 +26,7 @@ use super::site::{Obstacle, Site};
 use super::{brief, definition, inspect, mischief, record};
 use crate::causes::in_one_line;
 use crate::clock;
-use crate::git::{CommitRequest, Id, Repository};
+use crate::git::{Change, CommitRequest, Id, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
 
@@ -44,7 +42,8 @@ pub(super) fn settle(
     let settling = Settling { site, loaded, outcome, repository: &repository };
     let head = repository.head()?.commit();
     let upon = settling.upon(head)?;
-    let held_back = repository.hold_back(&hold_back(loaded))?;
+    let mut changes = site.seen()?;
+    let held_back = repository.hold_back(&hold_back(loaded), &mut changes)?;
     let after = settling.after(held_back)?;
     let guard_changed = settling.guard_changed()?;
     let made = match settling.receipt(&upon)? {
@@ -54,7 +53,7 @@ pub(super) fn settle(
             Some(receipt)
         }
         None if !outcome.leaves_commit() => None,
-        None => Some(settling.commit(head, (&after, &guard_changed))?),
+        None => Some(settling.commit((head, changes), (&after, &guard_changed))?),
     };
     match (settling.record(entries, made, (&after, &guard_changed)), made) {
         // The record is for people: what is committed does not wait for it.
@@ -150,9 +149,20 @@ impl Settling<'_> {
         })?)
     }
 
-    fn commit(&self, head: Option<Id>, (after, guard_changed): Told<'_>) -> Result<Id, Obstacle> {
+    fn commit(
+        &self,
+        (head, changes): (Option<Id>, Vec<Change>),
+        (after, guard_changed): Told<'_>,
+    ) -> Result<Id, Obstacle> {
         let raw = if after.tree_refused { self.keep_raw()? } else { None };
-        self.write(after)?;
+        let written = self.write(after)?;
+        // A file that nobody has committed yet may be one that git is told to ignore.
+        let is_new = |path: &str| {
+            [Layout::PROGRESS, Layout::GUARDRAILS].contains(&path) && !self.loaded.texts.contains_key(path)
+        };
+        let is_known = !written.iter().any(|path| is_new(path));
+        let written = written.into_iter().map(Vec::from);
+        let within: Vec<Vec<u8>> = changes.into_iter().map(|change| change.path).chain(written).collect();
         // A file that is lost by a power cut and is in the commit would be taken for a change of somebody's.
         durable::sync_everything(self.site.layout.root())?;
         let request = CommitRequest {
@@ -162,6 +172,7 @@ impl Settling<'_> {
             hold_back: &hold_back(self.loaded),
             sign: self.loaded.config.git.sign,
             allow_empty: true,
+            within: is_known.then_some(&within),
         };
         let committed = self.repository.commit_all(&request)?;
         if !committed.unstorable.is_empty() {
@@ -170,34 +181,37 @@ impl Settling<'_> {
         Ok(committed.commit)
     }
 
-    fn write(&self, after: &transition::After) -> Result<(), Obstacle> {
+    /// Writes the state that is to be committed, and returns the paths.
+    fn write(&self, after: &transition::After) -> Result<Vec<&'static str>, Obstacle> {
         let layout = &self.site.layout;
         let mut files = vec![
-            (layout.tree(), tree::canonical(&after.tree).into_bytes()),
-            (layout.run_state(), json::canonical(&after.run_state).into_bytes()),
-            (layout.feedback(), json::canonical(&after.feedback).into_bytes()),
-            (layout.progress(), after.progress.clone().into_bytes()),
+            (Layout::TREE, tree::canonical(&after.tree).into_bytes()),
+            (Layout::RUN_STATE, json::canonical(&after.run_state).into_bytes()),
+            (Layout::FEEDBACK, json::canonical(&after.feedback).into_bytes()),
+            (Layout::PROGRESS, after.progress.clone().into_bytes()),
         ];
         durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository)?;
         // A settlement that was interrupted may have left what would be committed now.
         durable::remove_leftovers(&layout.state())?;
         files.extend(self.guardrails(after)?);
+        let paths = files.iter().map(|(path, _)| *path).collect();
         for (path, text) in files {
+            let path = layout.path(path);
             mischief::clear_for_file(&path)?;
             if durable::read(&path)?.as_deref() != Some(&text) {
                 durable::replace(&path, &text, Access::Repository)?;
             }
         }
-        Ok(())
+        Ok(paths)
     }
 
     /// Returns the guardrails with the line that is due; none where there is no such line, or they have it.
-    fn guardrails(&self, after: &transition::After) -> Result<Option<(PathBuf, Vec<u8>)>, Obstacle> {
+    fn guardrails(&self, after: &transition::After) -> Result<Option<(&'static str, Vec<u8>)>, Obstacle> {
         let Some(guardrail) = &after.guardrail else { return Ok(None) };
         let path = self.site.layout.path(Layout::GUARDRAILS);
         mischief::clear_for_file(&path)?;
         let text = durable::read(&path)?.unwrap_or_default();
-        Ok(guardrail.added_to(&text).map(|text| (path, text)))
+        Ok(guardrail.added_to(&text).map(|text| (Layout::GUARDRAILS, text)))
     }
 
     /// Keeps the tree that was not taken as a blob under a ref of its own.

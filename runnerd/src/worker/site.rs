@@ -11,7 +11,7 @@ use runner_core::message::RunnerCommit;
 use runner_core::redact::Secrets;
 
 use super::load::LoadError;
-
+use super::look::LastLook;
 use crate::config::Patterns;
 use crate::events::Events;
 use crate::git::{Change, GitError, Id, Identity, Repository};
@@ -42,6 +42,8 @@ pub(super) struct Site {
     pub secrets: Secrets,
     /// The repository, once it was looked for: one view of it for all effects of an iteration.
     pub(super) found: Arc<OnceLock<Repository>>,
+    /// What differed from HEAD when it was looked last.
+    pub(super) seen: LastLook,
     /// What was known of its sessions when the iteration began, and no commit holds.
     pub uncommitted: Uncommitted,
 }

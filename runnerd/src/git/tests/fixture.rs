@@ -194,6 +194,7 @@ pub(super) fn request<'a>(fixture: &Fixture, hold_back: &'a HoldBack) -> CommitR
         hold_back,
         sign: false,
         allow_empty: false,
+        within: None,
     }
 }
 
@@ -209,5 +210,6 @@ pub(super) fn commit_with(repository: &Repository, hold_back: &HoldBack) -> Resu
         hold_back,
         sign: false,
         allow_empty: false,
+        within: None,
     })
 }

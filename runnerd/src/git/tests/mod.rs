@@ -10,3 +10,4 @@ mod random;
 mod reading;
 mod rescues;
 mod upkeep;
+mod within;

@@ -1,0 +1,114 @@
+//! Commits of those who have looked: only what they name is looked at again.
+
+use super::fixture::{ENGINES, Fixture, request};
+use crate::git::preflight::Engine;
+use crate::git::{CommitRequest, Committed, HoldBack, Repository};
+
+/// A file of this many bytes is held back.
+const LARGE: usize = 101;
+
+/// What is changed, and how.
+type Kind = (&'static str, fn(&Fixture));
+
+fn rule() -> HoldBack {
+    HoldBack { max_file_bytes: 100, ..HoldBack::nothing() }
+}
+
+fn seen(repository: &Repository) -> Vec<Vec<u8>> {
+    repository.changes().unwrap().into_iter().map(|change| change.path).collect()
+}
+
+fn commit_within(fixture: &Fixture, engine: Engine, within: &[Vec<u8>]) -> Committed {
+    let rule = rule();
+    let request = CommitRequest { within: Some(within), ..request(fixture, &rule) };
+    fixture.by(engine).commit_all(&request).unwrap()
+}
+
+#[test]
+fn every_kind_of_change_that_was_seen_is_committed() {
+    let kinds: [Kind; 11] = [
+        ("a changed file", |fixture| fixture.write("a.txt", "changed")),
+        ("one that is gone", |fixture| fixture.remove("dir/c.txt")),
+        ("a new one", |fixture| fixture.write("dir/sub/new", "new")),
+        ("one that can be executed", |fixture| fixture.chmod("a.txt", 0o755)),
+        ("a file that became a link", |fixture| {
+            fixture.remove("a.txt");
+            fixture.link("b.txt", "a.txt");
+        }),
+        ("a file that became a folder", |fixture| {
+            fixture.remove("a.txt");
+            fixture.write("a.txt/inside", "x");
+        }),
+        ("a folder that became a file", |fixture| {
+            fixture.remove("dir");
+            fixture.write("dir", "x");
+        }),
+        ("a file that is staged", |fixture| {
+            fixture.write("new", "x");
+            fixture.git(&["add", "new"]);
+        }),
+        ("a file that was staged and is gone", |fixture| {
+            fixture.write("new", "x");
+            fixture.git(&["add", "new"]);
+            fixture.remove("new");
+            fixture.write("b.txt", "changed");
+        }),
+        ("a file that git forgot", |fixture| drop(fixture.git(&["rm", "--quiet", "--cached", "a.txt", "b.txt"]))),
+        ("a file that became a repository", |fixture| {
+            fixture.remove("a.txt");
+            fixture.nested("a.txt");
+        }),
+    ];
+    for engine in ENGINES {
+        for (what, change) in kinds {
+            let (some, all) = (Fixture::new(), Fixture::new());
+            change(&some);
+            change(&all);
+            let (rule, paths) = (rule(), seen(&some.by(engine)));
+            let request = CommitRequest { allow_empty: true, ..request(&all, &rule) };
+            let whole = all.by(engine).commit_all(&request).unwrap();
+            let request = CommitRequest { parent: Some(some.head()), within: Some(&paths), ..request };
+            let within = some.by(engine).commit_all(&request).unwrap();
+            let names = |fixture: &Fixture| fixture.git(&["ls-tree", "-r", "--format=%(objectmode) %(path)", "HEAD"]);
+            assert_eq!((names(&some), some.status()), (names(&all), all.status()), "{what}");
+            assert_eq!(within.held_back, whole.held_back, "{what}");
+        }
+    }
+}
+
+#[test]
+fn what_was_written_since_stays_for_whoever_looks_next() {
+    let fixture = Fixture::new();
+    fixture.write("a.txt", "seen");
+    let paths = seen(&fixture.repository());
+    fixture.write("b.txt", "not seen");
+    fixture.write("new", "not seen");
+    commit_within(&fixture, Engine::Library, &paths);
+    assert_eq!(fixture.status(), " M b.txt\n?? new");
+    assert_eq!(fixture.git(&["show", "HEAD:a.txt"]), "seen");
+}
+
+#[test]
+fn path_that_is_as_it_was_is_no_change() {
+    let fixture = Fixture::new();
+    fixture.write("a.txt", "changed");
+    let paths = [b"a.txt".to_vec(), b"b.txt".to_vec(), b"nothing".to_vec()];
+    commit_within(&fixture, Engine::Library, &paths);
+    assert_eq!(fixture.git(&["diff", "--name-only", "HEAD^", "HEAD"]), "a.txt");
+    fixture.assert_sound();
+}
+
+#[test]
+fn file_that_is_held_back_no_longer_is_committed_unseen() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.write("a.txt", "changed");
+        fixture.write("large", "x".repeat(LARGE));
+        assert_eq!(commit_within(&fixture, engine, &seen(&fixture.by(engine))).held_back, ["large"]);
+        fixture.write("large", "small by now");
+        assert_eq!(seen(&fixture.by(engine)), Vec::<Vec<u8>>::new());
+        commit_within(&fixture, engine, &[]);
+        assert_eq!(fixture.git(&["show", "HEAD:large"]), "small by now");
+        fixture.assert_sound();
+    }
+}
