@@ -18,6 +18,8 @@ use crate::usage::{self, Spent};
 use crate::verdict::{FaultKind, StopCause, Task, Verdict};
 use crate::wait::Wait;
 
+/// Iterations after which git is asked to pack what they have left one by one.
+const PACKED_EVERY: u32 = 50;
 /// Answers `decomposed` in a row that end a run.
 const MAX_DECOMPOSED_IN_ROW: u32 = 20;
 /// Deaths in a row on one node that end a run.
@@ -345,4 +347,10 @@ pub fn resumed(state: &RunState, more: u32) -> RunState {
         allowance: state.allowance.saturating_add(more),
         ..state.clone()
     }
+}
+
+/// Tells whether git's objects are packed after an iteration: often enough that few lie about, seldom enough that it costs
+/// nothing.
+pub fn is_packed_after(iter: u32) -> bool {
+    iter.is_multiple_of(PACKED_EVERY)
 }

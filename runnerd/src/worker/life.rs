@@ -9,6 +9,7 @@ use protocol::view::{StatusView, StopReason};
 use protocol::words::{GuardOutcome, PhaseName, RunStatus};
 use runner_core::iteration::{Over, Phase};
 use runner_core::obstacle::{Nature, Obstruction};
+use runner_core::run;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, block_in_place};
 use tokio_util::sync::CancellationToken;
@@ -35,8 +36,6 @@ use crate::store::{AskedFor, RepoFile, ResumeOrder, RunRecord, Store};
 
 /// Requests that may wait for a worker.
 const MAILBOX: usize = 64;
-/// Iterations after which git is asked to pack what lies about.
-const PACKED_EVERY: u32 = 50;
 
 /// What all workers share.
 #[derive(Debug, Clone)]
@@ -464,7 +463,7 @@ impl Life {
 
 /// Packs what the commits of many iterations have left one by one; the run goes on without where that fails.
 fn keep_small(site: &Site, iter: u32) {
-    if !iter.is_multiple_of(PACKED_EVERY) {
+    if !run::is_packed_after(iter) {
         return;
     }
     let packed = block_in_place(|| site.repository()?.pack_objects());

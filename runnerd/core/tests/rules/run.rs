@@ -7,7 +7,7 @@ use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, RunStatus,
 use runner_core::approval::{Decision, Pending, Word, pending};
 use runner_core::fallback::{self, Outage};
 use runner_core::policy::{Kinds, Policy, ReviewBy};
-use runner_core::run::{Asked, Next, Standing, is_active, next, on_resume, resumed, role};
+use runner_core::run::{Asked, Next, Standing, is_active, is_packed_after, next, on_resume, resumed, role};
 use runner_core::usage::Spent;
 use runner_core::verdict::{FaultKind, StopCause, Task, Verdict};
 use runner_core::wait::Wait;
@@ -528,4 +528,10 @@ fn counters_are_reset_only_where_they_would_stop_a_run_that_had_ended() {
     let failed = Situation::with(|situation| situation.state.consecutive_faults = 3);
     assert_eq!(resume(&failed, true, 0).consecutive_faults, 0);
     assert_eq!(resume(&failed, false, 2), RunState { allowance: 2, ..failed.state.clone() });
+}
+
+#[test]
+fn git_packs_after_every_fiftieth_iteration() {
+    let packed: Vec<u32> = (1..=200).filter(|iter| is_packed_after(*iter)).collect();
+    assert_eq!(packed, [50, 100, 150, 200]);
 }
