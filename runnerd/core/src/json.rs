@@ -2,8 +2,6 @@
 //!
 //! Knows nothing of what the JSON means.
 
-use std::io::{self, Write};
-
 use serde::Serialize;
 
 /// Renders `value` canonically: two-space indent, keys in declaration order, a newline at the end.
@@ -11,24 +9,6 @@ pub fn canonical<T: Serialize>(value: &T) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("BUG: a data contract does not serialize");
     text.push('\n');
     text
-}
-
-/// Returns how many bytes the canonical form of `value` has.
-pub fn canonical_len<T: Serialize>(value: &T) -> usize {
-    struct Length(usize);
-    impl Write for Length {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut length = Length(1);
-    serde_json::to_writer_pretty(&mut length, value).expect("BUG: a data contract does not serialize");
-    length.0
 }
 
 /// Bounds on a text before it is parsed.

@@ -44,6 +44,7 @@ mod strict_json;
 mod template;
 pub mod transition;
 pub mod tree;
+mod tree_length;
 pub mod usage;
 pub mod validate;
 pub mod verdict;

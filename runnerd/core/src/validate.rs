@@ -15,6 +15,7 @@ use crate::clip::fit;
 use crate::ids::{MAX_ID_BYTES, check_id};
 use crate::json::{self, Bounds, OutOfBounds};
 use crate::tree::{self, MAX_DEPTH, MAX_NODES, MAX_TREE_BYTES};
+use crate::tree_length::canonical_len;
 use crate::{schema, strict_json};
 
 /// Most faults that are reported of one tree.
@@ -130,7 +131,7 @@ pub fn check(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
         faults.push(whole(&format!("it has {} nodes, more than {MAX_NODES}", places.len())));
     }
     // The order of siblings does not matter for how long it is.
-    if faults.is_empty() && json::canonical_len(tree) > MAX_TREE_BYTES {
+    if faults.is_empty() && canonical_len(tree) > MAX_TREE_BYTES {
         faults.push(whole(&format!("its canonical form is larger than {MAX_TREE_BYTES} bytes")));
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }

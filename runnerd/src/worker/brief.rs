@@ -6,10 +6,10 @@ use std::path::Path;
 
 use protocol::words::Role;
 use runner_core::definition::notice;
+use runner_core::notes;
 use runner_core::policy::RolesMode;
 use runner_core::prompt::{self, Memory, Note, Prompt, PromptInput, Review};
 use runner_core::verdict::Task;
-use runner_core::{notes, tree};
 
 use super::definition;
 use super::load::Loaded;
@@ -27,10 +27,9 @@ pub const MAX_REVIEWED_BYTES: usize = 1024 * 1024;
 pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obstacle> {
     // A try that left no commit had the same number.
     site.forget_kept(task.iter)?;
-    let tree = tree::canonical(&loaded.tree);
     if task.decision.is_some() {
         tampering::look_before(site, task.iter)?;
-        return record::begin(site, task, &tree, None);
+        return record::begin(site, task, loaded.canonical_tree(), None);
     }
     let repository = site.repository()?;
     let sources = Sources::read(&repository, loaded, task)?;
@@ -49,7 +48,7 @@ pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obs
         let path = context.join(name);
         std::fs::write(&path, text).map_err(Obstacle::system("writing", &path))?;
     }
-    record::begin(site, task, &tree, Some(&prompt.text))
+    record::begin(site, task, loaded.canonical_tree(), Some(&prompt.text))
 }
 
 /// Returns the prompt of a task; the same for the same From.

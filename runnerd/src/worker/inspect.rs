@@ -10,7 +10,7 @@ use protocol::tree::TaskTree;
 use protocol::words::PhaseName;
 use runner_core::examine::{self, Examined};
 use runner_core::redact::Secrets;
-use runner_core::tree::MAX_TREE_BYTES;
+use runner_core::tree::{self, MAX_TREE_BYTES};
 use runner_core::validate::TreeFault;
 use runner_core::verdict::{Breach, Finding, SessionEnd, SessionHow, Task, TreeFinding};
 
@@ -78,13 +78,15 @@ pub(super) fn examine_tree(loaded: &Loaded, task: &Task, session: &SessionEnd, t
         SessionHow::Answered(answer) => Some(answer),
         _ => None,
     };
-    examine::examine(&examine::Session {
+    let session = examine::Session {
         from: &loaded.tree,
         node: &task.node,
         text,
         answer,
         max_attempts: loaded.policy.max_attempts_default,
-    })
+    };
+    let is_untouched = text == Some(loaded.canonical_tree().as_bytes());
+    if is_untouched { examine::examine_untouched(&session) } else { examine::examine(&session) }
 }
 
 /// Returns the tree of a session that can be taken, as it was kept.
@@ -96,6 +98,17 @@ pub(super) fn legal_tree(
 ) -> Result<Option<TaskTree>, Obstacle> {
     let text = agents_tree(site, task)?;
     Ok(examine_tree(loaded, task, session, text.as_deref()).tree)
+}
+
+/// Returns the canonical form of the tree that a session has left, or of From's where it cannot be taken.
+pub(super) fn tree_to_stand(
+    site: &Site,
+    loaded: &Loaded,
+    task: &Task,
+    session: &SessionEnd,
+) -> Result<String, Obstacle> {
+    let legal = legal_tree(site, loaded, task, session)?.filter(|legal| *legal != loaded.tree);
+    Ok(legal.map_or_else(|| loaded.canonical_tree().to_owned(), |legal| tree::canonical(&legal)))
 }
 
 /// Reads the tree as the session has left it, the first time from the work tree, then as it was kept.

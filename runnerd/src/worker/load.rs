@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use runner_core::policy::{self, Kinds, Policy};
 use runner_core::run::Standing;
+use runner_core::tree;
 use runner_core::validate::{self, TreeFault};
 use serde::de::DeserializeOwned;
 
@@ -37,6 +39,8 @@ pub struct Loaded {
     pub feedback: Feedback,
     /// Text files by path: configuration, progress, notes, memory and overrides of prompts.
     pub texts: BTreeMap<&'static str, String>,
+    /// The task tree in canonical form, once somebody has asked for it.
+    canonical: OnceLock<String>,
 }
 
 /// What is wrong with the committed state.
@@ -102,6 +106,7 @@ pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
         run_state: at.json(Layout::RUN_STATE)?,
         feedback: at.json(Layout::FEEDBACK)?,
         texts,
+        canonical: OnceLock::new(),
     })
 }
 
@@ -116,6 +121,11 @@ impl Loaded {
     /// Returns a text file; empty where there is none.
     pub fn text(&self, path: &str) -> &str {
         self.texts.get(path).map_or("", String::as_str)
+    }
+
+    /// Returns the task tree in canonical form.
+    pub fn canonical_tree(&self) -> &str {
+        self.canonical.get_or_init(|| tree::canonical(&self.tree))
     }
 
     /// Returns what is wrong with the repository's own templates.

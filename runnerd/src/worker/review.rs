@@ -10,7 +10,6 @@ use protocol::answer::ReviewAnswer;
 use protocol::words::{PhaseName, Role};
 use runner_core::digest::Digest;
 use runner_core::iteration::{ReviewEnd, ReviewHow, Worked};
-use runner_core::tree;
 use runner_core::verdict::Task;
 use tokio::task::block_in_place;
 
@@ -136,8 +135,7 @@ fn look_after(site: &Site, loaded: &Loaded, work: &Worked, end: ReviewEnd) -> Re
 /// Puts back what a reviewer has written, if one was begun.
 fn undo(site: &Site, loaded: &Loaded, work: &Worked) -> Result<Found, Obstacle> {
     let Some(scenery) = scenery(site, work.task.iter)? else { return Ok(Found::default()) };
-    let legal = inspect::legal_tree(site, loaded, &work.task, &work.session)?;
-    let text = tree::canonical(legal.as_ref().unwrap_or(&loaded.tree));
+    let text = inspect::tree_to_stand(site, loaded, &work.task, &work.session)?;
     let after = After {
         from: loaded.commit,
         iter: work.task.iter,

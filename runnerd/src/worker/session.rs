@@ -8,7 +8,6 @@ use protocol::answer::SessionUsage;
 use protocol::words::{PhaseName, Role};
 use runner_core::iteration::{GuardEnd, GuardHow, Worked};
 use runner_core::policy::OnChange;
-use runner_core::tree;
 use runner_core::verdict::{SessionEnd, Task};
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
@@ -171,8 +170,7 @@ pub(super) fn cut(site: &Site, loaded: &Loaded, work: &Worked) -> Result<GuardEn
 
 fn look_after(site: &Site, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Result<GuardEnd, Obstacle> {
     let repository = site.repository()?;
-    let legal = inspect::legal_tree(site, loaded, &work.task, &work.session)?;
-    let text = tree::canonical(legal.as_ref().unwrap_or(&loaded.tree));
+    let text = inspect::tree_to_stand(site, loaded, &work.task, &work.session)?;
     let after = After {
         from: loaded.commit,
         iter: work.task.iter,

@@ -39,13 +39,14 @@ pub(super) fn settle(
 ) -> Result<Option<Id>, Obstacle> {
     let repository = site.repository()?;
     repository.clear_stale_locks()?;
-    let settling = Settling { site, loaded, outcome, repository: &repository };
+    let settling = Settling::new(site, loaded, outcome, &repository)?;
     let head = repository.head()?.commit();
     let upon = settling.upon(head)?;
     let mut changes = site.seen()?;
     let held_back = repository.hold_back(&hold_back(loaded), &mut changes)?;
     let after = settling.after(held_back)?;
-    let guard_changed = settling.guard_changed()?;
+    let (tree, guard_changed) = (tree::canonical(&after.tree), settling.guard_changed()?);
+    let told = Told { after: &after, tree: &tree, guard_changed: &guard_changed };
     let made = match settling.receipt(&upon)? {
         Some(receipt) => {
             repository.flush_head()?;
@@ -53,9 +54,9 @@ pub(super) fn settle(
             Some(receipt)
         }
         None if !outcome.leaves_commit() => None,
-        None => Some(settling.commit((head, changes), (&after, &guard_changed))?),
+        None => Some(settling.commit((head, changes), told)?),
     };
-    match (settling.record(entries, made, (&after, &guard_changed)), made) {
+    match (settling.record(entries, made, told), made) {
         // The record is for people: what is committed does not wait for it.
         (Err(error), Some(_)) => {
             tracing::warn!(
@@ -74,17 +75,38 @@ pub(super) fn settle(
     Ok(made)
 }
 
-/// The state that is committed, and the files of the guard's definition that are not as a person has accepted them.
-type Told<'a> = (&'a transition::After, &'a [String]);
+/// What commit and record tell.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    /// The state that is committed.
+    after: &'a transition::After,
+    /// Its tree in canonical form.
+    tree: &'a str,
+    /// The files of the guard's definition that are not as a person has accepted them.
+    guard_changed: &'a [String],
+}
 
 struct Settling<'a> {
     site: &'a Site,
     loaded: &'a Loaded,
     outcome: &'a Outcome,
     repository: &'a Repository,
+    /// The session's prompt; none where a person's word stands for a session.
+    prompt: Option<Prompt>,
 }
 
-impl Settling<'_> {
+impl<'a> Settling<'a> {
+    fn new(
+        site: &'a Site,
+        loaded: &'a Loaded,
+        outcome: &'a Outcome,
+        repository: &'a Repository,
+    ) -> Result<Self, Obstacle> {
+        let task = &outcome.work.task;
+        let prompt = task.decision.is_none().then(|| brief::prompt(site, loaded, task)).transpose()?;
+        Ok(Self { site, loaded, outcome, repository, prompt })
+    }
+
     fn task(&self) -> &Task {
         &self.outcome.work.task
     }
@@ -93,7 +115,7 @@ impl Settling<'_> {
         let work = &self.outcome.work;
         let facts = Facts {
             agents_tree: inspect::legal_tree(self.site, self.loaded, &work.task, &work.session)?,
-            notes: self.prompt()?.map(|prompt| prompt.notes).unwrap_or_default(),
+            notes: self.prompt.as_ref().map(|prompt| prompt.notes.clone()).unwrap_or_default(),
             held_back,
             guard_definition: definition::at(self.repository, self.loaded)?.accepted,
             elapsed_ms: self.elapsed_ms(),
@@ -110,14 +132,6 @@ impl Settling<'_> {
 
     fn elapsed_ms(&self) -> u64 {
         self.outcome.spent_ms()
-    }
-
-    /// Returns the session's prompt; none where a person's word stands for a session.
-    fn prompt(&self) -> Result<Option<Prompt>, Obstacle> {
-        if self.task().decision.is_some() {
-            return Ok(None);
-        }
-        brief::prompt(self.site, self.loaded, self.task()).map(Some)
     }
 
     /// Returns the files of the guard's definition that were not as a person has accepted them, before the guard or now.
@@ -149,13 +163,9 @@ impl Settling<'_> {
         })?)
     }
 
-    fn commit(
-        &self,
-        (head, changes): (Option<Id>, Vec<Change>),
-        (after, guard_changed): Told<'_>,
-    ) -> Result<Id, Obstacle> {
-        let raw = if after.tree_refused { self.keep_raw()? } else { None };
-        let written = self.write(after)?;
+    fn commit(&self, (head, changes): (Option<Id>, Vec<Change>), told: Told<'_>) -> Result<Id, Obstacle> {
+        let raw = if told.after.tree_refused { self.keep_raw()? } else { None };
+        let written = self.write(told)?;
         // A file that nobody has committed yet may be one that git is told to ignore.
         let is_new = |path: &str| {
             [Layout::PROGRESS, Layout::GUARDRAILS].contains(&path) && !self.loaded.texts.contains_key(path)
@@ -166,7 +176,7 @@ impl Settling<'_> {
         // A file that is lost by a power cut and is in the commit would be taken for a change of somebody's.
         durable::sync_everything(self.site.layout.root())?;
         let request = CommitRequest {
-            message: &self.message((after, guard_changed), raw)?,
+            message: &self.message(told, raw),
             author: Site::identity(self.repository),
             parent: head,
             hold_back: &hold_back(self.loaded),
@@ -182,10 +192,10 @@ impl Settling<'_> {
     }
 
     /// Writes the state that is to be committed, and returns the paths.
-    fn write(&self, after: &transition::After) -> Result<Vec<&'static str>, Obstacle> {
+    fn write(&self, Told { after, tree, .. }: Told<'_>) -> Result<Vec<&'static str>, Obstacle> {
         let layout = &self.site.layout;
         let mut files = vec![
-            (Layout::TREE, tree::canonical(&after.tree).into_bytes()),
+            (Layout::TREE, tree.as_bytes().to_owned()),
             (Layout::RUN_STATE, json::canonical(&after.run_state).into_bytes()),
             (Layout::FEEDBACK, json::canonical(&after.feedback).into_bytes()),
             (Layout::PROGRESS, after.progress.clone().into_bytes()),
@@ -223,10 +233,10 @@ impl Settling<'_> {
         Ok(Some(blob))
     }
 
-    fn message(&self, (after, guard_changed): Told<'_>, raw: Option<Id>) -> Result<String, Obstacle> {
+    fn message(&self, Told { after, guard_changed, .. }: Told<'_>, raw: Option<Id>) -> String {
         let (task, session, guard) = (self.task(), &self.outcome.work.session, self.outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
-        let prompt = self.prompt()?;
+        let prompt = self.prompt.as_ref();
         let verdict = &self.outcome.verdict;
         let receipt = Receipt {
             run: task.run.clone(),
@@ -245,7 +255,7 @@ impl Settling<'_> {
                 allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
             },
             agent: prompt.is_some().then(|| stamp(&session.agent)),
-            prompt: prompt.as_ref().map(|prompt| Digest::of(prompt.text.as_bytes())),
+            prompt: prompt.map(|prompt| Digest::of(prompt.text.as_bytes())),
             output: session.output_digest.as_ref().and_then(|digest| digest.parse().ok()),
             guard_run: guard.and_then(guard_run),
             review: self.review_run(),
@@ -257,14 +267,14 @@ impl Settling<'_> {
             guard_changed: NameList::new(guard_changed),
             guard_wrote: NameList::new(guard.map_or(&[][..], |guard| &guard.wrote)),
             held_back: NameList::new(&after.run_state.held_back),
-            tree_from: Digest::of(tree::canonical(&self.loaded.tree).as_bytes()),
+            tree_from: Digest::of(self.loaded.canonical_tree().as_bytes()),
             raw: raw.map(|raw| raw.to_string()),
         };
-        Ok(RunnerCommit::Iteration(Box::new(receipt)).compose())
+        RunnerCommit::Iteration(Box::new(receipt)).compose()
     }
 
     /// Returns the notes that this session has answered to.
-    fn notes_used<'a>(&self, after: &'a transition::After) -> impl Iterator<Item = &'a String> {
+    fn notes_used<'n>(&self, after: &'n transition::After) -> impl Iterator<Item = &'n String> {
         let before = &self.loaded.run_state.notes_used;
         after.run_state.notes_used.iter().filter(move |note| !before.contains(note))
     }
@@ -313,7 +323,7 @@ impl Settling<'_> {
         logs.into_iter().filter_map(|(log, fault)| fault.map(|fault| format!("{log}: {fault}"))).collect()
     }
 
-    fn record(&self, entries: &[Entry], commit: Option<Id>, (after, guard_changed): Told<'_>) -> Result<(), Obstacle> {
+    fn record(&self, entries: &[Entry], commit: Option<Id>, told: Told<'_>) -> Result<(), Obstacle> {
         let (task, session) = (self.task(), &self.outcome.work.session);
         let guard = self.outcome.guard.as_ref();
         let now = clock::now();
@@ -346,20 +356,19 @@ impl Settling<'_> {
             secrets: self.outcome.work.finding.secrets.clone(),
             log_faults: self.log_faults(),
             moved_refs: self.moved_refs().to_vec(),
-            guard_changed: guard_changed.to_vec(),
+            guard_changed: told.guard_changed.to_vec(),
             guard_with_accepted: guard.is_some_and(|guard| guard.with_accepted),
             commit: commit.map(|commit| commit.to_string()),
         };
         let agents_tree = inspect::agents_tree(self.site, task)?;
-        let prompt = self.prompt()?;
         let settled = record::Settled {
             outcome: self.outcome,
             entries,
-            prompt: prompt.as_ref().map(|prompt| prompt.text.as_str()),
+            prompt: self.prompt.as_ref().map(|prompt| prompt.text.as_str()),
             word: self.said().as_ref().map(json::canonical),
-            tree_before: &tree::canonical(&self.loaded.tree),
+            tree_before: self.loaded.canonical_tree(),
             agents_tree: agents_tree.as_deref(),
-            tree: &tree::canonical(&after.tree),
+            tree: told.tree,
             meta: &meta,
             commit,
         };

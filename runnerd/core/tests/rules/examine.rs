@@ -2,7 +2,7 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};
-use runner_core::examine::{Examined, Session, examine};
+use runner_core::examine::{Examined, Session, examine, examine_untouched};
 use runner_core::tree::{canonical, find};
 use runner_core::validate::load;
 use runner_core::verdict::{Breach, Rule, SessionHow, TreeFinding};
@@ -56,6 +56,17 @@ fn brought(children: u32) -> AgentAnswer {
 #[test]
 fn an_untouched_tree_is_legal() {
     assert_eq!(legal(changed(|_| {})), (0, false, from()));
+}
+
+#[test]
+fn a_tree_that_is_not_read_again_is_judged_as_if_it_were() {
+    let text = canonical(&from());
+    let too_many = brought(20_000);
+    for answer in [None, Some(&answer(AnswerStatus::Done)), Some(&brought(2)), Some(&too_many)] {
+        let from = from();
+        let session = Session { from: &from, node: "b", text: Some(text.as_bytes()), answer, max_attempts: 4 };
+        assert_eq!(examine_untouched(&session), examine(&session));
+    }
 }
 
 #[test]

@@ -1,0 +1,78 @@
+//! How long a task tree is in canonical form, counted without writing it.
+//!
+//! The form itself is `json::canonical`'s; a test holds the two together.
+
+use protocol::tree::{Node, TaskTree};
+
+use crate::tree::{self, Placed};
+
+/// Deeper by one: two spaces more for the list, two for the object in it.
+const STEP: usize = 4;
+
+/// Returns how many bytes the canonical form of a tree has, in whatever order its siblings stand.
+pub(crate) fn canonical_len(tree: &TaskTree) -> usize {
+    const AROUND: usize = "{\n  \"version\": ,\n  \"root\": \n}\n".len();
+    let nodes: usize = tree::walk(tree).into_iter().map(node).sum();
+    AROUND + number(i64::from(tree.version)) + nodes
+}
+
+/// Bytes of a node, those of its children's nodes left out.
+fn node(Placed { node, depth, .. }: Placed<'_>) -> usize {
+    let Node { id, order, title, goal, acceptance, passes, attempts, max_attempts, children } = node;
+    let names = ["id", "order", "title", "goal", "acceptance", "passes", "attempts", "max_attempts", "children"];
+    let members = names.iter().map(|name| STEP * depth + name.len() + "\"\": ,\n".len()).sum::<usize>() - ",".len();
+    let braces = "{\n".len() + STEP * depth - 2 + "}".len();
+    let numbers = number(*order) + number(i64::from(*attempts)) + number(i64::from(*max_attempts));
+    let texts = text(id) + text(title) + text(goal) + acceptance.iter().map(|item| text(item)).sum::<usize>();
+    let lists = list(acceptance.len(), depth) + list(children.len(), depth);
+    members + braces + numbers + texts + lists + passes.to_string().len()
+}
+
+/// Bytes of a list of so many items, those of the items left out.
+fn list(items: usize, depth: usize) -> usize {
+    if items == 0 {
+        return "[]".len();
+    }
+    "[\n".len() + items * (STEP * depth + 2 + ",\n".len()) - ",".len() + STEP * depth + "]".len()
+}
+
+fn number(value: i64) -> usize {
+    let digits = value.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1);
+    digits + usize::from(value < 0)
+}
+
+fn text(value: &str) -> usize {
+    let escaped = |byte| match byte {
+        b'"' | b'\\' | 0x08 | b'\t' | b'\n' | 0x0c | b'\r' => 1,
+        0x00..0x20 => 5,
+        _ => 0,
+    };
+    value.len() + 2 + value.bytes().map(escaped).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    fn tree_of(order: i64, texts: &str, acceptance: usize, children: usize) -> TaskTree {
+        let mut tree = tree::fresh(3);
+        let root = &mut tree.root;
+        (root.order, root.goal) = (order, texts.to_owned());
+        root.acceptance = vec![texts.to_owned(); acceptance];
+        let child = Node { id: "c".to_owned(), passes: true, max_attempts: 4_000_000_000, ..root.clone() };
+        root.children = vec![Node { children: vec![child.clone(); children / 2], ..child }; children];
+        tree
+    }
+
+    #[test]
+    fn as_many_bytes_are_counted_as_are_written() {
+        let every: String = (0..0x100_u32).filter_map(char::from_u32).collect();
+        for order in [0, 9, 10, -1, -10, i64::MAX, i64::MIN] {
+            for (texts, items) in [("", 0), ("plain", 1), (every.as_str(), 2), ("✓\u{2028}", 5)] {
+                let tree = tree_of(order, texts, items, items);
+                assert_eq!(canonical_len(&tree), json::canonical(&tree).len(), "{order}, {items}");
+            }
+        }
+    }
+}
