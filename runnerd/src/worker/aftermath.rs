@@ -13,7 +13,7 @@ use tokio::task::block_in_place;
 
 use super::desk;
 use super::life::{Failure, Life, Then};
-use super::load::{Loaded, load};
+use super::load::Loaded;
 use super::log::SessionFacts;
 use super::open::Found;
 use super::site::Site;
@@ -75,7 +75,7 @@ impl Life {
             let tip = repository.branch(&site.branch())?.ok_or("the run's branch is gone")?;
             let made = commit.map(str::parse).transpose()?;
             let made = made.map(|made| repository.first_parents(&made, 1)).transpose()?;
-            Ok((load(&repository, tip)?, made.and_then(|made| made.into_iter().next())))
+            Ok((site.shelf.load(&repository, tip)?, made.and_then(|made| made.into_iter().next())))
         })?;
         self.tell_settled(&loaded, settled, made.as_ref());
         self.learn(id, settled).await;

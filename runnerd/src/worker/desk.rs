@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::Message;
 use super::ledger::Ledger;
 use super::requests::held_error;
+use super::shelf::Shelf;
 use super::snapshot::{self, Seen};
 use crate::clock;
 use crate::events::{About, Events};
@@ -61,6 +62,8 @@ pub(super) struct Desk {
     pub view: Option<RunView>,
     /// What the nodes of that run have consumed.
     ledger: Ledger,
+    /// The committed state that was read last.
+    pub(super) shelf: Shelf,
     /// What keeps the live run from going on for now.
     pub(super) obstacle: Option<Obstruction>,
     /// The live run's place among the repositories that are driven at once.
@@ -130,6 +133,7 @@ impl Desk {
             frozen: false,
             view: None,
             ledger: Ledger::default(),
+            shelf: Shelf::default(),
             obstacle: None,
             slot: None,
             look_again: None,
@@ -286,7 +290,13 @@ impl Desk {
 
     /// Describes a run from what is committed.
     pub(super) fn look_at(&mut self, run: &RunRecord) -> Seen {
-        tokio::task::block_in_place(|| snapshot::of_run(&self.store, run, self.containment, &mut self.ledger))
+        let blank = snapshot::blank(run, self.containment);
+        let memory = (&mut self.ledger, &self.shelf);
+        let seen = tokio::task::block_in_place(|| snapshot::of_run(&self.store, run, &blank, memory));
+        if self.live.is_none() {
+            self.shelf.clear();
+        }
+        seen
     }
 
     /// Returns the request for which a held repository is to be looked at again.

@@ -293,6 +293,7 @@ impl Life {
             env,
             found: Arc::default(),
             seen: LastLook::default(),
+            shelf: self.desk.shelf.clone(),
             uncommitted: run.uncommitted.clone(),
         })
     }

@@ -60,6 +60,7 @@ mod scene;
 mod session;
 mod setting;
 mod settle;
+mod shelf;
 #[cfg(test)]
 #[path = "tests/simulation.rs"]
 mod simulation;

@@ -3,6 +3,8 @@
 //! Looks only. What stops a run from being begun is a hold with the command that goes on; what ends it
 //! is decided by `runner_core::run`.
 
+use std::sync::Arc;
+
 use protocol::view::StopReason;
 use runner_core::message::RunnerCommit;
 use runner_core::person;
@@ -24,7 +26,7 @@ pub(super) const MAX_PERSON_COMMITS: usize = 10_000;
 #[derive(Debug)]
 pub(super) enum Found {
     /// A leaf to work on.
-    Task(Box<Loaded>, Task),
+    Task(Arc<Loaded>, Task),
     /// The run waits or ends.
     Next(Next),
     /// A person must look first.
@@ -39,7 +41,7 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
         Ok(commit) => commit,
         Err(hold) => return Ok(Found::Hold(hold)),
     };
-    let loaded = match load(&repository, commit) {
+    let loaded = match site.shelf.load(&repository, commit) {
         Ok(loaded) => loaded,
         Err(LoadError::Git(error)) => return Err(error.into()),
         Err(error) => return Ok(Found::Hold(unreadable(&error))),
@@ -62,7 +64,7 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
     }
     task.from = commit.to_string();
     task.recheck = task.decision.is_some() && has_changed_since(&repository, &task)?;
-    Ok(Found::Task(Box::new(loaded), task))
+    Ok(Found::Task(loaded, task))
 }
 
 /// Whether files outside of `.runner/` are others than those that the guard has passed in the last iteration.

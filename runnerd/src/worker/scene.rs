@@ -13,7 +13,7 @@ use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::journal::Entry;
-use super::load::{Loaded, load};
+use super::load::Loaded;
 use super::obstruction::obstruction;
 use super::open::{self, Found};
 use super::session::{Check, Surroundings};
@@ -131,7 +131,7 @@ impl Scene {
         match open::open(&self.site)? {
             Found::Task(loaded, task) => {
                 self.policy = loaded.policy.clone();
-                self.loaded = Some(Arc::from(loaded));
+                self.loaded = Some(loaded);
                 Ok(Event::Opened(task))
             }
             found => {
@@ -147,7 +147,10 @@ impl Scene {
             return Ok(Arc::clone(loaded));
         }
         let from = task.from.parse().map_err(|_| Obstacle::NoCommit(task.from.clone()))?;
-        let loaded = Arc::new(block_in_place(|| load(&self.site.repository()?, from).map_err(Obstacle::from))?);
+        let loaded = block_in_place(|| {
+            let repository = self.site.repository()?;
+            self.site.shelf.load(&repository, from).map_err(Obstacle::from)
+        })?;
         self.loaded = Some(Arc::clone(&loaded));
         Ok(loaded)
     }

@@ -12,6 +12,7 @@ use runner_core::redact::Secrets;
 
 use super::load::LoadError;
 use super::look::LastLook;
+use super::shelf::Shelf;
 use crate::config::Patterns;
 use crate::events::Events;
 use crate::git::{Change, GitError, Id, Identity, Repository};
@@ -44,6 +45,8 @@ pub(super) struct Site {
     pub(super) found: Arc<OnceLock<Repository>>,
     /// What differed from HEAD when it was looked last.
     pub(super) seen: LastLook,
+    /// The committed state that was read last.
+    pub(super) shelf: Shelf,
     /// What was known of its sessions when the iteration began, and no commit holds.
     pub uncommitted: Uncommitted,
 }

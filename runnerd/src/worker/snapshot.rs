@@ -1,6 +1,7 @@
 //! What clients see of a run, made from what is committed and what is live.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use protocol::meta::{IterationMeta, SecretSeen};
 use protocol::state::UsageTotal;
@@ -14,6 +15,7 @@ use super::definition;
 use super::desk::summary;
 use super::ledger::Ledger;
 use super::load::{Loaded, load};
+use super::shelf::Shelf;
 use crate::git::{CommitInfo, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
@@ -66,16 +68,16 @@ pub(super) struct Seen {
 }
 
 /// Describes a run from the tip of its branch, or from what was last valid on it; blank where nothing can be read.
-pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment, ledger: &mut Ledger) -> Seen {
+pub(super) fn of_run(store: &Store, run: &RunRecord, blank: &RunView, (ledger, shelf): (&mut Ledger, &Shelf)) -> Seen {
     let mut read = || {
         let path = run.path.as_path();
         let captured = Repository::captured(&store.git(path)).ok()?;
         let repository = captured.or_else(|| Repository::discover(path).ok())?;
         let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
-        let loaded = load(&repository, tip).ok().or_else(|| last_valid(&repository, tip))?;
+        let loaded = shelf.load(&repository, tip).ok().or_else(|| last_valid(&repository, tip).map(Arc::new))?;
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
         let recent = recent(&repository, &run.id, tip);
-        let mut view = of_state(blank(run, containment), &loaded, &run.uncommitted.tried);
+        let mut view = of_state(blank.clone(), &loaded, &run.uncommitted.tried);
         view.recent = recent;
         view.guard_changed = definition::at(&repository, &loaded).map(|guarded| guarded.changed()).unwrap_or_default();
         if let Some(node) = view.node.as_mut().filter(|_| ledger.advance(&repository, &run.id, tip).is_ok()) {
@@ -85,7 +87,7 @@ pub(super) fn of_run(store: &Store, run: &RunRecord, containment: Containment, l
         view.secrets = secrets_in(&Layout::new(repository.work_dir()), &view.recent);
         is_runs.then_some(Seen { view, budget_ms: loaded.policy.budget_ms })
     };
-    read().unwrap_or_else(|| Seen { view: blank(run, containment), budget_ms: 0 })
+    read().unwrap_or_else(|| Seen { view: blank.clone(), budget_ms: 0 })
 }
 
 /// Returns what the last commit before `tip` has that is valid: a person's may not be, and the run is held for that.
