@@ -18,6 +18,7 @@ pub mod paths;
 pub mod private;
 pub mod reply;
 pub mod request;
+pub mod safe;
 pub mod service;
 pub mod startup;
 pub mod state;

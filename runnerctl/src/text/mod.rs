@@ -11,7 +11,6 @@ pub(crate) mod measure;
 pub(crate) mod paint;
 pub(crate) mod review;
 pub(crate) mod run;
-pub(crate) mod safe;
 #[cfg(test)]
 pub(crate) mod samples;
 pub(crate) mod screen;
@@ -20,3 +19,5 @@ pub(crate) mod table;
 pub(crate) mod tree;
 pub(crate) mod usage;
 pub(crate) mod wrap;
+
+pub(crate) use protocol::safe;

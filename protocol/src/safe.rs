@@ -1,27 +1,27 @@
 //! Makes text of the daemon's, and so of agents, harmless for a terminal.
 //!
-//! Everything that is printed and was not written in this program goes through here.
+//! Everything that a client prints and has not written itself goes through here.
 
 use std::fmt::Write as _;
 
 /// Returns one line: control characters are shown as symbols, a line break becomes a space.
-pub(crate) fn safe(text: &str) -> String {
+pub fn safe(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { shown(c) }).collect()
 }
 
 /// Returns several lines: as [`safe`], but line breaks and tabs stay.
-pub(crate) fn safe_lines(text: &str) -> String {
+pub fn safe_lines(text: &str) -> String {
     text.replace("\r\n", "\n").chars().map(|c| if c == '\n' || c == '\t' { c } else { shown(c) }).collect()
 }
 
 /// Returns text with the marks that stand for control characters in ASCII; what is data stays as it is.
-pub(crate) fn ascii_marks(text: &str) -> String {
+pub fn ascii_marks(text: &str) -> String {
     let mark = |c: char| if matches!(c, '\u{2400}'..='\u{2421}' | char::REPLACEMENT_CHARACTER) { '?' } else { c };
     text.chars().map(mark).collect()
 }
 
 /// Returns the text of a JSON value with every such character as an escape: it stays the same value.
-pub(crate) fn safe_json(text: &str) -> String {
+pub fn safe_json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         // JSON escapes what stands before the space itself.
