@@ -9,6 +9,7 @@ find_rust
 cd -- "$root"
 say "writing schemas/"
 cargo run --locked --quiet --package runner-core --example schemas
+cargo run --locked --quiet --package runner-eval -- schemas schemas
 say "writing docs/"
 export UPDATE_GENERATED=1
 cargo test --locked --quiet --package runner-core --test rules the_page

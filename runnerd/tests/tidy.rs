@@ -107,6 +107,7 @@ const HOMES: &[Home] = &[
             "runnerctl/src/commands/service/",  // the service manager's programs
             "runnerctl/src/pager.rs",           // the user's pager
             "runnerctl/src/commands/demo/",     // the demo's own daemon and scratch repository
+            "eval/src/hold/",                   // keepers, and what they keep
         ],
         why: "what is started must be ended",
     },
@@ -118,6 +119,8 @@ const HOMES: &[Home] = &[
     Home { word: "HashMap", within: "runnerd/core/src/", homes: &[], why: "hash order enters no decision" },
     Home { word: "runnerd::", within: "runnerctl/", homes: &[], why: "the client knows the protocol alone" },
     Home { word: "runner_core::", within: "runnerctl/", homes: &[], why: "the client knows the protocol alone" },
+    Home { word: "runnerd::", within: "eval/src/", homes: &[], why: "the client knows the protocol alone" },
+    Home { word: "runner_core::", within: "eval/", homes: &[], why: "the client knows the protocol alone" },
     Home { word: "runner_core::", within: "protocol/src/", homes: &[], why: "the protocol is at the bottom" },
     Home { word: "todo!(", within: "", homes: &[], why: "it is not done" },
     Home { word: "unimplemented!(", within: "", homes: &[], why: "it is not done" },

@@ -1,0 +1,203 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+const CODES: &str = "Exit codes: 0 fine, every run came out as its case expects; 1 an error; 2 the command line or a case \
+is wrong; 9 a run came out otherwise than expected; 130 interrupted.";
+
+/// Runs declarative cases through the real daemon, each in a home of its own, and reports how they came out.
+#[derive(Debug, Parser)]
+#[command(name = "runner-eval", version, arg_required_else_help = true, after_help = CODES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that hold for every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options for every command")]
+pub(crate) struct Global {
+    /// Answer with one JSON object
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Tell nothing while runs go on
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// The folder of cases [default: `eval/cases`, here or in a folder above]
+    #[arg(id = "folder_of_cases", long = "cases", global = true, value_name = "DIR", env = "RUNNER_EVAL_CASES")]
+    pub(crate) cases: Option<PathBuf>,
+    /// The folder of results [default: `results` beside the folder of cases]
+    #[arg(id = "folder_of_results", long = "results", global = true, value_name = "DIR", env = "RUNNER_EVAL_RESULTS")]
+    pub(crate) results: Option<PathBuf>,
+    /// The folder of `runnerd` and `runnerctl` [default: that of this program, else PATH]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) bin_dir: Option<PathBuf>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the cases: agent, what is expected, results so far, and what this machine lacks
+    List,
+    Run(RunArgs),
+    Report(ReportArgs),
+    Compare(CompareArgs),
+    /// Remove the results of exactly one case
+    Clean {
+        /// Id of the case
+        case: String,
+    },
+    Prompts(PromptsArgs),
+    /// Write the schemas of all files and answers into a folder
+    #[command(hide = true)]
+    Schemas {
+        /// The folder
+        folder: PathBuf,
+    },
+}
+
+/// Run cases and keep what they leave
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  runner-eval run hello                        one case, once
+  runner-eval run ./mine.toml --runs 5 --jobs 2
+  runner-eval run calculator-go --executor claude --model opus --label opus
+  runner-eval run --all --continue             what is missing of every case")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub(crate) struct RunArgs {
+    /// Ids of cases, or paths of case files
+    #[arg(required_unless_present = "all", value_name = "CASE")]
+    pub(crate) cases: Vec<String>,
+    /// Every case of the folder
+    #[arg(long, conflicts_with = "cases")]
+    pub(crate) all: bool,
+    /// Runs of each case
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) runs: u32,
+    /// Runs at once
+    #[arg(short, long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) jobs: u16,
+    /// Count the results that are there: run only what is missing
+    #[arg(long = "continue")]
+    pub(crate) continues: bool,
+    /// Another kind of agent than the case names
+    #[arg(long, value_name = "KIND")]
+    pub(crate) executor: Option<String>,
+    /// Another model than the case names
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// A folder with prompt templates: `worker.md`, `planner.md`, `repair.md`, `reviewer.md`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) templates: Option<PathBuf>,
+    /// What to call these runs in `report --by label` and `compare`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) label: Option<String>,
+    /// Keep the folders in which runs took place
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Open the web view on the run, and stay until Ctrl-C
+    #[arg(long)]
+    pub(crate) ui: bool,
+    /// Port of the web view
+    #[arg(long, value_name = "PORT", default_value_t = 3001, requires = "ui")]
+    pub(crate) port: u16,
+}
+
+/// Tell how runs came out
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  runner-eval report                       every case
+  runner-eval report calculator-go --by model
+  runner-eval report --html report.html")]
+pub(crate) struct ReportArgs {
+    /// Ids of cases [default: all that have results]
+    #[arg(value_name = "CASE")]
+    pub(crate) cases: Vec<String>,
+    /// One row per case and value of this
+    #[arg(long, value_name = "KEY")]
+    pub(crate) by: Option<crate::report::By>,
+    /// Only results of this set, as in `compare`
+    #[arg(long, value_name = "SET")]
+    pub(crate) only: Option<String>,
+    /// Write a page with plots, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// Set two sets of runs side by side
+///
+/// A set is a label, or `key=value` joined by commas. Keys: label, case, executor, model, agent, version, prompts, templates, runnerd.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  runner-eval compare old new
+  runner-eval compare model=sonnet model=opus
+  runner-eval compare executor=codex,label=x executor=claude,label=x --html compare.html")]
+pub(crate) struct CompareArgs {
+    /// The one set
+    pub(crate) a: String,
+    /// The other set
+    pub(crate) b: String,
+    /// Write a page with plots, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// Try prompt templates on inputs: each pair through one real session
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  runner-eval prompts planner --executor codex
+  runner-eval prompts worker --templates try/a.md try/b.md --inputs try/inputs --html grid.html")]
+pub(crate) struct PromptsArgs {
+    /// `planner` or `worker`
+    pub(crate) role: crate::prompts::LabRole,
+    /// Template files; `built-in` is the runner's own [default: built-in]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) templates: Vec<String>,
+    /// A folder of inputs [default: `prompts` beside the folder of cases]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) inputs: Option<PathBuf>,
+    /// Kind of the agent
+    #[arg(long, value_name = "KIND", default_value = "codex", conflicts_with = "command")]
+    pub(crate) executor: String,
+    /// A program that follows the contract of a command, in the place of an agent
+    #[arg(long, value_name = "ARGV", num_args = 1.., allow_hyphen_values = true)]
+    pub(crate) command: Vec<String>,
+    /// Its model
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Sessions at once
+    #[arg(short, long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) jobs: u16,
+    /// Ask again where an answer is kept
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Write the grid as a page, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent_and_its_examples_can_be_typed() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        for below in command.get_subcommands() {
+            let examples = below.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in examples.lines().filter_map(|line| line.trim().strip_prefix("runner-eval ")) {
+                let typed = line.split("   ").next().unwrap_or(line);
+                let parsed = Cli::try_parse_from(format!("runner-eval {typed}").split_whitespace());
+                assert!(parsed.is_ok(), "{line}: {}", parsed.expect_err("an error"));
+            }
+        }
+    }
+}

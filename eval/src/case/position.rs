@@ -1,0 +1,44 @@
+//! Where in a text something stands, and which word was meant.
+
+/// Returns `line:column` of a place in a text, both from 1, the column in characters.
+pub(super) fn line_column(text: &str, at: usize) -> String {
+    let before = &text[..text.floor_char_boundary(at.min(text.len()))];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("{line}:{column}")
+}
+
+/// Returns the word that is most like the one that was written, where one is like it.
+pub(super) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |word: &str| strsim::jaro_winkler(written, word);
+    let best = known.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    best.filter(|word| likeness(word) > 0.75)
+}
+
+/// Returns the place of a word in the table that begins at a place, where a parser tells that of the table alone.
+pub(super) fn of_word(text: &str, word: &str, from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    let header = rest.find('\n').unwrap_or(rest.len());
+    let end = rest[header..].find("\n[").map_or(rest.len(), |at| header + at);
+    let table = &rest[..end];
+    let is_key = |at: &usize| table[..*at].rsplit('\n').next().is_some_and(|before| before.trim().is_empty());
+    let key = table.match_indices(word).map(|(at, _)| at).find(is_key);
+    key.or_else(|| table.find(word)).map_or(from, |at| from + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_told_by_line_and_column_in_characters() {
+        assert_eq!(line_column("a\nüb", 4), "2:2");
+        assert_eq!(line_column("a", 9), "1:2");
+    }
+
+    #[test]
+    fn a_word_is_guessed_only_where_it_is_alike() {
+        assert_eq!(nearest("limit_sec", ["goal", "limit_secs"]), Some("limit_secs"));
+        assert_eq!(nearest("zzz", ["goal", "limit_secs"]), None);
+    }
+}

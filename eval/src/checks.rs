@@ -1,0 +1,177 @@
+//! Performs the checks of a case on what a run has left. A command is held, and within bounds of time and output.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use protocol::words::RunStatus;
+use tokio_util::sync::CancellationToken;
+
+use crate::case::{Ceilings, Check, Rule};
+use crate::fault::Fault;
+use crate::hold::{Captured, Ended, Held, Wanted};
+use crate::results::{CheckResult, RunFacts};
+
+/// Bytes of a file that a pattern is looked for in.
+const MATCH_BYTES: u64 = 8 << 20;
+
+/// What checks look at.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    /// The work tree.
+    pub(crate) folder: &'a Path,
+    pub(crate) env: &'a BTreeMap<String, String>,
+    pub(crate) facts: &'a RunFacts,
+    /// What the audit of the branch found, where it was asked for: nothing, or what is wrong.
+    pub(crate) audit: &'a Result<(), String>,
+    pub(crate) stop: &'a CancellationToken,
+}
+
+/// Performs checks in order; ends early where somebody interrupts.
+pub(crate) async fn perform(checks: &[Check], scene: &Scene<'_>) -> Result<Vec<CheckResult>, Fault> {
+    let mut results = Vec::new();
+    for check in checks {
+        let began = Instant::now();
+        let seen = scene.look(&check.rule).await;
+        if scene.stop.is_cancelled() {
+            return Err(Fault::interrupted());
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        results.push(CheckResult {
+            name: check.name.clone(),
+            kind: check.rule.kind().into(),
+            passed: seen.fault.is_none(),
+            detail: seen.fault,
+            stdout: seen.output.as_ref().map(|output| text(&output.stdout)),
+            stderr: seen.output.as_ref().map(|output| text(&output.stderr)),
+            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+    }
+    Ok(results)
+}
+
+/// What was seen of one check; no fault: it holds.
+struct Seen {
+    fault: Option<String>,
+    output: Option<Captured>,
+}
+
+impl Seen {
+    fn of(result: Result<(), String>) -> Self {
+        Self { fault: result.err(), output: None }
+    }
+}
+
+impl Scene<'_> {
+    async fn look(&self, rule: &Rule) -> Seen {
+        match rule {
+            Rule::FileExists { path } => Seen::of(self.exists(path)),
+            Rule::FileMatches { path, pattern } => Seen::of(self.matches(path, pattern)),
+            Rule::CommandSucceeds { cmd, seconds } => self.succeeds(cmd, Duration::from_secs(*seconds)).await,
+            Rule::RunnerCompleted => {
+                let state = &self.facts.state;
+                Seen::of(if state == RunStatus::Completed.as_str() {
+                    Ok(())
+                } else {
+                    Err(format!("the run is {state}"))
+                })
+            }
+            Rule::BranchVerifies => Seen::of(self.audit.clone()),
+            Rule::AtMost(ceilings) => Seen::of(at_most(ceilings, self.facts)),
+        }
+    }
+
+    fn exists(&self, path: &str) -> Result<(), String> {
+        if self.folder.join(path).exists() { Ok(()) } else { Err(format!("there is no {path}")) }
+    }
+
+    fn matches(&self, path: &str, pattern: &str) -> Result<(), String> {
+        let file = self.folder.join(path);
+        // What is no file might never end.
+        if !file.is_file() {
+            return Err(format!("there is no file {path}"));
+        }
+        let mut bytes = Vec::new();
+        let read = fs::File::open(&file).and_then(|file| file.take(MATCH_BYTES).read_to_end(&mut bytes));
+        read.map_err(|error| format!("reading {path}: {error}"))?;
+        let pattern = regex::bytes::RegexBuilder::new(pattern).multi_line(true).build();
+        let pattern = pattern.map_err(|error| error.to_string())?;
+        if pattern.is_match(&bytes) { Ok(()) } else { Err(format!("nothing in {path} matches")) }
+    }
+
+    async fn succeeds(&self, cmd: &[String], limit: Duration) -> Seen {
+        let (program, arguments) = cmd.split_first().expect("BUG: a command without a program is refused before");
+        let wanted = Wanted {
+            program: program.into(),
+            arguments: arguments.iter().map(Into::into).collect(),
+            folder: self.folder,
+            env: self.env,
+            grace: Duration::ZERO,
+            walled: true,
+        };
+        let captured = match Held::start(&wanted) {
+            Ok(held) => held.capture(limit, self.stop).await,
+            Err(fault) => return Seen::of(Err(fault.to_string())),
+        };
+        let fault = match captured.ended {
+            Ended::Exited(0) => None,
+            Ended::Exited(code) => Some(format!("exit code {code}")),
+            Ended::TimedOut => Some(format!("ended after {} s", limit.as_secs())),
+            Ended::Stopped => Some("interrupted".into()),
+            Ended::KeeperLost => Some("it killed its supervisor, and was ended".into()),
+        };
+        Seen { fault, output: Some(captured) }
+    }
+}
+
+fn at_most(ceilings: &Ceilings, facts: &RunFacts) -> Result<(), String> {
+    let within = |ceiling: Option<u64>, found: u64, what: &str| match ceiling {
+        Some(most) if found > most => Err(format!("{found} {what}, at most {most}")),
+        _ => Ok(()),
+    };
+    within(ceilings.iterations, facts.iterations, "iterations")?;
+    within(ceilings.attempts, facts.attempts, "attempts")?;
+    within(ceilings.seconds, facts.wall_ms.div_ceil(1000), "seconds")?;
+    let Some(most) = ceilings.cost_usd else { return Ok(()) };
+    match facts.usage.cost_micro_usd {
+        Some(_) if facts.usage.cost_unknown > 0 => {
+            Err(format!("the cost of {} sessions is not known", facts.usage.cost_unknown))
+        }
+        Some(cost) if dollars(cost) > most => Err(format!("${:.4}, at most ${most}", dollars(cost))),
+        Some(_) => Ok(()),
+        None => Err("the cost is not known".into()),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "dollars are shown and compared with a few digits")]
+fn dollars(micro: u64) -> f64 {
+    micro as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::samples::facts;
+
+    #[test]
+    fn a_ceiling_names_what_was_found() {
+        let facts = facts(5, 2);
+        let at = |ceilings: Ceilings| at_most(&ceilings, &facts);
+        assert_eq!(at(Ceilings { iterations: Some(5), attempts: Some(2), ..Ceilings::default() }), Ok(()));
+        assert_eq!(at(Ceilings { iterations: Some(4), ..Ceilings::default() }), Err("5 iterations, at most 4".into()));
+        assert_eq!(at(Ceilings { attempts: Some(1), ..Ceilings::default() }), Err("2 attempts, at most 1".into()));
+    }
+
+    #[test]
+    fn a_cost_that_is_not_known_is_never_within_a_ceiling() {
+        let mut facts = facts(1, 1);
+        let most = Ceilings { cost_usd: Some(1.0), ..Ceilings::default() };
+        assert_eq!(at_most(&most, &facts), Err("the cost is not known".into()));
+        facts.usage.cost_micro_usd = Some(500_000);
+        assert_eq!(at_most(&most, &facts), Ok(()));
+        facts.usage.cost_unknown = 1;
+        assert!(at_most(&most, &facts).is_err());
+    }
+}

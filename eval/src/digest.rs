@@ -1,0 +1,87 @@
+//! Digests of what a result was made from: texts, folders, programs.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::fault::Fault;
+
+/// A SHA-256 over named pieces, each with its length, so that nothing can pass for something else.
+pub(crate) struct Digest(Sha256);
+
+impl Digest {
+    pub(crate) fn new() -> Self {
+        Self(Sha256::new())
+    }
+
+    pub(crate) fn add(&mut self, name: &str, bytes: &[u8]) {
+        self.0.update(format!("{}:{name}:{}:", name.len(), bytes.len()));
+        self.0.update(bytes);
+    }
+
+    /// Adds every file of a folder, by path.
+    pub(crate) fn add_folder(&mut self, folder: &Path) -> Result<(), Fault> {
+        for path in files(folder)? {
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            let bytes = fs::read(&path).map_err(|error| Fault::file("reading", &path, &error))?;
+            self.add(&name, &bytes);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
+/// Returns the digest of a folder.
+pub(crate) fn of_folder(folder: &Path) -> Result<String, Fault> {
+    let mut digest = Digest::new();
+    digest.add_folder(folder)?;
+    Ok(digest.finish())
+}
+
+/// Returns the SHA-256 of a file as it is.
+pub(crate) fn of_file(path: &Path) -> Result<String, Fault> {
+    let failed = |error: &io::Error| Fault::file("reading", path, error);
+    let mut hasher = Sha256::new();
+    let mut file = File::open(path).map_err(|error| failed(&error))?;
+    let mut piece = vec![0; 256 * 1024];
+    loop {
+        match file.read(&mut piece).map_err(|error| failed(&error))? {
+            0 => break,
+            length => hasher.update(&piece[..length]),
+        }
+    }
+    Ok(hex(&hasher.finalize()))
+}
+
+/// Returns the files below a folder in the order of their paths; links are not followed.
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let failed = |error: io::Error| Fault::file("reading the folder", &folder, &error);
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let kind = entry.file_type().map_err(failed)?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

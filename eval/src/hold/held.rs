@@ -1,0 +1,251 @@
+//! The harness's end of a keeper: what is wanted of it, its streams within bounds, and its end.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::{INIT_COMMAND, KEEPER_COMMAND, walk};
+use crate::fault::Fault;
+
+/// Bytes of a stream that are kept: the first and the last half of them.
+const STREAM_CAP: usize = 50 * 1024;
+/// Variable by which what a killed keeper has left is found again.
+const MARK: &str = "RUNNER_EVAL_MARK";
+/// Walks after a keeper that was killed, until one finds nothing.
+const WALKS: u32 = 100;
+
+/// A program that is wanted.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) folder: &'a Path,
+    /// Its whole environment.
+    pub(crate) env: &'a BTreeMap<String, String>,
+    /// Time between the request to end and the kill; none: it is killed at once.
+    pub(crate) grace: Duration,
+    /// Whether it gets a PID namespace where the machine has them.
+    pub(crate) walled: bool,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// By itself, with this code; signals count from 128.
+    Exited(i32),
+    /// Its time was over.
+    TimedOut,
+    /// The harness was interrupted.
+    Stopped,
+    /// Its keeper was killed; what it had left was found and ended.
+    KeeperLost,
+}
+
+/// What a program printed, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Captured {
+    pub(crate) ended: Ended,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+/// A program under its keeper; dropping it ends the program.
+#[derive(Debug)]
+pub(crate) struct Held {
+    keeper: Child,
+    line: Option<ChildStdin>,
+    mark: String,
+}
+
+impl Held {
+    /// Starts a program with pipes for its streams.
+    pub(crate) fn start(wanted: &Wanted<'_>) -> Result<Self, Fault> {
+        Self::start_with(wanted, Stdio::piped(), Stdio::piped())
+    }
+
+    /// Starts a program that prints to standard error of this one.
+    pub(crate) fn start_inherited(wanted: &Wanted<'_>) -> Result<Self, Fault> {
+        Self::start_with(wanted, std::io::stderr().into(), Stdio::inherit())
+    }
+
+    /// Starts a program with streams as they are given.
+    pub(crate) fn start_with(wanted: &Wanted<'_>, stdout: Stdio, stderr: Stdio) -> Result<Self, Fault> {
+        let failed = |error| Fault::new(format!("starting {}", wanted.program.display())).caused_by(&error);
+        let own = this_program()?;
+        let mark = format!("{MARK}={}", unique());
+        let (name, value) = mark.split_once('=').unwrap_or_default();
+        let mut command = Command::new(&own);
+        command.arg(KEEPER_COMMAND).arg(wanted.grace.as_millis().to_string());
+        if wanted.walled
+            && let Some(walls) = walls()
+        {
+            command.args(walls).arg(&own).arg(INIT_COMMAND);
+        }
+        command.arg(&wanted.program).args(&wanted.arguments).current_dir(wanted.folder);
+        command.env_clear().envs(wanted.env).env(name, value);
+        command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
+        let mut keeper = command.spawn().map_err(failed)?;
+        let line = keeper.stdin.take();
+        Ok(Self { keeper, line, mark })
+    }
+
+    /// Returns what it prints, once.
+    pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.keeper.stdout.take()
+    }
+
+    /// Has the program ended.
+    pub(crate) fn cut(&mut self) {
+        self.line = None;
+    }
+
+    /// Waits for its end and that of all it has started; says how it ended by itself.
+    pub(crate) async fn wait(&mut self) -> Ended {
+        let status = self.keeper.wait().await;
+        if let Ok(Some(code)) = status.map(|status| status.code()) {
+            return Ended::Exited(code);
+        }
+        // Nobody but the program itself, or a person, signals a keeper.
+        self.sweep().await;
+        Ended::KeeperLost
+    }
+
+    /// Waits for its end within a time, and takes what it prints meanwhile.
+    pub(crate) async fn capture(mut self, within: Duration, stop: &CancellationToken) -> Captured {
+        let deadline = Instant::now() + within;
+        let (stdout, stderr) = (self.keeper.stdout.take(), self.keeper.stderr.take());
+        let streams = tokio::spawn(async { tokio::join!(bounded(stdout), bounded(stderr)) });
+        let mut ended = tokio::select! {
+            ended = timeout_at(deadline, self.keeper.wait()) => match ended {
+                Ok(_) => None,
+                Err(_) => Some(Ended::TimedOut),
+            },
+            () = stop.cancelled() => Some(Ended::Stopped),
+        };
+        self.cut();
+        let last = self.wait().await;
+        if ended.is_none() || last == Ended::KeeperLost {
+            ended = Some(last);
+        }
+        let (stdout, stderr) = streams.await.unwrap_or_default();
+        Captured { ended: ended.unwrap_or(last), stdout, stderr }
+    }
+
+    /// Ends what a killed keeper has left.
+    async fn sweep(&self) {
+        let mark = self.mark.clone();
+        let sweep = move || (0..WALKS).any(|_| walk::kill_marked(&mark) == 0);
+        let _ = tokio::task::spawn_blocking(sweep).await;
+    }
+}
+
+/// Reads a stream to its end and keeps the first and the last part of it, with a line between that counts the rest.
+async fn bounded(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let Some(mut stream) = stream else { return Vec::new() };
+    let (mut kept, mut piece) = (Kept::default(), vec![0; 16 * 1024]);
+    while let Ok(length @ 1..) = stream.read(&mut piece).await {
+        kept.take(&piece[..length]);
+    }
+    kept.finish()
+}
+
+#[derive(Default)]
+struct Kept {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    dropped: u64,
+}
+
+impl Kept {
+    fn take(&mut self, mut bytes: &[u8]) {
+        let room = (STREAM_CAP / 2).saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..room]);
+        bytes = &bytes[room..];
+        self.tail.extend_from_slice(bytes);
+        // Twice the room, so that bytes are moved seldom.
+        if self.tail.len() > STREAM_CAP {
+            self.cut_tail();
+        }
+    }
+
+    fn cut_tail(&mut self) {
+        let surplus = self.tail.len().saturating_sub(STREAM_CAP / 2);
+        self.tail.drain(..surplus);
+        self.dropped += surplus as u64;
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.cut_tail();
+        if self.dropped > 0 {
+            self.head.extend_from_slice(format!("\n[… {} bytes left out …]\n", self.dropped).as_bytes());
+        }
+        self.head.append(&mut self.tail);
+        self.head
+    }
+}
+
+/// Returns the command that puts a PID namespace around another, where this machine lets this user have one.
+fn walls() -> Option<&'static [&'static str]> {
+    const PRIVILEGED: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=KILL"];
+    const WITH_USER: &[&str] =
+        &["unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "--kill-child=KILL"];
+    static WALLS: OnceLock<Option<&'static [&'static str]>> = OnceLock::new();
+    *WALLS.get_or_init(|| {
+        let works = |walls: &[&str]| {
+            let mut probe = std::process::Command::new(walls[0]);
+            probe.args(&walls[1..]).arg("true").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            probe.status().is_ok_and(|status| status.success())
+        };
+        [PRIVILEGED, WITH_USER].into_iter().find(|walls| works(walls))
+    })
+}
+
+/// Returns how tightly checks are held, for results.
+pub(crate) fn level() -> &'static str {
+    if walls().is_some() { "pidns" } else { "walk" }
+}
+
+/// The file that was started, even if another took its path meanwhile.
+fn this_program() -> Result<PathBuf, Fault> {
+    std::env::current_exe().map_err(|error| Fault::new("finding this program").caused_by(&error))
+}
+
+fn unique() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let time = jiff::Timestamp::now().as_nanosecond();
+    format!("{}-{time}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_keeps_its_beginning_and_its_end() {
+        let mut kept = Kept::default();
+        kept.take(b"begin");
+        for _ in 0..100 {
+            kept.take(&[b'x'; 10_000]);
+        }
+        kept.take(b"end");
+        let text = String::from_utf8(kept.finish()).expect("text");
+        assert!(text.starts_with("begin") && text.ends_with("end") && text.contains("bytes left out"));
+        assert!(text.len() < STREAM_CAP + 100, "{}", text.len());
+    }
+
+    #[test]
+    fn what_fits_is_kept_as_it_is() {
+        let mut kept = Kept::default();
+        kept.take(&vec![b'a'; STREAM_CAP / 2 + 10]);
+        assert_eq!(kept.finish(), vec![b'a'; STREAM_CAP / 2 + 10]);
+    }
+}

@@ -1,0 +1,154 @@
+//! The keeper: starts one program, waits for its end or for the end of the line to the harness, and leaves nothing alive.
+//!
+//! It is this binary under another first argument. Standard input is the line: when it closes, because the harness wants
+//! that or is dead, the program is ended. Standard output and error are the program's. It exits as the program did.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::{getpid, setsid};
+use rustix::process::{WaitOptions, wait};
+
+use super::walk;
+
+/// First argument that makes this binary a keeper; the second is the grace in milliseconds, then comes the program.
+pub(crate) const KEEPER_COMMAND: &str = "__keep";
+/// First argument that makes this binary the first process of a PID namespace, below a keeper.
+pub(crate) const INIT_COMMAND: &str = "__keep-init";
+
+/// Exit code of a keeper that could not start its program.
+pub(super) const NOT_STARTED: u8 = 126;
+/// Time between two walks, while what was killed is not gone yet.
+const WALK_AGAIN: Duration = Duration::from_millis(10);
+
+enum News {
+    /// The program ended.
+    Program(ExitStatus),
+    /// Nothing that descends from this process is left.
+    Nobody,
+    /// The line is closed.
+    Cut,
+}
+
+/// All of `main` for a keeper.
+pub(crate) fn keeper_main() -> ExitCode {
+    let mut words = env::args_os().skip(2);
+    let grace = words.next().and_then(|word| word.to_str()?.parse().ok()).map(Duration::from_millis);
+    let (Some(grace), Some(program)) = (grace, words.next()) else { return ExitCode::from(NOT_STARTED) };
+    match keep(&program, words.collect(), grace) {
+        Ok(status) => exit_code(status),
+        Err(error) => refuse(&program, &error),
+    }
+}
+
+/// All of `main` for the first process of a namespace: the kernel kills the others when it ends.
+pub(crate) fn init_main() -> ExitCode {
+    let mut words = env::args_os().skip(2);
+    let Some(program) = words.next() else { return ExitCode::from(NOT_STARTED) };
+    let mut command = Command::new(&program);
+    command.args(words).stdin(Stdio::null()).process_group(0);
+    match command.spawn() {
+        Ok(child) => exit_code(until_gone(&child)),
+        Err(error) => refuse(&program, &error),
+    }
+}
+
+fn keep(program: &OsString, arguments: Vec<OsString>, grace: Duration) -> io::Result<ExitStatus> {
+    // Ctrl-C on a terminal, and signals to a group of the program's, are not meant for the keeper.
+    let _ = setsid();
+    SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGPIPE]).thread_block()?;
+    prctl::set_child_subreaper(true)?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    // A spawned program begins with this thread's mask, so it starts from a thread without one.
+    let child = thread::scope(|scope| {
+        let start = scope.spawn(|| {
+            SigSet::all().thread_unblock()?;
+            command.spawn()
+        });
+        start.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it panicked")))
+    })?;
+    let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
+    let (sender, news) = mpsc::channel();
+    let line = sender.clone();
+    thread::spawn(move || watch_line(&line));
+    thread::spawn(move || collect(pid, &sender));
+    Ok(until_nobody(pid, &news, grace))
+}
+
+/// Waits for the end, whichever comes first, and then until nobody is left.
+fn until_nobody(program: i32, news: &Receiver<News>, grace: Duration) -> ExitStatus {
+    let mut ended = None;
+    match news.recv() {
+        Ok(News::Program(status)) => ended = Some(status),
+        Ok(News::Cut) if !grace.is_zero() => {
+            walk::ask(program);
+            if let Ok(News::Program(status)) = news.recv_timeout(grace) {
+                ended = Some(status);
+            }
+        }
+        _ => {}
+    }
+    loop {
+        walk::kill_below(getpid().as_raw());
+        match news.recv_timeout(WALK_AGAIN) {
+            Ok(News::Program(status)) => ended = Some(status),
+            Ok(News::Nobody) | Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Ok(News::Cut) | Err(mpsc::RecvTimeoutError::Timeout) => {}
+        }
+    }
+    ended.unwrap_or_else(|| ExitStatus::from_raw(Signal::SIGKILL as i32))
+}
+
+fn watch_line(sender: &Sender<News>) {
+    let mut byte = [0];
+    while matches!(io::stdin().read(&mut byte), Ok(1)) {}
+    let _ = sender.send(News::Cut);
+}
+
+/// Collects every process that ends below this one: orphans become its children.
+fn collect(program: i32, sender: &Sender<News>) {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid.as_raw_pid() == program => {
+                let _ = sender.send(News::Program(ExitStatus::from_raw(status.as_raw())));
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    let _ = sender.send(News::Nobody);
+}
+
+/// Collects orphans until the program ends.
+fn until_gone(child: &Child) -> ExitStatus {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if u32::try_from(pid.as_raw_pid()) == Ok(child.id()) => {
+                return ExitStatus::from_raw(status.as_raw());
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return ExitStatus::from_raw(Signal::SIGKILL as i32),
+        }
+    }
+}
+
+/// Signals are told as shells tell them.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+#[expect(clippy::print_stderr, reason = "standard error is the program's, which did not start")]
+fn refuse(program: &OsString, error: &io::Error) -> ExitCode {
+    eprintln!("cannot be started: {}: {error}", program.display());
+    ExitCode::from(NOT_STARTED)
+}

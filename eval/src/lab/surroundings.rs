@@ -1,0 +1,138 @@
+//! What the harness itself runs in, and what of it gets into a lab.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
+
+use super::Lab;
+
+/// Toolchains that are found by a variable, or else in a folder of the home that a lab does not have.
+const TOOLCHAINS: [(&str, &str); 7] = [
+    ("RUSTUP_HOME", ".rustup"),
+    ("CARGO_HOME", ".cargo"),
+    ("PYENV_ROOT", ".pyenv"),
+    ("NVM_DIR", ".nvm"),
+    ("VOLTA_HOME", ".volta"),
+    ("ASDF_DATA_DIR", ".asdf"),
+    ("MISE_DATA_DIR", ".local/share/mise"),
+];
+/// Logins of agents, likewise.
+const LOGINS: [(&str, &str); 2] = [("CODEX_HOME", ".codex"), ("CLAUDE_CONFIG_DIR", ".claude")];
+const PASSED: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL"];
+
+/// The environment of the harness.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings {
+    env: BTreeMap<String, String>,
+}
+
+impl Surroundings {
+    /// Reads it; what is not UTF-8 is left out.
+    pub(crate) fn read() -> Self {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self { env: env::vars_os().filter_map(text).collect() }
+    }
+
+    pub(crate) fn has_variable(&self, name: &str) -> bool {
+        self.env.get(name).is_some_and(|value| !value.is_empty())
+    }
+
+    /// Returns where a program is found.
+    pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let can_run = |path: &PathBuf| {
+            path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        };
+        let path = self.env.get("PATH").map(String::as_str).unwrap_or_default();
+        env::split_paths(path).map(|folder| folder.join(name)).find(can_run)
+    }
+
+    /// Names the variables that agent and guard of a lab get besides those that every one gets.
+    pub(crate) fn toolchains(&self) -> BTreeMap<String, String> {
+        TOOLCHAINS.iter().filter_map(|(name, folder)| self.named_or_at_home(name, folder)).collect()
+    }
+
+    /// Returns the environment of a client that starts a run: all that is here, with the lab in the place of the home. The
+    /// daemon passes on what its configuration names, and nothing else.
+    pub(crate) fn of_client(&self, lab: &Lab) -> BTreeMap<String, String> {
+        let is_foreign =
+            |name: &str| name.starts_with("GIT_") || name.starts_with("RUNNER") || name.starts_with("XDG_");
+        let mut env: BTreeMap<_, _> = self.env.clone();
+        env.retain(|name, _| !is_foreign(name));
+        env.extend(LOGINS.iter().filter_map(|(name, folder)| self.named_or_at_home(name, folder)));
+        env.extend(self.of_lab(lab));
+        env
+    }
+
+    /// Returns the environment of everything else in a lab.
+    pub(super) fn of_lab(&self, lab: &Lab) -> BTreeMap<String, String> {
+        let mut env = self.toolchains();
+        let is_passed = |name: &str| PASSED.contains(&name) || name.starts_with("LC_");
+        env.extend(
+            self.env.iter().filter(|(name, _)| is_passed(name)).map(|(name, value)| (name.clone(), value.clone())),
+        );
+        let at = |name: &str| lab.at(name).display().to_string();
+        let path = self.env.get("PATH").cloned().unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+        let own = [
+            ("PATH", format!("{}:{path}", at("bin"))),
+            ("HOME", at("home")),
+            ("TMPDIR", at("tmp")),
+            ("XDG_CONFIG_HOME", at("config")),
+            ("XDG_STATE_HOME", at("home/.local/state")),
+            ("XDG_CACHE_HOME", at("home/.cache")),
+            ("XDG_DATA_HOME", at("home/.local/share")),
+            ("XDG_RUNTIME_DIR", at("run")),
+            (STATE_VARIABLE, at("state")),
+            (SOCKET_VARIABLE, lab.socket().display().to_string()),
+            ("GIT_CONFIG_NOSYSTEM", "1".into()),
+        ];
+        env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        env
+    }
+
+    fn named_or_at_home(&self, name: &str, folder: &str) -> Option<(String, String)> {
+        let at_home = || {
+            let folder = Path::new(self.env.get("HOME")?).join(folder);
+            folder.is_dir().then(|| folder.display().to_string())
+        };
+        let value = self.env.get(name).filter(|value| !value.is_empty()).cloned().or_else(at_home)?;
+        Some((name.to_owned(), value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(pairs: &[(&str, &str)]) -> Surroundings {
+        Surroundings { env: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect() }
+    }
+
+    #[test]
+    fn keys_reach_the_client_alone_and_nothing_of_the_users_daemon_does() {
+        let lab = Lab::make(Path::new("/r")).expect("a lab");
+        let around =
+            around(&[("ANTHROPIC_API_KEY", "k"), ("RUNNERD_SOCKET", "/mine"), ("GIT_DIR", "/g"), ("PATH", "/bin")]);
+        let (client, others) = (around.of_client(&lab), lab.env(&around));
+        assert_eq!(client.get("ANTHROPIC_API_KEY").map(String::as_str), Some("k"));
+        assert!(!others.contains_key("ANTHROPIC_API_KEY") && !client.contains_key("GIT_DIR"));
+        assert_eq!(client["RUNNERD_SOCKET"], lab.socket().display().to_string());
+        assert!(client["PATH"].ends_with(":/bin"));
+        lab.remove().expect("removes");
+    }
+
+    #[test]
+    fn a_toolchain_in_the_home_is_found_from_the_lab() {
+        let home = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(home.path().join(".rustup")).expect("a folder");
+        let path = home.path().display().to_string();
+        let found = around(&[("HOME", &path), ("CARGO_HOME", "/elsewhere")]).toolchains();
+        assert_eq!(found.get("RUSTUP_HOME"), Some(&format!("{path}/.rustup")));
+        assert_eq!(found.get("CARGO_HOME").map(String::as_str), Some("/elsewhere"));
+        assert!(!found.contains_key("PYENV_ROOT"));
+    }
+}

@@ -1,0 +1,73 @@
+//! `runner-eval`: runs declarative cases through the real daemon, each in a home of its own, and reports how they came out.
+//!
+//! It is a client: it knows the protocol, and daemon and client as programs. Cases are read by `case`, made ready by `plan`
+//! and `lab`, run by `trial` and `batch`, judged by `checks` and `outcome`, kept in `results`, told by `report`.
+
+mod args;
+mod batch;
+mod case;
+mod checks;
+mod commands;
+mod digest;
+mod drive;
+mod fault;
+mod hold;
+mod lab;
+mod outcome;
+mod plan;
+mod progress;
+mod prompts;
+mod record;
+mod report;
+mod results;
+mod schema;
+mod trial;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use crate::fault::Fault;
+
+fn main() -> ExitCode {
+    match std::env::args_os().nth(1) {
+        Some(word) if word == hold::KEEPER_COMMAND => return hold::keeper_main(),
+        Some(word) if word == hold::INIT_COMMAND => return hold::init_main(),
+        _ => {}
+    }
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return complain(&error),
+    };
+    let wants_json = cli.global.json;
+    let ran = runtime().and_then(|runtime| runtime.block_on(commands::run(cli)));
+    let status = ran.unwrap_or_else(|fault| tell(&fault, wants_json));
+    ExitCode::from(status.code())
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Fault> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    built.map_err(|error| Fault::new("starting the runtime").caused_by(&error))
+}
+
+/// Tells a fault on standard error, and returns the exit code.
+fn tell(fault: &Fault, as_json: bool) -> protocol::error::ExitStatus {
+    let text = if as_json { fault.to_json() } else { fault.to_text() };
+    // Nobody can be told that standard error is closed.
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    fault.status()
+}
+
+/// Tells what the parser has to say, as JSON where that was asked for.
+fn complain(error: &clap::Error) -> ExitCode {
+    let is_error = error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if is_error && std::env::args_os().any(|word| word == "--json") {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        return ExitCode::from(tell(&Fault::usage(first), true).code());
+    }
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}

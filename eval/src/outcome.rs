@@ -1,0 +1,147 @@
+//! How a run came out, from how it ended and what its checks say. Pure.
+
+use std::fmt;
+
+use protocol::words::RunStatus;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a run of a case came out.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// The run completed and every check holds.
+    #[default]
+    Success,
+    /// The run completed and a check does not hold.
+    Fail,
+    /// The run says that it is stuck.
+    Stuck,
+    /// The run used up its iterations, its money or its tokens.
+    Limit,
+    /// An iteration, or the run as a whole, ran out of time.
+    TimedOut,
+    /// Nothing can be said about the agent: run, daemon or harness failed, or somebody interrupted it.
+    Error,
+    /// The machine lacks something that the case requires; nothing was run.
+    Skipped,
+}
+
+impl Outcome {
+    /// Every outcome, in the order of reports.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Success, Self::Fail, Self::Stuck, Self::Limit, Self::TimedOut, Self::Error, Self::Skipped];
+
+    /// Returns the word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Fail => "fail",
+            Self::Stuck => "stuck",
+            Self::Limit => "limit",
+            Self::TimedOut => "timed_out",
+            Self::Error => "error",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// How a run ended, before anything was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The daemon says so: a state in which it goes no further by itself, and why.
+    Run(RunStatus, Option<String>),
+    /// The case's own limit of time, in seconds, was over.
+    OutOfTime(u64),
+    /// Somebody interrupted the harness.
+    Interrupted,
+    /// Daemon, client or harness failed.
+    Broken(String),
+}
+
+/// An outcome and the sentence that says why, where there is something to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Judged {
+    pub(crate) outcome: Outcome,
+    pub(crate) reason: Option<String>,
+}
+
+/// Judges a run; `failed` names the checks that do not hold.
+pub(crate) fn judge(end: &End, failed: &[&str]) -> Judged {
+    let judged = |outcome, reason: Option<String>| Judged { outcome, reason };
+    match end {
+        End::Interrupted => judged(Outcome::Error, Some("interrupted".into())),
+        End::Broken(why) => judged(Outcome::Error, Some(why.clone())),
+        End::OutOfTime(seconds) => judged(Outcome::TimedOut, Some(format!("the case's {seconds} s were over"))),
+        End::Run(RunStatus::Completed, _) if failed.is_empty() => judged(Outcome::Success, None),
+        End::Run(RunStatus::Completed, _) => {
+            judged(Outcome::Fail, Some(format!("does not hold: {}", failed.join("; "))))
+        }
+        End::Run(RunStatus::Stuck, why) => judged(Outcome::Stuck, why.clone()),
+        End::Run(RunStatus::Limit, why) => judged(Outcome::Limit, why.clone()),
+        End::Run(RunStatus::TimedOut, why) => judged(Outcome::TimedOut, why.clone()),
+        End::Run(state, why) => {
+            let why = why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            judged(Outcome::Error, Some(format!("the run is {state}{why}")))
+        }
+    }
+}
+
+/// Returns whether a run came out as its case expects: `fail` is expected for what its checks say, every other outcome
+/// together with checks that hold.
+pub(crate) fn is_met(outcome: Outcome, expected: Outcome, failed_checks: usize) -> bool {
+    outcome == expected && (matches!(expected, Outcome::Fail | Outcome::Error | Outcome::Skipped) || failed_checks == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(state: RunStatus, failed: &[&str]) -> Outcome {
+        judge(&End::Run(state, None), failed).outcome
+    }
+
+    #[test]
+    fn a_completed_run_is_judged_by_its_checks() {
+        assert_eq!(of(RunStatus::Completed, &[]), Outcome::Success);
+        assert_eq!(of(RunStatus::Completed, &["a"]), Outcome::Fail);
+    }
+
+    #[test]
+    fn another_end_is_its_own_outcome_whatever_the_checks_say() {
+        for failed in [&[][..], &["a"]] {
+            assert_eq!(of(RunStatus::Stuck, failed), Outcome::Stuck);
+            assert_eq!(of(RunStatus::Limit, failed), Outcome::Limit);
+            assert_eq!(of(RunStatus::TimedOut, failed), Outcome::TimedOut);
+            assert_eq!(judge(&End::OutOfTime(5), failed).outcome, Outcome::TimedOut);
+        }
+    }
+
+    #[test]
+    fn whatever_says_nothing_of_the_agent_is_an_error_with_its_reason() {
+        for state in [RunStatus::Failed, RunStatus::Cancelled, RunStatus::Held, RunStatus::Waiting, RunStatus::Paused] {
+            let judged = judge(&End::Run(state, Some("why".into())), &[]);
+            assert_eq!(judged.outcome, Outcome::Error);
+            assert_eq!(judged.reason, Some(format!("the run is {state}: why")));
+        }
+        assert_eq!(judge(&End::Interrupted, &[]).reason.as_deref(), Some("interrupted"));
+        assert_eq!(judge(&End::Broken("x".into()), &[]).outcome, Outcome::Error);
+    }
+
+    #[test]
+    fn an_honest_stuck_is_met_only_where_its_checks_hold() {
+        assert!(is_met(Outcome::Stuck, Outcome::Stuck, 0));
+        assert!(!is_met(Outcome::Stuck, Outcome::Stuck, 1));
+        assert!(!is_met(Outcome::Success, Outcome::Stuck, 0));
+        assert!(is_met(Outcome::Fail, Outcome::Fail, 1));
+    }
+}

@@ -1,0 +1,231 @@
+//! What a run of a case is made of: its configuration with what the command line changes, its task tree, its justfile, and
+//! what the machine lacks for it. Pure.
+
+use serde_json::{Value, json};
+use toml::Table;
+
+use crate::case::{Case, Rule};
+use crate::fault::Fault;
+use crate::lab::{SCRIPTED, Surroundings};
+
+/// What the command line changes in a case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) executor: Option<String>,
+    pub(crate) model: Option<String>,
+}
+
+/// The configuration of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) config: Table,
+    /// Kind of the agent; `script` for a scripted one.
+    pub(crate) executor: String,
+    pub(crate) model: Option<String>,
+    pub(crate) tree: Option<Value>,
+    pub(crate) justfile: Option<String>,
+}
+
+/// Makes the plan of a case.
+pub(crate) fn plan(case: &Case, changes: &Changes, around: &Surroundings) -> Result<Plan, Fault> {
+    let mut config = case.config.clone();
+    let executor = match (&case.script, &changes.executor) {
+        (Some(_), Some(kind)) => {
+            let message = format!("case {} has a scripted agent: `--executor {kind}` has no meaning there", case.id);
+            return Err(Fault::usage(message));
+        }
+        (Some(_), None) => "script".to_owned(),
+        (None, Some(kind)) => kind.clone(),
+        (None, None) => agent_here(case, around),
+    };
+    let table = section(&mut config, "executor")?;
+    if executor == "script" {
+        table.insert("kind".into(), "command".into());
+        table.insert("command".into(), vec![toml::Value::from(SCRIPTED)].into());
+    } else {
+        if changes.executor.is_some() {
+            table.remove("command");
+            table.remove("model");
+        }
+        table.insert("kind".into(), executor.clone().into());
+    }
+    if let Some(model) = &changes.model {
+        table.insert("model".into(), model.clone().into());
+    }
+    let model = table.get("model").and_then(toml::Value::as_str).map(str::to_owned);
+    let names: Vec<String> = around.toolchains().into_keys().chain(case.env.keys().cloned()).collect();
+    pass_on(&mut config, &names)?;
+    let tree = case.tree.as_ref().map(|root| tree(root, &config));
+    Ok(Plan { config, executor, model, tree, justfile: justfile(case) })
+}
+
+/// The first kind that the case names and this machine has.
+fn agent_here(case: &Case, around: &Surroundings) -> String {
+    let is_here = |kind: &&String| around.program(kind).is_some();
+    case.requires.agents.iter().find(is_here).cloned().unwrap_or_else(|| case.agent())
+}
+
+fn section<'a>(config: &'a mut Table, name: &str) -> Result<&'a mut Table, Fault> {
+    let table = config.entry(name).or_insert_with(|| Table::new().into()).as_table_mut();
+    table.ok_or_else(|| Fault::usage(format!("`config.{name}` is no table")))
+}
+
+/// Adds variables to those that agent and guard get.
+fn pass_on(config: &mut Table, names: &[String]) -> Result<(), Fault> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let table = section(config, "env")?;
+    for key in ["agent", "guard"] {
+        let list = table.entry(key).or_insert_with(|| Vec::<toml::Value>::new().into()).as_array_mut();
+        let list = list.ok_or_else(|| Fault::usage(format!("`config.env.{key}` is no list")))?;
+        for name in names {
+            if !list.iter().any(|there| there.as_str() == Some(name)) {
+                list.push(name.as_str().into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fills a node of a case's tree with what a new node has.
+fn tree(root: &Table, config: &Table) -> Value {
+    let attempts = config.get("max_attempts_default").and_then(toml::Value::as_integer).unwrap_or(3);
+    let root = serde_json::to_value(root).unwrap_or(Value::Null);
+    json!({"version": 1, "root": node(&root, 0, attempts)})
+}
+
+fn node(given: &Value, order: i64, attempts: i64) -> Value {
+    let children = given.get("children").and_then(Value::as_array).into_iter().flatten();
+    let children: Vec<Value> = (1..).zip(children).map(|(order, child)| node(child, order, attempts)).collect();
+    let mut node = json!({
+        "id": "root", "order": order, "title": "", "goal": "", "acceptance": [], "passes": false, "attempts": 0,
+        "max_attempts": attempts, "children": children,
+    });
+    if let (Some(node), Some(given)) = (node.as_object_mut(), given.as_object()) {
+        node.extend(
+            given.iter().filter(|(key, _)| *key != "children").map(|(key, value)| (key.clone(), value.clone())),
+        );
+    }
+    node
+}
+
+/// The guard that `just ci` is, made of the commands that the case checks.
+fn justfile(case: &Case) -> Option<String> {
+    let is_just = case.guard().is_none_or(|command| command.first().is_some_and(|program| program == "just"));
+    let command = |rule: &Rule| match rule {
+        Rule::CommandSucceeds { cmd, .. } => {
+            Some(format!("    {}\n", cmd.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")))
+        }
+        _ => None,
+    };
+    let commands: String = case.checks.iter().filter_map(|check| command(&check.rule)).collect();
+    (is_just && !commands.is_empty()).then(|| format!("# Made of the checks of the case.\nci:\n{commands}"))
+}
+
+/// Returns a word as a shell reads it, in a recipe of just.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
+    let word = word.replace("{{", "{{{{");
+    if !word.is_empty() && word.bytes().all(is_plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// Returns why a case cannot be run on this machine, in the order in which a person would mend it.
+pub(crate) fn lacks(case: &Case, plan: &Plan, around: &Surroundings) -> Option<String> {
+    let requires = &case.requires;
+    let missing = |program: &String| around.program(program).is_none();
+    if let Some(program) = requires.programs.iter().find(|program| missing(program)) {
+        return Some(format!("the program {program} is not in PATH"));
+    }
+    if let Some(name) = requires.variables.iter().find(|name| !around.has_variable(name)) {
+        return Some(format!("the variable {name} is not set"));
+    }
+    let is_program = |kind: &str| !matches!(kind, "script" | "command");
+    if is_program(&plan.executor) && around.program(&plan.executor).is_none() {
+        let others = requires.agents.iter().filter(|kind| **kind != plan.executor).cloned().collect::<Vec<_>>();
+        let others = if others.is_empty() { String::new() } else { format!(", nor is {}", others.join(" or ")) };
+        return Some(format!("the agent {} is not in PATH{others}", plan.executor));
+    }
+    let guard = case.guard().and_then(|command| command.first().cloned()).unwrap_or_else(|| "just".into());
+    (!guard.contains('/') && missing(&guard)).then(|| format!("the guard's program {guard} is not in PATH"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn case(rest: &str) -> Case {
+        let text = format!("[case]\nid = \"a\"\ngoal = \"g\"\n{rest}");
+        crate::case::parse(&text, Path::new("a.toml")).expect("parses")
+    }
+
+    fn planned(rest: &str, changes: &Changes) -> Plan {
+        plan(&case(rest), changes, &Surroundings::read()).expect("a plan")
+    }
+
+    #[test]
+    fn a_script_is_a_command_and_no_other_agent_takes_its_place() {
+        let plan_of = planned("[agent]\nscript = \"true\"\n", &Changes::default());
+        assert_eq!(plan_of.executor, "script");
+        assert_eq!(plan_of.config["executor"]["kind"].as_str(), Some("command"));
+        let changes = Changes { executor: Some("codex".into()), model: None };
+        assert!(plan(&case("[agent]\nscript = \"true\"\n"), &changes, &Surroundings::read()).is_err());
+    }
+
+    #[test]
+    fn another_agent_takes_the_place_of_kind_command_and_model() {
+        let changes = Changes { executor: Some("claude".into()), model: Some("opus".into()) };
+        let plan = planned("[config.executor]\nkind = \"command\"\ncommand = [\"x\"]\nmodel = \"m\"\n", &changes);
+        let executor = plan.config["executor"].as_table().expect("a table");
+        assert_eq!((executor["kind"].as_str(), executor["model"].as_str()), (Some("claude"), Some("opus")));
+        assert!(!executor.contains_key("command"));
+    }
+
+    #[test]
+    fn variables_of_the_case_are_named_for_agent_and_guard() {
+        let plan = planned("[env]\nFLAVOUR = \"x\"\n[config.env]\nagent = [\"OWN\"]\n", &Changes::default());
+        let names = |key: &str| plan.config["env"][key].as_array().expect("a list").clone();
+        assert!(names("agent").contains(&"OWN".into()) && names("agent").contains(&"FLAVOUR".into()));
+        assert!(names("guard").contains(&"FLAVOUR".into()) && !names("guard").contains(&"OWN".into()));
+    }
+
+    #[test]
+    fn a_tree_is_filled_with_what_new_nodes_have() {
+        let text = "[tree]\ntitle = \"All\"\n[[tree.children]]\nid = \"one\"\ntitle = \"One\"\n";
+        let tree = planned(text, &Changes::default()).tree.expect("a tree");
+        assert_eq!(tree["root"]["id"], "root");
+        assert_eq!(tree["root"]["children"][0]["order"], 1);
+        assert_eq!(tree["root"]["children"][0]["max_attempts"], 3);
+    }
+
+    #[test]
+    fn the_guard_is_made_of_the_commands_that_are_checked() {
+        let checks = "[[checks]]\ntype = \"command_succeeds\"\ncmd = [\"sh\", \"-c\", \"echo 'a' {{b\"]\n";
+        let justfile = planned(checks, &Changes::default()).justfile.expect("a justfile");
+        assert!(justfile.ends_with("ci:\n    sh -c 'echo '\\''a'\\'' {{{{b'\n"), "{justfile}");
+        assert_eq!(
+            planned(&format!("[config.guard]\ncommand = [\"make\"]\n{checks}"), &Changes::default()).justfile,
+            None
+        );
+    }
+
+    #[test]
+    fn what_a_machine_lacks_is_named() {
+        let lacking = |rest: &str| {
+            let case = case(rest);
+            let around = Surroundings::read();
+            lacks(&case, &plan(&case, &Changes::default(), &around).expect("a plan"), &around)
+        };
+        let guard = "[config.guard]\ncommand = [\"sh\"]\n";
+        let script = format!("[agent]\nscript = \"\"\n{guard}");
+        assert_eq!(lacking(&script), None);
+        let why = lacking(&format!("{script}[requires]\nprograms = [\"sh\", \"no-such-program\"]\n"));
+        assert_eq!(why.as_deref(), Some("the program no-such-program is not in PATH"));
+        let why = lacking(&format!("{script}[requires]\nvariables = [\"NO_SUCH_VARIABLE\"]\n"));
+        assert_eq!(why.as_deref(), Some("the variable NO_SUCH_VARIABLE is not set"));
+        let why = lacking(&format!("{guard}[config.executor]\nkind = \"no-such-agent\"\n"));
+        assert_eq!(why.as_deref(), Some("the agent no-such-agent is not in PATH"));
+    }
+}

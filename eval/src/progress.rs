@@ -1,0 +1,41 @@
+//! What is told on standard error while runs go on: one line per event, named by its case where several run at once.
+
+use std::io::Write as _;
+
+use protocol::event::{Event, EventKind};
+use protocol::safe::safe;
+
+/// Tells lines of one run.
+#[derive(Debug, Clone)]
+pub(crate) struct Progress {
+    name: String,
+    is_quiet: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(name: impl Into<String>, is_quiet: bool) -> Self {
+        Self { name: name.into(), is_quiet }
+    }
+
+    pub(crate) fn say(&self, text: &str) {
+        if !self.is_quiet {
+            // Nobody can be told that standard error is closed.
+            let _ = writeln!(anstream::stderr().lock(), "{}  {}", self.name, safe(text));
+        }
+    }
+
+    /// Tells an event that somebody who waits wants to know.
+    pub(crate) fn event(&self, event: &Event) {
+        match &event.kind {
+            EventKind::Iteration { node, verdict, guard, attempts, max_attempts, .. } => {
+                let iter = event.iter.unwrap_or_default();
+                self.say(&format!(
+                    "iteration {iter}: {node}: {verdict}, guard {guard}, attempts {attempts}/{max_attempts}"
+                ));
+            }
+            EventKind::Obstacle { message } | EventKind::Warning { message } => self.say(message),
+            EventKind::Outage { agent, why, until } => self.say(&format!("{agent} is out until {until}: {why}")),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The prompt lab: templates × inputs, each pair through one real session, kept by digests and shown as a grid.
+
+mod cell;
+mod input;
+mod show;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use protocol::answer::{AnswerStatus, SessionUsage};
+use protocol::error::ExitStatus;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use self::cell::{Session, ask};
+use self::input::Input;
+use crate::args::{Global, PromptsArgs};
+use crate::case::find::Places;
+use crate::commands::{answer, digests, watch_signals, write_page};
+use crate::digest::Digest;
+use crate::fault::Fault;
+use crate::lab::{Programs, Surroundings};
+use crate::progress::Progress;
+use crate::results::write_durably;
+
+/// Name of the template that the runner has itself.
+const BUILT_IN: &str = "built-in";
+/// Folder of answers in that of results; no case can have this name.
+const KEPT: &str = "_prompts";
+
+/// The roles whose first session needs nothing before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LabRole {
+    /// Decides whether a goal is to be divided.
+    Planner,
+    /// Works on one leaf.
+    Worker,
+}
+
+impl LabRole {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Planner => "planner",
+            Self::Worker => "worker",
+        }
+    }
+}
+
+/// The answer of `prompts`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "EvalPrompts")]
+pub(crate) struct Grid {
+    /// `runner/eval-prompts.v1`.
+    pub(crate) schema: &'static str,
+    /// The role that was tried.
+    pub(crate) role: LabRole,
+    /// Kind of the agent.
+    pub(crate) executor: String,
+    /// Its model, where one was named.
+    pub(crate) model: Option<String>,
+    /// Rows: names of templates.
+    pub(crate) templates: Vec<String>,
+    /// Columns: names of inputs.
+    pub(crate) inputs: Vec<String>,
+    /// Row by row.
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// One template with one input.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Cell {
+    /// Name of the template.
+    pub(crate) template: String,
+    /// Name of the input.
+    pub(crate) input: String,
+    /// SHA-256 of all that the answer depends on.
+    pub(crate) digest: String,
+    /// What was decided; null where there was no answer.
+    pub(crate) decision: Option<AnswerStatus>,
+    /// What the input expects.
+    pub(crate) expected: Option<AnswerStatus>,
+    /// Whether both are the same; null where nothing is expected.
+    pub(crate) matches: Option<bool>,
+    /// Verdict of the iteration.
+    pub(crate) verdict: Option<String>,
+    /// What the agent said.
+    pub(crate) summary: Option<String>,
+    /// Titles of the parts that it proposed.
+    pub(crate) children: Vec<String>,
+    /// What the session consumed.
+    pub(crate) usage: SessionUsage,
+    /// Why there is no answer.
+    pub(crate) fault: Option<String>,
+    /// Whether it was kept from an earlier session.
+    #[serde(default)]
+    pub(crate) kept: bool,
+}
+
+/// A template of a row.
+#[derive(Debug, Clone)]
+struct Template {
+    name: String,
+    /// None: the runner's own.
+    text: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(global: &Global, places: &Places, args: PromptsArgs) -> Result<ExitStatus, Fault> {
+    let around = Surroundings::read();
+    let executor = if args.command.is_empty() { args.executor } else { "command".into() };
+    let program = args.command.first().unwrap_or(&executor);
+    if !program.contains('/') && around.program(program).is_none() {
+        return Err(Fault::usage(format!("the agent {program} is not in PATH")));
+    }
+    let programs = Programs::find(global.bin_dir.as_deref(), &around)?;
+    let templates = templates(&args.templates)?;
+    let inputs = Input::all(&folder(places, args.inputs.as_deref())?)?;
+    let session = Arc::new(Session {
+        role: args.role,
+        executor: executor.clone(),
+        command: args.command,
+        model: args.model.clone(),
+        runner: digests(&programs)?.runnerd.unwrap_or_default(),
+        programs,
+        around,
+        stop: CancellationToken::new(),
+    });
+    watch_signals(&session.stop)?;
+    let kept = places.results.join(KEPT);
+    fs::create_dir_all(&kept).map_err(|error| Fault::file("making the folder", &kept, &error))?;
+    let work = Work { session: Arc::clone(&session), kept, force: args.force, is_quiet: global.quiet };
+    let cells = work.all(&templates, &inputs, args.jobs.into()).await?;
+    if session.stop.is_cancelled() {
+        return Err(Fault::interrupted().hint("the same command goes on: answers that there are were kept"));
+    }
+    let grid = Grid {
+        schema: "runner/eval-prompts.v1",
+        role: args.role,
+        executor,
+        model: args.model,
+        templates: templates.into_iter().map(|template| template.name).collect(),
+        inputs: inputs.into_iter().map(|input| input.name).collect(),
+        cells,
+    };
+    write_page(args.html.as_deref(), || show::html(&grid))?;
+    answer(global, &grid, || show::text(&grid))?;
+    let is_fine = grid.cells.iter().all(|cell| cell.fault.is_none());
+    Ok(if is_fine { ExitStatus::Fine } else { ExitStatus::RunEnded })
+}
+
+fn folder(places: &Places, named: Option<&Path>) -> Result<PathBuf, Fault> {
+    let beside = || places.cases.as_deref().and_then(Path::parent).map(|folder| folder.join("prompts"));
+    let missing = || Fault::usage("there is no folder of inputs").hint("runner-eval prompts ROLE --inputs DIR");
+    named.map(Path::to_owned).or_else(beside).filter(|folder| folder.is_dir()).ok_or_else(missing)
+}
+
+fn templates(named: &[String]) -> Result<Vec<Template>, Fault> {
+    if named.is_empty() {
+        return Ok(vec![Template { name: BUILT_IN.into(), text: None }]);
+    }
+    let read = |name: &String| {
+        let read = |path: &String| {
+            fs::read_to_string(path).map_err(|error| Fault::file("reading the template", Path::new(path), &error))
+        };
+        let text = if name == BUILT_IN { None } else { Some(read(name)?) };
+        Ok(Template { name: name.clone(), text })
+    };
+    named.iter().map(read).collect()
+}
+
+/// All cells of a grid.
+struct Work {
+    session: Arc<Session>,
+    kept: PathBuf,
+    force: bool,
+    is_quiet: bool,
+}
+
+impl Work {
+    async fn all(&self, templates: &[Template], inputs: &[Input], jobs: usize) -> Result<Vec<Cell>, Fault> {
+        let places = Arc::new(Semaphore::new(jobs));
+        let mut set: JoinSet<Result<(usize, Cell), Fault>> = JoinSet::new();
+        let pairs = templates.iter().flat_map(|template| inputs.iter().map(move |input| (template, input)));
+        for (at, (template, input)) in pairs.enumerate() {
+            let digest = self.digest(template, input);
+            let file = self.kept.join(format!("{digest}.json"));
+            if let Some(cell) = (!self.force).then(|| kept(&file)).flatten() {
+                set.spawn(async move { Ok((at, cell)) });
+                continue;
+            }
+            let (session, places) = (Arc::clone(&self.session), Arc::clone(&places));
+            let (template, input) = (template.clone(), input.clone());
+            let progress = Progress::new(format!("{} × {}", template.name, input.name), self.is_quiet);
+            set.spawn(async move {
+                let _place = places.acquire_owned().await;
+                progress.say("asked");
+                let asked = if session.stop.is_cancelled() {
+                    Err(Fault::interrupted())
+                } else {
+                    ask(&session, template.text.as_deref(), &input).await
+                };
+                let cell = cell(&template, &input, digest, asked);
+                progress.say(cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or("no answer"));
+                if cell.decision.is_some() {
+                    let text = serde_json::to_string_pretty(&cell).expect("BUG: a cell is plain data");
+                    write_durably(&file, text.as_bytes())?;
+                }
+                Ok((at, cell))
+            });
+        }
+        let mut cells = Vec::new();
+        while let Some(joined) = set.join_next().await {
+            cells.push(
+                joined.map_err(|error| Fault::new("a session ended in a bug of the harness").caused_by(&error))??,
+            );
+        }
+        cells.sort_by_key(|(at, _): &(usize, Cell)| *at);
+        Ok(cells.into_iter().map(|(_, cell)| cell).collect())
+    }
+
+    /// Everything that an answer depends on, but for chance.
+    fn digest(&self, template: &Template, input: &Input) -> String {
+        let session = &self.session;
+        let mut digest = Digest::new();
+        digest.add("role", session.role.as_str().as_bytes());
+        digest.add("executor", session.executor.as_bytes());
+        for word in &session.command {
+            digest.add("command", word.as_bytes());
+        }
+        digest.add("model", session.model.as_deref().unwrap_or_default().as_bytes());
+        digest.add("runner", session.runner.as_bytes());
+        digest.add("template", template.text.as_deref().unwrap_or_default().as_bytes());
+        digest.add("input", input.text.as_bytes());
+        digest.finish()
+    }
+}
+
+fn kept(file: &Path) -> Option<Cell> {
+    let cell: Cell = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+    Some(Cell { kept: true, ..cell })
+}
+
+fn cell(template: &Template, input: &Input, digest: String, asked: Result<cell::Asked, Fault>) -> Cell {
+    let (asked, fault) = match asked {
+        Ok(asked) => (asked, None),
+        Err(fault) => (cell::Asked::default(), Some(fault.to_string())),
+    };
+    let decision = asked.answer.as_ref().map(|answer| answer.status);
+    let verdict = asked.verdict;
+    let missing = || verdict.as_ref().map(|verdict| format!("no answer: {verdict}"));
+    Cell {
+        template: template.name.clone(),
+        input: input.name.clone(),
+        digest,
+        decision,
+        expected: input.expect,
+        matches: input.expect.zip(decision).map(|(expected, found)| expected == found),
+        fault: fault.or_else(|| if decision.is_none() { missing() } else { None }),
+        summary: asked.answer.as_ref().map(|answer| answer.summary.clone()),
+        children: asked
+            .answer
+            .into_iter()
+            .flat_map(|answer| answer.children.unwrap_or_default())
+            .map(|child| child.title)
+            .collect(),
+        verdict,
+        usage: asked.usage,
+        kept: false,
+    }
+}

@@ -1,0 +1,116 @@
+//! The grid of the prompt lab, for a terminal and as a page. Pure.
+
+use std::fmt::Write as _;
+
+use protocol::safe::safe;
+
+use super::{Cell, Grid};
+use crate::report::html::{escape, page};
+use crate::report::text::table;
+
+/// Renders the grid for a terminal: a row per template, a column per input.
+pub(super) fn text(grid: &Grid) -> String {
+    let mut lines = vec![std::iter::once("TEMPLATE".to_owned()).chain(grid.inputs.iter().cloned()).collect::<Vec<_>>()];
+    for template in &grid.templates {
+        let cells = of(grid, template).map(|cell| safe(&short(cell)));
+        lines.push(std::iter::once(safe(template)).chain(cells).collect());
+    }
+    let mut text = table(&lines);
+    for cell in &grid.cells {
+        let told = cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or_default();
+        let told = told.lines().next().unwrap_or_default();
+        let _ = writeln!(text, "\n{} × {}: {}", safe(&cell.template), cell.input, safe(told));
+        for child in &cell.children {
+            let _ = writeln!(text, "  - {}", safe(child));
+        }
+    }
+    text
+}
+
+/// Renders the grid as a page, with every answer in full.
+pub(super) fn html(grid: &Grid) -> String {
+    let head = grid.inputs.iter().map(|input| format!("<th>{}</th>", escape(input))).collect::<Vec<_>>().concat();
+    let mut body =
+        format!("<p>Agent: {} {}</p>\n", escape(&grid.executor), escape(grid.model.as_deref().unwrap_or("")));
+    let _ = writeln!(body, "<table><tr><th></th>{head}</tr>");
+    for template in &grid.templates {
+        let _ = write!(body, "<tr><th>{}</th>", escape(template));
+        for cell in of(grid, template) {
+            let children = cell.children.iter().map(|child| format!("<li>{}</li>", escape(child)));
+            let children = children.collect::<Vec<_>>().concat();
+            let told = cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or_default();
+            let told = told.lines().map(escape).collect::<Vec<_>>().join("\n");
+            let _ = write!(body, "<td><b>{}</b><pre>{told}</pre><ul>{children}</ul></td>", escape(&short(cell)));
+        }
+        body.push_str("</tr>\n");
+    }
+    page(&format!("Prompts of the {}", grid.role.as_str()), &(body + "</table>\n"))
+}
+
+fn of<'a>(grid: &'a Grid, template: &'a str) -> impl Iterator<Item = &'a Cell> {
+    grid.cells.iter().filter(move |cell| cell.template == template)
+}
+
+/// Returns what was decided, whether that was expected, and what it took.
+fn short(cell: &Cell) -> String {
+    let decision = cell.decision.map_or_else(
+        || "no answer".to_owned(),
+        |decision| {
+            serde_json::to_value(decision).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+        },
+    );
+    let expected = match cell.matches {
+        Some(true) => " as expected",
+        Some(false) => " NOT expected",
+        None => "",
+    };
+    let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+    let read = cell.usage.input_tokens.map(|tokens| tokens + cell.usage.cached_tokens.unwrap_or(0));
+    let kept = if cell.kept { ", kept" } else { "" };
+    format!("{decision}{expected} ({}+{} tokens{kept})", count(read), count(cell.usage.output_tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::answer::{AnswerStatus, SessionUsage};
+
+    use super::super::LabRole;
+    use super::*;
+
+    #[test]
+    fn a_grid_has_a_row_per_template_and_says_what_was_not_expected() {
+        let cell = |template: &str, decision, matches| Cell {
+            template: template.into(),
+            input: "typo".into(),
+            digest: String::new(),
+            decision,
+            expected: Some(AnswerStatus::Done),
+            matches,
+            verdict: None,
+            summary: decision.map(|_| "Said <b>so</b>.".to_owned()),
+            children: Vec::new(),
+            usage: SessionUsage { input_tokens: Some(10), ..SessionUsage::default() },
+            fault: decision.is_none().then(|| "no answer: Fault".to_owned()),
+            kept: false,
+        };
+        let grid = Grid {
+            schema: "runner/eval-prompts.v1",
+            role: LabRole::Planner,
+            executor: "codex".into(),
+            model: None,
+            templates: vec!["built-in".into(), "a.md".into()],
+            inputs: vec!["typo".into()],
+            cells: vec![cell("built-in", Some(AnswerStatus::Retry), Some(false)), cell("a.md", None, None)],
+        };
+        insta::assert_snapshot!(text(&grid), @r"
+        TEMPLATE  typo
+        built-in  retry NOT expected (10+? tokens)
+        a.md      no answer (10+? tokens)
+
+        built-in × typo: Said <b>so</b>.
+
+        a.md × typo: no answer: Fault
+        ");
+        assert!(html(&grid).contains("Said &lt;b&gt;so&lt;/b&gt;."));
+    }
+}

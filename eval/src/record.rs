@@ -1,0 +1,121 @@
+//! Takes out of a lab what is kept of a run: facts, tree, run state, records, logs and the branch itself.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use protocol::api::VerifyApiClient as _;
+use protocol::path::WirePath;
+use protocol::request::VerifyParams;
+use protocol::tree::{Node, TaskTree};
+use protocol::verify::Severity;
+use protocol::view::{IterationView, RunView};
+
+use crate::drive::Driven;
+use crate::fault::Fault;
+use crate::lab::{Daemon, Repository};
+use crate::results::{RunFacts, write_durably};
+
+/// Files of a run in its branch, and what they are called in a result.
+const STATE: [(&str, &str); 2] =
+    [(".runner/state/tree.json", "tree.json"), (".runner/state/run_state.json", "run_state.json")];
+
+/// What the receipts of a run say of the programs that made it.
+#[derive(Debug, Default)]
+pub(crate) struct Makers {
+    pub(crate) agent: Option<String>,
+    pub(crate) prompts: Option<String>,
+}
+
+/// Puts files of a run into a result; returns what could not be had, since the rest is worth keeping.
+pub(crate) async fn keep(repository: &Repository, run: &str, result: &Path) -> Vec<String> {
+    let mut missing = Vec::new();
+    let mut note = |what: &str, kept: Result<(), Fault>| {
+        if let Err(fault) = kept {
+            missing.push(format!("{what} is not kept: {fault}"));
+        }
+    };
+    for (path, name) in STATE {
+        let object = format!("runner/{run}:{path}");
+        let kept = repository.git(&["show", &object]).await;
+        note(name, kept.and_then(|text| write_durably(&result.join(name), text.as_bytes())));
+    }
+    let bundle = result.join("branch.bundle").display().to_string();
+    let branch = format!("runner/{run}");
+    note("the branch", repository.git(&["bundle", "create", "--quiet", &bundle, &branch]).await.map(drop));
+    let records = result.join("records").display().to_string();
+    note("records", repository.client(&["--no-spawn", "export", run, &records]).await.map(drop));
+    missing
+}
+
+/// Reads what the receipts say.
+pub(crate) async fn makers(repository: &Repository, run: &str) -> Makers {
+    let branch = format!("runner/{run}");
+    let last = async |key: &str| {
+        let format = format!("--format=%(trailers:key={key},valueonly)");
+        let log = repository.git(&["log", "--first-parent", &format, &branch]).await.ok()?;
+        log.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    };
+    Makers { agent: last("Runner-Agent").await, prompts: last("Runner-Version").await }
+}
+
+/// Has the branch audited; what is wrong is told by its first violation.
+pub(crate) async fn audit(daemon: &Daemon, repository: &Repository, run: &str) -> Result<(), String> {
+    let params = VerifyParams { path: WirePath::from(repository.folder()), run: Some(run.to_owned()) };
+    let report = daemon.connection().client().verify(params).await.map_err(|error| Fault::from(error).to_string())?;
+    let violations: Vec<_> = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).collect();
+    let Some(first) = violations.first() else { return Ok(()) };
+    Err(format!(
+        "{} violations, the first of {} in {}: {}: expected {}, found {}",
+        violations.len(),
+        first.rule,
+        first.commit,
+        first.at,
+        first.expected,
+        first.found
+    ))
+}
+
+/// Makes the facts of a run of the last that was seen of it.
+pub(crate) fn facts(run: &RunView, driven: &Driven, tree: Option<&TaskTree>, tip: Option<String>) -> RunFacts {
+    RunFacts {
+        id: run.summary.id.clone(),
+        state: run.summary.state.to_string(),
+        iterations: driven.iterations.iter().filter(|iteration| iteration.wait.is_none()).count() as u64,
+        attempts: tree.map_or(0, |tree| attempts(&tree.root)),
+        leaves_passed: run.leaves_passed,
+        leaves_total: run.leaves_total,
+        verdicts: verdicts(&driven.iterations),
+        usage: run.usage.clone(),
+        elapsed_ms: run.elapsed_ms,
+        wall_ms: millis(driven.wall),
+        tip,
+    }
+}
+
+/// Reads the task tree at the tip of a run.
+pub(crate) async fn tree(repository: &Repository, run: &str) -> Option<TaskTree> {
+    let text = repository.git(&["show", &format!("runner/{run}:{}", STATE[0].0)]).await.ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Returns the last commit of a run.
+pub(crate) async fn tip(repository: &Repository, run: &str) -> Option<String> {
+    let text = repository.git(&["rev-parse", "--verify", &format!("runner/{run}")]).await.ok()?;
+    Some(text.trim().to_owned())
+}
+
+fn attempts(node: &Node) -> u64 {
+    u64::from(node.attempts) + node.children.iter().map(attempts).sum::<u64>()
+}
+
+fn verdicts(iterations: &[IterationView]) -> BTreeMap<String, u64> {
+    iterations.iter().fold(BTreeMap::new(), |mut counts, iteration| {
+        *counts.entry(iteration.verdict.to_string()).or_default() += 1;
+        counts
+    })
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,98 @@
+//! Two sets of results side by side: case by case, and over the cases that both have. Pure.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Difference, Row, difference, row};
+use crate::results::Entry;
+
+/// The answer of `compare`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "EvalComparison")]
+pub(crate) struct Comparison {
+    /// `runner/eval-comparison.v1`.
+    pub(crate) schema: &'static str,
+    /// What the first set was called.
+    pub(crate) a: String,
+    /// What the second set was called.
+    pub(crate) b: String,
+    /// The cases that both have.
+    pub(crate) cases: Vec<Pair>,
+    /// Over all of these.
+    pub(crate) overall: Option<Difference>,
+    /// Cases that only one set has: they are not compared.
+    pub(crate) only_one: Vec<String>,
+    /// Cases that are not the same on both sides: file or template have changed.
+    pub(crate) changed: Vec<String>,
+}
+
+/// One case on both sides.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Pair {
+    /// Id of the case.
+    pub(crate) case: String,
+    /// The first set.
+    pub(crate) a: Row,
+    /// The second set.
+    pub(crate) b: Row,
+    /// The second minus the first; null where one of them was never judged.
+    pub(crate) difference: Option<Difference>,
+}
+
+/// Sets the sets side by side.
+pub(crate) fn compare(names: [&str; 2], a: &[Entry], b: &[Entry]) -> Comparison {
+    let ids = |entries: &[Entry]| entries.iter().map(|entry| entry.meta.case.clone()).collect::<BTreeSet<_>>();
+    let (of_a, of_b) = (ids(a), ids(b));
+    let cases: Vec<Pair> = of_a.intersection(&of_b).map(|case| pair(case, a, b)).collect();
+    let judged: Vec<_> = cases.iter().filter_map(|pair| Some((pair.a.rate?, pair.b.rate?))).collect();
+    let digests = |case: &String, entries: &[Entry]| {
+        let of = entries.iter().filter(|entry| entry.meta.case == *case);
+        of.map(|entry| entry.meta.digests.case.clone()).collect::<BTreeSet<_>>()
+    };
+    Comparison {
+        schema: "runner/eval-comparison.v1",
+        a: names[0].to_owned(),
+        b: names[1].to_owned(),
+        overall: difference(&judged),
+        only_one: of_a.symmetric_difference(&of_b).cloned().collect(),
+        changed: of_a.intersection(&of_b).filter(|case| digests(case, a) != digests(case, b)).cloned().collect(),
+        cases,
+    }
+}
+
+fn pair(case: &str, a: &[Entry], b: &[Entry]) -> Pair {
+    let of = |entries: &[Entry]| {
+        row(case, None, &entries.iter().filter(|entry| entry.meta.case == case).collect::<Vec<_>>())
+    };
+    let (a, b) = (of(a), of(b));
+    let difference = a.rate.zip(b.rate).and_then(|pair| difference(&[pair]));
+    Pair { case: case.to_owned(), a, b, difference }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::entry;
+    use super::*;
+    use crate::outcome::Outcome::{Fail, Success};
+
+    #[test]
+    fn only_what_both_have_is_compared_and_the_rest_is_named() {
+        let a = [entry("x", Success), entry("only-a", Fail)];
+        let mut changed = entry("x", Fail);
+        changed.meta.digests.case = "other".into();
+        let comparison = compare(["a", "b"], &a, &[changed]);
+        assert_eq!(comparison.cases.len(), 1);
+        assert_eq!((comparison.only_one, comparison.changed), (vec!["only-a".to_owned()], vec!["x".to_owned()]));
+        assert!(comparison.overall.expect("one").within_chance, "one run each says nothing");
+    }
+
+    #[test]
+    fn many_runs_show_a_difference() {
+        let many = |outcome| (0..20).map(|_| entry("x", outcome)).collect::<Vec<_>>();
+        let comparison = compare(["a", "b"], &many(Fail), &many(Success));
+        let overall = comparison.overall.expect("one");
+        assert!(!overall.within_chance && overall.share > 0.99);
+    }
+}

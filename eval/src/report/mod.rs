@@ -1,0 +1,237 @@
+//! From results to what is told of them: rows with rates, intervals and spreads. Pure; `text` and `html` show them.
+
+pub(crate) mod compare;
+pub(crate) mod html;
+mod plot;
+#[cfg(test)]
+pub(crate) mod samples;
+mod stats;
+pub(crate) mod text;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub(crate) use self::stats::real;
+pub(crate) use self::stats::{Difference, Rate, Spread, difference};
+use crate::outcome::Outcome;
+use crate::results::{Entry, Meta, RunFacts};
+
+/// What results of a case are set apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum By {
+    Label,
+    Executor,
+    Model,
+    Agent,
+    Version,
+    Templates,
+}
+
+impl By {
+    fn of(self, meta: &Meta) -> String {
+        let found = match self {
+            Self::Label => meta.label.clone(),
+            Self::Executor => Some(meta.executor.clone()),
+            Self::Model => meta.model.clone(),
+            Self::Agent => meta.agent.clone(),
+            Self::Version => meta.versions.runnerd.clone(),
+            Self::Templates => meta.digests.templates.as_ref().map(|digest| digest.chars().take(12).collect()),
+        };
+        found.unwrap_or_else(|| "-".into())
+    }
+}
+
+/// The answer of `report`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "EvalReport")]
+pub(crate) struct Report {
+    /// `runner/eval-report.v1`.
+    pub(crate) schema: &'static str,
+    /// Results that were read.
+    pub(crate) results: u64,
+    /// One per case, or per case and group.
+    pub(crate) rows: Vec<Row>,
+    /// All rows together, where there are several.
+    pub(crate) total: Option<Row>,
+}
+
+/// Some results together.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Row {
+    /// Id of the case; `all` for the total.
+    pub(crate) case: String,
+    /// Value of what results are set apart by.
+    pub(crate) group: Option<String>,
+    /// Results.
+    pub(crate) runs: u64,
+    /// Results by outcome.
+    pub(crate) outcomes: BTreeMap<Outcome, u64>,
+    /// Runs that came out as their case expects, of those that were not skipped.
+    pub(crate) rate: Option<Rate>,
+    /// Iterations of a run.
+    pub(crate) iterations: Option<Spread>,
+    /// Attempts charged in a run.
+    pub(crate) attempts: Option<Spread>,
+    /// Iterations that broke a rule, in a run.
+    pub(crate) broken: Option<Spread>,
+    /// Tokens that a run read, those from a cache included.
+    pub(crate) tokens_in: Option<Spread>,
+    /// Tokens that a run wrote.
+    pub(crate) tokens_out: Option<Spread>,
+    /// What a run cost, in dollars.
+    pub(crate) cost_usd: Option<Spread>,
+    /// Seconds from the start of a run to its end.
+    pub(crate) seconds: Option<Spread>,
+    /// How often each check held.
+    pub(crate) checks: Vec<CheckRate>,
+    /// Why runs came out otherwise than expected, the most frequent first.
+    pub(crate) reasons: Vec<Reason>,
+}
+
+/// How often a check held.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct CheckRate {
+    /// What it is called.
+    pub(crate) name: String,
+    /// How often it held.
+    pub(crate) rate: Rate,
+}
+
+/// Why runs came out otherwise than expected.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Reason {
+    /// What their results say.
+    pub(crate) text: String,
+    /// How many say so.
+    pub(crate) count: u64,
+}
+
+/// Reasons that are told of a row.
+const REASONS: usize = 3;
+
+/// Makes the report of results.
+pub(crate) fn report(entries: &[Entry], by: Option<By>) -> Report {
+    let mut groups: BTreeMap<(&str, Option<String>), Vec<&Entry>> = BTreeMap::new();
+    for entry in entries {
+        groups.entry((&entry.meta.case, by.map(|by| by.of(&entry.meta)))).or_default().push(entry);
+    }
+    let rows: Vec<Row> = groups.into_iter().map(|((case, group), of)| row(case, group, &of)).collect();
+    let total = (rows.len() > 1).then(|| {
+        let mut total = row("all", None, &entries.iter().collect::<Vec<_>>());
+        // Checks of different cases have nothing to do with each other.
+        total.checks.clear();
+        total
+    });
+    Report { schema: "runner/eval-report.v1", results: entries.len() as u64, rows, total }
+}
+
+/// Puts results together.
+pub(crate) fn row(case: &str, group: Option<String>, entries: &[&Entry]) -> Row {
+    let mut outcomes = BTreeMap::new();
+    for entry in entries {
+        *outcomes.entry(entry.meta.outcome).or_default() += 1;
+    }
+    let spread = |of: &dyn Fn(&RunFacts) -> Option<u64>| {
+        Spread::of(entries.iter().filter_map(|entry| entry.meta.run.as_ref()).map(|run| of(run).map(real)))
+    };
+    Row {
+        case: case.to_owned(),
+        group,
+        runs: entries.len() as u64,
+        outcomes,
+        rate: rate(entries),
+        iterations: spread(&|run| Some(run.iterations)),
+        attempts: spread(&|run| Some(run.attempts)),
+        broken: spread(&|run| Some(run.verdicts.get("Broken").copied().unwrap_or(0))),
+        tokens_in: spread(&|run| Some(run.usage.input_tokens? + run.usage.cached_tokens.unwrap_or(0))),
+        tokens_out: spread(&|run| run.usage.output_tokens),
+        cost_usd: spread(&|run| run.usage.cost_micro_usd.filter(|_| run.usage.cost_unknown == 0)).map(in_dollars),
+        seconds: spread(&|run| Some(run.wall_ms)).map(|spread| scaled(spread, 1e3)),
+        checks: checks(entries),
+        reasons: reasons(entries),
+    }
+}
+
+/// What was skipped says nothing; an error says that the case was not met.
+pub(crate) fn rate(entries: &[&Entry]) -> Option<Rate> {
+    let judged: Vec<_> =
+        entries.iter().filter(|entry| entry.meta.outcome != Outcome::Skipped || entry.meta.met).collect();
+    Rate::of(judged.iter().filter(|entry| entry.meta.met).count() as u64, judged.len() as u64)
+}
+
+fn in_dollars(spread: Spread) -> Spread {
+    scaled(spread, 1e6)
+}
+
+fn scaled(spread: Spread, by: f64) -> Spread {
+    let Spread { median, least, most, sum, known, unknown } = spread;
+    Spread { median: median / by, least: least / by, most: most / by, sum: sum / by, known, unknown }
+}
+
+fn checks(entries: &[&Entry]) -> Vec<CheckRate> {
+    let mut order: Vec<&str> = Vec::new();
+    let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for check in entries.iter().filter_map(|entry| entry.checks.as_ref()).flat_map(|checks| &checks.checks) {
+        let count = counts.entry(&check.name).or_insert_with(|| {
+            order.push(&check.name);
+            (0, 0)
+        });
+        count.0 += u64::from(check.passed);
+        count.1 += 1;
+    }
+    let rate = |name: &str| {
+        let (passed, of) = counts[name];
+        Some(CheckRate { name: name.to_owned(), rate: Rate::of(passed, of)? })
+    };
+    order.into_iter().filter_map(rate).collect()
+}
+
+fn reasons(entries: &[&Entry]) -> Vec<Reason> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for meta in entries.iter().map(|entry| &entry.meta).filter(|meta| !meta.met) {
+        *counts.entry(meta.reason.as_deref().unwrap_or(meta.outcome.as_str())).or_default() += 1;
+    }
+    let mut reasons: Vec<Reason> =
+        counts.into_iter().map(|(text, count)| Reason { text: text.to_owned(), count }).collect();
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
+    reasons.truncate(REASONS);
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::samples::entry;
+    use super::*;
+
+    #[test]
+    fn what_was_skipped_is_no_failure_and_an_error_is_no_success() {
+        let entries = [entry("a", Outcome::Success), entry("a", Outcome::Error), entry("a", Outcome::Skipped)];
+        let report = report(&entries, None);
+        let rate = report.rows[0].rate.expect("a rate");
+        assert_eq!((rate.count, rate.of, report.rows[0].runs), (1, 2, 3));
+        assert!(report.total.is_none());
+    }
+
+    #[test]
+    fn rows_are_set_apart_by_what_was_asked_for() {
+        let mut other = entry("a", Outcome::Fail);
+        other.meta.label = Some("new".into());
+        let report = report(&[entry("a", Outcome::Success), other], Some(By::Label));
+        let groups: Vec<_> = report.rows.iter().map(|row| row.group.as_deref()).collect();
+        assert_eq!(groups, [Some("-"), Some("new")]);
+        assert_eq!(report.total.expect("a total").runs, 2);
+    }
+
+    #[test]
+    fn a_sum_of_costs_of_which_some_are_unknown_is_unknown() {
+        let mut known = entry("a", Outcome::Success);
+        let run = known.meta.run.as_mut().expect("a run");
+        (run.usage.cost_micro_usd, run.usage.cost_unknown) = (Some(1_000_000), 1);
+        assert_eq!(row("a", None, &[&known]).cost_usd, None);
+        known.meta.run.as_mut().expect("a run").usage.cost_unknown = 0;
+        let spread = row("a", None, &[&known, &entry("a", Outcome::Success)]).cost_usd.expect("one is known");
+        assert_eq!((spread.known, spread.unknown), (1, 1));
+    }
+}

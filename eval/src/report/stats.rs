@@ -1,0 +1,164 @@
+//! The few statistics of reports: a rate with its interval, a difference of rates, a median. Pure.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Quantile of the normal distribution for 95 %.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// A share of runs, with the interval of Wilson at 95 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Rate {
+    /// Runs of which it is true.
+    pub(crate) count: u64,
+    /// Runs that were judged.
+    pub(crate) of: u64,
+    /// Their quotient.
+    pub(crate) share: f64,
+    /// Lower end of the interval.
+    pub(crate) low: f64,
+    /// Upper end of the interval.
+    pub(crate) high: f64,
+}
+
+impl Rate {
+    /// Returns the rate; none where nothing was judged.
+    pub(crate) fn of(count: u64, of: u64) -> Option<Self> {
+        if of == 0 {
+            return None;
+        }
+        let (n, share) = (real(of), real(count) / real(of));
+        let scale = 1.0 + Z * Z / n;
+        let centre = (share + Z * Z / (2.0 * n)) / scale;
+        let half = Z / scale * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+        // At the ends the interval reaches the end exactly, whatever the last digit says.
+        let low = if count == 0 { 0.0 } else { (centre - half).max(0.0) };
+        let high = if count == of { 1.0 } else { (centre + half).min(1.0) };
+        Some(Self { count, of, share, low, high })
+    }
+}
+
+/// A difference of two rates, with the interval that their intervals lead to (Newcombe's method 10).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Difference {
+    /// The second rate minus the first.
+    pub(crate) share: f64,
+    /// Lower end of the interval at 95 %.
+    pub(crate) low: f64,
+    /// Upper end of the interval at 95 %.
+    pub(crate) high: f64,
+    /// Whether no difference at all lies in the interval.
+    pub(crate) within_chance: bool,
+}
+
+/// Returns the difference of rates over several cases: each case is compared with itself, and weighs by how many runs it
+/// has on both sides, so that a case which was run more often on one side does not pass for a difference.
+pub(crate) fn difference(pairs: &[(Rate, Rate)]) -> Option<Difference> {
+    let weight = |(a, b): &(Rate, Rate)| real(a.of) * real(b.of) / (real(a.of) + real(b.of));
+    let total: f64 = pairs.iter().map(weight).sum();
+    if total <= 0.0 {
+        return None;
+    }
+    let (mut share, mut down, mut up) = (0.0, 0.0, 0.0);
+    for pair @ (a, b) in pairs {
+        let weight = weight(pair) / total;
+        share += weight * (b.share - a.share);
+        down += weight.powi(2) * ((b.share - b.low).powi(2) + (a.high - a.share).powi(2));
+        up += weight.powi(2) * ((b.high - b.share).powi(2) + (a.share - a.low).powi(2));
+    }
+    let (low, high) = (share - down.sqrt(), share + up.sqrt());
+    Some(Difference { share, low, high, within_chance: low <= 0.0 && high >= 0.0 })
+}
+
+/// What is known of a number over several runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Spread {
+    /// The one in the middle.
+    pub(crate) median: f64,
+    /// The smallest.
+    pub(crate) least: f64,
+    /// The largest.
+    pub(crate) most: f64,
+    /// All together.
+    pub(crate) sum: f64,
+    /// Runs of which it is known.
+    pub(crate) known: u64,
+    /// Runs of which it is not.
+    pub(crate) unknown: u64,
+}
+
+impl Spread {
+    /// Returns the spread of what is known; none where nothing is.
+    pub(crate) fn of(values: impl IntoIterator<Item = Option<f64>>) -> Option<Self> {
+        let (mut known, mut unknown) = (Vec::new(), 0);
+        for value in values {
+            match value {
+                Some(value) => known.push(value),
+                None => unknown += 1,
+            }
+        }
+        known.sort_by(f64::total_cmp);
+        let (least, most) = (*known.first()?, *known.last()?);
+        let middle = known.len() / 2;
+        let median = if known.len() % 2 == 1 { known[middle] } else { f64::midpoint(known[middle - 1], known[middle]) };
+        Some(Self { median, least, most, sum: known.iter().sum(), known: known.len() as u64, unknown })
+    }
+}
+
+/// Counts are far below the limit of what a float holds exactly.
+#[expect(clippy::cast_precision_loss, reason = "counts of runs, tokens and milliseconds")]
+pub(crate) fn real(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 5e-4
+    }
+
+    /// The values are those of Wilson (1927) as Newcombe (1998, table I) prints them.
+    #[test]
+    fn intervals_are_those_of_the_literature() {
+        for (count, of, low, high) in
+            [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)]
+        {
+            let rate = Rate::of(count, of).expect("a rate");
+            assert!(near(rate.low, low) && near(rate.high, high), "{count}/{of}: {rate:?}");
+        }
+        assert_eq!(Rate::of(0, 0), None);
+        assert!((Rate::of(3, 3).expect("a rate").high - 1.0).abs() < f64::EPSILON);
+    }
+
+    /// Newcombe (1998), table II, method 10: 56/70 against 48/80, and 10/10 against 0/10.
+    #[test]
+    fn differences_are_those_of_the_literature() {
+        let of = |a: (u64, u64), b: (u64, u64)| {
+            difference(&[(Rate::of(b.0, b.1).expect("a rate"), Rate::of(a.0, a.1).expect("a rate"))]).expect("one")
+        };
+        let found = of((56, 70), (48, 80));
+        assert!(near(found.share, 0.2) && near(found.low, 0.0524) && near(found.high, 0.3339), "{found:?}");
+        assert!(!found.within_chance);
+        let found = of((10, 10), (0, 10));
+        assert!(near(found.low, 0.6075) && near(found.high, 1.0), "{found:?}");
+        assert!(of((3, 5), (2, 5)).within_chance);
+    }
+
+    #[test]
+    fn a_case_that_was_run_more_often_on_one_side_is_no_difference() {
+        let rate = |count, of| Rate::of(count, of).expect("a rate");
+        // An easy case and a hard one; the first side ran the easy one more often, with the same rates.
+        let found = difference(&[(rate(90, 100), rate(9, 10)), (rate(1, 10), rate(10, 100))]).expect("a difference");
+        assert!(near(found.share, 0.0) && found.within_chance, "{found:?}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_counted_and_not_taken_for_nothing() {
+        let spread = Spread::of([Some(3.0), None, Some(1.0)]).expect("a spread");
+        assert!(near(spread.median, 2.0) && near(spread.sum, 4.0));
+        assert_eq!((spread.known, spread.unknown), (2, 1));
+        assert_eq!(Spread::of([None, None]), None);
+    }
+}

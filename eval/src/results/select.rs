@@ -1,0 +1,100 @@
+//! Which results are meant: `label`, or `key=value` joined by commas. Pure.
+
+use super::{Entry, Meta};
+use crate::case::find::nearest_of;
+use crate::fault::Fault;
+
+/// What a key means of a result.
+type Of = fn(&Meta) -> Option<&str>;
+
+/// The keys.
+const KEYS: [(&str, Of); 9] = [
+    ("label", |meta| meta.label.as_deref()),
+    ("case", |meta| Some(&meta.case)),
+    ("executor", |meta| Some(&meta.executor)),
+    ("model", |meta| meta.model.as_deref()),
+    ("agent", |meta| meta.agent.as_deref()),
+    ("version", |meta| meta.versions.runnerd.as_deref()),
+    ("prompts", |meta| meta.versions.prompts.as_deref()),
+    ("templates", |meta| meta.digests.templates.as_deref()),
+    ("runnerd", |meta| meta.digests.runnerd.as_deref()),
+];
+/// Values of these may be cut short.
+const DIGESTS: [&str; 2] = ["templates", "runnerd"];
+
+/// A set of results.
+#[derive(Debug, Clone)]
+pub(crate) struct Selector {
+    text: String,
+    wanted: Vec<(&'static str, Of, String)>,
+}
+
+impl Selector {
+    /// Reads a set as it is typed.
+    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
+        let mut wanted = Vec::new();
+        for part in text.split(',') {
+            let (key, value) = part.split_once('=').unwrap_or(("label", part));
+            let known: Vec<String> = KEYS.iter().map(|(key, _)| (*key).to_owned()).collect();
+            let Some((key, of)) = KEYS.iter().find(|(known, _)| *known == key.trim()) else {
+                let message = format!(
+                    "unknown key `{key}` in `{text}`, known are {}{}",
+                    known.join(", "),
+                    nearest_of(key, &known)
+                );
+                return Err(Fault::usage(message));
+            };
+            wanted.push((*key, *of, value.trim().to_owned()));
+        }
+        Ok(Self { text: text.to_owned(), wanted })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the results of the set.
+    pub(crate) fn of(&self, all: &[Entry]) -> Result<Vec<Entry>, Fault> {
+        let found: Vec<Entry> = all.iter().filter(|entry| self.holds(&entry.meta)).cloned().collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let (key, of, _) = self.wanted[0];
+        let mut there: Vec<&str> = all.iter().filter_map(|entry| of(&entry.meta)).collect();
+        there.sort_unstable();
+        there.dedup();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        Err(Fault::usage(format!("no result is in the set `{}`; of `{key}` there are: {there}", self.text)))
+    }
+
+    fn holds(&self, meta: &Meta) -> bool {
+        self.wanted.iter().all(|(key, of, value)| {
+            let is = |found: &str| {
+                found == value || (DIGESTS.contains(key) && value.len() >= 4 && found.starts_with(value.as_str()))
+            };
+            // No templates are the built-in ones, no model is the agent's own choice.
+            of(meta).map_or(value.is_empty() || value == "none", is)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::samples::entry;
+
+    #[test]
+    fn a_word_is_a_label_and_keys_are_joined() {
+        let mut one = entry("a", crate::outcome::Outcome::Success);
+        one.meta.label = Some("new".into());
+        one.meta.model = Some("opus".into());
+        let all = [one, entry("b", crate::outcome::Outcome::Fail)];
+        let count = |text: &str| Selector::parse(text).expect("parses").of(&all).map(|found| found.len());
+        assert_eq!(count("new").expect("one"), 1);
+        assert_eq!(count("label=new,model=opus").expect("one"), 1);
+        assert_eq!(count("model=none").expect("one"), 1);
+        assert_eq!(count("executor=script").expect("both"), 2);
+        assert!(count("old").expect_err("none").to_string().contains("there are: new"));
+        assert!(Selector::parse("modle=x").expect_err("refused").to_string().contains("did you mean `model`?"));
+    }
+}

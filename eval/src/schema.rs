@@ -1,0 +1,57 @@
+//! The JSON Schemas of case files, results and answers, generated from the types.
+
+use std::path::Path;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+
+use crate::case::CaseForm;
+use crate::commands::{Cases, Cleaned, Ran};
+use crate::fault::Fault;
+use crate::prompts::Grid;
+use crate::report::Report;
+use crate::report::compare::Comparison;
+use crate::results::{Checks, Meta, Started, write_durably};
+
+/// Returns every schema with the name of its file in `schemas/`.
+fn files() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("eval-case.v1.schema.json", of::<CaseForm>()),
+        ("eval-cases.v1.schema.json", of::<Cases>()),
+        ("eval-checks.v1.schema.json", of::<Checks>()),
+        ("eval-cleaned.v1.schema.json", of::<Cleaned>()),
+        ("eval-comparison.v1.schema.json", of::<Comparison>()),
+        ("eval-meta.v1.schema.json", of::<Meta>()),
+        ("eval-prompts.v1.schema.json", of::<Grid>()),
+        ("eval-report.v1.schema.json", of::<Report>()),
+        ("eval-runs.v1.schema.json", of::<Ran>()),
+        ("eval-started.v1.schema.json", of::<Started>()),
+    ]
+}
+
+fn of<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>()
+}
+
+fn text(schema: &Schema) -> String {
+    serde_json::to_string_pretty(schema).expect("BUG: a schema is plain data") + "\n"
+}
+
+/// Writes them into a folder.
+pub(crate) fn write(folder: &Path) -> Result<(), Fault> {
+    files().iter().try_for_each(|(name, schema)| write_durably(&folder.join(name), text(schema).as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_that_are_checked_in_are_current() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas");
+        for (name, schema) in files() {
+            let found = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+            assert!(found == text(&schema), "{name} is stale: scripts/generate.sh");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A trial: one run of a case, from an empty folder to a result that is written.
+//!
+//! Whatever goes wrong on the way becomes the outcome `error` with what was seen: a result is never lost.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::case::{Case, Rule};
+use crate::checks::{self, Scene};
+use crate::drive::{self, Driven, Order};
+use crate::fault::Fault;
+use crate::lab::{Access, Daemon, Lab, Programs, Repository, Seed, Surroundings};
+use crate::outcome::{End, Judged, Outcome, is_met, judge};
+use crate::plan::{Plan, lacks};
+use crate::progress::Progress;
+use crate::record;
+use crate::results::{CheckResult, Checks, Digests, Meta, RunFacts, Slot, Started, Store, Versions};
+
+/// What all trials of one command share.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    pub(crate) store: Store,
+    pub(crate) programs: Programs,
+    pub(crate) around: Surroundings,
+    /// A folder of prompt templates, and its digest.
+    pub(crate) templates: Option<(std::path::PathBuf, String)>,
+    pub(crate) label: Option<String>,
+    /// Digests of the programs; that of the case is added.
+    pub(crate) digests: Digests,
+    /// Keep the labs.
+    pub(crate) keep: bool,
+    /// Show the run in a browser, at this port.
+    pub(crate) ui: Option<u16>,
+    pub(crate) is_quiet: bool,
+    pub(crate) stop: CancellationToken,
+}
+
+/// One run that is wanted.
+#[derive(Debug, Clone)]
+pub(crate) struct Trial {
+    pub(crate) case: Arc<Case>,
+    pub(crate) plan: Arc<Plan>,
+    /// What its lines of progress begin with.
+    pub(crate) name: String,
+}
+
+/// All that became of a run.
+#[derive(Default)]
+struct Seen {
+    end: Option<End>,
+    facts: Option<RunFacts>,
+    checks: Vec<CheckResult>,
+    makers: record::Makers,
+    daemon_version: Option<String>,
+    evidence: Vec<String>,
+}
+
+impl Trial {
+    /// Runs it and returns what was written; a fault says that nothing could be written.
+    pub(crate) async fn run(&self, bench: &Bench) -> Result<Meta, Fault> {
+        let slot = bench.store.begin(&self.case.id)?;
+        let started = self.started(bench, &slot);
+        slot.start(&started)?;
+        let progress = Progress::new(&self.name, bench.is_quiet);
+        let (meta, checks) = if let Some(why) = lacks(&self.case, &self.plan, &bench.around) {
+            (Meta::of(&started, Outcome::Skipped, Some(why), Timestamp::now()), Vec::new())
+        } else {
+            let mut stage = Stage {
+                case: &self.case,
+                plan: &self.plan,
+                bench,
+                slot: &slot,
+                progress: &progress,
+                seen: Seen::default(),
+            };
+            stage.play().await;
+            stage.seen.judged(&started)
+        };
+        slot.finish(&meta, &Checks { schema: "runner/eval-checks.v1".into(), checks })?;
+        let reason = meta.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        progress.say(&format!("{}{reason}", meta.outcome));
+        Ok(meta)
+    }
+
+    fn started(&self, bench: &Bench, slot: &Slot) -> Started {
+        Started {
+            schema: "runner/eval-started.v1".into(),
+            case: self.case.id.clone(),
+            result: slot.name.clone(),
+            expected: self.case.expect,
+            label: bench.label.clone(),
+            started_at: Timestamp::now(),
+            executor: self.plan.executor.clone(),
+            model: self.plan.model.clone(),
+            versions: Versions { runner_eval: env!("CARGO_PKG_VERSION").into(), ..Versions::default() },
+            digests: Digests {
+                case: self.case.digest.clone(),
+                templates: bench.templates.as_ref().map(|(_, digest)| digest.clone()),
+                ..bench.digests.clone()
+            },
+            pid: std::process::id(),
+        }
+    }
+}
+
+/// A trial under way, and what has been seen of it.
+struct Stage<'a> {
+    case: &'a Case,
+    plan: &'a Plan,
+    bench: &'a Bench,
+    slot: &'a Slot,
+    progress: &'a Progress,
+    seen: Seen,
+}
+
+impl Stage<'_> {
+    /// Makes a lab, plays the run in it, and takes it away again.
+    async fn play(&mut self) {
+        let played = match Lab::make(&self.slot.folder) {
+            Ok(lab) => {
+                let played = self.play_in(&lab).await;
+                self.take_away(lab);
+                played
+            }
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = played {
+            let is_stopped = self.bench.stop.is_cancelled();
+            self.seen.end = Some(if is_stopped { End::Interrupted } else { End::Broken(fault.to_string()) });
+        }
+    }
+
+    fn take_away(&mut self, lab: Lab) {
+        if let Err(fault) = lab.copy_logs(&self.slot.folder.join("logs")) {
+            self.seen.evidence.push(fault.to_string());
+        }
+        if self.bench.keep {
+            self.progress.say(&format!("the lab stays: {}", lab.folder().display()));
+            return;
+        }
+        self.slot.hide_lab();
+        if let Err(fault) = lab.remove() {
+            self.seen.evidence.push(fault.to_string());
+        }
+    }
+
+    /// The run itself: made, driven and recorded with a daemon, and checked without.
+    async fn play_in(&mut self, lab: &Lab) -> Result<(), Fault> {
+        self.slot.show_lab(lab.folder())?;
+        let access = self.access(lab);
+        let env = access.env.clone();
+        if !self.case.daemon.is_empty() {
+            let text = toml::to_string(&self.case.daemon);
+            let text = text.map_err(|error| Fault::new("writing the daemon's configuration").caused_by(&error))?;
+            lab.write("config/runnerd/config.toml", &text)?;
+        }
+        let mut daemon = Daemon::start(lab, &self.bench.programs, &env).await?;
+        self.seen.daemon_version = Some(daemon.connection().daemon().version.clone());
+        let ran = match Repository::make(lab, &self.seed(), access).await {
+            Ok(repository) => self.drive(&repository, &mut daemon).await.map(|audit| (repository, audit)),
+            Err(fault) => Err(fault),
+        };
+        daemon.stop().await;
+        let (repository, audit) = ran?;
+        if let (Some(facts), Some(End::Run(..) | End::OutOfTime(_))) = (&self.seen.facts, &self.seen.end) {
+            // What ends the view is no interruption of a run that is over.
+            let stop = if self.bench.ui.is_some() { CancellationToken::new() } else { self.bench.stop.clone() };
+            let scene = Scene { folder: repository.folder(), env: &env, facts, audit: &audit, stop: &stop };
+            self.seen.checks = checks::perform(&self.case.checks, &scene).await?;
+        }
+        Ok(())
+    }
+
+    /// What needs the daemon; returns what the audit says where a check wants to know.
+    async fn drive(&mut self, repository: &Repository, daemon: &mut Daemon) -> Result<Result<(), String>, Fault> {
+        let _view = self.bench.ui.map(|port| repository.show(port)).transpose()?;
+        let order = Order {
+            repository,
+            run: &self.case.id,
+            goal: repository.goal(),
+            keep_tree: self.plan.tree.is_some(),
+            limit: self.case.limit,
+            progress: self.progress,
+            stop: &self.bench.stop,
+        };
+        let driven = drive::drive(daemon, &order).await;
+        self.seen.end = Some(driven.end.clone());
+        if matches!(driven.end, End::Interrupted) {
+            return Err(Fault::interrupted());
+        }
+        self.take(repository, &driven).await;
+        let is_wanted = self.case.checks.iter().any(|check| check.rule == Rule::BranchVerifies);
+        let audit = if is_wanted { record::audit(daemon, repository, &self.case.id).await } else { Ok(()) };
+        if self.bench.ui.is_some() {
+            self.progress.say("the view stays until Ctrl-C");
+            self.bench.stop.cancelled().await;
+        }
+        Ok(audit)
+    }
+
+    async fn take(&mut self, repository: &Repository, driven: &Driven) {
+        let Some(view) = &driven.view else { return };
+        let run = self.case.id.as_str();
+        let tree = record::tree(repository, run).await;
+        let tip = record::tip(repository, run).await;
+        self.seen.facts = Some(record::facts(view, driven, tree.as_ref(), tip));
+        self.seen.makers = record::makers(repository, run).await;
+        self.seen.evidence.append(&mut record::keep(repository, run, &self.slot.folder).await);
+    }
+
+    fn access(&self, lab: &Lab) -> Access {
+        let with_case = |mut env: BTreeMap<String, String>| {
+            env.extend(self.case.env.clone());
+            env
+        };
+        Access {
+            programs: self.bench.programs.clone(),
+            env: with_case(lab.env(&self.bench.around)),
+            client_env: with_case(self.bench.around.of_client(lab)),
+            stop: self.bench.stop.clone(),
+        }
+    }
+
+    fn seed(&self) -> Seed<'_> {
+        Seed {
+            name: &self.case.id,
+            goal: &self.case.goal,
+            template: self.case.template.as_deref(),
+            files: &self.case.files,
+            justfile: self.plan.justfile.clone(),
+            config: &self.plan.config,
+            tree: self.plan.tree.as_ref(),
+            prompts: self.bench.templates.as_ref().map(|(folder, _)| folder.as_path()),
+            script: self.case.script.as_deref(),
+        }
+    }
+}
+
+impl Seen {
+    /// Judges what was seen.
+    fn judged(self, started: &Started) -> (Meta, Vec<CheckResult>) {
+        let failed: Vec<&str> =
+            self.checks.iter().filter(|check| !check.passed).map(|check| check.name.as_str()).collect();
+        let end = self.end.unwrap_or_else(|| End::Broken("nothing was run".into()));
+        let Judged { outcome, reason } = judge(&end, &failed);
+        let mut meta = Meta::of(started, outcome, reason, Timestamp::now());
+        meta.met = is_met(outcome, started.expected, failed.len());
+        meta.checks_failed = u32::try_from(failed.len()).unwrap_or(u32::MAX);
+        meta.checks_passed = u32::try_from(self.checks.len()).unwrap_or(u32::MAX) - meta.checks_failed;
+        meta.agent = self.makers.agent;
+        meta.versions.prompts = self.makers.prompts;
+        meta.versions.runnerd = self.daemon_version;
+        meta.run = self.facts;
+        meta.evidence = self.evidence;
+        (meta, self.checks)
+    }
+}
