@@ -1,0 +1,3 @@
+module example.test/calc
+
+go 1.19

@@ -1,0 +1,141 @@
+//! A home with a folder of cases, the harness in it, and what must hold when it is over.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
+use runner_testkit::{Home, Output};
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+pub(crate) struct Kit {
+    pub(crate) home: Home,
+    shipped: bool,
+}
+
+/// A harness that runs.
+pub(crate) struct Running(Child);
+
+impl Kit {
+    /// A home with an empty folder of cases.
+    pub(crate) fn new() -> Self {
+        let home = toolchains().into_iter().fold(Home::new(), |home, (name, value)| home.export(name, &value));
+        fs::create_dir(home.path().join("cases")).expect("a folder");
+        mkfifo(&home.path().join("arrivals"), Mode::S_IRWXU).expect("a pipe");
+        Self { home, shipped: false }
+    }
+
+    /// A home that uses the cases of the workspace.
+    pub(crate) fn with_shipped_cases() -> Self {
+        Self { shipped: true, ..Self::new() }
+    }
+
+    pub(crate) fn results(&self) -> PathBuf {
+        self.home.path().join("results")
+    }
+
+    /// Writes a case; what follows its head is given.
+    pub(crate) fn case(&self, id: &str, rest: &str) {
+        self.write_case(id, &format!("[case]\nid = \"{id}\"\ngoal = \"There is a file.\"\n{rest}"));
+    }
+
+    pub(crate) fn write_case(&self, id: &str, text: &str) {
+        fs::write(self.home.path().join(format!("cases/{id}.toml")), text).expect("a case can be written");
+    }
+
+    /// The pipe at which scripts say that they are there.
+    pub(crate) fn arrivals(&self) -> PathBuf {
+        self.home.path().join("arrivals")
+    }
+
+    /// Waits for a script to be there.
+    pub(crate) fn arrived(&self) {
+        let mut pipe = fs::File::open(self.arrivals()).expect("the pipe can be opened");
+        pipe.read_exact(&mut [0]).expect("the pipe can be read");
+    }
+
+    pub(crate) fn eval(&self, arguments: &[&str]) -> Output {
+        self.start(arguments).ended()
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        let mut command = self.home.command("runner-eval");
+        let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
+        let cases = if self.shipped { Path::new(shipped).to_owned() } else { self.home.path().join("cases") };
+        command.arg("--cases").arg(cases).arg("--results").arg(self.results()).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(command.spawn().expect("the harness can be started"))
+    }
+
+    /// Whether a program is on the path of this home.
+    pub(crate) fn has(&self, program: &str) -> bool {
+        let path = self.home.env().iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        std::env::split_paths(&path.unwrap_or_default()).any(|folder| folder.join(program).is_file())
+    }
+
+    pub(crate) fn git(&self, arguments: &[&str]) -> bool {
+        let mut command = Command::new("git");
+        command.args(arguments).current_dir(self.home.path());
+        command.env_clear().envs(self.home.env().iter().cloned());
+        command.status().is_ok_and(|status| status.success())
+    }
+
+    /// Holds a value to a schema that is checked in.
+    #[track_caller]
+    pub(crate) fn is_valid(schema: &str, value: &Value) {
+        let file = format!("{}/../schemas/{schema}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        let schema: Value = serde_json::from_str(&fs::read_to_string(file).expect("a schema")).expect("JSON");
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        let errors: Vec<String> =
+            validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+
+    /// Waits until nothing belongs to this home any more.
+    pub(crate) fn all_end(&self) {
+        self.home.all_gone_within(PATIENCE);
+    }
+
+    /// Nothing is alive, and what is left behind is in the folder of results alone.
+    #[track_caller]
+    pub(crate) fn nothing_is_left(&self) {
+        assert!(self.home.processes().is_empty(), "{:?}", self.home.processes());
+        let left: Vec<_> =
+            fs::read_dir(self.home.path().join("tmp")).expect("a folder").flatten().map(|entry| entry.path()).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+/// Toolchains that are installed in the user's home, which a test's home is not.
+fn toolchains() -> Vec<(&'static str, String)> {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let named = |(name, folder): (&'static str, &str)| {
+        let at_home = Path::new(&home).join(folder);
+        let at_home = at_home.is_dir().then(|| at_home.display().to_string());
+        Some((name, std::env::var(name).ok().or(at_home)?))
+    };
+    [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo"), ("PYENV_ROOT", ".pyenv")]
+        .into_iter()
+        .filter_map(named)
+        .collect()
+}
+
+impl Running {
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.0.id()).expect("a process id");
+        kill(Pid::from_raw(pid), signal).expect("the harness lives");
+    }
+
+    /// Waits for its end; a harness that hangs is ended by the profile's limit.
+    pub(crate) fn ended(self) -> Output {
+        let output = self.0.wait_with_output().expect("the harness can be waited for");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Output { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+}

@@ -1,0 +1,5 @@
+//! The harness from outside, with the real daemon and client.
+
+mod cases;
+mod kit;
+mod slow;
