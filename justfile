@@ -20,6 +20,22 @@ test-faults *OPTIONS:
 test-agents *OPTIONS:
     scripts/test-agents.sh {{ OPTIONS }}
 
+# List the cases of the harness, and what this machine lacks for them.
+eval-list *OPTIONS:
+    scripts/eval.sh list {{ OPTIONS }}
+
+# Run cases: `just eval-run hello`, `just eval-run calculator-go --executor claude --runs 5`.
+eval-run *OPTIONS:
+    scripts/eval.sh run {{ OPTIONS }}
+
+# Remove the results of exactly one case.
+eval-clean CASE:
+    scripts/eval.sh clean {{ CASE }}
+
+# Run a case and watch it in a browser, at http://127.0.0.1:3001 until Ctrl-C.
+eval-with-ui CASE *OPTIONS:
+    scripts/eval.sh run {{ CASE }} --ui {{ OPTIONS }}
+
 # Play whole runs in memory: `just simulate --seed N --runs M`; a failure names the seed that brings it back.
 simulate *OPTIONS:
     scripts/simulate.sh {{ OPTIONS }}

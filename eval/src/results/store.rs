@@ -115,7 +115,7 @@ impl Store {
     fn unknown(&self, case: &str, known: &[String]) -> Fault {
         let meant = nearest_of(case, known);
         let message = format!("there are no results of `{case}` in {}{meant}", self.folder.display());
-        Fault::usage(message).hint(format!("runner-eval run {case}"))
+        Fault::usage(message).hint("runner-eval list")
     }
 
     /// Writes down that results were lost, and removes the labs that they have left.
