@@ -10,12 +10,13 @@ use crate::doctor::{AgentFacts, RepositoryFacts};
 use crate::event::Event;
 use crate::explain::ExplainReply;
 use crate::reply::{
-    ChangeReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply, ExportReply, GcReply,
-    InitReply, IterationReply, ReviewReply, StartReply, StepReply, TreeReply, ValidateReply,
+    ActivityReply, ChangeReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply,
+    ExportReply, GcReply, InitReply, IterationReply, MemoryReply, ReviewReply, StartReply, StepReply, TreeReply,
+    ValidateReply,
 };
 use crate::request::{
-    AcceptParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, ConfigSetParams, EditParams,
-    ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams,
+    AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, ConfigSetParams,
+    EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams,
     QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription,
     ValidateParams, VerifyParams,
 };
@@ -143,6 +144,14 @@ pub trait TreeApi {
     async fn edit(&self, params: EditParams) -> RpcResult<ChangeReply>;
 }
 
+/// What sessions are told from besides the tree.
+#[rpc(server, client, namespace = "memory", namespace_separator = ".")]
+pub trait MemoryApi {
+    /// Reads the texts at HEAD: goal, progress, notes, and what agents append to.
+    #[method(name = "get")]
+    async fn memory(&self, params: AtRun) -> RpcResult<MemoryReply>;
+}
+
 /// Questions of agents.
 #[rpc(server, client, namespace = "question", namespace_separator = ".")]
 pub trait QuestionApi {
@@ -217,6 +226,10 @@ pub trait IterationApi {
     /// Reads at most 256 KiB of a file of a record.
     #[method(name = "log")]
     async fn log(&self, params: LogParams) -> RpcResult<TextView>;
+
+    /// Tells what the agent did, from at most 256 KiB of its output.
+    #[method(name = "activity")]
+    async fn activity(&self, params: ActivityParams) -> RpcResult<ActivityReply>;
 
     /// Copies one record, or what belongs to a run as a whole; a client that wants all asks for one after the other.
     #[method(name = "export")]

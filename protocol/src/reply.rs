@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::event::Activity;
 use crate::path::WirePath;
 use crate::tree::TaskTree;
 use crate::view::{CheckView, IterationView, RunSummary, SettingView};
@@ -162,6 +163,45 @@ pub struct IterationReply {
     pub record: WirePath,
     /// The facts, where the record holds them.
     pub meta: Option<crate::meta::IterationMeta>,
+}
+
+/// `iteration.activity`: steps of an agent's work, as its output tells them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ActivityReply {
+    /// The steps, oldest first; none from an agent whose output has no form that is known.
+    pub steps: Vec<ActivityStep>,
+    /// Where the next request goes on.
+    pub next_offset: u64,
+    /// Whether the end was reached and nobody writes any more.
+    pub complete: bool,
+}
+
+/// One step of an agent's work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ActivityStep {
+    /// Where the line that tells it begins in the agent's output, in bytes.
+    pub offset: u64,
+    /// The step.
+    #[serde(flatten)]
+    pub activity: Activity,
+}
+
+/// `memory.get`: the texts that sessions are told from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryReply {
+    /// The commit that they are read from; null where they are read from a work tree.
+    pub commit: Option<String>,
+    /// The texts that are there: goal, progress, notes, and what agents append to.
+    pub files: Vec<MemoryFile>,
+}
+
+/// One of the texts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryFile {
+    /// Its name without a folder, like `assumptions.md`.
+    pub name: String,
+    /// Its text; bytes that are not UTF-8 are replaced.
+    pub text: String,
 }
 
 /// `iteration.export`: what was copied.

@@ -404,12 +404,27 @@ pub enum LogStream {
     Baseline,
     /// What the reviewer printed.
     Review,
+    /// What the review decided, and why.
+    ReviewAnswer,
     /// The prompt.
     Prompt,
     /// What the iteration changed.
     Diff,
     /// The answer.
     Output,
+    /// The journal of the iteration: an event per line.
+    Events,
+}
+
+/// `iteration.activity`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ActivityParams {
+    /// Which iteration.
+    #[serde(flatten)]
+    pub at: AtIteration,
+    /// First byte of the agent's output that is looked at: 0, or `next_offset` of a reply.
+    #[serde(default)]
+    pub offset: u64,
 }
 
 /// `events.subscribe`.

@@ -379,4 +379,7 @@ pub struct TextView {
     pub next_offset: u64,
     /// Whether the end was reached and nobody writes any more.
     pub complete: bool,
+    /// Bytes of the file when it was read; null from a daemon that does not say.
+    #[serde(default)]
+    pub size: Option<u64>,
 }

@@ -9,19 +9,20 @@ use jiff::Timestamp;
 use protocol::answer::SessionUsage;
 use protocol::api::{API_MAJOR, API_MINOR};
 use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
-use protocol::event::{Event, EventKind};
+use protocol::event::{Activity, ActivityKind, Event, EventKind};
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
 use protocol::reply::{
-    ChangeReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply, ExportReply, GcReply,
-    InitReply, IterationReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply,
+    ActivityReply, ActivityStep, ChangeReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply,
+    ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryFile, MemoryReply, ReviewReply, RunRecords,
+    StartReply, StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
-    AcceptParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey, ConfigSetParams,
-    EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, LogStream, NoteParams,
-    PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, StartParams, StepParams,
-    Subscription, ValidateParams, VerifyParams,
+    AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey,
+    ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams,
+    LogStream, NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams,
+    StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
@@ -528,7 +529,10 @@ fn steering() -> Vec<Example> {
     };
     let answer = AnswerParams { path: None, id: "1a2b".into(), text: "16".into() };
     let answered = taken("answer", "1a2b3c4d", "1a2b3c4d: Which version of Postgres?\n16");
+    let text = "- accounts have one currency\n";
+    let files = vec![MemoryFile { name: "assumptions.md".into(), text: text.into() }];
     vec![
+        example("memory.get", &at_run(), &MemoryReply { commit: Some(COMMIT.into()), files }),
         example("question.list", &QuestionsParams { path: None, all: false }, &vec![question]),
         example("question.answer", &answer, &answered),
         example("review.approve", &at_run(), &reviewed(ReviewVerdict::Accept)),
@@ -580,7 +584,10 @@ fn iterations() -> Vec<Example> {
     let second = AtIteration { path: proj(), run: None, iter: Some(2), wait: None };
     let record = path("/home/me/proj/.runner/iterations/port-to-postgres/0002");
     let log = LogParams { at: second.clone(), stream: LogStream::Guard, offset: 0, raw: false };
-    let text = TextView { text: "error: 2 tests failed\n".into(), next_offset: 22, complete: true };
+    let text = TextView { text: "error: 2 tests failed\n".into(), next_offset: 22, complete: true, size: Some(22) };
+    let step = Activity { what: ActivityKind::Tool, text: "cargo test".into() };
+    let steps = vec![ActivityStep { offset: 4210, activity: step }];
+    let done = ActivityReply { steps, next_offset: 5321, complete: true };
     let export = ExportParams { at: at_run(), record: Some("0002".into()), to: path("/tmp/for-the-issue") };
     let exported = ExportReply {
         run: ID.into(),
@@ -617,6 +624,7 @@ fn iterations() -> Vec<Example> {
         example("iteration.list", &at_run(), &vec![iteration()]),
         example("iteration.get", &second, &IterationReply { iteration: iteration(), record, meta: Some(meta()) }),
         example("iteration.log", &log, &text),
+        example("iteration.activity", &ActivityParams { at: second, offset: 4096 }, &done),
         example("iteration.export", &export, &exported),
         example("iteration.gc", &GcParams { path: proj(), keep: 1, dry_run: true }, &freed),
         example("verify.run", &VerifyParams { path: proj(), run: Some("port-to-postgres".into()) }, &audited()),

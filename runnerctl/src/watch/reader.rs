@@ -296,7 +296,7 @@ mod tests {
         let (mut reader, request) = Reader::open(key.clone(), (10, CHROME + 4));
         let at = Place { key, offset: 0 };
         assert_eq!(request, Some(Request::Piece(at.clone())));
-        let piece = TextView { text: text.to_owned(), next_offset: text.len() as u64, complete: false };
+        let piece = TextView { text: text.to_owned(), next_offset: text.len() as u64, complete: false, size: None };
         reader.take(&at, Ok(piece), Look::fixed());
         reader
     }
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(shown(&reader), ["l6", "l7", "l8", "l9"]);
         press(&mut reader, "k");
         let at = Place { key: reader.key().clone(), offset: TEN.len() as u64 };
-        let more = TextView { text: "l10\n".into(), next_offset: 99, complete: false };
+        let more = TextView { text: "l10\n".into(), next_offset: 99, complete: false, size: None };
         reader.take(&at, Ok(more), Look::fixed());
         assert_eq!(shown(&reader)[0], "l5 Error");
         press(&mut reader, "f");
@@ -354,7 +354,7 @@ mod tests {
     fn a_line_that_grows_is_laid_out_anew() {
         let mut reader = reader("one\ntwo");
         let at = Place { key: reader.key().clone(), offset: 7 };
-        let more = TextView { text: " and more\n".into(), next_offset: 17, complete: false };
+        let more = TextView { text: " and more\n".into(), next_offset: 17, complete: false, size: None };
         reader.take(&at, Ok(more), Look::fixed());
         assert_eq!(shown(&reader), ["one", "two and mo", "re"]);
     }

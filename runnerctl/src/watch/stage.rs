@@ -120,7 +120,12 @@ fn text(place: &Place) -> TextView {
         _ => "{\"type\":\"item.started\"}\n",
     };
     let is_new = place.offset == 0;
-    TextView { text: if is_new { text.into() } else { String::new() }, next_offset: text.len() as u64, complete: false }
+    TextView {
+        text: if is_new { text.into() } else { String::new() },
+        next_offset: text.len() as u64,
+        complete: false,
+        size: None,
+    }
 }
 
 /// A model that was told everything.

@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn piece(text: &str, next_offset: u64) -> TextView {
-        TextView { text: text.to_owned(), next_offset, complete: false }
+        TextView { text: text.to_owned(), next_offset, complete: false, size: None }
     }
 
     fn aimed(budget: usize, keep: Keep) -> Tail {

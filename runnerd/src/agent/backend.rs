@@ -37,6 +37,11 @@ pub(super) trait Backend: Sync {
 
     /// Returns what understands a session's output.
     fn reader(&self, order: &Order<'_>) -> Box<dyn Reader>;
+
+    /// Returns what understands the output of a session that is not there any more; nothing where it has no form.
+    fn onlooker(&self) -> Option<Box<dyn Reader>> {
+        None
+    }
 }
 
 /// Returns the backend for a kind.

@@ -121,6 +121,10 @@ impl Backend for Claude {
     fn reader(&self, _order: &Order<'_>) -> Box<dyn Reader> {
         Box::new(ClaudeReader::default())
     }
+
+    fn onlooker(&self) -> Option<Box<dyn Reader>> {
+        Some(Box::new(ClaudeReader::default()))
+    }
 }
 
 fn argv(order: &Order<'_>) -> Vec<OsString> {

@@ -93,6 +93,10 @@ impl Backend for Codex {
         let Files { schema, last, mark } = Files::of(order);
         Box::new(CodexReader::new(Places { home: home(order.env), schema, last, mark }))
     }
+
+    fn onlooker(&self) -> Option<Box<dyn Reader>> {
+        Some(Box::new(CodexReader::new(Places::default())))
+    }
 }
 
 fn schema(form: Form) -> &'static str {

@@ -6,6 +6,9 @@
 mod reader;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
+
+use runner_core::answer::Form;
 
 use self::reader::GeminiReader;
 use super::backend::{About, Backend, Launch, Order, Reader};
@@ -67,6 +70,10 @@ impl Backend for Gemini {
 
     fn reader(&self, order: &Order<'_>) -> Box<dyn Reader> {
         Box::new(GeminiReader::new(order.output.to_owned(), order.form))
+    }
+
+    fn onlooker(&self) -> Option<Box<dyn Reader>> {
+        Some(Box::new(GeminiReader::new(PathBuf::new(), Form::Answer)))
     }
 }
 

@@ -6,7 +6,9 @@
 mod reader;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
+use runner_core::answer::Form;
 use serde_json::{Value, json};
 
 use self::reader::OpencodeReader;
@@ -78,6 +80,10 @@ impl Backend for Opencode {
 
     fn reader(&self, order: &Order<'_>) -> Box<dyn Reader> {
         Box::new(OpencodeReader::new(order.output.to_owned(), order.form))
+    }
+
+    fn onlooker(&self) -> Option<Box<dyn Reader>> {
+        Some(Box::new(OpencodeReader::new(PathBuf::new(), Form::Answer)))
     }
 }
 

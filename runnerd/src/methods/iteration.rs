@@ -12,13 +12,13 @@ use protocol::api::IterationApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::meta::IterationMeta;
 use protocol::path::WirePath;
-use protocol::reply::{ExportReply, GcReply, IterationReply};
-use protocol::request::{AtIteration, AtRun, ExportParams, GcParams, LogParams, LogStream};
+use protocol::reply::{ActivityReply, ExportReply, GcReply, IterationReply};
+use protocol::request::{ActivityParams, AtIteration, AtRun, ExportParams, GcParams, LogParams, LogStream};
 use protocol::view::{IterationView, RunView, TextView};
 use protocol::words::{PhaseName, RunStatus};
 use runner_core::{fence, usage};
 
-use super::{Api, blocking, records};
+use super::{Api, activity, blocking, records};
 use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
@@ -45,6 +45,11 @@ impl IterationApiServer for Api {
         let at = self.place(params.at).await?;
         let (stream, offset, raw) = (params.stream, params.offset, params.raw);
         Ok(blocking(move || piece(&at, stream, offset, raw)).await?)
+    }
+
+    async fn activity(&self, params: ActivityParams) -> RpcResult<ActivityReply> {
+        let at = self.place(params.at).await?;
+        Ok(blocking(move || activity::read(&at, params.offset)).await?)
     }
 
     async fn export(&self, params: ExportParams) -> RpcResult<ExportReply> {
@@ -80,6 +85,8 @@ pub(super) struct Place {
     wait: Option<u32>,
     /// The phase of the live iteration, if it is this run's.
     live: Option<(u32, PhaseName)>,
+    /// The kind of agent that is at work in it.
+    agent: Option<String>,
     /// Whether the guard runs on the base.
     is_on_base: bool,
 }
@@ -87,6 +94,14 @@ pub(super) struct Place {
 impl Place {
     fn layout(&self) -> Layout {
         Layout::new(self.repository.work_dir())
+    }
+
+    /// Returns the kind of agent whose output an iteration's record holds, as far as that is known.
+    pub(super) fn agent(&self) -> Option<String> {
+        let iter = self.iter?;
+        let of_record = || Some(meta_in(&self.record(iter))?.agent);
+        let is_live = self.live.is_some_and(|(live, _)| live == iter) && self.wait.is_none();
+        if is_live { self.agent.clone().or_else(of_record) } else { of_record() }
     }
 
     fn number(&self) -> Result<u32, ErrorData> {
@@ -146,9 +161,10 @@ fn place(repository: Repository, params: AtIteration, current: Option<&RunView>)
     let live = current.filter(|current| current.summary.state == RunStatus::Running || current.phase.is_some());
     let is_on_base = live.and_then(|current| current.phase.as_ref()).is_some_and(|phase| phase.baseline);
     let live = live.filter(|_| !is_on_base).and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
+    let agent = current.and_then(|current| current.phase.as_ref()?.agent.clone());
     let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
     let newest = live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter(&repository, &run));
-    Ok(Place { iter: params.iter.or(newest), wait: params.wait, repository, run, live, is_on_base })
+    Ok(Place { iter: params.iter.or(newest), wait: params.wait, repository, run, live, agent, is_on_base })
 }
 
 /// Completes the unique prefix of a run's id from its branch.
@@ -231,24 +247,39 @@ fn unknown(at: &Place, iter: u32) -> ErrorData {
 }
 
 /// A file of the records that is to be read.
-struct Wanted {
+pub(super) struct Wanted {
     path: PathBuf,
     /// Whether it may still be written, and so begun.
-    is_written: bool,
+    pub(super) is_written: bool,
     /// What is told where it is not there.
     absent: ErrorData,
 }
 
-fn wanted(at: &Place, stream: LogStream) -> Result<Wanted, ErrorData> {
+impl Wanted {
+    /// Reads a part of it, and tells its size; a file that is yet to be begun is empty.
+    pub(super) fn read(&self, offset: u64, limit: u64) -> Result<(Vec<u8>, u64), ErrorData> {
+        match read_piece(&self.path, offset, limit) {
+            Ok(read) => Ok(read),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.is_written => Ok((Vec::new(), 0)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(self.absent.clone()),
+            Err(error) => Err(ErrorData::new(ErrorKind::Fault, format!("reading {}: {error}", self.path.display()))),
+        }
+    }
+}
+
+/// Finds a file of a record.
+pub(super) fn wanted(at: &Place, stream: LogStream) -> Result<Wanted, ErrorData> {
     let (name, phase) = match stream {
         LogStream::Baseline => return Ok(on_base(at)),
         LogStream::Agent => ("executor.log", Some(PhaseName::Work)),
         LogStream::Guard => ("guard.log", Some(PhaseName::Guard)),
         LogStream::GuardAccepted => ("guard-accepted.log", Some(PhaseName::Guard)),
         LogStream::Review => ("reviewer.log", Some(PhaseName::Review)),
+        LogStream::ReviewAnswer => ("review.json", None),
         LogStream::Prompt => ("prompt.md", None),
         LogStream::Diff => ("diff.patch", None),
         LogStream::Output => ("output.json", None),
+        LogStream::Events => ("events.jsonl", None),
     };
     let iter = at.number()?;
     let folder = at.record(iter);
@@ -265,28 +296,22 @@ fn on_base(at: &Place) -> Wanted {
 }
 
 fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
-    let Wanted { path, is_written, absent } = wanted(at, stream)?;
-    let bytes = match read_piece(&path, offset) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && is_written => Vec::new(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(absent),
-        Err(error) => {
-            return Err(ErrorData::new(ErrorKind::Fault, format!("reading {}: {error}", path.display())));
-        }
-    };
+    let file = wanted(at, stream)?;
+    let (bytes, size) = file.read(offset, MAX_PIECE)?;
     let whole = if bytes.len() as u64 == MAX_PIECE { whole_characters(&bytes) } else { bytes.len() };
-    let complete = !is_written && (bytes.len() as u64) < MAX_PIECE;
+    let complete = !file.is_written && (bytes.len() as u64) < MAX_PIECE;
     let text = if raw { encode(&bytes[..whole]) } else { visible(&bytes[..whole]) };
-    Ok(TextView { text, next_offset: offset + whole as u64, complete })
+    Ok(TextView { text, next_offset: offset + whole as u64, complete, size: Some(size) })
 }
 
-fn read_piece(path: &Path, offset: u64) -> std::io::Result<Vec<u8>> {
+fn read_piece(path: &Path, offset: u64, limit: u64) -> std::io::Result<(Vec<u8>, u64)> {
     // An agent may have put a link or a pipe there.
     let mut file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
-    file.take(MAX_PIECE).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let size = file.metadata()?.len();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok((bytes, size))
 }
 
 /// Ends a piece before a character that it would cut.

@@ -2,6 +2,7 @@
 //!
 //! The only place that knows both the wire and the daemon.
 
+mod activity;
 mod config;
 mod daemon;
 mod doctor;
@@ -9,6 +10,7 @@ mod events;
 mod explain;
 mod guard;
 mod iteration;
+mod memory;
 mod note;
 mod question;
 mod records;
@@ -26,7 +28,8 @@ use jiff::Timestamp;
 use jsonrpsee::RpcModule;
 use protocol::api::{
     ConfigApiServer, DaemonApiServer, DoctorApiServer, EventApiServer, GuardApiServer, IterationApiServer,
-    NoteApiServer, QuestionApiServer, RepoApiServer, ReviewApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
+    MemoryApiServer, NoteApiServer, QuestionApiServer, RepoApiServer, ReviewApiServer, RunApiServer, TreeApiServer,
+    VerifyApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::paths::Paths;
@@ -86,6 +89,7 @@ impl Api {
         module.merge(RepoApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(RunApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(TreeApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(MemoryApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(NoteApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(ReviewApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(GuardApiServer::into_rpc(self.clone())).expect(unique);

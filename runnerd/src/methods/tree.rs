@@ -107,6 +107,11 @@ fn left_in(file: &Path) -> Result<String, ErrorData> {
 
 /// Reads the state at the tip of a run's branch, else at HEAD.
 fn load_tip(repository: &Repository, run: Option<&str>) -> Result<Loaded, ErrorData> {
+    load_at(repository, tip(repository, run)?)
+}
+
+/// Returns the last commit of a run; the one that is checked out where none is named.
+pub(super) fn tip(repository: &Repository, run: Option<&str>) -> Result<Id, ErrorData> {
     let run = run.map(|run| full_id(repository, run)).transpose()?;
     let tip = match &run {
         Some(run) => repository.branch(&format!("runner/{run}")).map_err(|error| git_error(&error))?,
@@ -120,7 +125,7 @@ fn load_tip(repository: &Repository, run: Option<&str>) -> Result<Loaded, ErrorD
         };
         ErrorData::new(ErrorKind::NotFound, message).hint(hint)
     };
-    load_at(repository, tip.ok_or_else(no_run)?)
+    tip.ok_or_else(no_run)
 }
 
 fn load_at(repository: &Repository, commit: Id) -> Result<Loaded, ErrorData> {

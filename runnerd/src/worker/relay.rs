@@ -4,12 +4,12 @@
 
 use protocol::event::{Activity, EventKind};
 use protocol::words::PhaseName;
-use runner_core::feedback::clip;
 use runner_core::fence::clean;
 use runner_core::redact::{Secrets, Stream};
 use tokio::sync::mpsc;
 
 use super::site::Site;
+use crate::agent;
 use crate::events::{About, Events};
 use crate::process::Piece;
 
@@ -18,8 +18,6 @@ const PIECES: usize = 128;
 
 /// Most bytes of text in an event.
 const MAX_TEXT: usize = 8 * 1024;
-/// Most bytes of a step of an agent's work.
-const MAX_STEP: usize = 4 * 1024;
 
 /// Returns where a process of an iteration, or one before the first, sends what it prints.
 pub(super) fn begin(site: &Site, iter: impl Into<Option<u32>>, phase: PhaseName) -> mpsc::Sender<Piece> {
@@ -43,8 +41,8 @@ pub(super) fn activity(site: &Site, iter: u32) -> mpsc::Sender<Activity> {
     let (secrets, events) = (site.secrets.clone(), site.events.clone());
     tokio::spawn(async move {
         while let Some(Activity { what, text }) = steps.recv().await {
-            let text = clip(&clean(&secrets.redact(&text)), MAX_STEP);
-            events.publish_output(about.clone(), EventKind::Activity(Activity { what, text }));
+            let step = agent::bounded(&Activity { what, text: secrets.redact(&text).into_owned() });
+            events.publish_output(about.clone(), EventKind::Activity(step));
         }
     });
     sender

@@ -221,7 +221,7 @@ fn a_piece_is_taken_by_the_one_that_lacks_it() {
     let (for_pane, for_reader) = (asked('v'), asked('l'));
     assert_eq!((&for_pane.key, for_reader.offset), (&for_reader.key, 0), "one file, two places");
     for (place, text) in [(for_reader, "one\n"), (for_pane, "two\n")] {
-        let piece = TextView { text: text.into(), next_offset: place.offset + 4, complete: false };
+        let piece = TextView { text: text.into(), next_offset: place.offset + 4, complete: false, size: None };
         model.update(now(), Message::Piece(place, Ok(piece)));
     }
     assert_eq!(model.agent.lines().back().map(String::as_str), Some("two"));

@@ -21,7 +21,7 @@ const ASKED_FOR: &str = "--dangerously-bypass-hook-trust";
 const CONTEXT_FULL: &str = "context_window_exceeded";
 
 /// Where a session leaves what it does not print.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Places {
     /// Its own folder.
     pub(super) home: Option<PathBuf>,

@@ -1,0 +1,56 @@
+//! What a session did, step by step, from output that was kept. For eyes only: nothing is decided from it.
+
+use protocol::event::Activity;
+use protocol::reply::ActivityStep;
+use runner_core::feedback::clip;
+use runner_core::fence::clean;
+
+use super::backend;
+use crate::config::ExecutorKind;
+
+/// Most bytes of a step of an agent's work.
+const MAX_STEP: usize = 4 * 1024;
+
+/// Returns a step as it is shown to people: safe for a terminal, and not too long.
+pub fn bounded(step: &Activity) -> Activity {
+    Activity { what: step.what, text: clip(&clean(&step.text), MAX_STEP) }
+}
+
+/// Returns the steps that whole lines of output tell; `offset` is where the output begins.
+pub fn steps(kind: ExecutorKind, output: &[u8], offset: u64) -> Vec<ActivityStep> {
+    let Some(mut reader) = backend::of(kind).onlooker() else { return Vec::new() };
+    let (mut steps, mut at) = (Vec::new(), offset);
+    for line in output.split_inclusive(|byte| *byte == b'\n') {
+        if let Some(step) = reader.line(line.strip_suffix(b"\n").unwrap_or(line)) {
+            steps.push(ActivityStep { offset: at, activity: bounded(&step) });
+        }
+        at += line.len() as u64;
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::event::ActivityKind;
+
+    use super::*;
+
+    #[test]
+    fn a_step_is_told_with_the_place_of_its_line() {
+        let output = concat!(
+            r#"{"type":"thread.started","thread_id":"t"}"#,
+            "\nnoise\n",
+            r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"a\u001b[31mred"}}"#,
+            "\n"
+        );
+        let steps = steps(ExecutorKind::Codex, output.as_bytes(), 100);
+        let [step] = &steps[..] else { panic!("{steps:?}") };
+        assert_eq!(step.offset, 100 + output.find(r#"{"type":"item"#).unwrap() as u64);
+        assert_eq!((step.activity.what, step.activity.text.as_str()), (ActivityKind::Message, "ared"));
+    }
+
+    #[test]
+    fn output_of_any_other_program_has_no_steps() {
+        assert!(steps(ExecutorKind::Command, b"{}\n", 0).is_empty());
+    }
+}
