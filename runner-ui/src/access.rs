@@ -1,0 +1,255 @@
+//! Who may ask: a token from the address, the cookie that it is changed for, and requests that come from the page itself.
+//!
+//! Any program of the machine can connect to a port on loopback, and any page of the web can have a browser do it.
+
+use std::fmt;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{ALLOW, AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN};
+use http::{HeaderMap, Method, StatusCode};
+use subtle::ConstantTimeEq as _;
+
+use crate::app::App;
+use crate::problem::Problem;
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+/// The names under which a browser on this machine reaches it.
+const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
+
+/// A secret of 256 bits, in hexadecimal.
+#[derive(Clone)]
+pub(crate) struct Token(String);
+
+impl Token {
+    /// Makes one of the system's random numbers.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the system has none.
+    pub(crate) fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0_u8; 32];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    /// Returns its text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is it, in a time that does not tell how much of it is.
+    fn is(&self, text: &str) -> bool {
+        self.0.as_bytes().ct_eq(text.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// What opens the door.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    port: u16,
+    /// What the address holds.
+    token: Token,
+    /// What the cookie holds: it is shown to every server on this host, and the token is not.
+    session: Token,
+}
+
+impl Keys {
+    /// Makes keys for a server on a port.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the system has no random numbers.
+    pub fn new(port: u16) -> Result<Self, getrandom::Error> {
+        Ok(Self { port, token: Token::random()?, session: Token::random()? })
+    }
+
+    /// Returns the address of the page.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/#token={}", self.port, self.token.as_str())
+    }
+
+    /// Returns the cookie for those who have shown the token. Cookies know no ports, so its name does.
+    pub(crate) fn cookie(&self) -> String {
+        format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name(), self.session.as_str())
+    }
+
+    /// Whether the token was shown.
+    pub(crate) fn has_token(&self, headers: &HeaderMap) -> bool {
+        let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        shown.and_then(|shown| shown.strip_prefix("Bearer ")).is_some_and(|shown| self.token.is(shown.trim()))
+    }
+
+    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let name = self.cookie_name();
+        let lines = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.any(|(key, value)| key == name && self.session.is(value))
+    }
+
+    fn cookie_name(&self) -> String {
+        format!("runner_ui_{}", self.port)
+    }
+
+    /// Whether a name is this server's: a page elsewhere may have its own name lead here.
+    fn is_own(&self, host: &str) -> bool {
+        LOOPBACK.iter().any(|name| match host.strip_prefix(name) {
+            Some("") => self.port == 80,
+            Some(rest) => rest.strip_prefix(':').is_some_and(|port| port == self.port.to_string()),
+            None => false,
+        })
+    }
+}
+
+/// Lets requests through that look, that mean this server, and that come from its page or from no page.
+pub(crate) async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
+    match foreign(&app.keys, request.method(), request.uri().path(), request.headers()) {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
+    }
+}
+
+/// Lets requests through that show the token or the cookie.
+pub(crate) async fn check_token(State(app): State<App>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    if app.keys.has_token(headers) || app.keys.has_cookie(headers) {
+        return next.run(request).await;
+    }
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "the token of this server is missing or another one")
+        .hint("runnerctl ui")
+        .into_response()
+}
+
+/// Returns why a request is none of the page's own.
+fn foreign(keys: &Keys, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let problem =
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only GET and HEAD are answered");
+        return Some(([(ALLOW, "GET, HEAD")], problem).into_response());
+    }
+    let forbidden = |message: &str| Some(Problem::new(StatusCode::FORBIDDEN, "forbidden", message).into_response());
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|host| keys.is_own(host));
+    let Some(host) = host.filter(|_| hosts.next().is_none()) else {
+        return forbidden("the request is for another host: open the address as it was printed");
+    };
+    if headers.get_all(ORIGIN).iter().any(|origin| *origin != *format!("http://{host}")) {
+        return forbidden("the request comes from another page");
+    }
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
+    let is_own = matches!(text(FETCH_SITE), None | Some("same-origin" | "none"));
+    let is_page = !is_behind_the_door(path) && text(FETCH_MODE) == Some("navigate");
+    if is_own || is_page { None } else { forbidden("the request comes from another page") }
+}
+
+fn is_behind_the_door(path: &str) -> bool {
+    path.starts_with("/api") || path.starts_with("/events")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> Keys {
+        Keys::new(4747).expect("random numbers")
+    }
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&str, &str)| {
+            (HeaderName::from_bytes(name.as_bytes()).expect("a name"), value.parse().expect("a value"))
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    fn status(path: &str, pairs: &[(&str, &str)]) -> Option<StatusCode> {
+        foreign(&keys(), &Method::GET, path, &headers(pairs)).map(|response| response.status())
+    }
+
+    #[test]
+    fn a_token_has_256_bits_and_no_two_are_equal() {
+        let (one, other) = (Token::random().unwrap(), Token::random().unwrap());
+        assert_eq!(one.as_str().len(), 64);
+        assert!(one.is(one.as_str()) && !one.is(other.as_str()) && !one.is("") && !one.is(&one.as_str()[..63]));
+    }
+
+    #[test]
+    fn a_token_is_not_in_what_is_logged() {
+        let keys = keys();
+        assert!(!format!("{keys:?}").contains(keys.token.as_str()));
+    }
+
+    #[test]
+    fn only_names_of_loopback_with_this_port_are_this_server() {
+        let keys = keys();
+        for host in ["127.0.0.1:4747", "localhost:4747", "[::1]:4747"] {
+            assert!(keys.is_own(host), "{host}");
+        }
+        let others = [
+            "127.0.0.1",
+            "localhost",
+            "127.0.0.1:80",
+            "localhost:4748",
+            "evil.example:4747",
+            "localhost.evil.example:4747",
+            "127.0.0.1.evil.example:4747",
+            "localhost:4747.evil.example",
+            "localhost:04747",
+            "0.0.0.0:4747",
+            "[::]:4747",
+            "",
+        ];
+        for host in others {
+            assert!(!keys.is_own(host), "{host}");
+        }
+        assert!(Keys { port: 80, ..keys }.is_own("localhost"));
+    }
+
+    #[test]
+    fn a_name_that_somebody_else_leads_here_is_refused() {
+        assert_eq!(status("/", &[("host", "evil.example:4747")]), Some(StatusCode::FORBIDDEN));
+        assert_eq!(status("/", &[]), Some(StatusCode::FORBIDDEN));
+        assert_eq!(status("/", &[("host", "localhost:4747"), ("host", "localhost:4747")]), Some(StatusCode::FORBIDDEN));
+        assert_eq!(status("/", &[("host", "localhost:4747")]), None);
+    }
+
+    #[test]
+    fn a_page_from_elsewhere_may_lead_to_the_page_and_read_nothing() {
+        let host = ("host", "localhost:4747");
+        let from = |path, site, mode| status(path, &[host, ("sec-fetch-site", site), ("sec-fetch-mode", mode)]);
+        assert_eq!(from("/", "cross-site", "navigate"), None);
+        assert_eq!(from("/api/repos", "cross-site", "navigate"), Some(StatusCode::FORBIDDEN));
+        assert_eq!(from("/api/repos", "same-site", "cors"), Some(StatusCode::FORBIDDEN));
+        assert_eq!(from("/events", "cross-site", "cors"), Some(StatusCode::FORBIDDEN));
+        assert_eq!(from("/assets/a.js", "cross-site", "no-cors"), Some(StatusCode::FORBIDDEN));
+        assert_eq!(from("/api/repos", "same-origin", "cors"), None);
+        assert_eq!(from("/api/repos", "none", "navigate"), None);
+    }
+
+    #[test]
+    fn an_origin_is_this_server_under_the_name_that_was_asked_for() {
+        let from = |origin| status("/api/repos", &[("host", "localhost:4747"), ("origin", origin)]);
+        assert_eq!(from("http://localhost:4747"), None);
+        for origin in ["null", "http://localhost:3000", "https://localhost:4747", "http://127.0.0.1:4747"] {
+            assert_eq!(from(origin), Some(StatusCode::FORBIDDEN), "{origin}");
+        }
+    }
+
+    #[test]
+    fn the_cookie_is_found_among_others() {
+        let keys = keys();
+        let pair = keys.cookie();
+        let pair = pair.split(';').next().expect("a pair");
+        assert!(keys.has_cookie(&headers(&[("cookie", &format!("a=b; {pair}; c=d"))])));
+        assert!(!keys.has_cookie(&headers(&[("cookie", "runner_ui_4747=; runner_ui_4747")])));
+        assert!(!keys.has_token(&headers(&[("authorization", &format!("Bearer {}", keys.session.as_str()))])));
+        assert!(keys.has_token(&headers(&[("authorization", &format!("Bearer {}", keys.token.as_str()))])));
+    }
+}

@@ -1,0 +1,31 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Serves the web view of runnerd on loopback
+///
+/// `runnerctl ui` starts it and opens the page.
+#[derive(Debug, Clone, Default, Parser)]
+#[command(name = "runner-ui", version)]
+pub struct Args {
+    /// A path in the only repository that is shown; its records are shown where no daemon runs
+    #[arg(value_name = "PATH")]
+    pub path: Option<PathBuf>,
+    /// The port to listen on [default: a free one]
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    pub port: u16,
+    /// The daemon's socket
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Ask no daemon: show the records at PATH
+    #[arg(long = "static", requires = "path")]
+    pub from_records: bool,
+    /// Print one JSON object instead of the address
+    #[arg(long)]
+    pub json: bool,
+    /// End when standard input ends
+    #[arg(long)]
+    pub until_eof: bool,
+}

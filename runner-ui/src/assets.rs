@@ -1,0 +1,43 @@
+//! The page: files of `web/dist` that are part of the program.
+
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, StatusCode, Uri};
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+use crate::problem::Problem;
+
+#[derive(RustEmbed)]
+#[folder = "web/dist"]
+struct Page;
+
+/// Answers with a file of the page, or with the page itself for its own links.
+pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
+    let path = uri.path().trim_start_matches('/');
+    let path = if is_link(path) { "index.html" } else { path };
+    match Page::get(path) {
+        Some(file) => answer(path, file, &headers),
+        None => Problem::not_found("there is no such page").into_response(),
+    }
+}
+
+/// Whether a path is the page's own business.
+fn is_link(path: &str) -> bool {
+    path.is_empty() || path == "r" || path.starts_with("r/")
+}
+
+fn answer(path: &str, file: EmbeddedFile, headers: &HeaderMap) -> Response {
+    let digest: String = file.metadata.sha256_hash().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let tag = format!("\"{digest}\"");
+    // What the build puts there has its digest in its name.
+    let is_named_by_content = path.starts_with("assets/");
+    let keep = if is_named_by_content { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|known| *known == *tag);
+    let about = [(ETAG, tag), (CACHE_CONTROL, keep.to_owned())];
+    if is_known {
+        return (StatusCode::NOT_MODIFIED, about).into_response();
+    }
+    let kind = file.metadata.mimetype().to_owned();
+    let kind = if kind.starts_with("text/") { format!("{kind}; charset=utf-8") } else { kind };
+    (about, [(CONTENT_TYPE, kind)], file.data).into_response()
+}

@@ -1,0 +1,20 @@
+//! JSON as a reply.
+
+use axum::response::{IntoResponse, Response};
+use http::header::CONTENT_TYPE;
+use serde::Serialize;
+
+/// A value that is sent as JSON.
+#[derive(Debug)]
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        ([(CONTENT_TYPE, "application/json")], json_text(&self.0)).into_response()
+    }
+}
+
+/// Returns a value as JSON on one line.
+pub(crate) fn json_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("BUG: a reply has no form as JSON")
+}

@@ -1,0 +1,262 @@
+//! The events of one daemon after the other, for any number of pages: kept for those that come late, bounded, never waiting.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use protocol::event::Event;
+use tokio::sync::{broadcast, watch};
+
+use crate::wire::Notice;
+
+/// Events that are kept.
+const KEPT: usize = 4096;
+/// Pieces of output that may wait for a page.
+const OUTPUT_KEPT: usize = 1024;
+
+/// The place of an event: the life of a daemon, and its number in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EventId {
+    /// When the daemon was started, in milliseconds.
+    pub(crate) life: i64,
+    /// Number of the event.
+    pub(crate) seq: u64,
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.life, self.seq)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (life, seq) = text.split_once('-').ok_or(())?;
+        Ok(Self { life: life.parse().map_err(drop)?, seq: seq.parse().map_err(drop)? })
+    }
+}
+
+/// What a page is told.
+#[derive(Debug, Clone)]
+pub(crate) enum News {
+    /// Something happened.
+    Event(EventId, Arc<Event>),
+    /// Events are lost.
+    Resync(Notice),
+    /// The daemon went away.
+    Gone(Notice),
+    /// A daemon answers again.
+    Back(Notice),
+}
+
+/// The stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Hub {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    kept: Mutex<Kept>,
+    live: broadcast::Sender<News>,
+    output: broadcast::Sender<Arc<Event>>,
+    /// How many pages look at output.
+    lookers: watch::Sender<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The place of the last event that is not kept.
+    before: Option<EventId>,
+    events: VecDeque<Arc<Event>>,
+}
+
+/// A page's part of the stream.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    /// The place of the last event so far.
+    pub(crate) at: Option<EventId>,
+    /// What was missed, oldest first; none where that is not known any more.
+    pub(crate) missed: Option<Vec<(EventId, Arc<Event>)>>,
+    /// What comes.
+    pub(crate) live: broadcast::Receiver<News>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        let (live, _) = broadcast::channel(KEPT);
+        let (output, _) = broadcast::channel(OUTPUT_KEPT);
+        let (lookers, _) = watch::channel(0);
+        Self { shared: Arc::new(Shared { kept: Mutex::default(), live, output, lookers }) }
+    }
+}
+
+impl Hub {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins anew after an event that is not known: what was kept is of another life, or has a gap.
+    pub(crate) fn begin(&self, before: EventId) {
+        *self.kept() = Kept { before: Some(before), events: VecDeque::new() };
+    }
+
+    /// Returns the place of the last event.
+    pub(crate) fn last(&self) -> Option<EventId> {
+        self.kept().last()
+    }
+
+    /// Keeps an event and tells everybody.
+    pub(crate) fn publish(&self, event: Event) {
+        let mut kept = self.kept();
+        let Some(before) = kept.before else { return };
+        let (event, id) = (Arc::new(event), before.life);
+        let id = EventId { life: id, seq: event.seq };
+        kept.events.push_back(Arc::clone(&event));
+        if kept.events.len() > KEPT
+            && let Some(gone) = kept.events.pop_front()
+        {
+            kept.before = Some(EventId { seq: gone.seq, ..before });
+        }
+        // An error means that no page is open.
+        let _ = self.shared.live.send(News::Event(id, event));
+    }
+
+    /// Tells everybody something that is not kept.
+    pub(crate) fn tell(&self, news: News) {
+        let _ = self.shared.live.send(news);
+    }
+
+    /// Joins the stream after an event, or with those that come.
+    pub(crate) fn join(&self, after: Option<Result<EventId, ()>>) -> Joined {
+        let kept = self.kept();
+        let missed = match after {
+            None => Some(Vec::new()),
+            Some(after) => after.ok().and_then(|after| kept.since(after)),
+        };
+        Joined { at: kept.last(), missed, live: self.shared.live.subscribe() }
+    }
+
+    /// Sends output to the pages that look at it.
+    pub(crate) fn publish_output(&self, event: Event) {
+        let _ = self.shared.output.send(Arc::new(event));
+    }
+
+    /// Looks at output until what is returned is dropped.
+    pub(crate) fn look(&self) -> Looker {
+        self.shared.lookers.send_modify(|count| *count += 1);
+        Looker { output: self.shared.output.subscribe(), hub: self.clone() }
+    }
+
+    /// Returns how many pages look at output, and tells when that changes.
+    pub(crate) fn lookers(&self) -> watch::Receiver<usize> {
+        self.shared.lookers.subscribe()
+    }
+}
+
+impl Kept {
+    fn last(&self) -> Option<EventId> {
+        let before = self.before?;
+        Some(EventId { seq: self.events.back().map_or(before.seq, |event| event.seq), ..before })
+    }
+
+    /// Returns the events after a place; none where some of them are not kept.
+    fn since(&self, after: EventId) -> Option<Vec<(EventId, Arc<Event>)>> {
+        let (before, last) = (self.before?, self.last()?);
+        if after.life != before.life || after.seq < before.seq || after.seq > last.seq {
+            return None;
+        }
+        let missed = self.events.iter().filter(|event| event.seq > after.seq);
+        Some(missed.map(|event| (EventId { seq: event.seq, ..before }, Arc::clone(event))).collect())
+    }
+}
+
+/// A page that looks at output.
+#[derive(Debug)]
+pub(crate) struct Looker {
+    /// The output.
+    pub(crate) output: broadcast::Receiver<Arc<Event>>,
+    hub: Hub,
+}
+
+impl Drop for Looker {
+    fn drop(&mut self) {
+        self.hub.shared.lookers.send_modify(|count| *count -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::event::EventKind;
+
+    use super::*;
+
+    fn event(seq: u64) -> Event {
+        let time = "2026-01-01T00:00:00Z".parse().expect("a time");
+        Event { seq, time, repo: None, run: None, iter: None, kind: EventKind::Stopping }
+    }
+
+    fn missed(hub: &Hub, life: i64, seq: u64) -> Option<Vec<u64>> {
+        let joined = hub.join(Some(Ok(EventId { life, seq })));
+        joined.missed.map(|missed| missed.iter().map(|(id, _)| id.seq).collect())
+    }
+
+    fn with_three() -> Hub {
+        let hub = Hub::default();
+        hub.begin(EventId { life: 7, seq: 10 });
+        (11..=13).for_each(|seq| hub.publish(event(seq)));
+        hub
+    }
+
+    #[test]
+    fn a_page_that_comes_back_gets_what_it_missed() {
+        let hub = with_three();
+        assert_eq!(missed(&hub, 7, 11), Some(vec![12, 13]));
+        assert_eq!(missed(&hub, 7, 13), Some(Vec::new()));
+        assert_eq!(missed(&hub, 7, 10), Some(vec![11, 12, 13]));
+    }
+
+    #[test]
+    fn a_place_that_is_gone_or_never_was_is_said_to_be_lost() {
+        let hub = with_three();
+        assert_eq!((missed(&hub, 7, 9), missed(&hub, 7, 14), missed(&hub, 8, 12)), (None, None, None));
+        assert!(hub.join(Some(Err(()))).missed.is_none());
+        assert_eq!(missed(&Hub::default(), 7, 1), None);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let hub = with_three();
+        let last = 13 + KEPT as u64;
+        (14..=last).for_each(|seq| hub.publish(event(seq)));
+        assert_eq!(hub.kept().events.len(), KEPT);
+        assert_eq!(missed(&hub, 7, 12), None);
+        assert_eq!(missed(&hub, 7, last - 1), Some(vec![last]));
+    }
+
+    #[test]
+    fn another_life_begins_anew() {
+        let hub = with_three();
+        hub.begin(EventId { life: 8, seq: 0 });
+        assert_eq!((hub.last(), missed(&hub, 7, 12)), (Some(EventId { life: 8, seq: 0 }), None));
+    }
+
+    #[test]
+    fn who_looks_at_output_is_counted_until_they_leave() {
+        let hub = Hub::default();
+        let (one, other) = (hub.look(), hub.look());
+        assert_eq!(*hub.lookers().borrow(), 2);
+        drop((one, other));
+        assert_eq!(*hub.lookers().borrow(), 0);
+    }
+
+    #[test]
+    fn an_id_is_read_back() {
+        let id = EventId { life: 1_763_820_000_123, seq: 42 };
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert!(["", "1", "-", "a-b", "1-2-3", "1--2"].iter().all(|text| text.parse::<EventId>().is_err()));
+    }
+}

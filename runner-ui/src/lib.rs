@@ -1,0 +1,28 @@
+//! The web view: a server on loopback that shows repositories, runs and iterations, and follows them.
+//!
+//! A client of the daemon like any other: it knows the conversation, and the form of the records for when no daemon runs. It
+//! changes nothing.
+
+mod access;
+mod app;
+mod args;
+mod assets;
+mod body;
+mod headers;
+mod hub;
+mod link;
+mod problem;
+mod range;
+mod records;
+mod routes;
+mod serve;
+mod source;
+mod stream;
+mod target;
+mod text;
+pub mod wire;
+
+pub use self::access::Keys;
+pub use self::app::App;
+pub use self::args::Args;
+pub use self::serve::{Bound, serve};

@@ -1,0 +1,148 @@
+//! The connection to the daemon, made again when it is lost; what comes over it goes to the hub.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jsonrpsee::core::client::Client;
+use protocol::api::EventApiClient as _;
+use protocol::client::{ConnectOptions, Connection};
+use protocol::event::{Event, EventKind};
+use protocol::request::Subscription;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+
+use crate::hub::{EventId, Hub, News};
+use crate::wire::Notice;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Whether there is a daemon.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Standing {
+    /// None has answered yet.
+    #[default]
+    Never,
+    /// One answers.
+    Up(Arc<Connection>),
+    /// It went away.
+    Away {
+        /// When.
+        since: Timestamp,
+    },
+}
+
+/// Keeps up a connection until the task is ended; returns once it was tried for the first time.
+pub(crate) async fn keep(options: ConnectOptions, hub: Hub) -> watch::Receiver<Standing> {
+    let (standing, seen) = watch::channel(Standing::Never);
+    let first = Connection::open(&options).await.ok();
+    let mut link = Link { options, hub, standing };
+    let connection = first.map(|connection| link.enter(connection));
+    tokio::spawn(async move { link.run(connection).await });
+    seen
+}
+
+struct Link {
+    options: ConnectOptions,
+    hub: Hub,
+    standing: watch::Sender<Standing>,
+}
+
+impl Link {
+    async fn run(&mut self, mut next: Option<Arc<Connection>>) {
+        loop {
+            let connection = match next.take() {
+                Some(connection) => connection,
+                None => self.reconnect().await,
+            };
+            let output = self.relay_output(&connection);
+            self.relay_events(connection.client()).await;
+            output.abort();
+            drop(connection);
+            self.standing.send_replace(Standing::Away { since: Timestamp::now() });
+            self.hub.tell(News::Gone(notice("the daemon went away")));
+        }
+    }
+
+    async fn reconnect(&mut self) -> Arc<Connection> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            if let Ok(connection) = Connection::open(&self.options).await {
+                let connection = self.enter(connection);
+                self.hub.tell(News::Back(notice("a daemon answers")));
+                return connection;
+            }
+        }
+    }
+
+    /// Takes a connection; another daemon than before counts its events anew.
+    fn enter(&mut self, connection: Connection) -> Arc<Connection> {
+        let life = connection.daemon().started_at.as_millisecond();
+        if self.hub.last().is_none_or(|last| last.life != life) {
+            self.hub.begin(EventId { life, seq: 0 });
+        }
+        let connection = Arc::new(connection);
+        self.standing.send_replace(Standing::Up(Arc::clone(&connection)));
+        connection
+    }
+
+    /// Passes events on until the connection is gone.
+    async fn relay_events(&self, client: &Client) {
+        while client.is_connected() {
+            let Some(last) = self.hub.last() else { return };
+            let wanted = Subscription { path: None, since: Some(last.seq + 1), output: false };
+            let Ok(mut events) = client.subscribe_events(wanted).await else { return };
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(Event { kind: EventKind::Lagged, seq, .. }) => self.resync(seq),
+                    Ok(event) => self.hub.publish(event),
+                    // An event of a later version: the state tells what it did.
+                    Err(_) => self.hub.tell(News::Resync(notice("an event is not known here"))),
+                }
+            }
+        }
+    }
+
+    fn resync(&self, seq: u64) {
+        if let Some(last) = self.hub.last() {
+            self.hub.begin(EventId { seq, ..last });
+            self.hub.tell(News::Resync(notice("some events are lost")));
+        }
+    }
+
+    /// Passes output on as long as a page looks at it.
+    fn relay_output(&self, connection: &Arc<Connection>) -> AbortHandle {
+        let (hub, connection) = (self.hub.clone(), Arc::clone(connection));
+        tokio::spawn(async move {
+            let mut lookers = hub.lookers();
+            while lookers.wait_for(|count| *count > 0).await.is_ok() {
+                tokio::select! {
+                    () = relay_output(connection.client(), &hub) => return,
+                    _ = lookers.wait_for(|count| *count == 0) => {}
+                }
+            }
+        })
+        .abort_handle()
+    }
+}
+
+async fn relay_output(client: &Client, hub: &Hub) {
+    while client.is_connected() {
+        let wanted = Subscription { path: None, since: None, output: true };
+        let Ok(mut events) = client.subscribe_events(wanted).await else { return };
+        while let Some(event) = events.next().await {
+            if let Ok(event @ Event { kind: EventKind::Output { .. } | EventKind::Activity(_), .. }) = event {
+                hub.publish_output(event);
+            }
+        }
+    }
+}
+
+/// Returns what is noticed now.
+pub(crate) fn notice(message: &str) -> Notice {
+    Notice { message: message.to_owned(), time: Timestamp::now() }
+}

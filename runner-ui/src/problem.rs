@@ -1,0 +1,111 @@
+//! Why a request has no reply, and the status that says so.
+
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use jiff::Timestamp;
+use protocol::client::CallError;
+use protocol::error::{ErrorData, ErrorKind};
+
+use crate::body::json_text;
+use crate::wire::{ErrorBody, ErrorReply};
+
+/// An error on its way to a page.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    body: ErrorBody,
+}
+
+impl Problem {
+    /// Builds one of its status, its word and a message.
+    pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+        Self { status, body: ErrorBody { code: code.into(), message: message.into(), hint: None, as_of: None } }
+    }
+
+    /// Nothing is there.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, ErrorKind::NotFound.as_str(), message)
+    }
+
+    /// An id, a number or a parameter is none.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorKind::InvalidRequest.as_str(), message)
+    }
+
+    /// A file is not what it should be.
+    pub(crate) fn not_valid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, ErrorKind::InvalidFile.as_str(), message)
+    }
+
+    /// No daemon answers.
+    pub(crate) fn away(as_of: Option<Timestamp>) -> Self {
+        let mut away = Self::new(StatusCode::SERVICE_UNAVAILABLE, "daemon_away", "no daemon answers")
+            .hint("runnerctl daemon status");
+        away.body.as_of = as_of;
+        away
+    }
+
+    /// Adds the command to type next.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.body.hint = Some(hint.into());
+        self
+    }
+
+    /// Whether nothing is there, as far as the daemon knows.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let text = json_text(&ErrorReply { error: self.body });
+        (self.status, [(CONTENT_TYPE, "application/json")], text).into_response()
+    }
+}
+
+impl From<ErrorData> for Problem {
+    fn from(error: ErrorData) -> Self {
+        let message = std::iter::once(error.message).chain(error.causes).collect::<Vec<_>>().join(": ");
+        let mut problem = Self::new(status(error.kind), error.kind.as_str(), message);
+        problem.body.hint = error.hint;
+        problem
+    }
+}
+
+impl From<CallError> for Problem {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused(data) => data.into(),
+            CallError::Gone => Self::away(Some(Timestamp::now())),
+            CallError::Timeout | CallError::Protocol(_) => {
+                Self::new(StatusCode::BAD_GATEWAY, ErrorKind::Fault.as_str(), error.to_string())
+            }
+        }
+    }
+}
+
+impl From<jsonrpsee::core::client::Error> for Problem {
+    fn from(error: jsonrpsee::core::client::Error) -> Self {
+        CallError::from(error).into()
+    }
+}
+
+fn status(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::NotARepository | ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::InvalidRequest => StatusCode::BAD_REQUEST,
+        ErrorKind::InsideIteration | ErrorKind::Unconfirmed => StatusCode::FORBIDDEN,
+        ErrorKind::InvalidFile
+        | ErrorKind::DirtyTree
+        | ErrorKind::IdentityMismatch
+        | ErrorKind::MissingCommand
+        | ErrorKind::LooseContainment
+        | ErrorKind::WrongState
+        | ErrorKind::Held => StatusCode::CONFLICT,
+        ErrorKind::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::ProtocolMismatch | ErrorKind::Fault | ErrorKind::Bug => StatusCode::BAD_GATEWAY,
+    }
+}

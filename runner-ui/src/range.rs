@@ -1,0 +1,86 @@
+//! `Range`: which bytes of a text are wanted (RFC 9110, 14).
+
+/// What is wanted of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// All of it.
+    All,
+    /// The bytes from `first` to before `end`; at least one.
+    Part {
+        /// The first byte.
+        first: u64,
+        /// The one after the last.
+        end: u64,
+    },
+    /// Bytes that are not there.
+    Nothing,
+}
+
+/// Reads a range of a text of a size. What is not one range of bytes is as if it were not there.
+pub(crate) fn wanted(range: Option<&str>, size: u64) -> Wanted {
+    let range = range.and_then(|range| range.strip_prefix("bytes=")).and_then(|range| range.trim().split_once('-'));
+    let (first, end) = match range.map(|(first, last)| (number(first), number(last))) {
+        Some((Some(Some(first)), Some(None))) => (first, size),
+        Some((Some(Some(first)), Some(Some(last)))) if first <= last => (first, last.saturating_add(1).min(size)),
+        Some((Some(None), Some(Some(0)))) => return Wanted::Nothing,
+        Some((Some(None), Some(Some(count)))) => (size.saturating_sub(count), size),
+        _ => return Wanted::All,
+    };
+    if first < end { Wanted::Part { first, end } } else { Wanted::Nothing }
+}
+
+/// Reads a number, or that there is none; nothing where it is something else.
+fn number(text: &str) -> Option<Option<u64>> {
+    if text.is_empty() {
+        return Some(None);
+    }
+    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_digits.then(|| Some(text.parse().unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn part(first: u64, end: u64) -> Wanted {
+        Wanted::Part { first, end }
+    }
+
+    #[test]
+    fn one_range_is_understood() {
+        let of_ten = |range| wanted(Some(range), 10);
+        assert_eq!(of_ten("bytes=0-3"), part(0, 4));
+        assert_eq!(of_ten("bytes=4-"), part(4, 10));
+        assert_eq!(of_ten("bytes=4-99"), part(4, 10));
+        assert_eq!(of_ten("bytes=-3"), part(7, 10));
+        assert_eq!(of_ten("bytes=-99"), part(0, 10));
+        assert_eq!(of_ten("bytes=9-9"), part(9, 10));
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_told_apart() {
+        let of_ten = |range| wanted(Some(range), 10);
+        assert!(["bytes=10-", "bytes=10-20", "bytes=-0"].into_iter().all(|range| of_ten(range) == Wanted::Nothing));
+        assert_eq!(wanted(Some("bytes=0-"), 0), Wanted::Nothing);
+        assert_eq!(wanted(Some("bytes=-5"), 0), Wanted::Nothing);
+    }
+
+    #[test]
+    fn what_is_no_range_is_as_if_it_were_not_there() {
+        let odd =
+            ["", "bytes", "bytes=", "bytes=-", "bytes=3-1", "bytes=a-b", "bytes=0-1,3-4", "lines=0-1", "bytes=+1-2"];
+        assert!(odd.into_iter().all(|range| wanted(Some(range), 10) == Wanted::All));
+        assert_eq!(wanted(None, 10), Wanted::All);
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_is_never_empty_and_never_outside(range in "bytes=[0-9]{0,21}-[0-9]{0,21}", size in 0_u64..1000) {
+            if let Wanted::Part { first, end } = wanted(Some(&range), size) {
+                prop_assert!(first < end && end <= size);
+            }
+        }
+    }
+}

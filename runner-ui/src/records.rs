@@ -1,0 +1,294 @@
+//! What a work tree tells by itself, where no daemon has answered: committed state and records, read and never written.
+//!
+//! Only regular files below `.runner/` are opened, and no symbolic link is followed: an agent may have put one there.
+
+mod folder;
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use protocol::answer::SessionUsage;
+use protocol::meta::IterationMeta;
+use protocol::path::WirePath;
+use protocol::reply::{IterationReply, MemoryFile, MemoryReply, TreeReply};
+use protocol::request::LogStream;
+use protocol::state::{RunState, UsageTotal};
+use protocol::tree::{Node, TaskTree};
+use protocol::view::{IterationView, RepoView, RunSummary, RunView, StatusView, StopReason};
+use protocol::words::{Containment, RunStatus};
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+
+use self::folder::Folder;
+use crate::problem::Problem;
+use crate::target::{Iter, id};
+use crate::text::Text;
+
+/// Most bytes of a file that is read as a whole.
+const MAX_FILE: u64 = 16 << 20;
+/// Iterations that are told with a run.
+const RECENT: usize = 5;
+const MEMORY: [&str; 6] =
+    ["progress.md", "notes.md", "assumptions.md", "questions.md", "guardrails.md", "improvements.md"];
+
+/// The records of one work tree.
+#[derive(Debug, Clone)]
+pub(crate) struct Records {
+    root: Arc<PathBuf>,
+}
+
+impl Records {
+    /// Finds the work tree around a path by its `.runner` folder.
+    pub(crate) fn around(path: &Path) -> Option<Self> {
+        let path = path.canonicalize().ok()?;
+        let root = path.ancestors().find(|folder| folder.join(".runner").is_dir())?;
+        Some(Self { root: Arc::new(root.to_owned()) })
+    }
+
+    /// Describes the repository and the run whose state is there.
+    pub(crate) fn status(&self) -> Result<StatusView, Problem> {
+        let state = self.run_state()?;
+        let run = match &state.run_id {
+            Some(run) => Some(self.run(run, &state)?),
+            None => None,
+        };
+        let digest = Sha256::digest(self.root.as_os_str().as_encoded_bytes());
+        let id = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let repo = RepoView { id, path: self.path(), held: None, queue: Vec::new() };
+        Ok(StatusView { repo, run })
+    }
+
+    /// Reads the task tree.
+    pub(crate) fn tree(&self) -> Result<TreeReply, Problem> {
+        let tree = self.json(&["state", "tree.json"])?;
+        Ok(TreeReply { tree, digest: String::new(), current: None, state: None })
+    }
+
+    /// Reads the texts that sessions are told from.
+    pub(crate) fn memory(&self) -> Result<MemoryReply, Problem> {
+        let paths = std::iter::once(vec!["GOAL.md"]).chain(MEMORY.map(|name| vec!["state", name]));
+        let mut files = Vec::new();
+        for path in paths {
+            match self.bytes(&path) {
+                Ok(bytes) => {
+                    let name = path[path.len() - 1].to_owned();
+                    files.push(MemoryFile { name, text: String::from_utf8_lossy(&bytes).into_owned() });
+                }
+                Err(problem) if problem.is_not_found() => {}
+                Err(problem) => return Err(problem),
+            }
+        }
+        Ok(MemoryReply { commit: None, files })
+    }
+
+    /// Lists the iterations of a run, oldest first.
+    pub(crate) fn iterations(&self, run: Option<&str>) -> Result<Vec<IterationView>, Problem> {
+        let run = self.run_id(run)?;
+        let folder = match self.folder(&["iterations", &run]) {
+            Ok(folder) => folder,
+            Err(problem) if problem.is_not_found() => return Ok(Vec::new()),
+            Err(problem) => return Err(problem),
+        };
+        let mut views: Vec<IterationView> =
+            folder.names().iter().filter_map(|name| self.view(&run, Iter::of_record(name)?).ok()).collect();
+        views.sort_by_key(|view| (view.iter, view.wait.is_none(), view.wait));
+        Ok(views)
+    }
+
+    /// Describes one iteration.
+    pub(crate) fn iteration(&self, run: Option<&str>, iter: Iter) -> Result<IterationReply, Problem> {
+        let run = self.run_id(run)?;
+        let meta = self.meta(&run, iter)?;
+        let record = self.root.join(".runner/iterations").join(&run).join(iter.record());
+        Ok(IterationReply { iteration: view(&meta, iter), record: WirePath(record), meta: Some(meta) })
+    }
+
+    /// Finds a text of a record.
+    pub(crate) fn text(&self, run: Option<&str>, iter: Option<Iter>, stream: LogStream) -> Result<Text, Problem> {
+        let run = self.run_id(run)?;
+        let record = iter.map(Iter::record);
+        let path = match &record {
+            None => vec!["iterations", &run, "baseline.log"],
+            Some(record) => vec!["iterations", &run, record, file_name(stream)],
+        };
+        let file = self.open(&path)?;
+        Text::of_file(file).map_err(|error| self.problem(&path, &error))
+    }
+
+    fn path(&self) -> WirePath {
+        WirePath(self.root.to_path_buf())
+    }
+
+    fn run_state(&self) -> Result<RunState, Problem> {
+        self.json(&["state", "run_state.json"])
+    }
+
+    /// Completes the beginning of a run's id; the run whose state is there where none is named.
+    fn run_id(&self, run: Option<&str>) -> Result<String, Problem> {
+        let Some(run) = run else {
+            return self
+                .run_state()?
+                .run_id
+                .ok_or_else(|| Problem::not_found("there is no run"))
+                .and_then(|run| id(&run));
+        };
+        let names = self.folder(&["iterations"])?.names();
+        let mut known = names.iter().filter(|name| name.starts_with(run));
+        match (known.next(), known.next()) {
+            _ if names.iter().any(|name| name == run) => Ok(run.to_owned()),
+            (Some(one), None) => id(one),
+            (None, _) => Err(Problem::not_found(format!("there is no record of run {run}"))),
+            (Some(_), Some(_)) => Err(Problem::invalid(format!("`{run}` is the start of more than one run"))),
+        }
+    }
+
+    fn run(&self, run: &str, state: &RunState) -> Result<RunView, Problem> {
+        let tree: TaskTree = self.json(&["state", "tree.json"])?;
+        let (leaves_passed, leaves_total) = leaves(&tree.root);
+        let iterations = self.iterations(Some(run)).unwrap_or_default();
+        Ok(RunView {
+            summary: self.summary(run, tree.root.passes, &iterations),
+            wait_until: None,
+            outages: Vec::new(),
+            phase: None,
+            node: None,
+            leaves_passed,
+            leaves_total,
+            iteration: state.next_iter,
+            usage: state.usage.clone(),
+            elapsed_ms: state.elapsed_ms,
+            baseline: None,
+            recent: iterations.into_iter().rev().take(RECENT).collect(),
+            questions: 0,
+            held_back: state.held_back.clone(),
+            reverted: state.reverted.clone(),
+            guard_changed: Vec::new(),
+            secrets: Vec::new(),
+            notices: Vec::new(),
+            containment: Containment::Walk,
+            pending: None,
+            notes: Vec::new(),
+            changes: Vec::new(),
+        })
+    }
+
+    /// Tells as much of a run as its files do: whether it is done, and not what keeps it from going on.
+    fn summary(&self, run: &str, is_done: bool, iterations: &[IterationView]) -> RunSummary {
+        let last = iterations.iter().filter_map(|iteration| iteration.ended_at).max();
+        let reason = StopReason {
+            message: "no daemon has told: this is what the files of the work tree say".into(),
+            command: Some("runnerctl status".into()),
+        };
+        RunSummary {
+            id: run.to_owned(),
+            branch: format!("runner/{run}"),
+            path: self.path(),
+            state: if is_done { RunStatus::Completed } else { RunStatus::Paused },
+            reason: (!is_done).then_some(reason),
+            queued_at: iterations.first().and_then(|first| first.ended_at).unwrap_or_default(),
+            ended_at: last.filter(|_| is_done),
+        }
+    }
+
+    fn view(&self, run: &str, iter: Iter) -> Result<IterationView, Problem> {
+        Ok(view(&self.meta(run, iter)?, iter))
+    }
+
+    fn meta(&self, run: &str, iter: Iter) -> Result<IterationMeta, Problem> {
+        self.json(&["iterations", run, &iter.record(), "meta.json"])
+    }
+
+    fn json<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Problem> {
+        let bytes = self.bytes(path)?;
+        serde_json::from_slice(&bytes)
+            .map_err(|error| Problem::not_valid(format!("{}: {error}", self.place(path).display())))
+    }
+
+    fn bytes(&self, path: &[&str]) -> Result<Vec<u8>, Problem> {
+        let (file, mut bytes) = (self.open(path)?, Vec::new());
+        file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|error| self.problem(path, &error))?;
+        Ok(bytes)
+    }
+
+    fn open(&self, path: &[&str]) -> Result<File, Problem> {
+        let (name, folders) = path.split_last().expect("BUG: a path has a name");
+        self.folder(folders)?.file(name).map_err(|error| self.problem(path, &error))
+    }
+
+    fn folder(&self, path: &[&str]) -> Result<Folder, Problem> {
+        let root = Folder::open(&self.root).and_then(|root| root.folder(".runner"));
+        let found = path.iter().fold(root, |folder, name| folder.and_then(|folder| folder.folder(name)));
+        found.map_err(|error| self.problem(path, &error))
+    }
+
+    fn place(&self, path: &[&str]) -> PathBuf {
+        path.iter().fold(self.root.join(".runner"), |folder, name| folder.join(name))
+    }
+
+    fn problem(&self, path: &[&str], error: &io::Error) -> Problem {
+        let place = self.place(path);
+        match error.kind() {
+            io::ErrorKind::NotFound => Problem::not_found(format!("there is no {}", place.display())),
+            // A link, or something else than what belongs there.
+            _ => Problem::not_found(format!("{} cannot be read: {error}", place.display())),
+        }
+    }
+}
+
+/// Returns the name of a text in a record.
+fn file_name(stream: LogStream) -> &'static str {
+    match stream {
+        LogStream::Agent => "executor.log",
+        LogStream::Guard => "guard.log",
+        LogStream::GuardAccepted => "guard-accepted.log",
+        LogStream::Baseline => "baseline.log",
+        LogStream::Review => "reviewer.log",
+        LogStream::ReviewAnswer => "review.json",
+        LogStream::Prompt => "prompt.md",
+        LogStream::Diff => "diff.patch",
+        LogStream::Output => "output.json",
+        LogStream::Events => "events.jsonl",
+    }
+}
+
+/// Counts the leaves that pass, and all of them.
+fn leaves(node: &Node) -> (u32, u32) {
+    if node.is_leaf() {
+        return (u32::from(node.passes), 1);
+    }
+    node.children.iter().map(leaves).fold((0, 0), |(passed, all), (more, of)| (passed + more, all + of))
+}
+
+fn view(meta: &IterationMeta, iter: Iter) -> IterationView {
+    let took = meta.ended_at.duration_since(meta.started_at).as_millis();
+    IterationView {
+        run: meta.run.clone(),
+        iter: iter.number,
+        node: meta.node.clone(),
+        verdict: meta.verdict,
+        status: meta.status,
+        guard: meta.guard,
+        commit: meta.commit.clone(),
+        summary: meta.detail.clone(),
+        ended_at: Some(meta.ended_at),
+        duration_ms: u64::try_from(took).ok(),
+        usage: Some(usage(&meta.usage)),
+        agent: Some(meta.agent.clone()),
+        wait: iter.wait,
+    }
+}
+
+fn usage(session: &SessionUsage) -> UsageTotal {
+    let is_counted = session.input_tokens.is_some() && session.output_tokens.is_some();
+    UsageTotal {
+        sessions: 1,
+        input_tokens: session.input_tokens,
+        cached_tokens: session.cached_tokens,
+        output_tokens: session.output_tokens,
+        cost_micro_usd: session.cost_micro_usd,
+        tokens_unknown: u64::from(!is_counted),
+        cost_unknown: u64::from(session.cost_micro_usd.is_none()),
+    }
+}

@@ -1,0 +1,78 @@
+//! A folder that is held open: what is in it is reached by one name after the other, and by no link.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{Dir, Mode, OFlags, open, openat};
+
+/// An open folder.
+#[derive(Debug)]
+pub(super) struct Folder(OwnedFd);
+
+impl Folder {
+    /// Opens the folder at a path, which is trusted.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
+    }
+
+    /// Opens a folder in this one.
+    pub(super) fn folder(&self, name: &str) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(Self(openat(&self.0, checked(name)?, flags, Mode::empty())?))
+    }
+
+    /// Opens a regular file in this one.
+    pub(super) fn file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(openat(&self.0, checked(name)?, flags, Mode::empty())?);
+        if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    }
+
+    /// Returns the names of what is in it, as far as they are text.
+    pub(super) fn names(&self) -> Vec<String> {
+        let Ok(entries) = Dir::read_from(&self.0) else { return Vec::new() };
+        entries.flatten().filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned)).collect()
+    }
+}
+
+/// Refuses what is not one name.
+fn checked(name: &str) -> io::Result<&str> {
+    let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
+    if is_name { Ok(name) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_reached_by_a_link_or_by_a_path() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("in/side")).unwrap();
+        fs::write(place.path().join("secret"), "s").unwrap();
+        fs::write(place.path().join("in/file"), "f").unwrap();
+        symlink(place.path().join("secret"), place.path().join("in/link")).unwrap();
+        symlink(place.path(), place.path().join("in/out")).unwrap();
+        let folder = Folder::open(&place.path().join("in")).unwrap();
+        assert!(folder.file("file").is_ok() && folder.folder("side").is_ok());
+        for name in ["link", "side", "../secret", "..", ".", "", "/etc/passwd", "out/secret"] {
+            assert!(folder.file(name).is_err(), "{name}");
+        }
+        for name in ["out", "..", ".", "", "/", "side/.."] {
+            assert!(folder.folder(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_no_file_and_nobody_waits_for_it() {
+        let place = tempfile::tempdir().unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, place.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
+            .unwrap();
+        assert!(Folder::open(place.path()).unwrap().file("pipe").is_err());
+    }
+}

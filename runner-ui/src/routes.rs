@@ -1,0 +1,109 @@
+//! Which path is answered by what. Everything looks; nothing changes anything.
+
+use axum::Router;
+use axum::extract::{OriginalUri, State};
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::HeaderMap;
+use http::header::SET_COOKIE;
+use protocol::request::LogStream;
+
+use crate::access::{check_origin, check_token};
+use crate::app::App;
+use crate::body::Json;
+use crate::problem::Problem;
+use crate::target::Target;
+use crate::{assets, headers, stream};
+
+/// The texts of an iteration's record, by the last part of their path.
+const TEXTS: [(&str, LogStream); 9] = [
+    ("prompt", LogStream::Prompt),
+    ("executor.log", LogStream::Agent),
+    ("guard.log", LogStream::Guard),
+    ("guard-accepted.log", LogStream::GuardAccepted),
+    ("reviewer.log", LogStream::Review),
+    ("review", LogStream::ReviewAnswer),
+    ("output", LogStream::Output),
+    ("diff", LogStream::Diff),
+    ("events", LogStream::Events),
+];
+
+/// Returns everything that is answered.
+pub(crate) fn all(app: App) -> Router {
+    let behind_the_door = Router::new()
+        .route("/api/session", get(session))
+        .route("/api/health", get(health))
+        .route("/api/repos", get(repositories))
+        .route("/api/repos/{repo}", get(status))
+        .nest("/api/repos/{repo}", of_repository())
+        .nest("/api", of_repository())
+        .route("/api/{*unknown}", get(unknown))
+        .route("/events", get(stream::events))
+        .layer(from_fn_with_state(app.clone(), check_token));
+    behind_the_door
+        .fallback(assets::serve)
+        .layer(from_fn_with_state(app.clone(), check_origin))
+        .layer(map_response(headers::add))
+        .with_state(app)
+}
+
+/// Returns what is answered for one repository.
+fn of_repository() -> Router<App> {
+    let router = Router::new()
+        .route("/tree", get(tree))
+        .route("/run-state", get(status))
+        .route("/config", get(config))
+        .route("/memory", get(memory))
+        .route("/questions", get(questions))
+        .route("/runs", get(runs))
+        .route("/baseline.log", get(|at, uri, target, headers| text(at, uri, target, headers, LogStream::Baseline)))
+        .route("/iterations", get(iterations))
+        .route("/iterations/{run}/{iter}", get(iteration))
+        .route("/iterations/{run}/{iter}/activity", get(activity));
+    TEXTS.into_iter().fold(router, |router, (name, stream)| {
+        let answer = move |at, uri, target, headers| text(at, uri, target, headers, stream);
+        router.route(&format!("/iterations/{{run}}/{{iter}}/{name}"), get(answer))
+    })
+}
+
+async fn session(State(app): State<App>, headers: HeaderMap) -> Response {
+    let health = Json(app.health_now().await);
+    if app.keys.has_token(&headers) {
+        ([(SET_COOKIE, app.keys.cookie())], health).into_response()
+    } else {
+        health.into_response()
+    }
+}
+
+async fn health(State(app): State<App>) -> Response {
+    Json(app.health_now().await).into_response()
+}
+
+async fn repositories(State(app): State<App>) -> Result<Response, Problem> {
+    Ok(Json(app.repositories().await?).into_response())
+}
+
+/// Defines an answer about what a request names.
+macro_rules! answers {
+    ($($name:ident)+) => {
+        $(async fn $name(State(app): State<App>, target: Target) -> Result<Response, Problem> {
+            Ok(Json(app.locate(target).await?.$name().await?).into_response())
+        })+
+    };
+}
+answers! { status tree config memory questions runs iterations iteration activity }
+
+async fn text(
+    State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
+    target: Target,
+    headers: HeaderMap,
+    stream: LogStream,
+) -> Result<Response, Problem> {
+    Ok(app.locate(target).await?.text(stream).await?.answer(uri.path(), &headers))
+}
+
+async fn unknown() -> Problem {
+    Problem::not_found("there is no such path")
+}

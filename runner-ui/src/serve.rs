@@ -1,0 +1,114 @@
+//! The sockets, and the limits of who uses them: how many, how large, how slow.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::App;
+use crate::routes;
+
+const CONNECTIONS: usize = 128;
+/// Bytes of a request's first line and headers.
+const HEAD_BYTES: usize = 32 * 1024;
+/// Time for them to come; an idle connection is closed after it.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
+/// Time for a browser to take what is sent.
+const WRITE_WITHIN: Duration = Duration::from_secs(30);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Time for replies that are on their way when the server ends.
+const STOP_WITHIN: Duration = Duration::from_secs(2);
+
+/// The sockets.
+#[derive(Debug)]
+pub struct Bound {
+    listeners: Vec<TcpListener>,
+    /// The port.
+    pub port: u16,
+}
+
+impl Bound {
+    /// Listens on loopback, on a free port where 0 is asked for. A machine without IPv6 has one socket less.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the port is taken.
+    pub async fn on(port: u16) -> io::Result<Self> {
+        let first = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+        let port = first.local_addr()?.port();
+        let second = TcpListener::bind(SocketAddr::from((Ipv6Addr::LOCALHOST, port))).await;
+        match second {
+            Ok(second) => Ok(Self { listeners: vec![first, second], port }),
+            // Whoever has it would get what a browser sends to `localhost`.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(error),
+            Err(_) => Ok(Self { listeners: vec![first], port }),
+        }
+    }
+}
+
+/// Answers requests until `stop` is cancelled, and then ends every stream; that takes 2 seconds at most.
+pub async fn serve(bound: Bound, app: App, stop: CancellationToken) {
+    let server = Server { routes: routes::all(app), stop, slots: Arc::new(Semaphore::new(CONNECTIONS)) };
+    let tasks = TaskTracker::new();
+    for listener in bound.listeners {
+        tasks.spawn(server.clone().accept(listener, tasks.clone()));
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+#[derive(Clone)]
+struct Server {
+    routes: Router,
+    stop: CancellationToken,
+    slots: Arc<Semaphore>,
+}
+
+impl Server {
+    async fn accept(self, listener: TcpListener, tasks: TaskTracker) {
+        loop {
+            let next = async {
+                let slot = Arc::clone(&self.slots).acquire_owned().await.expect("BUG: the slots are never closed");
+                (listener.accept().await, slot)
+            };
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                (accepted, slot) = next => match accepted {
+                    Ok((stream, _)) => drop(tasks.spawn(self.clone().answer(stream, slot))),
+                    // Too many open files, or a connection that is gone already.
+                    Err(_) => sleep(ACCEPT_PAUSE).await,
+                },
+            }
+        }
+    }
+
+    async fn answer(self, stream: TcpStream, slot: OwnedSemaphorePermit) {
+        let mut patient = TimeoutStream::new(stream);
+        patient.set_write_timeout(Some(WRITE_WITHIN));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_WITHIN)
+            .max_buf_size(HEAD_BYTES)
+            .serve_connection(TokioIo::new(Box::pin(patient)), TowerToHyperService::new(self.routes));
+        tokio::pin!(connection);
+        tokio::select! {
+            _ = connection.as_mut() => {}
+            () = self.stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = timeout(STOP_WITHIN, connection).await;
+            }
+        }
+        drop(slot);
+    }
+}

@@ -1,0 +1,205 @@
+//! Where replies come from: the daemon, or the records where none has answered.
+
+use std::sync::Arc;
+
+use protocol::api::{
+    ConfigApiClient, IterationApiClient, MemoryApiClient, QuestionApiClient, RunApiClient, TreeApiClient,
+};
+use protocol::client::Connection;
+use protocol::path::WirePath;
+use protocol::reply::{ActivityReply, ConfigShowReply, IterationReply, MemoryReply, TreeReply};
+use protocol::request::{ActivityParams, AtIteration, AtPath, AtRun, LogStream, QuestionsParams};
+use protocol::view::{IterationView, QuestionView, RunSummary, StatusView};
+
+use crate::app::App;
+use crate::link::Standing;
+use crate::problem::Problem;
+use crate::records::Records;
+use crate::target::{Iter, Target};
+use crate::text::Text;
+use crate::wire::Health;
+
+/// Who is asked.
+#[derive(Debug, Clone)]
+enum Source {
+    Daemon(Arc<Connection>),
+    Records(Records),
+}
+
+/// What a request is about, and who is asked for it.
+#[derive(Debug)]
+pub(crate) struct Located {
+    source: Source,
+    status: StatusView,
+    /// The work tree of the run that is meant, and the run where it was named.
+    at: AtRun,
+    iter: Option<Iter>,
+    from: u64,
+}
+
+impl App {
+    /// Returns the repositories that are shown, and who has told them.
+    async fn shown(&self) -> Result<(Source, Vec<StatusView>), Problem> {
+        let of_records = |records: &Records| Ok((Source::Records(records.clone()), vec![records.status()?]));
+        let connection = match (self.standing(), &self.records) {
+            (Standing::Up(connection), _) => connection,
+            (Standing::Never, Some(records)) => return of_records(records),
+            (Standing::Never, None) => return Err(Problem::away(None)),
+            (Standing::Away { since }, _) => return Err(Problem::away(Some(since))),
+        };
+        let client = connection.client();
+        let views = match &self.only {
+            None => client.status_all().await?,
+            Some(path) => {
+                let at = AtRun { path: WirePath(path.to_path_buf()), run: None };
+                match (RunApiClient::status(client, at).await.map_err(Problem::from), &self.records) {
+                    // A clone that no daemon has driven has records all the same.
+                    (Err(problem), Some(records)) if problem.is_not_found() => return of_records(records),
+                    (view, _) => vec![view?],
+                }
+            }
+        };
+        Ok((Source::Daemon(connection), views))
+    }
+
+    /// Describes every repository that is shown.
+    pub(crate) async fn repositories(&self) -> Result<Vec<StatusView>, Problem> {
+        Ok(self.shown().await?.1)
+    }
+
+    /// Tells who answers, and from what.
+    pub(crate) async fn health_now(&self) -> Health {
+        let (is_records, only) = match self.shown().await {
+            Ok((source, views)) => (matches!(source, Source::Records(_)), views),
+            Err(_) => (false, Vec::new()),
+        };
+        let only = if let [view] = &only[..] { Some(view.repo.id.clone()) } else { None };
+        Health { from_records: is_records, only, ..self.health() }
+    }
+
+    /// Finds the repository and the run that a request is about.
+    pub(crate) async fn locate(&self, target: Target) -> Result<Located, Problem> {
+        let (source, views) = self.shown().await?;
+        let mut views = views.into_iter().filter(|view| target.repo.as_ref().is_none_or(|id| *id == view.repo.id));
+        let Some(status) = views.next() else { return Err(Problem::not_found("there is no such repository")) };
+        if views.next().is_some() {
+            return Err(Problem::not_found("there is more than one repository: /api/repos names them"));
+        }
+        let path = match &source {
+            Source::Daemon(connection) => work_tree(connection, &status, target.run.as_deref()).await?,
+            Source::Records(_) => status.repo.path.clone(),
+        };
+        Ok(Located { source, status, at: AtRun { path, run: target.run }, iter: target.iter, from: target.from })
+    }
+}
+
+/// Returns the work tree that a run is in; its records are there.
+async fn work_tree(connection: &Connection, status: &StatusView, run: Option<&str>) -> Result<WirePath, Problem> {
+    let current = status.run.as_ref().map(|run| &run.summary);
+    let is_meant = |summary: &&RunSummary| run.is_none_or(|run| summary.id.starts_with(run));
+    if let Some(summary) = current.filter(is_meant) {
+        return Ok(summary.path.clone());
+    }
+    let at = AtPath { path: status.repo.path.clone() };
+    let known = RunApiClient::list(connection.client(), at).await?;
+    Ok(known.iter().find(is_meant).map_or_else(|| status.repo.path.clone(), |summary| summary.path.clone()))
+}
+
+impl Located {
+    fn at_iteration(&self) -> AtIteration {
+        let AtRun { path, run } = self.at.clone();
+        AtIteration { path, run, iter: self.iter.map(|iter| iter.number), wait: self.iter.and_then(|iter| iter.wait) }
+    }
+
+    /// Describes the repository, and a run of it.
+    pub(crate) async fn status(self) -> Result<StatusView, Problem> {
+        match &self.source {
+            Source::Daemon(connection) if self.at.run.is_some() => {
+                Ok(RunApiClient::status(connection.client(), self.at).await?)
+            }
+            Source::Daemon(_) | Source::Records(_) => Ok(self.status),
+        }
+    }
+
+    /// Reads the task tree.
+    pub(crate) async fn tree(self) -> Result<TreeReply, Problem> {
+        match &self.source {
+            Source::Daemon(connection) => Ok(TreeApiClient::get(connection.client(), self.at).await?),
+            Source::Records(records) => records.tree(),
+        }
+    }
+
+    /// Reads the texts that sessions are told from.
+    pub(crate) async fn memory(self) -> Result<MemoryReply, Problem> {
+        match &self.source {
+            Source::Daemon(connection) => Ok(connection.client().memory(self.at).await?),
+            Source::Records(records) => records.memory(),
+        }
+    }
+
+    /// Lists the settings.
+    pub(crate) async fn config(self) -> Result<ConfigShowReply, Problem> {
+        let at = AtPath { path: self.at.path.clone() };
+        Ok(ConfigApiClient::show(self.daemon()?.client(), at).await?)
+    }
+
+    /// Lists the questions.
+    pub(crate) async fn questions(self) -> Result<Vec<QuestionView>, Problem> {
+        let params = QuestionsParams { path: Some(self.status.repo.path.clone()), all: true };
+        Ok(self.daemon()?.client().questions(params).await?)
+    }
+
+    /// Lists the runs.
+    pub(crate) async fn runs(self) -> Result<Vec<RunSummary>, Problem> {
+        match &self.source {
+            Source::Daemon(connection) => {
+                let at = AtPath { path: self.status.repo.path.clone() };
+                Ok(RunApiClient::list(connection.client(), at).await?)
+            }
+            Source::Records(_) => Ok(self.status.run.map(|run| run.summary).into_iter().collect()),
+        }
+    }
+
+    /// Lists the iterations of a run from a number on.
+    pub(crate) async fn iterations(self) -> Result<Vec<IterationView>, Problem> {
+        let mut views = match &self.source {
+            Source::Daemon(connection) => IterationApiClient::list(connection.client(), self.at).await?,
+            Source::Records(records) => records.iterations(self.at.run.as_deref())?,
+        };
+        views.retain(|view| u64::from(view.iter) >= self.from);
+        Ok(views)
+    }
+
+    /// Describes one iteration.
+    pub(crate) async fn iteration(self) -> Result<IterationReply, Problem> {
+        match (&self.source, self.iter) {
+            (Source::Records(records), Some(iter)) => records.iteration(self.at.run.as_deref(), iter),
+            (Source::Records(_), None) => Err(Problem::not_found("no iteration is named")),
+            (Source::Daemon(connection), _) => {
+                Ok(IterationApiClient::get(connection.client(), self.at_iteration()).await?)
+            }
+        }
+    }
+
+    /// Tells what the agent did.
+    pub(crate) async fn activity(self) -> Result<ActivityReply, Problem> {
+        let params = ActivityParams { at: self.at_iteration(), offset: self.from };
+        Ok(self.daemon()?.client().activity(params).await?)
+    }
+
+    /// Finds a text of a record.
+    pub(crate) async fn text(self, stream: LogStream) -> Result<Text, Problem> {
+        match &self.source {
+            Source::Daemon(connection) => Text::of_daemon(Arc::clone(connection), self.at_iteration(), stream).await,
+            Source::Records(records) => records.text(self.at.run.as_deref(), self.iter, stream),
+        }
+    }
+
+    /// Returns the daemon, which alone can tell.
+    fn daemon(&self) -> Result<&Connection, Problem> {
+        match &self.source {
+            Source::Daemon(connection) => Ok(connection),
+            Source::Records(_) => Err(Problem::not_found("only a daemon can tell this").hint("runnerctl status")),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `/events`: what happens, as server-sent events.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::response::IntoResponse;
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use futures_util::stream::{self, Stream, StreamExt as _};
+use http::HeaderMap;
+use protocol::event::{Event, EventKind};
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::body::json_text;
+use crate::hub::{EventId, Looker, News};
+use crate::link::notice;
+
+/// Time between two signs of life.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Time after which a browser connects again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What of it is wanted.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Wanted {
+    /// Id of the only repository.
+    repo: Option<String>,
+    /// Whether output is.
+    output: Option<String>,
+}
+
+/// Answers with the stream.
+pub(crate) async fn events(
+    State(app): State<App>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> impl IntoResponse {
+    // A header that is not text is an id that is not known.
+    let after = headers.get("last-event-id").map(|id| id.to_str().map_err(drop).and_then(str::parse));
+    let joined = app.hub.join(after);
+    let hello = frame("hello", &app.health_now().await).retry(RETRY);
+    let hello = match joined.at {
+        Some(at) if joined.missed.is_none() || after.is_none() => hello.id(at.to_string()),
+        _ => hello,
+    };
+    let only = app.health_now().await.only;
+    let filter = Filter { repo: wanted.repo.or(only) };
+    let mut first = vec![hello];
+    match joined.missed {
+        Some(missed) => first.extend(missed.iter().filter_map(|(id, event)| filter.event(*id, event))),
+        None => first.push(resync("the place in the stream is not known any more", joined.at)),
+    }
+    let output = wanted.output.is_some_and(|output| output != "0").then(|| app.hub.look());
+    let follower = Follower { app: app.clone(), live: joined.live, output, filter, stop: app.stop.clone() };
+    let frames = stream::iter(first).chain(follower.frames()).map(Ok::<_, Infallible>);
+    Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT))
+}
+
+/// What one page follows.
+struct Follower {
+    app: App,
+    live: Receiver<News>,
+    output: Option<Looker>,
+    filter: Filter,
+    stop: CancellationToken,
+}
+
+impl Follower {
+    fn frames(self) -> impl Stream<Item = Frame> {
+        stream::unfold(self, |mut follower| async move {
+            loop {
+                let stop = follower.stop.clone();
+                let frame = tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return None,
+                    news = follower.live.recv() => follower.news(news)?,
+                    event = next_output(follower.output.as_mut()) => follower.filter.output(&event),
+                };
+                if let Some(frame) = frame {
+                    return Some((frame, follower));
+                }
+            }
+        })
+    }
+
+    /// Returns what is told of a piece of news; nothing at all where there is no news any more.
+    fn news(&self, news: Result<News, RecvError>) -> Option<Option<Frame>> {
+        let at = || self.app.hub.last();
+        Some(match news {
+            Ok(News::Event(id, event)) => self.filter.event(id, &event),
+            Ok(News::Resync(notice)) => Some(at_place(frame("resync", &notice), at())),
+            Ok(News::Gone(notice)) => Some(frame("daemon_gone", &notice)),
+            Ok(News::Back(notice)) => Some(at_place(frame("daemon_back", &notice), at())),
+            Err(RecvError::Lagged(_)) => Some(resync("the page was too slow: some events are lost", at())),
+            Err(RecvError::Closed) => return None,
+        })
+    }
+}
+
+/// Waits for output, for ever if none is wanted; what was too fast for this page is left out.
+async fn next_output(looker: Option<&mut Looker>) -> Arc<Event> {
+    let Some(looker) = looker else { return std::future::pending().await };
+    loop {
+        match looker.output.recv().await {
+            Ok(event) => return event,
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// Which events are for a page.
+struct Filter {
+    repo: Option<String>,
+}
+
+impl Filter {
+    fn is_wanted(&self, event: &Event) -> bool {
+        event.repo.is_none() || self.repo.is_none() || event.repo == self.repo
+    }
+
+    fn event(&self, id: EventId, event: &Event) -> Option<Frame> {
+        self.is_wanted(event).then(|| frame(name(&event.kind), event).id(id.to_string()))
+    }
+
+    fn output(&self, event: &Event) -> Option<Frame> {
+        self.is_wanted(event).then(|| frame(name(&event.kind), event))
+    }
+}
+
+/// Returns the name of an event for a page.
+fn name(kind: &EventKind) -> &'static str {
+    match kind {
+        EventKind::RunState { .. } => "run_state_changed",
+        EventKind::Outage { .. } => "outage",
+        EventKind::Phase { .. } => "phase_changed",
+        EventKind::Obstacle { .. } => "obstacle",
+        EventKind::Iteration { .. } => "iteration_added",
+        EventKind::Tree { .. } => "tree_changed",
+        EventKind::Commit { .. } => "commit",
+        EventKind::Reverted { .. } => "reverted",
+        EventKind::Refs { .. } => "refs",
+        EventKind::Refused { .. } => "refused",
+        EventKind::Secrets { .. } => "secrets",
+        EventKind::Questions { .. } => "question",
+        EventKind::Output { .. } => "output",
+        EventKind::Activity(_) => "activity",
+        EventKind::Warning { .. } => "warning",
+        EventKind::Lagged => "resync",
+        EventKind::Stopping => "daemon_stopping",
+    }
+}
+
+fn resync(message: &str, at: Option<EventId>) -> Frame {
+    at_place(frame("resync", &notice(message)), at)
+}
+
+fn at_place(frame: Frame, at: Option<EventId>) -> Frame {
+    match at {
+        Some(at) => frame.id(at.to_string()),
+        None => frame,
+    }
+}
+
+fn frame(name: &str, data: &impl Serialize) -> Frame {
+    Frame::default().event(name).data(json_text(data))
+}

@@ -1,0 +1,112 @@
+//! What a request is about, read from its path and its query. Nothing that is not an id or a number gets past this.
+
+use std::collections::HashMap;
+
+use axum::extract::{FromRequestParts, Path, Query};
+use http::request::Parts;
+
+use crate::problem::Problem;
+
+/// Longest id that is looked for.
+const MAX_ID: usize = 200;
+
+/// What a request names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Id of the repository; none: the only one.
+    pub(crate) repo: Option<String>,
+    /// Id of the run, or the beginning of one; none: the current one.
+    pub(crate) run: Option<String>,
+    /// The iteration.
+    pub(crate) iter: Option<Iter>,
+    /// First number or byte that is wanted.
+    pub(crate) from: u64,
+}
+
+/// An iteration, or a try under its number that left no commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Iter {
+    /// Its number.
+    pub(crate) number: u32,
+    /// Number of the try.
+    pub(crate) wait: Option<u32>,
+}
+
+impl Iter {
+    /// Reads the name of a record's folder; nothing where it is none.
+    pub(crate) fn of_record(name: &str) -> Option<Self> {
+        iter(name).ok()
+    }
+
+    /// Returns the name of its record's folder.
+    pub(crate) fn record(self) -> String {
+        let Self { number, wait } = self;
+        wait.map_or_else(|| format!("{number:04}"), |wait| format!("{number:04}.w{wait}"))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Target {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        type Pairs = HashMap<String, String>;
+        let path = Path::<Pairs>::from_request_parts(parts, state).await;
+        let Path(path) = path.map_err(|_| Problem::invalid("the path is not UTF-8"))?;
+        let query = Query::<Pairs>::from_request_parts(parts, state).await;
+        let Query(query) = query.map_err(|_| Problem::invalid("the query cannot be read"))?;
+        let iter = path.get("iter").map(|text| iter(text)).transpose()?;
+        Ok(Self {
+            repo: path.get("repo").map(|text| id(text)).transpose()?,
+            run: path.get("run").or_else(|| query.get("run")).map(|text| id(text)).transpose()?,
+            iter,
+            from: query.get("from").map_or(Ok(0), |text| number(text))?,
+        })
+    }
+}
+
+/// Reads an id: it may become the name of a file.
+pub(crate) fn id(text: &str) -> Result<String, Problem> {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let is_id = text.len() <= MAX_ID
+        && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+        && text.bytes().all(is_inner)
+        && !text.contains("..");
+    if is_id { Ok(text.to_owned()) } else { Err(Problem::invalid("that is no id of a repository or a run")) }
+}
+
+/// Reads `7` or `7.w2`.
+fn iter(text: &str) -> Result<Iter, Problem> {
+    let (number, wait) = text.split_once(".w").map_or((text, None), |(number, wait)| (number, Some(wait)));
+    Ok(Iter { number: self::number(number)?, wait: wait.map(self::number).transpose()? })
+}
+
+/// Reads a number of digits alone.
+fn number<N: std::str::FromStr>(text: &str) -> Result<N, Problem> {
+    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_digits).ok_or_else(|| Problem::invalid("that is no number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_a_name_and_never_a_path() {
+        assert!(["a", "run-1", "port.to_postgres-2", "9f86d081884c"].iter().all(|text| id(text).is_ok()));
+        let hostile =
+            ["", ".", "..", "a/b", "/etc/passwd", "a..b", "-x", ".git", "a\0b", "a b", "ü", "a\n", "%2e%2e", "a\\b"];
+        assert!(hostile.iter().all(|text| id(text).is_err()));
+        assert!(id(&"a".repeat(MAX_ID)).is_ok() && id(&"a".repeat(MAX_ID + 1)).is_err());
+    }
+
+    #[test]
+    fn an_iteration_is_a_number_and_perhaps_a_try() {
+        let read = |text: &str| iter(text).ok().map(|iter| (iter.number, iter.wait));
+        assert_eq!((read("0007"), read("7.w2")), (Some((7, None)), Some((7, Some(2)))));
+        assert!(
+            ["", "+7", "-1", "7.w", ".w1", "7.w1.w2", "4294967296", "0x7", "7/..", "７"]
+                .iter()
+                .all(|text| read(text).is_none())
+        );
+    }
+}

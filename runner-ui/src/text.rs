@@ -1,0 +1,148 @@
+//! A text of a record as a reply: whole or a range of it, while it grows too. Bytes as they came; read in pieces.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::{
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, IF_RANGE, RANGE,
+};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use jsonrpsee::core::client::Error;
+use protocol::api::IterationApiClient as _;
+use protocol::client::Connection;
+use protocol::request::{AtIteration, LogParams, LogStream};
+use protocol::view::TextView;
+use sha2::{Digest as _, Sha256};
+
+use crate::problem::Problem;
+use crate::range::{Wanted, wanted};
+
+const SIZE: HeaderName = HeaderName::from_static("x-runner-size");
+const COMPLETE: HeaderName = HeaderName::from_static("x-runner-complete");
+/// No text is so long: from there on is nothing but its size.
+const BEYOND: u64 = 1 << 40;
+/// Bytes of a file that are read at once.
+const PIECE: u64 = 256 * 1024;
+
+/// A text, and how much of it there is.
+#[derive(Debug)]
+pub(crate) struct Text {
+    size: u64,
+    is_complete: bool,
+    from: From,
+}
+
+/// Where its bytes are.
+#[derive(Debug, Clone)]
+enum From {
+    Daemon(Arc<Connection>, LogParams),
+    File(Arc<File>),
+}
+
+impl Text {
+    /// Finds a text that the daemon reads.
+    pub(crate) async fn of_daemon(
+        connection: Arc<Connection>,
+        at: AtIteration,
+        stream: LogStream,
+    ) -> Result<Self, Problem> {
+        let params = LogParams { at, stream, offset: BEYOND, raw: true };
+        let TextView { size, complete, .. } = connection.client().log(params.clone()).await?;
+        Ok(Self { size: size.unwrap_or(0), is_complete: complete, from: From::Daemon(connection, params) })
+    }
+
+    /// Takes a file that nobody writes any more.
+    pub(crate) fn of_file(file: File) -> io::Result<Self> {
+        Ok(Self { size: file.metadata()?.len(), is_complete: true, from: From::File(Arc::new(file)) })
+    }
+
+    /// Answers a request for it.
+    pub(crate) fn answer(self, path: &str, headers: &HeaderMap) -> Response {
+        let tag = self.tag(path);
+        let mut about = HeaderMap::new();
+        about.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        about.insert(SIZE, self.size.into());
+        about.insert(COMPLETE, HeaderValue::from_static(if self.is_complete { "true" } else { "false" }));
+        about.extend(tag.clone().map(|tag| (ETAG, tag)));
+        if tag.as_ref().is_some_and(|tag| headers.get_all(IF_NONE_MATCH).iter().any(|known| known == tag)) {
+            return (StatusCode::NOT_MODIFIED, about).into_response();
+        }
+        // A range of another text than the one that is there is no range of this one.
+        let is_same = headers.get(IF_RANGE).is_none_or(|known| Some(known) == tag.as_ref());
+        let range = headers.get(RANGE).filter(|_| is_same).and_then(|range| range.to_str().ok());
+        match wanted(range, self.size) {
+            Wanted::All => {
+                let end = self.size;
+                (about, self.part(0, end)).into_response()
+            }
+            Wanted::Part { first, end } => {
+                let place = format!("bytes {first}-{}/{}", end - 1, self.size);
+                (StatusCode::PARTIAL_CONTENT, [(CONTENT_RANGE, place)], about, self.part(first, end)).into_response()
+            }
+            Wanted::Nothing => {
+                let message = "there is nothing in that range";
+                let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message);
+                ([(CONTENT_RANGE, format!("bytes */{}", self.size))], about, problem).into_response()
+            }
+        }
+    }
+
+    /// Names what the text is; nothing while it grows.
+    fn tag(&self, path: &str) -> Option<HeaderValue> {
+        let digest = Sha256::digest(format!("{path} {}", self.size));
+        let tag: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        HeaderValue::from_str(&format!("\"{tag}\"")).ok().filter(|_| self.is_complete)
+    }
+
+    /// Returns the bytes from `first` to before `end`, as they are read.
+    fn part(self, first: u64, end: u64) -> Response {
+        let pieces = stream::try_unfold((self.from, first), move |(from, at)| async move {
+            if at >= end {
+                return Ok::<_, io::Error>(None);
+            }
+            let mut piece = from.read(at, end - at).await?;
+            piece.truncate(usize::try_from(end - at).unwrap_or(usize::MAX));
+            if piece.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let next = at + piece.len() as u64;
+            Ok(Some((piece, (from, next))))
+        });
+        let about = [
+            (CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
+            (CONTENT_LENGTH, (end - first).into()),
+        ];
+        (about, Body::from_stream(pieces)).into_response()
+    }
+}
+
+impl From {
+    /// Reads some bytes from a place on; none at the end.
+    async fn read(&self, at: u64, most: u64) -> io::Result<Bytes> {
+        match self {
+            Self::Daemon(connection, params) => {
+                let params = LogParams { offset: at, ..params.clone() };
+                let piece = connection.client().log(params).await.map_err(|error: Error| io::Error::other(error))?;
+                STANDARD.decode(piece.text).map(Bytes::from).map_err(io::Error::other)
+            }
+            Self::File(file) => {
+                let file = Arc::clone(file);
+                let read = move || {
+                    let mut piece = vec![0; usize::try_from(most.min(PIECE)).unwrap_or(usize::MAX)];
+                    let count = file.read_at(&mut piece, at)?;
+                    piece.truncate(count);
+                    Ok(Bytes::from(piece))
+                };
+                tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What is said to a page and to nobody else; all other replies are the protocol's own types.
+//!
+//! `schemas/web.v1.schema.json` is generated from these.
+
+use jiff::Timestamp;
+use protocol::view::DaemonView;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `/api/health` and `/api/session`: who answers, and from what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Health {
+    /// Version of `runner-ui`.
+    pub version: String,
+    /// When it was started.
+    #[schemars(with = "String")]
+    pub started_at: Timestamp,
+    /// Whether a daemon answers.
+    pub connected: bool,
+    /// When the daemon was heard last; null where none has answered yet.
+    #[schemars(with = "Option<String>")]
+    pub as_of: Option<Timestamp>,
+    /// Whether replies come from the files of a work tree, since no daemon has answered.
+    #[serde(rename = "static")]
+    pub from_records: bool,
+    /// Id of the only repository, where the short paths name it.
+    pub only: Option<String>,
+    /// The daemon, as it was when the connection to it was made.
+    pub daemon: Option<DaemonView>,
+}
+
+/// Why a request has no reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorReply {
+    /// The error.
+    pub error: ErrorBody,
+}
+
+/// What is told of an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorBody {
+    /// What a page acts on: a kind of the daemon's errors, or a word of this server's.
+    pub code: String,
+    /// What went wrong.
+    pub message: String,
+    /// The command to type next, where there is one.
+    pub hint: Option<String>,
+    /// When the daemon was heard last, where that is why.
+    #[schemars(with = "Option<String>")]
+    pub as_of: Option<Timestamp>,
+}
+
+/// The data of `resync`, `daemon_gone` and `daemon_back` on the stream of events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Notice {
+    /// One sentence.
+    pub message: String,
+    /// When it was noticed.
+    #[schemars(with = "String")]
+    pub time: Timestamp,
+}
+
+/// The line that is printed once requests are answered, with `--json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Started {
+    /// The address of the page, token included.
+    pub url: String,
+    /// Process id.
+    pub pid: u32,
+}
