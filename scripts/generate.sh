@@ -10,8 +10,9 @@ cd -- "$root"
 say "writing schemas/"
 cargo run --locked --quiet --package runner-core --example schemas
 cargo run --locked --quiet --package runner-eval -- schemas schemas
-say "writing docs/"
 export UPDATE_GENERATED=1
+cargo test --locked --quiet --package runner-ui --test contract the_schema
+say "writing docs/"
 cargo test --locked --quiet --package runner-core --test rules the_page
 cargo test --locked --quiet --package runner-protocol --test reference
 cargo test --locked --quiet --package runnerd --lib the_reference_page_is_current

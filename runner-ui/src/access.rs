@@ -7,6 +7,8 @@ use std::fmt;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{ALLOW, AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN};
 use http::{HeaderMap, Method, StatusCode};
 use subtle::ConstantTimeEq as _;
@@ -19,7 +21,7 @@ const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// The names under which a browser on this machine reaches it.
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
-/// A secret of 256 bits, in hexadecimal.
+/// A secret of 256 bits, as text that an address and a cookie can hold.
 #[derive(Clone)]
 pub(crate) struct Token(String);
 
@@ -32,7 +34,7 @@ impl Token {
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes)?;
-        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
     /// Returns its text.
@@ -176,8 +178,8 @@ mod tests {
     #[test]
     fn a_token_has_256_bits_and_no_two_are_equal() {
         let (one, other) = (Token::random().unwrap(), Token::random().unwrap());
-        assert_eq!(one.as_str().len(), 64);
-        assert!(one.is(one.as_str()) && !one.is(other.as_str()) && !one.is("") && !one.is(&one.as_str()[..63]));
+        assert_eq!(one.as_str().len(), 43);
+        assert!(one.is(one.as_str()) && !one.is(other.as_str()) && !one.is("") && !one.is(&one.as_str()[..42]));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The page: files of `web/dist` that are part of the program.
 
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode, Uri};
 use rust_embed::{EmbeddedFile, RustEmbed};
@@ -10,6 +12,11 @@ use crate::problem::Problem;
 #[derive(RustEmbed)]
 #[folder = "web/dist"]
 struct Page;
+
+/// Returns the names and bytes of all that is embedded.
+pub fn embedded() -> impl Iterator<Item = (String, Vec<u8>)> {
+    Page::iter().filter_map(|name| Some((name.to_string(), Page::get(&name)?.data.into_owned())))
+}
 
 /// Answers with a file of the page, or with the page itself for its own links.
 pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
@@ -27,8 +34,7 @@ fn is_link(path: &str) -> bool {
 }
 
 fn answer(path: &str, file: EmbeddedFile, headers: &HeaderMap) -> Response {
-    let digest: String = file.metadata.sha256_hash().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{digest}\"");
+    let tag = format!("\"{}\"", STANDARD.encode(file.metadata.sha256_hash()));
     // What the build puts there has its digest in its name.
     let is_named_by_content = path.starts_with("assets/");
     let keep = if is_named_by_content { "public, max-age=31536000, immutable" } else { "no-cache" };

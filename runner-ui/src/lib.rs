@@ -25,4 +25,6 @@ pub mod wire;
 pub use self::access::Keys;
 pub use self::app::App;
 pub use self::args::Args;
+pub use self::assets::embedded;
+pub use self::problem::failed;
 pub use self::serve::{Bound, serve};

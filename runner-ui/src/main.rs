@@ -1,34 +1,60 @@
 //! `runner-ui`: listens, says where, and ends when told to.
 
-use std::io::{self, Write as _};
+use std::io;
+use std::process::ExitCode;
 use std::thread;
 
-use anyhow::Context as _;
 use clap::Parser as _;
-use runner_ui::wire::Started;
-use runner_ui::{App, Args, Bound, Keys, serve};
+use runner_ui::wire::{ErrorReply, Started};
+use runner_ui::{App, Args, Bound, Keys, failed, serve};
+use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main(worker_threads = 2)]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> ExitCode {
     let args = Args::parse();
-    let bound = Bound::on(args.port).await.with_context(|| format!("listening on port {} of loopback", args.port))?;
-    let keys = Keys::new(bound.port).context("asking the system for random numbers")?;
+    match run(&args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&args, &error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: &Args) -> Result<(), ErrorReply> {
+    let listening = format!("listening on port {} of this machine", args.port);
+    let bound = Bound::on(args.port).await.map_err(|error| failed(&listening, &error, Some("runnerctl ui")))?;
+    let keys = Keys::new(bound.port).map_err(|error| failed("asking the system for random numbers", &error, None))?;
     let started = Started { url: keys.url(), pid: std::process::id() };
     let stop = CancellationToken::new();
-    end_with(&args, stop.clone())?;
-    let app = App::open(&args, keys, stop.clone()).await;
-    announce(&args, &started).context("writing the address")?;
+    end_with(args, stop.clone()).map_err(|error| failed("listening for signals", &error, None))?;
+    let app = App::open(args, keys, stop.clone()).await;
+    app.check().await?;
+    let text = if args.json { json(&started) } else { started.url.clone() };
+    say(&mut io::stdout(), &text).map_err(|error| failed("writing the address", &error, None))?;
     serve(bound, app, stop).await;
     Ok(())
 }
 
-fn announce(args: &Args, started: &Started) -> io::Result<()> {
-    let line = if args.json { serde_json::to_string(started)? } else { started.url.clone() };
-    let mut out = io::stdout().lock();
+/// Says why nothing is served; nobody can be told that this fails.
+fn complain(args: &Args, error: &ErrorReply) {
+    let _ = if args.json {
+        say(&mut io::stdout(), &json(error))
+    } else {
+        let hint = error.error.hint.as_ref().map_or_else(String::new, |hint| format!("\n\nhint: {hint}"));
+        say(&mut io::stderr(), &format!("error: {}{hint}", error.error.message))
+    };
+}
+
+fn say(out: &mut impl io::Write, line: &str) -> io::Result<()> {
     writeln!(out, "{line}")?;
     out.flush()
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("BUG: an answer has no form as JSON")
 }
 
 /// Has everything end with a signal, and with standard input where that is asked for.

@@ -1,5 +1,8 @@
 //! Why a request has no reply, and the status that says so.
 
+use std::error::Error;
+use std::fmt;
+
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
@@ -59,10 +62,30 @@ impl Problem {
     }
 }
 
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.body.message)
+    }
+}
+
+impl From<Problem> for ErrorReply {
+    fn from(problem: Problem) -> Self {
+        Self { error: problem.body }
+    }
+}
+
+/// Builds the error of a server that cannot begin, from what it was doing.
+pub fn failed(doing: &str, error: &dyn Error, hint: Option<&str>) -> ErrorReply {
+    let message = format!("{doing}: {error}");
+    let hint = hint.map(str::to_owned);
+    ErrorReply { error: ErrorBody { code: ErrorKind::Fault.as_str().into(), message, hint, as_of: None } }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let text = json_text(&ErrorReply { error: self.body });
-        (self.status, [(CONTENT_TYPE, "application/json")], text).into_response()
+        let status = self.status;
+        let text = json_text(&ErrorReply::from(self));
+        (status, [(CONTENT_TYPE, "application/json")], text).into_response()
     }
 }
 

@@ -20,22 +20,20 @@ pub(crate) enum Wanted {
 pub(crate) fn wanted(range: Option<&str>, size: u64) -> Wanted {
     let range = range.and_then(|range| range.strip_prefix("bytes=")).and_then(|range| range.trim().split_once('-'));
     let (first, end) = match range.map(|(first, last)| (number(first), number(last))) {
-        Some((Some(Some(first)), Some(None))) => (first, size),
-        Some((Some(Some(first)), Some(Some(last)))) if first <= last => (first, last.saturating_add(1).min(size)),
-        Some((Some(None), Some(Some(0)))) => return Wanted::Nothing,
-        Some((Some(None), Some(Some(count)))) => (size.saturating_sub(count), size),
+        Some((Ok(Some(first)), Ok(None))) => (first, size),
+        Some((Ok(Some(first)), Ok(Some(last)))) if first <= last => (first, last.saturating_add(1).min(size)),
+        Some((Ok(None), Ok(Some(count)))) => (size.saturating_sub(count), size),
         _ => return Wanted::All,
     };
     if first < end { Wanted::Part { first, end } } else { Wanted::Nothing }
 }
 
-/// Reads a number, or that there is none; nothing where it is something else.
-fn number(text: &str) -> Option<Option<u64>> {
-    if text.is_empty() {
-        return Some(None);
+/// Reads a number, or that there is none; one that is too large is beyond every text.
+fn number(text: &str) -> Result<Option<u64>, ()> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(());
     }
-    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    is_digits.then(|| Some(text.parse().unwrap_or(u64::MAX)))
+    Ok((!text.is_empty()).then(|| text.parse().unwrap_or(u64::MAX)))
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ use protocol::tree::{Node, TaskTree};
 use protocol::view::{IterationView, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, RunStatus};
 use serde::de::DeserializeOwned;
-use sha2::{Digest as _, Sha256};
 
 use self::folder::Folder;
 use crate::problem::Problem;
@@ -28,6 +27,8 @@ use crate::text::Text;
 
 /// Most bytes of a file that is read as a whole.
 const MAX_FILE: u64 = 16 << 20;
+/// Stands for the id that only a daemon gives.
+const ID: &str = "records";
 /// Iterations that are told with a run.
 const RECENT: usize = 5;
 const MEMORY: [&str; 6] =
@@ -47,17 +48,15 @@ impl Records {
         Some(Self { root: Arc::new(root.to_owned()) })
     }
 
-    /// Describes the repository and the run whose state is there.
-    pub(crate) fn status(&self) -> Result<StatusView, Problem> {
-        let state = self.run_state()?;
-        let run = match &state.run_id {
-            Some(run) => Some(self.run(run, &state)?),
-            None => None,
+    /// Describes the repository and the run whose state is there; what is broken holds it.
+    pub(crate) fn status(&self) -> StatusView {
+        let of_state = |state: RunState| state.run_id.as_ref().map(|run| self.run(run, &state)).transpose();
+        let read = self.run_state().and_then(of_state);
+        let (run, held) = match read {
+            Ok(run) => (run, None),
+            Err(problem) => (None, Some(StopReason { message: problem.to_string(), command: None })),
         };
-        let digest = Sha256::digest(self.root.as_os_str().as_encoded_bytes());
-        let id = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let repo = RepoView { id, path: self.path(), held: None, queue: Vec::new() };
-        Ok(StatusView { repo, run })
+        StatusView { repo: RepoView { id: ID.into(), path: self.path(), held, queue: Vec::new() }, run }
     }
 
     /// Reads the task tree.

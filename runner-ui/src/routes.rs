@@ -57,13 +57,12 @@ fn of_repository() -> Router<App> {
         .route("/memory", get(memory))
         .route("/questions", get(questions))
         .route("/runs", get(runs))
-        .route("/baseline.log", get(|at, uri, target, headers| text(at, uri, target, headers, LogStream::Baseline)))
+        .route("/baseline.log", get(|asked: Asked| text(asked, LogStream::Baseline)))
         .route("/iterations", get(iterations))
         .route("/iterations/{run}/{iter}", get(iteration))
         .route("/iterations/{run}/{iter}/activity", get(activity));
     TEXTS.into_iter().fold(router, |router, (name, stream)| {
-        let answer = move |at, uri, target, headers| text(at, uri, target, headers, stream);
-        router.route(&format!("/iterations/{{run}}/{{iter}}/{name}"), get(answer))
+        router.route(&format!("/iterations/{{run}}/{{iter}}/{name}"), get(move |asked: Asked| text(asked, stream)))
     })
 }
 
@@ -94,13 +93,10 @@ macro_rules! answers {
 }
 answers! { status tree config memory questions runs iterations iteration activity }
 
-async fn text(
-    State(app): State<App>,
-    OriginalUri(uri): OriginalUri,
-    target: Target,
-    headers: HeaderMap,
-    stream: LogStream,
-) -> Result<Response, Problem> {
+/// What is asked of a text.
+type Asked = (State<App>, OriginalUri, Target, HeaderMap);
+
+async fn text((State(app), OriginalUri(uri), target, headers): Asked, stream: LogStream) -> Result<Response, Problem> {
     Ok(app.locate(target).await?.text(stream).await?.answer(uri.path(), &headers))
 }
 

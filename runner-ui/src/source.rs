@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::records::Records;
 use crate::target::{Iter, Target};
 use crate::text::Text;
-use crate::wire::Health;
+use crate::wire::{ErrorReply, Health};
 
 /// Who is asked.
 #[derive(Debug, Clone)]
@@ -40,10 +40,10 @@ pub(crate) struct Located {
 impl App {
     /// Returns the repositories that are shown, and who has told them.
     async fn shown(&self) -> Result<(Source, Vec<StatusView>), Problem> {
-        let of_records = |records: &Records| Ok((Source::Records(records.clone()), vec![records.status()?]));
+        let of_records = |records: &Records| (Source::Records(records.clone()), vec![records.status()]);
         let connection = match (self.standing(), &self.records) {
             (Standing::Up(connection), _) => connection,
-            (Standing::Never, Some(records)) => return of_records(records),
+            (Standing::Never, Some(records)) => return Ok(of_records(records)),
             (Standing::Never, None) => return Err(Problem::away(None)),
             (Standing::Away { since }, _) => return Err(Problem::away(Some(since))),
         };
@@ -54,12 +54,21 @@ impl App {
                 let at = AtRun { path: WirePath(path.to_path_buf()), run: None };
                 match (RunApiClient::status(client, at).await.map_err(Problem::from), &self.records) {
                     // A clone that no daemon has driven has records all the same.
-                    (Err(problem), Some(records)) if problem.is_not_found() => return of_records(records),
+                    (Err(problem), Some(records)) if problem.is_not_found() => return Ok(of_records(records)),
                     (view, _) => vec![view?],
                 }
             }
         };
         Ok((Source::Daemon(connection), views))
+    }
+
+    /// Refuses where nothing can be shown: a path that is in no repository, and neither daemon nor records.
+    ///
+    /// # Errors
+    ///
+    /// Says why.
+    pub async fn check(&self) -> Result<(), ErrorReply> {
+        self.shown().await.map(drop).map_err(ErrorReply::from)
     }
 
     /// Describes every repository that is shown.

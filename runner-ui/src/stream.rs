@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::body::json_text;
-use crate::hub::{EventId, Looker, News};
+use crate::hub::{EventId, Hub, Looker, News};
 use crate::link::notice;
 
 /// Time between two signs of life.
@@ -56,14 +56,14 @@ pub(crate) async fn events(
         None => first.push(resync("the place in the stream is not known any more", joined.at)),
     }
     let output = wanted.output.is_some_and(|output| output != "0").then(|| app.hub.look());
-    let follower = Follower { app: app.clone(), live: joined.live, output, filter, stop: app.stop.clone() };
+    let follower = Follower { hub: app.hub.clone(), live: joined.live, output, filter, stop: app.stop.clone() };
     let frames = stream::iter(first).chain(follower.frames()).map(Ok::<_, Infallible>);
     Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT))
 }
 
 /// What one page follows.
 struct Follower {
-    app: App,
+    hub: Hub,
     live: Receiver<News>,
     output: Option<Looker>,
     filter: Filter,
@@ -78,7 +78,11 @@ impl Follower {
                 let frame = tokio::select! {
                     biased;
                     () = stop.cancelled() => return None,
-                    news = follower.live.recv() => follower.news(news)?,
+                    news = follower.live.recv() => match news {
+                        Ok(news) => follower.news(news),
+                        Err(RecvError::Lagged(_)) => Some(follower.resync("the page was too slow: some events are lost")),
+                        Err(RecvError::Closed) => return None,
+                    },
                     event = next_output(follower.output.as_mut()) => follower.filter.output(&event),
                 };
                 if let Some(frame) = frame {
@@ -88,17 +92,18 @@ impl Follower {
         })
     }
 
-    /// Returns what is told of a piece of news; nothing at all where there is no news any more.
-    fn news(&self, news: Result<News, RecvError>) -> Option<Option<Frame>> {
-        let at = || self.app.hub.last();
-        Some(match news {
-            Ok(News::Event(id, event)) => self.filter.event(id, &event),
-            Ok(News::Resync(notice)) => Some(at_place(frame("resync", &notice), at())),
-            Ok(News::Gone(notice)) => Some(frame("daemon_gone", &notice)),
-            Ok(News::Back(notice)) => Some(at_place(frame("daemon_back", &notice), at())),
-            Err(RecvError::Lagged(_)) => Some(resync("the page was too slow: some events are lost", at())),
-            Err(RecvError::Closed) => return None,
-        })
+    /// Returns what is told of a piece of news.
+    fn news(&self, news: News) -> Option<Frame> {
+        match news {
+            News::Event(id, event) => self.filter.event(id, &event),
+            News::Resync(notice) => Some(at_place(frame("resync", &notice), self.hub.last())),
+            News::Gone(notice) => Some(frame("daemon_gone", &notice)),
+            News::Back(notice) => Some(at_place(frame("daemon_back", &notice), self.hub.last())),
+        }
+    }
+
+    fn resync(&self, message: &str) -> Frame {
+        resync(message, self.hub.last())
     }
 }
 

@@ -98,8 +98,7 @@ impl Text {
     /// Names what the text is; nothing while it grows.
     fn tag(&self, path: &str) -> Option<HeaderValue> {
         let digest = Sha256::digest(format!("{path} {}", self.size));
-        let tag: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        HeaderValue::from_str(&format!("\"{tag}\"")).ok().filter(|_| self.is_complete)
+        HeaderValue::from_str(&format!("\"{}\"", STANDARD.encode(digest))).ok().filter(|_| self.is_complete)
     }
 
     /// Returns the bytes from `first` to before `end`, as they are read.

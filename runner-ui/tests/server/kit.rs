@@ -1,0 +1,267 @@
+//! A server of the web view as a child of the test, and requests to it as bytes.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::process::{Child, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use protocol::tree::{Node, TREE_VERSION, TaskTree};
+use runner_testkit::{Daemon, Home, PATIENCE, Repo};
+use runner_ui::wire::Started;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Id of every test's run.
+pub(crate) const RUN: &str = "seen";
+
+/// A server that listens. It ends where this is dropped.
+pub(crate) struct Ui {
+    child: Child,
+    pub(crate) port: u16,
+    pub(crate) token: String,
+}
+
+impl Ui {
+    /// Starts a server of a home.
+    pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
+        let mut command = home.command("runner-ui");
+        command.args(["--json", "--until-eof"]).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the server can be started");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("BUG: standard output is a pipe");
+        BufReader::new(out).read_line(&mut line).expect("the server says where it listens");
+        let started: Started = serde_json::from_str(&line).expect("an address");
+        let (address, token) = started.url.split_once("/#token=").expect("an address with a token");
+        let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+        Self { child, port, token: token.to_owned() }
+    }
+
+    /// Returns its process.
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("BUG: a process id is an i32")
+    }
+
+    /// Sends a signal, and waits for its end; returns its exit code.
+    pub(crate) fn signalled(mut self, signal: Signal) -> Option<i32> {
+        kill(Pid::from_raw(self.pid()), signal).expect("it can be signalled");
+        self.child.wait().expect("it can be waited for").code()
+    }
+
+    /// Connects, and gives up after a while where nothing is said.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream
+    }
+
+    /// Returns the head of a request with the token.
+    pub(crate) fn head(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
+        let lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let (port, token) = (self.port, &self.token);
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n{}",
+            lines.concat()
+        )
+    }
+
+    /// Asks with the token.
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+        self.raw(&format!("{}Connection: close\r\n\r\n", self.head(method, path, headers)))
+    }
+
+    /// Asks for a path with the token.
+    pub(crate) fn get(&self, path: &str) -> Reply {
+        self.ask("GET", path, &[])
+    }
+
+    /// Asks for a path and reads what must be there.
+    #[track_caller]
+    pub(crate) fn json<T: DeserializeOwned>(&self, path: &str) -> T {
+        let reply = self.get(path);
+        assert_eq!(
+            (reply.status, reply.header("content-type")),
+            (200, Some("application/json")),
+            "{path}: {}",
+            reply.text()
+        );
+        serde_json::from_slice(&reply.body).unwrap_or_else(|error| panic!("{path}: {error}: {}", reply.text()))
+    }
+
+    /// Sends bytes, and reads until the server closes the connection.
+    pub(crate) fn raw(&self, request: &str) -> Reply {
+        Self::sent(self.connect(), request)
+    }
+
+    /// Sends bytes and nothing after them, and reads what comes.
+    pub(crate) fn raw_and_leave(&self, request: &str) -> Reply {
+        let stream = self.connect();
+        let twin = stream.try_clone().expect("a handle is free");
+        (&twin).write_all(request.as_bytes()).expect("the system takes it");
+        twin.shutdown(Shutdown::Write).expect("one side can be closed");
+        Self::sent(stream, "")
+    }
+
+    fn sent(mut stream: TcpStream, request: &str) -> Reply {
+        // A server that has heard enough does not read the rest.
+        let _ = stream.write_all(request.as_bytes());
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        Reply::parse(&bytes)
+    }
+
+    /// Opens the stream of events.
+    pub(crate) fn events(&self, query: &str, last: Option<&str>) -> Events {
+        let headers: Vec<(&str, &str)> = last.iter().map(|id| ("Last-Event-ID", *id)).collect();
+        let mut stream = self.connect();
+        let head = self.head("GET", &format!("/events{query}"), &headers) + "\r\n";
+        stream.write_all(head.as_bytes()).expect("it reads");
+        let mut events = Events { lines: BufReader::new(stream) };
+        let status = events.line().expect("a status");
+        assert!(status.starts_with("HTTP/1.1 200"), "{status}");
+        while events.line().is_some_and(|line| !line.is_empty()) {}
+        events
+    }
+}
+
+impl Drop for Ui {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// 0 where nothing came.
+    pub(crate) status: u16,
+    head: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    fn parse(bytes: &[u8]) -> Self {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(bytes.len());
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        let pair = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()));
+        let head = head.split("\r\n").skip(1).filter_map(pair).collect();
+        Self { status, head, body: bytes[(end + 4).min(bytes.len())..].to_vec() }
+    }
+
+    /// Returns a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the body as text.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// Returns the word of the error that it tells.
+    #[track_caller]
+    pub(crate) fn code(&self) -> String {
+        let error: Value = serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        error["error"]["code"].as_str().expect("an error").to_owned()
+    }
+}
+
+/// One event of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) name: String,
+    pub(crate) id: Option<String>,
+    pub(crate) data: String,
+}
+
+/// The stream of events.
+pub(crate) struct Events {
+    lines: BufReader<TcpStream>,
+}
+
+impl Events {
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        Some(line.trim_end_matches(['\r', '\n']).to_owned())
+    }
+
+    /// Waits for the next event; none where the stream has ended.
+    pub(crate) fn next(&mut self) -> Option<Heard> {
+        let mut heard = Heard::default();
+        loop {
+            let line = self.line()?;
+            // Other lines are sizes of chunks, signs of life, and blank.
+            match line.split_once(": ") {
+                Some(("event", name)) => name.clone_into(&mut heard.name),
+                Some(("id", id)) => heard.id = Some(id.to_owned()),
+                Some(("data", data)) => data.clone_into(&mut heard.data),
+                _ if line.is_empty() && !heard.name.is_empty() => return Some(heard),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for an event of a name.
+    #[track_caller]
+    pub(crate) fn named(&mut self, name: &str) -> Heard {
+        loop {
+            let heard = self.next().unwrap_or_else(|| panic!("the stream ends before `{name}`"));
+            if heard.name == name {
+                return heard;
+            }
+        }
+    }
+}
+
+/// A repository that is driven, and a server that shows it; both end before the home is looked through.
+pub(crate) struct Stage {
+    pub(crate) ui: Option<Ui>,
+    pub(crate) daemon: Option<Daemon>,
+    pub(crate) repo: Repo,
+    pub(crate) home: Home,
+}
+
+impl Stage {
+    /// A root with a leaf `a`, and a daemon that has nothing to do yet.
+    pub(crate) fn new() -> Self {
+        let home = Home::new();
+        let repo = home.repo("one");
+        repo.write(".runner/GOAL.md", "# Reach the goal\n");
+        repo.configure(&repo.config().top("max_iterations = 1"));
+        repo.plant(&TaskTree { version: TREE_VERSION, root: node("root", vec![node("a", Vec::new())]) });
+        let daemon = home.daemon();
+        Self { ui: None, daemon: Some(daemon), repo, home }
+    }
+
+    /// One iteration that passes, seen by a server.
+    pub(crate) fn played() -> Self {
+        let mut stage = Self::new();
+        stage.repo.script().always("printf 'says \\033[31mred\\033[0m\\n'; echo x > x; answer done 'It is done.'");
+        stage.repo.script().guard_always("echo 'all tests pass'; exit 0");
+        stage.home.run(&stage.repo, &["--id", RUN]).exits(0);
+        stage.ui = Some(Ui::start(&stage.home, &[]));
+        stage
+    }
+
+    /// Returns the server.
+    pub(crate) fn ui(&self) -> &Ui {
+        self.ui.as_ref().expect("a server runs")
+    }
+}
+
+fn node(id: &str, children: Vec<Node>) -> Node {
+    Node {
+        id: id.to_owned(),
+        order: 1,
+        title: format!("Title of {id}"),
+        goal: format!("Goal of {id}"),
+        acceptance: Vec::new(),
+        passes: false,
+        attempts: 0,
+        max_attempts: 3,
+        children,
+    }
+}

@@ -1,0 +1,75 @@
+//! What one browser, or whoever poses as one, can take: bounded heads, bodies and connections.
+
+use std::io::{Read as _, Write as _};
+
+use crate::kit::Stage;
+
+#[test]
+fn a_head_that_is_too_large_is_refused() {
+    let stage = Stage::played();
+    let ui = stage.ui();
+    let large = "x".repeat(64 * 1024);
+    for (path, headers) in [
+        ("/api/repos", vec![("X-Large", large.as_str())]),
+        (&format!("/{large}"), Vec::new()),
+        (&format!("/api/tree?run={large}"), Vec::new()),
+    ] {
+        let reply = ui.ask("GET", path, &headers);
+        // A peer that still sends may see the connection closed before it reads the answer.
+        assert!(reply.status == 0 || (400..500).contains(&reply.status), "{reply:?}");
+    }
+    let many = "X-Many: y\r\n".repeat(500);
+    let reply = ui.raw(&format!("{}{many}Connection: close\r\n\r\n", ui.head("GET", "/api/repos", &[])));
+    assert!((400..500).contains(&reply.status), "{reply:?}");
+    assert_eq!(ui.get("/api/repos").status, 200);
+}
+
+#[test]
+fn a_body_is_not_read() {
+    let stage = Stage::played();
+    let ui = stage.ui();
+    for method in ["GET", "POST"] {
+        let mut stream = ui.connect();
+        let head = ui.head(method, "/api/repos", &[("Content-Length", "1000000000000")]) + "\r\n";
+        stream.write_all(head.as_bytes()).expect("it reads");
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).expect("it answers before the body");
+        assert_eq!(&status, if method == "GET" { b"HTTP/1.1 200" } else { b"HTTP/1.1 405" });
+    }
+}
+
+#[test]
+fn what_is_no_request_is_refused() {
+    let stage = Stage::played();
+    let ui = stage.ui();
+    let host = format!("Host: 127.0.0.1:{}\r\n", ui.port);
+    let odd = [
+        "\r\n\r\n".to_owned(),
+        "GET\r\n\r\n".to_owned(),
+        "\u{16}\u{3}\u{1}\u{2}".to_owned() + "\r\n\r\n",
+        format!("GET / HTTP/9.9\r\n{host}\r\n"),
+        format!("GET /a b HTTP/1.1\r\n{host}\r\n"),
+        "GET http://evil.example/api/repos HTTP/1.1\r\nHost: evil.example\r\n\r\n".to_owned(),
+        format!("GET / HTTP/1.1\r\n{host}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"),
+        format!("GET / HTTP/1.1\r\n{host}Bad Header\r\n\r\n"),
+    ];
+    for request in odd {
+        let reply = ui.raw_and_leave(&request);
+        assert!(reply.status == 0 || (400..500).contains(&reply.status), "{request:?}: {reply:?}");
+    }
+    assert_eq!(ui.get("/api/repos").status, 200);
+}
+
+#[test]
+fn connections_that_are_closed_make_room_for_others() {
+    let stage = Stage::played();
+    let ui = stage.ui();
+    let idle: Vec<_> = (0..128).map(|_| ui.connect()).collect();
+    let mut waiting = ui.connect();
+    let request = ui.head("GET", "/api/health", &[]) + "Connection: close\r\n\r\n";
+    waiting.write_all(request.as_bytes()).expect("the system takes it");
+    drop(idle);
+    let mut reply = String::new();
+    waiting.read_to_string(&mut reply).expect("it is answered");
+    assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+}

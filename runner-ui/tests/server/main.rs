@@ -1,0 +1,10 @@
+//! The real server before the real daemon, asked over a socket byte by byte: nothing in between is polite for it.
+
+mod door;
+mod hostile;
+mod kit;
+mod limits;
+mod records;
+mod replies;
+mod streams;
+mod texts;

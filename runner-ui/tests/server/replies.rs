@@ -1,0 +1,124 @@
+//! What is answered is what the schemas say, under long paths and short ones.
+
+use std::path::Path;
+
+use jsonschema::Validator;
+use protocol::reply::{IterationReply, MemoryReply, TreeReply};
+use protocol::view::{IterationView, RunSummary, StatusView};
+use protocol::words::{RunStatus, VerdictName};
+use runner_ui::wire::Health;
+use serde_json::{Value, json};
+
+use crate::kit::{RUN, Stage, Ui};
+
+/// Returns what checks a type of a schema that is checked in.
+fn validator(file: &str, name: &str, is_list: bool) -> Validator {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas").join(file);
+    let mut schema: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a schema")).expect("JSON");
+    let one = json!({"$ref": format!("#/$defs/{name}")});
+    let wanted = if is_list { json!({"type": "array", "items": one}) } else { one };
+    schema.as_object_mut().expect("an object").extend(wanted.as_object().expect("an object").clone());
+    jsonschema::validator_for(&schema).expect("a schema compiles")
+}
+
+#[test]
+fn every_reply_is_what_its_schema_says() {
+    let stage = Stage::played();
+    let ui = stage.ui();
+    let iteration = format!("iterations/{RUN}/1");
+    let (rpc, web) = ("rpc.v1.schema.json", "web.v1.schema.json");
+    let repo = ui.json::<Health>("/api/health").only.expect("one repository");
+    let cases = [
+        ("/api/health".to_owned(), web, "Health", false),
+        ("/api/session".to_owned(), web, "Health", false),
+        ("/api/repos".to_owned(), rpc, "StatusView", true),
+        (format!("/api/repos/{repo}"), rpc, "StatusView", false),
+        (format!("/api/repos/{repo}/nothing"), web, "ErrorReply", false),
+    ];
+    let of_repository = [
+        ("tree", "TreeReply", false),
+        ("run-state", "StatusView", false),
+        ("config", "ConfigShowReply", false),
+        ("memory", "MemoryReply", false),
+        ("questions", "QuestionView", true),
+        ("runs", "RunSummary", true),
+        ("iterations", "IterationView", true),
+        (&iteration, "IterationReply", false),
+        (&format!("{iteration}/activity"), "ActivityReply", false),
+    ];
+    let of_repository = of_repository.into_iter().flat_map(|(path, name, is_list)| {
+        [format!("/api/{path}"), format!("/api/repos/{repo}/{path}")].map(|path| (path, rpc, name, is_list))
+    });
+    for (path, file, name, is_list) in cases.into_iter().chain(of_repository) {
+        let reply: Value = serde_json::from_slice(&ui.get(&path).body).expect("JSON");
+        let errors: Vec<String> =
+            validator(file, name, is_list).iter_errors(&reply).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{path} is no {name}: {errors:?}\n{reply}");
+    }
+}
+
+#[test]
+fn a_run_that_is_over_is_seen_with_all_that_it_left() {
+    let stage = Stage::played();
+    let ui = stage.ui();
+    let [status] = &ui.json::<Vec<StatusView>>("/api/repos")[..] else { panic!("one repository") };
+    assert_eq!(status.run.as_ref().map(|run| run.summary.state), Some(RunStatus::Completed));
+    assert!(ui.json::<TreeReply>("/api/tree").tree.root.passes);
+    let [view] = &ui.json::<Vec<IterationView>>("/api/iterations")[..] else { panic!("one iteration") };
+    assert_eq!((view.iter, view.verdict), (1, VerdictName::Accepted));
+    assert!(ui.json::<Vec<IterationView>>("/api/iterations?from=2").is_empty());
+    assert_eq!(ui.json::<Vec<RunSummary>>("/api/runs").len(), 1);
+    let reply: IterationReply = ui.json(&format!("/api/iterations/{}/1", &RUN[..2]));
+    assert_eq!(reply.meta.map(|meta| meta.verdict), Some(VerdictName::Accepted));
+    let memory: MemoryReply = ui.json("/api/memory");
+    let goal = memory.files.iter().find(|file| file.name == "GOAL.md").expect("a goal");
+    assert!(goal.text.contains("# Reach the goal"));
+    assert!(memory.files.iter().any(|file| file.name == "progress.md" && file.text.contains("Title of a")));
+}
+
+#[test]
+fn what_is_not_there_is_said_with_a_word_and_a_hint() {
+    let stage = Stage::played();
+    let code = |path: &str| {
+        let reply = stage.ui().get(path);
+        (reply.status, reply.code())
+    };
+    let missing = (404, "not_found".to_owned());
+    for path in [
+        "/api/nothing",
+        "/api/repos/000000000000/tree",
+        "/api/iterations/seen/9",
+        "/api/iterations/seen/1/review",
+        "/api",
+    ] {
+        assert_eq!(code(path), missing, "{path}");
+    }
+    let invalid = (400, "invalid_request".to_owned());
+    for path in ["/api/iterations/seen/x", "/api/iterations/seen/1.w", "/api/iterations?from=-1", "/api/tree?run=../x"]
+    {
+        assert_eq!(code(path), invalid, "{path}");
+    }
+    assert!(stage.ui().get("/api/iterations/seen/9").text().contains("runnerctl log"));
+}
+
+#[test]
+fn a_short_path_means_nothing_where_there_are_two_repositories() {
+    let mut stage = Stage::played();
+    let other = stage.home.scripted("two");
+    other.write(".runner/GOAL.md", "# Another goal\n").commit("Set a goal");
+    other.script().always("answer retry 'Not yet.'");
+    stage.home.run(&other, &["--id", "other"]);
+    assert_eq!(stage.ui().get("/api/tree").status, 404);
+    let shown: Vec<StatusView> = stage.ui().json("/api/repos");
+    assert_eq!(shown.len(), 2);
+    for status in &shown {
+        let tree: TreeReply = stage.ui().json(&format!("/api/repos/{}/tree", status.repo.id));
+        assert!(tree.state.is_some());
+    }
+    let path = other.path().display().to_string();
+    stage.ui = Some(Ui::start(&stage.home, &[&path]));
+    let [only] = &stage.ui().json::<Vec<StatusView>>("/api/repos")[..] else { panic!("one repository") };
+    assert_eq!(only.repo.path.as_path(), other.path());
+    assert_eq!(stage.ui().json::<Health>("/api/health").only.as_ref(), Some(&only.repo.id));
+    assert_eq!(stage.ui().json::<StatusView>("/api/run-state").run.map(|run| run.summary.id), Some("other".into()));
+}

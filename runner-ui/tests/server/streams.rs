@@ -1,0 +1,160 @@
+//! The stream of events: what happens comes, what was missed comes later, and the end of a daemon or of the server is told.
+
+use std::io::{Read as _, Write as _};
+use std::thread;
+
+use nix::sys::signal::Signal;
+use protocol::event::{Event, EventKind};
+use protocol::view::StatusView;
+use runner_ui::wire::{ErrorReply, Health, Notice};
+
+use crate::kit::{RUN, Stage, Ui};
+
+fn answered(stage: &mut Stage) {
+    stage.repo.script().always("echo working; answer retry 'Not yet.'");
+    stage.ui = Some(Ui::start(&stage.home, &[]));
+}
+
+fn run(stage: &Stage) {
+    stage.home.run(&stage.repo, &["--id", RUN]).exits(4);
+}
+
+#[test]
+fn what_happens_comes_as_it_happens() {
+    let mut stage = Stage::new();
+    answered(&mut stage);
+    let mut events = stage.ui().events("?output=1", None);
+    let hello: Health = serde_json::from_str(&events.next().expect("a first event").data).expect("health");
+    assert!(hello.connected && !hello.from_records);
+    run(&stage);
+    let work = events.named("phase_changed");
+    assert!(work.id.is_some());
+    let output = events.named("output");
+    assert!(output.data.contains("working") && output.id.is_none());
+    let ended: Event = serde_json::from_str(&events.named("iteration_added").data).expect("an event");
+    assert!(matches!(ended.kind, EventKind::Iteration { .. }) && ended.iter == Some(1));
+    let over: Event = serde_json::from_str(&events.named("run_state_changed").data).expect("an event");
+    assert!(matches!(over.kind, EventKind::RunState { .. }));
+}
+
+#[test]
+fn a_page_that_comes_back_gets_what_it_missed_and_no_more() {
+    let mut stage = Stage::new();
+    answered(&mut stage);
+    let mut events = stage.ui().events("", None);
+    let place = events.next().expect("a first event").id.expect("a place");
+    run(&stage);
+    let mut seen = Vec::new();
+    while seen.last() != Some(&"iteration_added".to_owned()) {
+        seen.push(events.next().expect("an event").name);
+    }
+    let mut again = stage.ui().events("", Some(&place));
+    assert_eq!(again.next().map(|hello| hello.name), Some("hello".into()));
+    for name in &seen {
+        assert_eq!(again.next().map(|event| event.name).as_ref(), Some(name));
+    }
+    let elsewhere: StatusView = stage.ui().json("/api/run-state");
+    let mut other = stage.ui().events(&format!("?repo={}", "0".repeat(elsewhere.repo.id.len())), Some(&place));
+    assert_eq!(other.next().map(|hello| hello.name), Some("hello".into()));
+    stage.daemon.take().expect("a daemon runs").stop();
+    let next = other.next().expect("an event").name;
+    assert!(
+        ["daemon_stopping", "daemon_gone"].contains(&next.as_str()),
+        "{next}: what another repository does is left out"
+    );
+}
+
+#[test]
+fn a_place_that_is_not_known_leads_to_reading_anew() {
+    let stage = Stage::played();
+    for id in ["", "x", "1-1", "0-0", "99999999999999999999-1", "1-99999999999999999999", "1795358295745-99999"] {
+        let mut events = stage.ui().events("", Some(id));
+        assert_eq!(events.next().map(|hello| hello.name), Some("hello".into()));
+        let lost = events.next().expect("an event");
+        assert_eq!(lost.name, "resync", "{id}");
+        assert!(lost.id.is_some_and(|now| now != id));
+    }
+}
+
+#[test]
+fn a_daemon_that_dies_and_comes_back_is_told_of() {
+    let mut stage = Stage::played();
+    let mut events = stage.ui().events("", None);
+    let place = events.next().expect("a first event").id.expect("a place");
+    stage.daemon.take().expect("a daemon runs").kill();
+    let gone: Notice = serde_json::from_str(&events.named("daemon_gone").data).expect("a notice");
+    let reply = stage.ui().get("/api/repos");
+    let error: ErrorReply = serde_json::from_slice(&reply.body).expect("an error");
+    assert_eq!((reply.status, error.error.code.as_str()), (503, "daemon_away"));
+    assert!(error.error.as_of.is_some_and(|as_of| as_of <= gone.time));
+    let health: Health = stage.ui().json("/api/health");
+    assert!(!health.connected && health.as_of == error.error.as_of);
+    stage.daemon = Some(stage.home.daemon());
+    events.named("daemon_back");
+    assert!(stage.ui().json::<Health>("/api/health").connected);
+    assert_eq!(stage.ui().get("/api/tree").status, 200);
+    let mut late = stage.ui().events("", Some(&place));
+    assert_eq!(late.named("resync").name, "resync", "numbers of another life mean nothing");
+}
+
+#[test]
+fn a_signal_ends_the_server_and_every_open_stream() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let mut stage = Stage::played();
+        let mut streams: Vec<_> = (0..3).map(|_| stage.ui().events("?output=1", None)).collect();
+        let half = stage.ui().connect();
+        (&half).write_all(b"GET / HTTP/1.1\r\n").expect("it reads");
+        let server = stage.ui.take().expect("a server runs");
+        assert_eq!(server.signalled(signal), Some(0), "{signal}");
+        for events in &mut streams {
+            while events.next().is_some() {}
+        }
+    }
+}
+
+#[test]
+fn the_server_ends_with_the_line_to_whoever_started_it() {
+    let mut stage = Stage::played();
+    let mut events = stage.ui().events("", None);
+    drop(stage.ui.take());
+    while events.next().is_some() {}
+}
+
+#[test]
+fn a_thousand_reconnects_leave_nothing_behind() {
+    let stage = Stage::played();
+    let ui = stage.ui();
+    let handles = || std::fs::read_dir(format!("/proc/{}/fd", ui.pid())).expect("its handles").count();
+    let memory = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", ui.pid())).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+    };
+    let reconnect = || drop(ui.events("?output=1", None).next().expect("a first event"));
+    (0..100).for_each(|_| reconnect());
+    let before = (handles(), memory());
+    thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| (0..250).for_each(|_| reconnect())))));
+    // The last ones are closed once their end was seen: a reply after them is a sign of it, and so is one place left.
+    while handles() > before.0 + 4 {
+        assert_eq!(ui.get("/api/health").status, 200);
+    }
+    let grown = memory().saturating_sub(before.1);
+    assert!(grown < 4 * 1024, "{grown} kB more than before");
+}
+
+#[test]
+fn a_page_that_reads_nothing_holds_up_nobody() {
+    let mut stage = Stage::new();
+    stage
+        .repo
+        .script()
+        .always("i=0; while [ $i -lt 20000 ]; do echo \"line $i of a long log\"; i=$((i+1)); done; answer retry 'x'");
+    stage.ui = Some(Ui::start(&stage.home, &[]));
+    let mut idle = stage.ui().connect();
+    idle.write_all((stage.ui().head("GET", "/events?output=1", &[]) + "\r\n").as_bytes()).expect("it reads");
+    idle.read_exact(&mut [0; 12]).expect("a status");
+    let mut events = stage.ui().events("", None);
+    run(&stage);
+    events.named("iteration_added");
+    assert_eq!(stage.ui().get("/api/tree").status, 200);
+}
