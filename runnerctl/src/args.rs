@@ -11,7 +11,7 @@ use protocol::error::ExitStatus;
 use crate::commands::{
     add, answer, approve, cancel, completions, config, daemon, demo, doctor, edit, explain, export, fork, gc, guard,
     help, init, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, service, start, status,
-    step, tree, validate, verify, watch,
+    step, tree, ui, validate, verify, watch,
 };
 use crate::failure::Failure;
 
@@ -108,6 +108,7 @@ pub(crate) enum Command {
     Cancel(cancel::CancelArgs),
     Status(status::StatusArgs),
     Watch(watch::WatchArgs),
+    Ui(ui::UiArgs),
     Tree(tree::TreeArgs),
     Select(select::SelectArgs),
     Explain(explain::ExplainArgs),

@@ -104,6 +104,7 @@ const HOMES: &[Home] = &[
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
             "runnerctl/src/commands/edit.rs",   // the user's editor
             "runnerctl/src/doctor/program.rs",  // programs that say their version
+            "runnerctl/src/commands/ui.rs",     // the server of the web view, and the user's browser
             "runnerctl/src/commands/service/",  // the service manager's programs
             "runnerctl/src/pager.rs",           // the user's pager
             "runnerctl/src/commands/demo/",     // the demo's own daemon and scratch repository

@@ -33,6 +33,7 @@ pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod step;
 pub(crate) mod tree;
+pub(crate) mod ui;
 pub(crate) mod validate;
 pub(crate) mod verify;
 pub(crate) mod watch;
@@ -58,6 +59,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Cancel(args) => cancel::run(&invocation, args).await,
         Command::Status(args) => status::run(&invocation, args).await,
         Command::Watch(args) => watch::run(&invocation, args).await,
+        Command::Ui(args) => ui::run(&invocation, args).await,
         Command::Tree(args) => tree::run(&invocation, args).await,
         Command::Select(args) => select::run(&invocation, args).await,
         Command::Explain(args) => explain::run(&invocation, args).await,

@@ -4,3 +4,4 @@ mod completion;
 mod doctor;
 mod manual;
 mod mistakes;
+mod ui;

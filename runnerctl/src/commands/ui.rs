@@ -1,0 +1,159 @@
+//! `ui`: starts the server of the web view, opens its page, and ends it with Ctrl-C.
+//!
+//! What is served is `runner-ui`'s; it ends with this program, whatever ends that.
+
+use std::env;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use clap::Args;
+use protocol::error::ExitStatus;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::signal::ctrl_c;
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+/// Most bytes of the line in which the server says where it is.
+const MAX_WORDS: u64 = 16 * 1024;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl ui                     every repository, in the browser
+  runnerctl ui ~/proj              one repository
+  runnerctl ui --no-open --port 4747    behind ssh -L 4747:127.0.0.1:4747
+  runnerctl --no-spawn ui ~/proj   without a daemon: what its records tell";
+
+/// Show runs in the browser, until Ctrl-C
+///
+/// The page is served on this machine alone and changes nothing. Its address holds a token: whoever has it can look too.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct UiArgs {
+    /// Any path in the only repository that is shown [default: all repositories]
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// The port to listen on [default: a free one]
+    #[arg(long, value_name = "P", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    /// Print the address and open nothing
+    #[arg(long)]
+    no_open: bool,
+}
+
+/// Where the page is, as the server says it once it listens.
+#[derive(Debug, Serialize, Deserialize)]
+struct Started {
+    url: String,
+    pid: u32,
+}
+
+/// Why it cannot begin, in its words.
+#[derive(Debug, Deserialize)]
+struct Refused {
+    error: Refusal,
+}
+
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    message: String,
+    hint: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<ExitStatus, Failure> {
+    let (socket, lost) = match invocation.connect().await {
+        Ok(connection) => (Some(connection.socket().to_owned()), None),
+        // The records may tell enough.
+        Err(failure) if failure.status() == ExitStatus::NoDaemon => (invocation.socket.clone(), Some(failure)),
+        Err(failure) => return Err(failure),
+    };
+    let is_one = args.path.is_some() || lost.is_some();
+    let path = is_one.then(|| invocation.resolve(args.path.as_deref())).transpose()?;
+    let mut server = start(socket.as_deref(), path.as_deref(), args.port)?;
+    let started = match started(&mut server).await {
+        Ok(started) => started,
+        Err(failure) => return Err(lost.unwrap_or(failure)),
+    };
+    invocation.ui.answer("ui", &started, |_| format!("{}\n", started.url))?;
+    invocation.ui.note("Ctrl-C ends it\n");
+    if !args.no_open && !invocation.ui.json && io::stdout().is_terminal() && !open(&started.url) {
+        invocation.ui.note("No browser could be opened here: open the address yourself\n");
+    }
+    serve(server).await
+}
+
+/// Starts the server; it ends when the line to it is closed.
+fn start(socket: Option<&Path>, path: Option<&Path>, port: u16) -> Result<Child, Failure> {
+    let program = program();
+    let mut command = Command::new(&program);
+    command.args(["--json", "--until-eof", "--port"]).arg(port.to_string());
+    command.args(socket.into_iter().flat_map(|socket| [Path::new("--socket"), socket]));
+    command.args(path.into_iter().flat_map(|path| [Path::new("--"), path]));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().map_err(|error| {
+        Failure::io(format!("starting {}", program.display()), &error)
+            .hint("install runner-ui beside runnerctl, or in a folder of PATH")
+    })
+}
+
+/// Returns `runner-ui` beside this program, else as `PATH` finds it.
+fn program() -> PathBuf {
+    let beside = env::current_exe().ok().map(|exe| exe.with_file_name("runner-ui"));
+    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("runner-ui"))
+}
+
+/// Waits until the server listens, or has said why it cannot.
+async fn started(server: &mut Child) -> Result<Started, Failure> {
+    let mut line = String::new();
+    if let Some(out) = server.stdout.take() {
+        let mut first = BufReader::new(out.take(MAX_WORDS));
+        first.read_line(&mut line).await.map_err(|error| Failure::io("waiting for runner-ui", &error))?;
+    }
+    if let Ok(started) = serde_json::from_str(&line) {
+        return Ok(started);
+    }
+    drop(server.stdin.take());
+    server.wait().await.map_err(|error| Failure::io("waiting for runner-ui", &error))?;
+    let failure = Failure::new(ExitStatus::Error, "ui", "runner-ui did not start");
+    Err(match serde_json::from_str(&line) {
+        Ok(Refused { error: Refusal { message, hint } }) => {
+            failure.caused_by(message).or_hint(hint.as_deref().unwrap_or("runnerctl doctor"))
+        }
+        Err(_) => failure.hint("runnerctl doctor"),
+    })
+}
+
+/// Opens an address in the user's browser; returns whether there may be one.
+fn open(url: &str) -> bool {
+    let is_mac = cfg!(target_os = "macos");
+    // Without a screen, `xdg-open` starts a browser in the terminal.
+    if !is_mac && ["DISPLAY", "WAYLAND_DISPLAY"].iter().all(|name| env::var_os(name).is_none()) {
+        return false;
+    }
+    let mut command = Command::new(if is_mac { "open" } else { "xdg-open" });
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok()
+}
+
+/// Waits for Ctrl-C, and then for the server's end.
+async fn serve(mut server: Child) -> Result<ExitStatus, Failure> {
+    let failed = |error| Failure::io("waiting for runner-ui", &error);
+    // To wait for a child is to close its input, unless that is elsewhere.
+    let line = server.stdin.take();
+    tokio::select! {
+        pressed = ctrl_c() => pressed.map_err(failed)?,
+        ended = server.wait() => {
+            let ended = ended.map_err(failed)?;
+            return if ended.success() {
+                Ok(ExitStatus::Fine)
+            } else {
+                Err(Failure::new(ExitStatus::Error, "ui", format!("runner-ui ended ({ended})")).hint("runnerctl ui"))
+            };
+        }
+    }
+    drop(line);
+    server.wait().await.map_err(failed)?;
+    Ok(ExitStatus::Fine)
+}

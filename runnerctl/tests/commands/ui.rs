@@ -1,0 +1,156 @@
+//! `ui`: the server is there as long as the command, and a failure of it is a failure of the command.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
+use runner_testkit::{Home, PATIENCE, Repo, Tty, binary};
+use serde_json::Value;
+
+/// A command that shows the address in its first line.
+fn begun(mut command: Command) -> (Child, String) {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the command can be started");
+    let out = child.stdout.take().expect("BUG: standard output is a pipe");
+    let mut line = String::new();
+    BufReader::new(out).read_line(&mut line).expect("an address");
+    (child, line.trim_end().to_owned())
+}
+
+/// Asks for the health with the token of an address; returns the reply's first line and its body.
+fn health(url: &str) -> (String, String) {
+    let (host, token) = url.trim_start_matches("http://").split_once("/#token=").unwrap_or_else(|| panic!("`{url}` is no address with a token"));
+    let mut stream = TcpStream::connect(host).expect("the server listens");
+    let request = format!(
+        "GET /api/health HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).expect("it answers");
+    let (head, body) = reply.split_once("\r\n\r\n").expect("a head");
+    (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
+}
+
+fn ui(home: &Home, repo: &Repo, args: &[&str]) -> Command {
+    let mut command = home.ctl_command(repo, args);
+    command.stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn ctrl_c_ends_the_command_and_its_server() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let _daemon = home.daemon();
+    let (mut child, line) = begun(ui(&home, &repo, &["--json", "ui"]));
+    let answer: Value = serde_json::from_str(&line).expect("one object");
+    assert_eq!(answer["schema"], "runner/ui.v1");
+    let url = answer["url"].as_str().expect("an address");
+    assert_eq!(health(url).0, "HTTP/1.1 200 OK");
+    let pid = i32::try_from(child.id()).expect("a process id");
+    kill(Pid::from_raw(pid), Signal::SIGINT).expect("it can be signalled");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    let server = answer["pid"].as_i64().expect("a process id");
+    assert!(!fs::exists(format!("/proc/{server}")).expect("/proc is there"), "the server lives on");
+}
+
+#[test]
+fn the_server_does_not_outlive_a_command_that_is_killed() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let daemon = home.daemon();
+    let (mut child, url) = begun(ui(&home, &repo, &["ui"]));
+    assert_eq!(health(&url).0, "HTTP/1.1 200 OK");
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    daemon.stop();
+    home.all_gone_within(PATIENCE);
+}
+
+#[test]
+fn the_command_ends_with_its_server_and_says_how() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let _daemon = home.daemon();
+    let (child, line) = begun(ui(&home, &repo, &["--json", "ui"]));
+    let answer: Value = serde_json::from_str(&line).expect("one object");
+    let server = answer["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a process id");
+    kill(Pid::from_raw(server), Signal::SIGKILL).expect("it can be killed");
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("runner-ui ended (signal: 9"), "{ended:?}");
+}
+
+#[test]
+fn without_a_daemon_the_records_of_a_repository_are_shown() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    repo.write(".runner/GOAL.md", "# Goal\n").commit("Set a goal");
+    repo.script().always("answer retry 'Not yet.'");
+    let daemon = home.daemon();
+    home.run(&repo, &["--id", "left"]);
+    daemon.stop();
+    let path = repo.path().display().to_string();
+    for args in [&["ui"][..], &["ui", &path]] {
+        let (mut child, url) = begun(ui(&home, &repo, args));
+        assert!(health(&url).1.contains("\"static\":true"));
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+    }
+    home.all_gone_within(PATIENCE);
+    let nowhere = home.ctl(&["ui"]);
+    assert!(nowhere.exits(5).stderr.contains("no daemon listens"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn what_keeps_the_server_from_beginning_is_told() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let _daemon = home.daemon();
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let said = home.ctl_in(&repo, &["ui", "--port", &port]);
+    let wanted = format!("listening on port {port} of this machine: Address already in use");
+    assert!(said.exits(1).stderr.contains(&wanted), "{}", said.stderr);
+    assert!(said.stderr.contains("hint: runnerctl ui"), "{}", said.stderr);
+    let elsewhere = home.path().display().to_string();
+    let said = home.ctl_in(&repo, &["ui", &elsewhere]);
+    assert!(said.exits(1).stderr.contains("no usable git work tree"), "{}", said.stderr);
+    let alone = home.path().join("bin/alone");
+    fs::copy(binary("runnerctl"), &alone).expect("a copy");
+    let said = home.run_program(&alone, &["--no-spawn", "ui"]);
+    assert!(said.exits(1).stderr.contains("hint: install runner-ui beside runnerctl"), "{}", said.stderr);
+}
+
+#[test]
+fn a_browser_is_opened_for_a_terminal_with_a_screen_and_for_nobody_else() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let _daemon = home.daemon();
+    let (called, address) = (home.path().join("called"), home.path().join("address"));
+    mkfifo(&address, Mode::S_IRWXU).expect("a pipe can be made");
+    let browser = format!("#!/bin/sh\n: > {}\nprintf '%s' \"$1\" > {}\n", called.display(), address.display());
+    home.install("xdg-open", &browser);
+    let seen = |args: &[&str], env: &[(&str, &str)]| {
+        let mut command = home.ctl_command(&repo, args);
+        let mut tty = Tty::start(command.envs(env.iter().copied()), (120, 40));
+        tty.sees("Ctrl-C ends it");
+        tty
+    };
+    let mut bare = seen(&["ui"], &[]);
+    bare.sees("open the address yourself");
+    let mut quiet = seen(&["ui", "--no-open"], &[("DISPLAY", ":0")]);
+    for tty in [&mut bare, &mut quiet] {
+        tty.signal(Signal::SIGINT);
+        assert_eq!(tty.ended(), 0);
+    }
+    assert!(!called.exists());
+    let mut tty = seen(&["ui"], &[("DISPLAY", ":0")]);
+    tty.sees("#token=");
+    assert!(fs::read_to_string(&address).expect("it is opened").contains("/#token="));
+    tty.signal(Signal::SIGINT);
+    assert_eq!(tty.ended(), 0);
+}
