@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::meta::SecretSeen;
+use crate::meta::{PhaseTime, SecretSeen};
 use crate::path::WirePath;
 use crate::state::UsageTotal;
 use crate::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
@@ -314,6 +314,9 @@ pub struct IterationView {
     /// Number of the wait that it led to, where it left no commit: the iteration was begun again under the same number.
     #[serde(default)]
     pub wait: Option<u32>,
+    /// How long each of its phases took, in order; empty where its record is gone.
+    #[serde(default)]
+    pub phases: Vec<PhaseTime>,
 }
 
 /// The answer to `select`: which leaf is next, and why there may be none.

@@ -275,6 +275,7 @@ fn view(meta: &IterationMeta, iter: Iter) -> IterationView {
         duration_ms: u64::try_from(took).ok(),
         usage: Some(usage(&meta.usage)),
         agent: Some(meta.agent.clone()),
+        phases: meta.phases.clone(),
         wait: iter.wait,
     }
 }

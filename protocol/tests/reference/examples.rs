@@ -239,6 +239,10 @@ fn iteration() -> IterationView {
         usage: Some(usage(1)),
         agent: Some("codex codex-cli 0.169.0".into()),
         wait: None,
+        phases: vec![
+            PhaseTime { phase: PhaseName::Work, duration_ms: 170_100 },
+            PhaseTime { phase: PhaseName::Guard, duration_ms: 13_900 },
+        ],
     }
 }
 

@@ -53,6 +53,7 @@ pub(crate) fn iteration() -> IterationView {
         usage: Some(UsageTotal { sessions: 1, cost_micro_usd: Some(412_000), ..UsageTotal::default() }),
         agent: Some("codex 0.169.0".into()),
         wait: None,
+        phases: Vec::new(),
     }
 }
 

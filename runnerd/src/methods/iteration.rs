@@ -229,6 +229,7 @@ fn of_meta(meta: &IterationMeta) -> IterationView {
         usage: Some(usage::of_session(&meta.usage)),
         agent: Some(meta.agent.clone()),
         wait: None,
+        phases: meta.phases.clone(),
     }
 }
 

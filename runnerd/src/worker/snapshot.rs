@@ -141,10 +141,13 @@ fn recent(repository: &Repository, run: &str, tip: Id) -> Vec<IterationView> {
     views
 }
 
-/// Fills in how long iterations took, as far as their records are there.
+/// Fills in how long iterations and their phases took, and the exact time of their end, as far as their records are there.
 pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
     for view in views {
-        view.duration_ms = meta(layout, &view.run, view.iter).as_ref().map(duration_ms);
+        let Some(meta) = meta(layout, &view.run, view.iter) else { continue };
+        view.ended_at = Some(meta.ended_at);
+        view.duration_ms = Some(duration_ms(&meta));
+        view.phases = meta.phases;
     }
 }
 
@@ -214,5 +217,6 @@ fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         usage: receipt.usage.clone().map(|line| line.0),
         agent: receipt.agent.as_ref().map(ToString::to_string),
         wait: None,
+        phases: Vec::new(),
     }
 }
