@@ -40,6 +40,10 @@ eval-with-ui CASE *OPTIONS:
 simulate *OPTIONS:
     scripts/simulate.sh {{ OPTIONS }}
 
+# Build the page of the web view; the next build of the programs embeds it.
+ui:
+    scripts/ui.sh
+
 # Measure everything that has a budget, or `just bench WHAT`: `just bench help` names them.
 bench *OPTIONS:
     scripts/bench.sh {{ OPTIONS }}

@@ -1,0 +1,67 @@
+// A diff as files with rows that know the numbers of their lines; for reading, nothing is applied from it.
+
+export type RowKind = 'add' | 'del' | 'same' | 'hunk' | 'note';
+
+export interface DiffRow {
+  kind: RowKind;
+  text: string;
+  old: number | null;
+  new: number | null;
+}
+
+export interface DiffFile {
+  path: string;
+  added: number;
+  removed: number;
+  rows: DiffRow[];
+}
+
+/** Most rows of a diff that are shown. */
+export const MOST_ROWS = 50_000;
+
+export function parseDiff(text: string): { files: DiffFile[]; left: number } {
+  const files: DiffFile[] = [];
+  const lines = text.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  let file: DiffFile | null = null;
+  let [oldLine, newLine] = [0, 0];
+  let [oldLeft, newLeft] = [0, 0];
+  let shown = 0;
+  for (const line of lines) {
+    if (shown >= MOST_ROWS) break;
+    shown += 1;
+    const inHunk = oldLeft > 0 || newLeft > 0;
+    if (!inHunk && line.startsWith('diff ')) {
+      file = { path: pathOf(line), added: 0, removed: 0, rows: [] };
+      files.push(file);
+      continue;
+    }
+    file ??= (files.push({ path: '', added: 0, removed: 0, rows: [] }), files[0]!);
+    const hunk = inHunk ? null : /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line);
+    if (hunk) {
+      [oldLine, newLine] = [Number(hunk[1]), Number(hunk[3])];
+      [oldLeft, newLeft] = [Number(hunk[2] ?? 1), Number(hunk[4] ?? 1)];
+      file.rows.push({ kind: 'hunk', text: line, old: null, new: null });
+    } else if (inHunk && line.startsWith('+')) {
+      file.rows.push({ kind: 'add', text: line.slice(1), old: null, new: newLine++ });
+      file.added += 1;
+      newLeft -= 1;
+    } else if (inHunk && line.startsWith('-')) {
+      file.rows.push({ kind: 'del', text: line.slice(1), old: oldLine++, new: null });
+      file.removed += 1;
+      oldLeft -= 1;
+    } else if (inHunk && !line.startsWith('\\')) {
+      file.rows.push({ kind: 'same', text: line.slice(1), old: oldLine++, new: newLine++ });
+      oldLeft -= 1;
+      newLeft -= 1;
+    } else if (!/^(index|---|\+\+\+) /.test(line)) {
+      file.rows.push({ kind: 'note', text: line, old: null, new: null });
+    }
+  }
+  return { files, left: Math.max(lines.length - shown, 0) };
+}
+
+function pathOf(line: string): string {
+  const quoted = / "?b\/(.*?)"?$/.exec(line);
+  return quoted?.[1] ?? line.replace(/^diff (--git )?/, '');
+}

@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest';
+import type { IterationView, RunView, StatusView } from '../wire';
+import { entries, siftEntries } from './activity';
+import { nameOf, sorted, stateOf, summed } from './overview';
+import { remarks, whyOf } from './why';
+import { isFailure, ofRun, ofVerdict } from './words';
+
+const run = (state: string, extra: Partial<RunView> = {}) =>
+  ({
+    summary: { id: 'x', state, reason: { message: 'why', command: 'runnerctl resume' } },
+    ...extra,
+  }) as RunView;
+const status = (path: string, state: string | null, held = false) =>
+  ({
+    repo: { id: path, path, held: held ? { message: 'h' } : null, queue: [] },
+    run: state === null ? null : run(state),
+  }) as unknown as StatusView;
+const last = { iter: 3, verdict: 'RedGuard' } as IterationView;
+
+test('a run that goes on needs no explanation unless something is in its way', () => {
+  expect(whyOf(run('running'), last)).toBeNull();
+  const phase = { obstacle: 'the disk is full' } as RunView['phase'];
+  expect(whyOf(run('running', { phase }), last)).toMatchObject({ message: 'the disk is full' });
+});
+
+test('a run that stopped says why, what to type and what came last', () => {
+  expect(whyOf(run('stuck'), last)).toMatchObject({
+    message: 'why',
+    command: 'runnerctl resume',
+    last,
+    tone: 'bad',
+  });
+  expect(whyOf(run('completed'), last)).toMatchObject({ last: null, tone: 'good' });
+  expect(whyOf(run('waiting', { wait_until: '2026-01-01T00:00:00Z' }), null)).toMatchObject({
+    until: '2026-01-01T00:00:00Z',
+  });
+});
+
+test('remarks tell what somebody should know', () => {
+  const notes = remarks(
+    run('running', { baseline: 'fail', secrets: [{ path: 'a', variable: 'KEY' }], pending: 'pause' }),
+  );
+  expect(notes.map((note) => note.text)).toEqual([
+    'The guard was red before the first session.',
+    'a holds the secret KEY',
+    'Pauses when the iteration has ended.',
+  ]);
+});
+
+test('repositories that need a person come first', () => {
+  const all = [
+    status('/a/done', 'completed'),
+    status('/a/run', 'running'),
+    status('/a/none', null),
+    status('/a/bad', 'stuck'),
+    status('/a/held', 'running', true),
+  ];
+  expect(sorted(all).map(nameOf)).toEqual(['bad', 'held', 'run', 'done', 'none']);
+  expect(stateOf(all[4]!)).toBe('held');
+  expect(summed(all)).toEqual([
+    ['completed', 1],
+    ['running', 1],
+    ['stuck', 1],
+    ['held', 1],
+  ]);
+});
+
+test('a state that this page does not know yet is shown by its word', () => {
+  expect(ofRun('sleeping' as never)).toEqual({ icon: '?', word: 'sleeping', tone: 'quiet' });
+  expect(ofVerdict('Odd' as never).word).toBe('Odd');
+  expect(isFailure(last)).toBe(true);
+});
+
+const step = (what: string, text: string) =>
+  ({ offset: 0, what, text }) as Parameters<typeof entries>[0][number];
+
+test('what came of a tool stands with it', () => {
+  const found = entries([
+    step('tool', 'ls'),
+    step('tool_result', 'a\nb'),
+    step('tool_result', 'alone'),
+    step('message', 'hi'),
+  ]);
+  expect(found.map((entry) => [entry.what, entry.text, entry.result])).toEqual([
+    ['tool', 'ls', 'a\nb'],
+    ['tool_result', 'alone', null],
+    ['message', 'hi', null],
+  ]);
+});
+
+test('an exit code says more of a failure than words do', () => {
+  const failed = (text: string) => entries([step('tool', 'x'), step('tool_result', text)])[0]!.failed;
+  expect(['exit code 1', 'error: no', 'exited 0, was error'].map(failed)).toEqual([true, true, false]);
+});
+
+test('steps are narrowed down by text and by failure', () => {
+  const all = entries([
+    step('tool', 'make'),
+    step('tool_result', 'exit code 2'),
+    step('message', 'make it so'),
+  ]);
+  expect(siftEntries(all, 'MAKE', false).length).toBe(2);
+  expect(siftEntries(all, 'make', true).length).toBe(1);
+});

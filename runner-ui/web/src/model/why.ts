@@ -1,0 +1,82 @@
+// Why a run does not go on, or how it ended: what stands on top of its page.
+import type { IterationView, RunView } from '../wire';
+import { ofRun, isOver, type Tone } from './words';
+
+export interface Why {
+  tone: Tone;
+  icon: string;
+  title: string;
+  message: string | null;
+  /** The command that goes on. */
+  command: string | null;
+  /** When it goes on by itself. */
+  until: string | null;
+  /** The iteration that tells more: the last one, where it failed. */
+  last: IterationView | null;
+}
+
+const titles: Record<string, string> = {
+  completed: 'The goal is reached',
+  stuck: 'Stuck: it needs a person',
+  failed: 'Failed: it needs a person',
+  held: 'Held: somebody has to look',
+  limit: 'A limit is reached',
+  timed_out: 'An iteration ran out of time',
+  paused: 'Paused',
+  waiting: 'Waits, and goes on by itself',
+  queued: 'In the queue',
+  cancelled: 'Cancelled',
+};
+
+/** Null while the run goes on and nothing is in its way. */
+export function whyOf(run: RunView, last: IterationView | null): Why | null {
+  const { state, reason } = run.summary;
+  const look = ofRun(state);
+  if (state === 'running') {
+    const obstacle = run.phase?.obstacle;
+    if (!obstacle) return null;
+    return {
+      tone: 'look',
+      icon: '▲',
+      title: 'Something is in the way',
+      message: obstacle,
+      command: null,
+      until: null,
+      last: null,
+    };
+  }
+  const failed =
+    last !== null &&
+    last.verdict !== 'Accepted' &&
+    state !== 'completed' &&
+    (isOver(state) || state === 'held');
+  return {
+    tone: look.tone,
+    icon: look.icon,
+    title: titles[state] ?? look.word,
+    message: reason?.message ?? null,
+    command: reason?.command ?? null,
+    until: state === 'waiting' ? (run.wait_until ?? null) : null,
+    last: failed ? last : null,
+  };
+}
+
+/** What else somebody should know of a run, each with its tone. */
+export function remarks(run: RunView): { tone: Tone; text: string; command: string | null }[] {
+  const found: { tone: Tone; text: string; command: string | null }[] = [];
+  const add = (tone: Tone, text: string, command: string | null = null) =>
+    found.push({ tone, text, command });
+  if (run.baseline === 'fail') add('look', 'The guard was red before the first session.');
+  for (const outage of run.outages ?? []) add('wait', `${outage.agent} is not available: ${outage.why}`);
+  for (const path of run.guard_changed ?? [])
+    add('look', `The guard is defined otherwise than accepted: ${path}`, 'runnerctl guard accept');
+  for (const seen of run.secrets ?? []) add('bad', `${seen.path} holds the secret ${seen.variable}`);
+  for (const path of run.reverted ?? []) add('look', `Put back, since the agent may not change it: ${path}`);
+  for (const path of run.held_back ?? []) add('quiet', `Stays out of the branch: ${path}`);
+  for (const notice of run.notices ?? []) add('quiet', notice);
+  for (const change of run.changes ?? [])
+    add('quiet', `Asked for and not committed yet: ${change.command}: ${change.text}`);
+  if (run.pending === 'pause') add('look', 'Pauses when the iteration has ended.');
+  if (run.pending === 'cancel') add('look', 'Is being cancelled.');
+  return found;
+}

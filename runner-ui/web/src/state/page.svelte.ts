@@ -1,0 +1,159 @@
+// What the whole page knows: the repositories, how it stands with the server and the daemon, the time, the place.
+import { Api, Failure } from '../api';
+import { Stream, type Link, type Message } from '../events';
+import { newsOf, type News } from '../model/live';
+import { Refresher } from '../refresh';
+import { parse, takeToken, type Route } from '../route';
+import type { Health, StatusView } from '../wire';
+
+/** How it stands with what the page shows. */
+export type Freshness = Link | 'away' | 'static' | 'locked';
+
+/** Milliseconds in the background after which a page stops listening: browsers have few connections for all of them. */
+const BACKGROUND = 60_000;
+
+type Listener = (news: News) => void;
+
+export class Page {
+  readonly api: Api;
+  route = $state<Route>(parse(''));
+  now = $state(Date.now());
+  health = $state<Health | null>(null);
+  repos = $state.raw<StatusView[] | null>(null);
+  error = $state.raw<Failure | null>(null);
+  /** When something was last heard of the server. */
+  heard = $state(Date.now());
+  #link = $state<Link>('connecting');
+  #gone = $state(false);
+  #locked = $state(false);
+  #output: string | null = null;
+  #listeners = new Set<Listener>();
+  #stream: Stream;
+  #refresher = new Refresher<'repos' | 'health'>((error) => this.#failed(error));
+
+  constructor(api = new Api()) {
+    this.api = api;
+    this.#stream = new Stream({
+      message: (message) => this.#message(message),
+      link: (link) => this.#linked(link),
+    });
+    this.#refresher.knows('repos', async () => this.#arrived(await api.repos()));
+    this.#refresher.knows('health', async () => void (this.health = await api.health()));
+  }
+
+  get freshness(): Freshness {
+    if (this.#locked) return 'locked';
+    if (this.#link !== 'live') return this.#link;
+    if (this.health?.static) return 'static';
+    return this.#gone ? 'away' : 'live';
+  }
+
+  /** Begins: takes the token out of the address, reads the state, listens. */
+  async start(): Promise<void> {
+    addEventListener('hashchange', () => void this.#arrive());
+    addEventListener('popstate', () => void this.#arrive());
+    document.addEventListener('click', (event) => this.#clicked(event));
+    setInterval(() => (this.now = Date.now()), 1000);
+    await this.#arrive();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    document.addEventListener('visibilitychange', () => {
+      clearTimeout(timer);
+      if (document.hidden) timer = setTimeout(() => this.#stream.listen(null), BACKGROUND);
+      else this.#listen();
+    });
+  }
+
+  /** Follows the news until the returned function is called. */
+  follow(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Goes to a place. The browser's own way would take the focus from where it is. */
+  go(place: string): void {
+    if (place !== location.hash) history.pushState(null, '', place);
+    void this.#arrive();
+  }
+
+  #clicked(event: MouseEvent): void {
+    const link = event.target instanceof Element ? event.target.closest('a[href^="#/"]') : null;
+    const aside = event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+    if (!link || aside || event.defaultPrevented) return;
+    event.preventDefault();
+    this.go(link.getAttribute('href') ?? '#/');
+  }
+
+  /** Asks for what agents and guards of a repository print while it is looked at. */
+  wantOutput(repo: string | null): void {
+    if (this.#output === repo) return;
+    this.#output = repo;
+    if (this.#link !== 'connecting') this.#listen();
+  }
+
+  /** Reads the list of repositories anew. */
+  refresh(): void {
+    this.#refresher.need('repos', 'health');
+  }
+
+  async #arrive(): Promise<void> {
+    const { token, rest } = takeToken(location.hash);
+    if (token !== null) {
+      history.replaceState(null, '', rest === '' ? location.pathname : rest);
+      this.#locked = false;
+      await this.api.session(token).then(
+        (health) => (this.health = health),
+        (error: unknown) => this.#failed(error),
+      );
+    }
+    this.route = parse(location.hash);
+    if (this.#locked) return;
+    if (token !== null || this.repos === null) {
+      this.refresh();
+      this.#listen();
+    }
+  }
+
+  #listen(): void {
+    const output = this.#output === null ? '' : `?repo=${encodeURIComponent(this.#output)}&output=1`;
+    this.#stream.listen(`/events${output}`);
+  }
+
+  #linked(link: Link): void {
+    const back = link === 'live' && this.#link !== 'live' && this.#link !== 'connecting';
+    this.#link = link;
+    if (link === 'live') this.heard = Date.now();
+    // A server that was begun anew does not know the cookie; it says so when it is asked.
+    if (link === 'offline' || back) this.#refresher.need('health');
+  }
+
+  #message(message: Message): void {
+    this.heard = Date.now();
+    if (message.event === 'hello') this.#hello(message.data);
+    const news = newsOf(message);
+    if (news.kind === 'gone') this.#gone = true;
+    if (news.kind === 'all') this.#gone = false;
+    if (news.kind === 'all' || news.kind === 'gone') this.refresh();
+    else if (news.kind === 'stale' && news.what.includes('status')) this.#refresher.need('repos');
+    for (const listener of this.#listeners) listener(news);
+  }
+
+  #hello(data: string): void {
+    this.health = JSON.parse(data) as Health;
+  }
+
+  #arrived(repos: StatusView[]): void {
+    this.repos = repos;
+    this.error = null;
+    this.#gone = false;
+  }
+
+  #failed(error: unknown): void {
+    if (!(error instanceof Failure)) throw error;
+    this.error = error;
+    if (error.code === 'daemon_away') this.#gone = true;
+    if (error.code === 'unauthorized') {
+      this.#locked = true;
+      this.#stream.listen(null);
+    }
+  }
+}
