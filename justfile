@@ -44,6 +44,10 @@ simulate *OPTIONS:
 ui:
     scripts/ui.sh
 
+# Check the page and drive it in a real browser; options go to `vitest run`.
+test-ui *OPTIONS:
+    scripts/test-ui.sh {{ OPTIONS }}
+
 # Measure everything that has a budget, or `just bench WHAT`: `just bench help` names them.
 bench *OPTIONS:
     scripts/bench.sh {{ OPTIONS }}
