@@ -250,21 +250,15 @@ export function small() {
       iteration: 6,
       usage: { ...usage(2_000_000), sessions: 6 },
     }),
-    status(
-      'r5',
-      '/home/ada/src/a-name-that-is-long-enough-to-be-cut-somewhere-in-the-middle',
-      'held-1',
-      'held',
-      {
-        reason: {
-          message:
-            'somebody has switched to branch main while the run was paused; the work tree is to be on runner/held-1',
-          command: 'git switch runner/held-1',
-        },
-        leaves_total: 4,
-        iteration: 2,
+    status('r5', '/home/ada/src/payment-gateway', 'held-1', 'held', {
+      reason: {
+        message:
+          'somebody has switched to branch main while the run was paused; the work tree is to be on runner/held-1',
+        command: 'git switch runner/held-1',
       },
-    ),
+      leaves_total: 4,
+      iteration: 2,
+    }),
   ];
   return {
     health: HEALTH,
