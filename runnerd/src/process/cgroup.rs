@@ -6,12 +6,16 @@
 use std::{
     fs::{self, File},
     io::{self, Write as _},
+    os::fd::AsRawFd as _,
     path::{Path, PathBuf},
     thread,
     time::Duration,
 };
 
-use nix::unistd::{AccessFlags, access, geteuid, write};
+use nix::{
+    libc,
+    unistd::{AccessFlags, ForkResult, Pid, access, geteuid, write},
+};
 use rustix::fs::getxattr;
 
 use super::mark::{Mark, hex};
@@ -125,6 +129,36 @@ impl Group {
     /// Puts the calling process into the group, and so its future children. Allocates nothing.
     pub(super) fn enter(&self) -> nix::Result<()> {
         write(&self.members, b"0").map(drop)
+    }
+
+    /// Forks a process that is in the group from its beginning.
+    ///
+    /// To enter it later takes until every processor has taken note: ten milliseconds and more.
+    #[expect(unsafe_code, reason = "no library calls clone3")]
+    pub(super) fn fork(&self) -> io::Result<ForkResult> {
+        const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+        let folder = File::open(&self.folder)?;
+        let order = libc::clone_args {
+            flags: CLONE_INTO_CGROUP,
+            exit_signal: libc::SIGCHLD.unsigned_abs().into(),
+            cgroup: folder.as_raw_fd().unsigned_abs().into(),
+            pidfd: 0,
+            child_tid: 0,
+            parent_tid: 0,
+            stack: 0,
+            stack_size: 0,
+            tls: 0,
+            set_tid: 0,
+            set_tid_size: 0,
+        };
+        // SAFETY: as of `fork`: the caller has one thread, and the child a copy of its memory. The library does not learn the
+        // child's number, which it needs for locks and signals between threads alone.
+        let number = unsafe { libc::syscall(libc::SYS_clone3, &raw const order, size_of::<libc::clone_args>()) };
+        match i32::try_from(number) {
+            Ok(0) => Ok(ForkResult::Child),
+            Ok(child) if child > 0 => Ok(ForkResult::Parent { child: Pid::from_raw(child) }),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     /// Kills every process in it.

@@ -22,6 +22,7 @@ use rustix::process::{WaitOptions, wait};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    cgroup::Group,
     leader::{self, Plan},
     namespace,
     pidfd::PidFd,
@@ -57,7 +58,9 @@ pub(super) fn start(plan: Plan<'_>) -> Result<(Init, Option<Pid>), (Step, io::Er
     let (words, told) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
         .map_err(|errno| in_namespace(errno.into()))?;
     let shim = PidFd::open(getpid().as_raw(), || true).map_err(in_namespace)?.expect("BUG: the caller is alive");
-    let pid = fork_into(|| live(plan, &shim, &told)).map_err(|errno| in_namespace(errno.into()))?;
+    let group = plan.group;
+    let pid = fork_into(group, |group| live(Plan { group, ..plan }, &shim, &told));
+    let pid = pid.map_err(|errno| in_namespace(errno.into()))?;
     drop(told);
     let init = Init { pid, words };
     match init.next_word(MsgFlags::empty()) {
@@ -96,17 +99,22 @@ impl Init {
     }
 }
 
-/// Runs `child` in a forked process, which ends with it.
+/// Runs `child` in a forked process, which ends with it; it is told the group that it has yet to enter.
 #[expect(
     unsafe_code,
     reason = "the first process of a namespace must be forked, and must not run the parent's cleanup"
 )]
-fn fork_into(child: impl FnOnce() -> i32) -> nix::Result<Pid> {
-    // SAFETY: a shim has one thread, so no lock is held by another one, and the child may do whatever the parent may.
-    match unsafe { fork() }? {
+fn fork_into<'g>(group: Option<&'g Group>, child: impl FnOnce(Option<&'g Group>) -> i32) -> nix::Result<Pid> {
+    let (forked, group) = match group.map(Group::fork) {
+        Some(Ok(forked)) => (forked, None),
+        // Where the kernel or a filter does not know how, the child enters by itself.
+        // SAFETY: a shim has one thread, so no lock is held by another one, and the child may do whatever the parent may.
+        Some(Err(_)) | None => (unsafe { fork() }?, group),
+    };
+    match forked {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
-            let code = child();
+            let code = child(group);
             // SAFETY: ends the process, and nothing else.
             unsafe { nix::libc::_exit(code) }
         }
@@ -167,6 +175,6 @@ fn tell(to: &OwnedFd, word: &Word) {
 
 /// Orphans become children of init, too: the number inside tells the leader from them.
 fn number_outside(init: Pid, inside: i32) -> Option<Pid> {
-    let mut children = table::entries().ok()?.filter(|entry| entry.parent == init.as_raw());
+    let mut children = table::children(init.as_raw()).ok()?.into_iter();
     children.find(|child| table::number_inside(child.pid) == Some(inside)).map(|child| Pid::from_raw(child.pid))
 }

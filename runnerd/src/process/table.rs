@@ -25,6 +25,16 @@ pub(super) fn entries() -> io::Result<impl Iterator<Item = Entry>> {
     Ok(items.filter_map(|item| item.file_name().to_str()?.parse().ok()).filter_map(entry))
 }
 
+/// Reads the entries of the children of a process that has one thread.
+///
+/// A kernel may be built without the list of them; then all processes are looked through.
+pub(super) fn children(of: i32) -> io::Result<Vec<Entry>> {
+    match fs::read_to_string(format!("/proc/{of}/task/{of}/children")) {
+        Ok(list) => Ok(list.split_whitespace().filter_map(|pid| entry(pid.parse().ok()?)).collect()),
+        Err(_) => Ok(entries()?.filter(|entry| entry.parent == of).collect()),
+    }
+}
+
 /// Returns the number that a process has inside the innermost PID namespace that it lives in.
 pub(super) fn number_inside(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -48,6 +58,11 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        process::{Command, Stdio},
+    };
+
     use super::*;
 
     #[test]
@@ -68,5 +83,20 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         assert!(entries().unwrap().any(|entry| entry.pid == own));
         assert_eq!(number_inside(own), Some(own));
+    }
+
+    #[test]
+    fn child_is_among_the_children_of_its_parent() {
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", "cat; :"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut shell = shell.unwrap();
+        // What is echoed, the child has echoed.
+        shell.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let pid = i32::try_from(shell.id()).unwrap();
+        let found = children(pid).unwrap();
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        assert_eq!(found.iter().map(|entry| entry.parent).collect::<Vec<_>>(), [pid]);
     }
 }
