@@ -115,7 +115,11 @@ pub(super) fn complete(site: &Site, repository: &Repository, settled: &Settled<'
     write(&folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
     write(&folder.join("tree.after.json"), settled.tree.as_bytes())?;
     if let Some(tree) = settled.agents_tree {
-        write(&folder.join("tree.agent.json"), &site.secrets.redact_bytes(tree))?;
+        let (tree, file) = (site.secrets.redact_bytes(tree), folder.join("tree.agent.json"));
+        let is_untouched = *tree == *settled.tree_before.as_bytes();
+        if !is_untouched || link(&folder.join("tree.before.json"), &file).is_err() {
+            write(&file, &tree)?;
+        }
     }
     let lines: Vec<String> = settled.entries.iter().filter_map(|entry| serde_json::to_string(entry).ok()).collect();
     write(&folder.join("events.jsonl"), format!("{}\n", lines.join("\n")).as_bytes())?;
@@ -148,6 +152,12 @@ pub(super) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
         since = Some(entry.at);
     }
     times
+}
+
+/// Gives a file of the record a second name, for what would be the same bytes.
+fn link(file: &Path, name: &Path) -> Result<(), Obstacle> {
+    mischief::remove(name)?;
+    std::fs::hard_link(file, name).map_err(Obstacle::system("linking", name))
 }
 
 /// Writes a file anew: what an agent has put in its place, be it a second name of a file elsewhere, is not written to.
