@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use super::scan::display;
-use super::{GitError, Repository};
+use super::{Fingerprint, GitError, Repository};
 
 /// Files of the work tree that git reads without being asked to.
 const RULES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
@@ -16,14 +16,22 @@ const DEEPEST: usize = 512;
 
 impl Repository {
     /// Removes what git would wait for, in its own folder and among the rules in the work tree; returns the paths.
-    pub fn remove_pipes(&self) -> Result<Vec<String>, GitError> {
+    ///
+    /// Records that are as they were `before` are not looked into: what was there then is not the session's.
+    pub fn remove_pipes(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
+        let records = before.records.as_ref().filter(|records| records.is_in_place());
         let mut removed = Vec::new();
         let own = Some(&self.git_dir).filter(|folder| !folder.starts_with(&self.common_dir));
         let folders: Vec<&PathBuf> = own.into_iter().chain([&self.common_dir]).collect();
         for folder in &folders {
-            walk(folder, &[], &mut |path, kind| is_endless(kind).then(|| removed.push(path.to_owned())).is_some())?;
+            walk(folder, |_| false, &mut |path, kind| {
+                is_endless(kind).then(|| removed.push(path.to_owned())).is_some()
+            })?;
         }
-        walk(&self.work_dir, &folders, &mut |path, kind| {
+        let is_seen = |folder: &PathBuf| {
+            folders.contains(&folder) || records.is_some_and(|records| records.has_as_it_was(folder))
+        };
+        walk(&self.work_dir, is_seen, &mut |path, kind| {
             let is_read = is_rule(path) || path.components().any(|part| part.as_os_str() == ".git");
             let is_waited_for = is_read && (is_endless(kind) || kind.is_symlink() && leads_to_endless(path));
             is_waited_for.then(|| removed.push(path.to_owned())).is_some()
@@ -40,15 +48,19 @@ impl Repository {
     }
 }
 
-/// Visits everything below a folder but what is `seen`, links not followed, and removes what `is_unwanted`.
-fn walk(root: &Path, seen: &[&PathBuf], is_unwanted: &mut impl FnMut(&Path, FileType) -> bool) -> Result<(), GitError> {
+/// Visits everything below a folder but what `is_seen`, links not followed, and removes what `is_unwanted`.
+fn walk(
+    root: &Path,
+    is_seen: impl Fn(&PathBuf) -> bool,
+    is_unwanted: &mut impl FnMut(&Path, FileType) -> bool,
+) -> Result<(), GitError> {
     let mut folders: Vec<(PathBuf, usize)> = vec![(root.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         // A folder that cannot be listed is no more readable for git.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
             if kind.is_dir() {
-                if depth < DEEPEST && !seen.contains(&&path) {
+                if depth < DEEPEST && !is_seen(&path) {
                     folders.push((path, depth + 1));
                 }
             } else if !kind.is_file() && is_unwanted(&path, kind) {

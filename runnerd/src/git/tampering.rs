@@ -18,7 +18,7 @@ use super::durable::replace_file;
 use super::program::Git;
 use super::scan::display;
 use super::users::UsersRules;
-use super::{GitError, Id, Repository, index};
+use super::{Archive, GitError, Id, Repository, index};
 
 /// Files of the common folder that are looked at.
 const SHARED: [&str; 9] = [
@@ -60,6 +60,9 @@ pub struct Fingerprint {
     users: UsersRules,
     /// Tracked files that git was told not to look at.
     hidden: BTreeSet<String>,
+    /// The records of the run.
+    #[serde(default)]
+    pub(super) records: Option<Archive>,
 }
 
 /// One file as it was.
@@ -99,8 +102,8 @@ pub struct MovedRef {
 }
 
 impl Repository {
-    /// Looks at everything that a session must not change in git's own folder.
-    pub fn fingerprint(&self) -> Result<Fingerprint, GitError> {
+    /// Looks at everything that a session must not change in git's own folder, and at the folder of the run's records.
+    pub fn fingerprint(&self, records: Option<Archive>) -> Result<Fingerprint, GitError> {
         self.refuse_moved()?;
         let files = self.watched()?.into_iter().map(|(name, path)| Ok((name, look(&path)?)));
         let files = files.collect::<Result<Vec<_>, GitError>>()?.into_iter();
@@ -108,7 +111,7 @@ impl Repository {
         // What cannot be listed before a session says nothing about the session.
         let refs = self.refs().unwrap_or_default();
         let (places, users, hidden) = (self.places_of()?, UsersRules::now()?, self.hidden()?);
-        Ok(Fingerprint { places, files, refs, users, hidden })
+        Ok(Fingerprint { places, files, refs, users, hidden, records })
     }
 
     /// Fails if the git folder is gone or is another one than `before`, unless a person has accepted that one since.

@@ -156,7 +156,7 @@ impl Undo<'_> {
     fn git_folder(&self, found: &mut Found) -> Result<(), Obstacle> {
         let Some(before) = &self.before else { return Ok(()) };
         // Whoever reads it would wait for ever, so it goes before anything is read.
-        found.add(self.repository.remove_pipes()?);
+        found.add(self.repository.remove_pipes(before)?);
         tampering::suspect(self.site, before)?;
         self.repository.refuse_replaced(before)?;
         found.add(self.repository.tampered(before)?.into_iter().map(|tampered| tampered.name));
