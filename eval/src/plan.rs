@@ -26,6 +26,9 @@ pub(crate) struct Plan {
     pub(crate) justfile: Option<String>,
 }
 
+/// What the runner takes where nothing is configured.
+const DEFAULT_AGENT: &str = "codex";
+
 /// Makes the plan of a case.
 pub(crate) fn plan(case: &Case, changes: &Changes, around: &Surroundings) -> Result<Plan, Fault> {
     let mut config = case.config.clone();
@@ -59,10 +62,12 @@ pub(crate) fn plan(case: &Case, changes: &Changes, around: &Surroundings) -> Res
     Ok(Plan { config, executor, model, tree, justfile: justfile(case) })
 }
 
-/// The first kind that the case names and this machine has.
+/// The kind that the case configures; else the first one that it names and this machine has.
 fn agent_here(case: &Case, around: &Surroundings) -> String {
     let is_here = |kind: &&String| around.program(kind).is_some();
-    case.requires.agents.iter().find(is_here).cloned().unwrap_or_else(|| case.agent())
+    let agents = &case.requires.agents;
+    let named = case.executor().or_else(|| agents.iter().find(is_here).or(agents.first()).cloned());
+    named.unwrap_or_else(|| DEFAULT_AGENT.into())
 }
 
 fn section<'a>(config: &'a mut Table, name: &str) -> Result<&'a mut Table, Fault> {
@@ -181,6 +186,14 @@ mod tests {
         let executor = plan.config["executor"].as_table().expect("a table");
         assert_eq!((executor["kind"].as_str(), executor["model"].as_str()), (Some("claude"), Some("opus")));
         assert!(!executor.contains_key("command"));
+    }
+
+    #[test]
+    fn an_agent_that_is_configured_stands_above_those_that_would_do() {
+        let agents = "[requires]\nagents = [\"no-such-agent\", \"sh\", \"cat\"]\n";
+        assert_eq!(planned(agents, &Changes::default()).executor, "sh");
+        let plan = planned(&format!("[config.executor]\nkind = \"claude\"\n{agents}"), &Changes::default());
+        assert_eq!(plan.executor, "claude");
     }
 
     #[test]

@@ -139,14 +139,9 @@ impl Ceilings {
 }
 
 impl Case {
-    /// Returns the kind of its agent: `script`, what its configuration names, or the default of the runner.
-    pub(crate) fn agent(&self) -> String {
-        let named = || self.config.get("executor")?.get("kind")?.as_str().map(str::to_owned);
-        match (&self.script, named()) {
-            (Some(_), _) => "script".into(),
-            (None, Some(kind)) => kind,
-            (None, None) => self.requires.agents.first().cloned().unwrap_or_else(|| "codex".into()),
-        }
+    /// Returns the kind of agent that it configures.
+    pub(crate) fn executor(&self) -> Option<String> {
+        self.config.get("executor")?.get("kind")?.as_str().map(str::to_owned)
     }
 
     /// Returns the command of its guard, where it names one.
