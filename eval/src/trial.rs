@@ -119,7 +119,7 @@ struct Stage<'a> {
 impl Stage<'_> {
     /// Makes a lab, plays the run in it, and takes it away again.
     async fn play(&mut self) {
-        let played = match Lab::make(&self.slot.folder) {
+        let played = match Lab::make() {
             Ok(lab) => {
                 let played = self.play_in(&lab).await;
                 self.take_away(lab);
@@ -139,10 +139,11 @@ impl Stage<'_> {
         }
         if self.bench.keep {
             self.progress.say(&format!("the lab stays: {}", lab.folder().display()));
-            return;
+        } else {
+            self.slot.hide_lab();
         }
-        self.slot.hide_lab();
-        if let Err(fault) = lab.remove() {
+        let left = if self.bench.keep { lab.keep() } else { lab.remove() };
+        if let Err(fault) = left {
             self.seen.evidence.push(fault.to_string());
         }
     }

@@ -19,7 +19,7 @@ use crate::case::Case;
 use crate::case::find::Places;
 use crate::digest;
 use crate::fault::Fault;
-use crate::lab::{Programs, Surroundings};
+use crate::lab::{Lab, Programs, Surroundings};
 use crate::plan::{Changes, Plan, plan};
 use crate::report::text::table;
 use crate::results::{Digests, Meta, Store};
@@ -55,6 +55,7 @@ pub(super) async fn run(global: &Global, places: &Places, args: RunArgs) -> Resu
         planned.push((Arc::new(case), Arc::new(plan)));
     }
     let bench = Arc::new(bench(global, places, &args, around)?);
+    Lab::sweep();
     bench.store.bury_lost()?;
     let (trials, there) = trials(&bench, &planned, &args)?;
     watch_signals(&bench.stop)?;

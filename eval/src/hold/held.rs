@@ -118,6 +118,11 @@ impl Held {
         Ended::KeeperLost
     }
 
+    /// Kills the program where its keeper can no longer do it, and cannot be known by its environment: it hides that.
+    pub(crate) fn kill_without_keeper(pid: u32) {
+        walk::kill(i32::try_from(pid).unwrap_or(i32::MAX));
+    }
+
     /// Waits for its end within a time, and takes what it prints meanwhile.
     pub(crate) async fn capture(mut self, within: Duration, stop: &CancellationToken) -> Captured {
         let deadline = Instant::now() + within;

@@ -32,6 +32,13 @@ pub(super) fn kill_marked(mark: &str) -> usize {
     entries().into_iter().filter(holds).filter(|entry| signal(*entry, Signal::KILL)).count()
 }
 
+/// Kills a process.
+pub(super) fn kill(pid: i32) {
+    if let Some(entry) = entry(pid) {
+        signal(entry, Signal::KILL);
+    }
+}
+
 /// Asks a child of the caller to end.
 pub(super) fn ask(pid: i32) {
     if let Some(entry) = entry(pid) {

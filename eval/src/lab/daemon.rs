@@ -87,6 +87,9 @@ impl Daemon {
     /// Waits for its end, which nobody wanted, and returns what is known of it.
     pub(crate) async fn died(&mut self) -> String {
         let ended = self.held.wait().await;
+        if ended == Ended::KeeperLost {
+            Held::kill_without_keeper(self.connection.daemon().pid);
+        }
         let how = match ended {
             Ended::Exited(code @ 129..=192) => format!("by signal {}", code - 128),
             Ended::Exited(code) => format!("with exit code {code}"),

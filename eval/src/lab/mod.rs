@@ -9,7 +9,7 @@ mod script;
 mod surroundings;
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -23,38 +23,51 @@ pub(crate) use self::surroundings::Surroundings;
 use crate::digest::files;
 use crate::fault::Fault;
 
-/// The file that says that a folder is a lab, and of which result.
-const SIGN: &str = "lab-of";
+/// The file that says that a folder is a lab; it is locked as long as its harness lives.
+const SIGN: &str = "lab";
 const PREFIX: &str = "runner-eval-";
 
 /// The folder of one run.
 #[derive(Debug)]
 pub(crate) struct Lab {
     folder: PathBuf,
+    _lock: File,
 }
 
 impl Lab {
-    /// Makes the folder; `result` is where what is kept of the run goes.
-    pub(crate) fn make(result: &Path) -> Result<Self, Fault> {
+    /// Makes the folder.
+    pub(crate) fn make() -> Result<Self, Fault> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root());
         let folder = folder.map_err(|error| Fault::file("making a folder in", &root(), &error))?;
         let folder = folder.keep();
-        let lab = Self { folder: folder.canonicalize().unwrap_or(folder) };
+        let folder = folder.canonicalize().unwrap_or(folder);
+        let lab = Self { _lock: sign(&folder).map_err(|error| Fault::file("locking", &folder, &error))?, folder };
         for name in ["bin", "home", "state", "run", "config", "work", "tmp", "logs"] {
             let path = lab.at(name);
             let made = DirBuilder::new().mode(0o700).create(&path);
             made.map_err(|error| Fault::file("making the folder", &path, &error))?;
         }
-        lab.write(SIGN, &result.display().to_string())?;
         let git = "[user]\n\tname = runner-eval\n\temail = runner-eval@localhost\n[init]\n\tdefaultBranch = main\n";
         lab.write("home/.gitconfig", git)?;
         Ok(lab)
     }
 
-    /// Removes a lab that a dead harness has left; a folder that is none stays.
-    pub(crate) fn remove_left(folder: &Path) -> io::Result<()> {
-        let is_named = folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
-        if is_named && folder.join(SIGN).is_file() { remove(folder) } else { Ok(()) }
+    /// Removes the labs that dead harnesses have left. What cannot be removed is somebody else's.
+    pub(crate) fn sweep() {
+        for entry in fs::read_dir(root()).into_iter().flatten().flatten() {
+            let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+            let sign = entry.path().join(SIGN);
+            let lock = File::options().append(true).open(sign).ok().filter(|_| is_named);
+            if lock.is_some_and(|lock| lock.try_lock().is_ok()) {
+                let _ = remove(&entry.path());
+            }
+        }
+    }
+
+    /// Leaves the folder as it is, for a person.
+    pub(crate) fn keep(self) -> Result<(), Fault> {
+        let sign = self.at(SIGN);
+        fs::remove_file(&sign).map_err(|error| Fault::file("removing", &sign, &error))
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -99,6 +112,13 @@ impl Lab {
     }
 }
 
+/// Signs a folder as a lab. The sign is locked before it has its name: nobody sees a lab without an owner.
+fn sign(folder: &Path) -> io::Result<File> {
+    let sign = tempfile::NamedTempFile::new_in(folder)?;
+    sign.as_file().try_lock()?;
+    Ok(sign.persist(folder.join(SIGN))?)
+}
+
 /// The folder for temporary files, unless a socket in it would have too long a path.
 fn root() -> PathBuf {
     let folder = std::env::temp_dir();
@@ -132,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_lab_is_removed_with_folders_that_cannot_be_written_to() {
-        let lab = Lab::make(Path::new("/r")).expect("makes");
+        let lab = Lab::make().expect("makes");
         let folder = lab.folder().to_owned();
         lab.write("home/go/mod/x", "x").expect("writes");
         fs::set_permissions(lab.at("home/go/mod"), Permissions::from_mode(0o500)).expect("closes");
@@ -141,9 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_no_lab_is_not_removed() {
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().expect("a folder");
-        Lab::remove_left(folder.path()).expect("does nothing");
-        assert!(folder.path().exists());
+    fn what_lives_or_is_no_lab_is_not_swept_away() {
+        let (stranger, lab) =
+            (tempfile::Builder::new().prefix(PREFIX).tempdir().expect("a folder"), Lab::make().expect("makes"));
+        Lab::sweep();
+        assert!(stranger.path().exists() && lab.folder().exists());
+        let left = lab.folder().to_owned();
+        drop(lab);
+        Lab::sweep();
+        assert!(!left.exists());
     }
 }

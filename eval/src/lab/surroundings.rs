@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn keys_reach_the_client_alone_and_nothing_of_the_users_daemon_does() {
-        let lab = Lab::make(Path::new("/r")).expect("a lab");
+        let lab = Lab::make().expect("a lab");
         let around =
             around(&[("ANTHROPIC_API_KEY", "k"), ("RUNNERD_SOCKET", "/mine"), ("GIT_DIR", "/g"), ("PATH", "/bin")]);
         let (client, others) = (around.of_client(&lab), lab.env(&around));

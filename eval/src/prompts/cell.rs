@@ -40,7 +40,7 @@ pub(super) struct Asked {
 
 /// Has a session in a lab of its own.
 pub(super) async fn ask(session: &Session, template: Option<&str>, input: &Input) -> Result<Asked, Fault> {
-    let lab = Lab::make(std::path::Path::new("-"))?;
+    let lab = Lab::make()?;
     let asked = ask_in(&lab, session, template, input).await;
     lab.remove()?;
     asked

@@ -23,7 +23,7 @@ use crate::case::find::Places;
 use crate::commands::{answer, digests, watch_signals, write_page};
 use crate::digest::Digest;
 use crate::fault::Fault;
-use crate::lab::{Programs, Surroundings};
+use crate::lab::{Lab, Programs, Surroundings};
 use crate::progress::Progress;
 use crate::results::write_durably;
 
@@ -130,6 +130,7 @@ pub(crate) async fn run(global: &Global, places: &Places, args: PromptsArgs) -> 
         around,
         stop: CancellationToken::new(),
     });
+    Lab::sweep();
     watch_signals(&session.stop)?;
     let kept = places.results.join(KEPT);
     fs::create_dir_all(&kept).map_err(|error| Fault::file("making the folder", &kept, &error))?;

@@ -15,7 +15,6 @@ use serde::de::DeserializeOwned;
 use super::{Checks, Meta, Started};
 use crate::case::find::nearest_of;
 use crate::fault::Fault;
-use crate::lab::Lab;
 use crate::outcome::Outcome;
 
 const META: &str = "meta.json";
@@ -62,7 +61,8 @@ impl Store {
         let folder = made.map_err(|error| Fault::file("making a folder in", &parent, &error))?.keep();
         let failed = |error: io::Error| Fault::file("locking", &folder, &error);
         let lock = File::create(folder.join(LOCK)).map_err(failed)?;
-        lock.try_lock().map_err(|error| failed(error.into()))?;
+        // Another harness that looks for lost results may hold it for a moment.
+        lock.lock().map_err(failed)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.point_latest(case, &name)?;
         Ok(Slot { folder, name, _lock: lock })
@@ -118,7 +118,7 @@ impl Store {
         Fault::usage(message).hint("runner-eval list")
     }
 
-    /// Writes down that results were lost, and removes the labs that they have left.
+    /// Writes down that results were lost.
     pub(crate) fn bury_lost(&self) -> Result<(), Fault> {
         for case in self.cases()? {
             for folder in folders(&self.folder.join(case))?.iter().filter(|folder| !folder.join(META).exists()) {
@@ -127,10 +127,7 @@ impl Store {
                 if folder.join(META).exists() {
                     continue;
                 }
-                if let Ok(lab) = fs::read_link(folder.join(LAB)) {
-                    let _ = Lab::remove_left(&lab);
-                    let _ = fs::remove_file(folder.join(LAB));
-                }
+                let _ = fs::remove_file(folder.join(LAB));
                 if let Ok(started) = read_json::<Started>(&folder.join(STARTED)) {
                     write_json(&folder.join(META), &lost(&started, folder))?;
                 }
@@ -154,11 +151,6 @@ impl Store {
                 None => {
                     return Err(Fault::new(format!("{} is being written: a run of {case} goes on", result.display())));
                 }
-            }
-        }
-        for result in &results {
-            if let Ok(lab) = fs::read_link(result.join(LAB)) {
-                let _ = Lab::remove_left(&lab);
             }
         }
         let link = self.latest(case);
