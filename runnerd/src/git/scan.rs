@@ -79,6 +79,9 @@ impl Scan {
     pub(super) fn within(paths: &Repository, index: &State, some: &[Vec<u8>]) -> Option<Self> {
         let mut scan = Self::default();
         for path in some.iter().map(|path| path.as_bstr()) {
+            if leads_through_a_link(paths, path) {
+                return None;
+            }
             let kind = paths.file(path).symlink_metadata().ok().map(|found| found.file_type());
             let is_stored = kind.is_some_and(|kind| kind.is_file() || kind.is_symlink());
             let is_plain_folder =
@@ -147,6 +150,12 @@ impl Scan {
         };
         self.found.insert(path.to_owned(), finding);
     }
+}
+
+/// Tells whether a folder on the way to a path is a link: what is found there is another file.
+fn leads_through_a_link(paths: &Repository, path: &BStr) -> bool {
+    let is_link = |folder: &[u8]| paths.file(folder).symlink_metadata().is_ok_and(|found| found.is_symlink());
+    path.find_iter(b"/").any(|slash| is_link(&path[..slash]))
 }
 
 /// Tells whether an entry stands for a file or link, merged and stored.

@@ -26,7 +26,7 @@ fn commit_within(fixture: &Fixture, engine: Engine, within: &[Vec<u8>]) -> Commi
 
 #[test]
 fn every_kind_of_change_that_was_seen_is_committed() {
-    let kinds: [Kind; 11] = [
+    let kinds: [Kind; 12] = [
         ("a changed file", |fixture| fixture.write("a.txt", "changed")),
         ("one that is gone", |fixture| fixture.remove("dir/c.txt")),
         ("a new one", |fixture| fixture.write("dir/sub/new", "new")),
@@ -42,6 +42,11 @@ fn every_kind_of_change_that_was_seen_is_committed() {
         ("a folder that became a file", |fixture| {
             fixture.remove("dir");
             fixture.write("dir", "x");
+        }),
+        ("a folder that became a link to one with a file of the same name", |fixture| {
+            fixture.remove("dir");
+            fixture.write("other/c.txt", "another");
+            fixture.link("other", "dir");
         }),
         ("a file that is staged", |fixture| {
             fixture.write("new", "x");
