@@ -3,6 +3,7 @@
 //! Any program of the machine can connect to a port on loopback, and any page of the web can have a browser do it.
 
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -16,6 +17,8 @@ use subtle::ConstantTimeEq as _;
 use crate::app::App;
 use crate::problem::Problem;
 
+/// Where a token is changed for the cookie.
+pub(crate) const SESSION: &str = "/api/session";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// The names under which a browser on this machine reaches it.
@@ -55,11 +58,13 @@ impl fmt::Debug for Token {
 }
 
 /// What opens the door.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Keys {
     port: u16,
-    /// What the address holds.
+    /// What the address holds that a person is told.
     token: Token,
+    /// What the address holds that a browser is started with: others see a program's arguments. Good for one use.
+    ticket: Mutex<Option<Token>>,
     /// What the cookie holds: it is shown to every server on this host, and the token is not.
     session: Token,
 }
@@ -71,23 +76,46 @@ impl Keys {
     ///
     /// Fails where the system has no random numbers.
     pub fn new(port: u16) -> Result<Self, getrandom::Error> {
-        Ok(Self { port, token: Token::random()?, session: Token::random()? })
+        let ticket = Mutex::new(Some(Token::random()?));
+        Ok(Self { port, token: Token::random()?, ticket, session: Token::random()? })
     }
 
     /// Returns the address of the page.
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/#token={}", self.port, self.token.as_str())
+        self.address(&self.token)
     }
 
-    /// Returns the cookie for those who have shown the token. Cookies know no ports, so its name does.
+    /// Returns an address that leads to the page once; empty where it has done so.
+    pub fn url_once(&self) -> String {
+        self.ticket().as_ref().map_or_else(String::new, |ticket| self.address(ticket))
+    }
+
+    fn address(&self, token: &Token) -> String {
+        format!("http://127.0.0.1:{}/#token={}", self.port, token.as_str())
+    }
+
+    fn ticket(&self) -> MutexGuard<'_, Option<Token>> {
+        self.ticket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the cookie for those who were let in. Cookies know no ports, so its name does.
     pub(crate) fn cookie(&self) -> String {
         format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name(), self.session.as_str())
     }
 
-    /// Whether the token was shown.
-    pub(crate) fn has_token(&self, headers: &HeaderMap) -> bool {
-        let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        shown.and_then(|shown| shown.strip_prefix("Bearer ")).is_some_and(|shown| self.token.is(shown.trim()))
+    /// Whether a request is let in; the ticket opens one path alone.
+    fn lets_in(&self, path: &str, headers: &HeaderMap) -> bool {
+        self.has_token(headers) || self.has_cookie(headers) || path == SESSION && self.takes_ticket(headers)
+    }
+
+    fn has_token(&self, headers: &HeaderMap) -> bool {
+        bearer(headers).is_some_and(|shown| self.token.is(shown))
+    }
+
+    fn takes_ticket(&self, headers: &HeaderMap) -> bool {
+        let mut ticket = self.ticket();
+        let is_shown = bearer(headers).is_some_and(|shown| ticket.as_ref().is_some_and(|ticket| ticket.is(shown)));
+        is_shown && ticket.take().is_some()
     }
 
     fn has_cookie(&self, headers: &HeaderMap) -> bool {
@@ -121,13 +149,17 @@ pub(crate) async fn check_origin(State(app): State<App>, request: Request, next:
 
 /// Lets requests through that show the token or the cookie.
 pub(crate) async fn check_token(State(app): State<App>, request: Request, next: Next) -> Response {
-    let headers = request.headers();
-    if app.keys.has_token(headers) || app.keys.has_cookie(headers) {
+    if app.keys.lets_in(request.uri().path(), request.headers()) {
         return next.run(request).await;
     }
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "the token of this server is missing or another one")
         .hint("runnerctl ui")
         .into_response()
+}
+
+/// Returns what was shown in the header for it.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ").map(str::trim)
 }
 
 /// Returns why a request is none of the page's own.
@@ -242,6 +274,17 @@ mod tests {
         for origin in ["null", "http://localhost:3000", "https://localhost:4747", "http://127.0.0.1:4747"] {
             assert_eq!(from(origin), Some(StatusCode::FORBIDDEN), "{origin}");
         }
+    }
+
+    #[test]
+    fn a_ticket_is_good_for_one_session_and_for_nothing_else() {
+        let keys = keys();
+        let once = keys.url_once();
+        let ticket = once.rsplit('=').next().expect("a ticket");
+        let shown = headers(&[("authorization", &format!("Bearer {ticket}"))]);
+        assert!(!keys.lets_in("/api/repos", &shown));
+        assert!(keys.lets_in(SESSION, &shown) && !keys.lets_in(SESSION, &shown));
+        assert_eq!(keys.url_once(), "");
     }
 
     #[test]

@@ -27,7 +27,7 @@ async fn run(args: &Args) -> Result<(), ErrorReply> {
     let listening = format!("listening on port {} of this machine", args.port);
     let bound = Bound::on(args.port).await.map_err(|error| failed(&listening, &error, Some("runnerctl ui")))?;
     let keys = Keys::new(bound.port).map_err(|error| failed("asking the system for random numbers", &error, None))?;
-    let started = Started { url: keys.url(), pid: std::process::id() };
+    let started = Started { url: keys.url(), url_once: keys.url_once(), pid: std::process::id() };
     let stop = CancellationToken::new();
     end_with(args, stop.clone()).map_err(|error| failed("listening for signals", &error, None))?;
     let app = App::open(args, keys, stop.clone()).await;

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use http::header::SET_COOKIE;
 use protocol::request::LogStream;
 
-use crate::access::{check_origin, check_token};
+use crate::access::{SESSION, check_origin, check_token};
 use crate::app::App;
 use crate::body::Json;
 use crate::problem::Problem;
@@ -32,7 +32,7 @@ const TEXTS: [(&str, LogStream); 9] = [
 /// Returns everything that is answered.
 pub(crate) fn all(app: App) -> Router {
     let behind_the_door = Router::new()
-        .route("/api/session", get(session))
+        .route(SESSION, get(session))
         .route("/api/health", get(health))
         .route("/api/repos", get(repositories))
         .route("/api/repos/{repo}", get(status))
@@ -66,13 +66,8 @@ fn of_repository() -> Router<App> {
     })
 }
 
-async fn session(State(app): State<App>, headers: HeaderMap) -> Response {
-    let health = Json(app.health_now().await);
-    if app.keys.has_token(&headers) {
-        ([(SET_COOKIE, app.keys.cookie())], health).into_response()
-    } else {
-        health.into_response()
-    }
+async fn session(State(app): State<App>) -> Response {
+    ([(SET_COOKIE, app.keys.cookie())], Json(app.health_now().await)).into_response()
 }
 
 async fn health(State(app): State<App>) -> Response {

@@ -43,12 +43,14 @@ pub(crate) async fn events(
     // A header that is not text is an id that is not known.
     let after = headers.get("last-event-id").map(|id| id.to_str().map_err(drop).and_then(str::parse));
     let joined = app.hub.join(after);
-    let hello = frame("hello", &app.health_now().await).retry(RETRY);
+    let health = app.health_now().await;
+    let hello = frame("hello", &health).retry(RETRY);
     let hello = match joined.at {
         Some(at) if joined.missed.is_none() || after.is_none() => hello.id(at.to_string()),
         _ => hello,
     };
-    let only = app.health_now().await.only;
+    // A server that shows all repositories tells of those that come later too.
+    let only = health.only.filter(|_| app.only.is_some());
     let filter = Filter { repo: wanted.repo.or(only) };
     let mut first = vec![hello];
     match joined.missed {

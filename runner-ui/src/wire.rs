@@ -65,6 +65,8 @@ pub struct Notice {
 pub struct Started {
     /// The address of the page, token included.
     pub url: String,
+    /// An address that leads to the page once: for a browser's command line, which others may see.
+    pub url_once: String,
     /// Process id.
     pub pid: u32,
 }

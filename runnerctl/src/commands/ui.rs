@@ -47,6 +47,9 @@ pub(crate) struct UiArgs {
 #[derive(Debug, Serialize, Deserialize)]
 struct Started {
     url: String,
+    /// Leads there once.
+    #[serde(skip_serializing)]
+    url_once: String,
     pid: u32,
 }
 
@@ -79,7 +82,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
     };
     invocation.ui.answer("ui", &started, |_| format!("{}\n", started.url))?;
     invocation.ui.note("Ctrl-C ends it\n");
-    if !args.no_open && !invocation.ui.json && io::stdout().is_terminal() && !open(&started.url) {
+    if !args.no_open && !invocation.ui.json && io::stdout().is_terminal() && !open(&started.url_once) {
         invocation.ui.note("No browser could be opened here: open the address yourself\n");
     }
     serve(server).await

@@ -22,7 +22,10 @@ fn begun(mut command: Command) -> (Child, String) {
 
 /// Asks for the health with the token of an address; returns the reply's first line and its body.
 fn health(url: &str) -> (String, String) {
-    let (host, token) = url.trim_start_matches("http://").split_once("/#token=").unwrap_or_else(|| panic!("`{url}` is no address with a token"));
+    let (host, token) = url
+        .trim_start_matches("http://")
+        .split_once("/#token=")
+        .unwrap_or_else(|| panic!("`{url}` is no address with a token"));
     let mut stream = TcpStream::connect(host).expect("the server listens");
     let request = format!(
         "GET /api/health HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
@@ -149,8 +152,10 @@ fn a_browser_is_opened_for_a_terminal_with_a_screen_and_for_nobody_else() {
     }
     assert!(!called.exists());
     let mut tty = seen(&["ui"], &[("DISPLAY", ":0")]);
-    tty.sees("#token=");
-    assert!(fs::read_to_string(&address).expect("it is opened").contains("/#token="));
+    let once = fs::read_to_string(&address).expect("it is opened");
+    assert_eq!(health(&once).0, "HTTP/1.1 401 Unauthorized", "others see what a browser is started with");
+    let (_, ticket) = once.split_once("#token=").expect("a ticket");
+    assert!(!tty.sees("#token=").contains(ticket));
     tty.signal(Signal::SIGINT);
     assert_eq!(tty.ended(), 0);
 }
