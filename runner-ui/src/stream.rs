@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
@@ -19,6 +20,7 @@ use crate::app::App;
 use crate::body::json_text;
 use crate::hub::{EventId, Hub, Looker, News};
 use crate::link::notice;
+use crate::problem::Problem;
 
 /// Time between two signs of life.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -37,9 +39,10 @@ pub(crate) struct Wanted {
 /// Answers with the stream.
 pub(crate) async fn events(
     State(app): State<App>,
-    Query(wanted): Query<Wanted>,
+    query: Result<Query<Wanted>, QueryRejection>,
     headers: HeaderMap,
-) -> impl IntoResponse {
+) -> Result<impl IntoResponse, Problem> {
+    let Query(wanted) = query.map_err(|_| Problem::invalid("the query cannot be read"))?;
     // A header that is not text is an id that is not known.
     let after = headers.get("last-event-id").map(|id| id.to_str().map_err(drop).and_then(str::parse));
     let joined = app.hub.join(after);
@@ -60,7 +63,7 @@ pub(crate) async fn events(
     let output = wanted.output.is_some_and(|output| output != "0").then(|| app.hub.look());
     let follower = Follower { hub: app.hub.clone(), live: joined.live, output, filter, stop: app.stop.clone() };
     let frames = stream::iter(first).chain(follower.frames()).map(Ok::<_, Infallible>);
-    Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT))
+    Ok(Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
 }
 
 /// What one page follows.

@@ -94,8 +94,13 @@ fn what_is_not_there_is_said_with_a_word_and_a_hint() {
         assert_eq!(code(path), missing, "{path}");
     }
     let invalid = (400, "invalid_request".to_owned());
-    for path in ["/api/iterations/seen/x", "/api/iterations/seen/1.w", "/api/iterations?from=-1", "/api/tree?run=../x"]
-    {
+    for path in [
+        "/api/iterations/seen/x",
+        "/api/iterations/seen/1.w",
+        "/api/iterations?from=-1",
+        "/api/tree?run=../x",
+        "/events?repo=a&repo=b",
+    ] {
         assert_eq!(code(path), invalid, "{path}");
     }
     assert!(stage.ui().get("/api/iterations/seen/9").text().contains("runnerctl log"));
