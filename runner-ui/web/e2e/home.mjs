@@ -17,6 +17,8 @@ const programs = join(
 
 // The n-th session runs what `script` says of it; a gate is a pipe on which it waits.
 const scripted = (name) => `#!/bin/sh
+if [ "$1" = --version ]; then echo 'codex-cli 0.169.0'; exit; fi
+while [ $# -gt 0 ]; do [ "$1" != -o ] || RUNNER_OUTPUT=$2; shift; done
 home=$(dirname "$0")
 n=$(($(cat "$home/${name}.count") + 1))
 echo "$n" > "$home/${name}.count"
@@ -29,14 +31,16 @@ export class Home {
   #children = new Set();
   #daemon;
 
-  static async make() {
+  /** The agent is a command, or stands in for `codex`, of whose output the form is known. */
+  static async make(kind = 'command') {
     const home = new Home();
     home.path = await realpath(await mkdtemp(join(tmpdir(), 'runner-page-')));
     home.repo = join(home.path, 'repos/roman');
     for (const folder of ['repos/roman', 'run', 'state', 'tmp', 'config'])
       await mkdir(join(home.path, folder), { recursive: true, mode: 0o700 });
     home.env = {
-      PATH: process.env.PATH,
+      PATH: `${home.path}:${process.env.PATH}`,
+      CODEX_API_KEY: 'a key that opens nothing',
       HOME: home.path,
       TMPDIR: join(home.path, 'tmp'),
       LANG: 'C.UTF-8',
@@ -52,12 +56,12 @@ export class Home {
       '[user]\n\tname = Kit\n\temail = kit@localhost\n[init]\n\tdefaultBranch = main\n',
     );
     await home.daemon();
-    await home.#repository();
+    await home.#repository(kind);
     return home;
   }
 
-  async #repository() {
-    for (const name of ['agent', 'guard']) {
+  async #repository(kind) {
+    for (const name of ['agent', 'codex', 'guard']) {
       await writeFile(join(this.path, name), scripted(name));
       await chmod(join(this.path, name), 0o700);
       await writeFile(join(this.path, `${name}.count`), '0\n');
@@ -67,9 +71,11 @@ export class Home {
     await this.#commit('Begin');
     await this.ctl('init');
     const command = (name) => JSON.stringify([join(this.path, name)]);
+    const executor =
+      kind === 'command' ? `kind = "command"\ncommand = ${command('agent')}` : `kind = "${kind}"`;
     await writeFile(
       join(this.repo, '.runner/state/config.toml'),
-      `[executor]\nkind = "command"\ncommand = ${command('agent')}\n\n[guard]\ncommand = ${command('guard')}\nbaseline = false\n`,
+      `[executor]\n${executor}\n\n[guard]\ncommand = ${command('guard')}\nbaseline = false\n`,
     );
     await this.#commit('Set up the runner');
   }

@@ -1,21 +1,21 @@
 // A whole run as a reader sees it: the real daemon, the real server, a scripted agent.
 import { mkdir } from 'node:fs/promises';
-import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFailed, onTestFinished, test } from 'vitest';
 import { launch } from './browser.mjs';
 import { Home } from './home.mjs';
 import { accessible, NARROW, open, overflows } from './page.mjs';
 
 const SHOTS = process.env.RUNNER_SHOTS;
 let browser;
-let home;
-beforeAll(async () => {
-  browser = await launch();
-  home = await Home.make();
-});
-afterAll(async () => {
-  await browser?.close();
-  await home?.end();
-});
+beforeAll(async () => void (browser = await launch()));
+afterAll(() => browser?.close());
+
+/** A home for one test. */
+async function homeOf(kind) {
+  const home = await Home.make(kind);
+  onTestFinished(() => home.end());
+  return home;
+}
 
 /** Keeps a picture for a person to look at, where one is asked for. */
 async function shot(page, name) {
@@ -44,6 +44,7 @@ const done = (summary) => JSON.stringify({ status: 'done', summary, children: nu
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 test('a run is followed from its first session to its goal, through the death of the daemon', async () => {
+  const home = await homeOf('command');
   await home.gates('split', 'half', 'end', 'red', 'green', 'again', 'last', 'final');
   await home.script('agent', 1, `echo looking around\ngate split\nanswer ${quoted(children)}\n`);
   await home.script(
@@ -156,6 +157,59 @@ test('a run is followed from its first session to its goal, through the death of
     await page.locator('.panel').getByText(text).first().waitFor();
   }
   expect(await page.evaluate(() => 'pwned' in window)).toBe(false);
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
+test('the steps of an agent are told while it works, and what they cost', async () => {
+  const home = await homeOf('codex');
+  await home.gates('begin', 'end');
+  const told = (...lines) => lines.map((line) => `printf '%s\\n' ${quoted(JSON.stringify(line))}\n`).join('');
+  const item = (id, more) => ({ type: 'item.completed', item: { id: `item_${id}`, ...more } });
+  const ran = {
+    type: 'command_execution',
+    command: 'just test',
+    aggregated_output: 'not ok 1\n',
+    exit_code: 1,
+    status: 'failed',
+  };
+  const answer = done('One check is red, then none.');
+  await home.script(
+    'codex',
+    1,
+    told(
+      { type: 'thread.started', thread_id: '01a2018a-64ce-7382-9db5-d4d138fff34e' },
+      { type: 'turn.started' },
+    ) +
+      told(item(1, { type: 'agent_message', text: 'I look at <b>the tests</b> first.' })) +
+      'gate begin\n' +
+      told({
+        ...item(2, { ...ran, aggregated_output: '', exit_code: null, status: 'in_progress' }),
+        type: 'item.started',
+      }) +
+      told(item(2, ran)) +
+      'gate end\necho made > made.txt\n' +
+      told(item(3, { type: 'agent_message', text: answer })) +
+      told({
+        type: 'turn.completed',
+        usage: { input_tokens: 2000, cached_input_tokens: 400, output_tokens: 100 },
+      }) +
+      `answer ${quoted(answer)}\n`,
+  );
+  await home.script('guard', 1, 'echo fine\n');
+  await home.ctl('start', '--yes', '-m', 'Make it');
+  const { page, context, complaints } = await open(browser, await home.view());
+  onTestFailed(() => shot(page, 'failed-steps'));
+  await page.getByRole('link', { name: 'roman' }).click();
+  await page.locator('.live').getByRole('link').click();
+  await page.getByText('I look at <b>the tests</b> first.').waitFor();
+  expect(await page.getByText('just test').count()).toBe(0);
+  await home.open('begin');
+  await page.locator('.step.tool.failed, .step.tool_result.failed').first().waitFor();
+  await shot(page, 'steps');
+  await home.open('end');
+  await page.locator('.iteration header').getByText('accepted').waitFor();
+  await page.locator('.iteration header').getByText('2.1k tokens').waitFor();
   expect(complaints).toEqual([]);
   await context.close();
 });

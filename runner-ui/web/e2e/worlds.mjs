@@ -276,7 +276,8 @@ const texts = {
   diff: 'diff --git a/bin/roman b/bin/roman\nindex 0..1 100755\n--- a/bin/roman\n+++ b/bin/roman\n@@ -1,4 +1,5 @@\n #!/bin/sh\n-exec encode "$1"\n+case $1 in\n+*[!0-9]*) exec decode "$1" ;;\n+*) exec encode "$1" ;;\n+esac\n # end\n # of file\n',
   prompt:
     '# Task\n\nYou work on one task of a tree.\n\n## Goal\n\n`bin/roman` tells number and numeral apart.\n',
-  events: '{"event":"opened"}\n{"event":"briefed"}\n',
+  events:
+    '{"at":"2026-01-01T10:00:00Z","event":{"opened":{"iter":8,"node":"both"}}}\n{"at":"2026-01-01T10:00:02Z","event":"briefed"}\n{"at":"2026-01-01T10:08:00Z","event":{"guard_ended":{"how":{"exited":1}}}}\n',
 };
 
 /** Hostile text in every field that an agent can write. */

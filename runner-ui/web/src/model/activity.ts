@@ -35,7 +35,7 @@ export function entries(steps: readonly Told[]): Entry[] {
   for (const step of steps) {
     const last = found.at(-1);
     if (step.what === 'tool_result' && last?.what === 'tool' && last.result === null) {
-      last.result = step.text;
+      last.result = shortened(step.text, last.text);
       last.failed = tellsFailure(step.text);
     } else {
       const failed = step.what === 'notice' || (step.what === 'tool_result' && tellsFailure(step.text));
@@ -43,6 +43,11 @@ export function entries(steps: readonly Told[]): Entry[] {
     }
   }
   return found;
+}
+
+/** Without the command, where that stands above it. */
+function shortened(result: string, tool: string): string {
+  return result.endsWith(`: ${tool}`) ? result.slice(0, -tool.length - 2) : result;
 }
 
 /** Whether what came of a tool tells of a failure: an exit code, else words of it. */

@@ -88,6 +88,11 @@ test('what came of a tool stands with it', () => {
   ]);
 });
 
+test('a result does not repeat the command above it', () => {
+  const found = entries([step('tool', 'just ci'), step('tool_result', 'exit code 0: just ci')]);
+  expect(found[0]).toMatchObject({ result: 'exit code 0', failed: false });
+});
+
 test('an exit code says more of a failure than words do', () => {
   const failed = (text: string) => entries([step('tool', 'x'), step('tool_result', text)])[0]!.failed;
   expect(['exit code 1', 'error: no', 'exited 0, was error'].map(failed)).toEqual([true, true, false]);
