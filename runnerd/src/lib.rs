@@ -2,6 +2,7 @@
 
 pub mod admit;
 pub mod agent;
+pub mod caller;
 pub mod causes;
 pub mod clock;
 pub mod config;

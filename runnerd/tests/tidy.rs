@@ -14,6 +14,7 @@ const LONGEST_FILE: usize = 500;
 const ARROWS: &[(&str, &[&str])] = &[
     ("admit", &["agent", "causes", "config", "git", "process", "repo", "unbuilt", "worker"]),
     ("agent", &["clock", "config", "process"]),
+    ("caller", &[]),
     ("causes", &[]),
     ("clock", &[]),
     ("config", &[]),
@@ -25,15 +26,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "methods",
         &[
-            "admit", "agent", "causes", "clock", "config", "events", "git", "logging", "process", "registry", "repo",
-            "startup", "store", "verify", "worker",
+            "admit", "agent", "caller", "causes", "clock", "config", "events", "git", "logging", "process", "registry",
+            "repo", "startup", "store", "verify", "worker",
         ],
     ),
     ("process", &["clock"]),
     ("registry", &["causes", "store", "worker"]),
     ("repo", &[]),
     ("review", &[]),
-    ("rpc", &["clock", "events", "process"]),
+    ("rpc", &["caller", "clock", "events", "process"]),
     ("service", &["registry", "worker"]),
     ("startup", &["service"]),
     ("store", &["repo"]),

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Api, blocking};
 use crate::admit::git_error;
+use crate::caller::CallerLeft;
 use crate::git::{GitError, Id, Repository};
-use crate::rpc::left;
 use crate::verify::{Stage, Target, VerifyError, commands, copies, target, verify};
 
 #[async_trait]
@@ -51,7 +51,7 @@ impl VerifyApiServer for Api {
         let folder = copies(&self.paths.state);
         let (launcher, env) = (&self.launcher, &params.env);
         let stage = Stage { repository: &repository, folder, launcher, env, stop: &stop };
-        let left = left(extensions);
+        let CallerLeft(left) = extensions.get().cloned().unwrap_or_default();
         let mut rerun = pin!(stage.rerun(&passes));
         let findings = tokio::select! {
             findings = &mut rerun => findings,

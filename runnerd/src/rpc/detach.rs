@@ -1,9 +1,8 @@
 //! Calls run in tasks of their own: a client that goes away stops nothing halfway, and a panic becomes an
-//! error. A call that has something to clear away asks [`left`] whether somebody still waits for it.
+//! error. A call is told when nobody waits for it any more ([`CallerLeft`]), and may have something to clear away.
 //!
 //! Batches are switched off in the server's configuration, because they would pass by here.
 
-use jsonrpsee::Extensions;
 use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::error::INTERNAL_ERROR_CODE;
 use jsonrpsee::types::{ErrorObjectOwned, Id, Request};
@@ -13,19 +12,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::wrapped::{Around, Service};
+use crate::caller::CallerLeft;
 
 /// Methods that only wait, or that belong to their connection: they end with it. Detached ones would pile
 /// up behind clients that come and go.
 const ENDS_WITH_CLIENT: &[&str] = &["run.step", "verify.run", "events.subscribe", "events.unsubscribe"];
-
-/// Is cancelled when nobody waits for the answer any more.
-#[derive(Debug, Clone)]
-struct Left(CancellationToken);
-
-/// Returns what is cancelled when the caller has gone away.
-pub fn left(extensions: &Extensions) -> CancellationToken {
-    extensions.get::<Left>().map(|left| left.0.clone()).unwrap_or_default()
-}
 
 /// Carries out each call in a task of its own.
 #[derive(Debug, Clone)]
@@ -42,7 +33,7 @@ impl Around for Detach {
     ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
         let mut request = owned(request);
         let left = CancellationToken::new();
-        request.extensions.insert(Left(left.clone()));
+        request.extensions.insert(CallerLeft(left.clone()));
         let (id, method) = (request.id.clone(), request.method.clone());
         let ends_with_client = ENDS_WITH_CLIENT.contains(&&*method);
         // The service is called inside of the task: a handler that is not async panics already there.

@@ -15,7 +15,6 @@ mod socket;
 mod wrapped;
 
 pub use self::access::READING;
-pub use self::detach::left;
 pub use self::listener::{ServeHandle, Served, serve};
 pub use self::lock::{LockError, Locks};
 pub use self::peer::{Peer, PeerRole, Sign};
