@@ -107,8 +107,21 @@ fn two_harnesses_at_once_do_not_meet() {
 
 #[test]
 fn check_that_kills_its_supervisor_does_not_outlive_it() {
+    // Inside a namespace these are its own first processes alone.
+    kills_its_supervisor(&Kit::new(), "for pid in $PPID 1; do kill -KILL $pid; done");
+}
+
+#[test]
+fn check_that_kills_its_supervisor_does_not_outlive_it_on_a_machine_without_namespaces() {
     let kit = Kit::new();
-    let kill = "setsid sleep 600 & for pid in $PPID $(cut -d' ' -f4 /proc/$PPID/stat) 1; do kill -KILL $pid; done; kill -KILL 0";
+    kit.home.install("unshare", "#!/bin/sh\nexit 1\n");
+    kills_its_supervisor(&kit, "kill -KILL $PPID");
+    let meta = fs::read_to_string(kit.results().join("kills_latest/meta.json")).expect("a result");
+    assert!(meta.contains("\"containment\": \"walk\""), "{meta}");
+}
+
+fn kills_its_supervisor(kit: &Kit, kill: &str) {
+    let kill = format!("setsid sleep 600 & {kill}; kill -KILL 0");
     let check = format!("[[checks]]\ntype = \"command_succeeds\"\ncmd = [\"sh\", \"-c\", \"{kill}\"]\n");
     kit.case("kills", &format!("{GREEN}{DONE}{check}"));
     let runs = kit.eval(&["run", "kills", "--json"]).exits(9).json();
