@@ -32,7 +32,7 @@ eval-run *OPTIONS:
 eval-clean CASE:
     scripts/eval.sh clean {{ CASE }}
 
-# Run a case and watch it in a browser, at http://127.0.0.1:3001 until Ctrl-C.
+# Run a case and watch it in a browser, at port 3001 until Ctrl-C.
 eval-with-ui CASE *OPTIONS:
     scripts/eval.sh run {{ CASE }} --ui {{ OPTIONS }}
 

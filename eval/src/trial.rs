@@ -221,6 +221,7 @@ impl Stage<'_> {
             programs: self.bench.programs.clone(),
             env: with_case(lab.env(&self.bench.around)),
             client_env: with_case(self.bench.around.of_client(lab)),
+            view_env: self.bench.around.of_view(lab),
             stop: self.bench.stop.clone(),
         }
     }

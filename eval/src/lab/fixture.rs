@@ -45,6 +45,7 @@ pub(crate) struct Repository {
     env: BTreeMap<String, String>,
     /// Environment of the client that starts runs.
     client_env: BTreeMap<String, String>,
+    view_env: BTreeMap<String, String>,
     stop: CancellationToken,
 }
 
@@ -54,16 +55,17 @@ pub(crate) struct Access {
     pub(crate) programs: Programs,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) client_env: BTreeMap<String, String>,
+    pub(crate) view_env: BTreeMap<String, String>,
     pub(crate) stop: CancellationToken,
 }
 
 impl Repository {
     /// Makes the repository, with two commits: what the case begins with, and what the runner is told.
     pub(crate) async fn make(lab: &Lab, seed: &Seed<'_>, access: Access) -> Result<Self, Fault> {
-        let Access { programs, env, client_env, stop } = access;
+        let Access { programs, env, client_env, view_env, stop } = access;
         lab.write(GOAL, seed.goal)?;
         let folder = lab.at("work").join(seed.name);
-        let repository = Self { folder, goal: lab.at(GOAL), programs, env, client_env, stop };
+        let repository = Self { folder, goal: lab.at(GOAL), programs, env, client_env, view_env, stop };
         repository.write_files(seed)?;
         if let Some(text) = seed.script {
             script::install(lab, text)?;
@@ -91,7 +93,7 @@ impl Repository {
             program: self.programs.client.clone().into(),
             arguments: ["ui", "--port", &port.to_string()].map(OsString::from).to_vec(),
             folder: &self.folder,
-            env: &self.client_env,
+            env: &self.view_env,
             grace: Duration::from_secs(2),
             walled: false,
         };

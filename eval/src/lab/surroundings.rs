@@ -68,6 +68,14 @@ impl Surroundings {
         env
     }
 
+    /// Returns the environment of the web view: the user's own, whose browser is opened, with the lab's daemon to ask.
+    pub(crate) fn of_view(&self, lab: &Lab) -> BTreeMap<String, String> {
+        let mut env = self.env.clone();
+        env.insert(SOCKET_VARIABLE.into(), lab.socket().display().to_string());
+        env.insert(STATE_VARIABLE.into(), lab.at("state").display().to_string());
+        env
+    }
+
     /// Returns the environment of everything else in a lab.
     pub(super) fn of_lab(&self, lab: &Lab) -> BTreeMap<String, String> {
         let mut env = self.toolchains();

@@ -55,6 +55,7 @@ async fn ask_in(lab: &Lab, session: &Session, template: Option<&str>, input: &In
         programs: session.programs.clone(),
         env,
         client_env: session.around.of_client(lab),
+        view_env: session.around.of_view(lab),
         stop: session.stop.clone(),
     };
     let asked = match repository(lab, session, input, access).await {
