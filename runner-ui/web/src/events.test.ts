@@ -55,3 +55,21 @@ test('a stream that is cut goes on behind the last event that was heard', async 
   expect(ids[0]).toBe('1');
   expect(links.slice(0, 3)).toEqual(['connecting', 'live', 'reconnecting']);
 });
+
+test('a reader that stops and begins again at once has one stream', async () => {
+  let open = 0;
+  const fetcher = ((_: string, init: RequestInit) => {
+    open += 1;
+    return new Promise<Response>((_, reject) => {
+      init.signal?.addEventListener('abort', () => ((open -= 1), reject(new Error('aborted'))));
+    });
+  }) as typeof fetch;
+  const stream = new Stream({ message: () => undefined, link: () => undefined }, fetcher);
+  stream.listen('/events');
+  stream.listen(null);
+  stream.listen('/events');
+  await new Promise((resolve) => setTimeout(resolve));
+  expect(open).toBe(1);
+  stream.stop();
+  expect(open).toBe(0);
+});

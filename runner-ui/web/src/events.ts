@@ -71,6 +71,7 @@ export class Stream {
   #stopped = false;
   #connection = new AbortController();
   #url: string | null = null;
+  #runs = false;
 
   constructor(
     private readonly ears: Ears,
@@ -80,10 +81,9 @@ export class Stream {
   /** Listens at an address, in the place of the one before; at none while it is null. */
   listen(url: string | null): void {
     if (url === this.#url || this.#stopped) return;
-    const idle = this.#url === null;
     this.#url = url;
     this.#connection.abort();
-    if (idle) void this.#run();
+    if (!this.#runs && url !== null) void this.#run();
   }
 
   /** Ends it for good. */
@@ -95,6 +95,7 @@ export class Stream {
 
   async #run(): Promise<void> {
     let tries = 0;
+    this.#runs = true;
     this.ears.link('connecting');
     while (this.#url !== null) {
       const url = this.#url;
@@ -102,11 +103,12 @@ export class Stream {
       const signal = this.#connection.signal;
       await this.#once(url, signal, () => (tries = 0)).catch(() => undefined);
       // Another address is not an interruption.
-      if (this.#url !== url) continue;
+      if (signal.aborted) continue;
       this.ears.link(tries >= PATIENCE ? 'offline' : 'reconnecting');
       await delay(pause(tries), signal);
       tries += 1;
     }
+    this.#runs = false;
   }
 
   /** One connection, from its beginning to its end. */

@@ -26,6 +26,7 @@ export class Page {
   #link = $state<Link>('connecting');
   #gone = $state(false);
   #locked = $state(false);
+  #begun = false;
   #output: string | null = null;
   #listeners = new Set<Listener>();
   #stream: Stream;
@@ -87,7 +88,7 @@ export class Page {
   wantOutput(repo: string | null): void {
     if (this.#output === repo) return;
     this.#output = repo;
-    if (this.#link !== 'connecting') this.#listen();
+    if (this.#begun) this.#listen();
   }
 
   /** Reads the list of repositories anew. */
@@ -114,6 +115,7 @@ export class Page {
   }
 
   #listen(): void {
+    this.#begun = true;
     const output = this.#output === null ? '' : `?repo=${encodeURIComponent(this.#output)}&output=1`;
     this.#stream.listen(`/events${output}`);
   }
