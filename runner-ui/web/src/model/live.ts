@@ -26,6 +26,7 @@ const stale: Record<string, Stale[]> = {
 export type News =
   | { kind: 'all' }
   | { kind: 'gone' }
+  | { kind: 'began' }
   | { kind: 'stale'; repo: string; what: Stale[]; event: Event }
   | { kind: 'output'; repo: string; run: string | null; iter: number | null; phase: PhaseName | 'activity' }
   | { kind: 'nothing' };
@@ -34,6 +35,8 @@ export type News =
 export function newsOf(message: Message): News {
   if (message.event === 'resync' || message.event === 'daemon_back') return { kind: 'all' };
   if (message.event === 'daemon_gone') return { kind: 'gone' };
+  // Output is not kept: what came between two streams is read on.
+  if (message.event === 'hello') return { kind: 'began' };
   const event = eventOf(message.data);
   if (!event?.repo) return { kind: 'nothing' };
   const { repo, run = null, iter = null } = event;

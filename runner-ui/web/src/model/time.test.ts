@@ -111,6 +111,7 @@ test('an event says what is stale, and one that is not understood says nothing',
   });
   expect(message('resync', {})).toEqual({ kind: 'all' });
   expect(message('daemon_gone', {})).toEqual({ kind: 'gone' });
+  expect(message('hello', {})).toEqual({ kind: 'began' });
   expect(message('activity', { ...phase(1, 'open', 0), kind: 'activity' })).toMatchObject({
     kind: 'output',
     phase: 'activity',
