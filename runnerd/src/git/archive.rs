@@ -2,8 +2,9 @@
 //! were at one moment, told without listing them.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use protocol::path::WirePath;
 use serde::{Deserialize, Serialize};
 
 /// Links of a folder in which there is no other: its name, and the one that it has for itself.
@@ -12,7 +13,7 @@ const LINKS: u64 = 2;
 /// Such a folder at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Archive {
-    path: PathBuf,
+    path: WirePath,
     /// Numbers of its file system and of itself.
     place: (u64, u64),
     /// When a name came or went last, by the clock of the file system.
@@ -24,19 +25,19 @@ impl Archive {
     pub fn at(path: &Path) -> Option<Self> {
         let found = path.symlink_metadata().ok().filter(std::fs::Metadata::is_dir)?;
         let (place, changed) = ((found.dev(), found.ino()), (found.ctime(), found.ctime_nsec()));
-        Some(Self { path: path.to_owned(), place, changed })
+        Some(Self { path: path.into(), place, changed })
     }
 
     /// Tells whether it is still the folder at its path.
     pub(super) fn is_in_place(&self) -> bool {
-        Self::at(&self.path).is_some_and(|now| now.place == self.place)
+        Self::at(self.path.as_path()).is_some_and(|now| now.place == self.place)
     }
 
     /// Tells whether a folder is in it, has none inside, and is as it was: one that gains a name, or is moved here, changes.
     ///
     /// File systems that do not count links say no.
     pub(super) fn has_as_it_was(&self, folder: &Path) -> bool {
-        let is_in_it = folder.parent() == Some(&self.path);
+        let is_in_it = folder.parent() == Some(self.path.as_path());
         is_in_it
             && folder.symlink_metadata().is_ok_and(|found| {
                 let changed = (found.ctime(), found.ctime_nsec());
@@ -48,6 +49,7 @@ impl Archive {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
     use super::*;
 
