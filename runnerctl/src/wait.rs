@@ -9,6 +9,7 @@ use protocol::error::ExitStatus;
 use protocol::path::WirePath;
 use protocol::request::AtRun;
 use protocol::view::{RunView, StatusView};
+use protocol::words::RunStatus;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::outcome;
@@ -75,6 +76,7 @@ impl<'a> Watch<'a> {
 
     fn status(&mut self, status: &StatusView) -> Result<Option<ExitStatus>, Failure> {
         let Some(run) = &status.run else { return Ok(None) };
+        let run = &held(run, status);
         let lines = self.progress.status(run, &self.ui.screen());
         self.lines.show(lines);
         let Some(code) = outcome(run.summary.state) else { return Ok(None) };
@@ -82,6 +84,15 @@ impl<'a> Watch<'a> {
         self.ui.answer("status", status, |screen| ending(run, screen))?;
         Ok(Some(code))
     }
+}
+
+/// Returns the run as held where its repository is: by a bug of the daemon, say, which the run's own state cannot tell of.
+fn held(run: &RunView, status: &StatusView) -> RunView {
+    let mut run = run.clone();
+    if let Some(why) = status.repo.held.as_ref().filter(|_| !run.summary.state.is_terminal()) {
+        (run.summary.state, run.summary.reason) = (RunStatus::Held, Some(why.clone()));
+    }
+    run
 }
 
 /// Returns the last words on a run.
@@ -150,6 +161,18 @@ mod tests {
 
     use super::*;
     use crate::text::samples;
+
+    #[test]
+    fn a_run_whose_repository_is_held_is_held_unless_it_is_over() {
+        let mut status = samples::status();
+        let run = samples::run();
+        assert_eq!(held(&run, &status).summary.state, run.summary.state);
+        let why = StopReason { message: "a bug of the daemon".into(), command: None };
+        status.repo.held = Some(why.clone());
+        assert_eq!(held(&run, &status).summary.state, RunStatus::Held);
+        assert_eq!(held(&run, &status).summary.reason, Some(why));
+        assert_eq!(held(&samples::stuck(), &status).summary.state, RunStatus::Stuck);
+    }
 
     #[test]
     fn the_last_words_say_what_goes_on() {

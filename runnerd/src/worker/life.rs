@@ -132,8 +132,13 @@ pub(super) enum Then {
 impl Life {
     async fn live(mut self) {
         if let Some(bug) = self.bug.take() {
-            self.desk.held = Some(bug);
+            self.desk.held = Some(bug.clone());
             self.refresh();
+            // Whoever waits for the run has heard of nothing yet.
+            if let Some(run) = self.desk.current().map(|run| run.id.clone()) {
+                let held = EventKind::RunState { state: RunStatus::Held, reason: Some(bug), until: None };
+                self.desk.tell(&run, None, held);
+            }
         } else {
             self.recover();
             self.desk.commit_changes_at_rest();
