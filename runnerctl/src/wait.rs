@@ -158,6 +158,7 @@ fn bar(ui: &Ui) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
+    use protocol::view::StopReason;
 
     use super::*;
     use crate::text::samples;
