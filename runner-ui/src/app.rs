@@ -43,8 +43,11 @@ impl App {
             client_name: "runner-ui".into(),
             version: env!("CARGO_PKG_VERSION").into(),
         };
-        let standing =
-            if args.from_records { watch::channel(Standing::Never).1 } else { link::keep(options, hub.clone()).await };
+        let standing = if args.from_records {
+            watch::channel(Standing::Never).1
+        } else {
+            link::keep(options, hub.clone(), stop.clone()).await
+        };
         let only = args.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
         let records = only.as_deref().and_then(Records::around);
         let only = only.map(Arc::new);

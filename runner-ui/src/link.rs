@@ -1,4 +1,6 @@
 //! The connection to the daemon, made again when it is lost; what comes over it goes to the hub.
+//!
+//! A daemon that has ended in order, and that no other follows, ends the server too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +13,16 @@ use protocol::event::{Event, EventKind};
 use protocol::request::Subscription;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::hub::{EventId, Hub, News};
 use crate::wire::Notice;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Time for the successor of a daemon that has ended in order, as at an update.
+const SUCCESSION: Duration = Duration::from_secs(5);
 
 /// Whether there is a daemon.
 #[derive(Debug, Clone, Default)]
@@ -34,11 +39,12 @@ pub(crate) enum Standing {
     },
 }
 
-/// Keeps up a connection until the task is ended; returns once it was tried for the first time.
-pub(crate) async fn keep(options: ConnectOptions, hub: Hub) -> watch::Receiver<Standing> {
+/// Keeps up a connection until the task is ended; returns once it was tried for the first time. `stop` is cancelled at the
+/// end of a daemon without a successor.
+pub(crate) async fn keep(options: ConnectOptions, hub: Hub, stop: CancellationToken) -> watch::Receiver<Standing> {
     let (standing, seen) = watch::channel(Standing::Never);
     let first = Connection::open(&options).await.ok();
-    let mut link = Link { options, hub, standing };
+    let mut link = Link { options, hub, standing, stop, is_ending: false };
     let connection = first.map(|connection| link.enter(connection));
     tokio::spawn(async move { link.run(connection).await });
     seen
@@ -48,6 +54,9 @@ struct Link {
     options: ConnectOptions,
     hub: Hub,
     standing: watch::Sender<Standing>,
+    stop: CancellationToken,
+    /// Whether the daemon has said that it goes down.
+    is_ending: bool,
 }
 
 impl Link {
@@ -55,6 +64,10 @@ impl Link {
         loop {
             let connection = match next.take() {
                 Some(connection) => connection,
+                None if self.is_ending => match timeout(SUCCESSION, self.reconnect()).await {
+                    Ok(connection) => connection,
+                    Err(_) => return self.stop.cancel(),
+                },
                 None => self.reconnect().await,
             };
             let output = self.relay_output(&connection);
@@ -85,13 +98,14 @@ impl Link {
         if self.hub.last().is_none_or(|last| last.life != life) {
             self.hub.begin(EventId { life, seq: 0 });
         }
+        self.is_ending = false;
         let connection = Arc::new(connection);
         self.standing.send_replace(Standing::Up(Arc::clone(&connection)));
         connection
     }
 
     /// Passes events on until the connection is gone.
-    async fn relay_events(&self, client: &Client) {
+    async fn relay_events(&mut self, client: &Client) {
         while client.is_connected() {
             let Some(last) = self.hub.last() else { return };
             let wanted = Subscription { path: None, since: Some(last.seq + 1), output: false };
@@ -99,7 +113,10 @@ impl Link {
             while let Some(event) = events.next().await {
                 match event {
                     Ok(Event { kind: EventKind::Lagged, seq, .. }) => self.resync(seq),
-                    Ok(event) => self.hub.publish(event),
+                    Ok(event) => {
+                        self.is_ending |= event.kind == EventKind::Stopping;
+                        self.hub.publish(event);
+                    }
                     // An event of a later version: the state tells what it did.
                     Err(_) => self.hub.tell(News::Resync(notice("an event is not known here"))),
                 }

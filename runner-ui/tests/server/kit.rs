@@ -43,8 +43,13 @@ impl Ui {
     }
 
     /// Sends a signal, and waits for its end; returns its exit code.
-    pub(crate) fn signalled(mut self, signal: Signal) -> Option<i32> {
+    pub(crate) fn signalled(self, signal: Signal) -> Option<i32> {
         kill(Pid::from_raw(self.pid()), signal).expect("it can be signalled");
+        self.ended()
+    }
+
+    /// Waits for its end; returns its exit code.
+    pub(crate) fn ended(mut self) -> Option<i32> {
         self.child.wait().expect("it can be waited for").code()
     }
 

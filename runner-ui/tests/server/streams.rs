@@ -98,6 +98,23 @@ fn a_daemon_that_dies_and_comes_back_is_told_of() {
 }
 
 #[test]
+fn a_daemon_that_ends_in_order_is_waited_for_and_without_a_successor_ends_all() {
+    let mut stage = Stage::played();
+    let mut events = stage.ui().events("", None);
+    let stop = |stage: &mut Stage| {
+        stage.home.ctl(&["daemon", "stop"]).exits(0);
+        stage.daemon.take().expect("a daemon runs").stop();
+    };
+    stop(&mut stage);
+    events.named("daemon_gone");
+    stage.daemon = Some(stage.home.daemon());
+    events.named("daemon_back");
+    stop(&mut stage);
+    while events.next().is_some() {}
+    assert_eq!(stage.ui.take().expect("a server runs").ended(), Some(0));
+}
+
+#[test]
 fn a_signal_ends_the_server_and_every_open_stream() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let mut stage = Stage::played();
