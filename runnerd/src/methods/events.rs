@@ -40,7 +40,11 @@ impl EventApiServer for Api {
         loop {
             let event = tokio::select! {
                 () = sink.closed() => return Ok(()),
-                () = self.shutdown.cancelled() => return Ok(()),
+                // That the daemon goes down is an event too.
+                () = self.shutdown.cancelled() => match subscribed.live.try_recv() {
+                    Ok(event) => Ok(event),
+                    Err(_) => return Ok(()),
+                },
                 event = subscribed.live.recv() => event,
                 event = next_output(output.as_mut()) => Ok(event),
             };
