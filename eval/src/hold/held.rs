@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::time::{Instant, timeout_at};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{INIT_COMMAND, KEEPER_COMMAND, walk};
@@ -19,8 +20,15 @@ use crate::fault::Fault;
 const STREAM_CAP: usize = 50 * 1024;
 /// Variable by which what a killed keeper has left is found again.
 const MARK: &str = "RUNNER_EVAL_MARK";
-/// Walks after a keeper that was killed, until one finds nothing.
+/// Most walks after a keeper that was killed.
 const WALKS: u32 = 100;
+/// So many in a row must find nothing: a process that is about to become another program shows no environment for a moment.
+const QUIET_WALKS: u32 = 3;
+/// Time between two walks.
+const WALK_AGAIN: Duration = Duration::from_millis(10);
+/// Whoever holds a stream longer than this after the end is looked for again; so many times at most.
+const STREAM_WITHIN: Duration = Duration::from_millis(200);
+const STREAM_SWEEPS: u32 = 20;
 
 /// A program that is wanted.
 #[derive(Debug)]
@@ -140,15 +148,37 @@ impl Held {
         if ended.is_none() || last == Ended::KeeperLost {
             ended = Some(last);
         }
-        let (stdout, stderr) = streams.await.unwrap_or_default();
+        let (stdout, stderr) = self.printed(streams, last).await;
         Captured { ended: ended.unwrap_or(last), stdout, stderr }
+    }
+
+    /// Returns what was printed; somebody whom a killed keeper has left may hold a stream, and is looked for until it ends.
+    async fn printed(&self, mut streams: JoinHandle<(Vec<u8>, Vec<u8>)>, ended: Ended) -> (Vec<u8>, Vec<u8>) {
+        if ended != Ended::KeeperLost {
+            return streams.await.unwrap_or_default();
+        }
+        for _ in 0..STREAM_SWEEPS {
+            if let Ok(printed) = timeout(STREAM_WITHIN, &mut streams).await {
+                return printed.unwrap_or_default();
+            }
+            self.sweep().await;
+        }
+        streams.abort();
+        (Vec::new(), Vec::new())
     }
 
     /// Ends what a killed keeper has left.
     async fn sweep(&self) {
-        let mark = self.mark.clone();
-        let sweep = move || (0..WALKS).any(|_| walk::kill_marked(&mark) == 0);
-        let _ = tokio::task::spawn_blocking(sweep).await;
+        let mut quiet = 0;
+        for _ in 0..WALKS {
+            let mark = self.mark.clone();
+            let found = tokio::task::spawn_blocking(move || walk::kill_marked(&mark)).await.unwrap_or_default();
+            quiet = if found == 0 { quiet + 1 } else { 0 };
+            if quiet == QUIET_WALKS {
+                return;
+            }
+            sleep(WALK_AGAIN).await;
+        }
     }
 }
 
