@@ -1,5 +1,6 @@
 // A whole run as a reader sees it: the real daemon, the real server, a scripted agent.
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFailed, onTestFinished, test } from 'vitest';
 import { launch } from './browser.mjs';
 import { Home } from './home.mjs';
@@ -127,6 +128,8 @@ test('a run is followed from its first session to its goal, through the death of
   await page.getByRole('link', { name: 'Tasks', exact: true }).click();
   await page.getByRole('treeitem', { name: /<b onclick.*at work/ }).waitFor();
   await page.locator('.stages [aria-current=step]', { hasText: 'work' }).waitFor();
+  // A session that is killed before it has counted itself would be the fourth again.
+  await expect.poll(() => readFile(join(home.path, 'agent.count'), 'utf8')).toBe('4\n');
   await home.kill();
   await page.locator('header').getByText('daemon away').waitFor();
   await page.getByText(/data .* old/).waitFor();
