@@ -12,7 +12,7 @@ use protocol::error::ExitStatus;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
-use tokio::signal::ctrl_c;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -80,12 +80,14 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
         Ok(started) => started,
         Err(failure) => return Err(lost.unwrap_or(failure)),
     };
+    // Before it is said: whoever reads that Ctrl-C ends it may press it at once.
+    let interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
     invocation.ui.answer("ui", &started, |_| format!("{}\n", started.url))?;
     invocation.ui.note("Ctrl-C ends it\n");
     if !args.no_open && !invocation.ui.json && io::stdout().is_terminal() && !open(&started.url_once) {
         invocation.ui.note("No browser could be opened here: open the address yourself\n");
     }
-    serve(server).await
+    serve(server, interrupt).await
 }
 
 /// Starts the server; it ends when the line to it is closed.
@@ -141,12 +143,12 @@ fn open(url: &str) -> bool {
 }
 
 /// Waits for Ctrl-C, and then for the server's end.
-async fn serve(mut server: Child) -> Result<ExitStatus, Failure> {
+async fn serve(mut server: Child, mut interrupt: Signal) -> Result<ExitStatus, Failure> {
     let failed = |error| Failure::io("waiting for runner-ui", &error);
     // To wait for a child is to close its input, unless that is elsewhere.
     let line = server.stdin.take();
     tokio::select! {
-        pressed = ctrl_c() => pressed.map_err(failed)?,
+        _ = interrupt.recv() => {}
         ended = server.wait() => {
             let ended = ended.map_err(failed)?;
             return if ended.success() {
