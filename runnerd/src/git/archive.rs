@@ -59,15 +59,20 @@ mod tests {
         let (path, old) = (root.path().join("records"), root.path().join("records/old"));
         fs::create_dir_all(&old).unwrap();
         fs::write(old.join("file"), "x").unwrap();
-        // The clock of a file system ticks every few milliseconds.
-        let changed = || Archive::at(&path).unwrap().changed;
-        let made = changed();
-        while changed() == made {
+        (root, later_than(&old, &path), old)
+    }
+
+    /// Changes an archive until it is younger than a folder: the clock of a file system ticks every few milliseconds.
+    fn later_than(folder: &Path, path: &Path) -> Archive {
+        let made = Archive::at(folder).unwrap().changed;
+        loop {
             fs::write(path.join("name"), "x").unwrap();
             fs::remove_file(path.join("name")).unwrap();
+            let archive = Archive::at(path).unwrap();
+            if archive.changed > made {
+                return archive;
+            }
         }
-        let archive = Archive::at(&path).unwrap();
-        (root, archive, old)
     }
 
     #[test]
@@ -94,7 +99,7 @@ mod tests {
         let moved = root.path().join("records/moved");
         fs::create_dir(old.join("inner")).unwrap();
         fs::create_dir(root.path().join("elsewhere")).unwrap();
-        let later = archive_later_than(&root.path().join("records"));
+        let later = later_than(&old, &root.path().join("records"));
         assert!(!later.has_as_it_was(&old));
         fs::rename(root.path().join("elsewhere"), &moved).unwrap();
         assert!(!later.has_as_it_was(&moved));
@@ -107,18 +112,5 @@ mod tests {
         assert!(!archive.is_in_place());
         fs::create_dir(root.path().join("records")).unwrap();
         assert!(!archive.is_in_place());
-    }
-
-    /// Looks at an archive once the clock has ticked.
-    fn archive_later_than(path: &Path) -> Archive {
-        let before = Archive::at(path).unwrap();
-        loop {
-            fs::write(path.join("name"), "x").unwrap();
-            fs::remove_file(path.join("name")).unwrap();
-            let now = Archive::at(path).unwrap();
-            if now.changed > before.changed {
-                return now;
-            }
-        }
     }
 }
