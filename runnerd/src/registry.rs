@@ -222,6 +222,8 @@ impl Owner {
 mod tests {
     use std::sync::Arc;
 
+    use protocol::event::EventKind;
+    use protocol::words::RunStatus;
     use tokio::sync::Semaphore;
     use tokio_util::sync::CancellationToken;
 
@@ -229,6 +231,7 @@ mod tests {
     use crate::events::Events;
     use crate::hidden::Hidden;
     use crate::process::{Inhibitor, Launcher};
+    use crate::store::{RunRecord, Uncommitted};
 
     fn means() -> Means {
         Means {
@@ -258,6 +261,46 @@ mod tests {
         let held = repo.held.expect("it is held");
         assert!(held.message.contains("a bug of today"), "{held:?}");
         assert_eq!(other.status().repo.held, None);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_follows_the_run_of_a_worker_that_met_a_bug_is_told_of_the_hold() {
+        let home = tempfile::tempdir().unwrap();
+        let means = means();
+        let mut heard = means.events.subscribe(None).live;
+        let mut owner = Owner::new(home.path(), means);
+        let broken = owner.register(Path::new("/broken/.git"), Path::new("/broken")).unwrap().id;
+        let store = Store::new(home.path(), &broken);
+        let mut file = store.load().unwrap().expect("it was registered");
+        file.runs.push(queued());
+        store.save(&mut file).unwrap();
+        owner.employ(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
+        let ended = owner.tasks.join_next_with_id().await.expect("a task ends");
+        owner.ended(ended);
+        let reason = loop {
+            let event = heard.recv().await.expect("the stream goes on");
+            if let EventKind::RunState { state: RunStatus::Held, reason, .. } = &event.kind {
+                assert_eq!((event.repo.as_deref(), event.run.as_deref()), (Some(broken.as_str()), Some("followed")));
+                break reason.clone().expect("it says why");
+            }
+        };
+        assert!(reason.message.contains("a bug of today"), "{reason:?}");
+    }
+
+    fn queued() -> RunRecord {
+        RunRecord {
+            id: "followed".into(),
+            path: Path::new("/broken").into(),
+            state: RunStatus::Queued,
+            reason: None,
+            queued_at: jiff::Timestamp::UNIX_EPOCH,
+            ended_at: None,
+            beginning: None,
+            resume: None,
+            asked: None,
+            wait: None,
+            uncommitted: Uncommitted::default(),
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]
