@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Feeds a fuzz target with hostile input until it fails: scripts/fuzz.sh TARGET [OPTIONS OF libFuzzer]
-# Needs a nightly compiler and cargo-fuzz. Without a target it lists them.
+# Needs cargo-fuzz. Without a target it lists them.
 set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
@@ -16,12 +16,7 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
     printf 'error: cargo-fuzz is missing\n\nhint: cargo install cargo-fuzz --locked\n' >&2
     exit 1
 fi
-if ! rustup run nightly rustc --version >/dev/null 2>&1; then
-    printf 'error: a nightly compiler is missing\n\nhint: rustup toolchain install nightly\n' >&2
-    exit 1
-fi
-
 # What is found on the way stays out of the checked-in corpus. There is no unsafe code for a sanitizer to look at.
 found=target/fuzz/corpus/$target
 mkdir -p "$found"
-exec cargo +nightly fuzz run --target-dir target/fuzz --sanitizer none "$target" "$found" "fuzz/corpus/$target" -- -max_len=65536 -rss_limit_mb=2048 "$@"
+exec cargo fuzz run --target-dir target/fuzz --sanitizer none "$target" "$found" "fuzz/corpus/$target" -- -max_len=65536 -rss_limit_mb=2048 "$@"
