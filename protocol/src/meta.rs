@@ -88,6 +88,13 @@ pub struct IterationMeta {
     pub commit: Option<String>,
 }
 
+impl IterationMeta {
+    /// Returns how long it took, in milliseconds; 0 where a clock was set back meanwhile.
+    pub fn duration_ms(&self) -> u64 {
+        u64::try_from(self.ended_at.duration_since(self.started_at).as_millis()).unwrap_or(0)
+    }
+}
+
 /// Why a session gave no answer, and by what that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

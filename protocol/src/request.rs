@@ -416,6 +416,24 @@ pub enum LogStream {
     Events,
 }
 
+impl LogStream {
+    /// Returns the file's name in the record of an iteration; [`Baseline`](Self::Baseline) stands beside those.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Self::Agent => "executor.log",
+            Self::Guard => "guard.log",
+            Self::GuardAccepted => "guard-accepted.log",
+            Self::Baseline => "baseline.log",
+            Self::Review => "reviewer.log",
+            Self::ReviewAnswer => "review.json",
+            Self::Prompt => "prompt.md",
+            Self::Diff => "diff.patch",
+            Self::Output => "output.json",
+            Self::Events => "events.jsonl",
+        }
+    }
+}
+
 /// `iteration.activity`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActivityParams {

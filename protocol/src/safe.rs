@@ -48,7 +48,7 @@ fn shown(c: char) -> char {
 /// Whether a character is not seen, or changes the order in which others are, and so what a line seems to say.
 ///
 /// Joiners are left alone: scripts and emoji need them.
-fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     matches!(
         c,
         '\u{ad}'

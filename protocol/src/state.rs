@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::answer::SessionUsage;
 use crate::words::{GuardOutcome, IterationStatus, VerdictName};
 
 /// `run_state.json`: what the next iteration needs to know besides the tree.
@@ -124,6 +125,22 @@ pub struct UsageTotal {
     /// Sessions whose cost is not known.
     #[serde(default, skip_serializing_if = "is_none")]
     pub cost_unknown: u64,
+}
+
+impl From<&SessionUsage> for UsageTotal {
+    /// What one session consumed as a total.
+    fn from(session: &SessionUsage) -> Self {
+        let are_tokens_known = session.input_tokens.is_some() && session.output_tokens.is_some();
+        Self {
+            sessions: 1,
+            input_tokens: session.input_tokens,
+            cached_tokens: session.cached_tokens,
+            output_tokens: session.output_tokens,
+            cost_micro_usd: session.cost_micro_usd,
+            tokens_unknown: u64::from(!are_tokens_known),
+            cost_unknown: u64::from(session.cost_micro_usd.is_none()),
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

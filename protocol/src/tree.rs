@@ -53,6 +53,14 @@ impl Node {
     pub fn is_leaf(&self) -> bool {
         self.children.is_empty()
     }
+
+    /// Counts the leaves that pass, and all of them: itself, if it is one.
+    pub fn leaves(&self) -> (u32, u32) {
+        if self.is_leaf() {
+            return (u32::from(self.passes), 1);
+        }
+        self.children.iter().map(Self::leaves).fold((0, 0), |(passed, all), (more, of)| (passed + more, all + of))
+    }
 }
 
 /// A child that an agent proposes; ids, order and counters are given by the runner.

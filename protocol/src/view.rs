@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::meta::{PhaseTime, SecretSeen};
+use crate::meta::{IterationMeta, PhaseTime, SecretSeen};
 use crate::path::WirePath;
 use crate::state::UsageTotal;
 use crate::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
@@ -317,6 +317,28 @@ pub struct IterationView {
     /// How long each of its phases took, in order; empty where its record is gone.
     #[serde(default)]
     pub phases: Vec<PhaseTime>,
+}
+
+impl From<&IterationMeta> for IterationView {
+    /// What its record alone tells.
+    fn from(meta: &IterationMeta) -> Self {
+        Self {
+            run: meta.run.clone(),
+            iter: meta.iter,
+            node: meta.node.clone(),
+            verdict: meta.verdict,
+            status: meta.status,
+            guard: meta.guard,
+            commit: meta.commit.clone(),
+            summary: meta.detail.clone(),
+            ended_at: Some(meta.ended_at),
+            duration_ms: Some(meta.duration_ms()),
+            usage: Some(UsageTotal::from(&meta.usage)),
+            agent: Some(meta.agent.clone()),
+            wait: None,
+            phases: meta.phases.clone(),
+        }
+    }
 }
 
 /// The answer to `select`: which leaf is next, and why there may be none.

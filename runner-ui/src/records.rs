@@ -9,13 +9,12 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use protocol::answer::SessionUsage;
 use protocol::meta::IterationMeta;
 use protocol::path::WirePath;
 use protocol::reply::{IterationReply, MemoryFile, MemoryReply, TreeReply};
 use protocol::request::LogStream;
-use protocol::state::{RunState, UsageTotal};
-use protocol::tree::{Node, TaskTree};
+use protocol::state::RunState;
+use protocol::tree::TaskTree;
 use protocol::view::{IterationView, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, RunStatus};
 use serde::de::DeserializeOwned;
@@ -109,8 +108,8 @@ impl Records {
         let run = self.run_id(run)?;
         let record = iter.map(Iter::record);
         let path = match &record {
-            None => vec!["iterations", &run, "baseline.log"],
-            Some(record) => vec!["iterations", &run, record, file_name(stream)],
+            None => vec!["iterations", &run, stream.file_name()],
+            Some(record) => vec!["iterations", &run, record, stream.file_name()],
         };
         let file = self.open(&path)?;
         Text::of_file(file).map_err(|error| self.problem(&path, &error))
@@ -145,7 +144,7 @@ impl Records {
 
     fn run(&self, run: &str, state: &RunState) -> Result<RunView, Problem> {
         let tree: TaskTree = self.json(&["state", "tree.json"])?;
-        let (leaves_passed, leaves_total) = leaves(&tree.root);
+        let (leaves_passed, leaves_total) = tree.root.leaves();
         let iterations = self.iterations(Some(run)).unwrap_or_default();
         Ok(RunView {
             summary: self.summary(run, tree.root.passes, &iterations),
@@ -236,59 +235,6 @@ impl Records {
     }
 }
 
-/// Returns the name of a text in a record.
-fn file_name(stream: LogStream) -> &'static str {
-    match stream {
-        LogStream::Agent => "executor.log",
-        LogStream::Guard => "guard.log",
-        LogStream::GuardAccepted => "guard-accepted.log",
-        LogStream::Baseline => "baseline.log",
-        LogStream::Review => "reviewer.log",
-        LogStream::ReviewAnswer => "review.json",
-        LogStream::Prompt => "prompt.md",
-        LogStream::Diff => "diff.patch",
-        LogStream::Output => "output.json",
-        LogStream::Events => "events.jsonl",
-    }
-}
-
-/// Counts the leaves that pass, and all of them.
-fn leaves(node: &Node) -> (u32, u32) {
-    if node.is_leaf() {
-        return (u32::from(node.passes), 1);
-    }
-    node.children.iter().map(leaves).fold((0, 0), |(passed, all), (more, of)| (passed + more, all + of))
-}
-
 fn view(meta: &IterationMeta, iter: Iter) -> IterationView {
-    let took = meta.ended_at.duration_since(meta.started_at).as_millis();
-    IterationView {
-        run: meta.run.clone(),
-        iter: iter.number,
-        node: meta.node.clone(),
-        verdict: meta.verdict,
-        status: meta.status,
-        guard: meta.guard,
-        commit: meta.commit.clone(),
-        summary: meta.detail.clone(),
-        ended_at: Some(meta.ended_at),
-        duration_ms: u64::try_from(took).ok(),
-        usage: Some(usage(&meta.usage)),
-        agent: Some(meta.agent.clone()),
-        phases: meta.phases.clone(),
-        wait: iter.wait,
-    }
-}
-
-fn usage(session: &SessionUsage) -> UsageTotal {
-    let is_counted = session.input_tokens.is_some() && session.output_tokens.is_some();
-    UsageTotal {
-        sessions: 1,
-        input_tokens: session.input_tokens,
-        cached_tokens: session.cached_tokens,
-        output_tokens: session.output_tokens,
-        cost_micro_usd: session.cost_micro_usd,
-        tokens_unknown: u64::from(!is_counted),
-        cost_unknown: u64::from(session.cost_micro_usd.is_none()),
-    }
+    IterationView { iter: iter.number, wait: iter.wait, ..meta.into() }
 }

@@ -5,7 +5,6 @@
 use protocol::answer::ReviewAnswer;
 use protocol::words::{FailureClass, ReviewVerdict};
 use runner_core::iteration::{ReviewEnd, ReviewHow};
-use runner_core::usage;
 use runner_core::verdict::{SessionEnd, SessionHow};
 
 /// Returns the end of a review by a session that has ended; what it did to the repository is not looked at here.
@@ -16,7 +15,7 @@ pub fn ended(session: SessionEnd<ReviewAnswer>) -> ReviewEnd {
         output: session.output_digest,
         failure: session.failure,
         tries: 1,
-        usage: usage::of_session(&session.usage),
+        usage: (&session.usage).into(),
         elapsed_ms: session.elapsed_ms,
         survivors: session.survivors,
         log_fault: session.log_fault,

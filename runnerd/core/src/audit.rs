@@ -167,7 +167,8 @@ impl Audit {
             self.ledger.violation(AuditRule::Valid, path, ("a valid file", why));
         }
         let counts = &mut self.report.counts;
-        (counts.leaves_passed, counts.leaves_total) = self.state.tree().map(tree::leaves).unwrap_or_default();
+        (counts.leaves_passed, counts.leaves_total) =
+            self.state.tree().map(|tree| tree.root.leaves()).unwrap_or_default();
         AuditReport { findings: self.ledger.into_findings(), ..self.report }
     }
 

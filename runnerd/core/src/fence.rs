@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use protocol::safe;
+
 use crate::ansi;
 use crate::clip::fit;
 use crate::digest::sha256_hex_of;
@@ -40,21 +42,7 @@ pub fn one_line(text: &str, limit: usize) -> String {
 ///
 /// Joiners and the variation selectors of emoji are left alone: scripts need them.
 pub(crate) fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'
-                | '\u{200e}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{fe00}'..='\u{fe0d}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e0fff}'
-        )
+    c.is_control() || safe::is_hidden(c) || matches!(c, '\u{fe00}'..='\u{fe0d}')
 }
 
 fn spell_out(out: &mut String, c: char) {

@@ -219,7 +219,7 @@ fn reverted(outcome: &Outcome) -> Vec<String> {
 /// it.
 pub fn iteration_usage(outcome: &Outcome, tried: &Spent) -> UsageTotal {
     let by_person = outcome.work.task.role == Role::Human;
-    let session = if by_person { UsageTotal::default() } else { usage::of_session(&outcome.work.session.usage) };
+    let session = if by_person { UsageTotal::default() } else { UsageTotal::from(&outcome.work.session.usage) };
     let reviewers = outcome.review.as_ref().map(|review| review.usage.clone()).unwrap_or_default();
     usage::sum(&usage::sum(&tried.usage, &session), &reviewers)
 }

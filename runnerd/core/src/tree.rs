@@ -89,14 +89,6 @@ pub fn path(tree: &TaskTree, id: &str) -> Vec<String> {
     ids
 }
 
-/// Returns how many leaves pass, and how many there are.
-pub fn leaves(tree: &TaskTree) -> (u32, u32) {
-    walk(tree)
-        .iter()
-        .filter(|placed| placed.node.is_leaf())
-        .fold((0, 0), |(passed, all), placed| (passed + u32::from(placed.node.passes), all + 1))
-}
-
 /// Sorts siblings by `(order, id)`, everywhere.
 pub fn sort(tree: &mut TaskTree) {
     for_each_mut(tree, |node| node.children.sort_by(|a, b| place(a).cmp(&place(b))));

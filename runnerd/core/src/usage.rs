@@ -1,6 +1,5 @@
 //! What sessions have consumed, added up (SPEC 3.2, 6.1): what is not known is never 0, and is counted.
 
-use protocol::answer::SessionUsage;
 use protocol::state::UsageTotal;
 use serde::{Deserialize, Serialize};
 
@@ -24,20 +23,6 @@ impl Spent {
     /// Tells whether nothing was spent.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-/// Returns what one session consumed as a total.
-pub fn of_session(session: &SessionUsage) -> UsageTotal {
-    let tokens_known = session.input_tokens.is_some() && session.output_tokens.is_some();
-    UsageTotal {
-        sessions: 1,
-        input_tokens: session.input_tokens,
-        cached_tokens: session.cached_tokens,
-        output_tokens: session.output_tokens,
-        cost_micro_usd: session.cost_micro_usd,
-        tokens_unknown: u64::from(!tokens_known),
-        cost_unknown: u64::from(session.cost_micro_usd.is_none()),
     }
 }
 

@@ -10,19 +10,18 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::api::IterationApiServer;
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::meta::IterationMeta;
 use protocol::path::WirePath;
 use protocol::reply::{ActivityReply, ExportReply, GcReply, IterationReply};
 use protocol::request::{ActivityParams, AtIteration, AtRun, ExportParams, GcParams, LogParams, LogStream};
 use protocol::view::{IterationView, RunView, TextView};
 use protocol::words::{PhaseName, RunStatus};
-use runner_core::{fence, usage};
+use runner_core::fence;
 
 use super::{Api, activity, blocking, records};
 use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
-use crate::worker::{add_durations, duration_ms, iterations, meta_in};
+use crate::worker::{add_durations, iterations, meta_in};
 
 /// Most bytes of a file in one reply.
 const MAX_PIECE: u64 = 256 * 1024;
@@ -196,7 +195,7 @@ fn listed(at: &Place) -> Result<Vec<IterationView>, ErrorData> {
     add_durations(&layout, &mut views);
     views.extend(waits(&layout, &at.run).into_iter().filter_map(|(iter, wait)| {
         let meta = meta_in(&layout.waited_iteration(&at.run, iter, wait))?;
-        Some(IterationView { iter, wait: Some(wait), ..of_meta(&meta) })
+        Some(IterationView { iter, wait: Some(wait), ..IterationView::from(&meta) })
     }));
     // What left no commit came before what was committed under its number.
     views.sort_by_key(|view| (view.iter, view.wait.is_none(), view.wait));
@@ -209,28 +208,8 @@ fn described(at: &Place) -> Result<IterationReply, ErrorData> {
     let meta = meta_in(&record);
     let listed =
         listed(at)?.into_iter().rev().find(|view| view.iter == iter && (at.wait.is_none() || view.wait == at.wait));
-    let iteration = listed.or_else(|| meta.as_ref().map(of_meta)).ok_or_else(|| unknown(at, iter))?;
+    let iteration = listed.or_else(|| meta.as_ref().map(IterationView::from)).ok_or_else(|| unknown(at, iter))?;
     Ok(IterationReply { iteration, record: WirePath(record), meta })
-}
-
-/// Describes an iteration from its record alone.
-fn of_meta(meta: &IterationMeta) -> IterationView {
-    IterationView {
-        run: meta.run.clone(),
-        iter: meta.iter,
-        node: meta.node.clone(),
-        verdict: meta.verdict,
-        status: meta.status,
-        guard: meta.guard,
-        commit: meta.commit.clone(),
-        summary: meta.detail.clone(),
-        ended_at: Some(meta.ended_at),
-        duration_ms: Some(duration_ms(meta)),
-        usage: Some(usage::of_session(&meta.usage)),
-        agent: Some(meta.agent.clone()),
-        wait: None,
-        phases: meta.phases.clone(),
-    }
 }
 
 fn unknown(at: &Place, iter: u32) -> ErrorData {
@@ -270,27 +249,23 @@ impl Wanted {
 
 /// Finds a file of a record.
 pub(super) fn wanted(at: &Place, stream: LogStream) -> Result<Wanted, ErrorData> {
-    let (name, phase) = match stream {
+    let phase = match stream {
         LogStream::Baseline => return Ok(on_base(at)),
-        LogStream::Agent => ("executor.log", Some(PhaseName::Work)),
-        LogStream::Guard => ("guard.log", Some(PhaseName::Guard)),
-        LogStream::GuardAccepted => ("guard-accepted.log", Some(PhaseName::Guard)),
-        LogStream::Review => ("reviewer.log", Some(PhaseName::Review)),
-        LogStream::ReviewAnswer => ("review.json", None),
-        LogStream::Prompt => ("prompt.md", None),
-        LogStream::Diff => ("diff.patch", None),
-        LogStream::Output => ("output.json", None),
-        LogStream::Events => ("events.jsonl", None),
+        LogStream::Agent => Some(PhaseName::Work),
+        LogStream::Guard | LogStream::GuardAccepted => Some(PhaseName::Guard),
+        LogStream::Review => Some(PhaseName::Review),
+        LogStream::ReviewAnswer | LogStream::Prompt | LogStream::Diff | LogStream::Output | LogStream::Events => None,
     };
     let iter = at.number()?;
     let folder = at.record(iter);
     let is_written = at.live.is_some_and(|(live, now)| live == iter && phase.is_some_and(|phase| now <= phase));
+    let name = stream.file_name();
     Ok(Wanted { path: folder.join(name), is_written, absent: absent(at, iter, &folder, name) })
 }
 
 /// What the guard printed on the base belongs to no iteration.
 fn on_base(at: &Place) -> Wanted {
-    let path = at.layout().run_records(&at.run).join("baseline.log");
+    let path = at.layout().run_records(&at.run).join(LogStream::Baseline.file_name());
     let message = format!("there is no record of the guard on the base of run {}", at.run);
     let absent = ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status");
     Wanted { path, is_written: at.is_on_base, absent }

@@ -140,7 +140,7 @@ impl Life {
         if !moved_refs.is_empty() {
             tell(EventKind::Refs { moved: moved_refs });
         }
-        let (leaves_passed, leaves_total) = tree::leaves(&loaded.tree);
+        let (leaves_passed, leaves_total) = loaded.tree.root.leaves();
         tell(EventKind::Tree { leaves_passed, leaves_total });
         let row = row(verdict.name());
         let guard = loaded.run_state.last_guard.filter(|_| commit.is_some()).or(row.guard);

@@ -239,7 +239,7 @@ impl Desk {
         let subject = message::compose_human(&waiting.run, waiting.change.command(), "");
         let subject = subject.lines().next().unwrap_or_default().to_owned();
         self.tell(&waiting.run, None, EventKind::Commit { commit: commit.to_string(), subject });
-        let (leaves_passed, leaves_total) = tree::leaves(&changed.documents.tree);
+        let (leaves_passed, leaves_total) = changed.documents.tree.root.leaves();
         if changed.documents.tree != before.tree {
             self.tell(&waiting.run, None, EventKind::Tree { leaves_passed, leaves_total });
         }

@@ -7,7 +7,7 @@ use protocol::answer::SessionUsage;
 use protocol::meta::SecretSeen;
 use runner_core::iteration::{Event, Phase, decide};
 use runner_core::policy::Policy;
-use runner_core::usage::{self, Spent};
+use runner_core::usage::Spent;
 use runner_core::verdict::Task;
 use tokio::task::block_in_place;
 
@@ -96,7 +96,7 @@ impl<D: Disk> JournalLog<D> {
             match entry.event {
                 Event::SessionEnded(end) => {
                     facts.usage = end.usage;
-                    facts.spent = Spent { usage: usage::of_session(&end.usage), elapsed_ms: end.elapsed_ms };
+                    facts.spent = Spent { usage: (&end.usage).into(), elapsed_ms: end.elapsed_ms };
                     facts.agent = end.agent;
                 }
                 Event::GuardEnded(guard) => {

@@ -79,7 +79,7 @@ pub use desk::summary;
 pub use life::{Means, spawn, spawn_after_bug, spawn_held};
 pub use load::{LoadError, Loaded, load, load_config, policy_of};
 pub use setting::set as set_key;
-pub use snapshot::{add_durations, duration_ms, iterations, meta_in, node_ref};
+pub use snapshot::{add_durations, iterations, meta_in, node_ref};
 pub use tools::faults_of_work_tree as tool_faults;
 
 /// Answers a request.

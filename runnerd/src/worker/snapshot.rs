@@ -97,7 +97,7 @@ fn last_valid(repository: &Repository, tip: Id) -> Option<Loaded> {
 }
 
 fn of_state(blank: RunView, loaded: &Loaded, tried: &usage::Spent) -> RunView {
-    let (leaves_passed, leaves_total) = tree::leaves(&loaded.tree);
+    let (leaves_passed, leaves_total) = loaded.tree.root.leaves();
     let state = &loaded.run_state;
     let node = match select(&loaded.tree) {
         Selection::Open(leaf) | Selection::Exhausted(leaf) => Some(leaf),
@@ -146,7 +146,7 @@ pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
     for view in views {
         let Some(meta) = meta(layout, &view.run, view.iter) else { continue };
         view.ended_at = Some(meta.ended_at);
-        view.duration_ms = Some(duration_ms(&meta));
+        view.duration_ms = Some(meta.duration_ms());
         view.phases = meta.phases;
     }
 }
@@ -181,11 +181,6 @@ fn meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
 pub fn meta_in(record: &Path) -> Option<IterationMeta> {
     let text = durable::read(&record.join("meta.json")).ok()??;
     serde_json::from_slice(&text).ok()
-}
-
-/// Returns how long an iteration took, in milliseconds.
-pub fn duration_ms(meta: &IterationMeta) -> u64 {
-    u64::try_from(meta.ended_at.duration_since(meta.started_at).as_millis()).unwrap_or(0)
 }
 
 /// Returns the iterations of a run from its receipts, newest first.

@@ -32,7 +32,7 @@ fn receipt() -> Receipt {
         guard_run: Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::of(b"guard") }),
         review: Some(ReviewRun { accepted: true, prompt: Some(Digest::of(b"p")), output: Some(Digest::of(b"o")) }),
         notes: NameList::new(["n1", "n2"]),
-        usage: Some(UsageLine(crate::usage::of_session(&SessionUsage {
+        usage: Some(UsageLine(UsageTotal::from(&SessionUsage {
             input_tokens: Some(1200),
             cached_tokens: Some(0),
             output_tokens: Some(340),

@@ -11,7 +11,6 @@ use protocol::words::VerdictName;
 
 use super::summary;
 use crate::digest::{Digest, is_lower_hex};
-use crate::usage;
 
 /// The longest verdict with its detail, in bytes.
 const VERDICT_LIMIT: usize = 400;
@@ -285,7 +284,7 @@ impl FromStr for UsageLine {
             Some(word) => keyed(Some(word), key).and_then(|n| n.parse().ok()).map(Some).ok_or(USAGE_FORM),
             None => Ok(None),
         };
-        let one = usage::of_session(&usage);
+        let one = UsageTotal::from(&usage);
         let total = match counted("sessions=")? {
             None => one,
             Some(sessions) => UsageTotal {

@@ -2,7 +2,7 @@
 
 use protocol::tree::{Node, TaskTree};
 use runner_core::select::{Selection, select};
-use runner_core::tree::{canonical, fresh, insert_children, leaves, path};
+use runner_core::tree::{canonical, fresh, insert_children, path};
 use runner_core::validate::{TreeFault, check, load, load_agents};
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn a_valid_tree_is_read_as_it_was_written() {
 
 #[test]
 fn twenty_thousand_nodes_are_allowed_and_no_more() {
-    assert_eq!(load(&text(&wide(20_000))).map(|tree| leaves(&tree)), Ok((0, 19_999)));
+    assert_eq!(load(&text(&wide(20_000))).map(|tree| tree.root.leaves()), Ok((0, 19_999)));
     check_fault(&text(&wide(20_001)), "", "more than 20000 nodes");
     let faults = check(&wide(20_001)).expect_err("too many");
     assert_eq!(faults[0].to_string(), "it has 20001 nodes, more than 20000");

@@ -17,7 +17,7 @@ use runner_core::fallback::Outage;
 use runner_core::iteration::{Event, Over, Phase, decide};
 use runner_core::policy::Policy;
 use runner_core::run::{self, Asked, Next};
-use runner_core::usage::{self, Spent};
+use runner_core::usage::Spent;
 use runner_core::verdict::{StopCause, Task, Verdict};
 use runner_core::{fallback, tree};
 
@@ -478,7 +478,7 @@ fn facts(events: &[Event]) -> Lived<(Task, Spent)> {
     let task = task.ok_or_else(|| Halt::Broken("settled what was never opened".to_owned()))?;
     let spent = events.iter().fold(Spent::default(), |spent, event| {
         let more = match event {
-            Event::SessionEnded(end) => Spent { usage: usage::of_session(&end.usage), elapsed_ms: end.elapsed_ms },
+            Event::SessionEnded(end) => Spent { usage: (&end.usage).into(), elapsed_ms: end.elapsed_ms },
             Event::GuardEnded(end) => Spent { elapsed_ms: end.elapsed_ms, ..Spent::default() },
             Event::ReviewEnded(end) => Spent { usage: end.usage.clone(), elapsed_ms: end.elapsed_ms },
             _ => Spent::default(),

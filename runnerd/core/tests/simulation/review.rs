@@ -6,7 +6,6 @@ use runner_core::digest::Digest;
 use runner_core::iteration::{Event, ReviewEnd, ReviewHow, Worked};
 use runner_core::layout;
 use runner_core::prompt::Review;
-use runner_core::usage;
 use runner_core::verdict::Task;
 
 use super::daemon::{Course, Lived};
@@ -36,7 +35,7 @@ impl Course {
             prompt: Some(prompt.to_string()),
             output: Some(Digest::of(b"a reviewer's answer").to_string()),
             tries: 1,
-            usage: usage::of_session(&work.session.usage),
+            usage: (&work.session.usage).into(),
             elapsed_ms: self.random.below(60_000),
             ..ReviewEnd::new(how)
         };
