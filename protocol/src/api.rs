@@ -257,7 +257,7 @@ pub trait DoctorApi {
 #[rpc(server, client, namespace = "verify", namespace_separator = ".")]
 pub trait VerifyApi {
     /// Audits the branch of a run from git alone; ends with its client.
-    #[method(name = "run")]
+    #[method(name = "run", with_extensions)]
     async fn verify(&self, params: VerifyParams) -> RpcResult<AuditReport>;
 
     /// Runs the guards of passing commits once more, each in a folder that is gone afterwards; ends with its client.

@@ -9,7 +9,6 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::{RerunParams, VerifyParams};
 use protocol::verify::{AuditPass, AuditReport, RerunReport};
-use tokio_util::sync::CancellationToken;
 
 use super::{Api, blocking};
 use crate::admit::git_error;
@@ -19,7 +18,7 @@ use crate::verify::{Stage, Target, VerifyError, commands, copies, target, verify
 
 #[async_trait]
 impl VerifyApiServer for Api {
-    async fn verify(&self, params: VerifyParams) -> RpcResult<AuditReport> {
+    async fn verify(&self, extensions: &Extensions, params: VerifyParams) -> RpcResult<AuditReport> {
         let repository = self.readable(&params.path).await?;
         let wanted = params.run;
         let (repository, target) = blocking(move || {
@@ -28,10 +27,8 @@ impl VerifyApiServer for Api {
         })
         .await?;
         let is_live = self.is_at_work(&repository, &target).await;
-        // The reading ends when nobody waits for this answer any more.
-        let stop = CancellationToken::new();
-        let _ends_with_the_call = stop.clone().drop_guard();
-        Ok(blocking(move || verify(&repository, &target, is_live, &stop).map_err(|error| told(&repository, &error)))
+        let CallerLeft(left) = extensions.get().cloned().unwrap_or_default();
+        Ok(blocking(move || verify(&repository, &target, is_live, &left).map_err(|error| told(&repository, &error)))
             .await?)
     }
 

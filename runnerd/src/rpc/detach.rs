@@ -16,7 +16,7 @@ use crate::caller::CallerLeft;
 
 /// Methods that only wait, or that belong to their connection: they end with it. Detached ones would pile
 /// up behind clients that come and go.
-const ENDS_WITH_CLIENT: &[&str] = &["run.step", "verify.run", "events.subscribe", "events.unsubscribe"];
+const ENDS_WITH_CLIENT: &[&str] = &["run.step", "events.subscribe", "events.unsubscribe"];
 
 /// Carries out each call in a task of its own.
 #[derive(Debug, Clone)]
