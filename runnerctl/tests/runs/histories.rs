@@ -62,6 +62,15 @@ fn a_partial_clone_is_told_what_brings_the_rest() {
     assert_eq!(audit(&play, &folder).counts.iterations, 2);
 }
 
+#[test]
+fn a_clone_that_borrows_its_objects_is_whole() {
+    let play = of_two();
+    let folder = play.home.path().join("shared").display().to_string();
+    play.repo.git(&["clone", "-q", "--shared", "--branch", &format!("runner/{RUN}"), &here(&play), &folder]);
+    let report = audit(&play, &folder);
+    assert_eq!((&report.findings[..], &report.unseen[..], report.counts.iterations), (&[][..], &[][..], 2));
+}
+
 /// A branch of which a person's commit has put something else in the place of the task tree.
 fn with_tree(play: &Play, (mode, id): (&str, &str)) -> AuditReport {
     let git = |args: &[&str]| play.repo.git(args);
@@ -127,7 +136,8 @@ fn a_message_that_git_reads_as_the_runners_is_not_a_persons() {
         assert_eq!(rules(&report), [(Severity::Violation, AuditRule::Form)], "{shown}");
         play.repo.git(&["update-ref", BRANCH, &honest]);
     }
-    let persons: [&[u8]; 5] = [
+    let persons: [&[u8]; 6] = [
+        b"",
         b"\xff\xfe",
         b"Gr\xfcn\n\nRunner-Commit is what I mean",
         b"On receipts\n\n    Runner-Commit: iteration\n",
@@ -140,6 +150,19 @@ fn a_message_that_git_reads_as_the_runners_is_not_a_persons() {
         assert_eq!((rules(&report), report.people.len()), (Vec::new(), 1), "{shown}");
         play.repo.git(&["update-ref", BRANCH, &honest]);
     }
+}
+
+#[test]
+fn a_message_that_ends_for_git_before_its_end_is_no_receipt() {
+    let mut play = of_two();
+    let (tree, last) = (play.repo.git(&["rev-parse", "HEAD^{tree}"]), play.repo.git(&["log", "-1", "--format=%B"]));
+    let whole = play.repo.git(&["cat-file", "commit", &commit(&play, &tree, last.as_bytes())]);
+    let file = play.home.path().join("commit");
+    fs::write(&file, format!("{whole}\n\0and more\n")).expect("a file in the home can be written");
+    let written = ["hash-object", "-w", "--literally", "-t", "commit", &file.display().to_string()];
+    play.repo.git(&["update-ref", BRANCH, &play.repo.git(&written)]);
+    assert_eq!(rules(&audit(&play, &here(&play))), [(Severity::Violation, AuditRule::Form)]);
+    play.home.has_a_forgery();
 }
 
 #[test]
