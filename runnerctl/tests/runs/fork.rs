@@ -5,6 +5,8 @@ use runner_testkit::Repo;
 
 use crate::play::{Play, RUN, sample};
 
+const STATE: &str = ".runner/state/run_state.json";
+
 /// Three sessions on `b`: a retry, a red guard, and a crash.
 fn played() -> Play {
     let play = Play::with(&sample(), |config| config.top("max_iterations = 4\nmax_consecutive_faults = 1"));
@@ -49,6 +51,32 @@ fn a_fork_takes_over_tree_attempts_and_feedback_and_is_asked_the_same() {
     assert!(play.repo.node("b").passes, "the fourth session has done in the fork what the third did not");
     let other = play.repo.tree(&format!("runner/{RUN}"));
     assert!(!other.root.children.iter().any(|node| node.id == "b" && node.passes), "the run it was forked from stays");
+    play.repo.assert_sound();
+}
+
+#[test]
+fn a_fork_whose_beginning_was_cut_short_begins_as_if_it_had_not_been() {
+    let play = played();
+    let from = commit_of(&play.repo, 2);
+    let git = |args: &[&str]| play.repo.git(args);
+    for (id, does_write, does_stage) in [("one", false, false), ("two", true, false), ("three", true, true)] {
+        let order = ["fork", "--from", &format!("{RUN}/2"), "--id", id, "--queue-only"];
+        play.home.ctl_in(&play.repo, &order).exits(0);
+        // What a daemon leaves that is killed before the start commit.
+        git(&["checkout", "-q", "-b", &format!("runner/{id}"), &from]);
+        let state = play.repo.show("HEAD", STATE).replace(RUN, id);
+        if does_write {
+            play.repo.write(STATE, &state);
+        }
+        if does_stage {
+            git(&["add", STATE]);
+        }
+        play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(4);
+        let (changed, start) = start_of(&play.repo, id);
+        assert_eq!(changed, ".runner/GOAL.md\n.runner/state/run_state.json", "{id}");
+        assert_eq!(git(&["rev-parse", &format!("{start}~1")]), from);
+        assert_eq!(play.repo.run_state(&start).run_id.as_deref(), Some(id));
+    }
     play.repo.assert_sound();
 }
 
