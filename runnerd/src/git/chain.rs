@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gix::bstr::ByteSlice as _;
+use gix::bstr::{BStr, ByteSlice as _};
 
 use super::diff::{Side, compare_trees};
 use super::objects::files;
@@ -56,8 +56,8 @@ impl Repository {
     pub fn is_partial(&self) -> Result<bool, GitError> {
         let repo = self.open()?;
         let config = repo.config_snapshot();
-        let mut remotes = config.plumbing().sections_by_name("remote").into_iter().flatten();
-        Ok(remotes.any(|remote| remote.value("promisor").is_some()))
+        let is_promisor = |remote: &BStr| config.boolean(&format!("remote.{remote}.promisor")).unwrap_or(false);
+        Ok(repo.remote_names().iter().any(|remote| is_promisor(remote.as_ref())))
     }
 }
 

@@ -227,3 +227,14 @@ fn what_a_clone_brought_was_not_written_here() {
     assert!(was_written_here("a.txt"));
     assert!(!was_written_here("b.txt"));
 }
+
+#[test]
+fn clone_is_partial_as_long_as_a_remote_promises_objects() {
+    let fixture = Fixture::new();
+    let is_partial = || fixture.repository().is_partial().unwrap();
+    assert!(!is_partial());
+    for (value, expected) in [("true", true), ("false", false), ("on", true), ("0", false)] {
+        fixture.git(&["config", "remote.origin.promisor", value]);
+        assert_eq!(is_partial(), expected, "{value}");
+    }
+}
