@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::daemon::{Call, client, run};
-use super::{Lab, Programs, script};
+use super::{Lab, Programs, script, write};
 use crate::digest::files;
 use crate::fault::Fault;
 use crate::hold::{Ended, Held, Wanted};
@@ -163,12 +162,4 @@ fn copy(from: &Path, to: &Path) -> Result<(), Fault> {
         made.map_err(|error| Fault::file("copying", &file, &error))?;
     }
     Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Fault> {
-    let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, text));
-    let is_script = text.starts_with("#!");
-    let executable = || fs::set_permissions(path, fs::Permissions::from_mode(0o755));
-    let made = made.and_then(|()| if is_script { executable() } else { Ok(()) });
-    made.map_err(|error| Fault::file("writing", path, &error))
 }

@@ -82,11 +82,9 @@ impl Lab {
         self.at("run/s")
     }
 
-    /// Writes a file into the lab.
+    /// Writes a file into the lab; a script can be executed.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), Fault> {
-        let path = self.at(name);
-        let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
-        made.map_err(|error| Fault::file("writing", &path, &error))
+        write(&self.at(name), text)
     }
 
     /// Returns the environment of everything in the lab: nothing of the user's but what programs need to be found.
@@ -110,6 +108,15 @@ impl Lab {
     pub(crate) fn remove(self) -> Result<(), Fault> {
         remove(&self.folder).map_err(|error| Fault::file("removing", &self.folder, &error))
     }
+}
+
+/// Writes a file with the folders above it; one that begins with `#!` can be executed.
+fn write(path: &Path, text: &str) -> Result<(), Fault> {
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, text));
+    let is_script = text.starts_with("#!");
+    let executable = || fs::set_permissions(path, Permissions::from_mode(0o755));
+    let made = made.and_then(|()| if is_script { executable() } else { Ok(()) });
+    made.map_err(|error| Fault::file("writing", path, &error))
 }
 
 /// Signs a folder as a lab. The sign is locked before it has its name: nobody sees a lab without an owner.

@@ -24,10 +24,5 @@ answer() {
 
 /// Writes the agent.
 pub(super) fn install(lab: &Lab, script: &str) -> Result<(), Fault> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let name = format!("bin/{SCRIPTED}");
-    lab.write(&name, &format!("{PRELUDE}\n{script}\n"))?;
-    let path = lab.at(&name);
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&path, mode).map_err(|error| Fault::file("making executable", &path, &error))
+    lab.write(&format!("bin/{SCRIPTED}"), &format!("{PRELUDE}\n{script}\n"))
 }
