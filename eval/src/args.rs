@@ -150,9 +150,10 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   runner-eval prompts planner --executor codex
-  runner-eval prompts worker --templates try/a.md try/b.md --inputs try/inputs --html grid.html")]
+  runner-eval prompts worker --templates try/a.md try/b.md --inputs try/inputs --html grid.html
+  runner-eval prompts reviewer --templates built-in try/reviewer.md --executor claude")]
 pub(crate) struct PromptsArgs {
-    /// `planner` or `worker`
+    /// The role that is tried
     pub(crate) role: crate::prompts::LabRole,
     /// Template files; `built-in` is the runner's own [default: built-in]
     #[arg(long, value_name = "FILE", num_args = 1..)]

@@ -6,6 +6,7 @@ pub(crate) mod find;
 mod form;
 mod parse;
 mod position;
+mod source;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,9 +16,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::form::CaseForm;
+pub(crate) use self::parse::is_id;
 #[cfg(test)]
 pub(crate) use self::parse::parse;
-pub(crate) use self::parse::{is_id, refuse_toml};
+pub(crate) use self::source::Source;
 use crate::outcome::Outcome;
 
 /// A case that can be run.

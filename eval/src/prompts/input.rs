@@ -1,14 +1,19 @@
-//! An input of the prompt lab: a node to work on, the files that are there, and what is expected to be decided.
+//! An input of the prompt lab: a node to work on, the files that are there, what a session before has left, and what is
+//! expected to be decided.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use protocol::answer::AnswerStatus;
 use serde::Deserialize;
+use toml::Spanned;
 
-use crate::case::refuse_toml;
+use super::role::{Decision, LabRole};
+use crate::case::Source;
 use crate::fault::Fault;
+
+/// Where the runner keeps the task tree.
+const TREE: &str = ".runner/state/tree.json";
 
 /// An input.
 #[derive(Debug, Clone)]
@@ -18,22 +23,62 @@ pub(super) struct Input {
     /// Its file as it is.
     pub(super) text: String,
     pub(super) goal: String,
-    pub(super) expect: Option<AnswerStatus>,
+    pub(super) acceptance: Vec<String>,
+    /// The guard; none is always green.
+    pub(super) guard: Vec<String>,
+    pub(super) expect: Option<Decision>,
     pub(super) files: BTreeMap<String, String>,
+    pub(super) before: Before,
+}
+
+/// What a session before the one that is tried has left.
+#[derive(Debug, Clone)]
+pub(super) enum Before {
+    /// There was none.
+    Nothing,
+    /// Files of work that it says is done.
+    Work(BTreeMap<String, String>),
+    /// A task tree that is invalid.
+    Tree(String),
+}
+
+impl Before {
+    fn is_for(&self, role: LabRole) -> bool {
+        match self {
+            Self::Nothing => matches!(role, LabRole::Planner | LabRole::Worker),
+            Self::Work(_) => role == LabRole::Reviewer,
+            Self::Tree(_) => role == LabRole::Repair,
+        }
+    }
+
+    /// Returns the files that were left, by path.
+    pub(super) fn files(&self) -> BTreeMap<&str, &str> {
+        match self {
+            Self::Nothing => BTreeMap::new(),
+            Self::Work(files) => files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect(),
+            Self::Tree(text) => BTreeMap::from([(TREE, text.as_str())]),
+        }
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
     goal: String,
-    expect: Option<AnswerStatus>,
     #[serde(default)]
-    files: BTreeMap<String, String>,
+    acceptance: Vec<String>,
+    #[serde(default)]
+    guard: Vec<String>,
+    expect: Option<Spanned<Decision>>,
+    tree: Option<Spanned<String>>,
+    #[serde(default)]
+    files: BTreeMap<Spanned<String>, String>,
+    work: Option<BTreeMap<Spanned<String>, String>>,
 }
 
 impl Input {
-    /// Reads every input of a folder, by name.
-    pub(super) fn all(folder: &Path) -> Result<Vec<Self>, Fault> {
+    /// Reads every input of a folder that fits a role, by name.
+    pub(super) fn all(folder: &Path, role: LabRole) -> Result<Vec<Self>, Fault> {
         let failed = |error| Fault::file("reading the folder", folder, &error);
         let mut inputs = Vec::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
@@ -42,8 +87,16 @@ impl Input {
                 inputs.push(Self::read(&path)?);
             }
         }
+        inputs.retain(|input| input.before.is_for(role));
         if inputs.is_empty() {
-            return Err(Fault::usage(format!("there are no inputs in {}", folder.display())));
+            let what = match role {
+                LabRole::Planner | LabRole::Worker => "has neither `[work]` nor `tree`",
+                LabRole::Reviewer => "has `[work]`, what is to be reviewed",
+                LabRole::Repair => "has `tree`, what is to be repaired",
+            };
+            let message =
+                format!("there are no inputs for {} in {}: such an input {what}", role.as_str(), folder.display());
+            return Err(Fault::usage(message));
         }
         inputs.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(inputs)
@@ -51,8 +104,77 @@ impl Input {
 
     fn read(path: &Path) -> Result<Self, Fault> {
         let text = fs::read_to_string(path).map_err(|error| Fault::file("reading the input", path, &error))?;
-        let Form { goal, expect, files } = toml::from_str(&text).map_err(|error| refuse_toml(&text, path, &error))?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Self { name, text, goal, expect, files })
+        Self::parse(name, text, path)
+    }
+
+    fn parse(name: String, text: String, path: &Path) -> Result<Self, Fault> {
+        let source = Source { text: &text, file: path };
+        let form: Form = toml::from_str(&text).map_err(|error| source.refuse_toml(&error))?;
+        let before = match (form.work, form.tree) {
+            (None, None) => Before::Nothing,
+            (Some(work), None) => Before::Work(inside(source, work)?),
+            (None, Some(tree)) => Before::Tree(tree.into_inner()),
+            (Some(_), Some(tree)) => {
+                let why = "`tree` is for a repair and `[work]` for a reviewer: an input has one of them";
+                return Err(source.refuse(tree.span(), why));
+            }
+        };
+        let is_review = matches!(before, Before::Work(_));
+        if let Some(expect) = form.expect.as_ref().filter(|expect| expect.get_ref().is_of_review() != is_review) {
+            let known = if is_review { "`accept` or `reject`" } else { "`done`, `retry` or `decomposed`" };
+            let why = format!("`{}` is never decided here, but {known}", expect.get_ref().as_str());
+            return Err(source.refuse(expect.span(), why));
+        }
+        let files = inside(source, form.files)?;
+        let Form { goal, acceptance, guard, .. } = form;
+        Ok(Self { name, goal, acceptance, guard, expect: form.expect.map(Spanned::into_inner), files, before, text })
+    }
+}
+
+/// Takes files whose paths stay inside of the repository.
+fn inside(source: Source<'_>, files: BTreeMap<Spanned<String>, String>) -> Result<BTreeMap<String, String>, Fault> {
+    let checked = |(path, text): (Spanned<String>, String)| {
+        source.check_path(path.get_ref(), path.span())?;
+        Ok((path.into_inner(), text))
+    };
+    files.into_iter().map(checked).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(rest: &str) -> Result<Input, String> {
+        let text = format!("goal = \"g\"\n{rest}");
+        Input::parse("a".into(), text, Path::new("a.toml")).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn an_input_is_for_the_roles_that_begin_with_what_it_has() {
+        let roles = [LabRole::Planner, LabRole::Worker, LabRole::Repair, LabRole::Reviewer];
+        let fits = |rest: &str| {
+            let input = parse(rest).expect("parses");
+            roles.into_iter().filter(|role| input.before.is_for(*role)).collect::<Vec<_>>()
+        };
+        assert_eq!(fits("[files]\na = \"\"\n"), [LabRole::Planner, LabRole::Worker]);
+        assert_eq!(fits("[work]\na = \"\"\n"), [LabRole::Reviewer]);
+        assert_eq!(fits("tree = \"{\"\n"), [LabRole::Repair]);
+    }
+
+    #[test]
+    fn a_decision_that_the_role_does_not_make_is_refused_with_its_place() {
+        let error = parse("expect = \"reject\"\n").expect_err("is refused");
+        assert_eq!(error, "a.toml:2:10: `reject` is never decided here, but `done`, `retry` or `decomposed`");
+        let error = parse("expect = \"done\"\n[work]\n").expect_err("is refused");
+        assert_eq!(error, "a.toml:2:10: `done` is never decided here, but `accept` or `reject`");
+        let error = parse("tree = \"\"\n[work]\n").expect_err("is refused");
+        assert!(error.starts_with("a.toml:2:8: `tree` is for a repair"), "{error}");
+    }
+
+    #[test]
+    fn work_stays_inside_of_the_repository() {
+        let error = parse("[work]\n\"../a\" = \"\"\n").expect_err("is refused");
+        assert!(error.starts_with("a.toml:3:1: the path `../a`"), "{error}");
     }
 }

@@ -2,13 +2,15 @@
 
 mod cell;
 mod input;
+mod role;
 mod show;
+mod stage;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use protocol::answer::{AnswerStatus, SessionUsage};
+use protocol::answer::SessionUsage;
 use protocol::error::ExitStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +18,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::cell::{Session, ask};
+use self::cell::{Asked, Session, ask};
 use self::input::Input;
+pub(crate) use self::role::{Decision, LabRole};
 use crate::args::{Global, PromptsArgs};
 use crate::case::find::Places;
 use crate::commands::{answer, digests, watch_signals, write_page};
@@ -31,25 +34,6 @@ use crate::results::write_durably;
 const BUILT_IN: &str = "built-in";
 /// Folder of answers in that of results; no case can have this name.
 const KEPT: &str = "_prompts";
-
-/// The roles whose first session needs nothing before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LabRole {
-    /// Decides whether a goal is to be divided.
-    Planner,
-    /// Works on one leaf.
-    Worker,
-}
-
-impl LabRole {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Planner => "planner",
-            Self::Worker => "worker",
-        }
-    }
-}
 
 /// The answer of `prompts`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -80,19 +64,19 @@ pub(crate) struct Cell {
     pub(crate) input: String,
     /// SHA-256 of all that the answer depends on.
     pub(crate) digest: String,
-    /// What was decided; null where there was no answer.
-    pub(crate) decision: Option<AnswerStatus>,
+    /// What was decided: the status of an answer, or the verdict of a review; null where there was no answer.
+    pub(crate) decision: Option<Decision>,
     /// What the input expects.
-    pub(crate) expected: Option<AnswerStatus>,
+    pub(crate) expected: Option<Decision>,
     /// Whether both are the same; null where nothing is expected.
     pub(crate) matches: Option<bool>,
     /// Verdict of the iteration.
     pub(crate) verdict: Option<String>,
-    /// What the agent said.
+    /// What the agent said of it; the reasons of a reviewer, a line each.
     pub(crate) summary: Option<String>,
-    /// Titles of the parts that it proposed.
+    /// Titles of the parts that there are then, in its answer or in the task tree.
     pub(crate) children: Vec<String>,
-    /// What the session consumed.
+    /// What the session consumed, and none before it; what a reviewer was asked again counts.
     pub(crate) usage: SessionUsage,
     /// Why there is no answer.
     pub(crate) fault: Option<String>,
@@ -119,7 +103,7 @@ pub(crate) async fn run(global: &Global, places: &Places, args: PromptsArgs) -> 
     }
     let programs = Programs::find(global.bin_dir.as_deref(), &around)?;
     let templates = templates(&args.templates)?;
-    let inputs = Input::all(&folder(places, args.inputs.as_deref())?)?;
+    let inputs = Input::all(&folder(places, args.inputs.as_deref())?, args.role)?;
     let session = Arc::new(Session {
         role: args.role,
         executor: executor.clone(),
@@ -246,31 +230,34 @@ fn kept(file: &Path) -> Option<Cell> {
     Some(Cell { kept: true, ..cell })
 }
 
-fn cell(template: &Template, input: &Input, digest: String, asked: Result<cell::Asked, Fault>) -> Cell {
-    let (asked, fault) = match asked {
-        Ok(asked) => (asked, None),
-        Err(fault) => (cell::Asked::default(), Some(fault.to_string())),
-    };
-    let decision = asked.answer.as_ref().map(|answer| answer.status);
-    let verdict = asked.verdict;
-    let missing = || verdict.as_ref().map(|verdict| format!("no answer: {verdict}"));
-    Cell {
+fn cell(template: &Template, input: &Input, digest: String, asked: Result<Asked, Fault>) -> Cell {
+    let cell = Cell {
         template: template.name.clone(),
         input: input.name.clone(),
         digest,
-        decision,
+        decision: None,
         expected: input.expect,
-        matches: input.expect.zip(decision).map(|(expected, found)| expected == found),
-        fault: fault.or_else(|| if decision.is_none() { missing() } else { None }),
-        summary: asked.answer.as_ref().map(|answer| answer.summary.clone()),
-        children: asked
-            .answer
-            .into_iter()
-            .flat_map(|answer| answer.children.unwrap_or_default())
-            .map(|child| child.title)
-            .collect(),
-        verdict,
-        usage: asked.usage,
+        matches: None,
+        verdict: None,
+        summary: None,
+        children: Vec::new(),
+        usage: SessionUsage::default(),
+        fault: None,
         kept: false,
+    };
+    let Asked { decision, summary, parts, verdict, detail, usage } = match asked {
+        Ok(asked) => asked,
+        Err(fault) => return Cell { fault: Some(fault.to_string()), ..cell },
+    };
+    let why = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    Cell {
+        decision,
+        matches: input.expect.zip(decision).map(|(expected, found)| expected == found),
+        fault: decision.is_none().then(|| format!("no answer: {verdict}{why}")),
+        summary,
+        children: parts,
+        verdict: Some(verdict),
+        usage,
+        ..cell
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use protocol::safe::safe;
 
-use super::{Cell, Grid};
+use super::{Cell, Decision, Grid};
 use crate::report::html::{escape, page};
 use crate::report::text::table;
 
@@ -53,12 +53,7 @@ fn of<'a>(grid: &'a Grid, template: &'a str) -> impl Iterator<Item = &'a Cell> {
 
 /// Returns what was decided, whether that was expected, and what it took.
 fn short(cell: &Cell) -> String {
-    let decision = cell.decision.map_or_else(
-        || "no answer".to_owned(),
-        |decision| {
-            serde_json::to_value(decision).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
-        },
-    );
+    let decision = cell.decision.map_or("no answer", Decision::as_str);
     let expected = match cell.matches {
         Some(true) => " as expected",
         Some(false) => " NOT expected",
@@ -72,7 +67,7 @@ fn short(cell: &Cell) -> String {
 
 #[cfg(test)]
 mod tests {
-    use protocol::answer::{AnswerStatus, SessionUsage};
+    use protocol::answer::SessionUsage;
 
     use super::super::LabRole;
     use super::*;
@@ -84,7 +79,7 @@ mod tests {
             input: "typo".into(),
             digest: String::new(),
             decision,
-            expected: Some(AnswerStatus::Done),
+            expected: Some(Decision::Done),
             matches,
             verdict: None,
             summary: decision.map(|_| "Said <b>so</b>.".to_owned()),
@@ -100,7 +95,7 @@ mod tests {
             model: None,
             templates: vec!["built-in".into(), "a.md".into()],
             inputs: vec!["typo".into()],
-            cells: vec![cell("built-in", Some(AnswerStatus::Retry), Some(false)), cell("a.md", None, None)],
+            cells: vec![cell("built-in", Some(Decision::Retry), Some(false)), cell("a.md", None, None)],
         };
         insta::assert_snapshot!(text(&grid), @r"
         TEMPLATE  typo

@@ -152,25 +152,3 @@ fn configuration_that_the_runner_refuses_is_an_error_in_its_words() {
     assert!(reason.contains("max_iteration"), "{reason}");
     kit.nothing_is_left();
 }
-
-#[test]
-fn prompt_is_tried_with_every_input_once_and_kept() {
-    let kit = Kit::new();
-    let home = kit.home.path();
-    fs::create_dir(home.join("prompts")).expect("a folder");
-    fs::write(home.join("prompts/typo.toml"), "goal = \"Mend the typo.\"\nexpect = \"retry\"\n").expect("writes");
-    fs::write(home.join("prompts/port.toml"), "goal = \"Port it all.\"\nexpect = \"decomposed\"\n").expect("writes");
-    kit.home.install(
-        "fake-agent",
-        "#!/bin/sh\ncat >/dev/null\necho '{\"status\": \"retry\", \"summary\": \"I have read it.\"}' >\"$RUNNER_OUTPUT\"\n",
-    );
-    let ask = ["prompts", "planner", "--inputs", "prompts", "--json", "--command", "fake-agent"];
-    let grid = kit.eval(&ask).exits(0).json();
-    Kit::is_valid("eval-prompts.v1", &grid);
-    let cells = grid["cells"].as_array().expect("cells");
-    let seen: Vec<_> = cells.iter().map(|cell| (cell["input"].as_str(), cell["matches"].as_bool())).collect();
-    assert_eq!(seen, [(Some("port"), Some(false)), (Some("typo"), Some(true))], "{grid:#}");
-    let again = kit.eval(&ask).exits(0).json();
-    assert!(again["cells"].as_array().expect("cells").iter().all(|cell| cell["kept"] == true), "{again:#}");
-    kit.nothing_is_left();
-}

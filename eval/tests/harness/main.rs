@@ -2,4 +2,5 @@
 
 mod cases;
 mod kit;
+mod prompts;
 mod slow;
