@@ -44,7 +44,7 @@ pub(crate) enum Standing {
 pub(crate) async fn keep(options: ConnectOptions, hub: Hub, stop: CancellationToken) -> watch::Receiver<Standing> {
     let (standing, seen) = watch::channel(Standing::Never);
     let first = Connection::open(&options).await.ok();
-    let mut link = Link { options, hub, standing, stop, is_ending: false };
+    let mut link = Link { options, hub, standing, stop, is_ending: false, is_started_by_asking: false };
     let connection = first.map(|connection| link.enter(connection));
     tokio::spawn(async move { link.run(connection).await });
     seen
@@ -57,6 +57,8 @@ struct Link {
     stop: CancellationToken,
     /// Whether the daemon has said that it goes down.
     is_ending: bool,
+    /// Whether whoever connects starts a daemon.
+    is_started_by_asking: bool,
 }
 
 impl Link {
@@ -64,9 +66,9 @@ impl Link {
         loop {
             let connection = match next.take() {
                 Some(connection) => connection,
-                None if self.is_ending => match timeout(SUCCESSION, self.reconnect()).await {
-                    Ok(connection) => connection,
-                    Err(_) => return self.stop.cancel(),
+                None if self.is_ending => match self.successor().await {
+                    Some(connection) => connection,
+                    None => return self.stop.cancel(),
                 },
                 None => self.reconnect().await,
             };
@@ -77,6 +79,15 @@ impl Link {
             self.standing.send_replace(Standing::Away { since: Timestamp::now() });
             self.hub.tell(News::Gone(notice("the daemon went away")));
         }
+    }
+
+    /// Waits for the successor of a daemon that has ended in order. Where a service manager keeps the socket, asking for one
+    /// would start it: what a person has just stopped stays so.
+    async fn successor(&mut self) -> Option<Arc<Connection>> {
+        if self.is_started_by_asking {
+            return None;
+        }
+        timeout(SUCCESSION, self.reconnect()).await.ok()
     }
 
     async fn reconnect(&mut self) -> Arc<Connection> {
@@ -99,6 +110,7 @@ impl Link {
             self.hub.begin(EventId { life, seq: 0 });
         }
         self.is_ending = false;
+        self.is_started_by_asking = connection.daemon().socket_passed;
         let connection = Arc::new(connection);
         self.standing.send_replace(Standing::Up(Arc::clone(&connection)));
         connection

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use protocol::event::EventKind;
 use protocol::paths::Paths;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
@@ -17,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock;
 use crate::config::DaemonConfig;
-use crate::events::Events;
+use crate::events::{About, Events};
 use crate::logging::Logging;
 use crate::methods::Api;
 use crate::process::{Inhibitor, Launcher, Wanted, probe};
@@ -110,6 +111,7 @@ async fn launcher(paths: &Paths, config: &DaemonConfig) -> Launcher {
 /// A daemon that is up.
 struct Up {
     registry: Registry,
+    events: Events,
     server: rpc::ServeHandle,
     workers: crate::registry::Task,
     stop_serving: CancellationToken,
@@ -165,9 +167,12 @@ impl Up {
             drain: drain.clone(),
         };
         let stop_serving = CancellationToken::new();
-        let server =
-            rpc::serve(bound, rpc::Served { methods: api.into_methods().into(), events }, stop_serving.clone());
-        Ok(Self { registry, server, workers, stop_serving, shutdown, drain, signals, _locks: locks })
+        let server = rpc::serve(
+            bound,
+            rpc::Served { methods: api.into_methods().into(), events: events.clone() },
+            stop_serving.clone(),
+        );
+        Ok(Self { registry, events, server, workers, stop_serving, shutdown, drain, signals, _locks: locks })
     }
 
     /// Waits until the workers have looked at their repositories, so that the first answers are true.
@@ -191,6 +196,7 @@ impl Up {
             () = self.shutdown.cancelled() => {}
             () = self.drain.cancelled() => {}
         }
+        self.events.publish(About::default(), EventKind::Stopping);
         if self.drain.is_cancelled() {
             tracing::info!("draining");
             notifier.draining();

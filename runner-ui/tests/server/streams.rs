@@ -2,10 +2,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use protocol::event::{Event, EventKind};
 use protocol::view::StatusView;
+use runner_testkit::{Manager, binary};
 use runner_ui::wire::{ErrorReply, Health, Notice};
 
 use crate::kit::{RUN, Stage, Ui};
@@ -58,10 +60,7 @@ fn a_page_that_comes_back_gets_what_it_missed_and_no_more() {
     assert_eq!(other.next().map(|hello| hello.name), Some("hello".into()));
     stage.daemon.take().expect("a daemon runs").stop();
     let next = other.next().expect("an event").name;
-    assert!(
-        ["daemon_stopping", "daemon_gone"].contains(&next.as_str()),
-        "{next}: what another repository does is left out"
-    );
+    assert_eq!(next, "daemon_stopping", "what another repository does is left out");
 }
 
 #[test]
@@ -112,6 +111,29 @@ fn a_daemon_that_ends_in_order_is_waited_for_and_without_a_successor_ends_all() 
     stop(&mut stage);
     while events.next().is_some() {}
     assert_eq!(stage.ui.take().expect("a server runs").ended(), Some(0));
+}
+
+#[test]
+fn a_daemon_that_a_signal_ends_says_so_and_ends_all() {
+    let mut stage = Stage::played();
+    let mut events = stage.ui().events("", None);
+    assert!(stage.daemon.take().expect("a daemon runs").stop().success());
+    events.named("daemon_stopping");
+    while events.next().is_some() {}
+    assert_eq!(stage.ui.take().expect("a server runs").ended(), Some(0));
+}
+
+#[test]
+fn a_daemon_that_is_started_by_asking_is_not_asked_for_after_its_end() {
+    let mut stage = Stage::played();
+    drop(stage.ui.take());
+    stage.daemon.take().expect("a daemon runs").stop();
+    let manager = Manager::new(&stage.home);
+    let daemon = manager.start(&binary("runnerd"), Duration::from_mins(1));
+    let ui = Ui::start(&stage.home, &[]);
+    daemon.stop();
+    assert_eq!(ui.ended(), Some(0));
+    assert!(!manager.is_asked(), "somebody waits for another daemon");
 }
 
 #[test]

@@ -3,13 +3,11 @@
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::{API_MAJOR, API_MINOR, DaemonApiServer};
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::event::EventKind;
 use protocol::path::WirePath;
 use protocol::request::{Hello, LogFilter};
 use protocol::view::{DaemonView, MissingLevel, SleepView};
 
 use super::Api;
-use crate::events::About;
 use crate::process::{Missing, Sleep};
 use crate::startup::Program;
 
@@ -26,14 +24,12 @@ impl DaemonApiServer for Api {
 
     async fn drain(&self) -> RpcResult<DaemonView> {
         let view = self.describe().await;
-        self.events.publish(About::default(), EventKind::Stopping);
         self.drain.cancel();
         Ok(DaemonView { draining: true, ..view })
     }
 
     async fn shutdown(&self) -> RpcResult<DaemonView> {
         let view = self.describe().await;
-        self.events.publish(About::default(), EventKind::Stopping);
         self.shutdown.cancel();
         Ok(view)
     }

@@ -65,6 +65,16 @@ impl<'a> Manager<'a> {
         Daemon::of(child)
     }
 
+    /// Tells whether a connection waits for a daemon.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the socket cannot be asked.
+    pub fn is_asked(&self) -> bool {
+        self.listener.set_nonblocking(true).expect("the socket can be set");
+        self.listener.accept().is_ok()
+    }
+
     /// Waits until the daemon says a word.
     ///
     /// # Panics
