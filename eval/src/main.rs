@@ -18,6 +18,7 @@ mod plan;
 mod progress;
 mod prompts;
 mod record;
+mod rehearsal;
 mod report;
 mod results;
 mod schema;

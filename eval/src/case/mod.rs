@@ -7,6 +7,7 @@ mod form;
 mod parse;
 mod position;
 mod source;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub(crate) use self::parse::is_id;
 #[cfg(test)]
 pub(crate) use self::parse::parse;
 pub(crate) use self::source::Source;
+pub(crate) use self::trace::{Place, trace};
 use crate::outcome::Outcome;
 
 /// A case that can be run.
@@ -27,6 +29,8 @@ use crate::outcome::Outcome;
 pub(crate) struct Case {
     /// Its file.
     pub(crate) file: PathBuf,
+    /// What stands in it.
+    pub(crate) text: String,
     /// SHA-256 of the file and of its template folder.
     pub(crate) digest: String,
     pub(crate) id: String,

@@ -52,6 +52,7 @@ pub(crate) fn parse(text: &str, file: &Path) -> Result<Case, Fault> {
         form.checks.iter().map(|check| source.check(check.get_ref(), &check.span())).collect::<Result<_, _>>()?;
     Ok(Case {
         file: file.to_owned(),
+        text: text.to_owned(),
         digest: String::new(),
         id: id.into_inner(),
         goal: goal.into_inner(),

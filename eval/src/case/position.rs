@@ -8,6 +8,12 @@ pub(super) fn line_column(text: &str, at: usize) -> String {
     format!("{line}:{column}")
 }
 
+/// Returns the place of a line and a column, both from 1, the column in characters.
+pub(super) fn offset(text: &str, (line, column): (usize, usize)) -> usize {
+    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    start + text[start..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum::<usize>()
+}
+
 /// Returns the word that is most like the one that was written, where one is like it.
 pub(super) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |word: &str| strsim::jaro_winkler(written, word);
@@ -34,6 +40,8 @@ mod tests {
     fn a_place_is_told_by_line_and_column_in_characters() {
         assert_eq!(line_column("a\nüb", 4), "2:2");
         assert_eq!(line_column("a", 9), "1:2");
+        assert_eq!(offset("a\nüb", (2, 2)), 4);
+        assert_eq!(offset("a", (7, 7)), 1);
     }
 
     #[test]

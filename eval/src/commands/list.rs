@@ -1,18 +1,23 @@
 //! `list`: the cases, broken ones included, and what there is of each.
 
+use std::collections::BTreeMap;
+
 use protocol::error::ExitStatus;
 use protocol::safe::safe;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use super::answer;
 use crate::args::Global;
 use crate::case::Case;
 use crate::case::find::Places;
 use crate::fault::Fault;
-use crate::lab::Surroundings;
+use crate::lab::{Programs, Surroundings};
 use crate::outcome::Outcome;
 use crate::plan::{Changes, lacks, plan};
+use crate::progress::Progress;
+use crate::rehearsal::Rehearsal;
 use crate::report::text::table;
 use crate::results::Store;
 
@@ -48,14 +53,16 @@ pub(crate) struct Listed {
 }
 
 /// Runs the command.
-pub(super) fn run(global: &Global, places: &Places) -> Result<ExitStatus, Fault> {
+pub(super) async fn run(global: &Global, places: &Places) -> Result<ExitStatus, Fault> {
     let (store, around) = (Store::at(&places.results), Surroundings::read());
+    let found = places.all()?;
+    let refused = refused(global, &found, &around).await;
     let mut cases = Vec::new();
-    for (name, case) in places.all()? {
+    for (name, case) in found {
         let results = store.read(&name)?;
-        let mut listed = match &case {
-            Ok(case) => described(case, &around),
-            Err(fault) => Listed { broken: Some(fault.to_string()), ..nothing() },
+        let mut listed = match case.as_ref().map(|case| (case, refused.get(&name))) {
+            Ok((case, None)) => described(case, &around),
+            Ok((_, Some(fault))) | Err(fault) => Listed { broken: Some(fault.to_string()), ..nothing() },
         };
         listed.results = results.len() as u64;
         listed.last = results.last().map(|entry| entry.meta.outcome);
@@ -65,6 +72,29 @@ pub(super) fn run(global: &Global, places: &Places) -> Result<ExitStatus, Fault>
     let cases = Cases { schema: "runner/eval-cases.v1", cases };
     answer(global, &cases, || text(&cases))?;
     Ok(ExitStatus::Fine)
+}
+
+/// Returns what the daemon refuses of configurations, by case; nothing where it cannot be asked, which is told.
+async fn refused(
+    global: &Global,
+    found: &BTreeMap<String, Result<Case, Fault>>,
+    around: &Surroundings,
+) -> BTreeMap<String, Fault> {
+    let planned: Vec<_> = found
+        .iter()
+        .filter_map(|(name, case)| Some((name, case.as_ref().ok()?)))
+        .filter_map(|(name, case)| Some((name, case, plan(case, &Changes::default(), around).ok()?)))
+        .collect();
+    let cases: Vec<_> = planned.iter().map(|(_, case, plan)| (*case, plan)).collect();
+    let checked = match Programs::find(global.bin_dir.as_deref(), around) {
+        Ok(programs) => Rehearsal { programs: &programs, around, stop: &CancellationToken::new() }.check(&cases).await,
+        Err(fault) => Err(fault),
+    };
+    let checked = checked.unwrap_or_else(|fault| {
+        Progress::new("list", global.quiet).say(&format!("configurations are not checked: {fault}"));
+        Vec::new()
+    });
+    planned.iter().zip(checked).filter_map(|((name, ..), checked)| Some(((*name).clone(), checked.err()?))).collect()
 }
 
 fn nothing() -> Listed {

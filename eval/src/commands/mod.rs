@@ -28,7 +28,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, Fault> {
     }
     let places = Places::find(global.cases.clone(), global.results.clone())?;
     match command {
-        Command::List => list::run(&global, &places),
+        Command::List => list::run(&global, &places).await,
         Command::Run(args) => run::run(&global, &places, args).await,
         Command::Report(args) => report::report(&global, &places, &args),
         Command::Compare(args) => report::compare(&global, &places, &args),

@@ -21,6 +21,7 @@ use crate::digest;
 use crate::fault::Fault;
 use crate::lab::{Lab, Programs, Surroundings};
 use crate::plan::{Changes, Plan, plan};
+use crate::rehearsal::Rehearsal;
 use crate::report::text::table;
 use crate::results::{Digests, Meta, Store};
 use crate::trial::{Bench, Trial};
@@ -56,9 +57,10 @@ pub(super) async fn run(global: &Global, places: &Places, args: RunArgs) -> Resu
     }
     let bench = Arc::new(bench(global, places, &args, around)?);
     Lab::sweep();
+    watch_signals(&bench.stop)?;
+    refuse_configurations(&bench, &planned).await?;
     bench.store.bury_lost()?;
     let (trials, there) = trials(&bench, &planned, &args)?;
-    watch_signals(&bench.stop)?;
     let runs = batch::run(Arc::clone(&bench), trials, args.jobs.into()).await?;
     let interrupted = bench.stop.is_cancelled() && !args.ui;
     let folder = places.results.display().to_string();
@@ -81,6 +83,13 @@ fn cases(places: &Places, args: &RunArgs) -> Result<Vec<Case>, Fault> {
         return places.all()?.into_values().collect();
     }
     args.cases.iter().map(|named| places.one(named)).collect()
+}
+
+/// Refuses the first case whose configuration the daemon would refuse.
+async fn refuse_configurations(bench: &Bench, planned: &[(Arc<Case>, Arc<Plan>)]) -> Result<(), Fault> {
+    let cases = planned.iter().map(|(case, plan)| (&**case, &**plan)).collect::<Vec<_>>();
+    let rehearsal = Rehearsal { programs: &bench.programs, around: &bench.around, stop: &bench.stop };
+    rehearsal.check(&cases).await?.into_iter().collect()
 }
 
 fn bench(global: &Global, places: &Places, args: &RunArgs, around: Surroundings) -> Result<Bench, Fault> {

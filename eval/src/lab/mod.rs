@@ -111,7 +111,7 @@ impl Lab {
 }
 
 /// Writes a file with the folders above it; one that begins with `#!` can be executed.
-fn write(path: &Path, text: &str) -> Result<(), Fault> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Fault> {
     let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, text));
     let is_script = text.starts_with("#!");
     let executable = || fs::set_permissions(path, Permissions::from_mode(0o755));

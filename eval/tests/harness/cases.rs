@@ -144,11 +144,22 @@ fn case_file_that_is_broken_is_told_with_its_place_and_runs_nothing() {
 }
 
 #[test]
-fn configuration_that_the_runner_refuses_is_an_error_in_its_words() {
+fn configuration_that_the_runner_refuses_is_told_with_its_place_and_runs_nothing() {
     let kit = Kit::new();
-    kit.case("odd", &format!("{GREEN}{DONE}[config]\nmax_iteration = 3\n"));
-    let runs = kit.eval(&["run", "odd", "--json"]).exits(9).json();
-    let reason = runs["runs"][0]["reason"].as_str().expect("a reason");
-    assert!(reason.contains("max_iteration"), "{reason}");
+    kit.case("good", &format!("{GREEN}{DONE}"));
+    for (section, told) in [
+        ("[config]\nmax_iteration = 3\n", "10:1: unknown key `max_iteration`"),
+        ("[config]\nmax_iterations = \"3\"\n", "10:18: "),
+        ("[config.executor]\nkind = \"command\"\nmodle = \"m\"\n", "11:1: "),
+        ("[daemon]\nmax_repository = 3\n", "10:1: unknown key `max_repository`"),
+    ] {
+        kit.case("odd", &format!("{GREEN}{DONE}{section}"));
+        let output = kit.eval(&["run", "good", "odd"]);
+        assert!(output.exits(2).stderr.contains(&format!("odd.toml:{told}")), "{}", output.stderr);
+        let listed = kit.eval(&["list", "--json"]).exits(0).json();
+        let broken: Vec<_> = listed["cases"].as_array().expect("a list").iter().map(|case| &case["broken"]).collect();
+        assert!(broken[0].is_null() && broken[1].as_str().is_some_and(|why| why.contains(told)), "{listed:#}");
+    }
+    assert!(!kit.results().exists(), "something was run");
     kit.nothing_is_left();
 }
