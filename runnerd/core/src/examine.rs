@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
-use protocol::tree::{Node, TaskTree};
+use protocol::tree::{ChildSpec, Node, TaskTree};
 
 use crate::tree::{self, Placed};
 use crate::validate::{self, TreeFault};
@@ -44,29 +44,40 @@ pub fn examine(session: &Session<'_>) -> Examined {
     let Some(text) = session.text else {
         return invalid(vec![TreeFault { path: String::new(), rule: "the file is gone".to_owned() }], b"");
     };
-    let mut left = match validate::load_agents(text) {
-        Ok(tree) => tree,
-        Err(faults) => return invalid(faults, text),
-    };
+    match validate::load_agents(text) {
+        Ok(left) => examine_read(session, left),
+        Err(faults) => invalid(faults, text),
+    }
+}
+
+/// Says what [`examine`] says of a session whose text holds this tree, which keeps every rule by itself.
+pub fn examine_read(session: &Session<'_>, mut left: TaskTree) -> Examined {
     reset_owned(&mut left, session.from, session.max_attempts);
+    if left == *session.from {
+        return examine_untouched(session);
+    }
     match breach(session.from, &left) {
         Some(breach) => Examined { finding: TreeFinding::Illegal(breach), tree: None },
-        None => taken(session, left, text),
+        None => taken(session, left, session.text.unwrap_or_default()),
     }
 }
 
 /// Says what [`examine`] says of a session whose text is From's, which has been read and found to keep every rule.
 pub fn examine_untouched(session: &Session<'_>) -> Examined {
-    taken(session, session.from.clone(), session.text.unwrap_or_default())
+    let mut left = session.from.clone();
+    if brought(session).is_some() {
+        return taken(session, left, session.text.unwrap_or_default());
+    }
+    tree::sort(&mut left);
+    Examined { finding: TreeFinding::Legal { gained: gained(session, &left), reworded: false }, tree: Some(left) }
 }
 
 /// Takes a tree in which no node breaks a rule, with the children that the answer brought.
 fn taken(session: &Session<'_>, mut left: TaskTree, text: &[u8]) -> Examined {
-    let gained = tree::find(&left, session.node).map_or(0, |node| node.children.len());
-    let finding =
-        TreeFinding::Legal { gained: u32::try_from(gained).unwrap_or(u32::MAX), reworded: reworded(session, &left) };
-    if gained == 0 {
-        insert_answer(session, &mut left);
+    let gained = gained(session, &left);
+    let finding = TreeFinding::Legal { gained, reworded: reworded(session, &left) };
+    if let Some(children) = brought(session).filter(|_| gained == 0) {
+        tree::insert_children(&mut left, session.node, children, session.max_attempts);
     }
     tree::derive_passes(&mut left);
     tree::sort(&mut left);
@@ -145,12 +156,14 @@ fn reworded(session: &Session<'_>, left: &TaskTree) -> bool {
     wording(session.from) != wording(left)
 }
 
-fn insert_answer(session: &Session<'_>, left: &mut TaskTree) {
-    let children = session
-        .answer
-        .filter(|answer| answer.status == AnswerStatus::Decomposed)
-        .and_then(|answer| answer.children.as_ref());
-    if let Some(children) = children {
-        tree::insert_children(left, session.node, children, session.max_attempts);
-    }
+/// The children that the selected node has got in the tree.
+fn gained(session: &Session<'_>, left: &TaskTree) -> u32 {
+    let gained = tree::find(left, session.node).map_or(0, |node| node.children.len());
+    u32::try_from(gained).unwrap_or(u32::MAX)
+}
+
+/// The children that the answer brought.
+fn brought<'a>(session: &Session<'a>) -> Option<&'a [ChildSpec]> {
+    let answer = session.answer.filter(|answer| answer.status == AnswerStatus::Decomposed)?;
+    answer.children.as_deref()
 }

@@ -103,18 +103,18 @@ impl<'a> Evidence<'a> {
     fn left(&self, verdict: &Verdict) -> Examined {
         let is_refused = self.receipt.raw.is_some();
         if row(verdict.name()).tree != TreeTaken::Froms && !is_refused {
-            return self.examine(self.to.bytes(layout::TREE).unwrap_or_default());
+            let text = self.to.bytes(layout::TREE);
+            return examine::examine_read(&self.left_with(text), self.to.tree.clone());
         }
         match self.raw {
-            Some(raw) => self.examine(raw),
+            Some(_) => examine::examine(&self.left_with(self.raw)),
             None => Examined { finding: TreeFinding::UNTOUCHED, tree: None },
         }
     }
 
-    fn examine(&self, text: &[u8]) -> Examined {
+    fn left_with(&self, text: Option<&'a [u8]>) -> examine::Session<'_> {
         let max_attempts = self.from.settings.policy.max_attempts_default;
-        let (from, node) = (self.from.tree, self.task.node.as_str());
-        examine::examine(&examine::Session { from, node, text: Some(text), answer: None, max_attempts })
+        examine::Session { from: self.from.tree, node: &self.task.node, text, answer: None, max_attempts }
     }
 
     fn session(&self, verdict: &Verdict) -> SessionEnd {

@@ -1,5 +1,6 @@
 //! One receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
 
+use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
 use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
 
@@ -60,14 +61,15 @@ impl Iteration<'_> {
             prompts::check(self.receipt, sources, &task, ledger)
         };
         let evidence = self.evidence(&task);
-        let Some(told) = evidence.told() else {
+        let Some(mut told) = evidence.told() else {
             let found = self.receipt.verdict.to_string();
             ledger.violation(AuditRule::Verdict, "Runner-Verdict", ("details that the runner writes", &found));
             return rebuilt;
         };
         self.verdict(&told, ledger);
         self.raw(&told, ledger);
-        let after = self.after(&told, notes);
+        let left = told.tree.take();
+        let after = self.after(&told.outcome, left, notes);
         self.files(&told, &after, ledger);
         self.receipt(&told, ledger);
         rebuilt
@@ -215,7 +217,7 @@ impl Iteration<'_> {
     }
 
     /// What the runner makes of the state at From with this outcome.
-    fn after(&self, told: &Told, notes: Vec<String>) -> After {
+    fn after(&self, outcome: &Outcome, left: Option<TaskTree>, notes: Vec<String>) -> After {
         let before = Before {
             tree: self.from.tree,
             run_state: self.from.run_state,
@@ -224,14 +226,14 @@ impl Iteration<'_> {
         };
         let (old, new) = (self.from.run_state, self.to.run_state);
         let facts = Facts {
-            agents_tree: told.tree.clone(),
+            agents_tree: left,
             notes,
             held_back: new.held_back.clone(),
             guard_definition: self.guard_definition(),
             elapsed_ms: new.elapsed_ms.saturating_sub(old.elapsed_ms),
             tried: Spent::default(),
         };
-        let mut after = transition::apply(&before, &told.outcome, &facts);
+        let mut after = transition::apply(&before, outcome, &facts);
         if let Some(used) = &self.receipt.usage {
             after.run_state.usage = usage::sum(&old.usage, &used.0);
         }

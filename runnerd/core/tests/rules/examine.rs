@@ -2,7 +2,7 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};
-use runner_core::examine::{Examined, Session, examine, examine_untouched};
+use runner_core::examine::{Examined, Session, examine, examine_read, examine_untouched};
 use runner_core::tree::{canonical, find};
 use runner_core::validate::load;
 use runner_core::verdict::{Breach, Rule, SessionHow, TreeFinding};
@@ -66,6 +66,7 @@ fn a_tree_that_is_not_read_again_is_judged_as_if_it_were() {
         let from = from();
         let session = Session { from: &from, node: "b", text: Some(text.as_bytes()), answer, max_attempts: 4 };
         assert_eq!(examine_untouched(&session), examine(&session));
+        assert_eq!(examine_read(&session, from.clone()), examine(&session));
     }
 }
 
