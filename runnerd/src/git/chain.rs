@@ -2,6 +2,7 @@
 //! read. One view of the repository for all of them, so that a long branch is read once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gix::bstr::{BStr, ByteSlice as _};
 
@@ -39,10 +40,10 @@ pub struct ChainFile {
     /// The blob, or the commit of a submodule.
     pub id: Id,
     /// Its bytes, where they were wanted, it is a file or a link, and they are not too many.
-    pub content: Option<Vec<u8>>,
+    pub content: Option<Arc<[u8]>>,
 }
 
-/// A path that differs: before and after.
+/// A path that differs: before, without its bytes, and after.
 pub type ChainChange = (Vec<u8>, Option<ChainFile>, Option<ChainFile>);
 
 impl Repository {
@@ -78,16 +79,16 @@ impl Chain<'_> {
         read().map_err(GitError::library("reading a commit", self.paths.git_dir()))
     }
 
-    /// Returns what differs between two trees, the empty one where there is none, with the bytes of the paths that are
-    /// `wanted`.
+    /// Returns what differs between two trees, the empty one where there is none, with the new bytes of the paths that
+    /// are `wanted`.
     pub fn changes(&self, old: Option<&Id>, new: &Id, wanted: fn(&[u8]) -> bool) -> Result<Vec<ChainChange>, GitError> {
         let read = || -> gix::Result<Vec<ChainChange>> {
             let tree = |id: &Id| self.repo.find_tree(id.object());
             let old = old.map_or_else(|| Ok(self.repo.empty_tree()), tree)?;
             let mut changes: BTreeMap<Vec<u8>, (Option<ChainFile>, Option<ChainFile>)> = BTreeMap::new();
             for difference in compare_trees(&self.repo, &old, &tree(new)?)? {
-                let is_wanted = wanted(&difference.path);
-                let (old, new) = (self.file(difference.old, is_wanted)?, self.file(difference.new, is_wanted)?);
+                let (old, new) =
+                    (self.file(difference.old, false)?, self.file(difference.new, wanted(&difference.path))?);
                 // A file that becomes a link is told as gone and new.
                 let sides = changes.entry(difference.path.into()).or_default();
                 *sides = (sides.0.take().or(old), sides.1.take().or(new));
@@ -121,7 +122,7 @@ impl Chain<'_> {
     }
 
     /// Returns the bytes of a blob; none if it is not here, or too large.
-    pub fn blob(&self, id: &Id) -> Result<Option<Vec<u8>>, GitError> {
+    pub fn blob(&self, id: &Id) -> Result<Option<Arc<[u8]>>, GitError> {
         if !self.repo.has_object(id.object()) {
             return Ok(None);
         }
@@ -134,10 +135,10 @@ impl Chain<'_> {
         Ok(Some(ChainFile { mode: u32::from(mode.value()), id: id.into(), content }))
     }
 
-    fn content(&self, id: gix::ObjectId) -> gix::Result<Option<Vec<u8>>> {
+    fn content(&self, id: gix::ObjectId) -> gix::Result<Option<Arc<[u8]>>> {
         if self.repo.find_header(id)?.size() > MAX_BLOB {
             return Ok(None);
         }
-        Ok(Some(self.repo.find_blob(id)?.detach().data))
+        Ok(Some(Arc::from(self.repo.find_blob(id)?.data.as_slice())))
     }
 }

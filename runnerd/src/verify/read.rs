@@ -2,7 +2,6 @@
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
@@ -209,7 +208,7 @@ fn change((path, old, new): ChainChange) -> PathChange {
 
 fn stored(file: ChainFile) -> Stored {
     let is_file = file.mode & 0o170_000 == 0o100_000;
-    Stored { mode: file.mode, id: file.id.to_string(), content: file.content.filter(|_| is_file).map(Arc::from) }
+    Stored { mode: file.mode, id: file.id.to_string(), content: file.content.filter(|_| is_file) }
 }
 
 /// Reads what is not the rules' to read.

@@ -272,7 +272,7 @@ impl Iteration<'_> {
                 ledger.violation(AuditRule::Guardrails, layout::GUARDRAILS, expected);
             }
         }
-        owned::check(self.net, &settled, ledger);
+        owned::check(self.from.state(), self.net, &settled, ledger);
     }
 
     /// What the receipt says of its commit is the case.

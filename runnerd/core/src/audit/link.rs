@@ -13,7 +13,7 @@ pub struct Link {
     /// Every path that differs from its first parent, in any order, each once.
     pub changes: Vec<PathChange>,
     /// The blob that its receipt names in `Runner-Raw`, where it is at hand.
-    pub raw: Option<Vec<u8>>,
+    pub raw: Option<Arc<[u8]>>,
     /// The patch that its reviewer saw, where one did: from From to this commit, without `.runner/`.
     pub diff: Option<Vec<u8>>,
 }
@@ -43,7 +43,7 @@ pub struct Head {
 pub struct PathChange {
     /// The path from the root, with `/` between names.
     pub path: Vec<u8>,
-    /// What stood there before; none where nothing did.
+    /// What stood there before, without its content: whoever is given this has seen it; none where nothing did.
     pub old: Option<Stored>,
     /// What stands there since; none where nothing does.
     pub new: Option<Stored>,

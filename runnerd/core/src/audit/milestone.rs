@@ -99,7 +99,7 @@ impl Step<'_> {
         let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, guard_definition, ..before.run_state.clone() };
         let feedback = Feedback { baseline: told.cloned(), ..before.feedback.clone() };
         self.bookkeeping(&state, &feedback, ledger);
-        owned::check(self.net, &[layout::RUN_STATE, layout::FEEDBACK], ledger);
+        owned::check(self.before, self.net, &[layout::RUN_STATE, layout::FEEDBACK], ledger);
         self.same_tree(&before, ledger);
     }
 
@@ -115,7 +115,7 @@ impl Step<'_> {
         let reset = RunState { guard_definition: self.guard_definition(), ..run::resumed(old, more) };
         let expected = if *new == granted { granted } else { reset };
         self.bookkeeping(&expected, before.feedback, ledger);
-        owned::check(self.net, &[layout::RUN_STATE], ledger);
+        owned::check(self.before, self.net, &[layout::RUN_STATE], ledger);
         self.same_tree(&before, ledger);
     }
 

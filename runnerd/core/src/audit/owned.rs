@@ -5,20 +5,23 @@ use protocol::verify::AuditRule;
 use super::ledger::Ledger;
 use super::link::Stored;
 use super::net::Net;
+use super::state::State;
 use crate::layout::{self, Ownership, class};
 
 /// The files that the runner writes when it settles: they are compared with what the rules lead to.
 pub(super) const SETTLED: [&str; 4] = [layout::TREE, layout::RUN_STATE, layout::FEEDBACK, layout::PROGRESS];
 
-/// Checks what a session has left under `.runner/`; what `settled` names is the runner's to write, and checked elsewhere.
-pub(super) fn check(net: &Net, settled: &[&str], ledger: &mut Ledger) {
+/// Checks what a session that began at `from` has left under `.runner/`; what `settled` names is the runner's to write,
+/// and checked elsewhere.
+pub(super) fn check(from: &State, net: &Net, settled: &[&str], ledger: &mut Ledger) {
     for (path, (old, new)) in net.runners() {
         let is_settled = settled.contains(&path.as_ref());
         let (expected, is_right) = match (class(path.strip_prefix(".runner/").unwrap_or_default()), new) {
             (_, new) if is_settled => ("a file", new.as_ref().is_some_and(is_file)),
             (Ownership::Agent, _) => continue,
             (Ownership::AppendOnly, Some(new)) if is_file(new) => {
-                ("what was there stays its beginning", bytes(Some(new)).starts_with(bytes(old.as_ref())))
+                let (before, now) = (from.bytes(&path).unwrap_or_default(), new.content.as_deref().unwrap_or_default());
+                ("what was there stays its beginning", now.starts_with(before))
             }
             (Ownership::AppendOnly | Ownership::Runner | Ownership::Ignored, _) => ("no change", false),
         };
@@ -40,8 +43,4 @@ pub(super) fn change(old: Option<&Stored>, new: Option<&Stored>) -> String {
 
 fn is_file(stored: &Stored) -> bool {
     matches!(stored.mode, 0o100_644 | 0o100_755)
-}
-
-fn bytes(stored: Option<&Stored>) -> &[u8] {
-    stored.and_then(|stored| stored.content.as_deref()).unwrap_or_default()
 }

@@ -110,7 +110,12 @@ impl State {
     }
 }
 
-impl Known<'_> {
+impl<'a> Known<'a> {
+    /// Returns all files of the commit.
+    pub(super) fn state(&self) -> &'a State {
+        self.state
+    }
+
     /// Returns the bytes of a file; none where there is none.
     pub(super) fn bytes(&self, path: &str) -> Option<&[u8]> {
         self.state.bytes(path)

@@ -187,7 +187,7 @@ pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<Head
     let before = std::iter::once(&none).chain(chain.iter().map(|commit| &*commit.files));
     let links = before.zip(chain).map(|(before, commit)| Link {
         changes: changes(before, &commit.files),
-        raw: raw_id(&commit.message).and_then(|id| raw.get(id)).map(|blob| blob.bytes.to_vec()),
+        raw: raw_id(&commit.message).and_then(|id| raw.get(id)).map(|blob| blob.bytes.clone()),
         diff: reviewed_from(&commit.message)
             .and_then(|from| chain.iter().find(|before| before.id == from))
             .map(|from| patch(&from.files, &commit.files).into_bytes()),
