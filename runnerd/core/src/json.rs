@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of what the JSON means.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 
 /// Renders `value` canonically: two-space indent, keys in declaration order, a newline at the end.
@@ -9,6 +11,26 @@ pub fn canonical<T: Serialize>(value: &T) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("BUG: a data contract does not serialize");
     text.push('\n');
     text
+}
+
+/// Tells whether `text` is the canonical form of `value`, without writing it.
+pub fn is_canonical<T: Serialize>(value: &T, text: &[u8]) -> bool {
+    let mut rest = Rest(text);
+    serde_json::to_writer_pretty(&mut rest, value).is_ok() && rest.0 == b"\n"
+}
+
+/// What has yet to be written of a text that is known.
+struct Rest<'a>(&'a [u8]);
+
+impl Write for Rest<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Bounds on a text before it is parsed.
@@ -106,6 +128,16 @@ mod tests {
     #[test]
     fn braces_in_strings_do_not_count() {
         assert_eq!(check_bounds(br#"{"a": "{{{[[[\"{{", "b": "\\"}"#, BOUNDS), Ok(1));
+    }
+
+    #[test]
+    fn only_what_would_be_written_is_canonical() {
+        let value = (vec!["a\n", "\u{1}✓"], 1.5, Some(false));
+        let text = canonical(&value);
+        assert!(is_canonical(&value, text.as_bytes()));
+        for other in [format!("{text} "), text.replace("  ", " "), text.trim_end().to_owned(), String::new()] {
+            assert!(!is_canonical(&value, other.as_bytes()), "{other:?}");
+        }
     }
 
     #[test]

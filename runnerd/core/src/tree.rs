@@ -2,6 +2,7 @@
 //!
 //! Reading one from bytes is `validate`; which leaf is next is `select`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
@@ -113,12 +114,21 @@ pub fn derive_passes(tree: &mut TaskTree) {
 
 /// Renders the tree canonically, siblings sorted.
 pub fn canonical(tree: &TaskTree) -> String {
+    json::canonical(sorted(tree).as_ref())
+}
+
+/// Tells whether this is the tree rendered canonically.
+pub fn is_canonical(tree: &TaskTree, text: &[u8]) -> bool {
+    json::is_canonical(sorted(tree).as_ref(), text)
+}
+
+fn sorted(tree: &TaskTree) -> Cow<'_, TaskTree> {
     if walk(tree).iter().all(|placed| placed.node.children.is_sorted_by(|a, b| place(a) <= place(b))) {
-        return json::canonical(tree);
+        return Cow::Borrowed(tree);
     }
     let mut sorted = tree.clone();
     sort(&mut sorted);
-    json::canonical(&sorted)
+    Cow::Owned(sorted)
 }
 
 /// Inserts the children that an answer brought under `parent`: `order` from 1, the next free ids.
