@@ -16,6 +16,9 @@ const TAG_LEN: usize = 16;
 /// Returns the text without escape sequences, with `\n` as the only line end, and with every other control
 /// character and every invisible formatting character spelled out as `<U+202E>`.
 pub fn clean(text: &str) -> String {
+    if text.bytes().all(|byte| is_plain(byte) || matches!(byte, b'\n' | b'\t')) {
+        return text.to_owned();
+    }
     let text = ansi::strip(text);
     let mut cleaned = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -33,9 +36,21 @@ pub fn clean(text: &str) -> String {
 
 /// Returns the text cleaned, on one line with single spaces, and at most `limit` bytes long.
 pub fn one_line(text: &str, limit: usize) -> String {
+    if is_plain_line(text) {
+        return fit(text, limit);
+    }
     let text = clean(text);
     let words: Vec<&str> = text.split_whitespace().collect();
     fit(&words.join(" "), limit)
+}
+
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
+}
+
+/// Whether it is one line of plain characters with single spaces between words, as most ids and titles are.
+fn is_plain_line(text: &str) -> bool {
+    text.bytes().all(is_plain) && !text.split(' ').any(str::is_empty)
 }
 
 /// Returns whether the character is invisible or changes how its neighbours are shown.
@@ -118,6 +133,13 @@ mod tests {
         fn cleaning_twice_changes_nothing_more(text in any::<String>()) {
             let once = clean(&text);
             prop_assert_eq!(clean(&once), once);
+        }
+
+        #[test]
+        fn what_is_plain_stays_as_it_is(text in "[a-c \n\t]{0,12}", hidden in "[\u{200b}\u{1b}]") {
+            let marked = clean(&format!("{text}{hidden}"));
+            prop_assert_eq!(clean(&text), marked.trim_end_matches("<U+200B>"));
+            prop_assert_eq!(one_line(&text, 100), text.split_whitespace().collect::<Vec<_>>().join(" "));
         }
 
         #[test]

@@ -44,7 +44,8 @@ pub fn check_id(id: &str) -> Result<(), IdError> {
     if id.contains("..") {
         return Err(IdError::DoubleDot(id.to_owned()));
     }
-    if id.ends_with('.') || id.to_ascii_lowercase().ends_with(".lock") {
+    let is_lock = |end: &[u8]| end.eq_ignore_ascii_case(b".lock");
+    if id.ends_with('.') || id.as_bytes().last_chunk::<5>().is_some_and(|end| is_lock(end)) {
         return Err(IdError::End(id.to_owned()));
     }
     Ok(())

@@ -25,7 +25,7 @@ fn node(Placed { node, depth, .. }: Placed<'_>) -> usize {
     let numbers = number(*order) + number(i64::from(*attempts)) + number(i64::from(*max_attempts));
     let texts = text(id) + text(title) + text(goal) + acceptance.iter().map(|item| text(item)).sum::<usize>();
     let lists = list(acceptance.len(), depth) + list(children.len(), depth);
-    members + braces + numbers + texts + lists + passes.to_string().len()
+    members + braces + numbers + texts + lists + if *passes { "true".len() } else { "false".len() }
 }
 
 /// Bytes of a list of so many items, those of the items left out.
