@@ -17,6 +17,8 @@ mod prompts;
 mod state;
 mod stretch;
 
+use std::sync::Arc;
+
 use protocol::tree::TaskTree;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditRule};
 use protocol::words::VerdictName;
@@ -37,7 +39,7 @@ use crate::tree;
 /// An audit under way: it is given the commits of a plan, oldest first.
 #[derive(Debug)]
 pub struct Audit {
-    plan: Plan,
+    plan: Arc<Plan>,
     readers: Readers,
     at: usize,
     state: State,
@@ -94,7 +96,7 @@ impl Audit {
             counts: AuditCounts::default(),
         };
         Self {
-            plan,
+            plan: Arc::new(plan),
             readers,
             at: 0,
             state,
@@ -131,16 +133,16 @@ impl Audit {
         let at = self.at;
         self.at += 1;
         self.report.counts.commits += 1;
-        let (Some(part), Some(head)) = (self.plan.part(at), self.plan.heads().get(at)) else { return };
-        let head = head.clone();
+        let plan = Arc::clone(&self.plan);
+        let (Some(part), Some(head)) = (plan.part(at), plan.heads().get(at)) else { return };
         self.ledger.turn_to(&head.id, None);
-        self.since_base.add(changes);
+        self.since_base.add(changes.iter().filter(|change| is_code(change)));
         match part {
-            Part::Person => self.persons(&head, changes),
+            Part::Person => self.persons(head, changes),
             Part::Malformed(error) => {
                 let found = error.to_string();
                 self.ledger.violation(AuditRule::Form, "message", ("a message that the runner writes", &found));
-                self.persons(&head, changes);
+                self.persons(head, changes);
             }
             Part::Agent { poses } => {
                 if *poses {
@@ -149,10 +151,7 @@ impl Audit {
                 }
                 self.sessions(changes, 1);
             }
-            Part::Runner { commit, has_from } => {
-                let (commit, has_from) = (commit.clone(), *has_from);
-                self.runners(&head, (&commit, has_from), (changes, beside));
-            }
+            Part::Runner { commit, has_from } => self.runners(head, (commit, *has_from), (changes, beside)),
         }
     }
 
@@ -175,7 +174,7 @@ impl Audit {
     fn persons(&mut self, head: &Head, changes: &[PathChange]) {
         self.apply(changes);
         self.stretch.add(changes);
-        self.since_iteration.add(changes);
+        self.since_iteration.add(changes.iter().filter(|change| is_code(change)));
         self.report.people.push(stretch::describe(head, changes));
     }
 
@@ -310,6 +309,10 @@ impl Audit {
     fn commit(&self) -> String {
         self.plan.heads().get(self.at.saturating_sub(1)).map(|head| head.id.clone()).unwrap_or_default()
     }
+}
+
+fn is_code(change: &PathChange) -> bool {
+    !change.path.starts_with(b".runner/")
 }
 
 fn number(commit: &RunnerCommit) -> Option<u32> {

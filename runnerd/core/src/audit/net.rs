@@ -16,7 +16,7 @@ pub(super) type Sides<'a> = (&'a Option<Stored>, &'a Option<Stored>);
 
 impl Net {
     /// Adds what the next commit changed.
-    pub(super) fn add(&mut self, changes: &[PathChange]) {
+    pub(super) fn add<'a>(&mut self, changes: impl IntoIterator<Item = &'a PathChange>) {
         for change in changes {
             let old = match self.paths.remove(&change.path) {
                 Some((old, _)) => old,
@@ -47,6 +47,8 @@ impl Net {
 }
 
 fn is_same(a: Option<&Stored>, b: Option<&Stored>) -> bool {
-    let known = |side: Option<&Stored>| side.map(|stored| (stored.mode, stored.id.clone()));
+    fn known(side: Option<&Stored>) -> Option<(u32, &str)> {
+        side.map(|stored| (stored.mode, stored.id.as_str()))
+    }
     known(a) == known(b)
 }
