@@ -41,9 +41,11 @@ pub struct Known {
 }
 
 /// Finds the repository around a path: a known one even if its git folder is gone, else what git finds there.
-pub fn repository(path: &Path, known: &[Known]) -> Result<Repository, ErrorData> {
+///
+/// `known` is asked for the known work trees that are one of these folders.
+pub fn repository(path: &Path, known: impl FnOnce(&BTreeSet<&Path>) -> Vec<Known>) -> Result<Repository, ErrorData> {
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let around = known.iter().filter(|known| place.starts_with(&known.path) && !is_nested(&place, &known.path));
+    let around = known(&place.ancestors().collect()).into_iter().filter(|known| !is_nested(&place, &known.path));
     let captured = around
         .max_by_key(|known| known.path.as_os_str().len())
         .map(|known| Repository::captured(&known.trusted).map_err(|error| git_error(&error)));

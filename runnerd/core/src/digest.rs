@@ -2,10 +2,12 @@
 //!
 //! Not a general hashing layer: nothing here reads files or streams.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Returns the SHA-256 of the bytes as 64 lower-case hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
@@ -18,10 +20,8 @@ pub(crate) fn sha256_hex_of(parts: &[&[u8]]) -> String {
     for part in parts {
         hasher.update(part);
     }
-    hasher.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("BUG: writing to a string failed");
-        hex
-    })
+    let nibbles = hasher.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    nibbles.map(|nibble| char::from(HEX[usize::from(nibble)])).collect()
 }
 
 /// A SHA-256 as receipts spell it: `sha256:` and 64 lower-case hexadecimal digits.

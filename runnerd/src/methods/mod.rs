@@ -21,6 +21,7 @@ mod tree;
 mod validate;
 mod verify;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ use protocol::api::{
     VerifyApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
+use protocol::path::WirePath;
 use protocol::paths::Paths;
 use protocol::reply::ChangeReply;
 use protocol::request::AtRun;
@@ -107,21 +109,16 @@ impl Api {
     /// While a run of it is live, its configuration may be a session's: then the captured one counts in all its work
     /// trees.
     async fn repository(&self, path: &Path) -> Result<Repository, ErrorData> {
-        let path = path.to_owned();
-        let known = self.registry.list().await.iter().flat_map(|worker| self.known(worker)).collect::<Vec<_>>();
-        let repository = blocking(move || admit::repository(&path, &known)).await?;
+        let (path, paths, workers) = (path.to_owned(), Arc::clone(&self.paths), self.registry.list().await);
+        let around = move |folders: &BTreeSet<&Path>| {
+            let known = |worker| known(&paths.state, worker, |path| folders.contains(path));
+            workers.iter().flat_map(known).collect()
+        };
+        let repository = blocking(move || admit::repository(&path, around)).await?;
         let worker = self.registry.find(repository.common_dir()).await;
-        let live = worker.filter(|worker| self.is_live(worker)).map(|worker| self.known(&worker));
-        Ok(live.into_iter().flatten().fold(repository, |repository, known| repository.or_bound_to(&known.trusted)))
-    }
-
-    /// Returns the work trees of a repository that its runs are in.
-    fn known(&self, worker: &Handle) -> Vec<Known> {
-        let (store, status) = (Store::new(&self.paths.state, &worker.id), worker.status());
-        let runs = status.run.iter().map(|run| &run.summary).chain(&status.repo.queue).map(|run| &run.path);
-        let paths = std::iter::once(&status.repo.path).chain(runs).map(|path| path.as_path().to_owned());
-        let paths = paths.filter(|path| !path.as_os_str().is_empty());
-        paths.map(|path| Known { trusted: store.git(&path), path }).collect()
+        let live = worker.filter(|worker| self.is_live(worker));
+        let known = live.map(|worker| known(&self.paths.state, &worker, |path| !path.as_os_str().is_empty()));
+        Ok(known.into_iter().flatten().fold(repository, |repository, known| repository.or_bound_to(&known.trusted)))
     }
 
     /// Whether a session of a run may be at work, or has left something that was not looked at yet.
@@ -138,6 +135,15 @@ impl Api {
         })?;
         Ok((repository, handle))
     }
+}
+
+/// Returns those work trees of a repository's runs that are `wanted`: for each, a digest is made.
+fn known(state_folder: &Path, worker: &Handle, wanted: impl Fn(&Path) -> bool) -> Vec<Known> {
+    let (store, status) = (Store::new(state_folder, &worker.id), worker.status());
+    let runs = status.run.iter().map(|run| &run.summary).chain(&status.repo.queue).map(|run| &run.path);
+    let paths = std::iter::once(&status.repo.path).chain(runs).map(WirePath::as_path);
+    let paths = paths.filter(|path| !path.as_os_str().is_empty() && wanted(path));
+    paths.map(|path| Known { trusted: store.git(path), path: path.to_owned() }).collect()
 }
 
 impl Api {

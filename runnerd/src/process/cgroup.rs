@@ -18,7 +18,10 @@ use nix::{
 };
 use rustix::fs::getxattr;
 
-use super::mark::{Mark, hex};
+use super::{
+    mark::{Mark, hex},
+    table,
+};
 use crate::clock::since_boot;
 
 /// Start of the names of all groups.
@@ -240,7 +243,7 @@ fn own_folder() -> Result<(PathBuf, PathBuf), String> {
 
 /// Reads the path of a process in the hierarchy of version 2.
 fn path_of(pid: &str) -> Option<String> {
-    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let groups = table::read_text(pid, "cgroup").ok()?;
     groups.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
 }
 

@@ -8,14 +8,13 @@ use std::{
     env,
     ffi::OsString,
     fmt::{self, Write as _},
-    fs,
     os::unix::ffi::OsStringExt as _,
 };
 
 use nix::sys::resource::{Resource, setrlimit};
 use sha2::{Digest as _, Sha256};
 
-use super::cgroup;
+use super::{cgroup, table};
 
 /// Variable that holds the mark.
 pub(super) const VARIABLE: &str = "RUNNERD_MARK";
@@ -83,13 +82,13 @@ pub(super) fn hex(text: &str, bytes: usize) -> String {
 
 /// Readable for every process, also for one that hides its environment; nothing where there is no limit.
 fn lock_limit_of(pid: impl fmt::Display) -> Option<u64> {
-    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let limits = table::read_text(pid, "limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
 fn variable_of(pid: i32) -> Option<Vec<u8>> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = table::read(pid, "environ").ok()?;
     let mut entries = environment.split(|byte| *byte == 0);
     entries.find_map(|entry| Some(entry.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"=")?.to_vec()))
 }

@@ -56,6 +56,7 @@ pub use shield::shield_daemon;
 pub use shim::shim_main;
 pub use spawn::{Launcher, SpawnError};
 pub use spec::{Ended, Farewell, Follower, Limits, LogFile, Piece, Report, Spec, Stream};
+pub use table::{read as read_of_process, read_text as read_text_of_process};
 pub use wire::SHIM_COMMAND;
 
 use self::{

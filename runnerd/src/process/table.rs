@@ -1,6 +1,15 @@
 //! The kernel's table of processes, as `/proc` shows it. A reading, not a truth: it may be old when it is returned.
 
-use std::{fs, io};
+use std::{
+    fmt::Display,
+    fs::{self, File},
+    io::{self, Read as _},
+};
+
+/// Room for nearly every file of a process, which is then read in one call and not in ten: `/proc` tells no sizes.
+const AT_ONCE: usize = 8 << 10;
+/// Most bytes that are read: an environment may be large.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,9 +23,21 @@ pub(super) struct Entry {
     pub is_zombie: bool,
 }
 
+/// Reads a file of a process.
+pub fn read(pid: impl Display, file: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(AT_ONCE);
+    File::open(format!("/proc/{pid}/{file}"))?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a file of a process that is text.
+pub fn read_text(pid: impl Display, file: &str) -> io::Result<String> {
+    String::from_utf8(read(pid, file)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 /// Reads the entry of one process.
 pub(super) fn entry(pid: i32) -> Option<Entry> {
-    parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+    parse(pid, &read(pid, "stat").ok()?)
 }
 
 /// Reads the entries of all processes, each when it is asked for.
@@ -29,7 +50,7 @@ pub(super) fn entries() -> io::Result<impl Iterator<Item = Entry>> {
 ///
 /// A kernel may be built without the list of them; then all processes are looked through.
 pub(super) fn children(of: i32) -> io::Result<Vec<Entry>> {
-    match fs::read_to_string(format!("/proc/{of}/task/{of}/children")) {
+    match read_text(of, &format!("task/{of}/children")) {
         Ok(list) => Ok(list.split_whitespace().filter_map(|pid| entry(pid.parse().ok()?)).collect()),
         Err(_) => Ok(entries()?.filter(|entry| entry.parent == of).collect()),
     }
@@ -37,7 +58,7 @@ pub(super) fn children(of: i32) -> io::Result<Vec<Entry>> {
 
 /// Returns the number that a process has inside the innermost PID namespace that it lives in.
 pub(super) fn number_inside(pid: i32) -> Option<i32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = read_text(pid, "status").ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_whitespace().last()?.parse().ok()
 }

@@ -5,8 +5,7 @@
 //! process can gain no privileges is no sign: it is true of many a person's shell. A process that sheds them all is not
 //! recognised: this is a guard rail, not a boundary.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 
 use nix::errno::Errno;
 use nix::sys::signal::kill;
@@ -14,13 +13,12 @@ use nix::unistd::{Pid, getpid};
 use protocol::startup::MARK_VARIABLE;
 
 use super::peer::Sign;
-use crate::process::Mark;
+use crate::process::{Mark, read_of_process as read, read_text_of_process as read_text};
 
 /// First argument of the process that supervises an agent or a guard.
 const SHIM_ARGUMENT: &[u8] = b"__shim";
 /// Longest line of ancestors that is followed.
 const GENERATIONS: usize = 128;
-const ENVIRONMENT_BYTES: u64 = 4 << 20;
 
 /// Where a process comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +66,7 @@ pub(super) fn descent(peer: Pid) -> Descent {
 
 /// Returns whether a process has as many numbers as this one: each PID namespace below `/proc`'s gives it another.
 fn is_in_own_namespace(pid: Pid) -> io::Result<bool> {
-    Ok(numbers(&fs::read_to_string(format!("/proc/{pid}/status"))?)
-        == numbers(&fs::read_to_string("/proc/self/status")?))
+    Ok(numbers(&read_text(pid, "status")?) == numbers(&read_text("self", "status")?))
 }
 
 fn numbers(status: &str) -> Option<usize> {
@@ -93,15 +90,9 @@ fn has_mark(environment: &[u8]) -> bool {
         .any(|entry| entry.strip_prefix(name).is_some_and(|value| value.first() == Some(&b'=')))
 }
 
-fn read(pid: Pid, file: &str) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(format!("/proc/{pid}/{file}"))?.take(ENVIRONMENT_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// Returns the parent; `None` for the first process of the system or of the namespace.
 fn parent(pid: Pid) -> io::Result<Option<Pid>> {
-    let stat = fs::read(format!("/proc/{pid}/stat"))?;
+    let stat = read(pid, "stat")?;
     let parent = parent_in(&stat).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
     Ok((parent > 0).then(|| Pid::from_raw(parent)))
 }

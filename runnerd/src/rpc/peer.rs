@@ -2,7 +2,6 @@
 //!
 //! Decided once, when the connection is accepted; what each may call is `access.rs`.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -12,6 +11,7 @@ use nix::unistd::{Pid, getpid};
 use tokio::net::UnixStream;
 
 use super::ancestry::{self, Descent};
+use crate::process::read_text_of_process;
 
 /// Walks that may be begun anew because the processes changed meanwhile.
 const WALKS: u32 = 3;
@@ -82,7 +82,7 @@ fn sign(stream: &UnixStream, pid: Pid) -> Option<Sign> {
 /// Returns whether the process that connected still has its number.
 fn is_still(pid: Pid, handle: Result<OwnedFd, Errno>) -> bool {
     match handle {
-        Ok(handle) => fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd()))
+        Ok(handle) => read_text_of_process("self", &format!("fdinfo/{}", handle.as_raw_fd()))
             .is_ok_and(|info| info.lines().any(|line| line.strip_prefix("Pid:").is_some_and(|is| is_pid(is, pid)))),
         // Kernels before 6.5 cannot tell.
         Err(error) => error == Errno::ENOPROTOOPT,
