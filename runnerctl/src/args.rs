@@ -2,6 +2,7 @@
 //!
 //! A command's own options stand in its file under `commands/`.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -96,48 +97,60 @@ impl Place {
     }
 }
 
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Init(init::InitArgs),
-    Start(start::StartArgs),
-    Fork(fork::ForkArgs),
-    Step(step::StepArgs),
-    Pause(pause::PauseArgs),
-    Resume(resume::ResumeArgs),
-    Cancel(cancel::CancelArgs),
-    Status(status::StatusArgs),
-    Watch(watch::WatchArgs),
-    Ui(ui::UiArgs),
-    Tree(tree::TreeArgs),
-    Select(select::SelectArgs),
-    Explain(explain::ExplainArgs),
-    Validate(validate::ValidateArgs),
-    Verify(verify::VerifyArgs),
-    Log(log::LogArgs),
-    Export(export::ExportArgs),
-    Gc(gc::GcArgs),
-    Note(note::NoteArgs),
-    Questions(questions::QuestionsArgs),
-    Answer(answer::AnswerArgs),
-    Approve(approve::ApproveArgs),
-    Reject(reject::RejectArgs),
-    Retry(retry::RetryArgs),
-    Add(add::AddArgs),
-    Edit(edit::EditArgs),
-    Guard(guard::GuardArgs),
-    Queue(queue::QueueArgs),
-    Repos(repos::ReposArgs),
-    Config(config::ConfigArgs),
-    Daemon(daemon::DaemonArgs),
-    Service(service::ServiceArgs),
-    Demo(demo::DemoArgs),
-    Doctor(doctor::DoctorArgs),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
-    Help(help::HelpArgs),
-    #[command(name = "__demo-agent", hide = true)]
-    DemoAgent,
+/// Declares the commands, and how the options of each are added to its name.
+macro_rules! commands {
+    ($($name:literal $variant:ident($args:ty),)*) => {
+        /// The commands.
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Command {
+            $(#[command(name = $name)] $variant($args),)*
+            #[command(name = "__demo-agent", hide = true)]
+            DemoAgent,
+        }
+
+        /// Each command that has options, and what adds them.
+        const COMMANDS: &[(&str, fn(clap::Command) -> clap::Command)] = &[$(($name, <$args>::augment_args),)*];
+    };
+}
+
+commands! {
+    "init" Init(init::InitArgs),
+    "start" Start(start::StartArgs),
+    "fork" Fork(fork::ForkArgs),
+    "step" Step(step::StepArgs),
+    "pause" Pause(pause::PauseArgs),
+    "resume" Resume(resume::ResumeArgs),
+    "cancel" Cancel(cancel::CancelArgs),
+    "status" Status(status::StatusArgs),
+    "watch" Watch(watch::WatchArgs),
+    "ui" Ui(ui::UiArgs),
+    "tree" Tree(tree::TreeArgs),
+    "select" Select(select::SelectArgs),
+    "explain" Explain(explain::ExplainArgs),
+    "validate" Validate(validate::ValidateArgs),
+    "verify" Verify(verify::VerifyArgs),
+    "log" Log(log::LogArgs),
+    "export" Export(export::ExportArgs),
+    "gc" Gc(gc::GcArgs),
+    "note" Note(note::NoteArgs),
+    "questions" Questions(questions::QuestionsArgs),
+    "answer" Answer(answer::AnswerArgs),
+    "approve" Approve(approve::ApproveArgs),
+    "reject" Reject(reject::RejectArgs),
+    "retry" Retry(retry::RetryArgs),
+    "add" Add(add::AddArgs),
+    "edit" Edit(edit::EditArgs),
+    "guard" Guard(guard::GuardArgs),
+    "queue" Queue(queue::QueueArgs),
+    "repos" Repos(repos::ReposArgs),
+    "config" Config(config::ConfigArgs),
+    "daemon" Daemon(daemon::DaemonArgs),
+    "service" Service(service::ServiceArgs),
+    "demo" Demo(demo::DemoArgs),
+    "doctor" Doctor(doctor::DoctorArgs),
+    "completions" Completions(completions::CompletionsArgs),
+    "man" Man(man::ManArgs),
+    "help" Help(help::HelpArgs),
 }
 
 /// Returns the command line with all that it explains: a command below another has the examples of that one that are its own.
@@ -167,14 +180,24 @@ fn brief(command: clap::Command) -> clap::Command {
 
 /// Parses the command line of this process.
 ///
-/// What each help says is put together for those alone who see one: that takes longer than all else.
+/// What all the commands are, and what each help says, is put together for those alone who get no further: that takes
+/// longer than all else.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    if let Ok(cli) = Cli::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(cli) = parse_alone(&words) {
         return Ok(cli);
     }
     let mut command = command();
-    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    let matches = command.try_get_matches_from_mut(words)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Parses a command line by the command alone that it seems to name; none where it is not understood so.
+fn parse_alone(words: &[OsString]) -> Option<Cli> {
+    let (name, options) = words.iter().skip(1).find_map(|word| COMMANDS.iter().find(|(name, _)| word == name))?;
+    let line = Global::augment_args(clap::Command::default().name("runnerctl").disable_help_subcommand(true));
+    let matches = line.subcommand(options(clap::Command::default().name(name))).try_get_matches_from(words).ok()?;
+    Cli::from_arg_matches(&matches).ok()
 }
 
 /// Prints what the parser has to say, as JSON where that was asked for, and returns the exit code.
@@ -258,6 +281,30 @@ mod tests {
             long.extend(examples.lines().filter(|line| line.chars().count() > 79).map(str::to_owned));
         }
         assert!(long.is_empty(), "{}", long.join("\n"));
+    }
+
+    #[test]
+    fn a_command_alone_is_understood_as_among_all() {
+        let lines = [
+            "runnerctl --json status /p --no-spawn",
+            "runnerctl -C log status --all",
+            "runnerctl status",
+            "runnerctl status --all /p",
+            "runnerctl --nonsense status",
+            "runnerctl config set a.b 1",
+            "runnerctl repos remove /p",
+            "runnerctl help status",
+            "runnerctl -V status",
+            "runnerctl status --help",
+            "runnerctl",
+        ];
+        for line in lines {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            let (alone, among_all) = (parse_alone(&words), parse(line).ok());
+            // `log` is taken for the command first, and `status` then found among all.
+            let alone = if line.contains("-C log") { alone.or(parse(line).ok()) } else { alone };
+            assert_eq!(format!("{alone:?}"), format!("{among_all:?}"), "{line}");
+        }
     }
 
     #[test]
