@@ -52,11 +52,20 @@ export function dollars(micro: number): string {
   return `$${(Math.ceil(micro / 10_000) / 100).toFixed(2)}`;
 }
 
-/** Cost in short: `$0.04`, `>$0.04` where some sessions did not say, `$?` where none did, nothing where none ran. */
-export function cost(usage: UsageTotal | null | undefined): string {
-  if (!usage || (usage.sessions === 0 && usage.cost_micro_usd == null)) return '';
-  if (usage.cost_micro_usd == null) return '$?';
+/** What is known of a cost: `$0.04`, `>$0.04` where some sessions did not say, nothing where none did. */
+export function knownCost(usage: UsageTotal | null | undefined): string {
+  if (usage?.cost_micro_usd == null) return '';
   return (usage.cost_unknown ? '>' : '') + dollars(usage.cost_micro_usd);
+}
+
+/** Cost in short: what is known, `cost unknown` where sessions ran and none said, nothing where none ran. */
+export function cost(usage: UsageTotal | null | undefined): string {
+  return knownCost(usage) || (usage?.sessions ? 'cost unknown' : '');
+}
+
+/** Cost beside a word that says what it is: `unknown` where no session said, a dash where none ran. */
+export function labelledCost(usage: UsageTotal | null | undefined): string {
+  return knownCost(usage) || (usage?.sessions ? 'unknown' : '–');
 }
 
 /** What a cost leaves out, in words. */
