@@ -39,7 +39,8 @@ export function entries(steps: readonly Told[]): Entry[] {
       last.failed = tellsFailure(step.text);
     } else {
       const failed = step.what === 'notice' || (step.what === 'tool_result' && tellsFailure(step.text));
-      found.push({ key: found.length, what: step.what, text: step.text, result: null, failed });
+      const text = step.what === 'message' ? readable(step.text) : step.text;
+      found.push({ key: found.length, what: step.what, text, result: null, failed });
     }
   }
   return found;
@@ -47,7 +48,21 @@ export function entries(steps: readonly Told[]): Entry[] {
 
 /** Without the command, where that stands above it. */
 function shortened(result: string, tool: string): string {
-  return result.endsWith(`: ${tool}`) ? result.slice(0, -tool.length - 2) : result;
+  const said = `: ${tool}`;
+  const at = result.indexOf(said);
+  const rest = result.slice(at + said.length);
+  return at >= 0 && /^(\n|$)/.test(rest) ? result.slice(0, at) + rest : result;
+}
+
+/** An answer in the words of a person; any other message as it is. */
+function readable(message: string): string {
+  if (!message.startsWith('{')) return message;
+  try {
+    const { status, summary } = JSON.parse(message);
+    return typeof status === 'string' && typeof summary === 'string' ? `${status}: ${summary}` : message;
+  } catch {
+    return message;
+  }
 }
 
 /** Whether what came of a tool tells of a failure: an exit code, else words of it. */

@@ -93,6 +93,20 @@ test('a result does not repeat the command above it', () => {
   expect(found[0]).toMatchObject({ result: 'exit code 0', failed: false });
 });
 
+test('what a tool has printed stands below how it ended', () => {
+  const found = entries([
+    step('tool', 'just ci'),
+    step('tool_result', 'exit code 1: just ci\nFAIL: just ci'),
+  ]);
+  expect(found[0]?.result).toBe('exit code 1\nFAIL: just ci');
+});
+
+test('an answer is told in words', () => {
+  const text = (said: string) => entries([step('message', said)])[0]?.text;
+  expect(text('{"children":null,"status":"done","summary":"Four is IV."}')).toBe('done: Four is IV.');
+  for (const other of ['{"a":1}', '{', 'So be it.']) expect(text(other)).toBe(other);
+});
+
 test('an exit code says more of a failure than words do', () => {
   const failed = (text: string) => entries([step('tool', 'x'), step('tool_result', text)])[0]!.failed;
   expect(['exit code 1', 'error: no', 'exited 0, was error'].map(failed)).toEqual([true, true, false]);

@@ -43,6 +43,8 @@ pub(super) struct Item {
     pub(super) message: Option<String>,
     /// A shell command.
     pub(super) command: Option<String>,
+    /// What it printed.
+    pub(super) aggregated_output: Option<String>,
     /// How the command ended.
     pub(super) exit_code: Option<i64>,
     /// `in_progress`, `completed` or `failed`.

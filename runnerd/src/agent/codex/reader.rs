@@ -93,7 +93,9 @@ impl CodexReader {
                 let count = if is_failed { &mut self.commands.failed } else { &mut self.commands.worked };
                 *count += 1;
                 let code = item.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
-                Some(step(ActivityKind::ToolResult, format!("{code}: {}", item.command?)))
+                let output = item.aggregated_output.unwrap_or_default();
+                let text = format!("{code}: {}\n{}", item.command?, output.trim_end());
+                Some(step(ActivityKind::ToolResult, text.trim_end().to_owned()))
             }
             "mcp_tool_call" => {
                 let how = if is_failed { "failed" } else { "completed" };

@@ -111,6 +111,7 @@ fn session_that_answers_is_followed_step_by_step() {
     Notice: Model metadata for `gpt-5.2-codex` not found. Defaulting to fallback metadata; this can degrade performance and cause issues.
     Tool: /bin/bash -lc 'echo hi > work; echo seen'
     ToolResult: exit code 0: /bin/bash -lc 'echo hi > work; echo seen'
+    seen
     Message: {"children":null,"status":"done","summary":"All done."}
     "#);
 }
