@@ -175,6 +175,7 @@ impl From<ConnectError> for Failure {
             ConnectError::Refused(data) => return data.into(),
             ConnectError::Paths(_) => "usage",
             ConnectError::InsideIteration { .. } => ErrorKind::InsideIteration.as_str(),
+            ConnectError::Thread(_) => "io",
             ConnectError::Foreign { .. } => "foreign_daemon",
             ConnectError::ProtocolMismatch { .. } => ErrorKind::ProtocolMismatch.as_str(),
             ConnectError::NoDaemon { .. }

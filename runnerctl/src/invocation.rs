@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use protocol::client::{ConnectError, ConnectOptions, Connection};
+use protocol::client::{self, Brief, ConnectError, ConnectOptions, Connection};
 use protocol::path::WirePath;
 
 use crate::args::Global;
@@ -46,6 +46,11 @@ impl<'a> Invocation<'a> {
     /// Connects to a daemon that runs.
     pub(crate) async fn connect_running(&self) -> Result<Connection, ConnectError> {
         self.open(false).await
+    }
+
+    /// Asks a daemon, started where none runs and that is allowed, what changes nothing.
+    pub(crate) async fn ask<T>(&self, question: impl AsyncFnOnce(&Brief) -> T) -> Result<T, Failure> {
+        Ok(client::ask(&self.connect_options(self.spawn), question).await?)
     }
 
     async fn open(&self, spawn: bool) -> Result<Connection, ConnectError> {

@@ -24,7 +24,6 @@ mod watch;
 
 use std::io;
 use std::process::ExitCode;
-use std::thread;
 
 use protocol::error::ExitStatus;
 
@@ -54,7 +53,5 @@ fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
 }
 
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    // The timer of a connection is a thread of its own, and panics where it cannot be started.
-    drop(thread::Builder::new().spawn(|| ())?);
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }

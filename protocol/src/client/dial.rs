@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::iter;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use jsonrpsee::client_transport::ws::{Url, WsHandshakeError, WsTransportClientBuilder};
@@ -14,10 +15,11 @@ use jsonrpsee::core::client::{Client, ClientBuilder};
 use tokio::net::UnixStream;
 
 use super::ConnectError;
+use super::brief::Halves;
 use crate::paths::{Paths, PathsError};
 
 /// A step waits for an iteration, whose budget may be hours.
-const REQUEST_TIMEOUT: Duration = Duration::from_hours(24);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_hours(24);
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REQUEST_BYTES: u32 = 1 << 20;
 const MAX_REPLY_BYTES: u32 = 32 << 20;
@@ -47,12 +49,12 @@ impl Listeners {
 }
 
 /// Reaches the daemon, and returns by which socket. `None` means that nobody listens.
-pub(super) async fn reach(listeners: &Listeners) -> Result<Option<(Client, PathBuf)>, ConnectError> {
+pub(super) async fn reach(listeners: &Listeners) -> Result<Option<(Halves, PathBuf)>, ConnectError> {
     for socket in iter::once(&listeners.socket).chain(&listeners.announced) {
         if let Some(stream) = dial(socket).await?
-            && let Some(client) = speak(stream, socket).await?
+            && let Some(halves) = speak(stream, socket).await?
         {
-            return Ok(Some((client, socket.clone())));
+            return Ok(Some((halves, socket.clone())));
         }
     }
     Ok(None)
@@ -74,9 +76,9 @@ pub(super) async fn dial(socket: &Path) -> Result<Option<UnixStream>, ConnectErr
     }
 }
 
-/// Makes a JSON-RPC client of a connected stream; `None` if the listener went away, as a daemon that is
+/// Makes a WebSocket of a connected stream; `None` if the listener went away, as a daemon that is
 /// ending does.
-pub(super) async fn speak(stream: UnixStream, socket: &Path) -> Result<Option<Client>, ConnectError> {
+pub(super) async fn speak(stream: UnixStream, socket: &Path) -> Result<Option<Halves>, ConnectError> {
     let failed = |reason: String| ConnectError::Handshake { socket: socket.to_owned(), reason };
     let url = Url::parse("ws://localhost/").map_err(|error| failed(error.to_string()))?;
     let transport = WsTransportClientBuilder::default()
@@ -84,16 +86,21 @@ pub(super) async fn speak(stream: UnixStream, socket: &Path) -> Result<Option<Cl
         .max_request_size(MAX_REQUEST_BYTES)
         .max_response_size(MAX_REPLY_BYTES)
         .build_with_stream(url, stream);
-    let (sender, receiver) = match transport.await {
-        Ok(halves) => halves,
-        Err(error) if is_gone(&error) => return Ok(None),
-        Err(error) => return Err(failed(error.to_string())),
-    };
-    let client = ClientBuilder::default()
+    match transport.await {
+        Ok(halves) => Ok(Some(halves)),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// Makes a client that takes subscriptions.
+pub(super) fn lasting((sender, receiver): Halves) -> Result<Client, ConnectError> {
+    // The library's timer is a thread of its own, and panics where it cannot be started.
+    thread::Builder::new().spawn(|| ()).map_err(ConnectError::Thread)?;
+    Ok(ClientBuilder::default()
         .request_timeout(REQUEST_TIMEOUT)
         .max_buffer_capacity_per_subscription(SUBSCRIPTION_BUFFER)
-        .build_with_tokio(sender, receiver);
-    Ok(Some(client))
+        .build_with_tokio(sender, receiver))
 }
 
 /// A socket without a listener refuses; one whose listener just closed may reset.

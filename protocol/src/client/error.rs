@@ -40,6 +40,9 @@ pub enum ConnectError {
         /// What the system said.
         source: io::Error,
     },
+    /// The system lets this program have no further thread.
+    #[error("cannot start the thread of a connection")]
+    Thread(#[source] io::Error),
     /// The process that listens belongs to another user.
     #[error("the process that listens on {socket} belongs to user {owner}: nothing was sent")]
     Foreign {
@@ -173,6 +176,7 @@ impl ConnectError {
             Self::Start(StartError::Spawn { .. }) => Some("install runnerd beside runnerctl or in PATH".into()),
             Self::Paths(_)
             | Self::Unreachable { .. }
+            | Self::Thread(_)
             | Self::Foreign { .. }
             | Self::Handshake { .. }
             | Self::Start(_) => None,
@@ -186,6 +190,7 @@ impl ConnectError {
             Self::NoDaemon { .. } | Self::Unreachable { .. } | Self::Handshake { .. } | Self::Start(_) => {
                 ExitStatus::NoDaemon
             }
+            Self::Thread(_) => ExitStatus::Error,
             Self::InsideIteration { .. } | Self::Foreign { .. } => ExitStatus::Refused,
             Self::ProtocolMismatch { .. } => ExitStatus::ProtocolMismatch,
             Self::Refused(refusal) => refusal.kind.into(),

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use jsonrpsee::core::ClientError;
-use jsonrpsee::core::client::{Client, ClientT as _};
+use jsonrpsee::core::client::ClientT;
 use jsonrpsee::rpc_params;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -19,7 +19,7 @@ use crate::view::DaemonView;
 
 /// Sends this client's version and checks the daemon's.
 pub(super) async fn exchange(
-    client: &Client,
+    client: &impl ClientT,
     options: &ConnectOptions,
     socket: &Path,
 ) -> Result<DaemonView, ConnectError> {

@@ -4,6 +4,7 @@
 //! Requests are sent with the generated `…ApiClient` traits on [`Connection::client`]. Nothing here knows
 //! what the methods do.
 
+mod brief;
 mod dial;
 mod error;
 mod hello;
@@ -13,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 use jsonrpsee::core::client::Client;
 
+pub use self::brief::Brief;
+use self::brief::Halves;
 use self::dial::Listeners;
 pub use self::error::{CallError, ConnectError, StartError};
 use crate::paths::Paths;
@@ -50,17 +53,8 @@ impl Connection {
     ///
     /// Fails if no daemon answers and none can be started, or if it speaks another version.
     pub async fn open(options: &ConnectOptions) -> Result<Self, ConnectError> {
-        let listeners = Listeners::find(options.socket.as_deref())?;
-        let (client, socket) = match dial::reach(&listeners).await? {
-            Some(reached) => reached,
-            None if !options.spawn => return Err(ConnectError::NoDaemon { socket: listeners.socket }),
-            None => {
-                let paths = Paths::find(options.socket.as_deref())?;
-                let stream = start::start(&paths, options.program.as_deref()).await?;
-                let client = dial::speak(stream, &paths.socket).await?;
-                (client.ok_or_else(|| ConnectError::closed(&paths.socket))?, paths.socket)
-            }
-        };
+        let (halves, socket) = reach(options).await?;
+        let client = dial::lasting(halves)?;
         let daemon = hello::exchange(&client, options, &socket).await?;
         Ok(Self { client, daemon, socket })
     }
@@ -78,5 +72,36 @@ impl Connection {
     /// Returns the socket that the daemon was reached by.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+}
+
+/// Connects as [`Connection::open`] does, asks, and returns the answer.
+///
+/// The first request goes with the exchange of versions, which takes one way to the daemon and back instead of two. The
+/// requests must change nothing: a daemon of another version may take them for something else. What it answers is not
+/// returned.
+///
+/// # Errors
+///
+/// Fails if no daemon answers and none can be started, or if it speaks another version.
+pub async fn ask<T>(options: &ConnectOptions, question: impl AsyncFnOnce(&Brief) -> T) -> Result<T, ConnectError> {
+    let (halves, socket) = reach(options).await?;
+    let client = Brief::new(halves);
+    let answer = async { Ok(question(&client).await) };
+    let (_, answer) = tokio::try_join!(hello::exchange(&client, options, &socket), answer)?;
+    Ok(answer)
+}
+
+async fn reach(options: &ConnectOptions) -> Result<(Halves, PathBuf), ConnectError> {
+    let listeners = Listeners::find(options.socket.as_deref())?;
+    match dial::reach(&listeners).await? {
+        Some(reached) => Ok(reached),
+        None if !options.spawn => Err(ConnectError::NoDaemon { socket: listeners.socket }),
+        None => {
+            let paths = Paths::find(options.socket.as_deref())?;
+            let stream = start::start(&paths, options.program.as_deref()).await?;
+            let halves = dial::speak(stream, &paths.socket).await?;
+            Ok((halves.ok_or_else(|| ConnectError::closed(&paths.socket))?, paths.socket))
+        }
     }
 }

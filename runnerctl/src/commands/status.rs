@@ -5,7 +5,7 @@ mod shown;
 
 use clap::Args;
 use protocol::api::RunApiClient as _;
-use protocol::client::CallError;
+use protocol::client::{Brief, CallError};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::request::AtRun;
 
@@ -37,22 +37,25 @@ pub(crate) struct StatusArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result<ExitStatus, Failure> {
-    let connection = invocation.connect().await?;
-    let client = connection.client();
     let anywhere = args.target.place.path.is_none() && args.target.run.is_none();
-    let one = if args.all {
-        None
-    } else {
-        let at = AtRun { path: invocation.place(args.target.place.path())?, run: args.target.run };
-        match client.status(at.clone()).await.map_err(CallError::from) {
-            Ok(status) => Some((at, status)),
-            Err(error) if anywhere && is_refusal(&error, ErrorKind::NotARepository) => None,
-            Err(error) => return Err(error.into()),
-        }
-    };
-    match (one, args.watch) {
-        (one, true) => live::follow(invocation, one.map(|(at, _)| at)).await,
-        (Some((_, status)), false) => shown::answer(invocation.ui, &Shown::One(Box::new(status))),
-        (None, false) => shown::answer(invocation.ui, &Shown::All(client.status_all().await?)),
+    let place = if args.all { None } else { Some(invocation.place(args.target.place.path())?) };
+    let at = place.map(|path| AtRun { path, run: args.target.run });
+    let shown = invocation.ask(async |client: &Brief| read(client, at.as_ref(), anywhere).await).await??;
+    if args.watch {
+        let at = at.filter(|_| matches!(shown, Shown::One(_)));
+        return live::follow(invocation, at).await;
     }
+    shown::answer(invocation.ui, &shown)
+}
+
+/// Reads the state of a run; of all repositories where none is named, or nothing in particular and there is none.
+async fn read(client: &Brief, at: Option<&AtRun>, anywhere: bool) -> Result<Shown, CallError> {
+    if let Some(at) = at {
+        match client.status(at.clone()).await.map_err(CallError::from) {
+            Ok(status) => return Ok(Shown::One(Box::new(status))),
+            Err(error) if anywhere && is_refusal(&error, ErrorKind::NotARepository) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Shown::All(client.status_all().await?))
 }

@@ -49,12 +49,24 @@ impl Server {
         Self::start_at(dir, paths)
     }
 
+    pub(crate) fn of_api_major(api_major: u32) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths_in(dir.path());
+        let view = DaemonView { api_major, ..view(&paths) };
+        Self::with_view(dir, paths, view)
+    }
+
     pub(crate) fn start_at(dir: TempDir, paths: Paths) -> Self {
+        let view = view(&paths);
+        Self::with_view(dir, paths, view)
+    }
+
+    fn with_view(dir: TempDir, paths: Paths, view: DaemonView) -> Self {
         let locks = Locks::take(&paths).unwrap();
         let bound = Bound::new(&paths, &locks).unwrap();
         let told = Arc::new(Told::default());
         let (events, stop) = (Events::default(), CancellationToken::new());
-        let served = Served { methods: methods(&told, &paths).into(), events: events.clone() };
+        let served = Served { methods: methods(&told, view).into(), events: events.clone() };
         let handle = serve(bound, served, stop.clone());
         Self { told, events, paths, stop, handle, _locks: locks, dir }
     }
@@ -79,13 +91,16 @@ impl Server {
 }
 
 pub(crate) async fn connect(paths: &Paths) -> Result<Connection, ConnectError> {
-    let options = ConnectOptions {
+    Connection::open(&options(paths)).await
+}
+
+pub(crate) fn options(paths: &Paths) -> ConnectOptions {
+    ConnectOptions {
         socket: Some(paths.socket.clone()),
         client_name: "test".into(),
         version: "0".into(),
         ..ConnectOptions::default()
-    };
-    Connection::open(&options).await
+    }
 }
 
 pub(crate) fn paths_in(dir: &Path) -> Paths {
@@ -106,9 +121,8 @@ impl Drop for OnDrop {
     }
 }
 
-fn methods(told: &Arc<Told>, paths: &Paths) -> RpcModule<Told> {
+fn methods(told: &Arc<Told>, view: DaemonView) -> RpcModule<Told> {
     let mut module = RpcModule::from_arc(Arc::clone(told));
-    let view = view(paths);
     module.register_method("daemon.hello", move |_, _, _| Ok::<_, ErrorObjectOwned>(view.clone())).unwrap();
     module.register_method("run.status", |_, _, _| "fine").unwrap();
     module.register_method("run.pause", |params, _, _| params.one::<u32>()).unwrap();

@@ -2,7 +2,8 @@
 
 use jsonrpsee::core::client::ClientT as _;
 use jsonrpsee::rpc_params;
-use protocol::client::{CallError, ConnectError};
+use protocol::api::API_MAJOR;
+use protocol::client::{self, Brief, CallError, ConnectError};
 use protocol::error::{ErrorKind, ExitStatus};
 
 use crate::fixture::{self, Server};
@@ -32,6 +33,34 @@ async fn twenty_clients_at_once_are_all_answered() {
     for client in clients.collect::<Vec<_>>() {
         client.await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn questions_at_the_same_time_have_each_their_own_answer() {
+    let server = Server::start();
+    let options = fixture::options(&server.paths);
+    let asked = client::ask(&options, async |client: &Brief| {
+        let slow = client.request::<String, _>("test.slow", rpc_params![]);
+        let others = async {
+            server.told.begun.notified().await;
+            let number = client.request::<u32, _>("run.pause", rpc_params![7]).await.unwrap();
+            let refused = client.request::<(), _>("test.panic", rpc_params![]).await.unwrap_err();
+            server.told.go_on.notify_one();
+            (number, CallError::from(refused).exit_status())
+        };
+        let (slow, others) = tokio::join!(slow, others);
+        (slow.unwrap(), others)
+    });
+    assert_eq!(asked.await.unwrap(), ("slow".to_owned(), (7, ExitStatus::Error)));
+}
+
+#[tokio::test]
+async fn daemon_of_another_version_is_told_before_what_it_answers() {
+    let server = Server::of_api_major(API_MAJOR + 1);
+    let options = fixture::options(&server.paths);
+    let asked =
+        client::ask(&options, async |client: &Brief| client.request::<String, _>("test.slow", rpc_params![]).await);
+    assert!(matches!(asked.await, Err(ConnectError::ProtocolMismatch { .. })));
 }
 
 #[tokio::test]

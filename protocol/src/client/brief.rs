@@ -1,0 +1,116 @@
+//! A client for a question or two: it has no task, no thread and no timer of its own, and takes no subscriptions.
+//!
+//! The library's client has three tasks and a thread, which a command that asks once would start and end for nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
+
+use jsonrpsee::client_transport::ws::{Receiver, Sender};
+use jsonrpsee::core::client::{
+    BatchResponse, ClientT, Error, ReceivedMessage, TransportReceiverT as _, TransportSenderT as _,
+};
+use jsonrpsee::core::params::BatchRequestBuilder;
+use jsonrpsee::core::traits::ToRpcParams;
+use jsonrpsee::types::{Id, Notification, Request, Response, ResponseSuccess};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::net::UnixStream;
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::timeout;
+use tokio_util::compat::Compat;
+
+use super::dial::REQUEST_TIMEOUT;
+
+/// Both ends of a WebSocket over the daemon's socket.
+pub(super) type Halves = (Sender<Compat<UnixStream>>, Receiver<Compat<UnixStream>>);
+
+/// A client for a few requests, any number of them at the same time.
+#[derive(Debug)]
+pub struct Brief {
+    sender: Mutex<Sender<Compat<UnixStream>>>,
+    /// Held by the request that receives, for itself and for the others.
+    receiver: Mutex<Receiver<Compat<UnixStream>>>,
+    waiting: StdMutex<BTreeMap<u64, oneshot::Sender<Vec<u8>>>>,
+    next: AtomicU64,
+}
+
+impl Brief {
+    pub(super) fn new((sender, receiver): Halves) -> Self {
+        let (sender, receiver) = (Mutex::new(sender), Mutex::new(receiver));
+        Self { sender, receiver, waiting: StdMutex::default(), next: AtomicU64::new(0) }
+    }
+
+    async fn send(&self, message: String) -> Result<(), Error> {
+        self.sender.lock().await.send(message).await.map_err(|error| Error::Transport(error.into()))
+    }
+
+    async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Vec<u8>, Error> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (waiting, mut mine) = oneshot::channel();
+        self.waiting().insert(id, waiting);
+        self.send(serde_json::to_string(&Request::borrowed(method, params.as_deref(), Id::Number(id)))?).await?;
+        tokio::select! {
+            biased;
+            reply = &mut mine => reply.map_err(|_| Error::ServiceDisconnect),
+            mut receiver = self.receiver.lock() => loop {
+                match mine.try_recv() {
+                    Ok(reply) => return Ok(reply),
+                    Err(_) => self.hand_on(receive(&mut receiver).await?)?,
+                }
+            },
+        }
+    }
+
+    /// Gives a reply to the request that waits for it.
+    fn hand_on(&self, reply: Vec<u8>) -> Result<(), Error> {
+        if let Id::Number(id) = serde_json::from_slice::<Response<&RawValue>>(&reply)?.id
+            && let Some(waiting) = self.waiting().remove(&id)
+        {
+            // Whoever does not wait any more needs no reply.
+            let _ = waiting.send(reply);
+        }
+        Ok(())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, oneshot::Sender<Vec<u8>>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn receive(receiver: &mut Receiver<Compat<UnixStream>>) -> Result<Vec<u8>, Error> {
+    loop {
+        match receiver.receive().await.map_err(|error| Error::Transport(error.into()))? {
+            ReceivedMessage::Text(text) => return Ok(text.into_bytes()),
+            ReceivedMessage::Bytes(bytes) => return Ok(bytes),
+            ReceivedMessage::Pong => {}
+        }
+    }
+}
+
+impl ClientT for Brief {
+    async fn notification<Params: ToRpcParams + Send>(&self, method: &str, params: Params) -> Result<(), Error> {
+        let params = params.to_rpc_params()?;
+        self.send(serde_json::to_string(&Notification::new(method.into(), params))?).await
+    }
+
+    async fn request<R, Params>(&self, method: &str, params: Params) -> Result<R, Error>
+    where
+        R: DeserializeOwned,
+        Params: ToRpcParams + Send,
+    {
+        let asked = timeout(REQUEST_TIMEOUT, self.ask(method, params.to_rpc_params()?));
+        let reply = asked.await.unwrap_or(Err(Error::RequestTimeout))?;
+        let response: Response<&RawValue> = serde_json::from_slice(&reply)?;
+        Ok(serde_json::from_str(ResponseSuccess::try_from(response)?.result.get())?)
+    }
+
+    /// Fails: the daemon takes no batches.
+    async fn batch_request<'a, R>(&self, _batch: BatchRequestBuilder<'a>) -> Result<BatchResponse<'a, R>, Error>
+    where
+        R: DeserializeOwned + Debug + 'a,
+    {
+        Err(Error::Custom("batches of requests are not taken".into()))
+    }
+}
