@@ -51,8 +51,11 @@ impl Repository {
     /// Commits all that differs from HEAD, untracked files included, and leaves nothing to commit.
     ///
     /// What is held back or cannot be stored stays in the work tree, hidden from git through `info/exclude`, and is
-    /// named. Fails if HEAD is not at `request.parent`, while a merge or the like is under way, and, unless empty
-    /// commits are allowed, if there is nothing to commit. No hooks are run.
+    /// named. The file system of the work tree is flushed before HEAD moves: a file that is lost by a power cut and is
+    /// in the commit would be taken for a change of somebody's.
+    ///
+    /// Fails if HEAD is not at `request.parent`, while a merge or the like is under way, and, unless empty commits are
+    /// allowed, if there is nothing to commit. No hooks are run.
     pub fn commit_all(&self, request: &CommitRequest<'_>) -> Result<Committed, GitError> {
         if let Some(operation) = self.operation() {
             return Err(GitError::OperationUnderWay { operation, path: self.work_dir().to_owned() });
@@ -74,7 +77,7 @@ impl Repository {
         }
         let commit = self.write_commit(&repo, request, collected.tree)?;
         collected.written.push(commit.object());
-        durable::sync_objects(&self.common_dir().join("objects"), &collected.written)?;
+        durable::sync_commit(self.work_dir(), &self.common_dir().join("objects"), &collected.written)?;
         self.advance_head(request, commit)?;
         index.map_or(Ok(()), PendingIndex::publish)?;
         let names = |paths: BTreeSet<BString>| paths.iter().map(|path| display(path)).collect();

@@ -23,6 +23,11 @@ pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitEr
     if ids.len() > ONE_BY_ONE && sync_all_objects(objects).is_ok() {
         return Ok(());
     }
+    sync_each(objects, ids)
+}
+
+/// Flushes each of `ids` that is a loose object, and the folders that name them.
+fn sync_each(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
     let mut folders = BTreeSet::from([objects.to_owned()]);
     for id in ids {
         let file = path_of(objects, id);
@@ -33,6 +38,21 @@ pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitEr
         }
     }
     folders.iter().try_for_each(|folder| sync_if_there(folder).map(drop))
+}
+
+/// Flushes what a commit is about to name: the files of the work tree, whoever wrote them, and `ids` below `objects`.
+///
+/// Where both are on one file system, the flush of that serves for both.
+pub(super) fn sync_commit(work_dir: &Path, objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
+    discard_torn(objects, ids)?;
+    let flushed = sync_file_system(work_dir).map_err(GitError::io("flushing the file system of", work_dir));
+    if flushed.is_err() {
+        // The system tells of a failure once: only a flush of its own shows which object may be lost.
+        sync_each(objects, ids)?;
+    } else if !is_flushed_with(work_dir, objects) {
+        sync_objects(objects, ids)?;
+    }
+    flushed
 }
 
 /// Flushes all objects below `objects`, whoever wrote them: git flushes their content and not the folders that name them.
@@ -112,15 +132,10 @@ pub(super) fn sync_ref(git_dir: &Path, name: &str) -> Result<(), GitError> {
     folders.chain([git_dir]).try_for_each(|folder| sync_if_there(folder).map(drop))
 }
 
-/// Flushes the file of a reference below `git_dir` and the one folder that names it, as long as that is not new.
+/// Flushes the one folder that names a reference below `git_dir`, which is not new. Its bytes were flushed as a lock.
 pub(super) fn sync_known_ref(git_dir: &Path, name: &str) -> Result<(), GitError> {
     let file = git_dir.join(name);
-    if sync_if_there(&file)?
-        && let Some(folder) = file.parent()
-    {
-        sync_if_there(folder)?;
-    }
-    Ok(())
+    file.parent().map_or(Ok(()), |folder| sync_if_there(folder).map(drop))
 }
 
 /// Replaces a small file of git's at once, and makes that survive a power cut.
@@ -147,6 +162,20 @@ pub(super) fn sync_if_there(path: &Path) -> Result<bool, GitError> {
 #[cfg(target_os = "linux")]
 fn sync_file_system(path: &Path) -> io::Result<()> {
     nix::unistd::syncfs(File::open(path)?).map_err(io::Error::from)
+}
+
+/// Whether the flush of one folder's file system is that of another's too.
+#[cfg(target_os = "linux")]
+fn is_flushed_with(folder: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+    device(folder).is_some_and(|of| device(other) == Some(of))
+}
+
+/// Elsewhere the flush of a file system is begun and not waited for.
+#[cfg(not(target_os = "linux"))]
+fn is_flushed_with(_folder: &Path, _other: &Path) -> bool {
+    false
 }
 
 #[cfg(not(target_os = "linux"))]

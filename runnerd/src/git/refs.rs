@@ -223,13 +223,9 @@ impl Repository {
         let is_known = self.folder_of(moving).join(moving).exists();
         // What gets its name must have its bytes: a power cut would leave a reference that is empty.
         durable::sync_lock(self.folder_of(moving), moving)?;
-        let edits = prepared.commit(Some(stamp.to_ref(&mut time))).map_err(|error| self.moved_or(request, error))?;
+        prepared.commit(Some(stamp.to_ref(&mut time))).map_err(|error| self.moved_or(request, error))?;
         let sync = if is_known { durable::sync_known_ref } else { durable::sync_ref };
-        for edit in edits {
-            let name = edit.name.as_bstr().to_str_lossy();
-            sync(self.folder_of(&name), &name)?;
-        }
-        Ok(())
+        sync(self.folder_of(moving), moving)
     }
 
     /// Flushes what HEAD points to: whoever moved it may have been killed before that.

@@ -85,6 +85,11 @@ pub fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableE
     on(&RealDisk).replace(path, bytes, access)
 }
 
+/// Replaces a file of this machine; see [`Durable::put`].
+pub fn put(path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableError> {
+    on(&RealDisk).put(path, bytes, access)
+}
+
 /// Reads a file of this machine; see [`Durable::read`].
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, DurableError> {
     on(&RealDisk).read(path)
@@ -125,13 +130,19 @@ pub struct Durable<'d, D>(&'d D);
 impl<D: Disk> Durable<'_, D> {
     /// Replaces a file, or creates it, so that a reader or a crash sees the old or the new bytes.
     pub fn replace(&self, path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableError> {
+        self.put(path, bytes, access)?;
+        self.sync_folder(folder_of(path))
+    }
+
+    /// Replaces a file as [`Self::replace`] does, for a caller that flushes the folder: until then, a power cut may
+    /// bring the old bytes back.
+    pub fn put(&self, path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableError> {
         let mode = self.mode_for(path, access)?;
         let temporary = self.write_temporary(path, bytes, mode)?;
         self.0.rename(&temporary, path).map_err(|error| {
             self.give_up(&temporary);
             failed("replacing", path)(error)
-        })?;
-        self.sync_folder(folder_of(path))
+        })
     }
 
     /// Writes behind the first `len` bytes of a file, in place of what is there, and returns when it is on the

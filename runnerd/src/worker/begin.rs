@@ -400,7 +400,6 @@ pub(super) fn commit(site: &Site, repository: &Repository, commit: &RunnerCommit
     for folder in [site.layout.folder(), site.layout.state()] {
         durable::remove_leftovers(&folder)?;
     }
-    durable::sync_everything(site.layout.root())?;
     let hold_back =
         HoldBack { names: config.git.hold_back.as_slice().to_vec(), max_file_bytes: config.git.max_file_bytes };
     let committed = repository.commit_all(&CommitRequest {

@@ -173,8 +173,6 @@ impl<'a> Settling<'a> {
         let is_known = !written.iter().any(|path| is_new(path));
         let written = written.into_iter().map(Vec::from);
         let within: Vec<Vec<u8>> = changes.into_iter().map(|change| change.path).chain(written).collect();
-        // A file that is lost by a power cut and is in the commit would be taken for a change of somebody's.
-        durable::sync_everything(self.site.layout.root())?;
         let request = CommitRequest {
             message: &self.message(told, raw),
             author: Site::identity(self.repository),
@@ -191,7 +189,7 @@ impl<'a> Settling<'a> {
         Ok(committed.commit)
     }
 
-    /// Writes the state that is to be committed, and returns the paths.
+    /// Writes the state that is to be committed, and returns the paths. The commit flushes what names them.
     fn write(&self, Told { after, tree, .. }: Told<'_>) -> Result<Vec<&'static str>, Obstacle> {
         let layout = &self.site.layout;
         let mut files = vec![
@@ -209,7 +207,7 @@ impl<'a> Settling<'a> {
             let path = layout.path(path);
             mischief::clear_for_file(&path)?;
             if durable::read(&path)?.as_deref() != Some(&text) {
-                durable::replace(&path, &text, Access::Repository)?;
+                durable::put(&path, &text, Access::Repository)?;
             }
         }
         Ok(paths)

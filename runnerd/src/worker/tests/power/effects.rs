@@ -168,10 +168,7 @@ impl Scripted {
         let upon = self.keep(&format!("r-{iter:04}-upon"), &head)?;
         let commit = if head == upon {
             durable::on(&machine.disk).remove_leftovers("/tree".as_ref())?;
-            durable::on(&machine.disk).replace(STATE.as_ref(), format!("{iter}").as_bytes(), Access::Repository)?;
-            if !machine.mistakes.unflushed_work {
-                machine.disk.sync_all("/tree".as_ref())?;
-            }
+            durable::on(&machine.disk).put(STATE.as_ref(), format!("{iter}").as_bytes(), Access::Repository)?;
             self.commit(&head, iter)?
         } else {
             if !machine.mistakes.trusts_ref {
@@ -190,14 +187,27 @@ impl Scripted {
             self.write_object(text)?;
         }
         if !self.machine.mistakes.ref_before_objects {
-            self.flush_objects(&ids)?;
+            self.flush(&ids)?;
         }
         let disk = &self.machine.disk;
         durable::on(disk).replace(BRANCH.as_ref(), ids[1].as_bytes(), Access::Private)?;
         if self.machine.mistakes.ref_before_objects {
-            self.flush_objects(&ids)?;
+            self.flush(&ids)?;
         }
         Ok(ids[1].clone())
+    }
+
+    /// Flushes work and objects, which are on one file system; where that fails each object by itself.
+    fn flush(&self, ids: &[String]) -> Result<(), Trouble> {
+        if self.machine.mistakes.unflushed_work {
+            return self.flush_objects(ids);
+        }
+        let disk = &self.machine.disk;
+        let flushed = ["/tree", "/git/objects"].iter().try_for_each(|folder| disk.sync_all(folder.as_ref()));
+        if flushed.is_err() {
+            self.flush_objects(ids)?;
+        }
+        Ok(flushed?)
     }
 
     /// Writes an object as the library does: not flushed, and not at all where there is one that is whole.
