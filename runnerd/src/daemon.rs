@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::event::EventKind;
 use protocol::paths::Paths;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
@@ -18,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock;
 use crate::config::DaemonConfig;
-use crate::events::{About, Events};
+use crate::events::Events;
 use crate::logging::Logging;
 use crate::methods::Api;
 use crate::process::{Inhibitor, Launcher, Wanted, probe};
@@ -192,11 +191,10 @@ impl Up {
         let patience = heart.patience();
         let _heart = AbortOnDropHandle::new(tokio::spawn(heart.beat()));
         tokio::select! {
-            () = self.signals.next() => {}
+            () = self.signals.next() => self.events.publish_stopping(),
             () = self.shutdown.cancelled() => {}
             () = self.drain.cancelled() => {}
         }
-        self.events.publish(About::default(), EventKind::Stopping);
         if self.drain.is_cancelled() {
             tracing::info!("draining");
             notifier.draining();

@@ -84,6 +84,11 @@ impl Events {
         event
     }
 
+    /// Says that the daemon goes down; to be said before anything that ends the stream.
+    pub fn publish_stopping(&self) {
+        self.publish(About::default(), EventKind::Stopping);
+    }
+
     /// Returns the number of the last event; 0 before the first.
     pub fn last_seq(&self) -> u64 {
         let kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -24,12 +24,14 @@ impl DaemonApiServer for Api {
 
     async fn drain(&self) -> RpcResult<DaemonView> {
         let view = self.describe().await;
+        self.events.publish_stopping();
         self.drain.cancel();
         Ok(DaemonView { draining: true, ..view })
     }
 
     async fn shutdown(&self) -> RpcResult<DaemonView> {
         let view = self.describe().await;
+        self.events.publish_stopping();
         self.shutdown.cancel();
         Ok(view)
     }
