@@ -43,12 +43,19 @@ pub(crate) enum Standing {
 /// end of a daemon without a successor.
 pub(crate) async fn keep(options: ConnectOptions, hub: Hub, stop: CancellationToken) -> watch::Receiver<Standing> {
     let (standing, seen) = watch::channel(Standing::Never);
-    let first = Connection::open(&options).await.ok();
     let mut link = Link { options, hub, standing, stop, is_ending: false, is_started_by_asking: false };
-    let connection = first.map(|connection| link.enter(connection));
-    tokio::spawn(async move { link.run(connection).await });
+    let first = link.connect().await;
+    tokio::spawn(async move { link.run(first).await });
     seen
 }
+
+/// A connection, and the events that come over it.
+struct Line {
+    connection: Arc<Connection>,
+    events: Events,
+}
+
+type Events = jsonrpsee::core::client::Subscription<Event>;
 
 struct Link {
     options: ConnectOptions,
@@ -62,20 +69,19 @@ struct Link {
 }
 
 impl Link {
-    async fn run(&mut self, mut next: Option<Arc<Connection>>) {
+    async fn run(&mut self, mut next: Option<Line>) {
         loop {
-            let connection = match next.take() {
-                Some(connection) => connection,
+            let line = match next.take() {
+                Some(line) => line,
                 None if self.is_ending => match self.successor().await {
-                    Some(connection) => connection,
+                    Some(line) => line,
                     None => return self.stop.cancel(),
                 },
                 None => self.reconnect().await,
             };
-            let output = self.relay_output(&connection);
-            self.relay_events(connection.client()).await;
+            let output = self.relay_output(&line.connection);
+            self.relay_events(line).await;
             output.abort();
-            drop(connection);
             self.standing.send_replace(Standing::Away { since: Timestamp::now() });
             self.hub.tell(News::Gone(notice("the daemon went away")));
         }
@@ -83,45 +89,51 @@ impl Link {
 
     /// Waits for the successor of a daemon that has ended in order. Where a service manager keeps the socket, asking for one
     /// would start it: what a person has just stopped stays so.
-    async fn successor(&mut self) -> Option<Arc<Connection>> {
+    async fn successor(&mut self) -> Option<Line> {
         if self.is_started_by_asking {
             return None;
         }
         timeout(SUCCESSION, self.reconnect()).await.ok()
     }
 
-    async fn reconnect(&mut self) -> Arc<Connection> {
+    async fn reconnect(&mut self) -> Line {
         let mut pause = FIRST_PAUSE;
         loop {
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            if let Ok(connection) = Connection::open(&self.options).await {
-                let connection = self.enter(connection);
+            if let Some(line) = self.connect().await {
                 self.hub.tell(News::Back(notice("a daemon answers")));
-                return connection;
+                return line;
             }
         }
     }
 
-    /// Takes a connection; another daemon than before counts its events anew.
-    fn enter(&mut self, connection: Connection) -> Arc<Connection> {
+    /// Connects, and follows the events before anybody hears of it: a daemon that ends next must not seem to have died.
+    /// Another daemon than before counts them anew.
+    async fn connect(&mut self) -> Option<Line> {
+        let connection = Connection::open(&self.options).await.ok()?;
         let life = connection.daemon().started_at.as_millisecond();
         if self.hub.last().is_none_or(|last| last.life != life) {
             self.hub.begin(EventId { life, seq: 0 });
+            self.is_ending = false;
         }
-        self.is_ending = false;
+        let events = self.subscribe(connection.client()).await?;
         self.is_started_by_asking = connection.daemon().socket_passed;
         let connection = Arc::new(connection);
         self.standing.send_replace(Standing::Up(Arc::clone(&connection)));
-        connection
+        Some(Line { connection, events })
+    }
+
+    /// Asks for the events after the last one that is known.
+    async fn subscribe(&self, client: &Client) -> Option<Events> {
+        let since = self.hub.last()?.seq + 1;
+        client.subscribe_events(Subscription { path: None, since: Some(since), output: false }).await.ok()
     }
 
     /// Passes events on until the connection is gone.
-    async fn relay_events(&mut self, client: &Client) {
-        while client.is_connected() {
-            let Some(last) = self.hub.last() else { return };
-            let wanted = Subscription { path: None, since: Some(last.seq + 1), output: false };
-            let Ok(mut events) = client.subscribe_events(wanted).await else { return };
+    async fn relay_events(&mut self, Line { connection, events }: Line) {
+        let mut next = Some(events);
+        while let Some(mut events) = next {
             while let Some(event) = events.next().await {
                 match event {
                     Ok(Event { kind: EventKind::Lagged, seq, .. }) => self.resync(seq),
@@ -133,6 +145,13 @@ impl Link {
                     Err(_) => self.hub.tell(News::Resync(notice("an event is not known here"))),
                 }
             }
+            let client = connection.client();
+            if self.is_ending {
+                // It tells no more, and may take its time.
+                client.on_disconnect().await;
+                return;
+            }
+            next = self.subscribe(client).await;
         }
     }
 
