@@ -231,7 +231,7 @@ mod tests {
     use crate::events::Events;
     use crate::hidden::Hidden;
     use crate::process::{Inhibitor, Launcher};
-    use crate::store::{RunRecord, Uncommitted};
+    use crate::store::RunRecord;
 
     fn means() -> Means {
         Means {
@@ -272,7 +272,7 @@ mod tests {
         let broken = owner.register(Path::new("/broken/.git"), Path::new("/broken")).unwrap().id;
         let store = Store::new(home.path(), &broken);
         let mut file = store.load().unwrap().expect("it was registered");
-        file.runs.push(queued());
+        file.runs.push(RunRecord::queued("followed", Path::new("/broken").into(), jiff::Timestamp::UNIX_EPOCH));
         store.save(&mut file).unwrap();
         owner.employ(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
         let ended = owner.tasks.join_next_with_id().await.expect("a task ends");
@@ -285,22 +285,6 @@ mod tests {
             }
         };
         assert!(reason.message.contains("a bug of today"), "{reason:?}");
-    }
-
-    fn queued() -> RunRecord {
-        RunRecord {
-            id: "followed".into(),
-            path: Path::new("/broken").into(),
-            state: RunStatus::Queued,
-            reason: None,
-            queued_at: jiff::Timestamp::UNIX_EPOCH,
-            ended_at: None,
-            beginning: None,
-            resume: None,
-            asked: None,
-            wait: None,
-            uncommitted: Uncommitted::default(),
-        }
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -104,6 +104,25 @@ pub struct RunRecord {
     pub uncommitted: Uncommitted,
 }
 
+impl RunRecord {
+    /// Returns a run that waits for its turn, and of which nothing else is known.
+    pub fn queued(id: impl Into<String>, path: WirePath, queued_at: Timestamp) -> Self {
+        Self {
+            id: id.into(),
+            path,
+            state: RunStatus::Queued,
+            reason: None,
+            queued_at,
+            ended_at: None,
+            beginning: None,
+            resume: None,
+            asked: None,
+            wait: None,
+            uncommitted: Uncommitted::default(),
+        }
+    }
+}
+
 /// What is known of a run's sessions that no commit holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -119,18 +119,13 @@ impl Desk {
         let resumed = order.begun || known.is_some();
         file.path = order.path.clone();
         file.runs.push(RunRecord {
-            id: id.clone(),
-            path: order.path,
             state: if order.queue_only { RunStatus::Paused } else { RunStatus::Queued },
             reason: order.queue_only.then(|| reason("queued and not to be started yet", "runnerctl resume")),
-            queued_at: clock::now(),
-            ended_at: None,
             // The counters that have stopped the other run do not stop its fork.
             resume: (resumed || order.beginning.fork).then(|| ResumeOrder::upon(None, 0, true)),
             beginning: Some(order.beginning),
-            asked: None,
-            wait: None,
             uncommitted,
+            ..RunRecord::queued(&id, order.path, clock::now())
         });
         let ahead = file.runs.iter().filter(|run| !run.state.is_terminal()).count() - 1;
         self.keep(file).map_err(|error| fault(&error))?;

@@ -15,7 +15,7 @@ use super::{ITERATIONS, Mistakes, TRIES};
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, Access};
 use crate::repo::simulated_disk::SimulatedDisk;
-use crate::store::{RepoFile, RunRecord, Store, StoreError, Uncommitted};
+use crate::store::{RepoFile, RunRecord, Store, StoreError};
 use crate::worker::drive::{Drive, DriveError, Drove};
 use crate::worker::journal::{self, JournalError};
 use crate::worker::log::{Entries, JournalLog};
@@ -129,7 +129,7 @@ impl Machine {
             if lock(&self.outside).is_queued {
                 return Err("a run that was queued is forgotten".into());
             }
-            file.runs.push(queued());
+            file.runs.push(RunRecord::queued("r", WirePath(PathBuf::from("/tree")), jiff::Timestamp::UNIX_EPOCH));
             insist(|| store.create(), passes)?;
             insist(|| store.save(&mut file), passes)?;
             lock(&self.outside).is_queued = true;
@@ -249,20 +249,4 @@ fn change(
 ) -> Result<(), String> {
     change(&mut file.runs[0]);
     insist(|| store.save(file), passes)
-}
-
-fn queued() -> RunRecord {
-    RunRecord {
-        id: "r".into(),
-        path: WirePath(PathBuf::from("/tree")),
-        state: RunStatus::Queued,
-        reason: None,
-        queued_at: jiff::Timestamp::UNIX_EPOCH,
-        ended_at: None,
-        beginning: None,
-        resume: None,
-        asked: None,
-        wait: None,
-        uncommitted: Uncommitted::default(),
-    }
 }
