@@ -85,8 +85,8 @@ impl Repository {
     pub fn catch_up_index(&self) -> Result<bool, GitError> {
         let repo = self.open()?;
         let lock = IndexLock::acquire(&repo, self)?;
-        let state = from_commit(&repo, self, self.head()?.commit())?;
-        if !Scan::run(&repo, self, &state)?.found.is_empty() {
+        let mut state = from_commit(&repo, self, self.head()?.commit())?;
+        if !Scan::run(&repo, self, &mut state)?.found.is_empty() {
             return Ok(false);
         }
         lock.write(state)?.publish()?;

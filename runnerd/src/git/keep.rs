@@ -37,7 +37,7 @@ impl Collected {
         let head = paths.head()?.commit();
         let mut state = index::read(repo, paths, head)?.state;
         look_everywhere(&mut state);
-        let mut scan = Scan::run(repo, paths, &state)?;
+        let mut scan = Scan::run(repo, paths, &mut state)?;
         let changes = status::staged(repo, paths, head, &state)?;
         scan.distrust(status::lost(repo, &state, &changes));
         let added = changes.into_iter().filter(|(_, kind)| *kind == ChangeKind::Added).map(|(path, _)| path).collect();

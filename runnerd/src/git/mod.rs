@@ -11,7 +11,7 @@
 //! |---|---|
 //! | find and open | `open`, `shared`, `preflight` |
 //! | be sure whose configuration counts | `trusted`, `tampering`, `users`, `archive` |
-//! | see what changed | `scan`, `status` |
+//! | see what changed | `scan`, `preload`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
 //! | commit and name | `prepare`, `commit`, `graft`, `identity`, `refs`, `branch`, `durable` |
 //! | read back | `history`, `chain`, `objects`, `diff` |
@@ -45,6 +45,7 @@ mod operation;
 mod pipes;
 mod porcelain;
 mod preflight;
+mod preload;
 mod prepare;
 mod program;
 mod refs;

@@ -211,8 +211,8 @@ fn without_slash(path: &BString) -> &[u8] {
 fn special_files(paths: &Repository) -> Vec<BString> {
     let walk = || -> Result<Scan, GitError> {
         let repo = paths.open()?;
-        let index = super::index::read(&repo, paths, None)?;
-        Scan::run(&repo, paths, &index.state)
+        let mut index = super::index::read(&repo, paths, None)?;
+        Scan::run(&repo, paths, &mut index.state)
     };
     let found = walk().map(|scan| scan.found).unwrap_or_default();
     found.into_iter().filter(|(_, finding)| *finding == Finding::Unstorable).map(|(path, _)| path).collect()

@@ -113,9 +113,9 @@ impl Repository {
         within: Option<&[Vec<u8>]>,
     ) -> Result<Prepared, GitError> {
         let lock = IndexLock::acquire(repo, self)?;
-        let state = index::read(repo, self, request.parent)?.state;
+        let mut state = index::read(repo, self, request.parent)?.state;
         let scan = within.and_then(|within| Scan::within(self, &state, within));
-        let mut scan = scan.map_or_else(|| Scan::run(repo, self, &state), Ok)?;
+        let mut scan = scan.map_or_else(|| Scan::run(repo, self, &mut state), Ok)?;
         let changes = status::staged(repo, self, request.parent, &state)?;
         scan.distrust(status::lost(repo, &state, &changes));
         let added = changes.into_iter().filter(|(_, kind)| *kind == ChangeKind::Added).map(|(path, _)| path).collect();

@@ -17,6 +17,7 @@ use gix::status::plumbing::index_as_worktree::traits::{HashEq, SubmoduleStatus};
 use gix::status::plumbing::index_as_worktree::{Change, EntryStatus};
 use gix::status::plumbing::index_as_worktree_with_renames::{Entry, VisitEntry};
 
+use super::preload::Preload;
 use super::{GitError, Repository};
 
 /// How a path differs from its entry in the index.
@@ -52,18 +53,22 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Compares every tracked file and walks the work tree for others, at the same time.
+    /// Compares every tracked file and looks for others, at the same time.
     ///
-    /// Ignored files are not reported, nor changes inside submodules.
-    pub(super) fn run(repo: &gix::Repository, paths: &Repository, index: &State) -> Result<Self, GitError> {
+    /// Ignored files are not reported, nor changes inside submodules. Entries that are as their files are marked so in
+    /// `index`, in memory alone.
+    pub(super) fn run(repo: &gix::Repository, paths: &Repository, index: &mut State) -> Result<Self, GitError> {
         let mut scan = Self::default();
-        let walker = repo.clone();
+        let Preload { strangers, has_doubts } = Preload::run(repo, paths, index);
+        let (walker, index) = (repo.clone(), &*index);
         let failed = || GitError::library("comparing the index with the work tree", paths.work_dir());
         thread::scope(|scope| {
             let walk = thread::Builder::new()
-                .spawn_scoped(scope, move || untracked(&walker, index))
+                .spawn_scoped(scope, move || untracked(&walker, index, strangers.as_deref()))
                 .map_err(GitError::io("starting a thread for", paths.work_dir()))?;
-            scan.compare(repo, paths, index).map_err(failed())?;
+            if has_doubts {
+                scan.compare(repo, paths, index).map_err(failed())?;
+            }
             // A submodule that became a file is seen from both sides; what the index knows about it says more.
             let others = walk.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             for (path, finding) in others.map_err(failed())? {
@@ -163,11 +168,16 @@ fn is_simple(entry: &gix::index::Entry) -> bool {
     entry.stage_raw() == 0 && entry.mode != Mode::COMMIT && !entry.flags.contains(Flags::INTENT_TO_ADD)
 }
 
-/// Returns what is neither tracked nor ignored. git itself is silent about pipes and the like; this names them.
-fn untracked(repo: &gix::Repository, index: &State) -> gix::Result<Vec<(BString, Finding)>> {
-    let options = repo.dirwalk_options()?.emit_untracked(EmissionMode::Matching);
+/// Returns what is neither tracked nor ignored, at some paths or everywhere. git itself is silent about pipes and the
+/// like; this names them.
+fn untracked(repo: &gix::Repository, index: &State, paths: Option<&[BString]>) -> gix::Result<Vec<(BString, Finding)>> {
     let mut untracked = Untracked(Vec::new());
-    repo.dirwalk(index, None::<&BStr>, &AtomicBool::new(false), options, &mut untracked)?;
+    if paths.is_some_and(<[_]>::is_empty) {
+        return Ok(untracked.0);
+    }
+    let only = paths.unwrap_or_default().iter().map(|path| [&b":(top,literal)"[..], path].concat());
+    let options = repo.dirwalk_options()?.emit_untracked(EmissionMode::Matching);
+    repo.dirwalk(index, only.map(BString::from), &AtomicBool::new(false), options, &mut untracked)?;
     Ok(untracked.0)
 }
 

@@ -57,8 +57,8 @@ impl Repository {
 
     fn changes_by_library(&self, repo: &gix::Repository) -> Result<Vec<Change>, GitError> {
         let head = self.head()?.commit();
-        let index = index::read(repo, self, head)?;
-        let scan = Scan::run(repo, self, &index.state)?;
+        let mut index = index::read(repo, self, head)?;
+        let scan = Scan::run(repo, self, &mut index.state)?;
         let mut kinds: BTreeMap<BString, ChangeKind> = staged(repo, self, head, &index.state)?.into_iter().collect();
         for (path, finding) in &scan.found {
             add(&mut kinds, path, *finding);

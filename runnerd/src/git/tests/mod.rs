@@ -6,6 +6,7 @@ mod commits;
 mod fixture;
 mod grafts;
 mod held_back;
+mod preload;
 mod random;
 mod reading;
 mod rescues;

@@ -1,0 +1,168 @@
+//! What a look sees is what git sees, whatever stands where the index has a folder or a file.
+
+use std::fs::File;
+use std::time::{Duration, SystemTime};
+
+use super::fixture::{ENGINES, Fixture};
+use crate::git::index;
+use crate::git::preload::Preload;
+
+/// A repository, something done to it, and what git is to say of it.
+struct Case {
+    what: &'static str,
+    done: fn(&Fixture),
+    paths: &'static [&'static str],
+}
+
+const CASES: [Case; 14] = [
+    Case { what: "nothing", done: |_| {}, paths: &[] },
+    Case {
+        what: "a folder became a link to its copy",
+        done: |fixture| {
+            fixture.git(&["mv", "dir", "there"]);
+            fixture.git(&["reset", "-q"]);
+            fixture.link("there", "dir");
+        },
+        paths: &[
+            "dir",
+            "dir/c.txt",
+            "dir/sub/d.txt",
+            "dir/sub/e.txt",
+            "there/c.txt",
+            "there/sub/d.txt",
+            "there/sub/e.txt",
+        ],
+    },
+    Case {
+        what: "a folder became a file",
+        done: |fixture| {
+            fixture.remove("dir");
+            fixture.write("dir", "file\n");
+        },
+        paths: &["dir", "dir/c.txt", "dir/sub/d.txt", "dir/sub/e.txt"],
+    },
+    Case {
+        what: "a file became a folder",
+        done: |fixture| {
+            fixture.remove("a.txt");
+            fixture.write("a.txt/inside", "file\n");
+        },
+        paths: &["a.txt", "a.txt/inside"],
+    },
+    Case { what: "a folder is gone", done: |fixture| fixture.remove("other"), paths: &["other/f.txt"] },
+    Case {
+        what: "one file is gone and another is new",
+        done: |fixture| {
+            fixture.remove("dir/c.txt");
+            fixture.write("dir/new.txt", "file\n");
+        },
+        paths: &["dir/c.txt", "dir/new.txt"],
+    },
+    Case {
+        what: "names that mean something to a pattern",
+        done: |fixture| {
+            for name in ["*", ":(glob)**", "dir/?.txt", "dir/[c].txt", "!a.txt", "a\nb", " ", "#x"] {
+                fixture.write(name, "file\n");
+            }
+        },
+        paths: &[" ", "!a.txt", "#x", "*", ":(glob)**", "a\nb", "dir/?.txt", "dir/[c].txt"],
+    },
+    Case {
+        what: "more new files than are looked for one by one",
+        done: |fixture| (0..100).for_each(|number| fixture.write(format!("dir/ignored{number}"), "")),
+        paths: &[],
+    },
+    Case {
+        what: "ignored files and folders beside a new one",
+        done: |fixture| {
+            fixture.write("ignored/deep/file", "");
+            fixture.write("dir/sub/ignored", "");
+            fixture.write("deep/down/new", "");
+            fixture.write("deep/down/ignored", "");
+        },
+        paths: &["deep/down/new"],
+    },
+    Case {
+        what: "repositories",
+        done: |fixture| {
+            fixture.nested("dir/nested");
+            fixture.nested("beside");
+        },
+        paths: &["beside/", "dir/nested/"],
+    },
+    Case {
+        what: "an empty folder and one with nothing but ignored files",
+        done: |fixture| {
+            std::fs::create_dir(fixture.path("dir/empty")).unwrap();
+            fixture.write("only/ignored", "");
+        },
+        paths: &[],
+    },
+    Case { what: "an executable file", done: |fixture| fixture.chmod("a.txt", 0o755), paths: &["a.txt"] },
+    Case {
+        what: "a file of the same length and time",
+        done: |fixture| {
+            let path = fixture.path("b.txt");
+            let time = path.metadata().unwrap().modified().unwrap();
+            fixture.write("b.txt", "CONTENT of b.txt\n");
+            File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        },
+        paths: &["b.txt"],
+    },
+    Case {
+        what: "a conflict",
+        done: |fixture| {
+            fixture.git(&["checkout", "-q", "-b", "side"]);
+            fixture.write("dir/c.txt", "side\n");
+            fixture.commit_by_git("side");
+            fixture.git(&["checkout", "-q", "main"]);
+            fixture.write("dir/c.txt", "main\n");
+            fixture.commit_by_git("main");
+            fixture.try_git(&fixture.path(""), &["merge", "-q", "side"]);
+        },
+        paths: &["dir/c.txt"],
+    },
+];
+
+#[test]
+fn a_look_sees_what_git_sees() {
+    for Case { what, done, paths } in CASES {
+        let fixture = Fixture::new();
+        fixture.write(".gitignore", "ignored*\n");
+        fixture.commit_by_git("rules");
+        done(&fixture);
+        let [ours, theirs] = ENGINES.map(|engine| fixture.changes(engine));
+        assert_eq!(ours, theirs, "{what}");
+        assert_eq!(ours.into_iter().map(|(path, _)| path).collect::<Vec<_>>(), paths, "{what}");
+    }
+}
+
+/// What is left to look at, once files of long ago have been looked at.
+fn left(fixture: &Fixture) -> Preload {
+    for name in fixture.git(&["ls-files"]).lines() {
+        let file = File::options().write(true).open(fixture.path(name)).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000)).unwrap();
+    }
+    fixture.git(&["update-index", "-q", "--refresh"]);
+    let repository = fixture.repository();
+    let repo = repository.open().unwrap();
+    let mut index = index::read(&repo, &repository, None).unwrap();
+    Preload::run(&repo, &repository, &mut index.state)
+}
+
+#[test]
+fn nothing_is_left_to_look_at_where_all_is_plainly_as_recorded() {
+    let left = left(&Fixture::new());
+    assert!(!left.has_doubts);
+    assert_eq!(left.strangers, Some(vec![]));
+}
+
+#[test]
+fn what_has_no_entry_is_looked_for_by_name_unless_it_is_much() {
+    let fixture = Fixture::new();
+    fixture.write("dir/sub/new", "");
+    fixture.write("new/deep", "");
+    assert_eq!(left(&fixture).strangers, Some(vec!["new".into(), "dir/sub/new".into()]));
+    (0..100).for_each(|number| fixture.write(format!("dir/{number}"), ""));
+    assert_eq!(left(&fixture).strangers, None);
+}
