@@ -89,7 +89,7 @@ impl Repository {
         if !Scan::run(&repo, self, &mut state)?.found.is_empty() {
             return Ok(false);
         }
-        lock.write(state)?.publish()?;
+        lock.write(&state)?.publish()?;
         Ok(true)
     }
 }
@@ -114,16 +114,25 @@ impl IndexLock {
     }
 
     /// Writes `state` beside the index. Dropping the result leaves the index as it was.
-    pub(super) fn write(self, state: gix::index::State) -> Result<PendingIndex, GitError> {
+    pub(super) fn write(self, state: &gix::index::State) -> Result<PendingIndex, GitError> {
         let path = self.repository.index_path();
         let options = gix::index::write::Options { extensions: Extensions::default(), skip_hash: self.skip_hash };
-        let file = gix::index::File::from_state(state, &path);
-        let mut out = BufWriter::with_capacity(256 * 1024, self.lock);
-        file.write_to(&mut out, options).map_err(GitError::library("writing", &path))?;
-        out.flush().map_err(GitError::io("writing", &path))?;
-        let lock = out.into_inner().map_err(|error| GitError::io("writing", &path)(error.into_error()))?;
+        let mut out = gix::hash::io::Write::new(self.lock, state.object_hash());
+        // The digest is taken of whole buffers: an entry is a dozen writes.
+        let mut buffer = BufWriter::with_capacity(256 * 1024, &mut out);
+        state.write_to(&mut buffer, options).map_err(GitError::library("writing", &path))?;
+        buffer.flush().map_err(GitError::io("writing", &path))?;
+        drop(buffer);
+        let gix::hash::io::Write { hash, inner: mut lock } = out;
+        let digest = if self.skip_hash { state.object_hash().null() } else { finished(hash, &path)? };
+        lock.write_all(digest.as_bytes()).map_err(GitError::io("writing", &path))?;
         Ok(PendingIndex { lock, repository: self.repository })
     }
+}
+
+/// Returns the digest of what was written.
+fn finished(hash: gix::hash::Hasher, path: &Path) -> Result<gix::ObjectId, GitError> {
+    hash.try_finalize().map_err(GitError::library("writing", path))
 }
 
 impl PendingIndex {

@@ -58,12 +58,14 @@ fn walk(
     while let Some((folder, depth)) = folders.pop() {
         // A folder that cannot be listed is no more readable for git.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+            // Most are files: they are passed by without so much as their path.
+            let Some(kind) = entry.file_type().ok().filter(|kind| !kind.is_file()) else { continue };
+            let path = entry.path();
             if kind.is_dir() {
                 if depth < DEEPEST && !is_seen(&path) {
                     folders.push((path, depth + 1));
                 }
-            } else if !kind.is_file() && is_unwanted(&path, kind) {
+            } else if is_unwanted(&path, kind) {
                 fs::remove_file(&path).map_err(GitError::io("removing", &path))?;
             }
         }

@@ -124,7 +124,7 @@ impl Repository {
         let tree = cachetree::write(repo, self, &mut staged.state, &mut staged.written)?;
         let Staged { state, held_back, unstorable, written } = staged;
         let collected = Collected { tree, held_back, unstorable, written };
-        Ok(Prepared { collected, index: Some(lock.write(state)?) })
+        Ok(Prepared { collected, index: Some(lock.write(&state)?) })
     }
 
     /// Returns the tree of a commit; the empty one before the first.

@@ -13,6 +13,10 @@ use super::porcelain;
 use super::scan::{Finding, Scan, display};
 use super::{GitError, Id, Repository};
 
+/// What an entry takes in an index, and the bytes that can be read while a file is opened.
+const BYTES_PER_ENTRY: u64 = 100;
+const BYTES_PER_FILE: u64 = 16 * 1024;
+
 /// One path that differs from HEAD.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
@@ -67,17 +71,18 @@ impl Repository {
         Ok(kinds.into_iter().map(|(path, kind)| Change { path: path.into(), kind }).collect())
     }
 
-    /// Spares the next look the files that had to be read to see that they did not change. Only a convenience: it is
-    /// left alone if somebody else has the index.
+    /// Spares the next look the files that had to be read to see that they did not change, where they are more to read
+    /// than the index is to write. Only a convenience: it is left alone if somebody else has the index.
     fn write_back(&self, repo: &gix::Repository, mut index: Index, scan: &Scan) {
-        if scan.fresh.is_empty() {
+        let read: u64 = scan.fresh.iter().map(|(_, stat)| BYTES_PER_FILE + u64::from(stat.size)).sum();
+        if read <= BYTES_PER_ENTRY * index.state.entries().len() as u64 {
             return;
         }
         let Some(lock) = IndexLock::acquire_for(repo, self, &index) else {
             return;
         };
         scan.refresh(&mut index.state);
-        if let Err(error) = lock.write(index.state).and_then(index::PendingIndex::publish) {
+        if let Err(error) = lock.write(&index.state).and_then(index::PendingIndex::publish) {
             tracing::debug!(%error, "the index was not refreshed");
         }
     }
