@@ -35,6 +35,8 @@ use crate::clock::since_boot;
 const SLICE: Duration = Duration::from_millis(500);
 /// Time that the daemon has to drain the output after the leader's exit; more than it takes if it is well.
 const DRAIN_LIMIT: Duration = Duration::from_secs(3);
+/// Time that the rest of a program has whose leader has ended by itself: mostly it is gone before anybody has looked.
+const GOING_LIMIT: Duration = Duration::from_millis(5);
 /// Pause between two passes of a kill if no child ended meanwhile.
 const KILL_PASS: Duration = Duration::from_millis(5);
 /// After this a process that does not die is reported instead.
@@ -162,7 +164,26 @@ impl Watch {
         }
     }
 
+    /// Tells whether nothing is left of a program whose leader has ended by itself, in the moment that the kernel takes to
+    /// end a namespace with its first process.
+    fn is_gone(&mut self) -> bool {
+        let give_up = since_boot() + if self.leader_exit.is_some() { GOING_LIMIT } else { Duration::ZERO };
+        loop {
+            if matches!(self.reap(), Children::None) {
+                return self.is_group_empty();
+            }
+            let left = give_up.saturating_sub(since_boot());
+            if left.is_zero() {
+                return false;
+            }
+            self.wait_for_child(left);
+        }
+    }
+
     fn kill_rest(mut self) -> Over {
+        if self.is_gone() {
+            return self.over(HashSet::new(), Vec::new());
+        }
         let id = |entry: &Entry| (entry.pid, entry.started);
         // Before the kill: what dies at once cannot be counted after it.
         let mut killed: HashSet<_> = walk::look().iter().map(id).collect();
