@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::thread;
 
 use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice as _};
@@ -16,6 +15,7 @@ use gix::status::index_worktree::Options;
 use gix::status::plumbing::index_as_worktree::traits::{HashEq, SubmoduleStatus};
 use gix::status::plumbing::index_as_worktree::{Change, EntryStatus};
 use gix::status::plumbing::index_as_worktree_with_renames::{Entry, VisitEntry};
+use gix::worktree::stack::state::ignore::Source;
 
 use super::preload::Preload;
 use super::{GitError, Repository};
@@ -53,29 +53,23 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Compares every tracked file and looks for others, at the same time.
+    /// Compares every tracked file, and looks for others.
     ///
     /// Ignored files are not reported, nor changes inside submodules. Entries that are as their files are marked so in
     /// `index`, in memory alone.
     pub(super) fn run(repo: &gix::Repository, paths: &Repository, index: &mut State) -> Result<Self, GitError> {
         let mut scan = Self::default();
         let Preload { strangers, has_doubts } = Preload::run(repo, paths, index);
-        let (walker, index) = (repo.clone(), &*index);
+        let index = &*index;
         let failed = || GitError::library("comparing the index with the work tree", paths.work_dir());
-        thread::scope(|scope| {
-            let walk = thread::Builder::new()
-                .spawn_scoped(scope, move || untracked(&walker, index, strangers.as_deref()))
-                .map_err(GitError::io("starting a thread for", paths.work_dir()))?;
-            if has_doubts {
-                scan.compare(repo, paths, index).map_err(failed())?;
-            }
-            // A submodule that became a file is seen from both sides; what the index knows about it says more.
-            let others = walk.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            for (path, finding) in others.map_err(failed())? {
-                scan.found.entry(path).or_insert(finding);
-            }
-            Ok(scan)
-        })
+        if has_doubts {
+            scan.compare(repo, paths, index).map_err(failed())?;
+        }
+        // A submodule that became a file is seen from both sides; what the index knows about it says more.
+        for (path, finding) in untracked(repo, paths, index, strangers.as_deref()).map_err(failed())? {
+            scan.found.entry(path).or_insert(finding);
+        }
+        Ok(scan)
     }
 
     /// Says how the files at some paths differ, without a look at others; none where that takes more than a look at each.
@@ -168,16 +162,42 @@ fn is_simple(entry: &gix::index::Entry) -> bool {
     entry.stage_raw() == 0 && entry.mode != Mode::COMMIT && !entry.flags.contains(Flags::INTENT_TO_ADD)
 }
 
-/// Returns what is neither tracked nor ignored, at some paths or everywhere. git itself is silent about pipes and the
-/// like; this names them.
-fn untracked(repo: &gix::Repository, index: &State, paths: Option<&[BString]>) -> gix::Result<Vec<(BString, Finding)>> {
-    let mut untracked = Untracked(Vec::new());
-    if paths.is_some_and(<[_]>::is_empty) {
-        return Ok(untracked.0);
+/// Returns what is neither tracked nor ignored. git itself is silent about pipes and the like; this names them.
+///
+/// Where `strangers` are all that can be, only what is a folder among them is walked.
+fn untracked(
+    repo: &gix::Repository,
+    paths: &Repository,
+    index: &State,
+    strangers: Option<&[BString]>,
+) -> gix::Result<Vec<(BString, Finding)>> {
+    let Some(strangers) = strangers else { return walked(repo, index, &[]) };
+    let (mut found, mut folders) = (Vec::new(), Vec::new());
+    let mut rules = repo.excludes(index, None, Source::WorktreeThenIdMappingIfNotSkipped)?;
+    for path in strangers {
+        let Ok(kind) = paths.file(path).symlink_metadata().map(|found| found.file_type()) else { continue };
+        let mode = if kind.is_dir() { Mode::DIR } else { Mode::FILE };
+        if rules.at_entry(path.as_bstr(), Some(mode)).map_err(gix::Error::from_error)?.is_excluded() {
+            continue;
+        }
+        if kind.is_dir() {
+            folders.push([b":(top,literal)", path.as_slice()].concat().into());
+        } else {
+            let is_stored = kind.is_file() || kind.is_symlink();
+            found.push((path.clone(), if is_stored { Finding::New } else { Finding::Unstorable }));
+        }
     }
-    let only = paths.unwrap_or_default().iter().map(|path| [&b":(top,literal)"[..], path].concat());
+    if !folders.is_empty() {
+        found.extend(walked(repo, index, &folders)?);
+    }
+    Ok(found)
+}
+
+/// Returns what the library's walk finds that is neither tracked nor ignored, everywhere or where patterns say.
+fn walked(repo: &gix::Repository, index: &State, patterns: &[BString]) -> gix::Result<Vec<(BString, Finding)>> {
     let options = repo.dirwalk_options()?.emit_untracked(EmissionMode::Matching);
-    repo.dirwalk(index, only.map(BString::from), &AtomicBool::new(false), options, &mut untracked)?;
+    let mut untracked = Untracked(Vec::new());
+    repo.dirwalk(index, patterns, &AtomicBool::new(false), options, &mut untracked)?;
     Ok(untracked.0)
 }
 
