@@ -106,15 +106,33 @@ impl Repository {
 
     /// Returns `tip` and its first parents, newest first, `limit` commits at most.
     pub fn first_parents(&self, tip: &Id, limit: usize) -> Result<Vec<CommitInfo>, GitError> {
+        let mut commits = Vec::new();
+        self.first_parents_until(tip, limit, |commit| {
+            commits.push(commit);
+            false
+        })?;
+        Ok(commits)
+    }
+
+    /// Visits `tip` and its first parents, newest first, until `is_last` says so of one: `limit` commits at most.
+    pub fn first_parents_until(
+        &self,
+        tip: &Id,
+        limit: usize,
+        mut is_last: impl FnMut(CommitInfo) -> bool,
+    ) -> Result<(), GitError> {
         let repo = self.open()?;
-        let (mut commits, mut next) = (Vec::new(), Some(*tip));
-        while let Some(id) = next.filter(|_| commits.len() < limit) {
+        let mut next = Some(*tip);
+        for _ in 0..limit {
+            let Some(id) = next else { break };
             let info = info(&repo, id).map_err(GitError::library("reading a commit", self.git_dir()))?;
             // A shallow clone ends where parents are named and not there.
             next = info.parents.first().copied().filter(|parent| repo.has_object(parent.object()));
-            commits.push(info);
+            if is_last(info) {
+                break;
+            }
         }
-        Ok(commits)
+        Ok(())
     }
 }
 

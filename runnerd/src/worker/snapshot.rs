@@ -134,9 +134,16 @@ pub fn node_ref(loaded: &Loaded, leaf: &protocol::tree::Node) -> NodeRef {
     }
 }
 
+/// Returns the last iterations, newest first, as far as commits can be read.
 fn recent(repository: &Repository, run: &str, tip: Id) -> Vec<IterationView> {
-    let mut views: Vec<IterationView> =
-        iterations(repository, run, tip, MAX_COMMITS).into_iter().take(RECENT).collect();
+    let mut views = Vec::new();
+    let read = repository.first_parents_until(&tip, MAX_COMMITS, |commit| {
+        views.extend(iteration(run, &commit));
+        views.len() >= RECENT
+    });
+    if let Err(error) = read {
+        tracing::debug!(%error, run, "the last iterations are not shown");
+    }
     add_durations(&Layout::new(repository.work_dir()), &mut views);
     views
 }
