@@ -165,7 +165,8 @@ impl Repository {
 
     /// Fails if the git folder is gone or does not share what it shared when the repository was found.
     pub(super) fn refuse_moved(&self) -> Result<(), GitError> {
-        for folder in [&self.git_dir, &self.common_dir] {
+        let shared = Some(&self.common_dir).filter(|folder| **folder != self.git_dir);
+        for folder in [&self.git_dir].into_iter().chain(shared) {
             if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
                 return Err(GitError::Gone { path: folder.clone(), work_dir: self.work_dir.clone() });
             }
