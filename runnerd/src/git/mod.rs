@@ -10,7 +10,7 @@
 //! | to do | file |
 //! |---|---|
 //! | find and open | `open`, `shared`, `preflight` |
-//! | be sure whose configuration counts | `trusted`, `tampering`, `users`, `archive` |
+//! | be sure whose configuration counts | `trusted`, `tampering`, `users`, `moment` |
 //! | see what changed | `scan`, `preload`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
 //! | commit and name | `prepare`, `commit`, `graft`, `identity`, `refs`, `branch`, `durable` |
@@ -19,7 +19,6 @@
 //! | keep the store small | `upkeep` |
 //! | run git itself | `program`, `porcelain` |
 
-mod archive;
 mod branch;
 mod cachetree;
 mod chain;
@@ -39,6 +38,7 @@ mod index;
 mod keep;
 mod locks;
 mod mend;
+mod moment;
 mod objects;
 mod open;
 mod operation;
@@ -62,7 +62,6 @@ mod users;
 #[cfg(test)]
 mod tests;
 
-pub use archive::Archive;
 pub use chain::{Chain, ChainChange, ChainCommit, ChainFile};
 pub use commit::{CommitRequest, Committed};
 pub use error::GitError;

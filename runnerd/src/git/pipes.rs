@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+use super::moment::{Moment, has_no_folders};
 use super::scan::display;
 use super::{Fingerprint, GitError, Repository};
 
@@ -17,21 +18,18 @@ const DEEPEST: usize = 512;
 impl Repository {
     /// Removes what git would wait for, in its own folder and among the rules in the work tree; returns the paths.
     ///
-    /// Records that are as they were `before` are not looked into: what was there then is not the session's.
+    /// What was there `before` is not the session's: folders that nothing came into since are not listed.
     pub fn remove_pipes(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
-        let records = before.records.as_ref().filter(|records| records.is_in_place());
+        let moment = before.moment.as_ref();
         let mut removed = Vec::new();
         let own = Some(&self.git_dir).filter(|folder| !folder.starts_with(&self.common_dir));
         let folders: Vec<&PathBuf> = own.into_iter().chain([&self.common_dir]).collect();
         for folder in &folders {
-            walk(folder, |_| false, &mut |path, kind| {
+            walk(folder, moment, |_| false, &mut |path, kind| {
                 is_endless(kind).then(|| removed.push(path.to_owned())).is_some()
             })?;
         }
-        let is_seen = |folder: &PathBuf| {
-            folders.contains(&folder) || records.is_some_and(|records| records.has_as_it_was(folder))
-        };
-        walk(&self.work_dir, is_seen, &mut |path, kind| {
+        walk(&self.work_dir, moment, |folder| folders.contains(&folder), &mut |path, kind| {
             let is_read = is_rule(path) || path.components().any(|part| part.as_os_str() == ".git");
             let is_waited_for = is_read && (is_endless(kind) || kind.is_symlink() && leads_to_endless(path));
             is_waited_for.then(|| removed.push(path.to_owned())).is_some()
@@ -48,14 +46,30 @@ impl Repository {
     }
 }
 
-/// Visits everything below a folder but what `is_seen`, links not followed, and removes what `is_unwanted`.
+/// A folder that is still to be visited.
+struct Ahead {
+    path: PathBuf,
+    depth: usize,
+    /// Whether it may have been brought here with all that is in it.
+    may_be_brought: bool,
+}
+
+/// Visits everything that may have come since a moment below a folder, links not followed, and removes what
+/// `is_unwanted`. What is below a folder that `is_seen` is left out.
 fn walk(
     root: &Path,
+    moment: Option<&Moment>,
     is_seen: impl Fn(&PathBuf) -> bool,
     is_unwanted: &mut impl FnMut(&Path, FileType) -> bool,
 ) -> Result<(), GitError> {
-    let mut folders: Vec<(PathBuf, usize)> = vec![(root.to_owned(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
+    let mut ahead = vec![Ahead { path: root.to_owned(), depth: 0, may_be_brought: false }];
+    while let Some(Ahead { path: folder, depth, may_be_brought }) = ahead.pop() {
+        let Ok(found) = folder.symlink_metadata() else { continue };
+        let is_as_it_was = !may_be_brought && moment.is_some_and(|moment| moment.is_after(&found));
+        if is_as_it_was && has_no_folders(&found) {
+            continue;
+        }
+        let may_be_brought = !is_as_it_was && !moment.is_some_and(|moment| moment.knows(&found));
         // A folder that cannot be listed is no more readable for git.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             // Most are files: they are passed by without so much as their path.
@@ -63,7 +77,7 @@ fn walk(
             let path = entry.path();
             if kind.is_dir() {
                 if depth < DEEPEST && !is_seen(&path) {
-                    folders.push((path, depth + 1));
+                    ahead.push(Ahead { path, depth: depth + 1, may_be_brought });
                 }
             } else if is_unwanted(&path, kind) {
                 fs::remove_file(&path).map_err(GitError::io("removing", &path))?;

@@ -15,10 +15,11 @@ use gix::index::entry::Flags;
 use serde::{Deserialize, Serialize};
 
 use super::durable::replace_file;
+use super::moment::Moment;
 use super::program::Git;
 use super::scan::display;
 use super::users::UsersRules;
-use super::{Archive, GitError, Id, Repository, index};
+use super::{GitError, Id, Repository, index};
 
 /// Files of the common folder that are looked at.
 const SHARED: [&str; 9] = [
@@ -60,9 +61,9 @@ pub struct Fingerprint {
     users: UsersRules,
     /// Tracked files that git was told not to look at.
     hidden: BTreeSet<String>,
-    /// The records of the run.
+    /// When it was.
     #[serde(default)]
-    pub(super) records: Option<Archive>,
+    pub(super) moment: Option<Moment>,
 }
 
 /// One file as it was.
@@ -102,8 +103,10 @@ pub struct MovedRef {
 }
 
 impl Repository {
-    /// Looks at everything that a session must not change in git's own folder, and at the folder of the run's records.
-    pub fn fingerprint(&self, records: Option<Archive>) -> Result<Fingerprint, GitError> {
+    /// Looks at everything that a session must not change in git's own folder.
+    ///
+    /// The moment is the one at which a name came or went last in the folder `clock`.
+    pub fn fingerprint(&self, clock: &Path) -> Result<Fingerprint, GitError> {
         self.refuse_moved()?;
         let files = self.watched()?.into_iter().map(|(name, path)| Ok((name, look(&path)?)));
         let files = files.collect::<Result<Vec<_>, GitError>>()?.into_iter();
@@ -111,7 +114,8 @@ impl Repository {
         // What cannot be listed before a session says nothing about the session.
         let refs = self.refs().unwrap_or_default();
         let (places, users, hidden) = (self.places_of()?, UsersRules::now()?, self.hidden()?);
-        Ok(Fingerprint { places, files, refs, users, hidden, records })
+        let moment = Moment::of(clock, &[&self.work_dir, &self.git_dir, &self.common_dir]);
+        Ok(Fingerprint { places, files, refs, users, hidden, moment })
     }
 
     /// Fails if the git folder is gone or is another one than `before`, unless a person has accepted that one since.

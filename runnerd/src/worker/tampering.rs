@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::aside::Aside;
 use super::site::{Obstacle, Site};
-use crate::git::{Archive, Fingerprint, Id, MovedRef, Repository, Tampered, UsersRules};
+use crate::git::{Fingerprint, Id, MovedRef, Repository, Tampered, UsersRules};
 use crate::repo::durable::{self, Access};
 
 /// Times that putting back is tried: a folder that became a link hides what was in it.
@@ -23,8 +23,8 @@ pub(super) fn look_before(site: &Site, iter: u32) -> Result<(), Obstacle> {
     if file.exists() {
         return Ok(());
     }
-    let records = Archive::at(&site.layout.run_records(&site.run));
-    let seen = site.repository()?.fingerprint(records)?;
+    // The record of the iteration was begun a moment ago.
+    let seen = site.repository()?.fingerprint(&site.layout.run_records(&site.run))?;
     let text = serde_json::to_vec(&seen).expect("BUG: a fingerprint does not serialize");
     Ok(durable::replace(&file, &text, Access::Private)?)
 }

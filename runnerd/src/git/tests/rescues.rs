@@ -298,7 +298,7 @@ fn packed_references_are_made_again_however_many_there_are() {
     f.write(".git/packed-refs", format!("# pack-refs with: peeled fully-peeled sorted \n{}", tags.concat()));
     assert!(fs::metadata(f.path(".git/packed-refs")).unwrap().len() > 4 * 1024 * 1024);
     let repository = f.repository();
-    let before = repository.fingerprint(None).unwrap();
+    let before = repository.fingerprint(repository.git_dir()).unwrap();
     f.git(&["pack-refs", "--all"]);
     f.write(".git/packed-refs", "garbage\n");
     repository.mend("main", &head, Some(&before)).unwrap();

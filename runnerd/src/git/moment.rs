@@ -1,0 +1,51 @@
+//! A moment by the clock of a file system: which folders have the names that they had then is told without listing them.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Links of a folder in which there is no other: its name, and the one that it has for itself.
+const LINKS: u64 = 2;
+
+/// Such a moment, and folders that were in their places then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Moment {
+    /// Number of the file system.
+    device: u64,
+    /// Seconds and nanoseconds.
+    clock: (i64, i64),
+    /// Numbers of the folders.
+    known: Vec<u64>,
+}
+
+impl Moment {
+    /// Returns the moment at which a name came or went last in a folder; none where there is no folder.
+    pub(super) fn of(folder: &Path, known: &[&Path]) -> Option<Self> {
+        let look = |path: &Path| path.symlink_metadata().ok().filter(Metadata::is_dir);
+        let found = look(folder)?;
+        let others = known.iter().filter_map(|path| look(path)).filter(|other| other.dev() == found.dev());
+        let known = others.map(|other| other.ino()).chain([found.ino()]).collect();
+        Some(Self { device: found.dev(), clock: changed(&found), known })
+    }
+
+    /// Tells whether no name came or went in a folder since, nor the folder itself: one that is moved changes.
+    pub(super) fn is_after(&self, folder: &Metadata) -> bool {
+        folder.dev() == self.device && changed(folder) < self.clock
+    }
+
+    /// Tells whether a folder is one of those that were known, so that what is in it was in it then or has changed.
+    pub(super) fn knows(&self, folder: &Metadata) -> bool {
+        folder.dev() == self.device && self.known.contains(&folder.ino())
+    }
+}
+
+/// Tells whether a folder has none inside; file systems that do not count links say no.
+pub(super) fn has_no_folders(folder: &Metadata) -> bool {
+    folder.nlink() == LINKS
+}
+
+fn changed(folder: &Metadata) -> (i64, i64) {
+    (folder.ctime(), folder.ctime_nsec())
+}

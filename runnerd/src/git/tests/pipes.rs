@@ -1,0 +1,86 @@
+//! Pipes in the place of what git reads: those that came since a moment are found wherever they are, and nothing else is
+//! looked at.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::fixture::Fixture;
+use crate::git::Fingerprint;
+
+/// Looks at a repository at a moment that is younger than all of its folders: the clock of a file system ticks every few
+/// milliseconds.
+fn seen(fixture: &Fixture) -> Fingerprint {
+    let changed = |path: &Path| path.metadata().map(|found| (found.ctime(), found.ctime_nsec())).unwrap();
+    let (clock, newest) = (fixture.folder().join("clock"), changed(&fixture.path("dir/sub")));
+    fs::create_dir_all(&clock).unwrap();
+    while changed(&clock) <= newest.max(changed(&fixture.path(""))) {
+        fs::write(clock.join("name"), "").unwrap();
+        fs::remove_file(clock.join("name")).unwrap();
+    }
+    fixture.repository().fingerprint(&clock).unwrap()
+}
+
+fn removed(fixture: &Fixture, before: &Fingerprint) -> Vec<String> {
+    let mut removed = fixture.repository().remove_pipes(before).unwrap();
+    removed.sort();
+    removed
+}
+
+#[test]
+fn those_that_came_since_are_removed() {
+    let fixture = Fixture::new();
+    let before = seen(&fixture);
+    fixture.write("new/folder/file", "");
+    for rule in [".gitignore", "dir/sub/.gitattributes", "new/folder/.gitignore", ".git/config.worktree", "dir/plain"] {
+        fixture.fifo(rule);
+    }
+    fixture.link("/dev/tty", "other/.gitmodules");
+    let rules =
+        [".git/config.worktree", ".gitignore", "dir/sub/.gitattributes", "new/folder/.gitignore", "other/.gitmodules"];
+    assert_eq!(removed(&fixture, &before), rules);
+    assert!(fixture.has("dir/plain"), "git reads no such file");
+}
+
+#[test]
+fn one_that_was_there_before_is_not_the_sessions() {
+    let fixture = Fixture::new();
+    fixture.fifo("dir/sub/.gitignore");
+    let before = seen(&fixture);
+    fixture.write("other/new", "");
+    assert_eq!(removed(&fixture, &before), Vec::<String>::new());
+    fixture.write("dir/sub/new", "");
+    assert_eq!(removed(&fixture, &before), ["dir/sub/.gitignore"], "the folder has changed");
+}
+
+#[test]
+fn one_that_is_brought_in_an_old_folder_is_found() {
+    let fixture = Fixture::new();
+    let aside = fixture.folder().join("aside");
+    fs::create_dir_all(aside.join("deep/old")).unwrap();
+    nix::unistd::mkfifo(&aside.join("deep/old/.gitignore"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let before = seen(&fixture);
+    fs::rename(&aside, fixture.path("dir/brought")).unwrap();
+    assert_eq!(removed(&fixture, &before), ["dir/brought/deep/old/.gitignore"]);
+}
+
+#[test]
+fn another_folder_in_the_place_of_the_work_tree_is_looked_into() {
+    let fixture = Fixture::new();
+    let other = fixture.folder().join("other");
+    fs::create_dir_all(other.join("deep/old")).unwrap();
+    nix::unistd::mkfifo(&other.join("deep/old/.gitignore"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let before = seen(&fixture);
+    fs::rename(fixture.path(".git"), other.join(".git")).unwrap();
+    fs::rename(fixture.path(""), fixture.folder().join("gone")).unwrap();
+    fs::rename(&other, fixture.path("")).unwrap();
+    assert_eq!(removed(&fixture, &before), ["deep/old/.gitignore"]);
+}
+
+#[test]
+fn without_a_moment_everything_is_looked_into() {
+    let fixture = Fixture::new();
+    fixture.fifo("dir/sub/.gitignore");
+    let before = fixture.repository().fingerprint(&fixture.path("nothing")).unwrap();
+    assert_eq!(removed(&fixture, &before), ["dir/sub/.gitignore"]);
+}
