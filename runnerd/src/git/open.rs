@@ -147,6 +147,13 @@ impl Repository {
         Ok(view.insert(shared).share())
     }
 
+    /// Has objects that were read be read again, as another process may have lost them since.
+    pub fn forget_objects(&self) {
+        if let Some(view) = self.view.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            view.objects = SharedObjects::new(OBJECT_CACHE_BYTES);
+        }
+    }
+
     /// Reads the configuration that counts, and makes the library's view with it.
     fn open_anew(&self) -> Result<gix::Repository, GitError> {
         let (folder, sources) = match &self.trusted {

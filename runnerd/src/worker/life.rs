@@ -202,6 +202,7 @@ impl Life {
         }
         self.desk.slot = None;
         self.desk.set_live(None);
+        self.desk.shelf.clear();
         self.desk.commit_changes_at_rest();
         self.refresh();
         if self.desk.run(run).is_none_or(|run| run.state != RunStatus::Running) {
@@ -287,6 +288,7 @@ impl Life {
     pub(super) fn site(&self, run: &RunRecord) -> Result<Site, crate::store::StoreError> {
         let env = self.desk.store.load_env()?;
         let secrets = Site::secrets_in(&env);
+        self.desk.shelf.forget_objects();
         self.means.hidden.set(&self.desk.store.id(), secrets.clone());
         Ok(Site {
             secrets,
@@ -296,7 +298,6 @@ impl Life {
             launcher: self.means.launcher.clone(),
             events: self.means.events.clone(),
             env,
-            found: Arc::default(),
             seen: LastLook::default(),
             shelf: self.desk.shelf.clone(),
             uncommitted: run.uncommitted.clone(),

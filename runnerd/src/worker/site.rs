@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 
 use runner_core::message::RunnerCommit;
 use runner_core::redact::Secrets;
@@ -41,11 +40,9 @@ pub(super) struct Site {
     pub env: BTreeMap<String, String>,
     /// What of it must not get into a record or a commit.
     pub secrets: Secrets,
-    /// The repository, once it was looked for: one view of it for all effects of an iteration.
-    pub(super) found: Arc<OnceLock<Repository>>,
     /// What differed from HEAD when it was looked last.
     pub(super) seen: LastLook,
-    /// The committed state that was read last.
+    /// The repository that is open, and its committed state that was read last.
     pub(super) shelf: Shelf,
     /// What was known of its sessions when the iteration began, and no commit holds.
     pub uncommitted: Uncommitted,
@@ -103,15 +100,16 @@ impl Site {
 
     /// Returns the repository, bound to the configuration that was captured when a person asked for the run.
     pub(super) fn repository(&self) -> Result<Repository, GitError> {
-        if let Some(found) = self.found.get() {
-            return Ok(found.clone());
+        if let Some(open) = self.shelf.repository(self.layout.root()) {
+            return Ok(open);
         }
         let folder = self.store.git(self.layout.root());
         let found = match Repository::captured(&folder)? {
             Some(repository) => repository,
             None => Repository::discover(self.layout.root())?.capture(&folder)?,
         };
-        Ok(self.found.get_or_init(|| found).clone())
+        self.shelf.keep(&found);
+        Ok(found)
     }
 
     /// Returns what differs from HEAD; an index that a death left behind HEAD does not count.

@@ -71,8 +71,10 @@ pub(super) struct Seen {
 pub(super) fn of_run(store: &Store, run: &RunRecord, blank: &RunView, (ledger, shelf): (&mut Ledger, &Shelf)) -> Seen {
     let mut read = || {
         let path = run.path.as_path();
-        let captured = Repository::captured(&store.git(path)).ok()?;
-        let repository = captured.or_else(|| Repository::discover(path).ok())?;
+        let repository = match shelf.repository(path) {
+            Some(open) => open,
+            None => Repository::captured(&store.git(path)).ok()?.or_else(|| Repository::discover(path).ok())?,
+        };
         let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
         let loaded = shelf.load(&repository, tip).ok().or_else(|| last_valid(&repository, tip).map(Arc::new))?;
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
