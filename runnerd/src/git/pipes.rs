@@ -46,11 +46,11 @@ impl Repository {
     }
 }
 
-/// A folder that is still to be visited.
+/// A folder that is still to be listed.
 struct Ahead {
     path: PathBuf,
     depth: usize,
-    /// Whether it may have been brought here with all that is in it.
+    /// Whether what is in it may have been brought with it.
     may_be_brought: bool,
 }
 
@@ -62,26 +62,29 @@ fn walk(
     is_seen: impl Fn(&PathBuf) -> bool,
     is_unwanted: &mut impl FnMut(&Path, FileType) -> bool,
 ) -> Result<(), GitError> {
-    let mut ahead = vec![Ahead { path: root.to_owned(), depth: 0, may_be_brought: false }];
+    let found = root.symlink_metadata().ok();
+    let known = found.is_some_and(|found| moment.is_some_and(|moment| moment.is_after(&found) || moment.knows(&found)));
+    let mut ahead = vec![Ahead { path: root.to_owned(), depth: 0, may_be_brought: !known }];
     while let Some(Ahead { path: folder, depth, may_be_brought }) = ahead.pop() {
-        let Ok(found) = folder.symlink_metadata() else { continue };
-        let is_as_it_was = !may_be_brought && moment.is_some_and(|moment| moment.is_after(&found));
-        if is_as_it_was && has_no_folders(&found) {
-            continue;
-        }
-        let may_be_brought = !is_as_it_was && !moment.is_some_and(|moment| moment.knows(&found));
         // A folder that cannot be listed is no more readable for git.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             // Most are files: they are passed by without so much as their path.
             let Some(kind) = entry.file_type().ok().filter(|kind| !kind.is_file()) else { continue };
-            let path = entry.path();
-            if kind.is_dir() {
-                if depth < DEEPEST && !is_seen(&path) {
-                    ahead.push(Ahead { path, depth: depth + 1, may_be_brought });
+            if !kind.is_dir() {
+                let path = entry.path();
+                if is_unwanted(&path, kind) {
+                    fs::remove_file(&path).map_err(GitError::io("removing", &path))?;
                 }
-            } else if is_unwanted(&path, kind) {
-                fs::remove_file(&path).map_err(GitError::io("removing", &path))?;
+                continue;
             }
+            let Some(found) = entry.metadata().ok().filter(|_| depth < DEEPEST) else { continue };
+            let is_as_it_was = !may_be_brought && moment.is_some_and(|moment| moment.is_after(&found));
+            let path = entry.path();
+            if is_as_it_was && has_no_folders(&found) || is_seen(&path) {
+                continue;
+            }
+            let may_be_brought = !is_as_it_was && !moment.is_some_and(|moment| moment.knows(&found));
+            ahead.push(Ahead { path, depth: depth + 1, may_be_brought });
         }
     }
     Ok(())

@@ -35,11 +35,12 @@ pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &Sessi
     };
     let head = repository.head()?.commit();
     let uncommitted: Vec<Vec<u8>> = site.look()?.into_iter().map(|change| change.path).collect();
-    let since = |commit: &Id| -> Result<Vec<Vec<u8>>, Obstacle> {
+    let committed = |commit: &Id| -> Result<Vec<Vec<u8>>, Obstacle> {
         let committed = head.map(|head| repository.changed_paths(commit, &head)).transpose()?;
-        Ok([uncommitted.clone(), committed.unwrap_or_default()].concat())
+        Ok(committed.unwrap_or_default())
     };
-    let changes = since(&loaded.commit)?;
+    let has_code = |paths: &[Vec<u8>]| paths.iter().any(|path| is_code(path));
+    let changes = [uncommitted.clone(), committed(&loaded.commit)?].concat();
     let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
     // Even a commit that changes nothing is one: what a session leaves on the branch belongs to a receipt.
     let has_moved = head != Some(loaded.commit);
@@ -48,8 +49,8 @@ pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &Sessi
         changed: has_moved || !changes.is_empty() || !undone.reverted.is_empty() || undone.history.is_some(),
         history: undone.history,
         tree,
-        changed_code: changes.iter().any(|path| is_code(path)),
-        changed_since_base: since(&base)?.iter().any(|path| is_code(path)),
+        changed_code: has_code(&changes),
+        changed_since_base: has_code(&uncommitted) || has_code(&committed(&base)?),
         reverted: undone.reverted,
         moved_refs: undone.moved_refs,
     })

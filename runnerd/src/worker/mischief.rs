@@ -159,9 +159,11 @@ impl Undo<'_> {
         found.add(self.repository.remove_pipes(before)?);
         tampering::suspect(self.site, before)?;
         self.repository.refuse_replaced(before)?;
-        found.add(self.repository.tampered(before)?.into_iter().map(|tampered| tampered.name));
+        let tampered = self.repository.tampered(before)?;
+        let is_as_it_was = tampered.is_empty();
+        found.add(tampered.into_iter().map(|tampered| tampered.name));
         self.write(found)?;
-        tampering::put_back(self.repository, before, &self.aside())
+        if is_as_it_was { Ok(()) } else { tampering::put_back(self.repository, before, &self.aside()) }
     }
 
     /// Keeps what was found, before anything is put back.
