@@ -1,4 +1,5 @@
-//! A moment by the clock of a file system: which folders have the names that they had then is told without listing them.
+//! A moment by the clock of a file system: which files are what they were then, and which folders have the names that they
+//! had, is told without reading them.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -30,9 +31,9 @@ impl Moment {
         Some(Self { device: found.dev(), clock: changed(&found), known })
     }
 
-    /// Tells whether no name came or went in a folder since, nor the folder itself: one that is moved changes.
-    pub(super) fn is_after(&self, folder: &Metadata) -> bool {
-        folder.dev() == self.device && changed(folder) < self.clock
+    /// Tells whether a file, or the names in a folder, are what they were: what is moved changes, too.
+    pub(super) fn is_after(&self, found: &Metadata) -> bool {
+        found.dev() == self.device && changed(found) < self.clock
     }
 
     /// Tells whether a folder is one of those that were known, so that what is in it was in it then or has changed.
@@ -46,6 +47,6 @@ pub(super) fn has_no_folders(folder: &Metadata) -> bool {
     folder.nlink() == LINKS
 }
 
-fn changed(folder: &Metadata) -> (i64, i64) {
-    (folder.ctime(), folder.ctime_nsec())
+fn changed(found: &Metadata) -> (i64, i64) {
+    (found.ctime(), found.ctime_nsec())
 }
