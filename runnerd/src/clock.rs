@@ -19,6 +19,13 @@ pub fn since_boot() -> Duration {
     ClockId::CLOCK_BOOTTIME.now().expect("BUG: every supported kernel has CLOCK_BOOTTIME").into()
 }
 
+/// Returns how far the time of day is ahead of the time since the machine started, in milliseconds: less than before if the
+/// clock was set back in between.
+pub fn ahead_of_boot() -> i64 {
+    let since_boot = i64::try_from(since_boot().as_millis()).unwrap_or(i64::MAX);
+    now().as_millisecond().saturating_sub(since_boot)
+}
+
 /// Returns the name of this boot: two readings of [`since_boot`] compare only if their boots are the same.
 pub fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
@@ -32,6 +39,11 @@ mod tests {
     fn time_since_boot_does_not_go_back() {
         let earlier = since_boot();
         assert!(since_boot() >= earlier);
+    }
+
+    #[test]
+    fn time_of_day_stays_as_far_ahead() {
+        assert!((ahead_of_boot() - ahead_of_boot()).abs() < 1_000);
     }
 
     #[test]

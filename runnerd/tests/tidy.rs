@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("config", &[]),
     ("events", &["clock"]),
-    ("git", &[]),
+    ("git", &["clock"]),
     ("guard", &["config", "process", "repo"]),
     ("hidden", &[]),
     ("logging", &["hidden"]),

@@ -7,8 +7,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock;
+
 /// Links of a folder in which there is no other: its name, and the one that it has for itself.
 const LINKS: u64 = 2;
+
+/// How far the clock may seem to be set back: it is adjusted in small steps all the time.
+const MAX_BACK_MS: i64 = 100;
 
 /// Such a moment, and folders that were in their places then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +22,8 @@ pub(super) struct Moment {
     device: u64,
     /// Seconds and nanoseconds.
     clock: (i64, i64),
+    /// How far the clock was ahead of the time since the machine started, in milliseconds.
+    ahead: i64,
     /// Numbers of the folders.
     known: Vec<u64>,
 }
@@ -28,7 +35,12 @@ impl Moment {
         let found = look(folder)?;
         let others = known.iter().filter_map(|path| look(path)).filter(|other| other.dev() == found.dev());
         let known = others.map(|other| other.ino()).chain([found.ino()]).collect();
-        Some(Self { device: found.dev(), clock: changed(&found), known })
+        Some(Self { device: found.dev(), clock: changed(&found), ahead: clock::ahead_of_boot(), known })
+    }
+
+    /// Tells whether what has changed since bears a later time: not if the clock was set back.
+    pub(super) fn counts(&self) -> bool {
+        clock::ahead_of_boot() >= self.ahead - MAX_BACK_MS
     }
 
     /// Tells whether a file, or the names in a folder, are what they were: what is moved changes, too.
@@ -49,4 +61,17 @@ pub(super) fn has_no_folders(folder: &Metadata) -> bool {
 
 fn changed(found: &Metadata) -> (i64, i64) {
     (found.ctime(), found.ctime_nsec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_says_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let moment = Moment::of(folder.path(), &[]).unwrap();
+        assert!(moment.counts());
+        assert!(!Moment { ahead: moment.ahead + 3_600_000, ..moment }.counts(), "an hour ago it was an hour later");
+    }
 }

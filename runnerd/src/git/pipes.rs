@@ -20,7 +20,7 @@ impl Repository {
     ///
     /// What was there `before` is not the session's: folders that nothing came into since are not listed.
     pub fn remove_pipes(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
-        let moment = before.moment.as_ref();
+        let moment = before.moment();
         let mut removed = Vec::new();
         let own = Some(&self.git_dir).filter(|folder| !folder.starts_with(&self.common_dir));
         let folders: Vec<&PathBuf> = own.into_iter().chain([&self.common_dir]).collect();

@@ -27,6 +27,9 @@ const MAX_STRANGERS: usize = 64;
 const SPECIAL: Flags =
     Flags::ASSUME_VALID.union(Flags::SKIP_WORKTREE).union(Flags::INTENT_TO_ADD).union(Flags::FSMONITOR_VALID);
 
+/// How a folder is opened.
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
 static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
 
 /// What is left to look at when the plain cases are known.
@@ -111,8 +114,6 @@ fn plain(path: &BStr) -> Option<&[u8]> {
     let name = path.rfind_byte(b'/').map_or(path.as_bytes(), |slash| &path[slash + 1..]);
     (!matches!(name, b"" | b"." | b".." | b".git")).then_some(name)
 }
-
-const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
 /// What was found in some folders.
 #[derive(Default)]

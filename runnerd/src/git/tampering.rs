@@ -63,7 +63,7 @@ pub struct Fingerprint {
     hidden: BTreeSet<String>,
     /// When it was.
     #[serde(default)]
-    pub(super) moment: Option<Moment>,
+    moment: Option<Moment>,
 }
 
 /// One file as it was.
@@ -88,6 +88,11 @@ impl Fingerprint {
     /// Returns the user's own configuration as it was.
     pub fn users(&self) -> &UsersRules {
         &self.users
+    }
+
+    /// Returns when it was, if that still tells what has changed since.
+    pub(super) fn moment(&self) -> Option<&Moment> {
+        self.moment.as_ref().filter(|moment| moment.counts())
     }
 }
 
@@ -195,7 +200,7 @@ impl Repository {
 
     /// Makes git look again at files of the work tree that it was told not to look at since, and returns their paths.
     pub fn unhide(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
-        let is_as_it_was = |index: &fs::Metadata| before.moment.as_ref().is_some_and(|moment| moment.is_after(index));
+        let is_as_it_was = |index: &fs::Metadata| before.moment().is_some_and(|moment| moment.is_after(index));
         if self.index_path().symlink_metadata().is_ok_and(|index| is_as_it_was(&index)) {
             return Ok(Vec::new());
         }
