@@ -22,8 +22,12 @@ use crate::repo::layout::Layout;
 
 /// Reads the definition at a commit, and what was accepted as the commit tells it.
 pub(super) fn at(repository: &Repository, loaded: &Loaded) -> Result<Guarded, LoadError> {
+    if let Some(guarded) = loaded.guarded.get() {
+        return Ok(guarded.clone());
+    }
     let committed = in_commit(repository, &loaded.commit, &loaded.config.guard.definition)?;
-    Ok(Guarded { accepted: accepted(repository, loaded, &committed)?, committed })
+    let guarded = Guarded { accepted: accepted(repository, loaded, &committed)?, committed };
+    Ok(loaded.guarded.get_or_init(|| guarded).clone())
 }
 
 /// Returns the definition in a commit.

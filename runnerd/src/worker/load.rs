@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
+use runner_core::definition::Guarded;
 use runner_core::policy::{self, Kinds, Policy};
 use runner_core::run::Standing;
 use runner_core::tree;
@@ -39,6 +40,8 @@ pub struct Loaded {
     pub feedback: Feedback,
     /// Text files by path: configuration, progress, notes, memory and overrides of prompts.
     pub texts: BTreeMap<&'static str, String>,
+    /// The guard's definition, once somebody has asked for it.
+    pub(super) guarded: OnceLock<Guarded>,
     /// The task tree in canonical form, once somebody has asked for it.
     canonical: OnceLock<String>,
 }
@@ -106,6 +109,7 @@ pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
         run_state: at.json(Layout::RUN_STATE)?,
         feedback: at.json(Layout::FEEDBACK)?,
         texts,
+        guarded: OnceLock::new(),
         canonical: OnceLock::new(),
     })
 }

@@ -146,7 +146,9 @@ impl Undo<'_> {
             found.moved_refs = inside.moved;
             self.write(&found)?;
         }
-        for (path, right) in self.wrong_files()? {
+        // What is rescued and put back may be files, too.
+        let wrong = if found == Found::default() { BTreeMap::new() } else { self.wrong_files()? };
+        for (path, right) in wrong {
             self.put_back(&path, right)?;
         }
         Ok(found)
