@@ -200,8 +200,8 @@ impl Repository {
 
     /// Makes git look again at files of the work tree that it was told not to look at since, and returns their paths.
     pub fn unhide(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
-        let is_as_it_was = |index: &fs::Metadata| before.moment().is_some_and(|moment| moment.is_after(index));
-        if self.index_path().symlink_metadata().is_ok_and(|index| is_as_it_was(&index)) {
+        let index = self.index_path().symlink_metadata();
+        if before.moment().is_some_and(|moment| index.is_ok_and(|index| moment.is_after(&index))) {
             return Ok(Vec::new());
         }
         let mut hidden = self.hidden()?;

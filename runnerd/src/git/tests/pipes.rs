@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::fixture::Fixture;
 use crate::git::Fingerprint;
@@ -19,6 +19,15 @@ fn seen(fixture: &Fixture) -> Fingerprint {
         fs::remove_file(clock.join("name")).unwrap();
     }
     fixture.repository().fingerprint(&clock).unwrap()
+}
+
+/// Makes a folder beside the work tree, with a pipe deep inside.
+fn aside(fixture: &Fixture) -> PathBuf {
+    let aside = fixture.folder().join("aside");
+    let folder = aside.join("deep/old");
+    fs::create_dir_all(&folder).unwrap();
+    fixture.fifo(folder.join(".gitignore").to_str().unwrap());
+    aside
 }
 
 fn removed(fixture: &Fixture, before: &Fingerprint) -> Vec<String> {
@@ -56,9 +65,7 @@ fn one_that_was_there_before_is_not_the_sessions() {
 #[test]
 fn one_that_is_brought_in_an_old_folder_is_found() {
     let fixture = Fixture::new();
-    let aside = fixture.folder().join("aside");
-    fs::create_dir_all(aside.join("deep/old")).unwrap();
-    nix::unistd::mkfifo(&aside.join("deep/old/.gitignore"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let aside = aside(&fixture);
     let before = seen(&fixture);
     fs::rename(&aside, fixture.path("dir/brought")).unwrap();
     assert_eq!(removed(&fixture, &before), ["dir/brought/deep/old/.gitignore"]);
@@ -67,9 +74,7 @@ fn one_that_is_brought_in_an_old_folder_is_found() {
 #[test]
 fn another_folder_in_the_place_of_the_work_tree_is_looked_into() {
     let fixture = Fixture::new();
-    let other = fixture.folder().join("other");
-    fs::create_dir_all(other.join("deep/old")).unwrap();
-    nix::unistd::mkfifo(&other.join("deep/old/.gitignore"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let other = aside(&fixture);
     let before = seen(&fixture);
     fs::rename(fixture.path(".git"), other.join(".git")).unwrap();
     fs::rename(fixture.path(""), fixture.folder().join("gone")).unwrap();
