@@ -143,6 +143,7 @@ pub fn start(
 ) -> Result<(StartOrder, Commands), ErrorData> {
     head_commit(repository)?;
     if !ground.is_at_work {
+        refuse_pipes(repository)?;
         refuse_operation(repository)?;
         refuse_dirty(repository)?;
     }
@@ -185,6 +186,7 @@ pub fn start(
 
 /// Checks what a step or a resume needs: the commands of the run's branch can be found and are known.
 pub fn go_on(repository: &Repository, run: &str, passed: Passed<'_>) -> Result<Commands, ErrorData> {
+    refuse_pipes(repository)?;
     let config = match repository.branch(&format!("runner/{run}")).map_err(|error| git_error(&error))? {
         Some(_) => config_of_branch(repository, run)?,
         None => config_of_work_tree(&Layout::new(repository.work_dir()))?,
@@ -198,6 +200,13 @@ fn head_commit(repository: &Repository) -> Result<Id, ErrorData> {
             format!("{} has no commit yet, so there is nothing to begin from", repository.work_dir().display());
         ErrorData::new(ErrorKind::WrongState, message).hint("git add -A && git commit --allow-empty -m 'Begin'")
     })
+}
+
+/// Refuses pipes in the place of files that git reads: it would wait for ever, and so would a run.
+fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
+    let Some(pipe) = repository.find_pipes().into_iter().next() else { return Ok(()) };
+    let message = format!("{} is a pipe, which git would wait for ever to read", pipe.display());
+    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("rm '{}'", pipe.display())))
 }
 
 fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {

@@ -1,5 +1,9 @@
 //! What is refused before anything is changed: with a reason that names the place, and the next command.
 
+use std::fs;
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use protocol::words::RunStatus;
 use runner_testkit::Home;
 
@@ -71,6 +75,21 @@ fn a_merge_under_way_is_refused() {
     repo.write("main.txt", "x\n").commit("Main");
     repo.git(&["merge", "-q", "--no-ff", "--no-commit", "other"]);
     refused(&Place::of(&home, &repo), &START, (6, "dirty_tree", "merge"));
+}
+
+#[test]
+fn a_pipe_that_git_would_wait_for_is_named() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("plain");
+    let place = Place::of(&home, &repo);
+    let rules = repo.path().join(".gitignore");
+    mkfifo(&rules, Mode::S_IRWXU).expect("a pipe can be made");
+    refused(&place, &START, (6, "dirty_tree", ".gitignore is a pipe"));
+    fs::remove_file(&rules).expect("the pipe is as it was");
+    place.ctl(&[&START[..], &["--queue-only"]].concat()).exits(0);
+    mkfifo(&rules, Mode::S_IRWXU).expect("a pipe can be made");
+    refused(&place, &["resume"], (6, "dirty_tree", ".gitignore is a pipe"));
 }
 
 #[test]

@@ -20,21 +20,39 @@ impl Repository {
     ///
     /// What was there `before` is not the session's: folders that nothing came into since are not listed.
     pub fn remove_pipes(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
-        let moment = before.moment();
-        let mut removed = Vec::new();
+        let pipes = self.pipes(before.moment());
+        for pipe in &pipes {
+            fs::remove_file(pipe).map_err(GitError::io("removing", pipe))?;
+        }
+        Ok(pipes.iter().map(|pipe| self.name_of(pipe)).collect())
+    }
+
+    /// Returns the paths of the pipes that git would read, and of links to such.
+    ///
+    /// A socket or a device is a person's own affair: git has a socket in its folder itself.
+    pub fn find_pipes(&self) -> Vec<PathBuf> {
+        let is_pipe = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+        self.pipes(None).into_iter().filter(is_pipe).collect()
+    }
+
+    fn pipes(&self, since: Option<&Moment>) -> Vec<PathBuf> {
+        let mut found = Vec::new();
         let own = Some(&self.git_dir).filter(|folder| !folder.starts_with(&self.common_dir));
         let folders: Vec<&PathBuf> = own.into_iter().chain([&self.common_dir]).collect();
         for folder in &folders {
-            walk(folder, moment, |_| false, &mut |path, kind| {
-                is_endless(kind).then(|| removed.push(path.to_owned())).is_some()
-            })?;
+            walk(folder, since, |_| false, &mut |path, kind| {
+                if is_endless(kind) {
+                    found.push(path);
+                }
+            });
         }
-        walk(&self.work_dir, moment, |folder| folders.contains(&folder), &mut |path, kind| {
-            let is_read = is_rule(path) || path.components().any(|part| part.as_os_str() == ".git");
-            let is_waited_for = is_read && (is_endless(kind) || kind.is_symlink() && leads_to_endless(path));
-            is_waited_for.then(|| removed.push(path.to_owned())).is_some()
-        })?;
-        Ok(removed.iter().map(|path| self.name_of(path)).collect())
+        walk(&self.work_dir, since, |folder| folders.contains(&folder), &mut |path, kind| {
+            let is_read = is_rule(&path) || path.components().any(|part| part.as_os_str() == ".git");
+            if is_read && (is_endless(kind) || kind.is_symlink() && leads_to_endless(&path)) {
+                found.push(path);
+            }
+        });
+        found
     }
 
     fn name_of(&self, path: &Path) -> String {
@@ -54,14 +72,14 @@ struct Ahead {
     may_be_brought: bool,
 }
 
-/// Visits everything that may have come since a moment below a folder, links not followed, and removes what
-/// `is_unwanted`. What is below a folder that `is_seen` is left out.
+/// Visits what is neither a file nor a folder and may have come since a moment below a folder, links not followed.
+/// What is below a folder that `is_seen` is left out.
 fn walk(
     root: &Path,
     moment: Option<&Moment>,
     is_seen: impl Fn(&PathBuf) -> bool,
-    is_unwanted: &mut impl FnMut(&Path, FileType) -> bool,
-) -> Result<(), GitError> {
+    visit: &mut impl FnMut(PathBuf, FileType),
+) {
     let found = root.symlink_metadata().ok();
     let known = found.is_some_and(|found| moment.is_some_and(|moment| moment.is_after(&found) || moment.knows(&found)));
     let mut ahead = vec![Ahead { path: root.to_owned(), depth: 0, may_be_brought: !known }];
@@ -71,10 +89,7 @@ fn walk(
             // Most are files: they are passed by without so much as their path.
             let Some(kind) = entry.file_type().ok().filter(|kind| !kind.is_file()) else { continue };
             if !kind.is_dir() {
-                let path = entry.path();
-                if is_unwanted(&path, kind) {
-                    fs::remove_file(&path).map_err(GitError::io("removing", &path))?;
-                }
+                visit(entry.path(), kind);
                 continue;
             }
             let Some(found) = entry.metadata().ok().filter(|_| depth < DEEPEST) else { continue };
@@ -87,7 +102,6 @@ fn walk(
             ahead.push(Ahead { path, depth: depth + 1, may_be_brought });
         }
     }
-    Ok(())
 }
 
 fn is_endless(kind: FileType) -> bool {

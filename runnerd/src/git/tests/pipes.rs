@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use super::fixture::Fixture;
@@ -88,4 +89,19 @@ fn without_a_moment_everything_is_looked_into() {
     fixture.fifo("dir/sub/.gitignore");
     let before = fixture.repository().fingerprint(&fixture.path("nothing")).unwrap();
     assert_eq!(removed(&fixture, &before), ["dir/sub/.gitignore"]);
+}
+
+#[test]
+fn those_that_a_person_has_are_found_and_left_alone() {
+    let fixture = Fixture::new();
+    fixture.fifo("dir/plain");
+    fixture.link("/dev/null", ".gitmodules");
+    UnixListener::bind(fixture.path(".git/fsmonitor--daemon.ipc")).unwrap();
+    assert_eq!(fixture.repository().find_pipes(), Vec::<PathBuf>::new());
+    fixture.fifo("dir/sub/.gitignore");
+    fixture.link("dir/plain", ".gitattributes");
+    let mut found = fixture.repository().find_pipes();
+    found.sort();
+    assert_eq!(found, [".gitattributes", "dir/sub/.gitignore"].map(|path| fixture.path(path)));
+    assert!(fixture.has("dir/sub/.gitignore"));
 }
