@@ -10,15 +10,11 @@ use std::{
     time::Duration,
 };
 
-use nix::{
-    fcntl::{FcntlArg, OFlag, fcntl},
-    unistd::pipe2,
-};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     net::{
         UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf, pipe},
+        unix::{OwnedReadHalf, OwnedWriteHalf},
     },
     process::{Child, Command as Program},
     time::timeout,
@@ -26,11 +22,10 @@ use tokio::{
 
 use super::{
     Spec, mark,
+    tap::Tap,
     wire::{SHIM_COMMAND, Word},
 };
 
-/// Size of the output pipe, where the system allows it, and of the reads from it.
-pub(super) const OUTPUT_PIPE: usize = 1 << 20;
 /// Time for a shim to end after its last word.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
@@ -44,9 +39,9 @@ pub(super) struct Link {
 /// The reading ends of a program's output.
 pub(super) struct Pipes {
     /// Its standard error; without [`apart`](Self::apart) also its standard output, in order.
-    pub(super) common: pipe::Receiver,
+    pub(super) common: Tap,
     /// Its standard output, where that is kept apart.
-    pub(super) apart: Option<pipe::Receiver>,
+    pub(super) apart: Option<Tap>,
 }
 
 impl Link {
@@ -54,9 +49,9 @@ impl Link {
     pub(super) fn open(shim: &Path, spec: &Spec<'_>) -> io::Result<(Self, Pipes)> {
         let (own_end, shims_end) = Socket::pair()?;
         own_end.set_nonblocking(true)?;
-        let (common, error_writer) = output_pipe()?;
+        let (common, error_writer) = Tap::open()?;
         let (apart, output_writer) = if spec.splits_output {
-            let (apart, writer) = output_pipe()?;
+            let (apart, writer) = Tap::open()?;
             (Some(apart), writer)
         } else {
             (None, error_writer.try_clone()?)
@@ -96,11 +91,4 @@ impl Link {
             self.kill().await;
         }
     }
-}
-
-fn output_pipe() -> io::Result<(pipe::Receiver, OwnedFd)> {
-    let (output, writer) = pipe2(OFlag::O_CLOEXEC)?;
-    // Refused to a user who holds many pipes; the default size is only slower.
-    let _ = fcntl(&output, FcntlArg::F_SETPIPE_SZ(1 << 20));
-    Ok((pipe::Receiver::from_owned_fd(output)?, writer))
 }

@@ -39,6 +39,7 @@ mod spawn;
 mod spec;
 mod supervise;
 mod table;
+mod tap;
 mod vigil;
 mod walk;
 mod watch;

@@ -1,14 +1,18 @@
 //! The output of a running program on its way from the pipes to the log and to whoever listens.
 
-use std::{future::poll_fn, io, mem, task::Poll};
+use std::{future::poll_fn, mem, task::Poll};
 
-use tokio::{net::unix::pipe, sync::mpsc};
+use tokio::sync::mpsc;
 
 use super::{
     capture::{Capture, Captured},
-    link::{OUTPUT_PIPE, Pipes},
+    link::Pipes,
     spec::{Follower, Piece, Stream},
+    tap::{Drawn, PIPE_BYTES, Tap},
 };
+
+/// Size of the chunks that everything else gets to see.
+const CHUNK: usize = 1 << 17;
 
 /// Size of the chunks for a watcher, so that its channel bounds its memory.
 const PIECE: usize = 1 << 13;
@@ -22,7 +26,7 @@ pub(super) struct Output<'a> {
 
 /// A reading end of a program's output.
 struct Source {
-    pipe: pipe::Receiver,
+    tap: Tap,
     is_open: bool,
     /// The one stream that comes through it; none where both do.
     stream: Option<Stream>,
@@ -50,12 +54,12 @@ impl<'a> Output<'a> {
     pub(super) fn new(pipes: Pipes, capture: Capture, listeners: Listeners<'a>) -> Self {
         let Listeners { follower, watcher } = listeners;
         let watch = watcher.map(|watcher| Watch { watcher, has_missed: false });
-        let source = |pipe, stream| Source { pipe, is_open: true, stream };
+        let source = |tap, stream| Source { tap, is_open: true, stream };
         let sources = match pipes.apart {
             None => vec![source(pipes.common, None)],
             Some(apart) => vec![source(apart, Some(Stream::Output)), source(pipes.common, Some(Stream::Error))],
         };
-        Self { sources, buffer: vec![0; OUTPUT_PIPE], sink: Sink { capture, follower, watch } }
+        Self { sources, buffer: vec![0; CHUNK], sink: Sink { capture, follower, watch } }
     }
 
     /// Returns whether a process may still write.
@@ -72,20 +76,16 @@ impl<'a> Output<'a> {
     pub(super) async fn ready(&self) {
         poll_fn(|context| {
             let mut open = self.sources.iter().filter(|source| source.is_open);
-            if open.any(|source| source.pipe.poll_read_ready(context).is_ready()) {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
+            if open.any(|source| source.tap.poll_ready(context).is_ready()) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
 
-    /// Takes one chunk of each pipe that has one.
+    /// Takes what is in each pipe.
     pub(super) async fn take(&mut self) {
         for source in self.sources.iter_mut().filter(|source| source.is_open) {
-            let read = source.pipe.try_read(&mut self.buffer);
-            self.sink.keep(source, (read, &self.buffer)).await;
+            source.is_open = source.tap.draw() != Drawn::End;
+            self.sink.keep(source, &mut self.buffer).await;
         }
     }
 
@@ -93,15 +93,9 @@ impl<'a> Output<'a> {
     /// there.
     pub(super) async fn take_rest(&mut self) {
         for source in &mut self.sources {
-            let mut left = OUTPUT_PIPE;
-            while source.is_open && left > 0 {
-                // Asks the kernel: the runtime may not have heard yet that there is something.
-                let read = nix::unistd::read(&source.pipe, &mut self.buffer[..left]).map_err(io::Error::from);
-                let count = *read.as_ref().unwrap_or(&0);
-                self.sink.keep(source, (read, &self.buffer)).await;
-                if count == 0 {
-                    break;
-                }
+            let mut left = PIPE_BYTES;
+            while let Drawn::Bytes(count) = source.tap.draw_now(left) {
+                self.sink.keep(source, &mut self.buffer).await;
                 left -= count;
             }
         }
@@ -114,21 +108,16 @@ impl<'a> Output<'a> {
 }
 
 impl Sink<'_> {
-    async fn keep(&mut self, source: &mut Source, (read, buffer): (io::Result<usize>, &[u8])) {
-        match read {
-            Ok(0) => source.is_open = false,
-            Ok(count) => {
-                let chunk = &buffer[..count];
-                if let Some(watch) = &mut self.watch {
-                    watch.offer(chunk);
-                }
-                if let (Some(follower), Some(stream)) = (&mut self.follower, source.stream) {
-                    follower.hear(stream, chunk);
-                }
-                self.capture.take(chunk).await;
+    /// Keeps what was drawn.
+    async fn keep(&mut self, source: &Source, buffer: &mut [u8]) {
+        while let Some(chunk) = source.tap.read(buffer) {
+            if let Some(watch) = &mut self.watch {
+                watch.offer(chunk);
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(_) => source.is_open = false,
+            if let (Some(follower), Some(stream)) = (&mut self.follower, source.stream) {
+                follower.hear(stream, chunk);
+            }
+            self.capture.take(chunk).await;
         }
     }
 }

@@ -1,0 +1,140 @@
+//! The daemon's end of a pipe that a program prints into.
+//!
+//! Reading holds the writer up, since both lock the pipe for as long as they copy. What a program has printed is
+//! therefore moved into a pipe of our own first, which moves pages and copies nothing, and read from there.
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    task::{Context, Poll},
+};
+
+use nix::{
+    fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice},
+    unistd::{pipe2, read, write},
+};
+use tokio::net::unix::pipe::Receiver;
+
+/// Size of both pipes, where the system allows it.
+const PIPE: i32 = 1 << 20;
+/// The same as a number of bytes.
+pub(super) const PIPE_BYTES: usize = PIPE as usize;
+
+/// What was drawn.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Drawn {
+    /// There is nothing now.
+    Nothing,
+    /// So many bytes.
+    Bytes(usize),
+    /// There will be nothing any more.
+    End,
+}
+
+/// A reading end.
+pub(super) struct Tap {
+    printed: Receiver,
+    /// Our own pipe: where it is filled and where it is read. Empty but for what was drawn and not read yet.
+    filled: OwnedFd,
+    drawn: OwnedFd,
+}
+
+impl Tap {
+    /// Makes a pipe, and returns its writing end as well.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are no file descriptors left.
+    pub(super) fn open() -> io::Result<(Self, OwnedFd)> {
+        let (printed, writer) = pipe()?;
+        let (drawn, filled) = pipe()?;
+        Ok((Self { printed: Receiver::from_owned_fd(printed)?, filled, drawn }, writer))
+    }
+
+    /// Waits until there is something to draw, or the end.
+    pub(super) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.printed.poll_read_ready(context).map(|_| ())
+    }
+
+    /// Draws what the program has printed, which is then to be [read](Self::read).
+    pub(super) fn draw(&self) -> Drawn {
+        match self.draw_now(PIPE_BYTES) {
+            Drawn::Nothing => self.draw_byte(),
+            other => other,
+        }
+    }
+
+    /// Draws `most` bytes at most, and asks the kernel: the runtime may not have heard yet that there is something.
+    pub(super) fn draw_now(&self, most: usize) -> Drawn {
+        let moved = splice(&self.printed, None, &self.filled, None, most, SpliceFFlags::SPLICE_F_NONBLOCK);
+        drawn(moved.map_err(io::Error::from))
+    }
+
+    /// Draws a byte by way of the runtime, which only thus gets to know that there is nothing.
+    fn draw_byte(&self) -> Drawn {
+        let mut byte = [0];
+        drawn(self.printed.try_read(&mut byte).and_then(|count| Ok(write(&self.filled, &byte[..count])?)))
+    }
+
+    /// Reads the next part of what was drawn; `None` if there is no more.
+    pub(super) fn read<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+        let count = read(&self.drawn, buffer).ok().filter(|count| *count > 0)?;
+        Some(&buffer[..count])
+    }
+}
+
+fn drawn(moved: io::Result<usize>) -> Drawn {
+    match moved {
+        Ok(count) if count > 0 => Drawn::Bytes(count),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Drawn::Nothing,
+        Ok(_) | Err(_) => Drawn::End,
+    }
+}
+
+/// Makes a pipe whose reader never waits.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (output, writer) = pipe2(OFlag::O_CLOEXEC)?;
+    fcntl(&output, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    // Refused to a user who holds many pipes; the default size is only slower.
+    let _ = fcntl(&output, FcntlArg::F_SETPIPE_SZ(PIPE));
+    Ok((output, writer))
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::unistd::write;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_printed_is_drawn_at_once_and_read_in_parts_until_the_end() {
+        let (tap, writer) = Tap::open().unwrap();
+        assert_eq!(tap.draw(), Drawn::Nothing);
+        write(&writer, b"one, ").unwrap();
+        write(&writer, b"two").unwrap();
+        std::future::poll_fn(|context| tap.poll_ready(context)).await;
+        assert_eq!(tap.draw(), Drawn::Bytes(8));
+        let mut buffer = [0; 6];
+        assert_eq!(tap.read(&mut buffer).unwrap(), b"one, t");
+        assert_eq!(tap.read(&mut buffer).unwrap(), b"wo");
+        assert_eq!(tap.read(&mut buffer), None);
+        write(&writer, b"three").unwrap();
+        assert_eq!(tap.draw_now(2), Drawn::Bytes(2));
+        assert_eq!(tap.read(&mut buffer).unwrap(), b"th");
+        drop(writer);
+        assert_eq!(tap.draw_now(9), Drawn::Bytes(3));
+        assert_eq!(tap.draw_now(9), Drawn::End);
+        assert_eq!(tap.read(&mut buffer).unwrap(), b"ree");
+    }
+
+    #[tokio::test]
+    async fn a_writer_goes_on_while_what_was_drawn_is_not_read_yet() {
+        let (tap, writer) = Tap::open().unwrap();
+        fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+        let page = [7; 4096];
+        let fill = || std::iter::from_fn(|| write(&writer, &page).ok()).sum::<usize>();
+        let first = fill();
+        assert_eq!(tap.draw_now(PIPE_BYTES), Drawn::Bytes(first));
+        assert_eq!(fill(), first);
+    }
+}
