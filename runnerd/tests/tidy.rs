@@ -101,6 +101,7 @@ const HOMES: &[Home] = &[
             "runnerd/src/git/program.rs",
             "runnerd/testkit/",
             "bench/",                           // controls, beside what is measured
+            "scripts/unwinder.rs",              // a build asks the compiler, and waits for its answer
             "protocol/src/client/start.rs",     // the daemon, by its clients
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
             "runnerctl/src/commands/edit.rs",   // the user's editor
