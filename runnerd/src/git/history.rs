@@ -1,5 +1,6 @@
 //! Commits and how they descend from each other.
 
+use gix::ObjectId;
 use gix::bstr::ByteSlice as _;
 
 use super::identity::Identity;
@@ -73,13 +74,16 @@ impl Repository {
     /// What a clone, a pull or a checkout brought was committed elsewhere; the log of HEAD tells the difference.
     pub fn was_written_here(&self, path: &str) -> Result<bool, GitError> {
         let Some(head) = self.head()?.commit() else { return Ok(true) };
-        let Some(committed) = self.read(&head, path)? else { return Ok(true) };
+        let Some(committed) = self.entry(&head, path)? else { return Ok(true) };
         let current = std::fs::read(self.work_dir().join(path)).ok();
-        if current.is_some_and(|current| current != committed) {
+        if current.is_some() && current != self.read(&head, path)? {
             return Ok(true);
         }
+        let repo = self.open()?;
         for commit in self.made_here().iter().rev() {
-            if self.is_ancestor(commit, &head)? && self.introduces(commit, path, &committed)? {
+            // What cannot be read any more is not known to be of here. That a commit counts is the dearer question.
+            let introduces = introduces(&repo, commit.object(), path, committed.id.object());
+            if introduces.unwrap_or(false) && self.is_ancestor(commit, &head)? {
                 return Ok(true);
             }
         }
@@ -92,16 +96,6 @@ impl Repository {
         folders.dedup();
         let logs = folders.into_iter().map(|folder| std::fs::read(folder.join("logs/HEAD")).unwrap_or_default());
         logs.flat_map(|log| String::from_utf8_lossy(&log).lines().filter_map(made_here).collect::<Vec<_>>()).collect()
-    }
-
-    /// Tells whether `commit` has this content at `path`, and its first parent another or none.
-    fn introduces(&self, commit: &Id, path: &str, content: &[u8]) -> Result<bool, GitError> {
-        if self.read(commit, path)?.as_deref() != Some(content) {
-            return Ok(false);
-        }
-        let history = self.first_parents(commit, 1)?;
-        let Some(parent) = history.first().and_then(|info| info.parents.first()) else { return Ok(true) };
-        Ok(self.read(parent, path)?.as_deref() != Some(content))
     }
 
     /// Returns `tip` and its first parents, newest first, `limit` commits at most.
@@ -134,6 +128,19 @@ impl Repository {
         }
         Ok(())
     }
+}
+
+/// Tells whether `commit` has this file at `path`, and its first parent another or none.
+fn introduces(repo: &gix::Repository, commit: ObjectId, path: &str, file: ObjectId) -> gix::Result<bool> {
+    let has_file = |commit: ObjectId| -> gix::Result<bool> {
+        let entry = repo.find_commit(commit)?.tree()?.lookup_entry_by_path(path)?;
+        Ok(entry.is_some_and(|entry| entry.object_id() == file))
+    };
+    if !has_file(commit)? {
+        return Ok(false);
+    }
+    let parent = repo.find_commit(commit)?.parent_ids().next().map(gix::Id::detach);
+    Ok(!parent.map_or(Ok(false), has_file)?)
 }
 
 fn info(repo: &gix::Repository, id: Id) -> gix::Result<CommitInfo> {

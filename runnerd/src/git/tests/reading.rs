@@ -218,14 +218,22 @@ fn what_a_clone_brought_was_not_written_here() {
     fixture.git(&["clone", "--quiet", ".", "../clone"]);
     let tree = fixture.folder().join("clone");
     let clone = fixture.at(tree);
-    let was_written_here = |path| clone.repository().was_written_here(path).unwrap();
+    let was_written_here = |path: &str| clone.repository().was_written_here(path).unwrap();
     assert!(!was_written_here("a.txt"));
     assert!(was_written_here("none"));
-    clone.write("a.txt", "edited\n");
-    assert!(was_written_here("a.txt"));
-    clone.git(&["-c", "user.name=N", "-c", "user.email=n@x", "commit", "--quiet", "-a", "-m", "edited"]);
-    assert!(was_written_here("a.txt"));
+    let commit = |path: &str| {
+        clone.write(path, "edited\n");
+        assert!(was_written_here(path));
+        clone.git(&["-c", "user.name=N", "-c", "user.email=n@x", "commit", "--quiet", "-a", "-m", "edited"]);
+        assert!(was_written_here(path));
+    };
+    commit("a.txt");
     assert!(!was_written_here("b.txt"));
+    clone.git(&["checkout", "--quiet", "-b", "aside"]);
+    commit("b.txt");
+    clone.git(&["checkout", "--quiet", "-"]);
+    assert!(!was_written_here("b.txt"), "a commit of another branch says nothing");
+    assert!(was_written_here("a.txt"));
 }
 
 #[test]
