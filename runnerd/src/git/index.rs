@@ -1,8 +1,10 @@
 //! The index file: read it, hold its lock, write it whole. What its entries should be is none of its business.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gix::index::write::Extensions;
@@ -33,14 +35,50 @@ pub(super) struct Index {
     checksum: Option<gix::ObjectId>,
 }
 
+/// The index file whose checksum was compared last with what is in it, which takes longer than to decode it.
+///
+/// The checksum finds what a disk has done, not what somebody has: git itself does not compare it when it reads.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Verified(Arc<Mutex<Option<Stamp>>>);
+
+/// Which file it is, how long, and when it was written and changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    place: (u64, u64),
+    len: u64,
+    times: [(i64, i64); 2],
+}
+
+impl Verified {
+    fn is(&self, stamp: Option<Stamp>) -> bool {
+        stamp.is_some() && *self.0.lock().unwrap_or_else(PoisonError::into_inner) == stamp
+    }
+
+    fn set(&self, stamp: Option<Stamp>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::symlink_metadata(path).ok()?;
+        let times = [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())];
+        Some(Self { place: (found.dev(), found.ino()), len: found.len(), times })
+    }
+}
+
 /// Reads the index. One that cannot be decoded counts as the tree of `head`: it is a cache, and the files matter.
 pub(super) fn read(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> Result<Index, GitError> {
     let path = paths.index_path();
-    let skip_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false);
+    let stamp = Stamp::of(&path);
+    let skips_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false) || paths.verified.is(stamp);
     // The library dies where the system refuses it a thread here.
     let options = gix::index::decode::Options { thread_limit: Some(1), ..Default::default() };
-    let error = match gix::index::File::at_or_default(&path, repo.object_hash(), skip_hash, options) {
+    let error = match gix::index::File::at_or_default(&path, repo.object_hash(), skips_hash, options) {
         Ok(file) => {
+            if !skips_hash {
+                paths.verified.set(stamp.filter(|stamp| Stamp::of(&path) == Some(*stamp)));
+            }
             return Ok(Index { checksum: file.checksum(), state: file.into() });
         }
         Err(error) => GitError::library("reading", &path)(error),
@@ -139,6 +177,8 @@ impl PendingIndex {
     /// Makes this the index.
     pub(super) fn publish(self) -> Result<(), GitError> {
         let path = self.repository.index_path();
-        self.lock.commit().map(drop).map_err(|failed| GitError::io("replacing", &path)(failed.error))
+        self.lock.commit().map_err(|failed| GitError::io("replacing", &path)(failed.error))?;
+        self.repository.verified.set(Stamp::of(&path));
+        Ok(())
     }
 }

@@ -12,6 +12,7 @@ use gix::open::permissions;
 use gix::sec::Permission;
 
 use super::GitError;
+use super::index::Verified;
 use super::preflight::{self, Engine};
 use super::refs::RefStore;
 use super::shared::SharedObjects;
@@ -31,6 +32,7 @@ pub struct Repository {
     pub(super) forced: Option<Engine>,
     /// The library's view under the captured configuration, once it is open.
     pub(super) view: Arc<Mutex<Option<View>>>,
+    pub(super) verified: Verified,
 }
 
 /// A view of the library's, with the packs that it knows.
@@ -112,7 +114,16 @@ impl Repository {
         sources: Sources,
         trusted: Option<PathBuf>,
     ) -> Self {
-        Self { work_dir, git_dir, common_dir, sources, trusted, forced: None, view: Arc::default() }
+        Self {
+            work_dir,
+            git_dir,
+            common_dir,
+            sources,
+            trusted,
+            forced: None,
+            view: Arc::default(),
+            verified: Verified::default(),
+        }
     }
 
     /// Returns the root of the work tree, absolute and without symbolic links.

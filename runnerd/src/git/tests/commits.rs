@@ -358,15 +358,6 @@ fn reflogs_tell_of_the_commit_as_git_does() {
 }
 
 #[test]
-fn corrupt_index_is_made_anew() {
-    let fixture = Fixture::new();
-    fixture.write(".git/index", "rubbish");
-    fixture.write("a.txt", "x");
-    commit(&fixture.repository()).unwrap();
-    fixture.assert_sound();
-}
-
-#[test]
 fn remembered_trees_stay_true_over_many_commits() {
     let fixture = Fixture::new();
     let repository = fixture.repository();

@@ -6,6 +6,7 @@ mod commits;
 mod fixture;
 mod grafts;
 mod held_back;
+mod index;
 mod pipes;
 mod preload;
 mod random;
