@@ -26,12 +26,13 @@ use protocol::words::VerdictName;
 use self::guarded::{Accepted, Ground};
 use self::iteration::Iteration;
 use self::ledger::Ledger;
-pub use self::link::{Beside, Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
+pub use self::link::{Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
 use self::milestone::Step;
 use self::net::Net;
 use self::plan::Part;
 pub use self::plan::Plan;
 use self::prompts::Rebuilt;
+pub use self::state::Reading;
 use self::state::State;
 use crate::message::{Receipt, RunnerCommit};
 use crate::tree;
@@ -76,7 +77,7 @@ impl Audit {
     /// commit had added it, and every other one where the plan begins at an iteration.
     pub fn new(plan: Plan, readers: Readers, before: &[PathChange]) -> Self {
         let mut state = State::empty(&readers);
-        state.apply(before, &readers);
+        state.apply(before, &Reading::of(before, &readers));
         let mut ground = Ground::default();
         if plan.begins_at_iteration() {
             ground.stand(before);
@@ -128,30 +129,30 @@ impl Audit {
         receipt.review.as_ref()?.prompt.as_ref().map(|_| receipt.from.as_str())
     }
 
-    /// Takes the next commit: what it changed against its first parent, and what belongs to its receipt.
-    pub fn take(&mut self, changes: &[PathChange], beside: Beside<'_>) {
+    /// Takes the next commit, and what it changed among the files that decisions are made from.
+    pub fn take(&mut self, link: &Link, reading: &Reading) {
         let at = self.at;
         self.at += 1;
         self.report.counts.commits += 1;
         let plan = Arc::clone(&self.plan);
         let (Some(part), Some(head)) = (plan.part(at), plan.heads().get(at)) else { return };
         self.ledger.turn_to(&head.id, None);
-        self.since_base.add(changes.iter().filter(|change| is_code(change)));
+        self.since_base.add(link.changes.iter().filter(|change| is_code(change)));
         match part {
-            Part::Person => self.persons(head, changes),
+            Part::Person => self.persons(head, (link, reading)),
             Part::Malformed(error) => {
                 let found = error.to_string();
                 self.ledger.violation(AuditRule::Form, "message", ("a message that the runner writes", &found));
-                self.persons(head, changes);
+                self.persons(head, (link, reading));
             }
             Part::Agent { poses } => {
                 if *poses {
                     let found = "a message like one of the runner's";
                     self.ledger.warning(AuditRule::Form, "message", ("a commit of the session's own", found));
                 }
-                self.sessions(changes, 1);
+                self.sessions((link, reading), 1);
             }
-            Part::Runner { commit, has_from } => self.runners(head, (commit, *has_from), (changes, beside)),
+            Part::Runner { commit, has_from } => self.runners(head, (commit, *has_from), (link, reading)),
         }
     }
 
@@ -171,24 +172,25 @@ impl Audit {
         AuditReport { findings: self.ledger.into_findings(), ..self.report }
     }
 
-    fn persons(&mut self, head: &Head, changes: &[PathChange]) {
-        self.apply(changes);
+    fn persons(&mut self, head: &Head, (link, reading): (&Link, &Reading)) {
+        let changes = &link.changes;
+        self.apply(changes, reading);
         self.stretch.add(changes);
         self.since_iteration.add(changes.iter().filter(|change| is_code(change)));
         self.report.people.push(stretch::describe(head, changes));
     }
 
     /// Adds a commit to the session that it is of; the first ends the stretch of people's before it.
-    fn sessions(&mut self, changes: &[PathChange], agents: u32) {
+    fn sessions(&mut self, (link, reading): (&Link, &Reading), agents: u32) {
         let mut session = match self.session.take() {
             Some(session) => session,
             None => self.begin_session(),
         };
-        session.net.add(changes);
+        session.net.add(&link.changes);
         session.agents += agents;
         self.session = Some(session);
         self.report.counts.agents_commits += agents;
-        self.apply(changes);
+        self.apply(&link.changes, reading);
     }
 
     fn begin_session(&mut self) -> Session {
@@ -197,20 +199,15 @@ impl Audit {
         Session { from: self.state.clone(), accepted, net: Net::default(), agents: 0 }
     }
 
-    fn apply(&mut self, changes: &[PathChange]) {
-        self.state.apply(changes, &self.readers);
+    fn apply(&mut self, changes: &[PathChange], reading: &Reading) {
+        self.state.apply(changes, reading);
         self.ground.apply(changes, &self.readers, &mut self.ledger);
     }
 
-    fn runners(
-        &mut self,
-        head: &Head,
-        (commit, has_from): (&RunnerCommit, bool),
-        (changes, beside): (&[PathChange], Beside<'_>),
-    ) {
+    fn runners(&mut self, head: &Head, (commit, has_from): (&RunnerCommit, bool), (link, reading): (&Link, &Reading)) {
         let iter = number(commit);
         self.ledger.turn_to(&head.id, iter);
-        self.sessions(changes, 0);
+        self.sessions((link, reading), 0);
         self.ledger.turn_to(&head.id, iter);
         if commit.run() != self.plan.run() {
             self.ledger.violation(AuditRule::Number, "run", (self.plan.run(), commit.run()));
@@ -232,7 +229,7 @@ impl Audit {
         self.last_iter = iter.or(self.last_iter);
         if let Some(session) = self.session.take() {
             match commit {
-                RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, beside),
+                RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, link),
                 RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
                     self.milestone(&session, head, commit);
                 }
@@ -241,7 +238,7 @@ impl Audit {
         self.last = Some(self.state.clone());
     }
 
-    fn iteration(&mut self, session: &Session, receipt: &Receipt, beside: Beside<'_>) {
+    fn iteration(&mut self, session: &Session, receipt: &Receipt, link: &Link) {
         let counts = &mut self.report.counts;
         counts.iterations += 1;
         let sides = session.from.known().and_then(|from| Ok((from, self.state.known()?)));
@@ -258,7 +255,7 @@ impl Audit {
             accepted: session.accepted.as_ref(),
             changed_between: self.since_iteration.code().next().is_some(),
             differs_from_base: !self.plan.has_start() || self.since_base.code().next().is_some(),
-            beside,
+            link,
         }
         .check(&mut self.ledger);
         if let Some(accepted) = &session.accepted {
@@ -329,7 +326,7 @@ fn passed(tree: &TaskTree) -> Vec<String> {
 pub fn audit(plan: Plan, readers: Readers, before: &[PathChange], links: &[Link]) -> AuditReport {
     let mut audit = Audit::new(plan, readers, before);
     for link in links {
-        audit.take(&link.changes, Beside { raw: link.raw.as_deref(), diff: link.diff.as_deref() });
+        audit.take(link, &Reading::of(&link.changes, &readers));
     }
     audit.finish(false)
 }

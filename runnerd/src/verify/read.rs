@@ -7,7 +7,7 @@ use std::thread;
 
 use protocol::state::RunState;
 use protocol::verify::AuditReport;
-use runner_core::audit::{self, Audit, Goal, Head, Link, PathChange, Plan, Readers, Settings, Stored, is_read};
+use runner_core::audit::{Audit, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, is_read};
 use tokio_util::sync::CancellationToken;
 
 use super::Target;
@@ -21,8 +21,8 @@ use crate::worker::{self, LoadError, MAX_REVIEWED_BYTES, policy_of};
 
 /// Most commits of one branch.
 const MAX_COMMITS: usize = 1_000_000;
-/// Most commits that are read and not yet judged.
-const AHEAD: usize = 64;
+/// Most commits that are read and not yet judged: each may hold a tree of 20,000 nodes.
+const AHEAD: usize = 8;
 
 /// Why a branch could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +94,9 @@ impl Branch<'_> {
             let judge = scope.spawn(move || judge(audit, receiver, is_live));
             for (at, beside) in (self.first..).zip(&wanted) {
                 go_on(stop)?;
-                if sender.send(self.link(at, beside)?).is_err() {
+                let link = self.link(at, beside)?;
+                let reading = Reading::of(&link.changes, &READERS);
+                if sender.send((link, reading)).is_err() {
                     break;
                 }
             }
@@ -128,9 +130,9 @@ impl Branch<'_> {
 }
 
 /// Judges commits as they are read, on a processor of its own.
-fn judge(mut audit: Audit, links: Receiver<Link>, is_live: bool) -> AuditReport {
-    for Link { changes, raw, diff } in links {
-        audit.take(&changes, audit::Beside { raw: raw.as_deref(), diff: diff.as_deref() });
+fn judge(mut audit: Audit, read: Receiver<(Link, Reading)>, is_live: bool) -> AuditReport {
+    for (link, reading) in read {
+        audit.take(&link, &reading);
     }
     audit.finish(is_live)
 }

@@ -7,7 +7,7 @@ use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
 use super::evidence::{Evidence, Told};
 use super::guarded::Accepted;
 use super::ledger::Ledger;
-use super::link::Beside;
+use super::link::Link;
 use super::net::Net;
 use super::prompts::{self, Rebuilt};
 use super::state::Known;
@@ -42,8 +42,8 @@ pub(super) struct Iteration<'a> {
     pub accepted: Option<&'a Accepted>,
     /// Whether people changed a path outside `.runner/` between the iteration before and From.
     pub changed_between: bool,
-    /// What stands beside the branch, where it is at hand.
-    pub beside: Beside<'a>,
+    /// Its commit, and what stands beside the branch.
+    pub link: &'a Link,
 }
 
 impl Iteration<'_> {
@@ -57,7 +57,7 @@ impl Iteration<'_> {
         let (rebuilt, notes) = if task.decision.is_some() {
             (Rebuilt::NotSent, Vec::new())
         } else {
-            prompts::check_review(self.receipt, sources, (&task, self.beside.diff), ledger);
+            prompts::check_review(self.receipt, sources, (&task, self.link.diff.as_deref()), ledger);
             prompts::check(self.receipt, sources, &task, ledger)
         };
         let evidence = self.evidence(&task);
@@ -141,7 +141,7 @@ impl Iteration<'_> {
             receipt: self.receipt,
             from: self.from,
             to: self.to,
-            raw: self.beside.raw,
+            raw: self.link.raw.as_deref(),
             changed_code: self.changed_code(),
             changed_since_base: self.differs_from_base || was_changed,
         }
@@ -182,7 +182,7 @@ impl Iteration<'_> {
 
     /// A tree that was not taken breaks the rule that it was not taken for.
     fn raw(&self, told: &Told, ledger: &mut Ledger) {
-        let Some(raw) = self.beside.raw else { return };
+        let Some(raw) = self.link.raw.as_deref() else { return };
         let left = crate::examine::examine(&crate::examine::Session {
             from: self.from.tree,
             node: &told.outcome.work.task.node,

@@ -18,15 +18,6 @@ pub struct Link {
     pub diff: Option<Vec<u8>>,
 }
 
-/// What belongs to a receipt and is in no file of its commit.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Beside<'a> {
-    /// The blob that it names in `Runner-Raw`.
-    pub raw: Option<&'a [u8]>,
-    /// The patch that its reviewer saw.
-    pub diff: Option<&'a [u8]>,
-}
-
 /// What a commit says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {

@@ -14,6 +14,18 @@ use crate::{layout, validate};
 /// A file as it was read, or what is wrong with it.
 type Read<T> = Result<Arc<T>, String>;
 
+/// The files that decisions are made from, as far as a commit changed them, as they were read.
+///
+/// To read them takes as long as to judge the commit, and nothing else has to be known for it.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    tree: Option<Read<TaskTree>>,
+    bookkeeping: Option<Read<RunState>>,
+    feedback: Option<Read<Feedback>>,
+    settings: Option<Read<Settings>>,
+    goal: Option<Read<Goal>>,
+}
+
 /// The files of one commit under `.runner/`.
 #[derive(Debug, Clone)]
 pub(super) struct State {
@@ -41,6 +53,32 @@ pub(super) struct Known<'a> {
     pub goal: &'a Goal,
 }
 
+impl Reading {
+    /// Reads what a commit changed.
+    pub fn of(changes: &[PathChange], readers: &Readers) -> Self {
+        let mut reading = Self::default();
+        for change in changes {
+            reading.read(&change.path, change.new.as_ref(), readers);
+        }
+        reading
+    }
+
+    fn read(&mut self, path: &[u8], stored: Option<&Stored>, readers: &Readers) {
+        let text = match stored {
+            None => Err("it is missing".to_owned()),
+            Some(stored) => stored.content.as_deref().ok_or_else(|| "it is no file".to_owned()),
+        };
+        match str::from_utf8(path).unwrap_or_default() {
+            layout::TREE => self.tree = Some(text.and_then(tree).map(Arc::new)),
+            layout::RUN_STATE => self.bookkeeping = Some(text.and_then(json).map(Arc::new)),
+            layout::FEEDBACK => self.feedback = Some(text.and_then(json).map(Arc::new)),
+            layout::CONFIG => self.settings = Some((readers.config)(text.unwrap_or_default()).map(Arc::new)),
+            layout::GOAL => self.goal = Some(text.and_then(readers.goal).map(Arc::new)),
+            _ => {}
+        }
+    }
+}
+
 impl State {
     /// Returns the state of a commit without any file.
     pub(super) fn empty(readers: &Readers) -> Self {
@@ -58,30 +96,19 @@ impl State {
     }
 
     /// Takes over what a commit changed.
-    pub(super) fn apply(&mut self, changes: &[PathChange], readers: &Readers) {
+    pub(super) fn apply(&mut self, changes: &[PathChange], reading: &Reading) {
         for change in changes.iter().filter(|change| change.path.starts_with(b".runner/")) {
             let files = Arc::make_mut(&mut self.files);
             match &change.new {
                 Some(stored) => files.insert(change.path.clone(), stored.clone()),
                 None => files.remove(&change.path),
             };
-            self.read(&change.path, change.new.as_ref(), readers);
         }
-    }
-
-    fn read(&mut self, path: &[u8], stored: Option<&Stored>, readers: &Readers) {
-        let text = match stored {
-            None => Err("it is missing".to_owned()),
-            Some(stored) => stored.content.as_deref().ok_or_else(|| "it is no file".to_owned()),
-        };
-        match str::from_utf8(path).unwrap_or_default() {
-            layout::TREE => self.tree = text.and_then(tree).map(Arc::new),
-            layout::RUN_STATE => self.bookkeeping = text.and_then(json).map(Arc::new),
-            layout::FEEDBACK => self.feedback = text.and_then(json).map(Arc::new),
-            layout::CONFIG => self.settings = (readers.config)(text.unwrap_or_default()).map(Arc::new),
-            layout::GOAL => self.goal = text.and_then(readers.goal).map(Arc::new),
-            _ => {}
-        }
+        replace(&mut self.tree, reading.tree.as_ref());
+        replace(&mut self.bookkeeping, reading.bookkeeping.as_ref());
+        replace(&mut self.feedback, reading.feedback.as_ref());
+        replace(&mut self.settings, reading.settings.as_ref());
+        replace(&mut self.goal, reading.goal.as_ref());
     }
 
     /// Returns what decisions are made from, or the first file that cannot be read and why.
@@ -124,6 +151,13 @@ impl<'a> Known<'a> {
     /// Returns a text file; empty where there is none.
     pub(super) fn text(&self, path: &str) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(path).unwrap_or_default())
+    }
+}
+
+/// Takes over a file that was changed.
+fn replace<T>(file: &mut Read<T>, read: Option<&Read<T>>) {
+    if let Some(read) = read {
+        file.clone_from(read);
     }
 }
 
