@@ -184,14 +184,22 @@ pub fn start(
     Ok((order, commands))
 }
 
-/// Checks what a step or a resume needs: the commands of the run's branch can be found and are known.
-pub fn go_on(repository: &Repository, run: &str, passed: Passed<'_>) -> Result<Commands, ErrorData> {
-    refuse_pipes(repository)?;
+/// Checks what a step or a resume needs: nothing holds git up, the commands of the run's branch can be found and are
+/// known.
+pub fn go_on(
+    repository: &Repository,
+    run: &str,
+    env: &BTreeMap<String, String>,
+    ground: Ground<'_>,
+) -> Result<Commands, ErrorData> {
+    if !ground.is_at_work {
+        refuse_pipes(repository)?;
+    }
     let config = match repository.branch(&format!("runner/{run}")).map_err(|error| git_error(&error))? {
         Some(_) => config_of_branch(repository, run)?,
         None => config_of_work_tree(&Layout::new(repository.work_dir()))?,
     };
-    check_config(repository, &config, passed)
+    check_config(repository, &config, Passed { env, offer: ground.offer })
 }
 
 fn head_commit(repository: &Repository) -> Result<Id, ErrorData> {

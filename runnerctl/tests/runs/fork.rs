@@ -154,3 +154,13 @@ fn what_cannot_be_forked_is_refused() {
     play.repo.write(".runner/state/notes.md", "mine\n");
     refused(&["--from", "1"], 6, "notes.md");
 }
+
+#[test]
+fn a_fork_is_refused_where_git_would_wait_for_a_pipe() {
+    let play = played();
+    let rules = play.repo.path().join(".gitignore");
+    nix::unistd::mkfifo(&rules, nix::sys::stat::Mode::S_IRWXU).expect("a pipe can be made");
+    let output = play.home.ctl_in(&play.repo, &["fork", "--from", "2", "--id", "again"]);
+    std::fs::remove_file(&rules).expect("the pipe is as it was");
+    assert!(output.exits(6).stderr.contains("is a pipe"), "{output:?}");
+}

@@ -9,7 +9,7 @@ use runner_core::ids::check_id;
 
 use super::{
     Commands, Ground, Passed, check_config, git_error, invalid_config, refuse_operation, refuse_other_case,
-    refuse_paths, refuse_protected,
+    refuse_paths, refuse_pipes, refuse_protected,
 };
 use crate::git::{Change, Id, Repository};
 use crate::worker::{self, Beginning, IdChoice, StartOrder};
@@ -28,6 +28,7 @@ pub fn fork(
 ) -> Result<(StartOrder, Commands), ErrorData> {
     let from = commit_of(repository, run, params.iter)?;
     if !ground.is_at_work {
+        refuse_pipes(repository)?;
         refuse_operation(repository)?;
         refuse_changes(repository)?;
     }

@@ -176,9 +176,10 @@ impl Api {
             (false, ..) => return Ok(()),
         };
         let repository = self.as_asked(repository, Some(worker), confirmed).await?;
+        let is_at_work = is_at_work(&worker.status(), repository.work_dir());
         let (caller, present, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.offer));
         let commands =
-            blocking(move || admit::go_on(&repository, &run, admit::Passed { env: &caller, offer: &offer })).await?;
+            blocking(move || admit::go_on(&repository, &run, &caller, Ground { is_at_work, offer: &offer })).await?;
         let is_known = commands.written_here || worker.list().await.1.contains(&commands.digest);
         if !confirmed && !is_known {
             return Err(admit::unconfirmed(&commands));

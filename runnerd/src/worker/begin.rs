@@ -80,6 +80,7 @@ pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) 
             &format!("finish or abort the {operation}, and: runnerctl resume"),
         )));
     }
+    refuse_pipes(&repository)?;
     refuse_dirty(&repository)?;
     let base = check_out(site, &repository, beginning, previous)?;
     let head = repository.head()?.commit();
@@ -96,6 +97,13 @@ pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) 
     let start = Milestone { summary, ..milestone(site, head) };
     commit(site, &repository, &RunnerCommit::Start(start))?;
     Ok(())
+}
+
+/// Refuses pipes in the place of files that git reads: it would wait for ever, and so would the run.
+fn refuse_pipes(repository: &Repository) -> Result<(), BeginError> {
+    let Some(pipe) = repository.find_pipes().into_iter().next() else { return Ok(()) };
+    let message = format!("{} is a pipe, which git would wait for ever to read", pipe.display());
+    Err(BeginError::Hold(reason(message, &format!("rm '{}', and: runnerctl resume", pipe.display()))))
 }
 
 /// Refuses changes outside `.runner/`; those inside go into the start commit.
