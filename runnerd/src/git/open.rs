@@ -32,6 +32,7 @@ pub struct Repository {
     pub(super) forced: Option<Engine>,
     /// The library's view under the captured configuration, once it is open.
     pub(super) view: Arc<Mutex<Option<View>>>,
+    /// The index whose checksum is known to be right.
     pub(super) verified: Verified,
 }
 

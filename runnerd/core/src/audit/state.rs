@@ -11,12 +11,15 @@ use serde::de::DeserializeOwned;
 use super::link::{Goal, PathChange, Readers, Settings, Stored};
 use crate::{layout, validate};
 
+/// What is wrong with a file that is not there.
+const MISSING: &str = "it is missing";
+
 /// A file as it was read, or what is wrong with it.
 type Read<T> = Result<Arc<T>, String>;
 
-/// The files that decisions are made from, as far as a commit changed them, as they were read.
+/// The files that decisions are made from, as they were read: those that a commit changed.
 ///
-/// To read them takes as long as to judge the commit, and nothing else has to be known for it.
+/// They are read on their own, since nothing else has to be known for it and it takes its time.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
     tree: Option<Read<TaskTree>>,
@@ -30,11 +33,8 @@ pub struct Reading {
 #[derive(Debug, Clone)]
 pub(super) struct State {
     files: Arc<BTreeMap<Vec<u8>, Stored>>,
-    tree: Read<TaskTree>,
-    bookkeeping: Read<RunState>,
-    feedback: Read<Feedback>,
-    settings: Read<Settings>,
-    goal: Read<Goal>,
+    /// All that were ever there.
+    read: Reading,
 }
 
 /// The files of a commit in which all that decisions are made from can be read.
@@ -63,9 +63,18 @@ impl Reading {
         reading
     }
 
+    /// Takes over what was changed since.
+    fn update(&mut self, since: &Self) {
+        self.tree = since.tree.clone().or_else(|| self.tree.take());
+        self.bookkeeping = since.bookkeeping.clone().or_else(|| self.bookkeeping.take());
+        self.feedback = since.feedback.clone().or_else(|| self.feedback.take());
+        self.settings = since.settings.clone().or_else(|| self.settings.take());
+        self.goal = since.goal.clone().or_else(|| self.goal.take());
+    }
+
     fn read(&mut self, path: &[u8], stored: Option<&Stored>, readers: &Readers) {
         let text = match stored {
-            None => Err("it is missing".to_owned()),
+            None => Err(MISSING.to_owned()),
             Some(stored) => stored.content.as_deref().ok_or_else(|| "it is no file".to_owned()),
         };
         match str::from_utf8(path).unwrap_or_default() {
@@ -82,17 +91,8 @@ impl Reading {
 impl State {
     /// Returns the state of a commit without any file.
     pub(super) fn empty(readers: &Readers) -> Self {
-        fn missing<T>() -> Read<T> {
-            Err("it is missing".to_owned())
-        }
-        Self {
-            files: Arc::default(),
-            tree: missing(),
-            bookkeeping: missing(),
-            feedback: missing(),
-            settings: (readers.config)(b"").map(Arc::new),
-            goal: missing(),
-        }
+        let settings = Some((readers.config)(b"").map(Arc::new));
+        Self { files: Arc::default(), read: Reading { settings, ..Reading::default() } }
     }
 
     /// Takes over what a commit changed.
@@ -104,31 +104,28 @@ impl State {
                 None => files.remove(&change.path),
             };
         }
-        replace(&mut self.tree, reading.tree.as_ref());
-        replace(&mut self.bookkeeping, reading.bookkeeping.as_ref());
-        replace(&mut self.feedback, reading.feedback.as_ref());
-        replace(&mut self.settings, reading.settings.as_ref());
-        replace(&mut self.goal, reading.goal.as_ref());
+        self.read.update(reading);
     }
 
     /// Returns what decisions are made from, or the first file that cannot be read and why.
     pub(super) fn known(&self) -> Result<Known<'_>, (&'static str, &str)> {
-        fn file<'a, T>(path: &'static str, read: &'a Read<T>) -> Result<&'a T, (&'static str, &'a str)> {
-            read.as_deref().map_err(|why| (path, why.as_str()))
+        fn file<'a, T>(path: &'static str, read: Option<&'a Read<T>>) -> Result<&'a T, (&'static str, &'a str)> {
+            read.ok_or((path, MISSING))?.as_deref().map_err(|why| (path, why.as_str()))
         }
+        let read = &self.read;
         Ok(Known {
             state: self,
-            tree: file(layout::TREE, &self.tree)?,
-            run_state: file(layout::RUN_STATE, &self.bookkeeping)?,
-            feedback: file(layout::FEEDBACK, &self.feedback)?,
-            settings: file(layout::CONFIG, &self.settings)?,
-            goal: file(layout::GOAL, &self.goal)?,
+            tree: file(layout::TREE, read.tree.as_ref())?,
+            run_state: file(layout::RUN_STATE, read.bookkeeping.as_ref())?,
+            feedback: file(layout::FEEDBACK, read.feedback.as_ref())?,
+            settings: file(layout::CONFIG, read.settings.as_ref())?,
+            goal: file(layout::GOAL, read.goal.as_ref())?,
         })
     }
 
     /// Returns the task tree, where it can be read.
     pub(super) fn tree(&self) -> Option<&TaskTree> {
-        self.tree.as_deref().ok()
+        self.read.tree.as_ref()?.as_deref().ok()
     }
 
     /// Returns the bytes of a file; none where there is none.
@@ -151,13 +148,6 @@ impl<'a> Known<'a> {
     /// Returns a text file; empty where there is none.
     pub(super) fn text(&self, path: &str) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(path).unwrap_or_default())
-    }
-}
-
-/// Takes over a file that was changed.
-fn replace<T>(file: &mut Read<T>, read: Option<&Read<T>>) {
-    if let Some(read) = read {
-        file.clone_from(read);
     }
 }
 
