@@ -13,8 +13,8 @@ use crate::ui::Ui;
 
 /// Leave where all fits on a screen, show colours, and leave the text on the screen.
 const LESS: &str = "FRX";
-/// What a shell says of a command that is not there.
-const NOT_FOUND: i32 = 127;
+/// What a shell says of a command that it may not run, and of one that is not there.
+const NOT_STARTED: [i32; 2] = [126, 127];
 
 /// Where text goes.
 #[derive(Debug)]
@@ -47,11 +47,17 @@ impl<'a> Pager<'a> {
         };
         let text = self.ui.shown(text);
         let plain = if self.has_color { text.into_owned() } else { strip_str(&text).to_string() };
-        pipe.write_all(plain.as_bytes()).map_err(|error| Failure::io("writing to the pager", &error))
+        let written = pipe.write_all(plain.as_bytes()).map_err(|error| Failure::io("writing to the pager", &error));
+        // A person who has read enough is no fault; a pager that never ran is one, and its end says which it was.
+        written.or_else(|failure| self.end().and(Err(failure)))
     }
 
     /// Waits until the person has read it.
     pub(crate) fn close(mut self) -> Result<(), Failure> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
         self.program.take().map_or(Ok(()), Program::end)
     }
 }
@@ -60,7 +66,7 @@ impl Program {
     fn end(mut self) -> Result<(), Failure> {
         drop(self.child.stdin.take());
         let status = self.child.wait().map_err(|error| Failure::io("waiting for the pager", &error))?;
-        if status.code() == Some(NOT_FOUND) {
+        if status.code().is_some_and(|code| NOT_STARTED.contains(&code)) {
             let lost = format!("the pager `{}` cannot be started", self.name);
             return Err(Failure::new(ExitStatus::Error, "pager", lost).hint("PAGER=cat"));
         }
@@ -71,9 +77,7 @@ impl Program {
 impl Drop for Pager<'_> {
     /// Whoever stops writing still has to leave the terminal to the pager.
     fn drop(&mut self) {
-        if let Some(program) = self.program.take() {
-            let _ = program.end();
-        }
+        let _ = self.end();
     }
 }
 

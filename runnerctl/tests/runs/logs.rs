@@ -52,14 +52,22 @@ fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
 
 #[test]
 fn a_pager_that_leaves_early_is_no_error_and_one_that_is_not_there_is() {
-    let play = ended();
-    let mut command = play.home.ctl_command(&play.repo, &["log", "1", "--prompt"]);
-    let mut tty = Tty::start(command.env("PAGER", "head -1"), SIZE);
-    assert_eq!(tty.ended(), 0, "{}", tty.screen());
-    let mut command = play.home.ctl_command(&play.repo, &["log", "1"]);
-    let mut tty = Tty::start(command.env("PAGER", "no-such-pager"), SIZE);
-    assert_eq!(tty.ended(), 1);
-    assert!(tty.screen().contains("the pager `no-such-pager` cannot be started"), "{}", tty.screen());
+    let play = Play::new();
+    // More than a pipe holds: it is still being written when the pager leaves.
+    play.script().step(1, &format!("{SAYS}yes 'one more' | head -c 300000; answer retry 'Not yet.'"));
+    play.run().exits(4);
+    for part in ["--prompt", "--agent"] {
+        let paged = |pager| {
+            let mut command = play.home.ctl_command(&play.repo, &["log", "1", part]);
+            let mut tty = Tty::start(command.env("PAGER", pager), SIZE);
+            (tty.ended(), tty.screen())
+        };
+        let (status, screen) = paged("head -1");
+        assert_eq!(status, 0, "{part}: {screen}");
+        let (status, screen) = paged("no-such-pager");
+        assert_eq!(status, 1, "{part}: {screen}");
+        assert!(screen.contains("the pager `no-such-pager` cannot be started"), "{part}: {screen}");
+    }
 }
 
 #[test]
