@@ -1,13 +1,14 @@
 //! A daemon with many repositories: what `status` takes, what the daemon holds, and how often it wakes.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use protocol::api::RunApiClient as _;
-use runner_testkit::{Client, Daemon, Home, Repo};
+use runner_testkit::{Crowd, Daemon, Home, Repo};
 
 use crate::report::{Report, progress};
 use crate::samples::Samples;
@@ -15,8 +16,9 @@ use crate::watched::{peak_mib, resident_mib};
 
 const REQUEST: Duration = Duration::from_millis(1);
 const RESIDENT_MIB: f64 = 25.0;
-/// Below the daemon's limit of connections.
-const CONNECTIONS: usize = 250;
+/// Below the daemon's limit of connections, which is 1,024.
+const CONNECTIONS: usize = 1_000;
+const REQUESTS_AMONG_THEM: u32 = 1_000;
 
 /// How large the crowd is.
 #[derive(Debug, Clone, clap::Args)]
@@ -51,7 +53,7 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
     idle(args, &daemon, report);
     requests(args, &home, &repos[0], report);
     processes(args, &home, report);
-    connections(&home, &daemon, report);
+    connections(&home, (&daemon, &repos[0]), report);
 }
 
 /// Registers repositories, each with a run that is paused, and returns their work trees.
@@ -109,7 +111,7 @@ fn switches(pid: i32) -> u64 {
     threads(pid).into_iter().filter_map(of).sum()
 }
 
-fn requests(args: &Args, home: &Home, repo: &std::path::Path, report: &mut Report) {
+fn requests(args: &Args, home: &Home, repo: &Path, report: &mut Report) {
     let client = home.client();
     let (mut one, mut all) = (Samples::default(), Samples::default());
     for _ in 0..args.requests {
@@ -165,12 +167,24 @@ fn succeeds(mut command: Command) {
     assert!(command.status().expect("the program can be started").success(), "{command:?} fails");
 }
 
-fn connections(home: &Home, daemon: &Daemon, report: &mut Report) {
+fn connections(home: &Home, (daemon, repo): (&Daemon, &Path), report: &mut Report) {
     let before = resident_mib(daemon.pid());
-    let open: Vec<Client> = (0..CONNECTIONS).map(|_| home.client()).collect();
+    allow_descriptors();
+    let crowd = Crowd::open(&home.socket(), CONNECTIONS);
     let with = resident_mib(daemon.pid());
-    drop(open);
-    let mut group = report.group(format!("{CONNECTIONS} open connections that ask nothing (256 are let in)"));
+    let (client, mut status) = (home.client(), Samples::default());
+    for _ in 0..REQUESTS_AMONG_THEM {
+        status.time(|| client.status(repo));
+    }
+    drop(crowd);
+    let mut group = report.group(format!("{CONNECTIONS} open connections that ask nothing"));
     group.add_number("resident before", (before, "MiB"), None);
     group.add_number("resident with them", (with, "MiB"), None);
+    group.add_bounded("status of one, on one more", &status, (99, REQUEST));
+}
+
+/// Lets this program hold the other ends.
+fn allow_descriptors() {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a process has limits");
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("a limit can be raised to what is allowed");
 }

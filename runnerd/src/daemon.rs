@@ -20,7 +20,7 @@ use crate::config::DaemonConfig;
 use crate::events::Events;
 use crate::logging::Logging;
 use crate::methods::Api;
-use crate::process::{Inhibitor, Launcher, Wanted, probe};
+use crate::process::{Descriptors, Inhibitor, Launcher, Wanted, probe};
 use crate::registry::{Registry, RegistryError};
 use crate::rpc::{self, Bound, LockError, Locks, SocketError};
 use crate::service::{Heart, Notifier, Passed};
@@ -95,8 +95,8 @@ pub async fn run(parts: Parts, logging: &Logging, readiness: Readiness) -> Resul
 }
 
 /// Finds how programs can be held here. The lock on the state folder is held: no other daemon has its name.
-async fn launcher(paths: &Paths, config: &DaemonConfig) -> Launcher {
-    let launcher = Launcher::this_binary();
+async fn launcher(paths: &Paths, config: &DaemonConfig, descriptors: Descriptors) -> Launcher {
+    let launcher = Launcher::this_binary().with_descriptors(descriptors.given);
     let owner = paths.state.to_string_lossy();
     let wanted = Wanted { strongest: config.containment, owner: &owner, folder: &paths.state };
     let offer = probe(&launcher, wanted).await;
@@ -136,7 +136,8 @@ impl Up {
             Some(passed) => Bound::passed(passed.listener, &paths, &locks)?,
             None => Bound::new(&paths, &locks)?,
         };
-        let launcher = launcher(&paths, config).await;
+        let descriptors = Descriptors::raise().map_err(|errno| system("descriptors")(errno.into()))?;
+        let launcher = launcher(&paths, config, descriptors).await;
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let events = Events::default();
         let inhibitor = Inhibitor::new(config.inhibit_sleep);
@@ -168,7 +169,11 @@ impl Up {
         let stop_serving = CancellationToken::new();
         let server = rpc::serve(
             bound,
-            rpc::Served { methods: api.into_methods().into(), events: events.clone() },
+            rpc::Served {
+                methods: api.into_methods().into(),
+                events: events.clone(),
+                connections: rpc::connections_within(descriptors.limit),
+            },
             stop_serving.clone(),
         );
         Ok(Self { registry, events, server, workers, stop_serving, shutdown, drain, signals, _locks: locks })

@@ -46,8 +46,9 @@ that compares. `api_major` must be equal, and the daemon's `api_minor` at least 
   and may be any path inside the work tree.
 - Times are RFC 3339 in UTC; durations are whole milliseconds in fields that end in `_ms`; money is whole millionths of a US dollar.
 - A run is named by its id or by a unique beginning of it.
-- Limits: 1 MiB per request, 16 MiB per reply, 256 connections (64 of them for processes inside iterations), 16 subscriptions per
-  connection, no batches. A client that reads nothing for 10 seconds while the daemon has something to send is disconnected.
+- Limits: 1 MiB per request, 16 MiB per reply, 1,024 connections (fewer where the system allows the daemon less than 2,048
+  descriptors; 64 of them for processes inside iterations), 16 subscriptions per connection, no batches. A client that reads
+  nothing for 10 seconds while the daemon has something to send is disconnected.
 - A request that changes something is durable before it is answered, and goes on if its client goes away. `run.step` is the
   exception in one respect: its step goes on, but nobody is told.
 

@@ -21,6 +21,7 @@
 
 mod capture;
 mod cgroup;
+mod descriptors;
 mod inhibit;
 mod init;
 mod leader;
@@ -47,6 +48,7 @@ mod wire;
 
 use tokio_util::sync::CancellationToken;
 
+pub use descriptors::Descriptors;
 pub use inhibit::{Awake, Inhibitor, Sleep};
 pub use mark::Mark;
 pub use offer::{Missing, Offer};

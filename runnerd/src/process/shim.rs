@@ -21,6 +21,7 @@ use nix::{
 
 use super::{
     cgroup::Group,
+    descriptors,
     init::{self, Init},
     leader::{self, Plan},
     mark::Mark,
@@ -141,6 +142,9 @@ fn harden(order: &Order) -> io::Result<()> {
     prctl::set_dumpable(false)?;
     if order.no_new_privs {
         prctl::set_no_new_privs()?;
+    }
+    if let Some(limit) = order.descriptors {
+        descriptors::give(limit);
     }
     // Refused where a lower limit is inherited; the variable remains.
     let _ = Mark::new(order.mark.as_str()).put_on_this_process();

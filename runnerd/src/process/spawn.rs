@@ -112,18 +112,25 @@ impl SpawnError {
 pub struct Launcher {
     pub(super) program: PathBuf,
     pub(super) offer: Arc<Offer>,
+    descriptors: Option<u64>,
 }
 
 impl Launcher {
     /// Makes shims of the given binary, which must call [`shim_main`](super::shim_main) for [`SHIM_COMMAND`](super::SHIM_COMMAND).
     pub fn new(program: PathBuf) -> Self {
-        Self { program, offer: Arc::default() }
+        Self { program, offer: Arc::default(), descriptors: None }
     }
 
     /// Puts around programs what a machine offers.
     #[must_use]
     pub fn within(self, offer: Offer) -> Self {
         Self { offer: Arc::new(offer), ..self }
+    }
+
+    /// Lets programs have this many descriptors open, and not as many as the daemon.
+    #[must_use]
+    pub fn with_descriptors(self, limit: u64) -> Self {
+        Self { descriptors: Some(limit), ..self }
     }
 
     /// Returns what is put around programs, for others to keep.
@@ -180,6 +187,7 @@ fn order(launcher: &Launcher, spec: &Spec<'_>, began: Duration) -> Result<Order,
         grace: spec.limits.grace,
         farewell: spec.farewell,
         no_new_privs: spec.no_new_privs,
+        descriptors: launcher.descriptors,
         cgroup: walls.place.map(|place| place.group_of(&spec.mark).into()),
         namespaces: walls.namespaces,
     })

@@ -33,6 +33,8 @@ pub(super) struct Order {
     pub grace: Duration,
     pub farewell: Farewell,
     pub no_new_privs: bool,
+    /// Most descriptors that may be open; none for as many as in the daemon.
+    pub descriptors: Option<u64>,
     /// Folder of the control group that is made for the program.
     pub cgroup: Option<OsString>,
     pub namespaces: Option<Namespaces>,

@@ -32,7 +32,8 @@ use super::wrapped::Wrapped;
 use super::{Bound, Peer, PeerRole};
 use crate::events::Events;
 
-const CONNECTIONS: usize = 256;
+/// Most connections, where the system lets the daemon have so many.
+const MAX_CONNECTIONS: usize = 1024;
 /// Of which processes inside of iterations may have some: they cannot lock a person out.
 const AGENT_CONNECTIONS: usize = 64;
 const SUBSCRIPTIONS_PER_CONNECTION: u32 = 16;
@@ -47,13 +48,20 @@ const FIRST_CALL: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// What is served.
+/// Returns how many connections a process serves that may open so many descriptors: half of them, and 1,024 at most.
+pub fn connections_within(descriptors: u64) -> usize {
+    usize::try_from(descriptors / 2).unwrap_or(MAX_CONNECTIONS).clamp(AGENT_CONNECTIONS + 1, MAX_CONNECTIONS)
+}
+
+/// What is served, and to how many.
 #[derive(Debug)]
 pub struct Served {
     /// The methods.
     pub methods: Methods,
     /// Where calls that are refused to an iteration are told.
     pub events: Events,
+    /// Most connections at the same time.
+    pub connections: usize,
 }
 
 /// Serves the methods until `stop` is cancelled.
@@ -65,14 +73,18 @@ pub struct Served {
 ///
 /// Panics outside of a tokio runtime.
 pub fn serve(bound: Bound, served: Served, stop: CancellationToken) -> ServeHandle {
-    let Served { methods, events } = served;
+    let Served { methods, events, connections } = served;
     let (stop_handle, halt) = stop_channel();
     let calls = TaskTracker::new();
     let acceptor = Acceptor {
-        protocol: Protocol { methods, service: service(calls.clone(), Refusals::new(events)), stop_handle },
+        protocol: Protocol {
+            methods,
+            service: service(connections, Guards { calls: calls.clone(), refusals: Refusals::new(events) }),
+            stop_handle,
+        },
         calls,
         lines: Lines::default(),
-        slots: Arc::new(Semaphore::new(CONNECTIONS)),
+        slots: Arc::new(Semaphore::new(connections)),
         agent_slots: Arc::new(Semaphore::new(AGENT_CONNECTIONS)),
         uid: nix::unistd::getuid().as_raw(),
     };
@@ -94,16 +106,16 @@ impl ServeHandle {
     }
 }
 
-fn service(calls: TaskTracker, refusals: Refusals) -> TowerServiceBuilder<Stack<Guards, Identity>, Identity> {
+fn service(connections: usize, guards: Guards) -> TowerServiceBuilder<Stack<Guards, Identity>, Identity> {
     let config = ServerConfig::builder()
         .max_request_body_size(REQUEST_BYTES)
         .max_response_body_size(RESPONSE_BYTES)
-        .max_connections(u32::try_from(CONNECTIONS).unwrap_or(u32::MAX))
+        .max_connections(u32::try_from(connections).unwrap_or(u32::MAX))
         .max_subscriptions_per_connection(SUBSCRIPTIONS_PER_CONNECTION)
         .set_message_buffer_capacity(MESSAGE_BUFFER)
         .set_batch_request_config(BatchRequestConfig::Disabled)
         .build();
-    let middleware = RpcServiceBuilder::new().layer(Guards { calls, refusals });
+    let middleware = RpcServiceBuilder::new().layer(guards);
     Server::builder().set_config(config).set_rpc_middleware(middleware).to_service_builder()
 }
 

@@ -15,7 +15,7 @@ mod socket;
 mod wrapped;
 
 pub use self::access::READING;
-pub use self::listener::{ServeHandle, Served, serve};
+pub use self::listener::{ServeHandle, Served, connections_within, serve};
 pub use self::lock::{LockError, Locks};
 pub use self::peer::{Peer, PeerRole, Sign};
 pub use self::socket::{Bound, SocketError};

@@ -15,6 +15,27 @@ use tokio::time::timeout;
 
 use crate::PATIENCE;
 
+/// Open connections that ask nothing any more.
+#[derive(Debug)]
+pub struct Crowd {
+    _connections: Vec<Connection>,
+    _runtime: Runtime,
+}
+
+impl Crowd {
+    /// Opens so many connections to the daemon that listens on a socket.
+    ///
+    /// # Panics
+    ///
+    /// Panics if one of them cannot be opened.
+    pub fn open(socket: &Path, connections: usize) -> Self {
+        let (options, runtime) = (options(socket), runtime());
+        let open = || runtime.block_on(Connection::open(&options)).expect("the daemon takes a connection");
+        let connections = (0..connections).map(|_| open()).collect();
+        Self { _connections: connections, _runtime: runtime }
+    }
+}
+
 /// A connection, and the runtime that it lives on.
 #[derive(Debug)]
 pub struct Client {
@@ -34,14 +55,8 @@ impl Client {
 
     /// Connects to the daemon that listens on a socket, if one does.
     pub fn reach(socket: &Path) -> Option<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
-        let options = ConnectOptions {
-            socket: Some(socket.to_owned()),
-            client_name: "testkit".into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            ..ConnectOptions::default()
-        };
-        let connection = runtime.block_on(Connection::open(&options)).ok()?;
+        let runtime = runtime();
+        let connection = runtime.block_on(Connection::open(&options(socket))).ok()?;
         Some(Self { connection, runtime })
     }
 
@@ -153,4 +168,17 @@ fn all_of(path: &Path) -> Subscription {
 
 fn at(path: &Path) -> AtRun {
     AtRun { path: WirePath::from(path), run: None }
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime can be built")
+}
+
+fn options(socket: &Path) -> ConnectOptions {
+    ConnectOptions {
+        socket: Some(socket.to_owned()),
+        client_name: "testkit".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        ..ConnectOptions::default()
+    }
 }

@@ -31,7 +31,7 @@ use std::time::Duration;
 pub use self::bare::Bare;
 pub use self::binary::binary;
 pub use self::bystander::Bystander;
-pub use self::client::Client;
+pub use self::client::{Client, Crowd};
 pub use self::config::Config;
 pub use self::daemon::Daemon;
 pub use self::disk::Disk;

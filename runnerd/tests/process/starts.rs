@@ -115,6 +115,14 @@ async fn lock_of_a_living_shim_is_respected_and_free_after_its_end() {
 }
 
 #[tokio::test]
+async fn program_has_the_descriptors_that_its_launcher_gives_and_not_those_of_the_daemon() {
+    let bench = Bench::new();
+    let launcher = launcher().with_descriptors(77);
+    run(&launcher, bench.sh("ulimit -Sn"), &CancellationToken::new()).await.unwrap();
+    assert_eq!(bench.log(), "77\n");
+}
+
+#[tokio::test]
 async fn binary_that_is_no_shim_is_told_from_the_program() {
     let bench = Bench::new();
     let launcher = Launcher::new("/bin/true".into());

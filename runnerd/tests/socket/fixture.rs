@@ -17,6 +17,9 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+/// Connections that are served: fewer than a daemon serves, so that a test can open them all.
+pub(crate) const CONNECTIONS: usize = 128;
+
 /// What the methods tell a test.
 #[derive(Default)]
 pub(crate) struct Told {
@@ -66,7 +69,7 @@ impl Server {
         let bound = Bound::new(&paths, &locks).unwrap();
         let told = Arc::new(Told::default());
         let (events, stop) = (Events::default(), CancellationToken::new());
-        let served = Served { methods: methods(&told, view).into(), events: events.clone() };
+        let served = Served { methods: methods(&told, view).into(), events: events.clone(), connections: CONNECTIONS };
         let handle = serve(bound, served, stop.clone());
         Self { told, events, paths, stop, handle, _locks: locks, dir }
     }

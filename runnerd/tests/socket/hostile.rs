@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use crate::fixture::Server;
+use crate::fixture::{CONNECTIONS, Server};
 use crate::raw::{self, RawSocket};
 
 const PARSE_ERROR: i64 = -32700;
@@ -171,7 +171,7 @@ async fn a_connection_that_calls_nothing_is_closed_after_ten_seconds() {
 async fn a_connection_too_many_takes_the_place_of_the_most_silent_one() {
     let server = Server::start();
     let mut clients = Vec::new();
-    for _ in 0..256 {
+    for _ in 0..CONNECTIONS {
         clients.push(RawSocket::open(server.socket()).await);
     }
     clients[0].call("run.status").await;
@@ -188,7 +188,7 @@ async fn a_connection_too_many_takes_the_place_of_the_most_silent_one() {
 async fn a_connection_too_many_waits_while_all_others_are_waited_for() {
     let server = Server::start();
     let mut clients = Vec::new();
-    for _ in 0..256 {
+    for _ in 0..CONNECTIONS {
         let mut client = RawSocket::open(server.socket()).await;
         client.call("events.subscribe").await;
         client.receive().await.unwrap();
@@ -198,7 +198,7 @@ async fn a_connection_too_many_waits_while_all_others_are_waited_for() {
     tokio::pin!(waiting);
     tokio::select! {
         biased;
-        _ = &mut waiting => panic!("257 connections are served"),
+        _ = &mut waiting => panic!("one connection too many is served"),
         () = async { clients[0].call("run.status").await; while clients[0].receive().await.unwrap()["id"] != 1 {} } => {}
     }
     clients.pop();
