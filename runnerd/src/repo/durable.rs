@@ -112,13 +112,27 @@ pub fn remove_leftovers(folder: &Path) -> Result<usize, DurableError> {
 
 /// Creates the folders that `relative` names below `root`, following no link on the way.
 pub fn create_dir_below(root: &Path, relative: &str, access: Access) -> Result<PathBuf, DurableError> {
+    each_below(root, relative, |path| create_dir(path, access))
+}
+
+/// Creates folders as [`create_dir_below`] does, for a caller that flushes the file system: until then, a power cut may
+/// take them.
+pub fn put_dir_below(root: &Path, relative: &str, access: Access) -> Result<PathBuf, DurableError> {
+    each_below(root, relative, |path| on(&RealDisk).make_folder(path, access).map(drop))
+}
+
+fn each_below(
+    root: &Path,
+    relative: &str,
+    create: impl Fn(&Path) -> Result<(), DurableError>,
+) -> Result<PathBuf, DurableError> {
     let mut path = root.to_owned();
     for component in Path::new(relative).components() {
         let Component::Normal(name) = component else {
             return Err(DurableError::WrongType { path: path.join(relative), wanted: "folder" });
         };
         path.push(name);
-        create_dir(&path, access)?;
+        create(&path)?;
     }
     Ok(path)
 }
@@ -196,13 +210,14 @@ impl<D: Disk> Durable<'_, D> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("looking at", path)(error)),
             Err(_) => {}
         }
-        match self.make_folder(path, access) {
+        let made = match self.make_folder(path, access) {
             Err(error) if error.kind() == Some(io::ErrorKind::NotFound) => {
                 self.create_dir(folder_of(path), access)?;
                 self.make_folder(path, access)
             }
             made => made,
-        }
+        };
+        if made? { self.sync_folder(folder_of(path)) } else { Ok(()) }
     }
 
     /// Removes what interrupted calls of [`Self::replace`] left in a folder, and returns how many files that were.
@@ -281,15 +296,17 @@ impl<D: Disk> Durable<'_, D> {
         }
     }
 
-    fn make_folder(&self, path: &Path, access: Access) -> Result<(), DurableError> {
+    /// Creates one folder, and tells whether it is new.
+    fn make_folder(&self, path: &Path, access: Access) -> Result<bool, DurableError> {
         let mode = match access {
             Access::Repository => 0o755,
             Access::Private => 0o700,
         };
         match self.0.create_folder(path, mode) {
-            Ok(()) => self.sync_folder(folder_of(path)),
+            Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                expect_folder(path, self.0.look(path).map_err(failed("looking at", path))?)
+                let found = self.0.look(path).map_err(failed("looking at", path))?;
+                expect_folder(path, found).map(|()| false)
             }
             Err(error) => Err(failed("creating the folder", path)(error)),
         }
@@ -427,11 +444,13 @@ mod tests {
     fn no_folder_is_made_through_a_link() {
         let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(elsewhere.path(), home.path().join("state")).unwrap();
-        let result = create_dir_below(home.path(), "state/sub", Access::Repository);
-        assert!(matches!(result, Err(DurableError::Symlink { .. })));
-        assert!(names(elsewhere.path()).is_empty());
-        let outside = create_dir_below(home.path(), "../x", Access::Repository);
-        assert!(matches!(outside, Err(DurableError::WrongType { .. })));
+        for create in [create_dir_below, put_dir_below] {
+            let result = create(home.path(), "state/sub", Access::Repository);
+            assert!(matches!(result, Err(DurableError::Symlink { .. })));
+            assert!(names(elsewhere.path()).is_empty());
+            let outside = create(home.path(), "../x", Access::Repository);
+            assert!(matches!(outside, Err(DurableError::WrongType { .. })));
+        }
     }
 
     #[test]

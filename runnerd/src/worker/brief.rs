@@ -38,7 +38,7 @@ pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obs
     let files = prompt::context_files(&input);
     let context = site.layout.context();
     clear(&context)?;
-    durable::create_dir_below(site.layout.root(), Layout::CONTEXT, Access::Repository)?;
+    durable::put_dir_below(site.layout.root(), Layout::CONTEXT, Access::Repository)?;
     for (name, text) in [
         ("goal.md", &files.goal),
         ("history.md", &files.history),

@@ -345,7 +345,7 @@ impl Undo<'_> {
         };
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         clear_way(self.site, folder)?;
-        durable::create_dir_below(self.site.layout.root(), folder, Access::Repository)?;
+        durable::put_dir_below(self.site.layout.root(), folder, Access::Repository)?;
         durable::replace(&file, &bytes, Access::Repository)?;
         Ok(())
     }

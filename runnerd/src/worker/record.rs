@@ -43,7 +43,7 @@ pub(super) fn begin(site: &Site, task: &Task, tree: &str, prompt: Option<&str>) 
 pub(super) fn make_folder(site: &Site, folder: &Path) -> Result<(), Obstacle> {
     let relative = folder.strip_prefix(site.layout.root()).unwrap_or(folder).to_string_lossy().into_owned();
     mischief::clear_way(site, &relative)?;
-    durable::create_dir_below(site.layout.root(), &relative, Access::Repository)?;
+    durable::put_dir_below(site.layout.root(), &relative, Access::Repository)?;
     Ok(())
 }
 

@@ -198,7 +198,7 @@ impl<'a> Settling<'a> {
             (Layout::FEEDBACK, json::canonical(&after.feedback).into_bytes()),
             (Layout::PROGRESS, after.progress.clone().into_bytes()),
         ];
-        durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository)?;
+        durable::put_dir_below(layout.root(), Layout::STATE, Access::Repository)?;
         // A settlement that was interrupted may have left what would be committed now.
         durable::remove_leftovers(&layout.state())?;
         files.extend(self.guardrails(after)?);

@@ -159,7 +159,7 @@ fn put_one(repository: &Repository, file: &Path, form: &str) -> Result<(), Obsta
 
 fn make_folders(site: &Site, path: &str) -> Result<(), Obstacle> {
     if let Some((folder, _)) = path.rsplit_once('/') {
-        durable::create_dir_below(site.layout.root(), folder, Access::Repository)?;
+        durable::put_dir_below(site.layout.root(), folder, Access::Repository)?;
     }
     Ok(())
 }
