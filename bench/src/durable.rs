@@ -13,8 +13,11 @@ use crate::report::Report;
 use crate::samples::Samples;
 
 const ROUNDS: u32 = 50;
-/// Iterations over which calls are counted: every call of the daemon stops under strace, so that each takes seconds.
-const ITERATIONS: u32 = 2;
+/// Iterations of two runs: what the longer one calls more often is its iterations', and no beginning's or end's. Few, as
+/// every call of the daemon stops under strace, so that each takes seconds.
+const ITERATIONS: [u32; 2] = [1, 3];
+/// More than are passed.
+const LEAVES: u32 = 10;
 const CALLS: &str = "fsync,fdatasync,syncfs,sync";
 
 /// Measures a write as the product makes them, and counts the calls that wait for the disk.
@@ -54,16 +57,22 @@ fn write(folder: &Path, is_durable: bool) {
 /// Returns how often the daemon itself makes each call in an iteration; nothing without strace.
 fn calls(place: Place) -> Option<Vec<(String, f64)>> {
     Command::new("strace").arg("-V").output().ok()?;
+    let [short, long] = ITERATIONS.map(|iterations| trace(place, iterations));
+    let more = f64::from(ITERATIONS[1] - ITERATIONS[0]);
+    let per_iteration = |call: &str| (count(&long, call) - count(&short, call)) / more;
+    Some(CALLS.split(',').map(|call| (call.to_owned(), per_iteration(call))).collect())
+}
+
+/// Returns the calls of the daemon itself in a whole run.
+fn trace(place: Place, iterations: u32) -> String {
     let home = Home::under(&place.folder());
     let repo = fixture::repository(&home, "one", 10);
-    course::plan(&repo, ITERATIONS, &fixture::tree(2 * ITERATIONS));
+    course::plan(&repo, iterations, &fixture::tree(LEAVES));
     // A delay of a microsecond: every call is seen, and what the daemon starts is let go.
     let observed = Afflicted::start(&home, &Fault::new(CALLS, "delay_enter=1"));
     course::begin(&home, &repo);
     observed.stop();
-    let trace = fs::read_to_string(home.path().join("strace.log")).expect("strace has left what it saw");
-    let per_iteration = |call: &str| count(&trace, call) / f64::from(ITERATIONS);
-    Some(CALLS.split(',').map(|call| (call.to_owned(), per_iteration(call))).collect())
+    fs::read_to_string(home.path().join("strace.log")).expect("strace has left what it saw")
 }
 
 fn count(trace: &str, call: &str) -> f64 {
