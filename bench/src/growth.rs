@@ -67,7 +67,7 @@ fn with(what: &str, size: u32) -> Samples {
     let listeners = if what == "subscribers" { size } else { 0 };
     let _open: Vec<_> = (0..listeners).map(|_| listening(&home)).collect();
     course::begin(&home, &repo);
-    last(&repo)
+    overhead(&last(&repo))
 }
 
 /// Returns a client that is sent every event, and reads none.
@@ -77,10 +77,15 @@ fn listening(home: &Home) -> (Client, impl Sized + use<>) {
     (client, events.expect("the daemon sends its events"))
 }
 
-/// Returns the overhead of the last iterations.
-fn last(repo: &Repo) -> Samples {
-    let all = phases::iterations(repo, course::RUN);
-    all.iter().rev().take(WINDOW as usize).map(Iteration::between).collect()
+/// Returns the last iterations.
+fn last(repo: &Repo) -> Vec<Iteration> {
+    let mut all = phases::iterations(repo, course::RUN);
+    all.split_off(all.len().saturating_sub(WINDOW as usize))
+}
+
+/// Returns their overhead.
+fn overhead(iterations: &[Iteration]) -> Samples {
+    iterations.iter().map(Iteration::between).collect()
 }
 
 /// Drives one run further and further, and tells what it costs and leaves.
@@ -104,7 +109,9 @@ fn long_run(sizes: &[u32], report: &mut Report) {
 
 fn tell((home, repo, daemon): (&Home, &Repo, &Daemon), iterations: u32, report: &mut Report) {
     let mut group = report.group(format!("after {iterations} iterations on the branch"));
-    group.add_times("phases without a program, the last ones", &last(repo));
+    let last = last(repo);
+    group.add_times("phases without a program, the last ones", &overhead(&last));
+    phases::add_parts(&last, &mut group);
     group.add_number("daemon, resident", (resident_mib(daemon.pid()), "MiB"), None);
     let count = repo.git(&["count-objects", "-v"]);
     for (name, what) in [("count: ", "objects that lie about"), ("packs: ", "packs")] {

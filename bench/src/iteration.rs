@@ -9,7 +9,7 @@ use protocol::words::PhaseName;
 use runner_testkit::{Home, Repo};
 
 use crate::fixture::{self, Place};
-use crate::phases::{self, AFTER, Iteration};
+use crate::phases::{self, Iteration};
 use crate::report::{Group, Report, progress};
 use crate::samples::Samples;
 use crate::{course, durable};
@@ -139,11 +139,7 @@ fn tell(times: &Times, Size { place, files, nodes }: Size, report: &mut Report) 
 
 fn breakdown(times: &Times, group: &mut Group<'_>) {
     let of = |phase: &str| times.iterations.iter().map(|iteration| iteration.phase(phase)).collect::<Samples>();
-    for phase in [PhaseName::Open, PhaseName::Brief, PhaseName::Inspect, PhaseName::Settle] {
-        let phase = phase.to_string();
-        group.add_times(format!("of it: {phase}"), &of(&phase));
-    }
-    group.add_times("of it: from its end to the next", &of(AFTER));
+    phases::add_parts(&times.iterations, group);
     for (phase, bare) in [(PhaseName::Work, &times.agent), (PhaseName::Guard, &times.guard)] {
         let phase = phase.to_string();
         group.add_times(format!("around the program: {phase}"), &of(&phase).less(bare.median()));

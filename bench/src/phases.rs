@@ -6,8 +6,11 @@ use protocol::event::{Event, EventKind};
 use protocol::words::PhaseName;
 use runner_testkit::Repo;
 
+use crate::report::Group;
+use crate::samples::Samples;
+
 /// What comes after a phase that the product names: the end of an iteration, until the next one is opened.
-pub(crate) const AFTER: &str = "after";
+const AFTER: &str = "after";
 
 /// The times of one iteration, in the order of its phases.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +34,16 @@ impl Iteration {
     pub(crate) fn whole(&self) -> Duration {
         self.phases.iter().map(|(_, time)| *time).sum()
     }
+}
+
+/// Tells how long each phase took in which no agent, guard or reviewer runs.
+pub(crate) fn add_parts(iterations: &[Iteration], group: &mut Group<'_>) {
+    let of = |phase: &str| iterations.iter().map(|iteration| iteration.phase(phase)).collect::<Samples>();
+    for phase in [PhaseName::Open, PhaseName::Brief, PhaseName::Inspect, PhaseName::Settle] {
+        let phase = phase.to_string();
+        group.add_times(format!("of it: {phase}"), &of(&phase));
+    }
+    group.add_times("of it: from its end to the next", &of(AFTER));
 }
 
 /// Reads the iterations of a run, oldest first.
