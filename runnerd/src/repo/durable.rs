@@ -112,27 +112,22 @@ pub fn remove_leftovers(folder: &Path) -> Result<usize, DurableError> {
 
 /// Creates the folders that `relative` names below `root`, following no link on the way.
 pub fn create_dir_below(root: &Path, relative: &str, access: Access) -> Result<PathBuf, DurableError> {
-    each_below(root, relative, |path| create_dir(path, access))
+    let path = put_dir_below(root, relative, access)?;
+    let mut above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
+    above.try_for_each(|folder| on(&RealDisk).sync_folder(folder))?;
+    Ok(path)
 }
 
 /// Creates folders as [`create_dir_below`] does, for a caller that flushes the file system: until then, a power cut may
 /// take them.
 pub fn put_dir_below(root: &Path, relative: &str, access: Access) -> Result<PathBuf, DurableError> {
-    each_below(root, relative, |path| on(&RealDisk).make_folder(path, access).map(drop))
-}
-
-fn each_below(
-    root: &Path,
-    relative: &str,
-    create: impl Fn(&Path) -> Result<(), DurableError>,
-) -> Result<PathBuf, DurableError> {
     let mut path = root.to_owned();
     for component in Path::new(relative).components() {
         let Component::Normal(name) = component else {
             return Err(DurableError::WrongType { path: path.join(relative), wanted: "folder" });
         };
         path.push(name);
-        create(&path)?;
+        on(&RealDisk).make_folder(&path, access)?;
     }
     Ok(path)
 }
@@ -444,13 +439,11 @@ mod tests {
     fn no_folder_is_made_through_a_link() {
         let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(elsewhere.path(), home.path().join("state")).unwrap();
-        for create in [create_dir_below, put_dir_below] {
-            let result = create(home.path(), "state/sub", Access::Repository);
-            assert!(matches!(result, Err(DurableError::Symlink { .. })));
-            assert!(names(elsewhere.path()).is_empty());
-            let outside = create(home.path(), "../x", Access::Repository);
-            assert!(matches!(outside, Err(DurableError::WrongType { .. })));
-        }
+        let result = create_dir_below(home.path(), "state/sub", Access::Repository);
+        assert!(matches!(result, Err(DurableError::Symlink { .. })));
+        assert!(names(elsewhere.path()).is_empty());
+        let outside = create_dir_below(home.path(), "../x", Access::Repository);
+        assert!(matches!(outside, Err(DurableError::WrongType { .. })));
     }
 
     #[test]
