@@ -71,13 +71,16 @@ fn a_large_pack_is_not_written_anew() {
     fixture.git(&["commit", "-qm", "large"]);
     fixture.git(&["repack", "-adq"]);
     let large = packs(&fixture);
-    for number in 0..COMMITS {
-        fixture.write("b.txt", format!("as commit {number} has it"));
-        commit(&fixture.repository()).unwrap();
+    // git counts objects: two small packs with as many are reason enough to roll all three up.
+    for _ in 0..2 {
+        for number in 0..COMMITS {
+            fixture.write("b.txt", format!("as commit {number} has it"));
+            commit(&fixture.repository()).unwrap();
+        }
+        fixture.repository().pack_objects().unwrap();
     }
-    fixture.repository().pack_objects().unwrap();
-    assert_eq!((large.len(), packs(&fixture).len(), loose(&fixture)), (1, 2, 0));
-    assert!(packs(&fixture).contains(&large[0]));
+    assert_eq!((large.len(), loose(&fixture)), (1, 0));
+    assert!(packs(&fixture).contains(&large[0]), "{:?}", packs(&fixture));
 }
 
 #[test]
