@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use runnerd::rpc::connections_within;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
@@ -165,6 +166,12 @@ async fn a_connection_that_calls_nothing_is_closed_after_ten_seconds() {
     }
     called.call("run.status").await;
     assert_eq!(called.receive().await.unwrap()["result"], "fine", "one that has called may be silent");
+}
+
+#[test]
+fn half_of_the_descriptors_are_for_connections_and_more_than_agents_may_have() {
+    let served = [1 << 20, 2048, 300, 90].map(connections_within);
+    assert_eq!(served, [1024, 1024, 150, 65]);
 }
 
 #[tokio::test]
