@@ -7,7 +7,7 @@ use protocol::api::VerifyApiClient as _;
 use protocol::client::{CallError, Connection};
 use protocol::error::ExitStatus;
 use protocol::request::{RerunParams, VerifyParams};
-use protocol::verify::RerunReport;
+use protocol::verify::{AuditFinding, RerunReport, Severity};
 
 use crate::args::Place;
 use crate::caller_env;
@@ -24,10 +24,11 @@ const EXAMPLES: &str = "Examples:
   runnerctl verify --run port-to-postgres
   runnerctl verify --rerun-guards --since HEAD~20 --yes
   runnerctl verify ../clone.git --json    a bare clone
+  runnerctl verify --rerun-guards --strict --yes
 
 Exit codes:
-  0   no violation; there may be warnings
-  10  a violation was found";
+  0   no violation, and all of the branch was seen; there may be warnings
+  10  a violation was found, or something was not seen";
 
 /// Prove from git alone that the rules made a branch
 #[derive(Debug, Args)]
@@ -41,6 +42,12 @@ pub(crate) struct VerifyArgs {
     /// Run the guard of every passing commit again, in a folder that is gone afterwards; what differs is a warning
     #[arg(long)]
     rerun_guards: bool,
+    /// Let a guard that ends otherwise than its receipt says be a violation
+    #[arg(long)]
+    strict: bool,
+    /// Do not count as a failure what is not here, as in a shallow or partial clone; nothing is proven of it
+    #[arg(long, conflicts_with = "strict")]
+    allow_shallow: bool,
     /// Run the guards of commits again that this revision does not have
     #[arg(long, value_name = "REV", requires = "rerun_guards")]
     since: Option<String>,
@@ -62,10 +69,12 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result
             async |confirmed| rerun(invocation, &connection, RerunParams { confirmed, ..params.clone() }).await;
         let rerun = confirmed(invocation.ui, args.yes, request).await?;
         invocation.ui.note(&format!("guards run again: {}\n", rerun.guards));
-        report.findings.extend(rerun.findings);
+        let severity = if args.strict { Severity::Violation } else { Severity::Warning };
+        report.findings.extend(rerun.findings.into_iter().map(|finding| AuditFinding { severity, ..finding }));
     }
     invocation.ui.answer("verify", &report, |paint| audit::report(&report, paint))?;
-    Ok(if audit::is_sound(&report) { ExitStatus::Fine } else { ExitStatus::Violation })
+    let is_seen = args.allow_shallow || report.unseen.is_empty();
+    Ok(if audit::is_sound(&report) && is_seen { ExitStatus::Fine } else { ExitStatus::Violation })
 }
 
 /// Has the guards run one by one, so that it can be told where it is; not at all until their commands are confirmed.

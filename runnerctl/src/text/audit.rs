@@ -24,9 +24,10 @@ pub(crate) fn report(report: &AuditReport, screen: &Screen) -> String {
     section(&mut text, "people", &people(&report.people, screen));
     section(&mut text, "proven", &list(&proven(report)));
     section(&mut text, "the runner's word", &list(&testified(report)));
+    section(&mut text, "not proven", &list(&unproven(report)));
     section(&mut text, "not seen", &list(&report.unseen));
     text.push('\n');
-    text.push_str(&verdict(&report.findings));
+    text.push_str(&verdict(report));
     text
 }
 
@@ -83,6 +84,12 @@ pub(crate) fn is_sound(report: &AuditReport) -> bool {
 fn proven(report: &AuditReport) -> Vec<String> {
     let counts = &report.counts;
     let mut lines = Vec::new();
+    if counts.iterations == 0 {
+        return lines;
+    }
+    if !report.unseen.is_empty() {
+        lines.push("of what was seen alone, and only if what came before it was right:".to_owned());
+    }
     if is_sound(report) {
         let iterations = count(counts.iterations, "iteration");
         lines.push(format!("{iterations}: each on the right leaf, with what its verdict leads to and nothing else"));
@@ -106,17 +113,36 @@ fn testified(report: &AuditReport) -> Vec<String> {
     if counts.prompts_unknown > 0 {
         lines.push(format!("{} of another version", count(counts.prompts_unknown, "prompt")));
     }
+    lines
+}
+
+/// What is neither proven nor testified by a commit that was looked at.
+fn unproven(report: &AuditReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    if report.counts.iterations == 0 {
+        lines.push("anything: no iteration was seen".to_owned());
+    }
     if !report.brought.is_empty() {
-        lines.push(format!("that these passed before: {}", report.brought.join(", ")));
+        lines.push(format!("that these passed before the first commit: {}", report.brought.join(", ")));
     }
     lines
 }
 
-fn verdict(findings: &[AuditFinding]) -> String {
+fn verdict(report: &AuditReport) -> String {
+    let findings = &report.findings;
     let violations = findings.iter().filter(|finding| finding.severity == Severity::Violation).count();
     let of = |found: usize, what: &str| count(u32::try_from(found).unwrap_or(u32::MAX), what);
-    let text = format!("{}, {}", of(violations, "violation"), of(findings.len() - violations, "warning"));
-    paint(if violations == 0 { GOOD } else { BAD }, &text) + "\n"
+    let mut text = format!("{}, {}", of(violations, "violation"), of(findings.len() - violations, "warning"));
+    let is_proven = report.unseen.is_empty() && report.counts.iterations > 0;
+    if !is_proven {
+        text.push_str(if report.counts.iterations == 0 { ", nothing proven" } else { ", not all of it seen" });
+    }
+    let style = match (violations, is_proven) {
+        (0, true) => GOOD,
+        (0, false) => LOOK,
+        _ => BAD,
+    };
+    paint(style, &text) + "\n"
 }
 
 fn count(n: u32, what: &str) -> String {

@@ -10,13 +10,14 @@ use runner_testkit::{Output, PATIENCE};
 
 use crate::play::{Play, RUN, sample};
 
-/// Reads what `verify --json` has answered; its exit code must tell of violations.
+/// Reads what `verify --json` has answered; its exit code must tell of violations, and of what was not seen.
 #[track_caller]
 pub(crate) fn report(output: &Output) -> AuditReport {
     let mut answer = output.json();
     answer.as_object_mut().expect("an answer is an object").remove("schema");
     let report: AuditReport = serde_json::from_value(answer).expect("the report has its form");
     let is_broken = report.findings.iter().any(|finding| finding.severity == Severity::Violation);
+    let is_broken = is_broken || !report.unseen.is_empty();
     assert_eq!(output.code, if is_broken { 10 } else { 0 }, "{}", output.stderr);
     report
 }
@@ -45,7 +46,9 @@ fn bare_shallow_and_detached_clones_are_audited_without_any_record() {
         assert_eq!((report.counts.iterations, report.counts.prompts), (2, 2), "{folder}");
         assert_eq!(report.unseen, [""; 0], "{folder}");
     }
-    let report = report(play.home.ctl(&["verify", &shallow, "--json"]).exits(0));
+    let told = play.home.ctl(&["verify", &shallow, "--allow-shallow"]);
+    assert!(told.exits(0).stdout.contains("not all of it seen"), "{}", told.stdout);
+    let report = report(play.home.ctl(&["verify", &shallow, "--json"]).exits(10));
     assert_eq!((report.counts.iterations, report.counts.prompts), (1, 1));
     assert_eq!(report.unseen.len(), 1, "what is not here is said");
     assert_eq!(report.brought, ["a", "b"], "what had passed before cannot be told");
@@ -69,6 +72,9 @@ fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
     assert_eq!(left, 0, "nothing is left behind");
     assert_eq!(play.repo.git(&["worktree", "list"]).lines().count(), 1);
     play.repo.assert_sound();
+    let output = play.home.ctl_in(&play.repo, &["verify", "--rerun-guards", "--strict", "--yes", "--json"]);
+    let found = report(output.exits(10)).findings;
+    assert!(found.iter().all(|it| (it.rule, it.severity) == (AuditRule::Rerun, Severity::Violation)), "{found:#?}");
     let since = ["verify", "--rerun-guards", "--since", "HEAD~1", "--yes"];
     let output = play.home.ctl_in(&play.repo, &since);
     assert!(output.exits(0).stdout.contains("1 warning"), "the last pass alone: {}", output.stdout);

@@ -2,6 +2,8 @@
 //!
 //! A forger knows git: ids of commits that a message names are those of the forged branch.
 
+mod provenance;
+
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 

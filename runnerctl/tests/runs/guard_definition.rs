@@ -3,6 +3,7 @@
 use protocol::words::RunStatus;
 use runner_testkit::Receipt;
 
+use crate::audits::report;
 use crate::play::{Play, Row, Seen, sample};
 
 /// The guard of these runs: green where the work was done.
@@ -345,4 +346,43 @@ fn a_pause_in_the_second_run_puts_the_sessions_files_back() {
     let seen = play.seen(1);
     seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
     assert_eq!((play.repo.show("HEAD", "ci.sh").as_str(), announced(&seen)), ("true", "ci.sh"));
+}
+
+#[test]
+fn a_definition_that_is_widened_to_files_of_the_base_is_no_finding() {
+    let play = guarded("both");
+    play.repo.write("later/one.sh", STRICT).write("later/two.sh", STRICT).commit("More checks");
+    play.script().always("echo $n > \"file$n\"; answer retry 'Not yet.'");
+    play.script().step(3, "echo true > later/one.sh; answer retry 'Not yet.'");
+    play.first(4);
+    let config = ".runner/state/config.toml";
+    let widened = play.repo.read(config).replace("\"/checks/**\"", "\"/checks/**\", \"/later/**\"");
+    play.repo.write(config, &widened).commit("Guard more");
+    for iter in 2..=4 {
+        play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+        let expected = if iter < 3 { "" } else { "later/one.sh" };
+        assert_eq!(announced(&play.seen(iter)), expected, "iteration {iter}");
+    }
+    let found = report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
+    assert_eq!((found.findings, found.counts.iterations), (Vec::new(), 4));
+}
+
+#[test]
+fn a_long_list_of_changed_files_is_whole_in_the_receipt() {
+    let play = guarded("report");
+    play.script().step(1, "mkdir checks; for n in $(seq 10 40); do echo > checks/$n; done; answer retry 'Not yet.'");
+    let seen = play.first(4);
+    assert_eq!(announced(&seen).split(", ").count(), 31, "{}", announced(&seen));
+    assert_eq!(report(&play.home.ctl_in(&play.repo, &["verify", "--json"])).findings, []);
+}
+
+#[test]
+fn a_guard_that_commits_on_the_base_is_no_finding() {
+    let play = Play::new();
+    let text = play.repo.read(".runner/state/config.toml").replace("baseline = false", "baseline = true");
+    play.repo.write(".runner/state/config.toml", &text).commit("With a baseline");
+    let commits = "date +%N >> guarded; git add guarded; git commit -q -m 'Of the guard'";
+    play.script().guard_always(commits).step(1, "echo 1 > one; answer done 'Done.'");
+    play.first(4).is(&PASSED);
+    assert_eq!(report(&play.home.ctl_in(&play.repo, &["verify", "--json"])).findings, []);
 }

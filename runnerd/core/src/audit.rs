@@ -16,6 +16,8 @@ mod plan;
 mod prompts;
 mod state;
 mod stretch;
+mod trailers;
+mod word;
 
 use std::sync::Arc;
 
@@ -35,6 +37,7 @@ use self::prompts::Rebuilt;
 pub use self::state::Reading;
 use self::state::State;
 use crate::message::{Receipt, RunnerCommit};
+use crate::rules::Rules;
 use crate::tree;
 
 /// An audit under way: it is given the commits of a plan, oldest first.
@@ -48,12 +51,14 @@ pub struct Audit {
     last: Option<State>,
     /// The number of the last iteration.
     last_iter: Option<u32>,
+    /// The highest rules that a commit has named.
+    rules: Rules,
     /// What people changed since.
     stretch: Net,
     /// The session that is being passed.
     session: Option<Session>,
-    /// What differs from the base.
-    since_base: Net,
+    /// What differs from the base; none as long as no start was seen.
+    since_base: Option<Net>,
     /// What stands outside of `.runner/`.
     ground: Ground,
     /// What people changed since the last iteration.
@@ -85,6 +90,12 @@ impl Audit {
         let runners = plan.runners_before();
         let last = runners.map(|_| state.clone());
         let last_iter = runners.and_then(number);
+        let mut ledger = Ledger::default();
+        if plan.lacks_start() {
+            ledger.turn_to(plan.heads().first().or(plan.before()).map_or("", |head| head.id.as_str()), None);
+            let expected = format!("the start of run {} among the commits of its branch", plan.run_at(0));
+            ledger.violation(AuditRule::Chain, "Runner-Commit: start", (&expected, "none, and nothing is cut off"));
+        }
         let report = AuditReport {
             run: plan.run().to_owned(),
             base: plan.before().map(|head| head.id.clone()),
@@ -103,12 +114,13 @@ impl Audit {
             state,
             last,
             last_iter,
+            rules: Rules::FIRST,
             stretch: Net::default(),
             session: None,
-            since_base: Net::default(),
+            since_base: None,
             ground,
             since_iteration: Net::default(),
-            ledger: Ledger::default(),
+            ledger,
             report,
         }
     }
@@ -123,9 +135,11 @@ impl Audit {
         if let RunnerCommit::Iteration(receipt) = self.plan.part(at)?.commit()? { receipt.raw.as_deref() } else { None }
     }
 
-    /// Returns the commit from which the reviewer of the commit at this place saw the changes, where one decided.
+    /// Returns the commit from which the reviewer of the commit at this place saw the changes, where one decided and that
+    /// commit is of the branch.
     pub fn reviewed_from(&self, at: usize) -> Option<&str> {
-        let RunnerCommit::Iteration(receipt) = self.plan.part(at)?.commit()? else { return None };
+        let Part::Runner { commit, has_from: true } = self.plan.part(at)? else { return None };
+        let RunnerCommit::Iteration(receipt) = &**commit else { return None };
         receipt.review.as_ref()?.prompt.as_ref().map(|_| receipt.from.as_str())
     }
 
@@ -137,7 +151,15 @@ impl Audit {
         let plan = Arc::clone(&self.plan);
         let (Some(part), Some(head)) = (plan.part(at), plan.heads().get(at)) else { return };
         self.ledger.turn_to(&head.id, None);
-        self.since_base.add(link.changes.iter().filter(|change| is_code(change)));
+        if let Some(since_base) = &mut self.since_base {
+            since_base.add(link.changes.iter().filter(|change| is_code(change)));
+        }
+        if let Some(found) =
+            link.changes.iter().filter(|change| change.path == b".runner").find_map(|it| it.new.as_ref())
+        {
+            let found = format!("something else, with the mode {:o}", found.mode);
+            self.ledger.violation(AuditRule::Valid, ".runner", ("a folder", &found));
+        }
         match part {
             Part::Person => self.persons(head, (link, reading)),
             Part::Malformed(error) => {
@@ -163,7 +185,8 @@ impl Audit {
         }
         self.ledger.turn_to(&self.report.tip, None);
         let is_told = self.at.checked_sub(1).is_some_and(|at| matches!(self.plan.part(at), Some(Part::Runner { .. })));
-        if let Some((path, why)) = self.state.known().err().filter(|_| !is_told) {
+        let is_all = self.at >= self.plan.heads().len();
+        if let Some((path, why)) = self.state.known().err().filter(|_| is_all && !is_told) {
             self.ledger.violation(AuditRule::Valid, path, ("a valid file", why));
         }
         let counts = &mut self.report.counts;
@@ -209,8 +232,9 @@ impl Audit {
         self.ledger.turn_to(&head.id, iter);
         self.sessions((link, reading), 0);
         self.ledger.turn_to(&head.id, iter);
-        if commit.run() != self.plan.run() {
-            self.ledger.violation(AuditRule::Number, "run", (self.plan.run(), commit.run()));
+        let run = self.plan.run_at(self.place());
+        if commit.run() != run {
+            self.ledger.violation(AuditRule::Number, "run", (run, commit.run()));
         }
         if head.parents.len() != 1 {
             let found = format!("{} parents", head.parents.len());
@@ -227,7 +251,9 @@ impl Audit {
             self.ledger.violation(AuditRule::Number, "iter", (&expected, &iter.to_string()));
         }
         self.last_iter = iter.or(self.last_iter);
-        if let Some(session) = self.session.take() {
+        let rules = commit.version().rules;
+        self.rules(rules);
+        if let Some(session) = self.session.take().filter(|_| rules.are_known()) {
             match commit {
                 RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, link),
                 RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
@@ -236,6 +262,18 @@ impl Audit {
             }
         }
         self.last = Some(self.state.clone());
+    }
+
+    /// The rules of a commit are known, and those of the commits before it or later ones.
+    fn rules(&mut self, rules: Rules) {
+        if !rules.are_known() {
+            let expected = format!("{} or lower: what later rules ask of a commit is not known here", Rules::CURRENT);
+            self.ledger.violation(AuditRule::Rules, "Runner-Version", (&expected, &rules.to_string()));
+        } else if rules < self.rules {
+            let expected = format!("{} or higher, as before", self.rules);
+            self.ledger.violation(AuditRule::Rules, "Runner-Version", (&expected, &rules.to_string()));
+        }
+        self.rules = self.rules.max(rules);
     }
 
     fn iteration(&mut self, session: &Session, receipt: &Receipt, link: &Link) {
@@ -254,12 +292,13 @@ impl Audit {
             agents: session.agents,
             accepted: session.accepted.as_ref(),
             changed_between: self.since_iteration.code().next().is_some(),
-            differs_from_base: !self.plan.has_start() || self.since_base.code().next().is_some(),
+            differs_from_base: self.since_base.as_ref().is_none_or(|since| since.code().next().is_some()),
             link,
         }
         .check(&mut self.ledger);
         if let Some(accepted) = &session.accepted {
             self.ground.check((&from, accepted), (receipt, &self.readers), &mut self.ledger);
+            self.ground.learn(accepted, (&to.run_state.guard_definition, &session.net));
         }
         self.since_iteration = Net::default();
         let counts = &mut self.report.counts;
@@ -282,16 +321,29 @@ impl Audit {
         let parent = head.parents.first().map_or("none", String::as_str);
         let (before, net) = (&session.from, &session.net);
         let accepted = session.accepted.as_ref();
-        let step = |milestone| Step { milestone, parent, before, to: &to, net, accepted };
+        let upon = self.plan.iteration_before(self.place());
+        let step = |milestone| Step { milestone, parent, before, to: &to, net, accepted, upon };
         match commit {
             RunnerCommit::Start(milestone) => {
-                step(milestone).start(&mut self.ledger);
-                self.report.brought = passed(to.tree);
-                self.ground.begin(&to.run_state.guard_definition);
+                let is_fork = step(milestone).start(&mut self.ledger);
+                if !self.plan.begins(self.place()) {
+                    let found = "another one, after it";
+                    self.ledger.violation(AuditRule::Milestone, "Runner-Commit", ("one start of a run", found));
+                }
+                if self.since_base.is_none() {
+                    self.report.brought = passed(to.tree);
+                }
+                if !is_fork {
+                    self.ground.begin(&to.run_state.guard_definition);
+                }
+                (self.since_base, self.last_iter) = (Some(Net::default()), None);
             }
             RunnerCommit::Baseline(milestone, guard) => step(milestone).baseline(*guard, &mut self.ledger),
             RunnerCommit::Resume(milestone) => step(milestone).resume(&mut self.ledger),
             RunnerCommit::Iteration(_) => {}
+        }
+        if let Some(accepted) = accepted {
+            self.ground.learn(accepted, (&to.run_state.guard_definition, net));
         }
     }
 
@@ -303,8 +355,13 @@ impl Audit {
         }
     }
 
+    /// The place of the commit that was taken last.
+    fn place(&self) -> usize {
+        self.at.saturating_sub(1)
+    }
+
     fn commit(&self) -> String {
-        self.plan.heads().get(self.at.saturating_sub(1)).map(|head| head.id.clone()).unwrap_or_default()
+        self.plan.heads().get(self.place()).map(|head| head.id.clone()).unwrap_or_default()
     }
 }
 

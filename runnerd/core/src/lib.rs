@@ -37,6 +37,7 @@ pub mod prompt;
 pub mod questions;
 pub mod redact;
 pub mod reset_time;
+pub mod rules;
 pub mod run;
 pub mod schema;
 pub mod select;

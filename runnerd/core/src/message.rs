@@ -4,6 +4,7 @@
 //! that a receipt which was touched by hand is found out by its form alone. Whether a receipt is *true* is the
 //! question of the audit, not of this module.
 
+mod claim;
 mod list;
 mod receipt;
 mod summary;
@@ -12,6 +13,7 @@ mod value;
 
 use protocol::words::GuardOutcome;
 
+pub use claim::claims;
 pub use list::{NameList, NotAList};
 pub use receipt::{Receipt, Subject};
 pub use summary::first_line;
@@ -19,7 +21,8 @@ pub use value::{
     AgentStamp, Attempts, GuardRun, Malformed, ProcessEnd, ReviewRun, RunnerVersion, UsageLine, VerdictLine,
 };
 
-use trailers::Trailers;
+use self::trailers::Trailers;
+use crate::rules::Rules;
 
 /// What the subjects of all commits of the runner begin with.
 const SCOPE: &str = "chore(loop): ";
@@ -55,6 +58,14 @@ pub enum MessageError {
         name: &'static str,
         /// What its value should be.
         reason: String,
+    },
+    /// It is of rules that are not known here, and of no form that is.
+    #[error("of {rules}, which this version does not know: {why}")]
+    Rules {
+        /// The rules that it names.
+        rules: Rules,
+        /// What is wrong with it by the rules that are known.
+        why: Box<Self>,
     },
     /// Everything is there, but not in the one form that the runner writes.
     #[error("line {line} differs from what the runner writes")]
@@ -130,18 +141,33 @@ impl RunnerCommit {
         str::from_utf8(message).map_err(|_| MessageError::Encoding).and_then(Self::parse)
     }
 
+    /// Returns who wrote the commit, by which rules.
+    pub fn version(&self) -> &RunnerVersion {
+        match self {
+            Self::Iteration(receipt) => &receipt.version,
+            Self::Start(milestone) | Self::Baseline(milestone, _) | Self::Resume(milestone) => &milestone.version,
+        }
+    }
+
     /// Reads a message that [`RunnerCommit::compose`] has written; a newline at its end may be missing.
     pub fn parse(message: &str) -> Result<Self, MessageError> {
         let parts = Parts::of(message);
+        Self::read(message, &parts).map_err(|why| match parts.rules().filter(|rules| !rules.are_known()) {
+            Some(rules) => MessageError::Rules { rules, why: Box::new(why) },
+            None => why,
+        })
+    }
+
+    fn read(message: &str, parts: &Parts<'_>) -> Result<Self, MessageError> {
         let mut trailers = Trailers::parse(parts.trailers)?;
         let kind: String = trailers.optional(KIND)?.ok_or(MessageError::NotRunner)?;
         let commit = match kind.as_str() {
-            "iteration" => Self::Iteration(Box::new(Receipt::read(&parts, &mut trailers)?)),
-            "start" => Self::Start(Milestone::read(&parts, &mut trailers, parts.run_between("start run ", ""))?),
-            "resume" => Self::Resume(Milestone::read(&parts, &mut trailers, parts.run_between("resume run ", ""))?),
+            "iteration" => Self::Iteration(Box::new(Receipt::read(parts, &mut trailers)?)),
+            "start" => Self::Start(Milestone::read(parts, &mut trailers, parts.run_between("start run ", ""))?),
+            "resume" => Self::Resume(Milestone::read(parts, &mut trailers, parts.run_between("resume run ", ""))?),
             "baseline" => {
                 let (run, guard) = parts.baseline().ok_or_else(|| parts.bad_subject())?;
-                Self::Baseline(Milestone::read(&parts, &mut trailers, Some(run))?, guard)
+                Self::Baseline(Milestone::read(parts, &mut trailers, Some(run))?, guard)
             }
             _ => return Err(MessageError::Value { name: KIND, reason: format!("unknown kind `{kind}`") }),
         };
@@ -184,16 +210,6 @@ pub fn human_command(message: &str) -> Option<String> {
     trailers.optional(HUMAN).ok()?
 }
 
-/// Tells whether a message says that its commit is the runner's, to whoever reads its trailers as git does: in either
-/// case, with space before the colon, with any line ends, in any encoding.
-pub fn claims(message: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(message);
-    let is_blank = |line: &&str| line.trim().is_empty();
-    let last = text.lines().rev().skip_while(is_blank).take_while(|line| !is_blank(line));
-    let name = |line: &str| line.split_once(':').map(|(name, _)| name.trim_end().to_owned());
-    last.filter_map(name).any(|name| name.eq_ignore_ascii_case(KIND))
-}
-
 /// The paragraphs of a message.
 struct Parts<'a> {
     subject: &'a str,
@@ -225,6 +241,12 @@ impl<'a> Parts<'a> {
         GuardOutcome::ALL
             .iter()
             .find_map(|&guard| Some((self.run_between("baseline run ", &format!(" guard={guard}"))?, guard)))
+    }
+
+    /// The rules that the trailers name, whatever else is wrong with them.
+    fn rules(&self) -> Option<Rules> {
+        let named = self.trailers.lines().find_map(|line| line.strip_prefix(VERSION)?.strip_prefix(": "));
+        Some(named?.parse::<RunnerVersion>().ok()?.rules)
     }
 
     fn bad_subject(&self) -> MessageError {

@@ -1,5 +1,8 @@
 //! Commits and how they descend from each other.
 
+use std::fs;
+use std::io;
+
 use gix::ObjectId;
 use gix::bstr::ByteSlice as _;
 
@@ -40,6 +43,17 @@ impl Repository {
         }
         // A revision that is malformed, ambiguous or unknown names no commit; a missing object is told apart nowhere.
         Ok(repo.rev_parse_single(commit.as_str()).ok().map(Id::from))
+    }
+
+    /// Tells whether the history of a shallow clone ends with this commit, by its own list: its parents are named and not
+    /// there.
+    pub fn is_shallow_at(&self, commit: &Id) -> Result<bool, GitError> {
+        let path = self.common_dir().join("shallow");
+        match fs::read_to_string(&path) {
+            Ok(listed) => Ok(listed.lines().any(|line| line.trim() == commit.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(GitError::io("reading", &path)(error)),
+        }
     }
 
     /// Tells whether `ancestor` is `of` itself or can be reached from it.

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use protocol::state::RunState;
-use protocol::verify::AuditReport;
+use protocol::verify::{AuditFinding, AuditReport, AuditRule, Severity};
 use runner_core::audit::{Audit, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, is_read};
 use tokio_util::sync::CancellationToken;
 
@@ -64,17 +63,68 @@ pub fn verify(
     stop: &CancellationToken,
 ) -> Result<AuditReport, VerifyError> {
     let chain = repository.chain()?;
-    let base = base(repository, &target.tip)?;
-    let commits = commits(&chain, target, base.as_deref(), stop)?;
-    let plan = Plan::new(&target.run, base.as_deref(), commits.iter().map(head).collect());
-    let unseen = unseen(&plan);
+    let commits = commits(&chain, target, stop)?;
+    let end = End::of(repository, &commits)?;
+    let plan = Plan::new(&target.run, commits.iter().map(head).collect(), end.is_whole());
+    let cut = end.sentence(&plan);
     let branch = Branch { repository, first: commits.len() - plan.heads().len(), commits, chain };
-    let before = branch.standing(&plan)?;
-    let audit = Audit::new(plan, READERS, &before);
-    let mut report = branch.judged(audit, is_live, stop)?;
-    report.unseen.extend(unseen);
+    let mut report = branch.judged(plan, is_live, stop)?;
+    let unread = std::mem::take(&mut report.unseen);
+    report.unseen.extend(cut.into_iter().chain(unread));
     Ok(report)
 }
+
+/// Why the commits of a branch end where they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// With a commit that has no parents.
+    Root,
+    /// The clone was made or deepened to there.
+    Shallow,
+    /// The clone leaves objects with a remote.
+    Partial,
+    /// A parent is missing or damaged.
+    Missing,
+    /// There are too many.
+    Long,
+}
+
+impl End {
+    /// Tells where these commits end, the oldest first.
+    fn of(repository: &Repository, commits: &[ChainCommit]) -> Result<Self, GitError> {
+        let Some(oldest) = commits.first().filter(|oldest| !oldest.parents.is_empty()) else { return Ok(Self::Root) };
+        if commits.len() >= MAX_COMMITS {
+            return Ok(Self::Long);
+        }
+        if repository.is_shallow_at(&oldest.id)? {
+            return Ok(Self::Shallow);
+        }
+        Ok(if repository.is_partial()? { Self::Partial } else { Self::Missing })
+    }
+
+    /// Whether nothing says that there is more: what is not among the commits is nowhere.
+    fn is_whole(self) -> bool {
+        !matches!(self, Self::Shallow | Self::Partial)
+    }
+
+    /// Says what of the branch is not here, where its start is not.
+    fn sentence(self, plan: &Plan) -> Option<String> {
+        let why = match self {
+            Self::Root => return None,
+            Self::Shallow => "this clone is shallow, and `git fetch --unshallow` brings it",
+            Self::Partial => PARTIAL,
+            Self::Missing => MISSING,
+            Self::Long => "the branch has more commits than are looked at",
+        };
+        let oldest = plan.before().filter(|_| !plan.has_start())?;
+        Some(format!("what came before commit {}: {why}", oldest.id))
+    }
+}
+
+/// Why something is not here in a clone that leaves objects with a remote.
+const PARTIAL: &str = "this clone is partial, and `git fetch --refetch --no-filter` brings it";
+/// Why something is not here that should be.
+const MISSING: &str = "an object is missing or damaged, and `git fsck` tells which";
 
 /// The commits of a branch.
 struct Branch<'a> {
@@ -86,22 +136,42 @@ struct Branch<'a> {
 }
 
 impl Branch<'_> {
-    /// Reads commit after commit, while those that were read are judged.
-    fn judged(&self, audit: Audit, is_live: bool, stop: &CancellationToken) -> Result<AuditReport, VerifyError> {
+    /// Has the commits judged as far as they can be read.
+    fn judged(&self, plan: Plan, is_live: bool, stop: &CancellationToken) -> Result<AuditReport, VerifyError> {
+        let (before, unread) = match found(self.standing(&plan))? {
+            Some(before) => (before, None),
+            None => (Vec::new(), Some(self.first.saturating_sub(1))),
+        };
+        let audit = Audit::new(plan, READERS, &before);
+        let (audit, unread) = if unread.is_some() { (audit, unread) } else { self.read(audit, stop)? };
+        // Whose the last commits are is not known where they were not read.
+        let mut report = audit.finish(is_live || unread.is_some());
+        if let Some(commit) = unread.and_then(|at| self.commits.get(at)) {
+            self.tell_unread(commit, &mut report)?;
+        }
+        Ok(report)
+    }
+
+    /// Reads commit after commit, while those that were read are judged; returns the place of one that cannot be read.
+    fn read(&self, audit: Audit, stop: &CancellationToken) -> Result<(Audit, Option<usize>), VerifyError> {
         let wanted: Vec<Beside> = (0..audit.heads().len()).map(|at| Beside::of(&audit, at)).collect();
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(AHEAD);
-            let judge = scope.spawn(move || judge(audit, receiver, is_live));
+            let judge = scope.spawn(move || judge(audit, receiver));
+            let mut unread = None;
             for (at, beside) in (self.first..).zip(&wanted) {
                 go_on(stop)?;
-                let link = self.link(at, beside)?;
+                let Some(link) = found(self.link(at, beside))? else {
+                    unread = Some(at);
+                    break;
+                };
                 let reading = Reading::of(&link.changes, &READERS);
                 if sender.send((link, reading)).is_err() {
                     break;
                 }
             }
             drop(sender);
-            Ok(judge.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            Ok((judge.join().unwrap_or_else(|panic| resume_unwind(panic)), unread))
         })
     }
 
@@ -109,9 +179,31 @@ impl Branch<'_> {
         let commit = &self.commits[at];
         let before = self.parent(at).map(|commit| &commit.tree);
         let changes = self.chain.changes(before, &commit.tree, is_read)?.into_iter().map(change).collect();
-        let raw = beside.raw.map(|raw| self.chain.blob(&raw)).transpose()?.flatten();
+        // A receipt may name anything: what is no blob is not the text that was kept.
+        let raw = beside.raw.and_then(|raw| found(self.chain.blob(&raw)).transpose()).transpose()?.flatten();
         let diff = |from| self.repository.diff_of((&from, &commit.id), is_code, MAX_REVIEWED_BYTES);
-        Ok(Link { changes, raw, diff: beside.reviewed_from.map(diff).transpose()? })
+        // What came before a cut is not here, and what a reviewer saw since then cannot be told.
+        let is_here = |from: &Id| self.commits[..at].iter().rev().any(|commit| commit.id == *from);
+        Ok(Link { changes, raw, diff: beside.reviewed_from.filter(is_here).map(diff).transpose()? })
+    }
+
+    /// Says that a commit cannot be read, nor judged what comes after it. Only a partial clone may lack what it is made of.
+    fn tell_unread(&self, commit: &ChainCommit, report: &mut AuditReport) -> Result<(), GitError> {
+        let is_partial = self.repository.is_partial()?;
+        let why = if is_partial { PARTIAL } else { MISSING };
+        report.unseen.push(format!("the files of commit {}, and what was made of them since: {why}", commit.id));
+        if !is_partial {
+            report.findings.push(AuditFinding {
+                commit: commit.id.to_string(),
+                iter: None,
+                rule: AuditRule::Valid,
+                severity: Severity::Violation,
+                at: "tree".to_owned(),
+                expected: "objects that can be read".to_owned(),
+                found: MISSING.to_owned(),
+            });
+        }
+        Ok(())
     }
 
     fn parent(&self, at: usize) -> Option<&ChainCommit> {
@@ -130,11 +222,20 @@ impl Branch<'_> {
 }
 
 /// Judges commits as they are read, on a processor of its own.
-fn judge(mut audit: Audit, read: Receiver<(Link, Reading)>, is_live: bool) -> AuditReport {
+fn judge(mut audit: Audit, read: Receiver<(Link, Reading)>) -> Audit {
     for (link, reading) in read {
         audit.take(&link, &reading);
     }
-    audit.finish(is_live)
+    audit
+}
+
+/// Takes nothing for what git has not, or has in a form that cannot be read; other failures stay failures.
+fn found<T>(read: Result<T, GitError>) -> Result<Option<T>, GitError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(GitError::Broken { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// What is read beside a commit, since its receipt names it.
@@ -150,25 +251,16 @@ impl Beside {
     }
 }
 
-/// The commit that the run began from, by its own bookkeeping.
-fn base(repository: &Repository, tip: &Id) -> Result<Option<String>, GitError> {
-    let state = repository.read(tip, Layout::RUN_STATE)?.unwrap_or_default();
-    Ok(serde_json::from_slice::<RunState>(&state).ok().and_then(|state| state.base))
-}
-
-/// Reads the commits down to the base, or as far as they are here, and returns them oldest first.
-fn commits(
-    chain: &Chain<'_>,
-    target: &Target,
-    base: Option<&str>,
-    stop: &CancellationToken,
-) -> Result<Vec<ChainCommit>, VerifyError> {
+/// Reads all commits of a branch, as far as they are here, and returns them oldest first.
+///
+/// Where a run begins is not known before: its own bookkeeping says so, and whoever writes to the branch writes that.
+fn commits(chain: &Chain<'_>, target: &Target, stop: &CancellationToken) -> Result<Vec<ChainCommit>, VerifyError> {
     let mut commits = Vec::new();
     let mut next = Some(target.tip);
     while let Some(id) = next.filter(|_| commits.len() < MAX_COMMITS) {
         go_on(stop)?;
-        let Some(commit) = chain.commit(&id)? else { break };
-        next = commit.parents.first().copied().filter(|_| base != Some(&id.to_string()));
+        let Some(commit) = found(chain.commit(&id))?.flatten() else { break };
+        next = commit.parents.first().copied();
         commits.push(commit);
     }
     if commits.is_empty() {
@@ -180,16 +272,6 @@ fn commits(
 
 fn go_on(stop: &CancellationToken) -> Result<(), VerifyError> {
     if stop.is_cancelled() { Err(VerifyError::Interrupted) } else { Ok(()) }
-}
-
-/// Says what of the branch is not here.
-fn unseen(plan: &Plan) -> Vec<String> {
-    let before = plan.before().filter(|_| !plan.has_start());
-    let sentence = |head: &Head| {
-        let parents = if head.parents.is_empty() { "" } else { ", whose parents are not here" };
-        format!("what came before commit {}{parents}: `git fetch --unshallow` brings it", head.id)
-    };
-    before.map(sentence).into_iter().collect()
 }
 
 fn is_code(path: &[u8]) -> bool {

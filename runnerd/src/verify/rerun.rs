@@ -18,8 +18,9 @@ use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::VerifyError;
+use crate::causes::in_one_line;
 use crate::config::RepoConfig;
-use crate::git::{Id, Repository};
+use crate::git::{GitError, Id, Repository};
 use crate::guard::{self, Guard};
 use crate::process::{Launcher, Mark};
 use crate::worker::load_config;
@@ -58,7 +59,8 @@ pub struct Stage<'a> {
 pub fn commands(repository: &Repository, passes: &[AuditPass]) -> Result<Vec<Vec<String>>, VerifyError> {
     let mut commands = Vec::new();
     for pass in passes {
-        let config = config_at(repository, &commit(pass)?)?;
+        // One that cannot be read is told when its guard is run.
+        let Ok(config) = config_at(repository, &commit(pass)?) else { continue };
         if !commands.contains(&config.guard.command) {
             commands.push(config.guard.command);
         }
@@ -71,7 +73,13 @@ impl Stage<'_> {
     pub async fn rerun(&self, passes: &[AuditPass]) -> Result<Vec<AuditFinding>, VerifyError> {
         let mut findings = Vec::new();
         for pass in passes {
-            let end = self.run(&commit(pass)?).await?;
+            let end = match self.run(&commit(pass)?).await {
+                // What a branch holds must not end the check of the rest.
+                Err(error @ (VerifyError::State(_) | VerifyError::Git(GitError::Broken { .. }))) => {
+                    GuardEnd::new(GuardHow::Missing { what: in_one_line(&error) })
+                }
+                end => end?,
+            };
             if self.stop.is_cancelled() {
                 return Err(VerifyError::Interrupted);
             }

@@ -47,7 +47,8 @@ fn checked_out(repository: &Repository) -> Result<Option<Target>, GitError> {
         }
         Head::Branch { .. } => None,
         Head::Detached { commit } => {
-            let state = repository.read(&commit, Layout::RUN_STATE)?.unwrap_or_default();
+            // Whatever stands in its place: a commit in which it cannot be read is of no run.
+            let state = repository.read(&commit, Layout::RUN_STATE).unwrap_or_default().unwrap_or_default();
             let run = serde_json::from_slice::<RunState>(&state).ok().and_then(|state| state.run_id);
             run.map(|run| Target { run, tip: commit })
         }

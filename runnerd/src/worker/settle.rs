@@ -15,6 +15,7 @@ use runner_core::message::{
     VerdictLine,
 };
 use runner_core::prompt::{PROMPT_FORMAT, Prompt, templates_digest};
+use runner_core::rules::Rules;
 use runner_core::transition::{self, Before, Facts};
 use runner_core::tree;
 use runner_core::verdict::{Task, row};
@@ -262,7 +263,7 @@ impl<'a> Settling<'a> {
                 .filter(|usage| usage.sessions > 0)
                 .map(UsageLine),
             reverted: NameList::new(&after.run_state.reverted),
-            guard_changed: NameList::new(guard_changed),
+            guard_changed: NameList::whole(guard_changed),
             guard_wrote: NameList::new(guard.map_or(&[][..], |guard| &guard.wrote)),
             held_back: NameList::new(&after.run_state.held_back),
             tree_from: Digest::of(self.loaded.canonical_tree().as_bytes()),
@@ -380,6 +381,7 @@ pub(super) fn version() -> RunnerVersion {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         prompt_format: PROMPT_FORMAT,
         templates: templates_digest().chars().take(12).collect(),
+        rules: Rules::CURRENT,
     }
 }
 

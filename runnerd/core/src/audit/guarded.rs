@@ -1,7 +1,7 @@
 //! The guard's definition along a branch: what a person has accepted of it, and whether what departs from that was
 //! announced (SPEC 5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::verify::AuditRule;
 
@@ -12,12 +12,18 @@ use super::state::{Known, State};
 use crate::definition::{self, Definition, Departure, Guarded};
 use crate::layout;
 use crate::message::Receipt;
+use crate::rules::Rules;
+
+/// The trailer that names what no person has accepted.
+const ANNOUNCED: &str = "Runner-Guard-Changed";
 
 /// What stands outside `.runner/`, as far as the branch has told of it since its start.
 #[derive(Debug, Default)]
 pub(super) struct Ground {
     /// None as long as no start was seen.
     files: Option<BTreeMap<String, String>>,
+    /// Files that are known to stand there no more.
+    gone: BTreeSet<String>,
     /// The files that some globs name, as they were asked for last.
     standing: Option<Standing>,
 }
@@ -40,9 +46,12 @@ impl Ground {
         (self.files, self.standing) = (Some(code.filter_map(file).collect()), None);
     }
 
-    /// Begins with what a start says that the guard's definition is, unless it is known what stands there.
+    /// Begins with what a start says that the guard's definition is, but for what is known of the files there.
     pub(super) fn begin(&mut self, told: &Definition) {
-        self.files.get_or_insert_with(|| told.clone());
+        let files = self.files.get_or_insert_default();
+        for (path, form) in told {
+            files.entry(path.clone()).or_insert_with(|| form.clone());
+        }
         self.standing = None;
     }
 
@@ -61,6 +70,11 @@ impl Ground {
                 put(&mut standing.definition, &path, change.new.as_ref());
             }
             put(files, &path, change.new.as_ref());
+            if files.contains_key(&path) {
+                self.gone.remove(&path)
+            } else {
+                self.gone.insert(path)
+            };
         }
     }
 
@@ -98,6 +112,18 @@ impl Ground {
         Some(Accepted { guarded: Guarded { accepted, committed }, is_whole: old_globs == globs })
     }
 
+    /// Takes over what a commit of the runner says of files that a new configuration has made part of the definition and
+    /// that no commit has changed; a later commit that changes one tells whether it was so.
+    pub(super) fn learn(&mut self, accepted: &Accepted, (told, net): (&Definition, &Net)) {
+        let Some(files) = self.files.as_mut().filter(|_| !accepted.is_whole) else { return };
+        let changed: BTreeSet<&str> = net.code_with_sides().map(|(path, _)| path).collect();
+        let unknown = accepted.unknown(told).filter(|(path, _)| !changed.contains(path.as_str()));
+        for (path, form) in unknown.filter(|(path, _)| !self.gone.contains(*path)) {
+            files.entry(path.clone()).or_insert_with(|| form.clone());
+        }
+        self.standing = None;
+    }
+
     /// Checks that the receipt names every file that departs from what was accepted at From.
     pub(super) fn check(
         &mut self,
@@ -105,13 +131,22 @@ impl Ground {
         (receipt, readers): (&Receipt, &Readers),
         ledger: &mut Ledger,
     ) {
-        let standing = self.standing(&from.settings.definition, readers);
+        let globs = &from.settings.definition;
+        let standing = self.standing(globs, readers);
         let named = &receipt.guard_changed;
-        for path in Departure::between(&accepted.guarded.accepted, standing).paths {
-            if named.more() == 0 && !named.items().iter().any(|item| item == path.as_bytes()) {
-                let expected = format!("{path}, which no person has accepted");
-                ledger.violation(AuditRule::Receipt, "Runner-Guard-Changed", (&expected, "not named"));
-            }
+        let departing = Departure::between(&accepted.guarded.accepted, standing).paths;
+        for path in named.missing(&departing) {
+            let expected = format!("{path}, which no person has accepted");
+            ledger.violation(AuditRule::Receipt, ANNOUNCED, (&expected, "not named"));
+        }
+        let is_part = |name: &str| (readers.is_definition)(globs, name);
+        for name in named.items().iter().filter(|name| !str::from_utf8(name).is_ok_and(is_part)) {
+            let name = String::from_utf8_lossy(name);
+            ledger.violation(AuditRule::Receipt, ANNOUNCED, ("files of the guard's definition", &name));
+        }
+        if receipt.version.rules >= Rules::SECOND && named.more() > 0 && !named.is_full() {
+            let found = format!("{} that are counted only", named.more());
+            ledger.violation(AuditRule::Receipt, ANNOUNCED, ("every file by its name", &found));
         }
     }
 }
@@ -130,10 +165,14 @@ impl Accepted {
     pub(super) fn written(&self, told: &Definition) -> Definition {
         let mut written = self.guarded.accepted.clone();
         if !self.is_whole {
-            let unknown = told.iter().filter(|(path, _)| !self.guarded.committed.contains_key(*path));
-            written.extend(unknown.map(|(path, form)| (path.clone(), form.clone())));
+            written.extend(self.unknown(told).map(|(path, form)| (path.clone(), form.clone())));
         }
         written
+    }
+
+    /// Returns those of these files that no commit has told of.
+    fn unknown<'d>(&self, told: &'d Definition) -> impl Iterator<Item = (&'d String, &'d String)> {
+        told.iter().filter(move |(path, _)| !self.guarded.committed.contains_key(*path))
     }
 }
 
@@ -145,7 +184,7 @@ fn put(definition: &mut Definition, path: &str, stored: Option<&Stored>) {
 }
 
 /// Returns a file as a definition has it; none for what is neither a file nor a link.
-fn form(stored: &Stored) -> Option<String> {
+pub(super) fn form(stored: &Stored) -> Option<String> {
     match stored.mode {
         0o100_644 => Some(stored.id.clone()),
         0o100_755 => Some(format!("100755:{}", stored.id)),

@@ -1,5 +1,7 @@
 //! One receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
 
+use std::borrow::Cow;
+
 use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
 use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
@@ -11,7 +13,8 @@ use super::link::Link;
 use super::net::Net;
 use super::prompts::{self, Rebuilt};
 use super::state::Known;
-use super::{compare, owned};
+use super::word::Said;
+use super::{compare, owned, trailers};
 use crate::approval::{self, Decision, Word};
 use crate::definition::{Definition, notice};
 use crate::digest::Digest;
@@ -150,14 +153,11 @@ impl Iteration<'_> {
     /// Whether the session changed a path outside `.runner/`: what the guard wrote, or the runner put back, is not its own.
     fn changed_code(&self) -> bool {
         let guards = &self.receipt.guard_wrote;
-        if guards.more() > 0 {
-            return false;
-        }
         let mut put_back = self.to.run_state.reverted.iter().filter(|path| !path.starts_with(".runner/"));
-        let is_others = |path: &[u8]| {
-            guards.items().iter().any(|item| item == path) || put_back.clone().any(|back| back.as_bytes() == path)
-        };
-        self.net.code().any(|path| !is_others(path))
+        let names = self.net.code().map(String::from_utf8_lossy);
+        let others = names.filter(|path| !put_back.clone().any(|back| **back == **path));
+        let others: Vec<String> = others.map(Cow::into_owned).collect();
+        !guards.missing(&others).is_empty()
             || guards.is_empty() && put_back.next().is_none() && self.receipt.mode == Mode::Execute
     }
 
@@ -304,18 +304,20 @@ impl Iteration<'_> {
         if is_about_tree && !is_gone && receipt.raw.is_none() {
             ledger.violation(AuditRule::Receipt, "Runner-Raw", ("the tree that was not taken", "nothing"));
         }
-        let is_said = task.decision.is_some();
-        for (at, is_there) in [
-            ("Runner-Usage", receipt.usage.is_some()),
-            ("Runner-Prompt", receipt.prompt.is_some()),
-            ("Runner-Agent", receipt.agent.is_some()),
-        ] {
-            if is_said && is_there {
-                ledger.violation(AuditRule::Receipt, at, ("nothing: a person's word stood for a session", "something"));
-            }
-        }
-        if !is_said && receipt.usage.is_none() {
-            ledger.violation(AuditRule::Receipt, "Runner-Usage", ("what the session consumed", "nothing"));
+        let asked = told.judged.as_ref().ok().filter(|judged| !matches!(judged.verdict, Verdict::Interrupted { .. }));
+        let asked_guard = asked.map(|judged| judged.guard.is_some());
+        trailers::check(receipt, (task.decision.is_some(), asked_guard), ledger);
+        if task.decision.is_some() {
+            let said = Said {
+                receipt,
+                net: self.net,
+                commits: self.agents,
+                // Of a guard that was cut off there is no word in the receipt.
+                asked_guard: task.recheck && receipt.review.as_ref().is_none_or(|review| review.accepted),
+                reverted: &self.to.run_state.reverted,
+                accepted: self.accepted,
+            };
+            said.check(ledger);
         }
         let writes = self.net.code().next().is_some();
         if writes && receipt.mode == Mode::Decompose {

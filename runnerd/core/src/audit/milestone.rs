@@ -11,7 +11,7 @@ use super::net::Net;
 use super::owned;
 use super::state::{Known, State};
 use crate::definition::Definition;
-use crate::message::{Milestone, ProcessEnd};
+use crate::message::{Milestone, ProcessEnd, Receipt};
 use crate::transition::PROGRESS_HEADING;
 use crate::{layout, person, run, tree};
 
@@ -29,11 +29,14 @@ pub(super) struct Step<'a> {
     pub net: &'a Net,
     /// What a person has accepted of the guard's definition, as far as the branch tells.
     pub accepted: Option<&'a Accepted>,
+    /// The receipt of the parent, where that is the end of an iteration.
+    pub upon: Option<&'a Receipt>,
 }
 
 impl Step<'_> {
-    /// Checks a start: nothing but `.runner/`, with bookkeeping that knows of no iteration, or in a fork of those before it.
-    pub(super) fn start(&self, ledger: &mut Ledger) {
+    /// Checks a start: nothing but `.runner/`, with bookkeeping that knows of no iteration, or in a fork of those before
+    /// it. Returns whether it is a fork's.
+    pub(super) fn start(&self, ledger: &mut Ledger) -> bool {
         self.upon(ledger);
         self.no_code(ledger);
         if self.to.goal.id.as_deref() != Some(&self.milestone.run) {
@@ -43,14 +46,19 @@ impl Step<'_> {
         if let Err(breach) = person::check_start(self.before.tree(), self.to.tree) {
             ledger.violation(AuditRule::Passes, layout::TREE, ("a fresh tree, or the one that was there", &breach));
         }
-        if !self.is_fork() {
+        let is_fork = self.is_fork();
+        if !is_fork {
             self.fresh(ledger);
         }
+        is_fork
     }
 
-    /// Whether it goes on with all that was there, under another id.
+    /// Whether it goes on with all that a receipt of another run has left, under another id.
     fn is_fork(&self) -> bool {
         let Ok(before) = self.before.known() else { return false };
+        if self.upon.is_none_or(|receipt| before.run_state.run_id.as_ref() != Some(&receipt.run)) {
+            return false;
+        }
         let (run_id, base) = (Some(self.milestone.run.clone()), Some(self.parent.to_owned()));
         let same = [layout::TREE, layout::FEEDBACK, layout::PROGRESS];
         *self.to.run_state == RunState { run_id, base, ..before.run_state.clone() }
@@ -78,8 +86,14 @@ impl Step<'_> {
 
     /// Checks a baseline: the guard's result, and the time that it took.
     pub(super) fn baseline(&self, guard: GuardOutcome, ledger: &mut Ledger) {
-        self.upon(ledger);
-        let Ok(before) = self.before.known() else { return };
+        // What lies between From and this commit the guard has committed.
+        if self.milestone.from.is_none() {
+            self.upon(ledger);
+        }
+        let before = match self.before.known() {
+            Ok(before) => before,
+            Err((path, why)) => return ledger.violation(AuditRule::Valid, path, ("a valid file before it", why)),
+        };
         let asked = before.settings.baseline && before.run_state.next_iter == 1 && before.feedback.baseline.is_none();
         if !asked {
             ledger.violation(AuditRule::Milestone, "baseline", ("no baseline: none is due", "one"));

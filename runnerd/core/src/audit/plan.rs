@@ -1,12 +1,13 @@
-//! Whose each commit of a branch is: the runner's, a person's, or of an agent's session.
+//! Whose each commit of a branch is: the runner's, a person's, or of an agent's session; and where the audit begins.
 //!
 //! Told from the newest commit to the oldest: a receipt names the commit at which its session began, and what lies
-//! between the two is the session's, whatever its messages say.
+//! between the two is the session's, whatever its messages say. Nothing is believed of the state at the tip: a run begins
+//! with its start commit, and where that stands upon another run's iteration, the audit begins with the start of that one.
 
 use std::collections::BTreeMap;
 
 use super::link::Head;
-use crate::message::{MessageError, RunnerCommit, claims};
+use crate::message::{MessageError, Receipt, RunnerCommit, claims};
 
 /// The commits of one run along first parents, oldest first, and whose each is.
 #[derive(Debug)]
@@ -15,6 +16,17 @@ pub struct Plan {
     heads: Vec<Head>,
     parts: Vec<Part>,
     first: usize,
+    runs: Vec<Begun>,
+    has_start: bool,
+    is_whole: bool,
+}
+
+/// Where a run begins.
+#[derive(Debug)]
+struct Begun {
+    run: String,
+    /// Its start commit; the oldest commit where that is not here.
+    at: usize,
 }
 
 /// Whose a commit is.
@@ -39,18 +51,16 @@ pub(super) enum Part {
 }
 
 impl Plan {
-    /// Sorts the commits of the branch of `run`.
-    ///
-    /// The run begins after `base`, the commit that the run state at the tip names; where that is not among them, with
-    /// its start commit; else with the oldest commit whose parent is known.
-    pub fn new(run: &str, base: Option<&str>, heads: Vec<Head>) -> Self {
+    /// Sorts all commits of the branch of `run`, as far as they are here; `is_whole` if nothing is known to be cut off,
+    /// so that a start which is not among them is nowhere.
+    pub fn new(run: &str, heads: Vec<Head>, is_whole: bool) -> Self {
         let parts = sort(&heads);
-        let after_base = base.and_then(|base| heads.iter().position(|head| head.id == base)).map(|at| at + 1);
-        let start = || parts.iter().position(|part| is_start(part, run));
         // What the oldest commit changed is not known where its parents are not here.
         let oldest = usize::from(heads.first().is_some_and(|head| !head.parents.is_empty()));
-        let first = after_base.or_else(start).unwrap_or_default().max(oldest);
-        Self { run: run.to_owned(), heads, parts, first }
+        let (runs, is_found) = runs(run, &parts);
+        let begin = runs.last().map_or(0, |begun| begun.at);
+        let has_start = is_found && begin >= oldest;
+        Self { run: run.to_owned(), heads, parts, first: begin.max(oldest), runs, has_start, is_whole }
     }
 
     /// Returns the id of the run.
@@ -68,16 +78,37 @@ impl Plan {
         self.first.checked_sub(1).and_then(|at| self.heads.get(at))
     }
 
-    /// Returns whether the first commit that is looked at begins the run.
+    /// Returns whether the first commit that is looked at begins the run, or the one that it was forked from.
     pub fn has_start(&self) -> bool {
-        self.part(0).is_some_and(|part| is_start(part, &self.run))
+        self.has_start
     }
 
-    /// Returns whether it begins at an iteration, as a fork does: then files may stand there that no person has accepted.
+    /// Returns whether the start is missing though nothing is known to be cut off.
+    pub fn lacks_start(&self) -> bool {
+        !self.has_start && self.is_whole
+    }
+
+    /// Returns whether it begins at an iteration, as where a fork's parent is the oldest commit that is here: then files
+    /// may stand there that no person has accepted.
     pub fn begins_at_iteration(&self) -> bool {
-        let before = self.first.checked_sub(1).and_then(|at| self.parts.get(at));
-        let is_iteration = |part: &Part| matches!(part.commit(), Some(RunnerCommit::Iteration(_)));
-        self.has_start() && before.is_some_and(is_iteration)
+        self.first.checked_sub(1).is_some_and(|at| iteration(&self.parts, at).is_some())
+    }
+
+    /// Returns the run that a commit that is looked at must be of.
+    pub(super) fn run_at(&self, at: usize) -> &str {
+        let begun = self.runs.iter().find(|begun| begun.at <= self.first + at);
+        begun.map_or(&self.run, |begun| &begun.run)
+    }
+
+    /// Returns whether a run begins with a commit that is looked at.
+    pub(super) fn begins(&self, at: usize) -> bool {
+        let is_start = self.part(at).is_some_and(|part| is_start(part, self.run_at(at)));
+        is_start && self.runs.iter().any(|begun| begun.at == self.first + at)
+    }
+
+    /// Returns the receipt of the commit before one that is looked at, where that is the end of an iteration.
+    pub(super) fn iteration_before(&self, at: usize) -> Option<&Receipt> {
+        iteration(&self.parts, (self.first + at).checked_sub(1)?)
     }
 
     /// Returns whose a commit that is looked at is.
@@ -88,7 +119,7 @@ impl Plan {
     /// Returns the runner's commit before the first that is looked at, where that is one of this run's.
     pub(super) fn runners_before(&self) -> Option<&RunnerCommit> {
         let part = self.parts.get(self.first.checked_sub(1)?)?;
-        part.commit().filter(|commit| commit.run() == self.run)
+        part.commit().filter(|commit| commit.run() == self.run_at(0))
     }
 }
 
@@ -99,6 +130,31 @@ impl Part {
             Self::Runner { commit, .. } => Some(commit),
             Self::Malformed(_) | Self::Person | Self::Agent { .. } => None,
         }
+    }
+}
+
+/// Finds where a run begins, and the runs that it goes back to, newest first; and whether the last start was found.
+///
+/// Of several starts of one run the oldest counts, so that a later one hides nothing.
+fn runs(run: &str, parts: &[Part]) -> (Vec<Begun>, bool) {
+    let (mut runs, mut run, mut end) = (Vec::new(), run.to_owned(), parts.len());
+    loop {
+        let Some(at) = parts[..end].iter().position(|part| is_start(part, &run)) else {
+            runs.push(Begun { run, at: 0 });
+            return (runs, false);
+        };
+        runs.push(Begun { run, at });
+        let Some(receipt) = at.checked_sub(1).and_then(|before| iteration(parts, before)) else {
+            return (runs, true);
+        };
+        (run, end) = (receipt.run.clone(), at);
+    }
+}
+
+fn iteration(parts: &[Part], at: usize) -> Option<&Receipt> {
+    match parts.get(at)?.commit()? {
+        RunnerCommit::Iteration(receipt) => Some(receipt),
+        RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => None,
     }
 }
 

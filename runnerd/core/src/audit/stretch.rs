@@ -15,8 +15,8 @@ use crate::{fence, layout, person};
 const MAX_PATHS: usize = 20;
 /// Most bytes of a subject.
 const MAX_SUBJECT: usize = 200;
-/// Fields of the run state that say where the run began and how far it has come.
-const COURSE: [&str; 2] = ["base", "next_iter"];
+/// Fields of the run state that say which run it is, where that began and how far it has come.
+const COURSE: [&str; 3] = ["base", "next_iter", "run_id"];
 /// The field that a person writes: what was accepted of the guard's definition.
 const ACCEPTED: &str = "guard_definition";
 

@@ -2,6 +2,7 @@
 //!
 //! What was left out is counted, not kept: the list names examples, the commit itself holds the whole.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,6 +12,8 @@ use crate::fence::is_hidden;
 const ITEMS_LIMIT: usize = 20;
 /// The most bytes that are written, encoded.
 const BYTES_LIMIT: usize = 4_000;
+/// The most bytes of a list that is to be whole, encoded.
+const WHOLE_LIMIT: usize = 1024 * 1024;
 
 /// A bounded list of paths or ids, each any bytes but none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,17 +25,50 @@ pub struct NameList {
 impl NameList {
     /// Returns the list of these names: the first 20 that have room, and how many more there are.
     pub fn new<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>) -> Self {
+        Self::within(names, (ITEMS_LIMIT, BYTES_LIMIT))
+    }
+
+    /// Returns the list of all these names; the rest is counted only where they would take more than a mebibyte.
+    pub fn whole<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>) -> Self {
+        Self::within(names, (usize::MAX, WHOLE_LIMIT))
+    }
+
+    fn within<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>, (most, room): (usize, usize)) -> Self {
         let mut list = Self::default();
         let mut bytes = 0;
         for name in names.into_iter().filter(|name| !name.as_ref().is_empty()) {
             bytes += encode(name.as_ref()).len() + 2;
-            if list.more > 0 || list.items.len() == ITEMS_LIMIT || bytes > BYTES_LIMIT {
+            if list.more > 0 || list.items.len() == most || bytes > room {
                 list.more += 1;
             } else {
                 list.items.push(name.as_ref().to_vec());
             }
         }
         list
+    }
+
+    /// Returns those of these names, in order, that the list should have and has not: the names that are counted only
+    /// come after all that are written out, are no more than it says, and did not fit.
+    pub fn missing<'n>(&self, names: &'n [String]) -> Vec<&'n String> {
+        let items: BTreeSet<&[u8]> = self.items.iter().map(Vec::as_slice).collect();
+        let last = self.items.last().map(Vec::as_slice);
+        let unnamed = names.iter().filter(|name| !items.contains(name.as_bytes()));
+        let (counted, mut missing): (Vec<_>, Vec<_>) = unnamed.partition(|name| last < Some(name.as_bytes()));
+        let has_room = |name: &&String| self.items.len() < ITEMS_LIMIT && self.bytes() + written(name) <= BYTES_LIMIT;
+        let is_short = counted.first().is_some_and(has_room);
+        missing.extend(counted.into_iter().skip(if is_short { 0 } else { self.more }));
+        missing
+    }
+
+    /// Tells whether the names that are written out nearly fill a list that is to be whole: no name is longer than what
+    /// is left.
+    pub fn is_full(&self) -> bool {
+        const LONGEST: usize = 3 * 4096 + 2;
+        self.bytes() + LONGEST > WHOLE_LIMIT
+    }
+
+    fn bytes(&self) -> usize {
+        self.items.iter().map(|item| encode(item).len() + 2).sum()
     }
 
     /// Returns whether there is nothing in it.
@@ -84,6 +120,11 @@ impl FromStr for NameList {
         let items = parts.into_iter().map(|part| decode(part).ok_or(NotAList)).collect::<Result<_, _>>()?;
         Ok(Self { items, more })
     }
+}
+
+/// How many bytes a name takes.
+fn written(name: &str) -> usize {
+    encode(name.as_bytes()).len() + 2
 }
 
 /// Percent-encodes what would end an item or hide in it, and the blanks that a trailer loses at its ends.
@@ -163,6 +204,26 @@ mod tests {
         let list = NameList::new(["x".repeat(5000)]);
         assert_eq!(list.to_string(), "and 1 more");
         assert_eq!(list.to_string().parse(), Ok(list));
+    }
+
+    #[test]
+    fn a_whole_list_names_all_of_them() {
+        let list = NameList::whole((0..300).map(|n| format!("f{n:03}")));
+        assert_eq!((list.items().len(), list.more()), (300, 0));
+        assert_eq!(list.to_string().parse(), Ok(list));
+    }
+
+    #[test]
+    fn what_a_list_should_name_cannot_hide_behind_its_count() {
+        let names: Vec<String> = (0..25).map(|n| format!("f{n:02}")).collect();
+        let honest = NameList::new(&names);
+        assert_eq!(honest.missing(&names), [""; 0]);
+        assert_eq!(honest.missing(&["e".to_owned()]), ["e"], "it comes before those that are written out");
+        let invented: NameList = "a, b, and 1 more".parse().expect("a list");
+        assert_eq!(invented.missing(&["justfile".to_owned()]), ["justfile"], "it would have had room");
+        let invented = NameList::new((0..21).map(|n| format!("a{n:02}")));
+        assert_eq!(invented.missing(&["ci.sh".to_owned(), "justfile".to_owned()]), ["justfile"], "one is counted");
+        assert_eq!(NameList::default().missing(&["justfile".to_owned()]), ["justfile"]);
     }
 
     proptest! {

@@ -9,7 +9,12 @@ use super::*;
 use crate::digest::Digest;
 
 fn version() -> RunnerVersion {
-    RunnerVersion { version: "0.1.0".to_owned(), prompt_format: 1, templates: "0123456789ab".to_owned() }
+    RunnerVersion {
+        version: "0.1.0".to_owned(),
+        prompt_format: 1,
+        templates: "0123456789ab".to_owned(),
+        rules: Rules::FIRST,
+    }
 }
 
 fn receipt() -> Receipt {
@@ -73,6 +78,34 @@ fn iteration(receipt: Receipt) -> RunnerCommit {
 #[test]
 fn a_receipt_names_everything_in_a_fixed_order() {
     insta::assert_snapshot!(receipt().compose());
+}
+
+#[test]
+fn the_rules_are_named_from_the_second_on() {
+    let of = |rules| iteration(Receipt { version: RunnerVersion { rules, ..version() }, ..receipt() }).compose();
+    let (first, second) = (of(Rules::FIRST), of(Rules::SECOND));
+    assert!(first.contains("templates=0123456789ab\n"), "as it was before there were numbers: {first}");
+    assert!(second.contains("templates=0123456789ab rules=2\n"), "{second}");
+    for (message, rules) in [(&first, Rules::FIRST), (&second, Rules::SECOND)] {
+        let read = RunnerCommit::parse(message).expect("it is what the runner writes");
+        assert_eq!((read.version().rules, &read.compose()), (rules, message));
+    }
+    for other in ["rules=1", "rules=0", "rules=02", "rules=+2", "rules=", "rules=-1", "rules=2 rules=2", "rule=2"] {
+        let message = second.replace("rules=2", other);
+        assert!(RunnerCommit::parse(&message).is_err(), "{other}");
+    }
+}
+
+#[test]
+fn a_form_of_later_rules_is_told_as_such() {
+    let later = iteration(receipt()).compose().replace("Runner-From", "Runner-Driver: me\nRunner-From");
+    assert_eq!(
+        RunnerCommit::parse(&later).map_err(|error| error.to_string()),
+        Err("unexpected line `Runner-Driver: me` among the trailers".to_owned())
+    );
+    let later = later.replace("templates=0123456789ab", "templates=0123456789ab rules=99");
+    let told = RunnerCommit::parse(&later).expect_err("nobody knows what that is").to_string();
+    assert!(told.starts_with("of rules=99, which this version does not know: unexpected line"), "{told}");
 }
 
 #[test]
@@ -185,6 +218,32 @@ fn a_message_claims_to_be_the_runners_to_whoever_reads_trailers_as_git_does() {
         assert!(!claims(format!("x\n\nA: b\n{line}\n").as_bytes()), "{line:?}");
     }
     assert_eq!(RunnerCommit::parse_bytes(b"\xff\n\nRunner-Commit: start\n"), Err(MessageError::Encoding));
+}
+
+#[test]
+fn a_receipt_behind_what_git_leaves_out_at_the_end_is_a_claim() {
+    let receipt = "x\n\nRunner-Commit: iteration\n";
+    for end in [
+        "",
+        "# a comment\n",
+        "\n#\n\n",
+        "Conflicts:\n\tsrc/a.rs\n",
+        "# ------------------------ >8 ------------------------\nprose\n",
+        "---\nprose\n",
+        "\n---",
+        "\n--- a patch\n",
+        "prose\n\0\n",
+        "prose\nSigned-off-by: A <a@b>\n",
+        "# a comment\nA: b\n",
+        " continued\n",
+    ] {
+        let is_claim = end != "prose\n\0\n";
+        assert_eq!(claims(format!("{receipt}{end}").as_bytes()), is_claim, "{end:?}");
+    }
+    assert!(claims(b"x\n\nRunner-Commit: iteration\n\0\n\nprose\n"), "git ends it at the first NUL");
+    assert!(claims(b"x\n\nRunner-Commit: a\n\x0c\nSigned-off-by: A <a@b>\n"), "a form feed is no empty line");
+    assert!(!claims(b"x\n\nRunner-Commit: a\none\ntwo\nthree\nfour\n"), "prose");
+    assert!(!claims(b"Runner-Commit: a\n"), "a title");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use protocol::words::VerdictName;
 
 use super::summary;
 use crate::digest::{Digest, is_lower_hex};
+use crate::rules::Rules;
 
 /// The longest verdict with its detail, in bytes.
 const VERDICT_LIMIT: usize = 400;
@@ -25,7 +26,7 @@ const USAGE_FORM: Malformed =
 #[error("expected {0}")]
 pub struct Malformed(&'static str);
 
-/// Who wrote the commit: `0.1.0 prompt=1 templates=0123456789ab`.
+/// Who wrote the commit, by which rules: `0.1.0 prompt=1 templates=0123456789ab rules=2`; the first rules are not named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerVersion {
     /// Version of the runner, one word.
@@ -34,11 +35,14 @@ pub struct RunnerVersion {
     pub prompt_format: u32,
     /// First 12 hexadecimal digits of the digest of the built-in templates.
     pub templates: String,
+    /// Number of the rules.
+    pub rules: Rules,
 }
 
 impl fmt::Display for RunnerVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} prompt={} templates={}", self.version, self.prompt_format, self.templates)
+        write!(f, "{} prompt={} templates={}", self.version, self.prompt_format, self.templates)?;
+        if self.rules == Rules::FIRST { Ok(()) } else { write!(f, " {}", self.rules) }
     }
 }
 
@@ -46,13 +50,18 @@ impl FromStr for RunnerVersion {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
-        const FORM: Malformed = Malformed("`<version> prompt=<number> templates=<12 hexadecimal digits>`");
+        const FORM: Malformed = Malformed(
+            "`<version> prompt=<number> templates=<12 hexadecimal digits>`, and from the second rules on `rules=<number>`",
+        );
         let mut words = text.split(' ');
         let version = words.next().filter(|word| !word.is_empty()).ok_or(FORM)?.to_owned();
         let prompt_format = keyed(words.next(), "prompt=").and_then(|n| n.parse().ok()).ok_or(FORM)?;
         let templates = keyed(words.next(), "templates=").filter(|hex| hex.len() == 12 && is_lower_hex(hex));
         let templates = templates.ok_or(FORM)?.to_owned();
-        words.next().map_or(Ok(Self { version, prompt_format, templates }), |_| Err(FORM))
+        let numbered = |n: &str| n.parse().ok().filter(|number| *number > 1).map(Rules::numbered);
+        let number = |word| keyed(Some(word), "rules=").and_then(numbered).ok_or(FORM);
+        let rules = words.next().map_or(Ok(Rules::FIRST), number)?;
+        words.next().map_or(Ok(Self { version, prompt_format, templates, rules }), |_| Err(FORM))
     }
 }
 

@@ -7,6 +7,7 @@ use protocol::tree::TaskTree;
 use protocol::words::{Mode, Role, VerdictName};
 use runner_core::digest::Digest;
 use runner_core::message::{NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, VerdictLine};
+use runner_core::rules::Rules;
 use runner_core::verdict::row;
 use runner_core::{json, layout, tree};
 
@@ -26,7 +27,7 @@ pub(crate) struct Forgery {
 type Way = fn(&mut Forgery) -> bool;
 
 /// Every way, with its name.
-pub(crate) const WAYS: [(&str, Way); 31] = [
+pub(crate) const WAYS: [(&str, Way); 40] = [
     ("a leaf that passes", |forgery| forgery.trees(|node| !node.passes, |node| node.passes = true)),
     ("a person that sets passes", |forgery| forgery.person(|node| !node.passes, |node| node.passes = true)),
     ("attempts that were lowered", |forgery| forgery.trees(|node| node.attempts > 0, |node| node.attempts -= 1)),
@@ -101,6 +102,18 @@ pub(crate) const WAYS: [(&str, Way); 31] = [
             true
         })
     }),
+    ("rules of before", |forgery| {
+        forgery.receipts(|receipt| {
+            receipt.version.rules = Rules::FIRST;
+            true
+        })
+    }),
+    ("rules that nobody knows", |forgery| {
+        forgery.receipts(|receipt| {
+            receipt.version.rules = Rules::numbered(99);
+            true
+        })
+    }),
     ("another configuration", |forgery| {
         forgery.file(layout::CONFIG, |text| text.replace("\"stall_after\": ", "\"stall_after\": 1"))
     }),
@@ -149,6 +162,45 @@ pub(crate) const WAYS: [(&str, Way); 31] = [
             },
         )
     }),
+    ("a pass without an answer", |forgery| {
+        forgery.receipts_that(
+            |receipt| receipt.verdict.name == VerdictName::Accepted && receipt.output.is_some(),
+            |receipt| receipt.output = None,
+        )
+    }),
+    ("a pass of nobody", |forgery| {
+        forgery.receipts_that(
+            |receipt| receipt.verdict.name == VerdictName::Accepted && receipt.agent.is_some(),
+            |receipt| receipt.agent = None,
+        )
+    }),
+    ("a review that nobody was asked for", |forgery| {
+        forgery.receipts_that(
+            |receipt| receipt.review.as_ref().is_some_and(|review| review.prompt.is_some()),
+            |receipt| {
+                receipt.review = receipt.review.take().map(|said| ReviewRun { prompt: None, output: None, ..said });
+            },
+        )
+    }),
+    ("a review without its answer", |forgery| {
+        forgery.receipts_that(
+            |receipt| receipt.review.as_ref().is_some_and(|review| review.output.is_some()),
+            |receipt| receipt.review = receipt.review.take().map(|said| ReviewRun { output: None, ..said }),
+        )
+    }),
+    ("a person's word that an agent has answered", |forgery| {
+        forgery.receipts_that(
+            |receipt| receipt.role == Role::Human,
+            |receipt| receipt.output = Some(Digest::of(b"an answer")),
+        )
+    }),
+    ("a changed guard behind a count", |forgery| {
+        forgery.receipts_that(
+            |receipt| !receipt.guard_changed.is_empty() && receipt.guard_run.is_none(),
+            |receipt| receipt.guard_changed = "and 1 more".parse().unwrap_or_default(),
+        )
+    }),
+    ("code that came with a person's word", Forgery::bring_code),
     ("progress that was not made", |forgery| {
         forgery.file(layout::PROGRESS, |text| format!("{text}- root — all of it\n"))
     }),
@@ -198,9 +250,15 @@ impl Forgery {
     /// Chooses a commit that ends an iteration and does as asked.
     fn place(&mut self, fits: impl Fn(&[Commit], usize) -> bool) -> Option<usize> {
         let places: Vec<usize> = (self.start..self.chain.len())
-            .filter(|at| read(&self.chain[*at]).is_some() && fits(&self.chain, *at))
+            .filter(|at| read(&self.chain[*at]).is_some() && !self.is_sessions(*at) && fits(&self.chain, *at))
             .collect();
         self.random.place(places.len()).map(|at| places[at])
+    }
+
+    /// Whether a commit lies between From and the receipt of a session, which may repeat a receipt of before.
+    fn is_sessions(&self, at: usize) -> bool {
+        let mut receipts = self.chain[at + 1..].iter().filter_map(read);
+        receipts.any(|receipt| self.chain[..at].iter().any(|commit| commit.id == receipt.from))
     }
 
     fn receipts(&mut self, change: impl FnOnce(&mut Receipt) -> bool) -> bool {
@@ -231,7 +289,9 @@ impl Forgery {
     /// Chooses an iteration whose From and commit both have a leaf that fits.
     fn node(&mut self, fits: fn(&protocol::tree::Node) -> bool) -> Option<(usize, String)> {
         let found = |chain: &[Commit], at: usize| -> Option<String> {
-            let (before, after) = (tree_of(&chain[at - 1])?, tree_of(&chain[at])?);
+            let from = read(&chain[at])?.from;
+            let from = chain.iter().find(|commit| commit.id == from)?;
+            let (before, after) = (tree_of(from)?, tree_of(&chain[at])?);
             let leaves =
                 tree::walk(&after).into_iter().map(|placed| placed.node).filter(|node| node.is_leaf() && fits(node));
             let known = leaves.filter(|node| tree::find(&before, &node.id).is_some_and(fits));
@@ -313,6 +373,21 @@ impl Forgery {
         let Some(receipt) = read(&self.chain[at]) else { return false };
         let hidden = Receipt { mode: Mode::Decompose, guard_wrote: NameList::default(), ..receipt };
         self.chain[at].message = RunnerCommit::Iteration(Box::new(hidden)).compose();
+        true
+    }
+
+    /// Adds a file of nobody's to a person's word, and to all that comes after it.
+    fn bring_code(&mut self) -> bool {
+        let is_word = |chain: &[Commit], at: usize| {
+            read(&chain[at]).is_some_and(|receipt| receipt.role == Role::Human && receipt.guard_run.is_none())
+        };
+        let Some(at) = self.place(is_word) else { return false };
+        for commit in &mut self.chain[at..] {
+            write(commit, "brought.rs", "fn brought() {}\n");
+        }
+        let Some(receipt) = read(&self.chain[at]) else { return false };
+        let told = Receipt { mode: Mode::Execute, ..receipt };
+        self.chain[at].message = RunnerCommit::Iteration(Box::new(told)).compose();
         true
     }
 

@@ -11,6 +11,7 @@ use runner_core::message::{
     VerdictLine, compose_human,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
+use runner_core::rules::Rules;
 use runner_core::transition::{self, After, Before, Facts, PROGRESS_HEADING};
 use runner_core::verdict::row;
 use runner_core::{json, layout, run, schema, tree, validate};
@@ -152,7 +153,7 @@ impl Course {
             return NameList::default();
         }
         let now = self.departure(from);
-        NameList::new(guard.map_or(now.clone(), |guard| guard.departure.and(&now)).paths)
+        NameList::whole(guard.map_or(now.clone(), |guard| guard.departure.and(&now)).paths)
     }
 
     /// A course that builds no prompts says that it has other templates, which no audit can build them from.
@@ -162,6 +163,7 @@ impl Course {
             version: "0.1.0".to_owned(),
             prompt_format: PROMPT_FORMAT,
             templates: if self.habits.has_prompts { own } else { "0".repeat(12) },
+            rules: Rules::CURRENT,
         }
     }
 

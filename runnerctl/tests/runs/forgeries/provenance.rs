@@ -1,0 +1,236 @@
+//! Where a run comes from: commits made by hand that give a branch another beginning, and honest beginnings of all kinds.
+
+use std::fs;
+
+use protocol::state::RunState;
+use protocol::tree::TaskTree;
+use protocol::verify::{AuditReport, AuditRule as Rule, Severity};
+
+use super::{Forge, GOAL, Piece, RUN_STATE, TREE, violation};
+use crate::audits::{of_two, report};
+use crate::play::{Play, RUN, node, sample};
+
+impl Forge {
+    /// Makes a commit by hand.
+    fn commit(&self, parent: Option<&str>, tree: &str, message: &str) -> String {
+        let parent = parent.map(|parent| ["-p", parent]);
+        let args: Vec<&str> = ["commit-tree", tree].into_iter().chain(parent.into_iter().flatten()).collect();
+        self.git(&args, message)
+    }
+
+    /// Audits what a run's branch would be with this tip.
+    fn audit_at(&self, run: &str, tip: &str) -> AuditReport {
+        self.git(&["update-ref", &format!("refs/heads/runner/{run}"), tip], "");
+        report(&self.play.home.ctl(&["verify", &self.clone, "--run", run, "--json"]))
+    }
+
+    #[track_caller]
+    fn finds_at(&self, (run, tip): (&str, &str), (severity, rule, at): (Severity, Rule, &str)) {
+        let report = self.audit_at(run, tip);
+        let is_it =
+            |it: &protocol::verify::AuditFinding| it.severity == severity && it.rule == rule && it.at.contains(at);
+        assert!(report.findings.iter().any(is_it), "no {severity} of {rule} at {at} in {report:#?}");
+    }
+
+    fn tip(&self) -> &Piece {
+        self.pieces.last().expect("the branch has commits")
+    }
+
+    /// The tree of a commit with every leaf passed.
+    fn all_passed(&self, tree: &str) -> String {
+        let mut tasks: TaskTree = serde_json::from_str(&self.try_show(tree, TREE)).expect("it is a task tree");
+        for id in ["b", "c1", "c2", "c", "root"] {
+            node(&mut tasks, id).passes = true;
+        }
+        let text = serde_json::to_string_pretty(&tasks).expect("the tree serializes") + "\n";
+        self.tree_with(tree, TREE, &text)
+    }
+
+    fn state(&self, tree: &str, change: impl FnOnce(&mut RunState)) -> String {
+        let mut state: RunState = serde_json::from_str(&self.try_show(tree, RUN_STATE)).expect("it has its form");
+        change(&mut state);
+        let text = serde_json::to_string_pretty(&state).expect("the state serializes") + "\n";
+        self.tree_with(tree, RUN_STATE, &text)
+    }
+
+    /// A start commit of this run upon a commit, with the tree of that under another identity.
+    fn fork(&self, run: &str, (parent, tree): (&str, &str)) -> String {
+        let tree = self.state(tree, |state| {
+            (state.run_id, state.base) = (Some(run.to_owned()), Some(parent.to_owned()));
+        });
+        let goal = self.try_show(&tree, GOAL).replacen(RUN, run, 1);
+        let tree = self.tree_with(&tree, GOAL, &goal);
+        let start = &self.pieces[self.at("start run")];
+        let message = start.message.replace(&format!("start run {RUN}"), &format!("start run {run}"));
+        let from = message.lines().find(|line| line.starts_with("Runner-From")).expect("a start names what it is upon");
+        self.commit(Some(parent), &tree, &message.replace(from, &format!("Runner-From: {parent}")))
+    }
+}
+
+#[test]
+fn nothing_that_the_tip_says_moves_the_beginning() {
+    let forge = Forge::new();
+    let retry = &forge.pieces[forge.at("iter 0003")];
+    let passed = forge.all_passed(&retry.tree);
+    let first = forge.commit(Some(&retry.id), &passed, "All passed\n");
+    let moved = forge.state(&passed, |state| state.base = Some(first.clone()));
+    let second = forge.commit(Some(&first), &moved, "Begin here\n");
+    forge.finds_at((RUN, &second), violation(Rule::Passes, TREE));
+    forge.finds_at((RUN, &second), violation(Rule::Person, "run_state.json: base"));
+
+    let renamed = forge.state(&retry.tree, |state| state.run_id = Some("other".to_owned()));
+    let other = forge.commit(Some(&retry.id), &renamed, "Another\n");
+    forge.finds_at((RUN, &other), violation(Rule::Person, "run_state.json: run_id"));
+}
+
+#[test]
+fn a_run_without_a_start_is_none() {
+    let forge = Forge::new();
+    let passed = forge.all_passed(&forge.tip().tree);
+    let orphan = forge.commit(None, &passed, "All passed\n");
+    forge.finds_at((RUN, &orphan), violation(Rule::Chain, "Runner-Commit: start"));
+
+    let last = forge.commit(None, &forge.tip().tree, &forge.tip().message);
+    forge.finds_at((RUN, &last), violation(Rule::Chain, "Runner-Commit: start"));
+
+    let start = &forge.pieces[forge.at("start run")];
+    let root = forge.commit(None, &start.tree, &start.message);
+    forge.finds_at((RUN, &root), violation(Rule::Chain, "parents"));
+
+    let claimed = forge.state(&passed, |state| state.base = Some("1".repeat(40)));
+    let claimed = forge.commit(Some(&orphan), &claimed, "More\n");
+    forge.finds_at((RUN, &claimed), violation(Rule::Chain, "Runner-Commit: start"));
+}
+
+#[test]
+fn a_second_start_of_a_run_hides_nothing() {
+    let forge = Forge::new();
+    let retry = &forge.pieces[forge.at("iter 0003")];
+    let passed = forge.all_passed(&retry.tree);
+    let persons = forge.commit(Some(&retry.id), &passed, "All passed\n");
+    let second = forge.fork(RUN, (&persons, &passed));
+    forge.finds_at((RUN, &second), violation(Rule::Milestone, "Runner-Commit"));
+    forge.finds_at((RUN, &second), violation(Rule::Passes, TREE));
+
+    // In a session it is the session's, and the run begins where it began.
+    let mut posed = forge.pieces.clone();
+    let mut fake = forge.pieces[forge.at("start run")].clone();
+    "fake".clone_into(&mut fake.id);
+    posed.insert(forge.at("iter 0005"), fake);
+    assert_eq!(forge.audit(&posed).base, forge.audit(&forge.pieces).base);
+}
+
+#[test]
+fn a_fork_is_upon_a_receipt_of_a_run_that_is_proven_too() {
+    let forge = Forge::new();
+    let retry = &forge.pieces[forge.at("iter 0003")];
+    let honest = forge.audit_at("again", &forge.fork("again", (&retry.id, &retry.tree)));
+    assert_eq!((&honest.findings[..], &honest.unseen[..]), (&[][..], &[][..]), "an honest fork");
+    assert_eq!(
+        (honest.counts.iterations, &honest.brought[..]),
+        (3, &["a".to_owned()][..]),
+        "what it took over is proven"
+    );
+
+    let passed = forge.all_passed(&retry.tree);
+    let persons = forge.commit(Some(&retry.id), &passed, "All passed\n");
+    let invented = forge.fork("again", (&persons, &passed));
+    forge.finds_at(("again", &invented), violation(Rule::Milestone, "run_state.json"));
+
+    let orphan = forge.commit(None, &passed, "By hand\n");
+    let invented = forge.fork("again", (&orphan, &passed));
+    forge.finds_at(("again", &invented), violation(Rule::Milestone, "run_state.json"));
+
+    let posed = forge.commit(None, &passed, &retry.message);
+    forge.finds_at(("again", &forge.fork("again", (&posed, &passed))), violation(Rule::Chain, "Runner-Commit: start"));
+
+    let before = &forge.pieces[forge.at("iter 0002")];
+    let forged = forge.commit(Some(&before.id), &passed, &retry.message);
+    forge.finds_at(("again", &forge.fork("again", (&forged, &passed))), violation(Rule::Passes, "passes"));
+
+    let changed = forge.fork("again", (&retry.id, &passed));
+    forge.finds_at(("again", &changed), violation(Rule::Passes, TREE));
+}
+
+#[test]
+fn what_stands_in_the_place_of_the_runners_folder_is_named() {
+    let forge = Forge::new();
+    let tip = forge.tip();
+    let blob = forge.git(&["hash-object", "-w", "--stdin"], "elsewhere");
+    for (mode, kind, id) in [("160000", "commit", &tip.id), ("100644", "blob", &blob), ("120000", "blob", &blob)] {
+        let tree = forge.git(&["mktree"], &format!("{mode} {kind} {id}\t.runner\n"));
+        let put = forge.commit(Some(&tip.id), &tree, "By hand\n");
+        forge.finds_at((RUN, &put), violation(Rule::Valid, ".runner"));
+    }
+}
+
+#[test]
+fn nothing_that_a_receipt_names_ends_the_audit() {
+    let forge = Forge::new();
+    let retry = forge.at("iter 0003");
+    let tree = forge.pieces[retry].tree.clone();
+    for named in [tree, forge.pieces[0].id.clone(), "1".repeat(40)] {
+        let raw = forge.with(retry, |piece| piece.message.push_str(&format!("\nRunner-Raw: {named}")));
+        // It has an answer, and that is asked for by its form.
+        forge.audit(&raw);
+    }
+}
+
+#[test]
+fn the_rules_never_fall_along_a_branch_and_rise_with_a_new_version() {
+    let forge = Forge::new();
+    let of_before = |piece: &mut Piece| piece.message = piece.message.replace(" rules=2", "");
+    let last = forge.pieces.len() - 1;
+    forge.finds("fallen", &forge.with(last, of_before), violation(Rule::Rules, "Runner-Version"));
+    let later = forge.with(last, |piece| piece.message = piece.message.replace(" rules=2", " rules=99"));
+    forge.finds("unknown", &later, violation(Rule::Rules, "Runner-Version"));
+    for upgraded in [1, forge.at("iter 0004"), forge.pieces.len()] {
+        let mut pieces = forge.pieces.clone();
+        pieces[..upgraded].iter_mut().for_each(of_before);
+        assert_eq!(forge.audit(&pieces).findings, [], "the first {upgraded} of before");
+    }
+}
+
+#[test]
+fn what_is_missing_or_cut_off_is_never_proven() {
+    let mut play = of_two();
+    let folder = play.home.path().join("cut.git");
+    let at = folder.display().to_string();
+    // Objects stay loose in a clone by path.
+    play.repo.git(&["clone", "-q", "--bare", "--no-hardlinks", ".", &at]);
+    let audit = || report(&play.home.ctl(&["verify", &at, "--run", RUN, "--json"]));
+    // A list of where the clone ends, though all of it is here: what is here is looked at.
+    fs::write(folder.join("shallow"), format!("{}\n", play.repo.head())).expect("the clone can be written to");
+    assert_eq!((audit().counts.iterations, audit().unseen.len()), (2, 0));
+    fs::remove_file(folder.join("shallow")).expect("it is there");
+
+    let blob = play.repo.git(&["rev-parse", &format!("HEAD:{RUN_STATE}")]);
+    fs::remove_file(folder.join("objects").join(&blob[..2]).join(&blob[2..])).expect("it is loose");
+    let report = audit();
+    assert_eq!(report.unseen.len(), 1, "{report:#?}");
+    assert!(report.unseen[0].contains("git fsck"), "it blames no depth: {:?}", report.unseen);
+    assert!(report.findings.iter().any(|it| (it.rule, it.severity) == (Rule::Valid, Severity::Violation)));
+    let allowed = play.home.ctl(&["verify", &at, "--run", RUN, "--allow-shallow"]);
+    allowed.exits(10);
+    play.home.has_a_forgery();
+}
+
+#[test]
+fn forks_of_forks_and_runs_upon_runs_are_proven_down_to_the_first_start() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    play.script().step(1, "answer retry 'Not yet.'").always("echo $n > \"file$n\"\nanswer done \"Done $n.\"");
+    play.run().exits(4);
+    play.home.ctl_in(&play.repo, &["fork", "--from", "1", "--id", "again", "--wait"]).exits(4);
+    play.home.ctl_in(&play.repo, &["fork", "--from", "again/2", "--id", "third", "--wait"]).exits(4);
+    let clone = play.home.path().join("runs.git").display().to_string();
+    play.repo.git(&["clone", "-q", "--bare", ".", &clone]);
+    for (run, iterations) in [(RUN, 2), ("again", 2), ("third", 2)] {
+        let report = report(&play.home.ctl(&["verify", &clone, "--run", run, "--json"]));
+        assert_eq!((&report.findings[..], &report.unseen[..]), (&[][..], &[][..]), "{run}");
+        assert_eq!((report.counts.iterations, &report.brought[..]), (iterations, &["a".to_owned()][..]), "{run}");
+    }
+    let linked = play.home.path().join("linked").display().to_string();
+    play.repo.git(&["worktree", "add", "-q", "--detach", &linked, "runner/again"]);
+    let report = report(&play.home.ctl(&["verify", &linked, "--run", "again", "--json"]));
+    assert_eq!(report.findings, []);
+}

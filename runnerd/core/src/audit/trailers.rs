@@ -1,0 +1,70 @@
+//! Which trailers a receipt has: what the runner always writes where it applies, and never where it does not.
+//!
+//! A table. What the values say is looked at elsewhere.
+
+use protocol::verify::AuditRule;
+use protocol::words::VerdictName;
+
+use super::ledger::Ledger;
+use crate::message::Receipt;
+use crate::verdict::Rule;
+
+/// Whether a trailer is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Always,
+    Never,
+    /// What is in no commit decides: a session that was cut off may have left an answer.
+    Open,
+}
+
+/// Checks that each trailer is there where it must be, and nowhere else. `is_word`: a person's word stood for a session;
+/// `asked_guard`: whether the rules led to a guard, where they tell.
+pub(super) fn check(receipt: &Receipt, (is_word, asked_guard): (bool, Option<bool>), ledger: &mut Ledger) {
+    let of_session = if is_word { Due::Never } else { Due::Always };
+    let open_or_never = |may_be: bool| if may_be { Due::Open } else { Due::Never };
+    let of_guard = open_or_never(asked_guard.unwrap_or(true));
+    let review = receipt.review.as_ref();
+    // Who decides without a session has read no prompt; a reviewer that has decided has read one and has answered.
+    let of_review = match review {
+        Some(_) => of_session,
+        None => Due::Never,
+    };
+    let table = [
+        ("Runner-Agent", of_session, receipt.agent.is_some()),
+        ("Runner-Prompt", of_session, receipt.prompt.is_some()),
+        ("Runner-Usage", of_session, receipt.usage.is_some()),
+        ("Runner-Output", output(receipt, is_word), receipt.output.is_some()),
+        ("Runner-Notes", open_or_never(!is_word), !receipt.notes.is_empty()),
+        ("Runner-Raw", open_or_never(!is_word), receipt.raw.is_some()),
+        ("Runner-Guard-Wrote", of_guard, !receipt.guard_wrote.is_empty()),
+        ("Runner-Review prompt=", of_review, review.is_some_and(|review| review.prompt.is_some())),
+        ("Runner-Review output=", of_review, review.is_some_and(|review| review.output.is_some())),
+    ];
+    for (at, due, is_there) in table {
+        match (due, is_there) {
+            (Due::Always, false) => {
+                ledger.violation(AuditRule::Receipt, at, ("what the runner always writes", "nothing"))
+            }
+            (Due::Never, true) => ledger.violation(AuditRule::Receipt, at, ("nothing", "something")),
+            (Due::Always, true) | (Due::Never, false) | (Due::Open, _) => {}
+        }
+    }
+}
+
+/// A session that was not cut off, ran out of nothing and did not fail has answered: so has every one whose work a guard
+/// was asked about.
+fn output(receipt: &Receipt, is_word: bool) -> Due {
+    if is_word {
+        return Due::Never;
+    }
+    let detail = receipt.verdict.detail.as_deref().unwrap_or_default();
+    let has_answered = match receipt.verdict.name {
+        VerdictName::Accepted | VerdictName::RedGuard | VerdictName::Rejected | VerdictName::Pending => true,
+        VerdictName::Retry | VerdictName::Narrowed | VerdictName::Decomposed => true,
+        VerdictName::Broken => !detail.starts_with(Rule::Context.as_str()),
+        VerdictName::Fault | VerdictName::Unavailable | VerdictName::Timeout => receipt.guard_run.is_some(),
+        VerdictName::Misconfigured | VerdictName::Interrupted => receipt.guard_run.is_some(),
+    };
+    if has_answered { Due::Always } else { Due::Open }
+}

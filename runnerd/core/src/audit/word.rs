@@ -1,0 +1,57 @@
+//! A person's word that stands for a session: nothing comes along with it that was not there when it was given.
+//!
+//! Whether there was something to speak of, and what follows from the word, is checked as of every iteration.
+
+use std::borrow::Cow;
+
+use protocol::verify::AuditRule;
+
+use super::guarded::{Accepted, form};
+use super::ledger::Ledger;
+use super::net::{Net, Sides};
+use crate::message::Receipt;
+
+/// What there is to look at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said<'a> {
+    /// The receipt.
+    pub receipt: &'a Receipt,
+    /// What differs between From and the commit.
+    pub net: &'a Net,
+    /// Commits between the two.
+    pub commits: u32,
+    /// Whether the guard was asked again.
+    pub asked_guard: bool,
+    /// Paths that were put back.
+    pub reverted: &'a [String],
+    /// What a person has accepted of the guard's definition.
+    pub accepted: Option<&'a Accepted>,
+}
+
+impl Said<'_> {
+    /// Checks that nothing outside `.runner/` differs from From but what the guard that was asked again has written, and
+    /// files of its definition that were put back to what a person has accepted.
+    pub(super) fn check(&self, ledger: &mut Ledger) {
+        if self.commits > 0 && !self.asked_guard {
+            let found = format!("{} between From and the receipt", self.commits);
+            ledger.violation(AuditRule::Owned, "commits", ("none: no process ran", &found));
+        }
+        let put_back: Vec<&str> =
+            self.net.code_with_sides().filter(|it| self.is_put_back(*it)).map(|it| it.0).collect();
+        let brought = self.net.code().map(String::from_utf8_lossy);
+        let brought: Vec<String> = brought.filter(|path| !put_back.contains(&&**path)).map(Cow::into_owned).collect();
+        let unexplained =
+            if self.asked_guard { self.receipt.guard_wrote.missing(&brought) } else { brought.iter().collect() };
+        for path in unexplained {
+            ledger.violation(AuditRule::Owned, path, ("as it was when a person spoke", "a change"));
+        }
+    }
+
+    fn is_put_back(&self, (path, (_, new)): (&str, Sides<'_>)) -> bool {
+        let is_accepted =
+            |accepted: &Accepted| accepted.guarded.accepted.get(path) == new.as_ref().and_then(form).as_ref();
+        self.asked_guard
+            && self.reverted.iter().any(|reverted| reverted == path)
+            && self.accepted.is_some_and(is_accepted)
+    }
+}

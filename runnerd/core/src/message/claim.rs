@@ -1,0 +1,118 @@
+//! Whether a message says that its commit is the runner's, to whoever reads trailers as git does.
+//!
+//! The rules are git's own, with its default configuration: where the message ends, where its last block begins, and which
+//! lines of that are trailers. `git interpret-trailers` ends a message at a divider and `git log` does not; what either of
+//! them reads counts. Whether what is claimed has the runner's form is not asked here.
+
+use super::KIND;
+
+/// What git writes at the end of a message that it did not come from itself.
+const SCISSORS: &[u8] = b"# ------------------------ >8 ------------------------\n";
+/// Lines that git itself adds to a last block.
+const GENERATED: [&[u8]; 2] = [b"Signed-off-by: ", b"(cherry picked from commit "];
+
+/// Tells whether one of git's readings of a message finds the trailer of a receipt: `git log`, which begins with the first
+/// line that is not blank, and `git interpret-trailers`, which ends the last line, with `--no-divider` and without.
+pub fn claims(message: &[u8]) -> bool {
+    let text = message.split(|byte| *byte == 0).next().unwrap_or_default();
+    let blank: usize = lines(text).take_while(|line| is_blank(line)).map(<[u8]>::len).sum();
+    let ended = [text, if text.ends_with(b"\n") { b"" } else { b"\n" }].concat();
+    let readings = [&text[blank..], &ended, before_divider(&ended)];
+    readings.into_iter().any(|text| names_receipt(block(before_ignored(text))))
+}
+
+/// Everything before a line of three dashes.
+fn before_divider(text: &[u8]) -> &[u8] {
+    let is_divider = |line: &[u8]| line.strip_prefix(b"---").and_then(<[u8]>::first).is_some_and(is_space);
+    let before: usize = lines(text).take_while(|line| !is_divider(line)).map(<[u8]>::len).sum();
+    &text[..before]
+}
+
+/// Everything before the scissors, without the comments, empty lines and conflicts at the end.
+fn before_ignored(text: &[u8]) -> &[u8] {
+    let mut cutoff = text.len();
+    let mut at = 0;
+    for line in lines(text) {
+        if line == SCISSORS {
+            cutoff = at;
+            break;
+        }
+        at += line.len();
+    }
+    let (mut ignored, mut in_conflicts, mut at) = (None, false, 0);
+    for line in lines(&text[..cutoff]) {
+        if line.starts_with(b"#") || line.starts_with(b"\n") {
+            ignored = ignored.or(Some(at));
+        } else if line == b"Conflicts:\n" {
+            in_conflicts = true;
+            ignored = ignored.or(Some(at));
+        } else if !(in_conflicts && line.starts_with(b"\t")) && ignored.is_some() {
+            (ignored, in_conflicts) = (None, false);
+        }
+        at += line.len();
+    }
+    // What begins at the very first byte is none to git.
+    &text[..ignored.filter(|at| *at > 0).unwrap_or(cutoff)]
+}
+
+/// The last block of a text, where that is one of trailers; empty where it is not, or is the title.
+fn block(text: &[u8]) -> &[u8] {
+    let all: Vec<&[u8]> = lines(text).collect();
+    let title = all.iter().position(|line| !line.starts_with(b"#") && is_blank(line)).unwrap_or(all.len());
+    let (mut trailers, mut others, mut continued) = (0_usize, 0_usize, 0_usize);
+    let (mut is_generated, mut only_blanks) = (false, true);
+    for (at, line) in all.iter().enumerate().skip(title).rev() {
+        if line.starts_with(b"#") {
+            others += std::mem::take(&mut continued);
+        } else if is_blank(line) {
+            if only_blanks {
+                continue;
+            }
+            others += continued;
+            let is_block = is_generated && trailers * 3 >= others || trailers > 0 && others == 0;
+            let before: usize = all[..=at].iter().map(|line| line.len()).sum();
+            return if is_block { &text[before..] } else { &[] };
+        } else {
+            only_blanks = false;
+            if GENERATED.iter().any(|prefix| line.starts_with(prefix)) {
+                is_generated = true;
+                (trailers, continued) = (trailers + 1, 0);
+            } else if name(line).is_some() {
+                (trailers, continued) = (trailers + 1, 0);
+            } else if line.first().is_some_and(is_space) {
+                continued += 1;
+            } else {
+                others += 1 + std::mem::take(&mut continued);
+            }
+        }
+    }
+    &[]
+}
+
+fn names_receipt(block: &[u8]) -> bool {
+    let is_kind = |name: &[u8]| name.trim_ascii_end().eq_ignore_ascii_case(KIND.as_bytes());
+    lines(block).filter(|line| !line.starts_with(b"#")).filter_map(name).any(is_kind)
+}
+
+/// The name of a trailer, where a line is one.
+fn name(line: &[u8]) -> Option<&[u8]> {
+    let colon = line.iter().position(|byte| *byte == b':').filter(|at| *at > 0)?;
+    let name = &line[..colon];
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let end = name.iter().position(is_blank).unwrap_or(colon);
+    let is_token = name[..end].iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+    (end > 0 && is_token && name[end..].iter().all(is_blank)).then_some(name)
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n')
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(is_space)
+}
+
+/// As git has it: neither a form feed nor a vertical tab is space.
+fn is_space(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
