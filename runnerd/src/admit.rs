@@ -360,11 +360,16 @@ fn config_of_branch(repository: &Repository, run: &str) -> Result<RepoConfig, Er
 
 /// Reads the configuration of the work tree; the defaults where there is none.
 pub fn config_of_work_tree(layout: &Layout) -> Result<RepoConfig, ErrorData> {
+    config::parse(&config_text(layout)?, &layout.config()).map_err(|error| invalid_config(&error))
+}
+
+/// Reads the text of the work tree's configuration; empty where there is none.
+pub fn config_text(layout: &Layout) -> Result<String, ErrorData> {
     let path = layout.config();
     let bytes = durable::read(&path)
         .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?
         .unwrap_or_default();
-    config::parse(&String::from_utf8_lossy(&bytes), &path).map_err(|error| invalid_config(&error))
+    config::text(&bytes, &path).map(str::to_owned).map_err(|error| invalid_config(&error))
 }
 
 fn invalid_config(error: &dyn std::error::Error) -> ErrorData {

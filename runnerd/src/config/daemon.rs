@@ -49,11 +49,11 @@ pub struct DaemonConfig {
 impl DaemonConfig {
     /// Reads the settings; a file that does not exist means the defaults.
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         // One byte more than is taken tells that there is too much.
         let limit = parse::LIMIT as u64 + 1;
-        match File::open(file).and_then(|file| file.take(limit).read_to_string(&mut text)) {
-            Ok(_) => Self::parse(&text, file),
+        match File::open(file).and_then(|file| file.take(limit).read_to_end(&mut bytes)) {
+            Ok(_) => Self::parse(parse::text(&bytes, file)?, file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(ConfigError::Read { path: file.to_owned(), source }),
         }
@@ -102,6 +102,15 @@ mod tests {
         let config = DaemonConfig::load(&file).unwrap();
         assert_eq!(config.socket.as_deref(), Some(Path::new("/run/x.sock")));
         assert!(!config.inhibit_sleep);
+    }
+
+    #[test]
+    fn a_file_that_is_no_text_is_refused_with_its_line() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("config.toml");
+        std::fs::write(&file, b"inhibit_sleep = false\n# caf\xe9\n").unwrap();
+        let error = DaemonConfig::load(&file).unwrap_err();
+        assert_eq!(error.to_string(), format!("{}:2:6: these bytes are no UTF-8", file.display()));
     }
 
     #[test]

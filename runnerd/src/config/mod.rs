@@ -26,6 +26,7 @@ pub use edit::{Origin, Setting, get, set, show, show_daemon, unset};
 pub use error::{ConfigError, Place, Problem};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
 pub use money::{MicroUsd, Price};
+pub use parse::text;
 pub use pattern::{Patterns, Place as PatternPlace};
 pub use repository::{
     ContainmentConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, OnChange, OnTimeout, PromptConfig, RepoConfig,

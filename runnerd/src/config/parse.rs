@@ -34,6 +34,14 @@ impl Source<'_> {
     }
 }
 
+/// Returns the text of a file, which `file` names; where it is none, the place at which it ends to be.
+pub fn text<'b>(bytes: &'b [u8], file: &Path) -> Result<&'b str, ConfigError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+        Source { text: before, file }.fault(Some(before.len()), Problem::NoText)
+    })
+}
+
 /// Reads a text whose keys are listed in `sections`; keys that it lacks have their defaults.
 pub(super) fn read<T: DeserializeOwned>(sections: &'static [Section], source: Source<'_>) -> Result<T, ConfigError> {
     let mut table = defaults(sections);

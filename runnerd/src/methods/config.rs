@@ -68,7 +68,7 @@ impl ConfigApiServer for Api {
         }
         let offer = self.offer.clone();
         let setting = blocking(move || {
-            let text = admit::text_of_work_tree(&layout, Layout::CONFIG).unwrap_or_default();
+            let text = admit::config_text(&layout)?;
             let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
             admit::usable(&config, &offer)?;
             durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository)
@@ -129,7 +129,7 @@ fn settings(
         let origin = if place.is_some() { SettingOrigin::File } else { SettingOrigin::Default };
         SettingView { key: setting.key, value: setting.value, origin, place }
     };
-    let settings = show(&String::from_utf8_lossy(&bytes), file).map_err(|error| invalid(&error))?;
+    let settings = config::text(&bytes, file).and_then(|text| show(text, file)).map_err(|error| invalid(&error))?;
     Ok(settings.into_iter().map(view).collect())
 }
 
@@ -154,8 +154,8 @@ fn get_config(repository: &Repository, key: Option<&str>) -> Result<ConfigReply,
 }
 
 fn unknown_key(layout: &Layout, key: &str) -> ErrorData {
-    let bytes = durable::read(&layout.config()).ok().flatten().unwrap_or_default();
-    let error = config::get(&String::from_utf8_lossy(&bytes), key).err();
+    let text = admit::config_text(layout).unwrap_or_default();
+    let error = config::get(&text, key).err();
     let message = error.map_or_else(|| format!("unknown key `{key}`"), |error| in_one_line(&error));
     ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl config get")
 }

@@ -299,7 +299,8 @@ fn stored(file: ChainFile) -> Stored {
 const READERS: Readers = Readers { config: read_config, goal: read_goal, is_definition: worker::is_of_definition };
 
 fn read_config(text: &[u8]) -> Result<Settings, String> {
-    let config = config::parse(&String::from_utf8_lossy(text), Path::new(Layout::CONFIG));
+    let path = Path::new(Layout::CONFIG);
+    let config = config::text(text, path).and_then(|text| config::parse(text, path));
     let config = config.map_err(|error| in_one_line(&error))?;
     Ok(Settings {
         policy: policy_of(&config),
@@ -314,4 +315,16 @@ fn read_config(text: &[u8]) -> Result<Settings, String> {
 fn read_goal(text: &[u8]) -> Result<Goal, String> {
     let goal = goal::Goal::parse(text, Path::new(Layout::GOAL)).map_err(|error| in_one_line(&error))?;
     Ok(Goal { id: goal.id().map(str::to_owned), body: goal.body().to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_that_is_no_text_is_invalid() {
+        let told = read_config(b"# caf\xe9\n[guard]\n").err().expect("it is no text");
+        assert!(told.ends_with("config.toml:1:6: these bytes are no UTF-8"), "{told}");
+        assert!(read_config("# café\n".as_bytes()).is_ok());
+    }
 }

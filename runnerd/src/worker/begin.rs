@@ -308,7 +308,7 @@ fn read_state(layout: &Layout) -> Result<RunState, BeginError> {
 fn read_config(layout: &Layout) -> Result<RepoConfig, BeginError> {
     let path = layout.config();
     let bytes = durable::read(&path)?.unwrap_or_default();
-    config::parse(&String::from_utf8_lossy(&bytes), &path).map_err(|error| held(&error))
+    config::text(&bytes, &path).and_then(|text| config::parse(text, &path)).map_err(|error| held(&error))
 }
 
 fn read_tree(layout: &Layout) -> Result<TaskTree, BeginError> {

@@ -117,8 +117,8 @@ pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
 /// Reads the configuration at `commit`; the defaults where there is none.
 pub fn load_config(repository: &Repository, commit: Id) -> Result<RepoConfig, LoadError> {
     let bytes = repository.read(&commit, Layout::CONFIG)?.unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(config::parse(&text, &repository.work_dir().join(Layout::CONFIG))?)
+    let path = repository.work_dir().join(Layout::CONFIG);
+    Ok(config::parse(config::text(&bytes, &path)?, &path)?)
 }
 
 impl Loaded {
