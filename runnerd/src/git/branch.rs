@@ -105,6 +105,9 @@ impl Repository {
         let by = self.identity().unwrap_or_else(Identity::runner);
         line.extend_from_slice(by.stamp().as_bytes());
         line.extend_from_slice(format!("\t{message}\n").as_bytes());
+        if !self.has_own_log("HEAD") {
+            return Ok(());
+        }
         match OpenOptions::new().append(true).open(&path) {
             Ok(mut log) => log.write_all(&line).map_err(GitError::io("writing", &path)),
             // No log is kept here: nothing to add to.

@@ -48,6 +48,7 @@ mod preflight;
 mod preload;
 mod prepare;
 mod program;
+mod reflog;
 mod refs;
 mod rescue;
 mod scan;

@@ -55,7 +55,8 @@ impl Repository {
         found
     }
 
-    fn name_of(&self, path: &Path) -> String {
+    /// Returns what a path in git's folder or the work tree is called in receipts.
+    pub(super) fn name_of(&self, path: &Path) -> String {
         let name = match path.strip_prefix(&self.common_dir) {
             Ok(inside) => Path::new(".git").join(inside),
             Err(_) => path.strip_prefix(&self.work_dir).unwrap_or(path).to_owned(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use gix::bstr::ByteSlice as _;
 use gix::date::parse::TimeBuf;
 use gix::lock::acquire::Fail;
+use gix::refs::store::WriteReflog;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 use gix::refs::{FullName, Target};
 
@@ -215,11 +216,16 @@ impl Repository {
         let edit = RefEdit::update(name, request.to.object(), expected, request.message).with_deref(true);
         let stamp = request.by.signature();
         let mut time = TimeBuf::default();
-        let prepared = repo.refs.transaction().prepare([edit], REF_PATIENCE, PACKED_PATIENCE);
-        let prepared = prepared.map_err(|error| self.moved_or(request, error))?;
         let branch =
             if request.name == "HEAD" { self.head()?.branch().map(|branch| format!("{HEADS}{branch}")) } else { None };
         let moving = branch.as_deref().unwrap_or(request.name);
+        let mut refs = repo.refs.clone();
+        // An entry is lost rather than written to a file of somebody else's.
+        if !self.has_own_log(request.name) || !self.has_own_log(moving) || !self.has_own_log("HEAD") {
+            refs.write_reflog = WriteReflog::Disable;
+        }
+        let prepared = refs.transaction().prepare([edit], REF_PATIENCE, PACKED_PATIENCE);
+        let prepared = prepared.map_err(|error| self.moved_or(request, error))?;
         let is_known = self.folder_of(moving).join(moving).exists();
         // What gets its name must have its bytes: a power cut would leave a reference that is empty.
         durable::sync_lock(self.folder_of(moving), moving)?;
@@ -289,7 +295,7 @@ impl Repository {
         })
     }
 
-    fn folder_of(&self, name: &str) -> &Path {
+    pub(super) fn folder_of(&self, name: &str) -> &Path {
         if name.starts_with("refs/") { self.common_dir() } else { self.git_dir() }
     }
 }

@@ -11,6 +11,7 @@ mod pipes;
 mod preload;
 mod random;
 mod reading;
+mod reflogs;
 mod rescues;
 mod upkeep;
 mod within;
