@@ -124,7 +124,7 @@ pub trait TreeApi {
     async fn select(&self, params: AtRun) -> RpcResult<SelectView>;
 
     /// Tells why that leaf is next, and what each way in which its session can end would lead to.
-    #[method(name = "explain")]
+    #[method(name = "explain", with_extensions)]
     async fn explain(&self, params: AtRun) -> RpcResult<ExplainReply>;
 
     /// Checks what the work tree holds against everything that a start would refuse.
@@ -216,11 +216,11 @@ pub trait ConfigApi {
 #[rpc(server, client, namespace = "iteration", namespace_separator = ".")]
 pub trait IterationApi {
     /// Lists the iterations of a run, oldest first.
-    #[method(name = "list")]
+    #[method(name = "list", with_extensions)]
     async fn list(&self, params: AtRun) -> RpcResult<Vec<IterationView>>;
 
     /// Describes one iteration.
-    #[method(name = "get")]
+    #[method(name = "get", with_extensions)]
     async fn get(&self, params: AtIteration) -> RpcResult<IterationReply>;
 
     /// Reads at most 256 KiB of a file of a record.

@@ -38,6 +38,8 @@ words! {
         InsideIteration = "inside_iteration",
         /// Client and daemon speak different versions.
         ProtocolMismatch = "protocol_mismatch",
+        /// Too many calls are under way already.
+        Busy = "busy",
         /// The daemon is going down.
         Draining = "draining",
         /// The daemon could not do what it was asked; a fault of its surroundings.
@@ -146,6 +148,7 @@ impl From<ErrorKind> for ExitStatus {
             | ErrorKind::Unconfirmed
             | ErrorKind::WrongState
             | ErrorKind::Held
+            | ErrorKind::Busy
             | ErrorKind::Draining
             | ErrorKind::InsideIteration => Self::Refused,
             ErrorKind::ProtocolMismatch => Self::ProtocolMismatch,

@@ -128,7 +128,7 @@ fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::LooseContainment
         | ErrorKind::WrongState
         | ErrorKind::Held => StatusCode::CONFLICT,
-        ErrorKind::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Draining | ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::ProtocolMismatch | ErrorKind::Fault | ErrorKind::Bug => StatusCode::BAD_GATEWAY,
     }
 }

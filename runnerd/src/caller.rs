@@ -1,7 +1,11 @@
-//! Whether somebody still waits for an answer: told by the socket, asked by what has something to clear away.
+//! Who waits for an answer, and whether still: told by the socket, asked by what has something to clear away.
 
 use tokio_util::sync::CancellationToken;
 
 /// Is cancelled when the caller has gone away.
 #[derive(Debug, Clone, Default)]
 pub struct CallerLeft(pub CancellationToken);
+
+/// Is there where the caller runs inside of an iteration, or may do so.
+#[derive(Debug, Clone, Copy)]
+pub struct FromInside;

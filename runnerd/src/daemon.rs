@@ -19,7 +19,7 @@ use crate::clock;
 use crate::config::DaemonConfig;
 use crate::events::Events;
 use crate::logging::Logging;
-use crate::methods::Api;
+use crate::methods::{Api, Flights};
 use crate::process::{Descriptors, Inhibitor, Launcher, Wanted, probe};
 use crate::registry::{Registry, RegistryError};
 use crate::rpc::{self, Bound, LockError, Locks, SocketError};
@@ -163,6 +163,7 @@ impl Up {
             log_filter: logging.filter(),
             socket_passed,
             program: Program::of_this_process(),
+            reads: Flights::default(),
             shutdown: shutdown.clone(),
             drain: drain.clone(),
         };

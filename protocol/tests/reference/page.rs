@@ -47,8 +47,13 @@ that compares. `api_major` must be equal, and the daemon's `api_minor` at least 
 - Times are RFC 3339 in UTC; durations are whole milliseconds in fields that end in `_ms`; money is whole millionths of a US dollar.
 - A run is named by its id or by a unique beginning of it.
 - Limits: 1 MiB per request, 16 MiB per reply, 1,024 connections (fewer where the system allows the daemon less than 2,048
-  descriptors; 64 of them for processes inside iterations), 16 subscriptions per connection, no batches. A client that reads
-  nothing for 10 seconds while the daemon has something to send is disconnected.
+  descriptors; 64 of them for processes inside iterations), 16 subscriptions per connection, no batches, HTTP/1.1 and no
+  newer version. A client that reads nothing for 10 seconds while the daemon has something to send is disconnected.
+- A connection has at most 32 calls under way; a call is under way until its reply was written, and what is asked further waits in the
+  socket. Of processes inside iterations, a connection has 4 calls and 2 subscriptions, a request 256 KiB, and 8 calls of all of them
+  together are under way; one that waits for more than 10 seconds is refused (`busy`).
+- `verify.run`, `iteration.list`, `iteration.get` and `tree.explain` are read one at a time per repository, and whoever asks the same
+  meanwhile gets the same answer.
 - A request that changes something is durable before it is answered, and goes on if its client goes away. `run.step` is the
   exception in one respect: its step goes on, but nobody is told.
 

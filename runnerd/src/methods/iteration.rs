@@ -6,6 +6,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::api::IterationApiServer;
@@ -30,14 +31,18 @@ const MAX_COMMITS: usize = 100_000;
 
 #[async_trait]
 impl IterationApiServer for Api {
-    async fn list(&self, params: AtRun) -> RpcResult<Vec<IterationView>> {
+    async fn list(&self, extensions: &Extensions, params: AtRun) -> RpcResult<Vec<IterationView>> {
         let at = self.place(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
-        Ok(blocking(move || listed(&at)).await?)
+        let (repository, words) = (at.repository.clone(), format!("list {} {}", at.run, self.events.last_seq()));
+        Ok(self.in_turn(extensions, (&repository, &words), move |_| listed(&at)).await?)
     }
 
-    async fn get(&self, params: AtIteration) -> RpcResult<IterationReply> {
+    async fn get(&self, extensions: &Extensions, params: AtIteration) -> RpcResult<IterationReply> {
         let at = self.place(params).await?;
-        Ok(blocking(move || described(&at)).await?)
+        // What is said of one that goes on changes with what happens.
+        let words = format!("get {} {:?} {:?} {}", at.run, at.iter, at.wait, self.events.last_seq());
+        let repository = at.repository.clone();
+        Ok(self.in_turn(extensions, (&repository, &words), move |_| described(&at)).await?)
     }
 
     async fn log(&self, params: LogParams) -> RpcResult<TextView> {

@@ -8,6 +8,7 @@ mod daemon;
 mod doctor;
 mod events;
 mod explain;
+mod flight;
 mod guard;
 mod iteration;
 mod memory;
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use jsonrpsee::RpcModule;
+use jsonrpsee::{Extensions, RpcModule};
 use protocol::api::{
     ConfigApiServer, DaemonApiServer, DoctorApiServer, EventApiServer, GuardApiServer, IterationApiServer,
     MemoryApiServer, NoteApiServer, QuestionApiServer, RepoApiServer, ReviewApiServer, RunApiServer, TreeApiServer,
@@ -41,7 +42,10 @@ use runner_core::change::Change;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+pub use self::flight::Flights;
+use self::flight::Question;
 use crate::admit::{self, Known};
+use crate::caller::{CallerLeft, FromInside};
 use crate::events::Events;
 use crate::git::Repository;
 use crate::logging::FilterHandle;
@@ -76,6 +80,8 @@ pub struct Api {
     pub socket_passed: bool,
     /// The file that this daemon was started from, as far as it is known.
     pub program: Option<Program>,
+    /// Reads that take long, and are under way.
+    pub reads: Flights,
     /// Ends everything.
     pub shutdown: CancellationToken,
     /// Lets nothing new begin.
@@ -124,6 +130,24 @@ impl Api {
     /// Whether a session of a run may be at work, or has left something that was not looked at yet.
     fn is_live(&self, worker: &Handle) -> bool {
         worker.is_driving() || Store::new(&self.paths.state, &worker.id).journal().exists()
+    }
+
+    /// Carries out a read that takes long in its turn; whoever asks the same meanwhile gets the same answer.
+    ///
+    /// The words must name all that the answer follows from, but for the work tree.
+    async fn in_turn<T: Clone + Send + Sync + 'static>(
+        &self,
+        extensions: &Extensions,
+        (repository, words): (&Repository, &str),
+        read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let CallerLeft(left) = extensions.get().cloned().unwrap_or_default();
+        let question = Question {
+            repository: repository.common_dir().to_owned(),
+            asked: format!("{words} in {}", repository.work_dir().display()),
+            from_inside: extensions.get::<FromInside>().is_some(),
+        };
+        self.reads.ask(question, &left, read).await
     }
 
     /// Finds the worker of the repository around a path.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::TreeApiServer;
 use protocol::error::{ErrorData, ErrorKind};
@@ -14,6 +15,7 @@ use runner_core::change::{Addition, Change};
 use runner_core::digest::sha256_hex;
 use runner_core::select::{Selection, select};
 use runner_core::{tree, validate};
+use tokio_util::sync::CancellationToken;
 
 use super::explain::explain;
 use super::iteration::full_id;
@@ -53,7 +55,7 @@ impl TreeApiServer for Api {
         })
     }
 
-    async fn explain(&self, params: AtRun) -> RpcResult<ExplainReply> {
+    async fn explain(&self, extensions: &Extensions, params: AtRun) -> RpcResult<ExplainReply> {
         let repository = self.repository(params.path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
         let store = Store::new(&self.paths.state, &repo_id(repository.common_dir()));
@@ -61,12 +63,14 @@ impl TreeApiServer for Api {
             Some(worker) => worker.list().await.0,
             None => Vec::new(),
         };
-        Ok(blocking(move || {
-            let loaded = load_tip(&repository, params.run.as_deref())?;
+        let words = format!("explain {:?} {}", params.run, self.events.last_seq());
+        let found = repository.clone();
+        let read = move |_: &CancellationToken| {
+            let loaded = load_tip(&found, params.run.as_deref())?;
             let summary = known.into_iter().find(|run| loaded.run_state.run_id.as_ref() == Some(&run.id));
             Ok(explain(&loaded, summary, &store))
-        })
-        .await?)
+        };
+        Ok(self.in_turn(extensions, (&repository, &words), read).await?)
     }
 
     async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply> {

@@ -9,6 +9,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::{RerunParams, VerifyParams};
 use protocol::verify::{AuditPass, AuditReport, RerunReport};
+use tokio_util::sync::CancellationToken;
 
 use super::{Api, blocking};
 use crate::admit::git_error;
@@ -27,9 +28,12 @@ impl VerifyApiServer for Api {
         })
         .await?;
         let is_live = self.is_at_work(&repository, &target).await;
-        let CallerLeft(left) = extensions.get().cloned().unwrap_or_default();
-        Ok(blocking(move || verify(&repository, &target, is_live, &left).map_err(|error| told(&repository, &error)))
-            .await?)
+        let asked = format!("verify {} {} {is_live}", target.run, target.tip);
+        let found = repository.clone();
+        let read = move |stop: &CancellationToken| {
+            verify(&found, &target, is_live, stop).map_err(|error| told(&found, &error))
+        };
+        Ok(self.in_turn(extensions, (&repository, &asked), read).await?)
     }
 
     async fn rerun_guards(&self, extensions: &Extensions, params: RerunParams) -> RpcResult<RerunReport> {

@@ -11,6 +11,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use super::turn::Place;
 use super::wrapped::{Around, Service};
 use crate::caller::CallerLeft;
 
@@ -34,10 +35,18 @@ impl Around for Detach {
         let mut request = owned(request);
         let left = CancellationToken::new();
         request.extensions.insert(CallerLeft(left.clone()));
+        // Kept until the work is done, whoever waits for it, and then with the reply.
+        let place = request.extensions.remove::<Place>();
         let (id, method) = (request.id.clone(), request.method.clone());
         let ends_with_client = ENDS_WITH_CLIENT.contains(&&*method);
         // The service is called inside of the task: a handler that is not async panics already there.
-        let task = self.calls.spawn(async move { service.call(request).await });
+        let task = self.calls.spawn(async move {
+            let mut response = service.call(request).await;
+            if let Some(place) = place {
+                response.extensions_mut().insert(place);
+            }
+            response
+        });
         async move {
             let _is_waited_for = left.drop_guard();
             let outcome = if ends_with_client { AbortOnDropHandle::new(task).await } else { task.await };

@@ -1,5 +1,6 @@
 //! A stream that a peer cannot use to pile up work or to hold a connection for ever.
 //!
+//! While the peer has as many calls under way as it may have, nothing more is read from it (`line.rs`).
 //! While the peer does not read what was written, nothing more is read from it; if that lasts too long,
 //! both directions fail. A peer that reads slowly is read from as slowly. A peer that has called nothing for
 //! too long is cut off; one that is silent later, when its place is needed (`line.rs`).
@@ -43,6 +44,8 @@ struct Patience {
     /// Runs until something is to have been called.
     greeting: Option<Pin<Box<Sleep>>>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Whether something was read, and what is in it may not have been called yet.
+    has_read: bool,
 }
 
 impl Patience {
@@ -58,6 +61,19 @@ impl Patience {
     }
 }
 
+impl Patience {
+    /// Returns whether nothing may be read now; somebody wakes the reader.
+    ///
+    /// What was read is taken up by other tasks, which are counted when they begin: they go first.
+    fn holds_back(&mut self, cx: &Context<'_>) -> bool {
+        if std::mem::take(&mut self.has_read) {
+            cx.waker().wake_by_ref();
+            return true;
+        }
+        self.line.is_full(cx.waker())
+    }
+}
+
 impl<Held> GuardedIo<Held> {
     pub(super) fn new(stream: UnixStream, limit: Duration, held: Held) -> Self {
         Self { stream, limit, stalled: None, progressed: false, dead: false, reader: None, patience: None, _held: held }
@@ -66,13 +82,20 @@ impl<Held> GuardedIo<Held> {
     /// Cuts the peer off when its line is closed, or if it has called nothing for `greeting`.
     pub(super) fn patient(mut self, line: Line, greeting: Duration) -> Self {
         let closing = Box::pin(line.closing().clone().cancelled_owned());
-        self.patience = Some(Patience { line, greeting: Some(Box::pin(sleep(greeting))), closing });
+        self.patience = Some(Patience { line, greeting: Some(Box::pin(sleep(greeting))), closing, has_read: false });
         self
     }
 
     fn wake_reader(&mut self) {
         if let Some(reader) = self.reader.take() {
             reader.wake();
+        }
+    }
+
+    /// Tells the line what the peer has taken.
+    fn count(&self, attempt: &Poll<io::Result<usize>>) {
+        if let (Poll::Ready(Ok(bytes)), Some(patience)) = (attempt, &self.patience) {
+            patience.line.written(*bytes);
         }
     }
 
@@ -108,9 +131,15 @@ impl<Held: Unpin> AsyncRead for GuardedIo<Held> {
         if self.stalled.is_some() && !self.progressed {
             return Poll::Pending;
         }
+        if self.patience.as_mut().is_some_and(|patience| patience.holds_back(cx)) {
+            return Poll::Pending;
+        }
         let attempt = Pin::new(&mut self.stream).poll_read(cx, buf);
         if attempt.is_ready() {
             self.progressed = false;
+            if let Some(patience) = &mut self.patience {
+                patience.has_read = true;
+            }
         }
         attempt
     }
@@ -122,6 +151,7 @@ impl<Held: Unpin> AsyncWrite for GuardedIo<Held> {
             return Poll::Ready(Err(gave_up()));
         }
         let attempt = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.count(&attempt);
         self.written(cx, attempt)
     }
 
@@ -134,6 +164,7 @@ impl<Held: Unpin> AsyncWrite for GuardedIo<Held> {
             return Poll::Ready(Err(gave_up()));
         }
         let attempt = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.count(&attempt);
         self.written(cx, attempt)
     }
 

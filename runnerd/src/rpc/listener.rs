@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
+use hyper::{Response, StatusCode, Version};
 use jsonrpsee::Methods;
 use jsonrpsee::core::BoxError;
 use jsonrpsee::server::middleware::rpc::{RpcService, RpcServiceBuilder};
 use jsonrpsee::server::{
-    BatchRequestConfig, HttpRequest, Server, ServerConfig, ServerHandle, StopHandle, TowerServiceBuilder,
+    BatchRequestConfig, HttpBody, HttpRequest, Server, ServerConfig, ServerHandle, StopHandle, TowerServiceBuilder,
     serve_with_graceful_shutdown, stop_channel,
 };
 use tokio::net::{UnixListener, UnixStream};
@@ -28,6 +29,7 @@ use super::access::{Access, Refusals};
 use super::detach::Detach;
 use super::guard::GuardedIo;
 use super::line::{Line, Lines, Noted};
+use super::turn::Turns;
 use super::wrapped::Wrapped;
 use super::{Bound, Peer, PeerRole};
 use crate::events::Events;
@@ -36,17 +38,29 @@ use crate::events::Events;
 const MAX_CONNECTIONS: usize = 1024;
 /// Of which processes inside of iterations may have some: they cannot lock a person out.
 const AGENT_CONNECTIONS: usize = 64;
-const SUBSCRIPTIONS_PER_CONNECTION: u32 = 16;
-const REQUEST_BYTES: u32 = 1 << 20;
+/// Calls of a connection that may be under way; then it is not read from.
+const CALLS: u32 = 32;
+const AGENT_CALLS: u32 = 4;
 /// A task tree may have 8 MiB, and some more when it is escaped.
 const RESPONSE_BYTES: u32 = 16 << 20;
-/// Messages that may wait for a peer; then its handlers wait.
-const MESSAGE_BUFFER: u32 = 256;
+/// What a person's connection may ask for.
+const OF_PERSON: Allowance = Allowance { subscriptions: 16, request_bytes: 1 << 20, messages: 256 };
+/// What a connection from inside of an iteration may ask for: it only reads.
+const OF_AGENT: Allowance = Allowance { subscriptions: 2, request_bytes: 256 << 10, messages: 16 };
 const WRITE_STALL: Duration = Duration::from_secs(10);
 /// Time for the first call of a connection.
 const FIRST_CALL: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a connection may ask for.
+#[derive(Debug, Clone, Copy)]
+struct Allowance {
+    subscriptions: u32,
+    request_bytes: u32,
+    /// Messages that may wait for a peer; then its handlers wait.
+    messages: u32,
+}
 
 /// Returns how many connections a process serves that may open so many descriptors: half of them, and 1,024 at most.
 pub fn connections_within(descriptors: u64) -> usize {
@@ -76,12 +90,10 @@ pub fn serve(bound: Bound, served: Served, stop: CancellationToken) -> ServeHand
     let Served { methods, events, connections } = served;
     let (stop_handle, halt) = stop_channel();
     let calls = TaskTracker::new();
+    let guards = Guards { calls: calls.clone(), refusals: Refusals::new(events), turns: Turns::default() };
+    let service = |allowance| service(connections, allowance, guards.clone());
     let acceptor = Acceptor {
-        protocol: Protocol {
-            methods,
-            service: service(connections, Guards { calls: calls.clone(), refusals: Refusals::new(events) }),
-            stop_handle,
-        },
+        protocol: Protocol { methods, of_person: service(OF_PERSON), of_agent: service(OF_AGENT), stop_handle },
         calls,
         lines: Lines::default(),
         slots: Arc::new(Semaphore::new(connections)),
@@ -106,32 +118,37 @@ impl ServeHandle {
     }
 }
 
-fn service(connections: usize, guards: Guards) -> TowerServiceBuilder<Stack<Guards, Identity>, Identity> {
+/// Numbers its connections, and so is shared by all of a kind.
+type Services = TowerServiceBuilder<Stack<Guards, Identity>, Identity>;
+
+fn service(connections: usize, allowance: Allowance, guards: Guards) -> Services {
     let config = ServerConfig::builder()
-        .max_request_body_size(REQUEST_BYTES)
+        .max_request_body_size(allowance.request_bytes)
         .max_response_body_size(RESPONSE_BYTES)
         .max_connections(u32::try_from(connections).unwrap_or(u32::MAX))
-        .max_subscriptions_per_connection(SUBSCRIPTIONS_PER_CONNECTION)
-        .set_message_buffer_capacity(MESSAGE_BUFFER)
+        .max_subscriptions_per_connection(allowance.subscriptions)
+        .set_message_buffer_capacity(allowance.messages)
         .set_batch_request_config(BatchRequestConfig::Disabled)
         .build();
     let middleware = RpcServiceBuilder::new().layer(guards);
     Server::builder().set_config(config).set_rpc_middleware(middleware).to_service_builder()
 }
 
-/// What every call passes through: who waits for it, whether it is allowed, then its own task.
+/// What every call passes through: who waits for it, whether it is allowed, its turn, then its own task.
 #[derive(Debug, Clone)]
 struct Guards {
     calls: TaskTracker,
     refusals: Refusals,
+    turns: Turns,
 }
 
 impl Layer<RpcService> for Guards {
-    type Service = Wrapped<Wrapped<Wrapped<RpcService, Detach>, Access>, Noted>;
+    type Service = Wrapped<Wrapped<Wrapped<Wrapped<RpcService, Detach>, Turns>, Access>, Noted>;
 
     fn layer(&self, service: RpcService) -> Self::Service {
         let detached = Wrapped::new(service, Detach { calls: self.calls.clone() });
-        Wrapped::new(Wrapped::new(detached, Access { refusals: self.refusals.clone() }), Noted)
+        let in_turn = Wrapped::new(detached, self.turns.clone());
+        Wrapped::new(Wrapped::new(in_turn, Access { refusals: self.refusals.clone() }), Noted)
     }
 }
 
@@ -212,7 +229,7 @@ impl Acceptor {
             },
         };
         tracing::debug!(?peer, "connected");
-        let line = self.lines.open();
+        let line = self.lines.open(if peer.role == PeerRole::Person { CALLS } else { AGENT_CALLS });
         let io = GuardedIo::new(stream, WRITE_STALL, (place, agent_place)).patient(line.clone(), FIRST_CALL);
         tokio::spawn(self.protocol.clone().converse(io, peer, line));
     }
@@ -222,8 +239,8 @@ impl Acceptor {
 #[derive(Clone)]
 struct Protocol {
     methods: Methods,
-    /// Shared by all connections: it numbers them.
-    service: TowerServiceBuilder<Stack<Guards, Identity>, Identity>,
+    of_person: Services,
+    of_agent: Services,
     stop_handle: StopHandle,
 }
 
@@ -245,8 +262,16 @@ impl Protocol {
         let service = tower::service_fn(move |mut request: HttpRequest<Incoming>| {
             request.extensions_mut().insert(peer);
             request.extensions_mut().insert(line.clone());
-            let Self { methods, service, stop_handle } = self.clone();
-            service.build(methods, stop_handle).call(request)
+            let Self { methods, of_person, of_agent, stop_handle } = self.clone();
+            let services = if peer.role == PeerRole::Person { of_person } else { of_agent };
+            async move {
+                // One reply after the other is what the calls under way are counted by.
+                if request.version() > Version::HTTP_11 {
+                    let refusal = Response::builder().status(StatusCode::HTTP_VERSION_NOT_SUPPORTED);
+                    return Ok(refusal.body(HttpBody::empty())?);
+                }
+                services.build(methods, stop_handle).call(request).await
+            }
         });
         Box::pin(serve_with_graceful_shutdown(io, service, stopped))
     }

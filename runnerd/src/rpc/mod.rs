@@ -12,6 +12,7 @@ mod listener;
 mod lock;
 mod peer;
 mod socket;
+mod turn;
 mod wrapped;
 
 pub use self::access::READING;

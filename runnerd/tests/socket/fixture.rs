@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use jsonrpsee::core::server::SubscriptionMessage;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
@@ -25,6 +26,8 @@ pub(crate) const CONNECTIONS: usize = 128;
 pub(crate) struct Told {
     /// A slow call has begun.
     pub(crate) begun: Notify,
+    /// How many slow calls have begun.
+    pub(crate) slow: AtomicU32,
     /// A slow call may end.
     pub(crate) go_on: Notify,
     /// A slow call has come to its end.
@@ -134,6 +137,7 @@ fn methods(told: &Arc<Told>, view: DaemonView) -> RpcModule<Told> {
     let panics = |_, _, _| async { panic_on_purpose() };
     module.register_async_method("test.panic_later", panics).unwrap();
     let slow = |_, told: Arc<Told>, _| async move {
+        told.slow.fetch_add(1, Ordering::SeqCst);
         told.begun.notify_one();
         told.go_on.notified().await;
         told.finished.notify_one();

@@ -2,6 +2,7 @@
 //!
 //! Where a test waits for a limit, the clock is paused and runs to it as soon as nobody can go on.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use runnerd::rpc::connections_within;
@@ -133,6 +134,39 @@ async fn requests_of_a_client_that_does_not_read_are_not_taken_in_without_end() 
     let mut other = RawSocket::open(server.socket()).await;
     other.call("run.status").await;
     assert_eq!(other.receive().await.unwrap()["result"], "fine");
+}
+
+#[tokio::test]
+async fn pipelined_calls_wait_in_the_socket_and_all_are_answered() {
+    const CALLS: usize = 1000;
+    let server = Server::start();
+    let mut flood = RawSocket::open(server.socket()).await;
+    let call = raw::frame(raw::request("test.slow").as_bytes());
+    flood.stream.write_all(&call.repeat(CALLS)).await.unwrap();
+    let mut other = RawSocket::open(server.socket()).await;
+    for _ in 0..100 {
+        other.call("run.status").await;
+        assert_eq!(other.receive().await.unwrap()["result"], "fine");
+    }
+    let begun = server.told.slow.load(Ordering::SeqCst);
+    let most = 32 + (8 << 10) / u32::try_from(call.len()).unwrap();
+    assert!((32..=most).contains(&begun), "{begun} calls are under way: 32, and what one read of 8 KiB holds");
+    for _ in 0..CALLS {
+        server.told.go_on.notify_one();
+        assert_eq!(flood.receive().await.unwrap()["result"], "slow");
+    }
+}
+
+#[tokio::test]
+async fn large_replies_are_counted_as_written() {
+    let server = Server::start();
+    let mut client = RawSocket::open(server.socket()).await;
+    client.stream.write_all(&raw::frame(raw::request("test.large").as_bytes()).repeat(4)).await.unwrap();
+    for _ in 0..4 {
+        assert_eq!(client.receive().await.unwrap()["result"].as_str().map(str::len), Some(8 << 20));
+    }
+    client.call("run.status").await;
+    assert_eq!(client.receive().await.unwrap()["result"], "fine", "what was written is not under way any more");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,244 @@
+//! Reads that take long: one at a time of each repository, and whoever asks the same meanwhile gets the same answer.
+//!
+//! Of those that were asked from inside of iterations one at a time goes on in all. What nobody waits for any more is
+//! told to stop. What is read is not known here.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use protocol::error::{ErrorData, ErrorKind};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::blocking;
+
+/// What is asked, of which repository, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Question {
+    /// Its git folder.
+    pub(super) repository: PathBuf,
+    /// Everything else that the answer follows from.
+    pub(super) asked: String,
+    /// Whether it comes from inside of an iteration: a person does not wait behind such.
+    pub(super) from_inside: bool,
+}
+
+type Answer = Result<Arc<dyn Any + Send + Sync>, ErrorData>;
+
+/// A read that somebody waits for.
+#[derive(Debug)]
+struct Flight {
+    answer: watch::Receiver<Option<Answer>>,
+    /// Tells the read to stop when the last one has left.
+    _wanted: DropGuard,
+}
+
+/// The reads that are under way.
+#[derive(Debug, Clone)]
+pub struct Flights(Arc<Table>);
+
+#[derive(Debug)]
+struct Table {
+    flights: Mutex<BTreeMap<Question, Weak<Flight>>>,
+    repositories: Mutex<BTreeMap<PathBuf, Weak<Semaphore>>>,
+    inside: Arc<Semaphore>,
+}
+
+impl Default for Flights {
+    fn default() -> Self {
+        let (flights, repositories) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Table { flights, repositories, inside: Arc::new(Semaphore::new(1)) }))
+    }
+}
+
+impl Flights {
+    /// Returns the answer to a question: that of a read that is under way, or of `read`, which is told when to stop.
+    pub(super) async fn ask<T: Clone + Send + Sync + 'static>(
+        &self,
+        question: Question,
+        left: &CancellationToken,
+        read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let flight = self.join(question, read);
+        let mut answer = flight.answer.clone();
+        let answer = tokio::select! {
+            () = left.cancelled() => None,
+            answer = answer.wait_for(Option::is_some) => answer.ok().and_then(|answer| answer.clone()),
+        };
+        let bug = || ErrorData::new(ErrorKind::Bug, "a read did not come to its end");
+        let answer = answer.ok_or_else(bug)??;
+        answer.downcast_ref::<T>().cloned().ok_or_else(bug)
+    }
+
+    fn join<T: Send + Sync + 'static>(
+        &self,
+        question: Question,
+        read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
+    ) -> Arc<Flight> {
+        let mut flights = locked(&self.0.flights);
+        if let Some(flight) = flights.get(&question).and_then(Weak::upgrade) {
+            return flight;
+        }
+        let (sender, answer) = watch::channel(None);
+        let stop = CancellationToken::new();
+        let flight = Arc::new(Flight { answer, _wanted: stop.clone().drop_guard() });
+        let known = Arc::downgrade(&flight);
+        flights.insert(question.clone(), known.clone());
+        let all = self.clone();
+        tokio::spawn(async move {
+            let turn = stop.run_until_cancelled(all.turn(&question)).await;
+            let answer = match turn {
+                Some(turn) => Some(blocking(move || in_turn(turn, || read(&stop))).await),
+                None => None,
+            };
+            all.forget(&question, &known);
+            sender.send_replace(answer);
+        });
+        flight
+    }
+
+    /// Lets nobody join a read any more that has come to its end.
+    fn forget(&self, question: &Question, ended: &Weak<Flight>) {
+        let mut flights = locked(&self.0.flights);
+        if flights.get(question).is_some_and(|known| Weak::ptr_eq(known, ended)) {
+            flights.remove(question);
+        }
+    }
+
+    /// Waits for the turn of a read.
+    async fn turn(&self, question: &Question) -> Vec<OwnedSemaphorePermit> {
+        let repository = {
+            let mut repositories = locked(&self.0.repositories);
+            repositories.retain(|_, turns| turns.strong_count() > 0);
+            let known = repositories.get(&question.repository).and_then(Weak::upgrade);
+            let turns = known.unwrap_or_else(|| Arc::new(Semaphore::new(1)));
+            repositories.insert(question.repository.clone(), Arc::downgrade(&turns));
+            turns
+        };
+        let inside = question.from_inside.then(|| Arc::clone(&self.0.inside));
+        let mut turn = Vec::new();
+        for turns in inside.into_iter().chain([repository]) {
+            turn.extend(turns.acquire_owned().await);
+        }
+        turn
+    }
+}
+
+/// Reads; the turn ends with it, whoever waits for the answer.
+fn in_turn<T: Send + Sync + 'static>(
+    turn: Vec<OwnedSemaphorePermit>,
+    read: impl FnOnce() -> Result<T, ErrorData>,
+) -> Answer {
+    let answer = read();
+    drop(turn);
+    Ok(Arc::new(answer?))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn question(asked: &str, from_inside: bool) -> Question {
+        Question { repository: PathBuf::from("/repo/.git"), asked: asked.to_owned(), from_inside }
+    }
+
+    /// A read that ends when it is let go, and tells how often it was begun.
+    fn held(
+        begun: &Arc<AtomicU32>,
+    ) -> (impl FnOnce(&CancellationToken) -> Result<u32, ErrorData> + use<>, mpsc::Sender<()>) {
+        let (go_on, hold) = mpsc::channel();
+        let begun = Arc::clone(begun);
+        let read = move |_: &CancellationToken| {
+            let number = begun.fetch_add(1, Ordering::SeqCst);
+            let _ = hold.recv();
+            Ok(number)
+        };
+        (read, go_on)
+    }
+
+    /// Waits until so many reads have begun.
+    async fn until_begun(begun: &AtomicU32, wanted: u32) {
+        while begun.load(Ordering::SeqCst) < wanted {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn those_who_ask_the_same_get_one_answer_also_where_the_first_leaves() {
+        let (flights, begun) = (Flights::default(), Arc::default());
+        let (read, go_on) = held(&begun);
+        let (left, asked) = (CancellationToken::new(), question("verify", true));
+        let mut others = tokio::task::JoinSet::new();
+        let follow = async {
+            until_begun(&begun, 1).await;
+            for _ in 0..100 {
+                let (flights, asked) = (flights.clone(), asked.clone());
+                let unused = |_: &CancellationToken| Err(ErrorData::new(ErrorKind::Bug, "read once more"));
+                others.spawn(async move { flights.ask::<u32>(asked, &CancellationToken::new(), unused).await });
+            }
+            tokio::task::yield_now().await;
+            left.cancel();
+        };
+        let (first, ()) = tokio::join!(flights.ask(asked.clone(), &left, read), follow);
+        assert!(first.is_err());
+        go_on.send(()).unwrap();
+        while let Some(answer) = others.join_next().await {
+            assert_eq!(answer.unwrap(), Ok(0));
+        }
+        assert_eq!(begun.load(Ordering::SeqCst), 1);
+        assert!(locked(&flights.0.flights).is_empty());
+    }
+
+    #[tokio::test]
+    async fn reads_of_a_repository_take_turns() {
+        let (flights, begun, stays) = (Flights::default(), Arc::default(), CancellationToken::new());
+        let ((one, end_one), (two, end_two)) = (held(&begun), held(&begun));
+        let one = flights.ask(question("one", true), &stays, one);
+        let two = flights.ask(question("two", false), &stays, two);
+        let let_go = async {
+            until_begun(&begun, 1).await;
+            let three = question("three", false);
+            tokio::select! {
+                biased;
+                _ = flights.turn(&three) => panic!("one is under way"),
+                () = std::future::ready(()) => {}
+            }
+            end_one.send(()).unwrap();
+            end_two.send(()).unwrap();
+        };
+        let (one, two, ()) = tokio::join!(one, two, let_go);
+        assert_eq!(one.unwrap() + two.unwrap(), 1, "each was read once");
+    }
+
+    #[tokio::test]
+    async fn a_read_that_nobody_waits_for_is_told_to_stop() {
+        let (flights, begun, left) = (Flights::default(), Arc::<AtomicU32>::default(), CancellationToken::new());
+        let (told, stopped) = tokio::sync::oneshot::channel();
+        let noted = Arc::clone(&begun);
+        let read = move |stop: &CancellationToken| {
+            noted.fetch_add(1, Ordering::SeqCst);
+            while !stop.is_cancelled() {
+                std::thread::yield_now();
+            }
+            told.send(()).unwrap();
+            Ok(())
+        };
+        let leave = async {
+            until_begun(&begun, 1).await;
+            left.cancel();
+        };
+        let (answer, ()) = tokio::join!(flights.ask(question("verify", true), &left, read), leave);
+        assert!(answer.is_err());
+        stopped.await.unwrap();
+        assert!(!flights.turn(&question("next", true)).await.is_empty());
+    }
+}

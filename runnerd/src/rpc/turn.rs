@@ -1,0 +1,90 @@
+//! How many calls from inside of iterations are carried out at the same time: few, so that they keep nobody out.
+//!
+//! A place is held until the work is done and the reply was written. Who gets none for too long is told so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jsonrpsee::server::MethodResponse;
+use jsonrpsee::types::Request;
+use protocol::error::{ErrorData, ErrorKind};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::peer::{Peer, PeerRole};
+use super::wrapped::{Around, Service};
+use crate::caller::FromInside;
+
+/// Calls from inside that are carried out, or whose replies are not read, at the same time.
+const AGENT_CALLS: usize = 8;
+/// How long a call from inside waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One of the places for calls from inside.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
+/// Has calls from inside take turns; a person's do not wait.
+#[derive(Debug, Clone)]
+pub(super) struct Turns(Arc<Semaphore>);
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(AGENT_CALLS)))
+    }
+}
+
+impl Turns {
+    async fn take(&self) -> Option<Place> {
+        let permit = timeout(PATIENCE, Arc::clone(&self.0).acquire_owned()).await.ok()?.ok()?;
+        Some(Place { _permit: Arc::new(permit) })
+    }
+}
+
+impl Around for Turns {
+    fn call<'a, S: Service>(
+        &self,
+        service: S,
+        mut request: Request<'a>,
+    ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
+        let turns = self.clone();
+        async move {
+            if request.extensions.get::<Peer>().is_some_and(|peer| peer.role == PeerRole::Person) {
+                return service.call(request).await;
+            }
+            let Some(place) = turns.take().await else {
+                return MethodResponse::error(request.id, busy());
+            };
+            request.extensions.insert(FromInside);
+            request.extensions.insert(place);
+            service.call(request).await
+        }
+    }
+}
+
+fn busy() -> ErrorData {
+    let message = "too many calls from inside of iterations are under way";
+    ErrorData::new(ErrorKind::Busy, message).hint("read the replies, and ask again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_too_many_from_inside_waits_and_is_then_refused() {
+        let turns = Turns::default();
+        let mut places = Vec::new();
+        for _ in 0..AGENT_CALLS {
+            places.push(turns.take().await.expect("there is a place"));
+        }
+        let begin = tokio::time::Instant::now();
+        assert!(turns.take().await.is_none());
+        assert_eq!(begin.elapsed(), PATIENCE);
+        let (next, ()) = tokio::join!(turns.take(), async { drop(places.pop()) });
+        assert!(next.is_some(), "the place of one that has ended");
+        assert_eq!(busy().kind, ErrorKind::Busy);
+    }
+}
