@@ -108,7 +108,8 @@ fn fork_into<'g>(group: Option<&'g Group>, child: impl FnOnce(Option<&'g Group>)
     let (forked, group) = match group.map(Group::fork) {
         Some(Ok(forked)) => (forked, None),
         // Where the kernel or a filter does not know how, the child enters by itself.
-        // SAFETY: a shim has one thread, so no lock is held by another one, and the child may do whatever the parent may.
+        // SAFETY: a shim has one thread, which it has made sure of, so no lock is held by another one, and the child may do
+        // whatever the parent may.
         Some(Err(_)) | None => (unsafe { fork() }?, group),
     };
     match forked {

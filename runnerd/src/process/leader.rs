@@ -64,8 +64,8 @@ pub(super) fn start(plan: Plan<'_>) -> io::Result<Pid> {
 /// Registers what the new process does before it becomes the program.
 #[expect(unsafe_code, reason = "a session, the death signal and signal dispositions are set between fork and exec")]
 fn prepare(command: &mut Command, mut detach: impl FnMut() -> nix::Result<()> + Send + Sync + 'static) {
-    // SAFETY: shim and init have one thread, so the fork holds no lock that another thread took; `detach` makes system calls
-    // alone and allocates nothing.
+    // SAFETY: shim and init have one thread, which the shim has made sure of before it forked, so the fork holds no lock that
+    // another thread took; `detach` makes system calls alone and allocates nothing.
     unsafe {
         command.pre_exec(move || {
             detach()?;

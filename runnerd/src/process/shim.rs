@@ -84,6 +84,7 @@ fn start(order: Order, channels: &Channels) -> Result<(Watch, File), (Step, io::
 
 /// Starts the leader inside of what the order puts around it.
 fn start_in(group: Option<&Group>, order: &Order, channels: &Channels) -> Result<Leader, (Step, io::Error)> {
+    refuse_threads().map_err(|error| (Step::Threads, error))?;
     let in_set_up = |error: io::Error| (Step::SetUp, error);
     // Before the shim is closed to others, which also takes its own files in /proc from it.
     order.namespaces.map_or(Ok(()), namespace::unshare_for_child).map_err(|error| (Step::Namespace, error))?;
@@ -102,6 +103,17 @@ fn start_in(group: Option<&Group>, order: &Order, channels: &Channels) -> Result
     };
     oom.restore();
     leader
+}
+
+/// Refuses to go on in a process with more threads than one.
+///
+/// What follows forks, here and in the first process of a namespace, and the child does more than a child of many threads
+/// may: a lock that another thread held would stay locked in it for ever. A child of a fork has one thread itself.
+fn refuse_threads() -> io::Result<()> {
+    match fs::read_dir("/proc/self/task")?.count() {
+        1 => Ok(()),
+        _ => Err(Errno::EBUSY.into()),
+    }
 }
 
 /// A program that runs, seen from its shim.
@@ -170,5 +182,22 @@ impl Channels {
         unistd::dup2_stdout(&null)?;
         unistd::dup2_stderr(&null)?;
         Ok(channels)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, thread};
+
+    use super::*;
+
+    #[test]
+    fn shim_with_a_second_thread_starts_nothing() {
+        let (end, ended) = mpsc::channel::<()>();
+        let other = thread::spawn(move || ended.recv());
+        let refused = refuse_threads().unwrap_err();
+        drop(end);
+        other.join().unwrap().unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(Errno::EBUSY as i32));
     }
 }

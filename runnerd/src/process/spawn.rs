@@ -198,6 +198,7 @@ fn refusal(step: Step, source: io::Error, order: &Order, shim: &Path) -> SpawnEr
     match step {
         Step::Lock => SpawnError::Locked { path: lock.into() },
         Step::SetUp => SpawnError::of(source, |source| broken(shim, source)),
+        Step::Threads => broken(shim, io::Error::other(format!("making sure that it has one thread: {source}"))),
         Step::Cgroup => {
             let doing = format!(
                 "making the control group {}",

@@ -80,6 +80,8 @@ pub(super) enum Word {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum Step {
     SetUp,
+    /// The shim has more threads than one.
+    Threads,
     Cgroup,
     Namespace,
     LockFile,
