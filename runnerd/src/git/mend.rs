@@ -3,6 +3,7 @@
 //! Leaves HEAD detached at the last commit that the logs know: what belongs where is `rescue`'s to say.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice as _;
@@ -26,11 +27,11 @@ impl Repository {
         if repo.refs.cached_packed_buffer().is_err() {
             return Ok(Some("the packed references were garbled".to_owned()));
         }
-        if !is_readable(&self.git_dir().join("HEAD"), true) {
+        if !is_readable(&self.git_dir().join("HEAD"), true)? {
             return Ok(Some("HEAD was removed or garbled".to_owned()));
         }
         let file = self.branch_file(branch);
-        if file.symlink_metadata().is_ok() && !is_readable(&file, false) {
+        if file.symlink_metadata().is_ok() && !is_readable(&file, false)? {
             return Ok(Some(format!("branch {branch} was garbled")));
         }
         let is_lost = match self.branch(branch) {
@@ -57,7 +58,8 @@ impl Repository {
             return Ok(());
         }
         let (head, file) = (self.git_dir().join("HEAD"), self.branch_file(branch));
-        let is_garbled = file.symlink_metadata().is_ok() && !is_readable(&file, false);
+        let is_garbled = file.symlink_metadata().is_ok() && !is_readable(&file, false)?;
+        // A branch that cannot be read is what is mended here: its log, else the beginning, stands for it.
         let known = self.branch(branch).ok().flatten().filter(|tip| !is_garbled && has_commit(&repo, *tip));
         remove_other(&head, true)?;
         remove_other(&file, known.is_none())?;
@@ -73,6 +75,7 @@ impl Repository {
     fn last_logged(&self, repo: &gix::Repository, branch: &str) -> Option<Id> {
         let logs = [self.common_dir().join("logs/refs/heads").join(branch), self.git_dir().join("logs/HEAD")];
         let newest = |log: &PathBuf| {
+            // A log that cannot be read names nothing: the other one is asked, and in the end the caller's commit stands.
             let text = fs::read(log).unwrap_or_default();
             let entries = text.lines().rev().take(LOG_ENTRIES);
             let ids = entries.filter_map(|line| line.split(|byte| *byte == b' ').nth(1)?.to_str().ok()?.parse().ok());
@@ -87,19 +90,30 @@ fn has_commit(repo: &gix::Repository, id: Id) -> bool {
 }
 
 /// Tells whether a file holds a reference: an object id, or where `symbolic` is allowed the name of another one.
-fn is_readable(file: &Path, symbolic: bool) -> bool {
-    let Ok(found) = file.symlink_metadata() else { return false };
+///
+/// What the disk or a lack of descriptors refuses for now says nothing: a reference that is whole would be overwritten.
+fn is_readable(file: &Path, symbolic: bool) -> Result<bool, GitError> {
+    let found = match file.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),
+        Err(error) => return Err(GitError::io("looking at", file)(error)),
+    };
     if !found.is_file() || found.len() > 4096 {
-        return false;
+        return Ok(false);
     }
-    let text = fs::read(file).unwrap_or_default();
+    let text = match fs::read(file) {
+        Ok(text) => text,
+        // A session can take the right to read it away.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(false),
+        Err(error) => return Err(GitError::io("reading", file)(error)),
+    };
     let text = text.trim_ascii_end().to_str_lossy();
-    match text.strip_prefix("ref:") {
+    Ok(match text.strip_prefix("ref:") {
         Some(name) => {
             symbolic && FullName::try_from(name.trim()).is_ok_and(|name| name.as_bstr().starts_with(b"refs/"))
         }
         None => text.parse::<Id>().is_ok_and(|id| id.to_string().bytes().any(|digit| digit != b'0')),
-    }
+    })
 }
 
 /// Removes what stands in the place of a reference's file.
@@ -110,4 +124,21 @@ fn remove_other(file: &Path, is_garbled: bool) -> Result<(), GitError> {
         _ => Ok(()),
     }
     .map_err(GitError::io("removing", file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reference_that_the_system_refuses_to_show_is_not_taken_for_garbled() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("HEAD");
+        assert!(!is_readable(&file, true).unwrap(), "none is there");
+        fs::write(&file, "ref: refs/heads/main\n").unwrap();
+        assert!(is_readable(&file, true).unwrap());
+        fs::write(&file, "\0\0").unwrap();
+        assert!(!is_readable(&file, true).unwrap(), "it is garbled");
+        is_readable(&folder.path().join("x".repeat(300)), true).unwrap_err();
+    }
 }

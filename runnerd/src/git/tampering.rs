@@ -116,8 +116,8 @@ impl Repository {
         let files = self.watched()?.into_iter().map(|(name, path)| Ok((name, look(&path)?)));
         let files = files.collect::<Result<Vec<_>, GitError>>()?.into_iter();
         let files = files.filter_map(|(name, seen)| Some((name, seen?))).collect();
-        // What cannot be listed before a session says nothing about the session.
-        let refs = self.refs().unwrap_or_default();
+        // Without them, every reference would look as if the session had made it, and none as if it had taken one away.
+        let refs = self.refs()?;
         let (places, users, hidden) = (self.places_of()?, UsersRules::now()?, self.hidden()?);
         let moment = Moment::of(clock, &[&self.work_dir, &self.git_dir, &self.common_dir]);
         Ok(Fingerprint { places, files, refs, users, hidden, moment })
@@ -292,7 +292,9 @@ fn listed(folder: &Path) -> Result<Vec<String>, GitError> {
         return Ok(Vec::new());
     }
     let entries = fs::read_dir(folder).map_err(GitError::io("listing", folder))?;
-    Ok(entries.flatten().take(MAX_ENTRIES).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let names = entries.take(MAX_ENTRIES).map(|entry| entry.map(name));
+    names.collect::<io::Result<_>>().map_err(GitError::io("listing", folder))
 }
 
 pub(super) fn look(path: &Path) -> Result<Option<Seen>, GitError> {

@@ -3,7 +3,8 @@
 //! What follows from a difference is `runner_core::definition`'s.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -149,7 +150,15 @@ pub(super) fn standing_form(site: &Site, repository: &Repository, path: &str) ->
     if leads_elsewhere(site, path) {
         return Ok(None);
     }
-    let Ok(found) = std::fs::symlink_metadata(&file) else { return Ok(None) };
+    let found = match looked_at(&file) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(None),
+        // The guard cannot read it either.
+        Err(Obstacle::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+            return Ok(Some("unreadable".to_owned()));
+        }
+        Err(error) => return Err(error),
+    };
     if found.is_symlink() {
         let target = std::fs::read_link(&file).map_err(Obstacle::system("reading", &file))?;
         return Ok(Some(format!("120000:{}", repository.hash_blob(target.as_os_str().as_bytes())?)));
@@ -159,7 +168,7 @@ pub(super) fn standing_form(site: &Site, repository: &Repository, path: &str) ->
         Ok(Standing::NoFile) => return Ok(None),
         Ok(Standing::TooLarge) => return Ok(Some("too large".to_owned())),
         // The guard cannot read it either.
-        Err(Obstacle::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+        Err(Obstacle::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             return Ok(Some("unreadable".to_owned()));
         }
         Err(error) => return Err(error),
@@ -173,6 +182,17 @@ fn leads_elsewhere(site: &Site, path: &str) -> bool {
     let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
     let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     folders.into_iter().any(|folder| !is_folder(&site.layout.path(folder)))
+}
+
+/// Looks at what stands at a path, where anything does.
+///
+/// A file that is there for the guard must not be compared as if it were not: what the system refuses is told.
+fn looked_at(file: &Path) -> Result<Option<Metadata>, Obstacle> {
+    match std::fs::symlink_metadata(file) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(Obstacle::system("looking at", file)(error)),
+    }
 }
 
 /// Lists what is below a folder and no folder, by paths that are text.
@@ -200,4 +220,20 @@ fn files_below(layout: &Layout, folder: &str) -> Result<Vec<String>, Obstacle> {
         }
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_the_system_refuses_to_show_is_not_taken_for_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("guard.sh");
+        assert!(looked_at(&file).unwrap().is_none());
+        std::fs::write(&file, "").unwrap();
+        assert!(looked_at(&file).unwrap().is_some());
+        assert!(looked_at(&file.join("below")).unwrap().is_none());
+        looked_at(&folder.path().join("x".repeat(300))).unwrap_err();
+    }
 }

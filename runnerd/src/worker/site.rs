@@ -140,7 +140,9 @@ impl Site {
     pub(super) fn forget_kept(&self, iter: u32) -> Result<(), Obstacle> {
         let folder = self.store.live();
         let start = format!("{}-{iter:04}-", self.run);
-        for file in std::fs::read_dir(&folder).map_err(Obstacle::system("listing", &folder))?.flatten() {
+        for file in std::fs::read_dir(&folder).map_err(Obstacle::system("listing", &folder))? {
+            // One that was passed over would be taken for a note of the next try.
+            let file = file.map_err(Obstacle::system("listing", &folder))?;
             if file.file_name().to_string_lossy().starts_with(&start) {
                 std::fs::remove_file(file.path()).map_err(Obstacle::system("removing", &file.path()))?;
             }

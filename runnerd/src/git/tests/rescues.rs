@@ -288,6 +288,15 @@ fn work_goes_on_after_a_restoration() {
 }
 
 #[test]
+fn references_that_cannot_be_listed_before_a_session_are_not_taken_for_none() {
+    let f = Fixture::new();
+    let repository = f.repository();
+    repository.fingerprint(repository.git_dir()).unwrap();
+    f.write(".git/packed-refs", "garbage\n");
+    repository.fingerprint(repository.git_dir()).unwrap_err();
+}
+
+#[test]
 fn packed_references_are_made_again_however_many_there_are() {
     const TAGS: usize = 80_000;
     let f = Fixture::new();
