@@ -128,11 +128,14 @@ fn ids_revisions_and_branches_that_cannot_be_are_refused() {
 
 /// Lets a run begin, breaks its identity, and returns why it is held.
 fn held_after(break_it: impl Fn(&Place)) -> String {
-    let home = Home::new();
+    held_in(&Home::new(), break_it)
+}
+
+fn held_in(home: &Home, break_it: impl Fn(&Place)) -> String {
     let daemon = home.daemon();
     let repo = home.scripted("plain");
     repo.script().step(1, "decompose 'Two parts.' One Two");
-    let place = Place::of(&home, &repo);
+    let place = Place::of(home, &repo);
     place.ctl(&["start", "-m", "Do it.", "--id", "mine", "--queue-only"]).exits(0);
     place.ctl(&["step"]).exits(0);
     break_it(&place);
@@ -157,7 +160,9 @@ fn another_id_in_the_goal_holds_the_run() {
 
 #[test]
 fn another_id_in_the_run_state_holds_the_run() {
-    let message = held_after(|place| {
+    let mut home = Home::new();
+    home.has_a_forgery();
+    let message = held_in(&home, |place| {
         let path = ".runner/state/run_state.json";
         let text = std::fs::read_to_string(place.path.join(path)).expect("reads");
         place.write(path, text.replace("\"run_id\": \"mine\"", "\"run_id\": \"other\"").as_bytes());

@@ -358,13 +358,13 @@ fn a_definition_that_is_widened_to_files_of_the_base_is_no_finding() {
     let config = ".runner/state/config.toml";
     let widened = play.repo.read(config).replace("\"/checks/**\"", "\"/checks/**\", \"/later/**\"");
     play.repo.write(config, &widened).commit("Guard more");
-    for iter in 2..=4 {
-        play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
-        let expected = if iter < 3 { "" } else { "later/one.sh" };
+    // With the third attempt the node is stuck.
+    for (iter, code, expected) in [(2, 4, ""), (3, 3, "later/one.sh")] {
+        play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(code);
         assert_eq!(announced(&play.seen(iter)), expected, "iteration {iter}");
     }
     let found = report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
-    assert_eq!((found.findings, found.counts.iterations), (Vec::new(), 4));
+    assert_eq!((found.findings, found.counts.iterations), (Vec::new(), 3));
 }
 
 #[test]

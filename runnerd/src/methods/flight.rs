@@ -185,7 +185,9 @@ mod tests {
                 let unused = |_: &CancellationToken| Err(ErrorData::new(ErrorKind::Bug, "read once more"));
                 others.spawn(async move { flights.ask::<u32>(asked, &CancellationToken::new(), unused).await });
             }
-            tokio::task::yield_now().await;
+            while locked(&flights.0.flights).get(&asked).map_or(0, Weak::strong_count) < 101 {
+                tokio::task::yield_now().await;
+            }
             left.cancel();
         };
         let (first, ()) = tokio::join!(flights.ask(asked.clone(), &left, read), follow);
