@@ -33,6 +33,7 @@ Exit codes:
 /// Prove from git alone that the rules made a branch
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     place: Place,

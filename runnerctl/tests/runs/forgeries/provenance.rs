@@ -170,7 +170,7 @@ fn nothing_that_a_receipt_names_ends_the_audit() {
     let retry = forge.at("iter 0003");
     let tree = forge.pieces[retry].tree.clone();
     for named in [tree, forge.pieces[0].id.clone(), "1".repeat(40)] {
-        let raw = forge.with(retry, |piece| piece.message.push_str(&format!("\nRunner-Raw: {named}")));
+        let raw = forge.with(retry, |piece| piece.message.push_str(&["\nRunner-Raw: ", &named].concat()));
         // It has an answer, and that is asked for by its form.
         forge.audit(&raw);
     }

@@ -44,7 +44,7 @@ pub(super) fn check(receipt: &Receipt, (is_word, asked_guard): (bool, Option<boo
     for (at, due, is_there) in table {
         match (due, is_there) {
             (Due::Always, false) => {
-                ledger.violation(AuditRule::Receipt, at, ("what the runner always writes", "nothing"))
+                ledger.violation(AuditRule::Receipt, at, ("what the runner always writes", "nothing"));
             }
             (Due::Never, true) => ledger.violation(AuditRule::Receipt, at, ("nothing", "something")),
             (Due::Always, true) | (Due::Never, false) | (Due::Open, _) => {}

@@ -23,7 +23,8 @@ pub fn claims(message: &[u8]) -> bool {
 
 /// Everything before a line of three dashes.
 fn before_divider(text: &[u8]) -> &[u8] {
-    let is_divider = |line: &[u8]| line.strip_prefix(b"---").and_then(<[u8]>::first).is_some_and(is_space);
+    let is_divider =
+        |line: &[u8]| line.strip_prefix(b"---").and_then(<[u8]>::first).is_some_and(|byte| is_space(*byte));
     let before: usize = lines(text).take_while(|line| !is_divider(line)).map(<[u8]>::len).sum();
     &text[..before]
 }
@@ -79,7 +80,7 @@ fn block(text: &[u8]) -> &[u8] {
                 (trailers, continued) = (trailers + 1, 0);
             } else if name(line).is_some() {
                 (trailers, continued) = (trailers + 1, 0);
-            } else if line.first().is_some_and(is_space) {
+            } else if line.first().is_some_and(|byte| is_space(*byte)) {
                 continued += 1;
             } else {
                 others += 1 + std::mem::take(&mut continued);
@@ -109,10 +110,10 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn is_blank(line: &[u8]) -> bool {
-    line.iter().all(is_space)
+    line.iter().copied().all(is_space)
 }
 
 /// As git has it: neither a form feed nor a vertical tab is space.
-fn is_space(byte: &u8) -> bool {
+fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
