@@ -71,10 +71,10 @@ impl Ground {
             }
             put(files, &path, change.new.as_ref());
             if files.contains_key(&path) {
-                self.gone.remove(&path)
+                self.gone.remove(&path);
             } else {
-                self.gone.insert(path)
-            };
+                self.gone.insert(path);
+            }
         }
     }
 

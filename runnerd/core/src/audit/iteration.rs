@@ -1,7 +1,5 @@
 //! One receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
 
-use std::borrow::Cow;
-
 use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
 use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
@@ -154,9 +152,8 @@ impl Iteration<'_> {
     fn changed_code(&self) -> bool {
         let guards = &self.receipt.guard_wrote;
         let mut put_back = self.to.run_state.reverted.iter().filter(|path| !path.starts_with(".runner/"));
-        let names = self.net.code().map(String::from_utf8_lossy);
-        let others = names.filter(|path| !put_back.clone().any(|back| **back == **path));
-        let others: Vec<String> = others.map(Cow::into_owned).collect();
+        let others = self.net.code().filter(|path| !put_back.clone().any(|back| back.as_bytes() == *path));
+        let others: Vec<&[u8]> = others.collect();
         !guards.missing(&others).is_empty()
             || guards.is_empty() && put_back.next().is_none() && self.receipt.mode == Mode::Execute
     }

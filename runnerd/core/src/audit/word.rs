@@ -2,8 +2,6 @@
 //!
 //! Whether there was something to speak of, and what follows from the word, is checked as of every iteration.
 
-use std::borrow::Cow;
-
 use protocol::verify::AuditRule;
 
 use super::guarded::{Accepted, form};
@@ -36,14 +34,14 @@ impl Said<'_> {
             let found = format!("{} between From and the receipt", self.commits);
             ledger.violation(AuditRule::Owned, "commits", ("none: no process ran", &found));
         }
-        let put_back: Vec<&str> =
-            self.net.code_with_sides().filter(|it| self.is_put_back(*it)).map(|it| it.0).collect();
-        let brought = self.net.code().map(String::from_utf8_lossy);
-        let brought: Vec<String> = brought.filter(|path| !put_back.contains(&&**path)).map(Cow::into_owned).collect();
+        let put_back = self.net.code_with_sides().filter(|it| self.is_put_back(*it));
+        let put_back: Vec<&[u8]> = put_back.map(|(path, _)| path.as_bytes()).collect();
+        let brought: Vec<&[u8]> = self.net.code().filter(|path| !put_back.contains(path)).collect();
         let unexplained =
             if self.asked_guard { self.receipt.guard_wrote.missing(&brought) } else { brought.iter().collect() };
         for path in unexplained {
-            ledger.violation(AuditRule::Owned, path, ("as it was when a person spoke", "a change"));
+            let path = String::from_utf8_lossy(path);
+            ledger.violation(AuditRule::Owned, &path, ("as it was when a person spoke", "a change"));
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::KIND;
 
-/// What git writes at the end of a message that it did not come from itself.
+/// The line from which on git ignores everything.
 const SCISSORS: &[u8] = b"# ------------------------ >8 ------------------------\n";
 /// Lines that git itself adds to a last block.
 const GENERATED: [&[u8]; 2] = [b"Signed-off-by: ", b"(cherry picked from commit "];

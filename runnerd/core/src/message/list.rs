@@ -37,7 +37,7 @@ impl NameList {
         let mut list = Self::default();
         let mut bytes = 0;
         for name in names.into_iter().filter(|name| !name.as_ref().is_empty()) {
-            bytes += encode(name.as_ref()).len() + 2;
+            bytes += written(name.as_ref());
             if list.more > 0 || list.items.len() == most || bytes > room {
                 list.more += 1;
             } else {
@@ -49,12 +49,13 @@ impl NameList {
 
     /// Returns those of these names, in order, that the list should have and has not: the names that are counted only
     /// come after all that are written out, are no more than it says, and did not fit.
-    pub fn missing<'n>(&self, names: &'n [String]) -> Vec<&'n String> {
+    pub fn missing<'n, T: AsRef<[u8]>>(&self, names: &'n [T]) -> Vec<&'n T> {
         let items: BTreeSet<&[u8]> = self.items.iter().map(Vec::as_slice).collect();
         let last = self.items.last().map(Vec::as_slice);
-        let unnamed = names.iter().filter(|name| !items.contains(name.as_bytes()));
-        let (counted, mut missing): (Vec<_>, Vec<_>) = unnamed.partition(|name| last < Some(name.as_bytes()));
-        let has_room = |name: &&String| self.items.len() < ITEMS_LIMIT && self.bytes() + written(name) <= BYTES_LIMIT;
+        let unnamed = names.iter().filter(|name| !items.contains(name.as_ref()));
+        let (counted, mut missing): (Vec<_>, Vec<_>) = unnamed.partition(|name| last < Some(name.as_ref()));
+        let has_room =
+            |name: &&T| self.items.len() < ITEMS_LIMIT && self.bytes() + written(name.as_ref()) <= BYTES_LIMIT;
         let is_short = counted.first().is_some_and(has_room);
         missing.extend(counted.into_iter().skip(if is_short { 0 } else { self.more }));
         missing
@@ -68,7 +69,7 @@ impl NameList {
     }
 
     fn bytes(&self) -> usize {
-        self.items.iter().map(|item| encode(item).len() + 2).sum()
+        self.items.iter().map(|item| written(item)).sum()
     }
 
     /// Returns whether there is nothing in it.
@@ -123,8 +124,8 @@ impl FromStr for NameList {
 }
 
 /// How many bytes a name takes.
-fn written(name: &str) -> usize {
-    encode(name.as_bytes()).len() + 2
+fn written(name: &[u8]) -> usize {
+    encode(name).len() + 2
 }
 
 /// Percent-encodes what would end an item or hide in it, and the blanks that a trailer loses at its ends.
@@ -224,6 +225,7 @@ mod tests {
         let invented = NameList::new((0..21).map(|n| format!("a{n:02}")));
         assert_eq!(invented.missing(&["ci.sh".to_owned(), "justfile".to_owned()]), ["justfile"], "one is counted");
         assert_eq!(NameList::default().missing(&["justfile".to_owned()]), ["justfile"]);
+        assert!(NameList::new([b"caf\xe9"]).missing(&[b"caf\xe9"]).is_empty(), "a name is bytes");
     }
 
     proptest! {
