@@ -43,10 +43,10 @@ pub(crate) struct VerifyArgs {
     /// Run the guard of every passing commit again, in a folder that is gone afterwards; what differs is a warning
     #[arg(long)]
     rerun_guards: bool,
-    /// Let a guard that ends otherwise than its receipt says be a violation
+    /// Treat a guard that ends differently from what its receipt says as a violation
     #[arg(long)]
     strict: bool,
-    /// Do not count as a failure what is not here, as in a shallow or partial clone; nothing is proven of it
+    /// Do not fail for what is not here, as in a shallow or partial clone; nothing is proven of it
     #[arg(long, conflicts_with = "strict")]
     allow_shallow: bool,
     /// Run the guards of commits again that this revision does not have

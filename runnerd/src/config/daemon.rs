@@ -110,7 +110,7 @@ mod tests {
         let file = home.path().join("config.toml");
         std::fs::write(&file, b"inhibit_sleep = false\n# caf\xe9\n").unwrap();
         let error = DaemonConfig::load(&file).unwrap_err();
-        assert_eq!(error.to_string(), format!("{}:2:6: these bytes are no UTF-8", file.display()));
+        assert_eq!(error.to_string(), format!("{}:2:6: invalid UTF-8", file.display()));
     }
 
     #[test]

@@ -87,9 +87,9 @@ pub enum Problem {
     /// The text is no TOML.
     #[error("invalid TOML: {0}")]
     Syntax(String),
-    /// The bytes are no text.
-    #[error("these bytes are no UTF-8")]
-    NoText,
+    /// The bytes are not UTF-8.
+    #[error("invalid UTF-8")]
+    NotUtf8,
     /// The text is longer than any sensible configuration.
     #[error("the file has {size} bytes; a configuration may have {limit}")]
     TooLarge {

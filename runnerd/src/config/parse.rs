@@ -34,11 +34,11 @@ impl Source<'_> {
     }
 }
 
-/// Returns the text of a file, which `file` names; where it is none, the place at which it ends to be.
+/// Returns the text of the file that `file` names; an error points at the first byte that is not UTF-8.
 pub fn text<'b>(bytes: &'b [u8], file: &Path) -> Result<&'b str, ConfigError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let before = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-        Source { text: before, file }.fault(Some(before.len()), Problem::NoText)
+        Source { text: before, file }.fault(Some(before.len()), Problem::NotUtf8)
     })
 }
 

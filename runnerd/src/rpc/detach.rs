@@ -11,7 +11,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::turn::Place;
+use super::turn::Permit;
 use super::wrapped::{Around, Service};
 use crate::caller::CallerLeft;
 
@@ -36,7 +36,7 @@ impl Around for Detach {
         let left = CancellationToken::new();
         request.extensions.insert(CallerLeft(left.clone()));
         // Kept until the work is done, whoever waits for it, and then with the reply.
-        let place = request.extensions.remove::<Place>();
+        let place = request.extensions.remove::<Permit>();
         let (id, method) = (request.id.clone(), request.method.clone());
         let ends_with_client = ENDS_WITH_CLIENT.contains(&&*method);
         // The service is called inside of the task: a handler that is not async panics already there.

@@ -59,9 +59,7 @@ impl Patience {
         }
         self.closing.as_mut().poll(cx).is_ready()
     }
-}
 
-impl Patience {
     /// Returns whether nothing may be read now; somebody wakes the reader.
     ///
     /// What was read is taken up by other tasks, which are counted when they begin: they go first.

@@ -14,7 +14,7 @@ use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::Request;
 use tokio_util::sync::CancellationToken;
 
-use super::turn::Place;
+use super::turn::Permit;
 use super::wrapped::{Around, Service};
 
 /// All open connections.
@@ -49,7 +49,7 @@ struct State {
 struct Reply {
     bytes: usize,
     /// Given back when it was written.
-    _place: Option<Place>,
+    _place: Option<Permit>,
 }
 
 impl State {
@@ -186,7 +186,7 @@ impl Waiting {
     }
 
     /// The reply is on its way: the call is under way until the peer has taken it.
-    fn owes(mut self, bytes: usize, place: Option<Place>) {
+    fn owes(mut self, bytes: usize, place: Option<Permit>) {
         if let Some(line) = self.0.take() {
             line.change(|line, _| line.owed.push_back(Reply { bytes, _place: place }));
         }
@@ -214,7 +214,7 @@ impl Around for Noted {
         let waiting = request.extensions.get::<Line>().map(Line::begin);
         async move {
             let mut response = service.call(request).await;
-            let place = response.extensions_mut().remove::<Place>();
+            let place = response.extensions_mut().remove::<Permit>();
             if let Some(waiting) = waiting {
                 if response.is_subscription() && response.is_success() {
                     waiting.for_good();

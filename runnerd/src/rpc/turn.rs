@@ -16,13 +16,13 @@ use super::wrapped::{Around, Service};
 use crate::caller::FromInside;
 
 /// Calls from inside that are carried out, or whose replies are not read, at the same time.
-const AGENT_CALLS: usize = 8;
+const CALLS_FROM_INSIDE: usize = 8;
 /// How long a call from inside waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One of the places for calls from inside.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct Permit {
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct Turns(Arc<Semaphore>);
 
 impl Default for Turns {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(AGENT_CALLS)))
+        Self(Arc::new(Semaphore::new(CALLS_FROM_INSIDE)))
     }
 }
 
 impl Turns {
-    async fn take(&self) -> Option<Place> {
+    async fn take(&self) -> Option<Permit> {
         let permit = timeout(PATIENCE, Arc::clone(&self.0).acquire_owned()).await.ok()?.ok()?;
-        Some(Place { _permit: Arc::new(permit) })
+        Some(Permit { _permit: Arc::new(permit) })
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     async fn a_call_too_many_from_inside_waits_and_is_then_refused() {
         let turns = Turns::default();
         let mut places = Vec::new();
-        for _ in 0..AGENT_CALLS {
+        for _ in 0..CALLS_FROM_INSIDE {
             places.push(turns.take().await.expect("there is a place"));
         }
         let begin = tokio::time::Instant::now();
