@@ -3,6 +3,7 @@
 //! Entries themselves are written by the library and by git, which both follow links.
 
 use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ impl Repository {
             match path.symlink_metadata() {
                 Ok(found) if found.is_dir() => {}
                 Ok(found) => return path.ends_with(&parts) && is_own(&found),
-                Err(error) => return error.kind() == std::io::ErrorKind::NotFound,
+                Err(error) => return error.kind() == ErrorKind::NotFound,
             }
         }
         true
@@ -38,7 +39,7 @@ impl Repository {
                 if !is_own(found) && !is_old(found) {
                     foreign.push((path, found.clone()));
                 }
-            });
+            })?;
         }
         for (path, found) in &foreign {
             detach(path, found).map_err(GitError::io("replacing", path))?;
@@ -52,21 +53,25 @@ fn is_own(found: &Metadata) -> bool {
     found.is_file() && found.nlink() == 1
 }
 
-/// Visits what is no folder, links not followed.
-fn find(path: &Path, depth: usize, visit: &mut impl FnMut(PathBuf, &Metadata)) {
-    let Ok(found) = path.symlink_metadata() else { return };
+/// Visits what is no folder, links not followed; a folder that cannot be listed is not taken for an empty one.
+fn find(path: &Path, depth: usize, visit: &mut impl FnMut(PathBuf, &Metadata)) -> Result<(), GitError> {
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(GitError::io("looking at", path)(error)),
+    };
     if !found.is_dir() {
-        return visit(path.to_owned(), &found);
-    }
-    if depth > 0 {
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            find(&entry.path(), depth - 1, visit);
+        visit(path.to_owned(), &found);
+    } else if depth > 0 {
+        for entry in fs::read_dir(path).map_err(GitError::io("listing", path))? {
+            find(&entry.map_err(GitError::io("listing", path))?.path(), depth - 1, visit)?;
         }
     }
+    Ok(())
 }
 
 /// Removes a link, and gives a file with other names a copy of its own.
-fn detach(path: &Path, found: &Metadata) -> std::io::Result<()> {
+fn detach(path: &Path, found: &Metadata) -> io::Result<()> {
     if !found.is_file() {
         return fs::remove_file(path);
     }

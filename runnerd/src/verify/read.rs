@@ -230,7 +230,7 @@ fn judge(mut audit: Audit, read: Receiver<(Link, Reading)>) -> Audit {
 }
 
 /// Takes nothing for what git has not, or has in a form that cannot be read; other failures stay failures.
-fn found<T>(read: Result<T, GitError>) -> Result<Option<T>, GitError> {
+pub(super) fn found<T>(read: Result<T, GitError>) -> Result<Option<T>, GitError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(GitError::Broken { .. }) => Ok(None),

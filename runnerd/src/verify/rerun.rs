@@ -23,7 +23,7 @@ use crate::config::RepoConfig;
 use crate::git::{GitError, Id, Repository};
 use crate::guard::{self, Guard};
 use crate::process::{Launcher, Mark};
-use crate::worker::load_config;
+use crate::worker::{LoadError, load_config};
 
 /// Returns the folder for the copies that guards are run in, within that of the daemon's state.
 pub fn copies(state: &Path) -> PathBuf {
@@ -59,13 +59,26 @@ pub struct Stage<'a> {
 pub fn commands(repository: &Repository, passes: &[AuditPass]) -> Result<Vec<Vec<String>>, VerifyError> {
     let mut commands = Vec::new();
     for pass in passes {
-        // One that cannot be read is told when its guard is run.
-        let Ok(config) = config_at(repository, &commit(pass)?) else { continue };
+        let config = match config_at(repository, &commit(pass)?) {
+            // It is told when its guard would be run.
+            Err(error) if is_of_branch(&error) => continue,
+            config => config?,
+        };
         if !commands.contains(&config.guard.command) {
             commands.push(config.guard.command);
         }
     }
     Ok(commands)
+}
+
+/// Tells whether it is what the branch holds that cannot be read, and not the machine that refuses.
+fn is_of_branch(error: &VerifyError) -> bool {
+    let is_broken = |error: &GitError| matches!(error, GitError::Broken { .. });
+    match error {
+        VerifyError::Git(error) => is_broken(error),
+        VerifyError::State(error) => !matches!(&**error, LoadError::Git(error) if !is_broken(error)),
+        _ => false,
+    }
 }
 
 impl Stage<'_> {
@@ -75,9 +88,7 @@ impl Stage<'_> {
         for pass in passes {
             let end = match self.run(&commit(pass)?).await {
                 // What a branch holds must not end the check of the rest.
-                Err(error @ (VerifyError::State(_) | VerifyError::Git(GitError::Broken { .. }))) => {
-                    GuardEnd::new(GuardHow::Missing { what: in_one_line(&error) })
-                }
+                Err(error) if is_of_branch(&error) => GuardEnd::new(GuardHow::Missing { what: in_one_line(&error) }),
                 end => end?,
             };
             if self.stop.is_cancelled() {

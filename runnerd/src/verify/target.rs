@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::state::RunState;
 
+use super::read::found;
 use crate::admit::git_error;
 use crate::git::{GitError, Head, Id, Repository};
 use crate::repo::layout::Layout;
@@ -48,7 +49,7 @@ fn checked_out(repository: &Repository) -> Result<Option<Target>, GitError> {
         Head::Branch { .. } => None,
         Head::Detached { commit } => {
             // Whatever stands in its place: a commit in which it cannot be read is of no run.
-            let state = repository.read(&commit, Layout::RUN_STATE).unwrap_or_default().unwrap_or_default();
+            let state = found(repository.read(&commit, Layout::RUN_STATE))?.flatten().unwrap_or_default();
             let run = serde_json::from_slice::<RunState>(&state).ok().and_then(|state| state.run_id);
             run.map(|run| Target { run, tip: commit })
         }
