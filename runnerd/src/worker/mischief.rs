@@ -159,10 +159,10 @@ impl Undo<'_> {
         let Some(before) = &self.before else { return Ok(()) };
         // Whoever reads it would wait for ever, so it goes before anything is read.
         found.add(self.repository.remove_pipes(before)?);
-        // And whoever writes there would write to a file of somebody else's.
-        found.add(self.repository.replace_foreign_logs(before)?);
         tampering::suspect(self.site, before)?;
         self.repository.refuse_replaced(before)?;
+        // And whoever writes there would write to a file of somebody else's.
+        found.add(self.repository.replace_foreign_logs(before)?);
         let tampered = self.repository.tampered(before)?;
         let is_as_it_was = tampered.is_empty();
         found.add(tampered.into_iter().map(|tampered| tampered.name));
