@@ -141,7 +141,7 @@ impl Owner {
 
     /// Starts the worker of a repository that a previous life has registered.
     fn adopt(&mut self, store: Store) {
-        match store.load() {
+        match store.take_over() {
             Ok(Some(file)) => self.start(store, file),
             Ok(None) => {}
             Err(error) => {
@@ -271,7 +271,7 @@ mod tests {
         let mut owner = Owner::new(home.path(), means);
         let broken = owner.register(Path::new("/broken/.git"), Path::new("/broken")).unwrap().id;
         let store = Store::new(home.path(), &broken);
-        let mut file = store.load().unwrap().expect("it was registered");
+        let mut file = store.read().unwrap().expect("it was registered");
         file.runs.push(RunRecord::queued("followed", Path::new("/broken").into(), jiff::Timestamp::UNIX_EPOCH));
         store.save(&mut file).unwrap();
         owner.employ(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));

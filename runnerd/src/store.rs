@@ -320,17 +320,23 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Reads `repo.json`; none if there is no such file.
-    ///
-    /// What a life that was killed has written may not be on the disk yet: before it counts, it is. What it had not
-    /// come to the end of writing is removed.
-    pub fn load(&self) -> Result<Option<RepoFile>, StoreError> {
+    /// Reads `repo.json`; none if there is no such file. Somebody may be writing it meanwhile.
+    pub fn read(&self) -> Result<Option<RepoFile>, StoreError> {
         let path = self.folder.join("repo.json");
         let Some(file) = self.read_json::<RepoFile>(&path, Some(RepoFile::VERSION))? else { return Ok(None) };
         if file.id != self.id() {
             let reason = format!("it is of repository {} (byte 0)", file.id);
             return Err(StoreError::Unreadable { path, reason });
         }
+        Ok(Some(file))
+    }
+
+    /// Reads `repo.json` for whoever writes it from now on; none if there is no such file.
+    ///
+    /// What a life that was killed has written may not be on the disk yet: before it counts, it is. What it had not
+    /// come to the end of writing is removed.
+    pub fn take_over(&self) -> Result<Option<RepoFile>, StoreError> {
+        let Some(file) = self.read()? else { return Ok(None) };
         self.create()?;
         let disk = durable::on(&self.disk);
         for folder in [self.live(), self.folder.clone()] {

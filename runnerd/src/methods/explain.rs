@@ -47,7 +47,7 @@ pub(super) fn explain(loaded: &Loaded, summary: Option<RunSummary>, store: &Stor
 
 fn uncommitted(store: &Store, summary: Option<&RunSummary>) -> Uncommitted {
     // A record that cannot be read is told where the repository is held for it.
-    let runs = store.load().ok().flatten().map(|file| file.runs).unwrap_or_default();
+    let runs = store.read().ok().flatten().map(|file| file.runs).unwrap_or_default();
     let known = runs.into_iter().find(|run| summary.is_some_and(|summary| summary.id == run.id));
     known.map(|run| run.uncommitted).unwrap_or_default()
 }

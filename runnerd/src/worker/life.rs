@@ -70,7 +70,7 @@ pub fn spawn_held(means: Means, store: Store) -> (Handle, impl Future<Output = (
 
 /// Sets up the worker of a repository whose last one met a bug: it is held until somebody resumes it.
 pub fn spawn_after_bug(means: Means, store: Store, what: &str) -> (Handle, impl Future<Output = ()> + Send + use<>) {
-    let file = store.load().ok().flatten();
+    let file = store.take_over().ok().flatten();
     let (handle, mut life) = employ(means, store, file);
     let message = format!("a bug of the daemon ended the work on this repository: {what}");
     life.bug =

@@ -51,7 +51,7 @@ impl Life {
             self.desk.file = self
                 .desk
                 .store
-                .load()?
+                .take_over()?
                 .ok_or_else(|| format!("{} has no repo.json", self.desk.store.folder().display()))?;
             self.desk.frozen = false;
         }

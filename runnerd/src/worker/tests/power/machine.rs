@@ -113,7 +113,7 @@ impl Machine {
 
     /// Reads the queue, and does what a client asks that has not been answered.
     fn registered(&self, store: &Store<SimulatedDisk>) -> Result<RepoFile, String> {
-        let mut file = match insist(|| store.load(), passes)? {
+        let mut file = match insist(|| store.take_over(), passes)? {
             Some(file) => file,
             None => RepoFile {
                 version: RepoFile::VERSION,
@@ -200,7 +200,7 @@ impl Machine {
         if let Some(lost) = outside.work.iter().find(|line| work.matches(line.as_str()).count() != 1) {
             return Err(format!("lost, or there twice: {lost:?} in {work:?}"));
         }
-        let file = self.store().load().map_err(|error| error.to_string())?.ok_or("the queue is gone")?;
+        let file = self.store().read().map_err(|error| error.to_string())?.ok_or("the queue is gone")?;
         let names = self.disk.list("/tree".as_ref()).unwrap();
         match names.iter().find(|name| durable::is_leftover(name)) {
             Some(left) => Err(format!("{left:?} would be committed")),
