@@ -12,6 +12,7 @@ mod determinism;
 mod elsewhere;
 mod explain;
 mod fallback;
+mod flood;
 mod forgeries;
 mod fork;
 mod guard_definition;

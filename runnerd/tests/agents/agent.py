@@ -8,7 +8,9 @@ import ctypes
 import fcntl
 import os
 import resource
+import selectors
 import signal
+import socket
 import sys
 import time
 
@@ -299,6 +301,52 @@ def reads_late():
     """Takes its input only when it is asked for the end, and says how much there was."""
     await_term()
     say(f"READ {len(sys.stdin.buffer.read())}")
+
+
+def open_socket(path):
+    """Opens a WebSocket to a daemon."""
+    opened = socket.socket(socket.AF_UNIX)
+    opened.connect(path)
+    opened.sendall(
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += opened.recv(1)
+    opened.setblocking(False)
+    return opened
+
+
+def frame(text):
+    """Frames a text message, with a mask of zeros."""
+    length = len(text)
+    head = bytes([0x81, 0x80 | length]) if length < 126 else b"\x81\xfe" + length.to_bytes(2, "big")
+    return head + bytes(4) + text
+
+
+def floods_with_calls(path, connections, replies, arrival, *calls):
+    """Sends calls over many connections, as fast as they are taken, and writes to a pipe when that many replies have come.
+    Where it is to be none, no reply is ever read: it writes as soon as no connection takes more."""
+    frames = [frame(b'{"jsonrpc":"2.0","id":1,%s}' % call.encode()) for call in calls]
+    wanted = selectors.EVENT_WRITE | (selectors.EVENT_READ if int(replies) else 0)
+    selector = selectors.DefaultSelector()
+    for number in range(int(connections)):
+        first = number % len(frames)
+        selector.register(open_socket(path), wanted, b"".join(frames[first:] + frames[:first]))
+    sent, came, arrived = {}, 0, False
+    while True:
+        ready = selector.select(1)
+        for key, events in ready:
+            if events & selectors.EVENT_WRITE:
+                at = sent.get(key.fd, 0)
+                sent[key.fd] = (at + key.fileobj.send(key.data[at:])) % len(key.data)
+            if events & selectors.EVENT_READ:
+                came += key.fileobj.recv(1 << 16).count(b'"jsonrpc"')
+        if not arrived and (came >= int(replies) > 0 or not ready):
+            arrived = True
+            with open(arrival, "w") as gate:
+                gate.write("\n")
 
 
 def exhausts(processes):
