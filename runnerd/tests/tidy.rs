@@ -133,6 +133,7 @@ const HOMES: &[Home] = &[
         within: "",
         homes: &[
             "runnerd/tests/process/daemon.rs", // the daemon that another test kills
+            "runnerd/tests/process/hidden.rs", // the ordinary user of a test of root's
             "runnerd/tests/socket/peers.rs",   // the other process of a test
         ],
         why: "a test that is not run shows nothing",

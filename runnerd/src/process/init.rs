@@ -4,8 +4,9 @@
 //! It decides nothing: commands, deadline and kill are the shim's.
 
 use std::{
-    io,
+    env, io,
     os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
+    path::Path,
     time::Duration,
 };
 
@@ -27,7 +28,7 @@ use super::{
     namespace,
     pidfd::PidFd,
     shim, table,
-    wire::{self, Cause, Step},
+    wire::{self, Cause, Order, Step},
 };
 
 /// Longest message of an init.
@@ -152,12 +153,20 @@ fn begin(plan: Plan<'_>, shim: &PidFd, told: &OwnedFd) -> Result<Pid, (Step, io:
     let kept = [told.as_raw_fd(), outputs[0], outputs[1], plan.stdin.as_raw_fd()];
     shim::close_all_but(&kept).map_err(|error| (Step::Namespace, error))?;
     namespace::mount_own_proc().map_err(in_namespace)?;
+    hide(plan.order)?;
     let leader = leader::start(Plan { group: None, ..plan }).map_err(|error| (Step::Exec, error))?;
     // Copies that stayed here would keep the output open after its last writer.
     for output in outputs {
         let _ = nix::unistd::close(output);
     }
     Ok(leader)
+}
+
+/// Hides a folder from all that will be started here, and enters the program's folder among the new mounts.
+fn hide(order: &Order) -> Result<(), (Step, io::Error)> {
+    let (Some(folder), Some(namespaces)) = (&order.hidden, order.namespaces) else { return Ok(()) };
+    namespace::cover(Path::new(folder), namespaces).map_err(|errno| (Step::Hide, errno.into()))?;
+    env::set_current_dir(&order.cwd).map_err(|error| (Step::Folder, error))
 }
 
 /// Collects children until there is none, and tells how the leader among them ended.

@@ -2,10 +2,12 @@
 //! and is killed.
 
 use std::{
+    env,
     error::Error,
     ffi::OsString,
     fs,
     io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -28,6 +30,8 @@ use super::{
 /// First argument that makes the daemon's binary the program of a probe.
 pub const PROBE_COMMAND: &str = "__probe";
 
+/// Before what tells a folder, in the words of a probe.
+const FOLDER: &str = "folder ";
 /// Longest probe, however busy the machine is.
 const LIMIT: Duration = Duration::from_secs(20);
 /// Time for the leftovers of a dead daemon to end.
@@ -134,8 +138,12 @@ impl Probe<'_> {
         let files = self.folder.join("containment");
         fs::create_dir_all(&files).map_err(|error| format!("creating {}: {error}", files.display()))?;
         let (sender, mut words) = mpsc::channel(4);
+        let hidden = walls.namespaces.and(self.launcher.hidden());
+        let hidden =
+            hidden.map(identity).transpose().map_err(|error| format!("looking at the private folder: {error}"))?;
         let spec = self.spec(&files, sender);
-        let expected = Expected { group: walls.place.as_ref().map(|place| place.group_of(&spec.mark)), walls: &walls };
+        let group = walls.place.as_ref().map(|place| place.group_of(&spec.mark));
+        let expected = Expected { walls: &walls, group, hidden };
         let launcher = self.launcher.clone().within(Offer { walls: walls.clone(), missing: Vec::new() });
         let stop = CancellationToken::new();
         let heard = async {
@@ -150,9 +158,10 @@ impl Probe<'_> {
     }
 
     fn spec(&self, files: &Path, output: mpsc::Sender<Piece>) -> Spec<'static> {
-        let program = self.launcher.program.clone();
+        let program = OsString::from(self.launcher.program.clone());
+        let hidden = self.launcher.hidden().map(OsString::from);
         Spec {
-            argv: vec![program.into(), OsString::from(PROBE_COMMAND)],
+            argv: [program, OsString::from(PROBE_COMMAND)].into_iter().chain(hidden).collect(),
             cwd: "/".into(),
             env: Vec::new(),
             stdin: Vec::new(),
@@ -173,6 +182,8 @@ impl Probe<'_> {
 struct Expected<'a> {
     walls: &'a Walls,
     group: Option<PathBuf>,
+    /// What tells the folder that it must not see.
+    hidden: Option<String>,
 }
 
 impl Expected<'_> {
@@ -181,14 +192,23 @@ impl Expected<'_> {
             let name = group.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             said.lines().any(|line| line.starts_with("0::") && line.ends_with(name))
         };
+        // One that says nothing of the folder has not shown that it does not see it.
+        let sees = |folder: &String| !said.lines().any(|line| line.starts_with(FOLDER) && line != folder);
         let failed = [
             (report.still_alive.is_some(), "a program was not ended by its kill"),
             (self.walls.namespaces.is_some() && !said.starts_with("parent 1\n"), "a program was not in its namespace"),
             (self.group.as_ref().is_some_and(|group| !is_inside(group)), "a program was not in its control group"),
             (self.group.as_ref().is_some_and(|group| group.exists()), "a control group could not be removed"),
+            (self.hidden.as_ref().is_some_and(sees), "the daemon's private folder was not hidden from a program"),
         ];
         failed.iter().find(|(is_so, _)| *is_so).map_or(Ok(()), |(_, what)| Err((*what).to_owned()))
     }
+}
+
+/// Returns what tells a folder from another one that is mounted in its place.
+fn identity(folder: &Path) -> io::Result<String> {
+    let found = fs::symlink_metadata(folder)?;
+    Ok(format!("{FOLDER}{} {}", found.dev(), found.ino()))
 }
 
 fn with_cause(error: &dyn Error) -> String {
@@ -202,7 +222,9 @@ pub fn probe_main() -> ExitCode {
     let place = || -> io::Result<()> {
         SigSet::all().thread_block()?;
         let groups = fs::read_to_string("/proc/self/cgroup")?;
-        io::stdout().write_all(format!("parent {}\n{groups}", getppid()).as_bytes())
+        let folder = env::args_os().nth(2).map(|folder| identity(Path::new(&folder))).transpose()?;
+        let folder = folder.unwrap_or_default();
+        io::stdout().write_all(format!("parent {}\n{groups}{folder}\n", getppid()).as_bytes())
     };
     if place().is_err() {
         return ExitCode::FAILURE;

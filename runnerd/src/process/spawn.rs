@@ -4,7 +4,8 @@
 
 use std::{
     ffi::OsString,
-    io,
+    fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -82,6 +83,15 @@ pub enum SpawnError {
         /// What the system says.
         source: io::Error,
     },
+    /// The folder that is to be hidden is another one.
+    #[error(
+        "{} is not the folder that it was when the daemon started: it was moved, or another one was put in its place",
+        path.display()
+    )]
+    Moved {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The daemon's own binary does not work as a shim.
     #[error("supervising through {}", program.display())]
     Shim {
@@ -113,18 +123,57 @@ pub struct Launcher {
     pub(super) program: PathBuf,
     pub(super) offer: Arc<Offer>,
     descriptors: Option<u64>,
+    hidden: Option<Hidden>,
+}
+
+/// A folder that programs are not to see.
+#[derive(Debug, Clone)]
+struct Hidden {
+    folder: PathBuf,
+    /// What tells it from another one in its place.
+    place: Option<(u64, u64)>,
+}
+
+impl Hidden {
+    fn place(folder: &Path) -> Option<(u64, u64)> {
+        fs::symlink_metadata(folder).ok().map(|found| (found.dev(), found.ino()))
+    }
 }
 
 impl Launcher {
     /// Makes shims of the given binary, which must call [`shim_main`](super::shim_main) for [`SHIM_COMMAND`](super::SHIM_COMMAND).
     pub fn new(program: PathBuf) -> Self {
-        Self { program, offer: Arc::default(), descriptors: None }
+        Self { program, offer: Arc::default(), descriptors: None, hidden: None }
     }
 
     /// Puts around programs what a machine offers.
     #[must_use]
     pub fn within(self, offer: Offer) -> Self {
         Self { offer: Arc::new(offer), ..self }
+    }
+
+    /// Hides a folder, which must exist, from every program that has mounts of its own: at the level `pidns`.
+    ///
+    /// The path must be canonical. A program from which it cannot be hidden there is not started.
+    #[must_use]
+    pub fn hiding(self, folder: PathBuf) -> Self {
+        Self { hidden: Some(Hidden { place: Hidden::place(&folder), folder }), ..self }
+    }
+
+    /// Fails if the hidden folder is not the one that it was when it was named.
+    ///
+    /// A program cannot see what is hidden, but there are ways to move the folder, and to put another one in its place.
+    pub fn refuse_moved(&self) -> Result<(), SpawnError> {
+        match &self.hidden {
+            Some(Hidden { folder, place }) if Hidden::place(folder) != *place => {
+                Err(SpawnError::Moved { path: folder.clone() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(super) fn hidden(&self) -> Option<&Path> {
+        self.hidden.as_ref().map(|hidden| hidden.folder.as_path())
     }
 
     /// Lets programs have this many descriptors open, and not as many as the daemon.
@@ -151,6 +200,7 @@ impl Launcher {
 
 /// Starts a shim and has it start the program; also returns the program's output.
 pub(super) async fn start(launcher: &Launcher, spec: &Spec<'_>, began: Duration) -> Result<(Link, Pipes), SpawnError> {
+    launcher.refuse_moved()?;
     let order = order(launcher, spec, began)?;
     let shim = &launcher.program;
     let (mut link, output) =
@@ -190,6 +240,7 @@ fn order(launcher: &Launcher, spec: &Spec<'_>, began: Duration) -> Result<Order,
         descriptors: launcher.descriptors,
         cgroup: walls.place.map(|place| place.group_of(&spec.mark).into()),
         namespaces: walls.namespaces,
+        hidden: walls.namespaces.and(launcher.hidden()).map(Into::into),
     })
 }
 
@@ -207,6 +258,10 @@ fn refusal(step: Step, source: io::Error, order: &Order, shim: &Path) -> SpawnEr
             SpawnError::Contain { doing, source }
         }
         Step::Namespace => SpawnError::Contain { doing: "making a PID namespace".to_owned(), source },
+        Step::Hide => {
+            let folder = Path::new(order.hidden.as_deref().unwrap_or_default());
+            SpawnError::Contain { doing: format!("hiding {} from a program", folder.display()), source }
+        }
         Step::LockFile => SpawnError::LockFile { path: lock.into(), source },
         Step::Folder => SpawnError::Folder { path: folder.into(), source },
         Step::Exec => SpawnError::of(source, |source| SpawnError::NotExecutable {

@@ -38,6 +38,8 @@ pub(super) struct Order {
     /// Folder of the control group that is made for the program.
     pub cgroup: Option<OsString>,
     pub namespaces: Option<Namespaces>,
+    /// Folder that the program is not to see; only where there are namespaces.
+    pub hidden: Option<OsString>,
 }
 
 /// One byte from the daemon; the end of the line means [`Command::Kill`].
@@ -84,6 +86,8 @@ pub(super) enum Step {
     Threads,
     Cgroup,
     Namespace,
+    /// The folder that the program is not to see could not be covered.
+    Hide,
     LockFile,
     /// Another process holds it.
     Lock,

@@ -4,6 +4,7 @@
 mod bare;
 mod daemon;
 mod ends;
+mod hidden;
 mod kills;
 mod kit;
 mod levels;

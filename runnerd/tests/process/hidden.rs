@@ -1,0 +1,182 @@
+//! The daemon's private folder, as programs see it that know where it is and want what is in it.
+//!
+//! What root could undo is not tried: where the tests run as root, an ordinary user stands in.
+
+use std::{
+    env, fs,
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use nix::unistd::{Gid, Uid, chown, geteuid};
+use protocol::words::Containment;
+use runner_testkit::witness::note;
+use runnerd::process::{Ended, SpawnError, Wanted, probe, run};
+use tokio_util::sync::CancellationToken;
+
+use crate::kit::{Bench, Running, launcher};
+
+/// An ordinary user, in the tests of root.
+const USER: u32 = 65534;
+/// The folder of the test, for the one who stands in.
+const FOLDER: &str = "HIDDEN_TEST_FOLDER";
+/// What is in the key.
+const SECRET: &str = "fourteen-grey-herons";
+
+/// All that is tried; `@` stands for the folder of the test. The program starts in `@/work`.
+const ATTEMPTS: &[&str] = &[
+    "ls -A @/state/private",
+    "cat @/state/private/key",
+    "cat ../state/private/key",
+    "cat ./../../*/state/private/key",
+    "ln -s @/state/private/key link; cat link",
+    "cat /proc/self/root@/state/private/key",
+    "cat /proc/1/root@/state/private/key",
+    "cat /proc/1/cwd/../state/private/key",
+    "cat /proc/self/cwd/../state/private/key",
+    "echo forged > @/state/private/key",
+    "echo forged > @/state/private/planted",
+    "rm -rf @/state/private/* @/state/private",
+    "mv @/state/private @/state/moved; cat @/state/moved/key",
+    "mv @/state @/moved; cat @/moved/private/key",
+    "umount @/state/private; umount -l @/state/private; cat @/state/private/key",
+    "unshare -Urm umount @/state/private",
+    "unshare -Urm umount -l @/state/private",
+    "unshare -Urm sh -c 'umount -l @/state; cat @/state/private/key'",
+    "unshare -Urm sh -c 'mkdir m; mount --bind @/state m; cat m/private/key'",
+    "unshare -Urm sh -c 'mkdir m; mount --rbind @ m; umount -l m/state/private; cat m/state/private/key'",
+    "unshare -Urm sh -c 'mount -t tmpfs none @/state/private; umount @/state/private; cat @/state/private/key'",
+    "unshare -Urm sh -c 'mount --move @/state/private m; cat @/state/private/key'",
+    "unshare -Urm sh -c 'mount -o remount,rw @/state/private; echo forged > @/state/private/key'",
+    "unshare -Urm mv @/state/private @/state/moved",
+    "unshare -Urm mv @/state @/moved",
+];
+
+fn script(bench: &Bench) -> String {
+    let folder = bench.folder().to_str().unwrap();
+    let tries: Vec<String> = ATTEMPTS.iter().map(|attempt| format!("({attempt}) 2>&1")).collect();
+    format!("{}\necho DONE", tries.join("\n")).replace('@', folder)
+}
+
+fn private(bench: &Bench) -> PathBuf {
+    bench.path("state/private")
+}
+
+/// A state folder with a key, and a folder to work in beside it.
+fn furnish(bench: &Bench) {
+    for folder in ["state/private/live", "work"] {
+        fs::create_dir_all(bench.path(folder)).unwrap();
+    }
+    fs::write(private(bench).join("key"), SECRET).unwrap();
+}
+
+/// Lets a program try all of it at a level; returns what it printed, or nothing where the level is not offered.
+async fn tried_at(level: Containment, bench: &Bench) -> Option<String> {
+    let launcher = launcher().hiding(private(bench).canonicalize().unwrap());
+    let owner = bench.folder().to_str().unwrap();
+    let offer = probe(&launcher, Wanted { strongest: level, owner, folder: bench.folder() }).await;
+    if offer.level() != level {
+        return None;
+    }
+    let spec = runnerd::process::Spec { cwd: bench.path("work"), ..bench.sh(&script(bench)) };
+    let report = Running::start_with(launcher.within(offer), spec).report().await;
+    assert_eq!((report.ended, report.containment), (Ended::Exited(0), level));
+    let printed = bench.log();
+    assert!(printed.ends_with("DONE\n"), "{printed}");
+    Some(printed)
+}
+
+fn assert_untouched(bench: &Bench) {
+    assert_eq!(fs::read_to_string(private(bench).join("key")).unwrap(), SECRET);
+    let mut names: Vec<_> = fs::read_dir(private(bench)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["key", "live"]);
+}
+
+#[test]
+fn program_of_an_ordinary_user_in_a_namespace_neither_sees_nor_changes_the_private_folder() {
+    let bench = Bench::new();
+    furnish(&bench);
+    let status = stand_in_for(&bench).status().unwrap();
+    assert!(status.success(), "{status}");
+    assert_untouched(&bench);
+}
+
+/// Starts this test's own binary again, as an ordinary user to whom the folder then belongs.
+fn stand_in_for(bench: &Bench) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "hidden::stand_in", "--ignored", "--nocapture"]).env(FOLDER, bench.folder());
+    if geteuid().is_root() {
+        give_to_user(bench.folder());
+        command.uid(USER).gid(USER);
+    }
+    command
+}
+
+fn give_to_user(path: &Path) {
+    chown(path, Some(Uid::from_raw(USER)), Some(Gid::from_raw(USER))).unwrap();
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            give_to_user(&entry.unwrap().path());
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "stands in for an ordinary user when another test starts it"]
+async fn stand_in() {
+    let bench = Bench::shared(env::var_os(FOLDER).unwrap().into());
+    match tried_at(Containment::Pidns, &bench).await {
+        Some(printed) => assert!(!printed.contains(SECRET), "{printed}"),
+        None => note("pidns is not offered to ordinary users here"),
+    }
+}
+
+/// Without it the others would pass where nothing is tried.
+#[tokio::test]
+async fn program_without_a_namespace_reads_the_private_folder() {
+    let bench = Bench::new();
+    furnish(&bench);
+    let printed = tried_at(Containment::Walk, &bench).await.unwrap();
+    assert!(printed.contains(SECRET), "{printed}");
+}
+
+#[tokio::test]
+async fn folder_in_the_place_of_the_one_that_was_named_is_not_taken_for_it() {
+    let bench = Bench::new();
+    furnish(&bench);
+    let launcher = launcher().hiding(private(&bench));
+    launcher.refuse_moved().unwrap();
+    fs::rename(private(&bench), bench.path("moved")).unwrap();
+    fs::create_dir(private(&bench)).unwrap();
+    let refused = run(&launcher, bench.sh("true"), &CancellationToken::new()).await.unwrap_err();
+    assert!(matches!(refused, SpawnError::Moved { .. }), "{refused}");
+    fs::remove_dir(private(&bench)).unwrap();
+    fs::rename(bench.path("moved"), private(&bench)).unwrap();
+    launcher.refuse_moved().unwrap();
+}
+
+#[tokio::test]
+async fn level_at_which_the_folder_cannot_be_hidden_is_not_offered() {
+    let bench = Bench::new();
+    let launcher = launcher().hiding(bench.path("gone"));
+    let owner = bench.folder().to_str().unwrap();
+    let offer = probe(&launcher, Wanted { strongest: Containment::Pidns, owner, folder: bench.folder() }).await;
+    assert!(offer.level() < Containment::Pidns);
+    let missing = offer.missing().iter().find(|missing| missing.level == Containment::Pidns).unwrap();
+    assert!(missing.why.contains("private folder"), "{}", missing.why);
+}
+
+#[tokio::test]
+async fn program_is_not_started_while_the_folder_is_gone() {
+    let bench = Bench::new();
+    furnish(&bench);
+    let launcher = launcher().hiding(private(&bench));
+    fs::remove_dir_all(private(&bench)).unwrap();
+    let started = bench.path("started");
+    let spec = bench.sh(&format!("touch {}", started.display()));
+    let refused = run(&launcher, spec, &CancellationToken::new()).await.unwrap_err();
+    assert!(matches!(refused, SpawnError::Moved { .. }), "{refused}");
+    assert!(!started.exists());
+}
