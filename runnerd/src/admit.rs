@@ -6,7 +6,7 @@ mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
@@ -20,10 +20,11 @@ use crate::git::{Change, GitError, Head, Id, Repository, UsersRules};
 use crate::process::{Launcher, Offer};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
+use crate::repo::kept::{Kept, KeptError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
 use crate::unbuilt;
-use crate::worker::{self, Beginning, IdChoice, StartOrder};
+use crate::worker::{self, Beginning, IdChoice, StartOrder, Trusted};
 
 pub use self::fork::fork;
 pub use self::programs::find as find_programs;
@@ -31,25 +32,18 @@ pub use self::programs::find as find_programs;
 /// Paths shown of a dirty tree.
 const SHOWN_PATHS: usize = 10;
 
-/// A work tree that the daemon knows, and the folder of what git may obey there.
-#[derive(Debug, Clone)]
-pub struct Known {
-    /// The root of the work tree.
-    pub path: PathBuf,
-    /// The folder, of [`Repository::capture`].
-    pub trusted: PathBuf,
-}
-
 /// Finds the repository around a path: a known one even if its git folder is gone, else what git finds there.
 ///
+/// A note of a known one that cannot be relied on is the worker's to tell: a repository can be found without.
+///
 /// `known` is asked for the known work trees that are one of these folders.
-pub fn repository(path: &Path, known: impl FnOnce(&BTreeSet<&Path>) -> Vec<Known>) -> Result<Repository, ErrorData> {
+pub fn repository(path: &Path, known: impl FnOnce(&BTreeSet<&Path>) -> Vec<Trusted>) -> Result<Repository, ErrorData> {
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let around = known(&place.ancestors().collect()).into_iter().filter(|known| !is_nested(&place, &known.path));
+    let around = known(&place.ancestors().collect()).into_iter().filter(|known| !is_nested(&place, known.work_tree()));
     let captured = around
-        .max_by_key(|known| known.path.as_os_str().len())
-        .map(|known| Repository::captured(&known.trusted).map_err(|error| git_error(&error)));
-    match captured.transpose()?.flatten() {
+        .max_by_key(|known| known.work_tree().as_os_str().len())
+        .and_then(|known| known.repository().ok().flatten());
+    match captured {
         Some(repository) => Ok(repository),
         None => present(path),
     }
@@ -79,18 +73,27 @@ pub fn present(path: &Path) -> Result<Repository, ErrorData> {
 
 /// Refuses a git configuration of the user's that is as a session has left it, until they have confirmed it.
 ///
-/// `suspects` is the file that remembers how; it goes once it has served.
-pub fn users_configuration(suspects: &Path, confirmed: bool) -> Result<(), ErrorData> {
-    let fault = |error: &dyn std::error::Error| ErrorData::new(ErrorKind::Fault, error.to_string());
-    let Some(text) = durable::read(suspects).map_err(|error| fault(&error))? else { return Ok(()) };
+/// `suspects` is the note that remembers how; it goes once it has served. One that cannot be read stays, and nothing
+/// begins.
+pub fn users_configuration(suspects: &Kept<UsersRules>, confirmed: bool) -> Result<(), ErrorData> {
+    let Some(left) = suspects.read().map_err(|error| not_kept(&error))? else { return Ok(()) };
     let now = UsersRules::now().map_err(|error| git_error(&error))?;
-    let is_as_left = serde_json::from_slice::<UsersRules>(&text).is_ok_and(|left| left == now);
-    if is_as_left && !confirmed {
+    if left == now && !confirmed {
         let message = "your own git configuration was changed while a session was at work, and git would obey it";
         return Err(ErrorData::new(ErrorKind::Unconfirmed, message)
             .hint("look at it: git config --global --list --show-origin; then the same command with --yes"));
     }
-    std::fs::remove_file(suspects).map_err(|error| fault(&error))
+    suspects.remove().map_err(|error| not_kept(&error))
+}
+
+/// Turns an error of a note into one for the client.
+fn not_kept(error: &KeptError) -> ErrorData {
+    let KeptError::Damaged { path, .. } = error else {
+        return ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error);
+    };
+    let file = path.display();
+    ErrorData::new(ErrorKind::Held, error.to_string())
+        .hint(format!("look at your own git configuration, git config --global --list, then: rm '{file}'"))
 }
 
 /// Turns an error of git into one for the client.
@@ -98,6 +101,10 @@ pub fn git_error(error: &GitError) -> ErrorData {
     if error.is_lost() {
         let lost = ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(error);
         return lost.hint("put the git folder back, and: runnerctl resume; or: runnerctl cancel");
+    }
+    if matches!(error, GitError::NotCaptured { .. }) {
+        let held = ErrorData::new(ErrorKind::Held, in_one_line(error));
+        return held.hint("put the file back as the daemon wrote it, and: runnerctl resume; or: runnerctl cancel");
     }
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }

@@ -5,7 +5,7 @@
 //! manager, where there is one, is told of each step.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::config::DaemonConfig;
 use crate::events::Events;
 use crate::logging::Logging;
 use crate::methods::{Api, Flights};
+use crate::private::{self, PrivateError};
 use crate::process::{Descriptors, Inhibitor, Launcher, Wanted, probe};
 use crate::registry::{Registry, RegistryError};
 use crate::rpc::{self, Bound, LockError, Locks, SocketError};
@@ -40,6 +41,9 @@ pub enum DaemonError {
     /// The socket.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// The private part of the state folder.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
     /// The registered repositories.
     #[error(transparent)]
     Registry(#[from] RegistryError),
@@ -59,7 +63,7 @@ impl DaemonError {
         match self {
             Self::Lock(error) => error.exit_code(),
             Self::Socket(error) => error.exit_code(),
-            Self::Registry(_) | Self::System { .. } => 1,
+            Self::Private(_) | Self::Registry(_) | Self::System { .. } => 1,
         }
     }
 }
@@ -94,9 +98,17 @@ pub async fn run(parts: Parts, logging: &Logging, readiness: Readiness) -> Resul
     Ok(())
 }
 
+/// What every launcher of a daemon is given.
+struct Given {
+    /// The private part of the state folder, by its canonical path: programs are not to see it.
+    private: PathBuf,
+    descriptors: Descriptors,
+}
+
 /// Finds how programs can be held here. The lock on the state folder is held: no other daemon has its name.
-async fn launcher(paths: &Paths, config: &DaemonConfig, descriptors: Descriptors) -> Launcher {
-    let launcher = Launcher::this_binary().with_descriptors(descriptors.given);
+async fn launcher(paths: &Paths, config: &DaemonConfig, given: Given) -> Launcher {
+    let Given { private, descriptors } = given;
+    let launcher = Launcher::this_binary().with_descriptors(descriptors.given).hiding(private);
     let owner = paths.state.to_string_lossy();
     let wanted = Wanted { strongest: config.containment, owner: &owner, folder: &paths.state };
     let offer = probe(&launcher, wanted).await;
@@ -130,6 +142,7 @@ impl Up {
         let system = |what| move |source| DaemonError::System { what, source };
         let signals = Signals::listen().map_err(system("signals"))?;
         let locks = Locks::take(&paths)?;
+        let vault = private::open(&paths.state)?;
         verify::clear(&paths.state);
         let socket_passed = passed.is_some();
         let bound = match passed {
@@ -137,7 +150,8 @@ impl Up {
             None => Bound::new(&paths, &locks)?,
         };
         let descriptors = Descriptors::raise().map_err(|errno| system("descriptors")(errno.into()))?;
-        let launcher = launcher(&paths, config, descriptors).await;
+        let private = vault.folder().canonicalize().map_err(system("the private part of the state folder"))?;
+        let launcher = launcher(&paths, config, Given { private, descriptors }).await;
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let events = Events::default();
         let inhibitor = Inhibitor::new(config.inhibit_sleep);
@@ -150,11 +164,12 @@ impl Up {
             shutdown: shutdown.clone(),
             drain: drain.clone(),
         };
-        let (registry, workers) = Registry::open(&paths.state, means)?;
+        let (registry, workers) = Registry::open(&vault, means)?;
         let api = Api {
             registry: registry.clone(),
             events: events.clone(),
             paths: Arc::new(paths),
+            vault,
             offer: launcher.shared_offer(),
             launcher: launcher.clone(),
             inhibitor,

@@ -13,6 +13,7 @@ pub mod guard;
 pub mod hidden;
 pub mod logging;
 pub mod methods;
+pub mod private;
 pub mod process;
 pub mod registry;
 pub mod repo;

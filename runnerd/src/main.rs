@@ -11,7 +11,9 @@ use protocol::paths::Paths;
 use runnerd::config::DaemonConfig;
 use runnerd::daemon::{self, DaemonError, Parts};
 use runnerd::logging::{self, Destination, Logging};
+use runnerd::private::{self, Resealed};
 use runnerd::process;
+use runnerd::rpc::Locks;
 use runnerd::service::Passed;
 use runnerd::startup::Readiness;
 use tokio::runtime::{Builder, Runtime};
@@ -33,6 +35,10 @@ struct Args {
     /// Log to standard error, even if it is no terminal.
     #[arg(long)]
     log_stderr: bool,
+    /// Have everything in the state folder taken as it is and sealed, say what that was, and end. For a key that is gone,
+    /// for state of an older daemon, or for files that you have changed yourself: look at them first.
+    #[arg(long, conflicts_with = "launched")]
+    reseal: bool,
     /// Started by a client: leave its session and report on standard output.
     #[arg(long, hide = true)]
     launched: bool,
@@ -48,7 +54,9 @@ fn main() -> ExitCode {
         eprint(&format!("error: shielding the daemon from its children: {error}"));
         return ExitCode::FAILURE;
     }
-    match run(&Args::parse()) {
+    let args = Args::parse();
+    let done = if args.reseal { reseal(&args) } else { run(&args) };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "not started");
@@ -56,6 +64,27 @@ fn main() -> ExitCode {
             error.downcast_ref::<DaemonError>().map_or(ExitCode::FAILURE, |error| error.exit_code().into())
         }
     }
+}
+
+/// Has the state folder taken as it is, while no daemon uses it.
+fn reseal(args: &Args) -> anyhow::Result<()> {
+    let (paths, _) = settings(args)?;
+    let _locks = Locks::take(&paths).map_err(DaemonError::from)?;
+    let Resealed { new_key, taken, left } = private::reseal(&paths.state).map_err(DaemonError::from)?;
+    for path in &taken {
+        print(&format!("taken as it is: {}", path.display()));
+    }
+    for path in &left {
+        print(&format!("left, not understood: {}", path.display()));
+    }
+    let key = if new_key { "a new key was made" } else { "the key is the one that was there" };
+    print(&format!("{} sealed anew, {} left; {key}", taken.len(), left.len()));
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the answer of a command that ends")]
+fn print(line: &str) {
+    println!("{line}");
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::causes::in_one_line;
+use crate::repo::kept::Vault;
 use crate::store::{RepoFile, Store, StoreError, repo_id};
 use crate::worker::{self, Handle, Means};
 
@@ -42,10 +43,10 @@ pub type Task = tokio::task::JoinHandle<()>;
 
 impl Registry {
     /// Starts the workers of all registered repositories.
-    pub fn open(state_folder: &Path, means: Means) -> Result<(Self, Task), RegistryError> {
+    pub fn open(vault: &Vault, means: Means) -> Result<(Self, Task), RegistryError> {
         let (sender, mailbox) = mpsc::channel(MAILBOX);
-        let mut owner = Owner::new(state_folder, means);
-        for store in Store::all(state_folder).map_err(RegistryError)? {
+        let mut owner = Owner::new(vault, means);
+        for store in Store::all(vault).map_err(RegistryError)? {
             owner.adopt(store);
         }
         Ok((Self { mailbox: sender }, tokio::spawn(owner.serve(mailbox))))
@@ -85,7 +86,7 @@ fn draining() -> ErrorData {
 }
 
 struct Owner {
-    state_folder: PathBuf,
+    vault: Vault,
     means: Means,
     workers: BTreeMap<String, Handle>,
     tasks: JoinSet<()>,
@@ -94,9 +95,9 @@ struct Owner {
 }
 
 impl Owner {
-    fn new(state_folder: &Path, means: Means) -> Self {
+    fn new(vault: &Vault, means: Means) -> Self {
         let (workers, repositories) = (BTreeMap::new(), BTreeMap::new());
-        Self { state_folder: state_folder.to_owned(), means, workers, tasks: JoinSet::new(), repositories }
+        Self { vault: vault.clone(), means, workers, tasks: JoinSet::new(), repositories }
     }
 
     async fn serve(mut self, mut mailbox: mpsc::Receiver<Request>) {
@@ -145,7 +146,7 @@ impl Owner {
             Ok(Some(file)) => self.start(store, file),
             Ok(None) => {}
             Err(error) => {
-                let id = store.id();
+                let id = store.id().to_owned();
                 tracing::error!(repo = id, error = in_one_line(&error), "state not readable; repository left alone");
                 self.employ(id, worker::spawn_held(self.means.clone(), store));
             }
@@ -169,7 +170,7 @@ impl Owner {
         let (Some(id), Err(error)) = (self.repositories.remove(&task), ended) else { return };
         tracing::error!(repo = id, %error, "a worker ended by a bug; its repository is held");
         if !self.is_ending() && self.workers.contains_key(&id) {
-            let store = Store::new(&self.state_folder, &id);
+            let store = Store::new(&self.vault, &id);
             self.employ(id, worker::spawn_after_bug(self.means.clone(), store, &error.to_string()));
         }
     }
@@ -182,9 +183,8 @@ impl Owner {
         if self.is_ending() {
             return Err(draining());
         }
-        let store = Store::new(&self.state_folder, &id);
+        let store = Store::new(&self.vault, &id);
         let mut file = RepoFile {
-            version: RepoFile::VERSION,
             id: id.clone(),
             common_dir: WirePath::from(common_dir),
             path: WirePath::from(path),
@@ -209,9 +209,9 @@ impl Owner {
             let message = format!("run {} is {}", run.id, run.state);
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl cancel"));
         }
-        let store = Store::new(&self.state_folder, id);
+        let store = Store::new(&self.vault, id);
         let folder = store.folder();
-        std::fs::remove_dir_all(folder)
+        std::fs::remove_dir_all(&folder)
             .map_err(|error| ErrorData::new(ErrorKind::Fault, format!("removing {}: {error}", folder.display())))?;
         self.workers.remove(id);
         Ok(view)
@@ -231,7 +231,12 @@ mod tests {
     use crate::events::Events;
     use crate::hidden::Hidden;
     use crate::process::{Inhibitor, Launcher};
+    use crate::repo::seal::Key;
     use crate::store::RunRecord;
+
+    fn vault(home: &tempfile::TempDir) -> Vault {
+        Vault::new(home.path().to_owned(), Key::random().unwrap())
+    }
 
     fn means() -> Means {
         Means {
@@ -248,7 +253,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn repository_whose_worker_met_a_bug_is_held_and_the_others_are_not() {
         let home = tempfile::tempdir().unwrap();
-        let mut owner = Owner::new(home.path(), means());
+        let mut owner = Owner::new(&vault(&home), means());
         let other = owner.register(Path::new("/other/.git"), Path::new("/other")).unwrap();
         let broken = owner.register(Path::new("/broken/.git"), Path::new("/broken")).unwrap().id;
         owner.employ(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
@@ -268,9 +273,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let means = means();
         let mut heard = means.events.subscribe(None).live;
-        let mut owner = Owner::new(home.path(), means);
+        let vault = vault(&home);
+        let mut owner = Owner::new(&vault, means);
         let broken = owner.register(Path::new("/broken/.git"), Path::new("/broken")).unwrap().id;
-        let store = Store::new(home.path(), &broken);
+        let store = Store::new(&vault, &broken);
         let mut file = store.read().unwrap().expect("it was registered");
         file.runs.push(RunRecord::queued("followed", Path::new("/broken").into(), jiff::Timestamp::UNIX_EPOCH));
         store.save(&mut file).unwrap();
@@ -291,7 +297,7 @@ mod tests {
     async fn request_that_a_bug_leaves_without_an_answer_is_told_of_it() {
         let home = tempfile::tempdir().unwrap();
         let means = means();
-        let (handle, life) = worker::spawn_held(means.clone(), Store::new(home.path(), "broken"));
+        let (handle, life) = worker::spawn_held(means.clone(), Store::new(&vault(&home), "broken"));
         drop(life);
         let ask = || handle.ask(|reply| worker::Message::Cancel { run: None, reply });
         assert_eq!(ask().await.unwrap_err().kind, ErrorKind::Bug);

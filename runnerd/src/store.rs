@@ -1,12 +1,13 @@
 //! The daemon's own state of one repository, outside of it, where no agent writes (SPEC 3).
 //!
-//! One folder per repository under the state folder: `repo.json` (identity, queue, confirmed
-//! configurations), `env.json` (the caller's environment, private), `changes.json` (what a person has
-//! asked and is not committed yet), `journal.jsonl` (the live iteration) and `live/` (what its effects keep). A file that
-//! cannot be read is never overwritten.
+//! One folder per repository in the private part of the state folder: `repo.json` (identity, queue, confirmed
+//! configurations), `env.json` (the caller's environment), `changes.json` (what a person has asked and is not committed
+//! yet), `journal.jsonl` (the live iteration) and `live/` (what its effects keep). All are sealed; a file that cannot be
+//! read is never overwritten.
 
 mod changes;
 mod hooks;
+mod left_tree;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,28 +20,36 @@ use protocol::words::RunStatus;
 use runner_core::approval::Word;
 use runner_core::digest::sha256_hex;
 use runner_core::fallback::Outage;
-use runner_core::json;
 use runner_core::usage::Spent;
 use runner_core::wait::Wait;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
-use crate::repo::sealed;
+use crate::repo::kept::{Kept, KeptError, Note, Vault};
+use crate::repo::seal::Key;
 
 pub use changes::{Changes, Queued};
 pub use hooks::{Hooks, PendingHook};
+pub use left_tree::LeftTree;
 
 /// Runs that are over and still listed, per repository.
 const MAX_PAST_RUNS: usize = 50;
+/// The folder of all repositories' folders.
+const REPOSITORIES: &str = "repos";
+/// Names in the folder of a repository.
+const REPO_FILE: &str = "repo.json";
+const ENVIRONMENT: &str = "env.json";
+const JOURNAL: &str = "journal.jsonl";
+const LIVE: &str = "live";
+const GIT: &str = "git";
+/// How sessions have left the user's own git configuration.
+const SUSPECTS: &str = "git-suspects.json";
 
 /// `repo.json`: what the daemon must not forget of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RepoFile {
-    /// Version of this format.
-    pub version: u32,
     /// Id of the repository.
     pub id: String,
     /// Its git folder, shared by all linked work trees.
@@ -56,15 +65,22 @@ pub struct RepoFile {
     pub hooks: Hooks,
 }
 
-impl RepoFile {
-    /// Version of this format.
-    pub const VERSION: u32 = 1;
+impl Note for RepoFile {
+    const KIND: &'static str = "repository";
+    const VERSION: u32 = 1;
+}
 
+/// `env.json`.
+impl Note for CallerEnv {
+    const KIND: &'static str = "environment";
+    const VERSION: u32 = 1;
+}
+
+impl RepoFile {
     /// Returns what stands for a file that cannot be read; never to be written.
     pub fn unknown(id: String) -> Self {
         let nowhere = WirePath(PathBuf::new());
         Self {
-            version: 0,
             id,
             common_dir: nowhere.clone(),
             path: nowhere,
@@ -230,21 +246,17 @@ pub enum StoreError {
         /// The folder.
         path: PathBuf,
     },
-    /// A file is there and cannot be understood; it is left as it is.
-    #[error("cannot understand {path}: {reason}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// A note could not be read or written.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
 }
 
 /// The folder of one repository.
 #[derive(Debug, Clone)]
 pub struct Store<D = RealDisk> {
     disk: D,
-    folder: PathBuf,
+    vault: Vault,
+    id: String,
 }
 
 /// Returns the id of the repository whose git folder is `common_dir`.
@@ -254,28 +266,29 @@ pub fn repo_id(common_dir: &Path) -> String {
 }
 
 impl Store {
-    /// Names the folder of repository `id` under the daemon's state folder.
-    pub fn new(state_folder: &Path, id: &str) -> Self {
-        Self::on(RealDisk, state_folder, id)
+    /// Names the folder of repository `id` in the private part of the daemon's state.
+    pub fn new(vault: &Vault, id: &str) -> Self {
+        Self::on(RealDisk, vault, id)
     }
 
     /// Returns the folders of all repositories that have one.
-    pub fn all(state_folder: &Path) -> Result<Vec<Self>, StoreError> {
-        let folder = state_folder.join("repos");
+    pub fn all(vault: &Vault) -> Result<Vec<Self>, StoreError> {
+        let folder = vault.folder().join(REPOSITORIES);
         let mut names = match RealDisk.list(&folder) {
             Ok(names) => names,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(source) => return Err(StoreError::List { path: folder, source }),
         };
         names.sort();
-        Ok(names.into_iter().map(|name| Self { disk: RealDisk, folder: folder.join(name) }).collect())
+        // What has another name is no repository's.
+        Ok(names.into_iter().filter_map(|name| Some(Self::new(vault, name.to_str()?))).collect())
     }
 }
 
 impl<D: Disk> Store<D> {
     /// Names the folder of repository `id` on a disk.
-    pub fn on(disk: D, state_folder: &Path, id: &str) -> Self {
-        Self { disk, folder: state_folder.join("repos").join(id) }
+    pub fn on(disk: D, vault: &Vault, id: &str) -> Self {
+        Self { disk, vault: vault.clone(), id: id.to_owned() }
     }
 
     /// Returns the disk that the folder is on.
@@ -284,51 +297,65 @@ impl<D: Disk> Store<D> {
     }
 
     /// Returns the folder itself.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn folder(&self) -> PathBuf {
+        self.vault.folder().join(self.place(""))
     }
 
     /// Returns the id of the repository: the folder's name.
-    pub fn id(&self) -> String {
-        self.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
-    /// Returns the journal of the live iteration.
-    pub fn journal(&self) -> PathBuf {
-        self.folder.join("journal.jsonl")
+    /// Returns the key with which everything in the folder is sealed.
+    pub fn key(&self) -> &Key {
+        self.vault.key()
+    }
+
+    /// Returns the place of a file of the folder below the private one, as its seal has it.
+    fn place(&self, name: &str) -> String {
+        format!("{REPOSITORIES}/{}/{name}", self.id)
+    }
+
+    /// Returns the journal of the live iteration: its place below the private folder, and its path.
+    pub fn journal(&self) -> (String, PathBuf) {
+        let place = self.place(JOURNAL);
+        let path = self.vault.folder().join(&place);
+        (place, path)
     }
 
     /// Returns the folder for what effects keep of the live iteration.
     pub fn live(&self) -> PathBuf {
-        self.folder.join("live")
+        self.folder().join(LIVE)
     }
 
-    /// Returns the folder for what git may obey in the work tree `path`.
-    pub fn git(&self, path: &Path) -> PathBuf {
-        self.folder.join("git").join(repo_id(path))
+    /// Returns a note of what effects keep of the live iteration, by the name of its file.
+    pub fn live_note<T: Note>(&self, name: &str) -> Kept<T, D> {
+        self.note(&format!("{LIVE}/{name}"))
     }
 
-    /// Returns the file that remembers how a session has left the user's own git configuration, of all repositories.
-    pub fn suspects(&self) -> PathBuf {
-        self.folder.ancestors().nth(2).unwrap_or(&self.folder).join("git-suspects.json")
+    /// Returns the note of what git may obey in the work tree `path`, and the folder where it is laid out.
+    pub fn git<T: Note>(&self, path: &Path) -> (Kept<T, D>, PathBuf) {
+        let name = repo_id(path);
+        (self.note(&format!("{GIT}/{name}.json")), self.folder().join(GIT).join(name))
+    }
+
+    /// Returns the note that remembers how a session has left the user's own git configuration, of all repositories.
+    pub fn suspects<T: Note>(&self) -> Kept<T, D> {
+        self.vault.note(&self.disk, SUSPECTS)
     }
 
     /// Makes the folder, private to this user.
     pub fn create(&self) -> Result<(), StoreError> {
-        durable::on(&self.disk).create_dir(&self.folder, Access::Private)?;
-        durable::on(&self.disk).create_dir(&self.live(), Access::Private)?;
+        durable::on(&self.disk).create_dir(&self.folder(), Access::Private)?;
+        for folder in [LIVE, GIT] {
+            durable::on(&self.disk).create_dir(&self.folder().join(folder), Access::Private)?;
+        }
         Ok(())
     }
 
     /// Reads `repo.json`; none if there is no such file. Somebody may be writing it meanwhile.
     pub fn read(&self) -> Result<Option<RepoFile>, StoreError> {
-        let path = self.folder.join("repo.json");
-        let Some(file) = self.read_json::<RepoFile>(&path, Some(RepoFile::VERSION))? else { return Ok(None) };
-        if file.id != self.id() {
-            let reason = format!("it is of repository {} (byte 0)", file.id);
-            return Err(StoreError::Unreadable { path, reason });
-        }
-        Ok(Some(file))
+        Ok(self.note::<RepoFile>(REPO_FILE).read()?)
     }
 
     /// Reads `repo.json` for whoever writes it from now on; none if there is no such file.
@@ -339,7 +366,7 @@ impl<D: Disk> Store<D> {
         let Some(file) = self.read()? else { return Ok(None) };
         self.create()?;
         let disk = durable::on(&self.disk);
-        for folder in [self.live(), self.folder.clone()] {
+        for folder in [self.live(), self.folder()] {
             disk.remove_leftovers(&folder)?;
             disk.sync_folder(&folder)?;
         }
@@ -355,36 +382,45 @@ impl<D: Disk> Store<D> {
             surplus -= usize::from(dropped);
             !dropped
         });
-        self.write_json("repo.json", file)
+        Ok(self.note::<RepoFile>(REPO_FILE).write(file)?)
     }
 
     /// Reads the caller's environment as it was last passed on; empty if it never was.
     pub fn load_env(&self) -> Result<BTreeMap<String, String>, StoreError> {
-        Ok(self.read_json::<CallerEnv>(&self.folder.join("env.json"), None)?.unwrap_or_default().0)
+        Ok(self.note::<CallerEnv>(ENVIRONMENT).read()?.unwrap_or_default().0)
     }
 
     /// Keeps the caller's environment, private to this user.
     pub fn save_env(&self, env: &CallerEnv) -> Result<(), StoreError> {
-        self.write_json("env.json", env)
+        Ok(self.note::<CallerEnv>(ENVIRONMENT).write(env)?)
     }
 
-    fn read_json<T: DeserializeOwned>(&self, path: &Path, version: Option<u32>) -> Result<Option<T>, StoreError> {
-        let Some(text) = durable::on(&self.disk).read(path)? else { return Ok(None) };
-        match sealed::open(&text, "", version) {
-            Ok((value, _)) => Ok(Some(value)),
-            Err(damage) => Err(StoreError::Unreadable { path: path.to_owned(), reason: damage.to_string() }),
-        }
-    }
-
-    fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), StoreError> {
-        let text = sealed::seal(&json::canonical(value), "").text;
-        Ok(durable::on(&self.disk).replace(&self.folder.join(name), text.as_bytes(), Access::Private)?)
+    fn note<T: Note>(&self, name: &str) -> Kept<T, D> {
+        self.vault.note(&self.disk, &self.place(name))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::repo::disk::TEMPORARY;
+
+    #[test]
+    fn queue_is_read_while_it_is_written() {
+        let home = tempfile::tempdir().unwrap();
+        let vault = Vault::new(home.path().to_owned(), crate::repo::seal::Key::random().unwrap());
+        let store = Store::new(&vault, "0123456789ab");
+        store.create().unwrap();
+        store.save(&mut RepoFile::unknown("0123456789ab".to_owned())).unwrap();
+        let being_written =
+            [store.folder().to_owned(), store.live()].map(|folder| folder.join(format!(".repo.json.x{TEMPORARY}")));
+        assert!(being_written.iter().all(|path| durable::is_leftover(path.file_name().unwrap())));
+        being_written.iter().for_each(|path| std::fs::write(path, "half").unwrap());
+        assert!(store.read().unwrap().is_some());
+        assert!(being_written.iter().all(|path| path.exists()));
+        assert!(store.take_over().unwrap().is_some());
+        assert!(!being_written.iter().any(|path| path.exists()), "nobody writes what a life that was killed has left");
+    }
 
     #[test]
     fn what_may_be_granted_already_is_not_granted_again() {

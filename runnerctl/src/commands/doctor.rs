@@ -133,7 +133,7 @@ impl Asked<'_> {
 }
 
 async fn of_repository(repository: &Repository) -> Known {
-    let Repository { facts, settings, files, agents, guard } = repository;
+    let Repository { facts, held, settings, files, agents, guard } = repository;
     let root = facts.path.as_path();
     // A clone may bring a `just` of its own.
     let recipe = if facts.confirmed == Some(true) { machine::recipe(guard, root).await } else { None };
@@ -145,6 +145,7 @@ async fn of_repository(repository: &Repository) -> Known {
         rules::configuration(settings, facts),
         rules::guard(guard, machine::has_program(guard, root), recipe.as_ref()),
     ];
+    checks.extend(held.as_ref().map(rules::held));
     checks.extend(rules::configured(agents));
     checks.extend(rules::files(files, facts));
     Known { checks: rules::without_repeats(checks), has_agents: agents.is_ok() }

@@ -4,12 +4,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use jsonrpsee::core::client::{Client, Error as ClientError};
-use protocol::api::{ConfigApiClient, DoctorApiClient as _, TreeApiClient as _};
+use protocol::api::{ConfigApiClient, DoctorApiClient as _, RunApiClient, TreeApiClient as _};
 use protocol::client::CallError;
 use protocol::doctor::{AgentFacts, RepositoryFacts};
 use protocol::path::WirePath;
 use protocol::reply::{ConfigShowReply, ValidateReply};
-use protocol::request::{AtPath, ConfigKey, ValidateParams};
+use protocol::request::{AtPath, AtRun, ConfigKey, ValidateParams};
+use protocol::view::StopReason;
 use tokio::time::timeout;
 
 use super::Trouble;
@@ -24,6 +25,8 @@ const AGENTS_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct Repository {
     pub(crate) facts: RepositoryFacts,
+    /// Why the daemon holds it, where its state cannot be relied on.
+    pub(crate) held: Option<StopReason>,
     pub(crate) settings: Result<ConfigShowReply, Trouble>,
     pub(crate) files: Result<ValidateReply, Trouble>,
     pub(crate) agents: Result<Vec<AgentFacts>, Trouble>,
@@ -37,14 +40,18 @@ pub(crate) async fn repository(client: &Client, path: &WirePath) -> Result<Repos
     let facts = within(LIMIT, client.repository_facts(at.clone())).await?;
     let params = ValidateParams { path: path.clone(), env: caller_env::collect(client, path).await };
     let guard = ConfigKey { path: path.clone(), key: Some("guard.command".into()) };
-    let (settings, files, agents, guard) = tokio::join!(
+    let state = AtRun { path: path.clone(), run: None };
+    let (held, settings, files, agents, guard) = tokio::join!(
+        within(LIMIT, RunApiClient::status(client, state)),
         within(LIMIT, client.show(at)),
         within(LIMIT, client.validate(params.clone())),
         within(AGENTS_LIMIT, client.agent_facts(params)),
         within(LIMIT, ConfigApiClient::get(client, guard)),
     );
     let guard = guard.ok().and_then(|reply| serde_json::from_value(reply.value).ok()).unwrap_or_default();
-    Ok(Repository { facts, settings, files, agents, guard })
+    // One that is not registered has no state.
+    let held = held.ok().and_then(|view| view.repo.held);
+    Ok(Repository { facts, held, settings, files, agents, guard })
 }
 
 async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, ClientError>>) -> Result<T, Trouble> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use protocol::client::ConnectError;
 use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
 use protocol::reply::{ConfigShowReply, ValidateReply};
-use protocol::view::{DaemonView, SettingOrigin, SettingView};
+use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
 use protocol::words::Containment;
 
 use super::machine::{Clock, Owned, Service};
@@ -225,6 +225,12 @@ pub(crate) fn engine(facts: &RepositoryFacts) -> Check {
         return Check::ok("engine", "the built-in one, at its full speed");
     }
     Check::ok("engine", "the git program, which takes longer").with_details(facts.by_program.clone())
+}
+
+/// Judges a repository that the daemon holds.
+pub(crate) fn held(why: &StopReason) -> Check {
+    let fix = why.command.clone().unwrap_or_else(|| "runnerctl resume".to_owned());
+    Check::fail("daemon's state", why.message.clone(), fix)
 }
 
 /// Judges what is left of git's, or under way.

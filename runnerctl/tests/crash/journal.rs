@@ -98,7 +98,7 @@ fn journal_that_cannot_be_written_is_waited_for_and_costs_nothing() {
     repo.script().step(1, "echo done > done.txt; answer done 'It is done.'");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--queue-only", "-m", "Do it"]).exits(0);
-    let folder = fs::read_dir(home.state().join("repos")).unwrap().next().unwrap().unwrap().path();
+    let folder = fs::read_dir(home.private().join("repos")).unwrap().next().unwrap().unwrap().path();
     let in_the_way = folder.join("journal.jsonl");
     fs::create_dir(&in_the_way).unwrap();
     home.ctl_in(&repo, &["resume"]).exits(0);

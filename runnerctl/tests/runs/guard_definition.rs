@@ -252,6 +252,80 @@ fn what_a_session_left_comes_back_where_the_daemon_is_killed_between_the_two_run
     assert_eq!(runs.trim(), "3", "the run that was over is not repeated");
 }
 
+/// A run whose daemon was killed while the accepted definition stood in the place of the session's.
+fn died_between_the_runs() -> Play {
+    let mut play = guarded("both");
+    play.home.contain_at_most("walk");
+    play.kill_and_restart();
+    let gate = play.script().gate("accepted");
+    play.script().guard_step(2, "gate accepted; sh ./ci.sh");
+    play.script().step(1, "touch done.txt; echo 'echo mine' >> ci.sh; answer done 'Done.'");
+    play.begin();
+    gate.reached();
+    play.kill();
+    play
+}
+
+/// Damages a note between two lives of the daemon, and puts it right: `damage` is given the note and another valid one.
+fn holds_and_goes_on(name: &str, damage: fn(&str, &str) -> String) {
+    let mut play = died_between_the_runs();
+    let live = play.home.registered().join("live");
+    let text = |name: &str| std::fs::read_to_string(live.join(name)).expect("the note is kept");
+    let right = text(name);
+    let wrong = damage(&right, &text("play-0001-tree.json"));
+    assert_ne!(wrong, right);
+    std::fs::write(live.join(name), &wrong).expect("it can be damaged");
+    play.restart();
+    play.client().wait_for(play.repo.path(), RunStatus::Held);
+    let status = play.home.ctl_in(&play.repo, &["status"]).stdout.clone();
+    assert!(status.contains(name) && status.contains("runnerctl resume"), "{status}");
+    assert_eq!(text(name), wrong, "nobody writes over it");
+    std::fs::write(live.join(name), &right).expect("it can be put back");
+    play.home.ctl_in(&play.repo, &["resume"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.seen(1).is(&PASSED);
+    assert_eq!(play.repo.show("HEAD", "ci.sh"), format!("{STRICT}echo mine"), "nothing is lost");
+}
+
+const TRUNCATED: fn(&str, &str) -> String = |right, _| right[..right.len() / 2].to_owned();
+const EMPTIED: fn(&str, &str) -> String = |_, _| String::new();
+const GARBLED: fn(&str, &str) -> String = |right, _| right.replacen(':', ";", 1);
+const OF_ANOTHER: fn(&str, &str) -> String = |_, another| another.to_owned();
+
+#[test]
+fn a_damaged_list_of_what_was_moved_holds_the_run_until_the_right_one_is_back() {
+    for damage in [TRUNCATED, EMPTIED, GARBLED, OF_ANOTHER] {
+        holds_and_goes_on("play-swap.json", damage);
+    }
+}
+
+#[test]
+fn a_damaged_note_of_the_definition_holds_the_run_until_the_right_one_is_back() {
+    holds_and_goes_on("play-0001-definition.json", EMPTIED);
+    holds_and_goes_on("play-0001-definition.json", OF_ANOTHER);
+}
+
+#[test]
+fn a_damaged_note_of_what_stood_before_the_guard_holds_the_run_until_the_right_one_is_back() {
+    holds_and_goes_on("play-0001-before-guard.json", TRUNCATED);
+}
+
+#[test]
+fn a_damaged_note_of_gits_folder_holds_the_run_until_the_right_one_is_back() {
+    holds_and_goes_on("play-0001-git.json", GARBLED);
+}
+
+#[test]
+fn a_guard_that_removes_what_the_record_holds_loses_nothing_of_the_sessions() {
+    let play = guarded("both");
+    play.script().guard_step(2, "rm -rf .runner/iterations/play/0001/swapped; sh ./ci.sh");
+    play.script().step(1, "touch done.txt; echo 'echo mine' >> ci.sh; answer done 'Done.'");
+    play.first(4).is(&PASSED);
+    assert_eq!(play.repo.show("HEAD", "ci.sh"), format!("{STRICT}echo mine"));
+    let live = play.home.registered().join("live");
+    assert!(!live.join("play-swapped").exists(), "everything is back in its place");
+}
+
 #[test]
 fn accepting_by_command_is_a_commit_of_a_persons_and_ends_the_notice() {
     let play = guarded("both");

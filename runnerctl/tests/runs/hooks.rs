@@ -88,7 +88,7 @@ fn a_hook_that_fails_is_told_and_harms_nothing() {
     called.gate.reached();
     assert!(called.events().contains("on_stop of run play: it ended with exit code 7"), "{}", called.events());
     assert_eq!(called.told().len(), 2);
-    let folder = fs::read_dir(called.home.state().join("repos")).expect("a folder").flatten().next().expect("one");
+    let folder = fs::read_dir(called.home.private().join("repos")).expect("a folder").flatten().next().expect("one");
     let logs: Vec<PathBuf> =
         fs::read_dir(folder.path().join("hooks")).expect("logs").flatten().map(|file| file.path()).collect();
     let has_words = |log: &PathBuf| fs::read_to_string(log).is_ok_and(|text| text.contains("no bus"));

@@ -315,7 +315,7 @@ fn an_edit_that_contradicts_the_session_is_given_up_and_its_text_is_kept() {
     let events = play.repo.read(&format!(".runner/iterations/{RUN}/events.jsonl"));
     assert!(events.contains("goal of node c1 was changed by somebody else too"), "{events}");
     assert_eq!(play.repo.node("c1").goal, "The session's");
-    let refused = play.home.state().join("repos");
+    let refused = play.home.private().join("repos");
     let folder = std::fs::read_dir(refused).expect("a folder").flatten().next().expect("a repository").path();
     assert!(std::fs::read_to_string(folder.join("refused/1-edit.json")).expect("is kept").contains("The person's"));
 }

@@ -54,6 +54,14 @@ pub enum GitError {
         /// The folder found now.
         found: PathBuf,
     },
+    /// What git may obey there is not known: a note of it that was kept is gone, or is not as it was kept.
+    #[error("what git may obey in {path} is not known")]
+    NotCaptured {
+        /// The work tree.
+        path: PathBuf,
+        /// What is wrong with the note.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A lock file is in the way.
     #[error("locked by {path}")]
     Locked {

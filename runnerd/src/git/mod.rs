@@ -78,4 +78,5 @@ pub use refs::Head;
 pub use rescue::{Restore, Restored, Snapshot, SnapshotRequest};
 pub use status::{Change, ChangeKind};
 pub use tampering::{Fingerprint, MovedRef, Tampered};
+pub use trusted::Captured;
 pub use users::UsersRules;

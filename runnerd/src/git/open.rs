@@ -16,6 +16,7 @@ use super::index::Verified;
 use super::preflight::{self, Engine};
 use super::refs::RefStore;
 use super::shared::SharedObjects;
+use super::trusted::Trusted;
 
 /// A work tree and its git folder.
 ///
@@ -27,8 +28,8 @@ pub struct Repository {
     pub(super) git_dir: PathBuf,
     pub(super) common_dir: PathBuf,
     pub(super) sources: Sources,
-    /// The folder of the configuration that counts; none: what the repository says at the moment.
-    pub(super) trusted: Option<PathBuf>,
+    /// The configuration that counts; none: what the repository says at the moment.
+    pub(super) trusted: Option<Arc<Trusted>>,
     pub(super) forced: Option<Engine>,
     /// The library's view under the captured configuration, once it is open.
     pub(super) view: Arc<Mutex<Option<View>>>,
@@ -113,7 +114,7 @@ impl Repository {
     pub(super) fn at(
         [work_dir, git_dir, common_dir]: [PathBuf; 3],
         sources: Sources,
-        trusted: Option<PathBuf>,
+        trusted: Option<Arc<Trusted>>,
     ) -> Self {
         Self {
             work_dir,
@@ -145,6 +146,7 @@ impl Repository {
     /// Opens the library's view of the repository, or gives the one that is open. Refuses one whose parts moved.
     pub(super) fn open(&self) -> Result<gix::Repository, GitError> {
         self.refuse_moved()?;
+        self.lay_trusted()?;
         if self.trusted.is_none() {
             return self.open_anew();
         }
@@ -168,9 +170,9 @@ impl Repository {
 
     /// Reads the configuration that counts, and makes the library's view with it.
     fn open_anew(&self) -> Result<gix::Repository, GitError> {
-        let (folder, sources) = match &self.trusted {
+        let (folder, sources) = match self.trusted_folder() {
             Some(folder) => (folder, Sources::RepositoryOnly),
-            None => (&self.git_dir, self.sources),
+            None => (self.git_dir.as_path(), self.sources),
         };
         let mut repo = gix::open_opts(folder, options(sources).open_path_as_is(true))
             .map_err(GitError::library("opening the repository", folder))?;

@@ -139,6 +139,7 @@ impl<'a> Git<'a> {
     /// Runs the command to its end, whatever that is. Obstacles are errors all the same.
     pub(super) fn outcome(mut self) -> Result<Outcome, GitError> {
         self.repository.refuse_moved()?;
+        self.repository.lay_trusted()?;
         let path = self.repository.work_dir().to_owned();
         self.command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());

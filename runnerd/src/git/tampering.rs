@@ -35,8 +35,6 @@ const SHARED: [&str; 9] = [
 ];
 /// Files of a work tree's own folder that are looked at.
 const OWN: [&str; 4] = ["config.worktree", "info/sparse-checkout", "commondir", "gitdir"];
-/// The git folder that a person has asked to go on with, in the trusted folder.
-const ACCEPTED: &str = "accepted";
 /// Folders that hold what is looked at.
 const FOLDERS: [&str; 3] = ["hooks", "info", "objects/info"];
 /// Where objects are named that stand for others.
@@ -126,25 +124,14 @@ impl Repository {
     /// Fails if the git folder is gone or is another one than `before`, unless a person has accepted that one since.
     pub fn refuse_replaced(&self, before: &Fingerprint) -> Result<(), GitError> {
         let now = self.places_of()?;
-        if now == before.places || self.accepted() == Some(format!("{now:?}")) {
+        if now == before.places || self.accepted() == Some(now) {
             return Ok(());
         }
         Err(GitError::Swapped { path: self.git_dir.clone() })
     }
 
-    /// Remembers that a person has asked to go on with the git folder that is there now.
-    pub fn accept(&self) -> Result<(), GitError> {
-        let Some(folder) = &self.trusted else { return Ok(()) };
-        let (file, now) = (folder.join(ACCEPTED), self.places_of()?);
-        replace_file(&file, format!("{now:?}").as_bytes(), 0o600).map_err(GitError::io("writing", &file))
-    }
-
-    fn accepted(&self) -> Option<String> {
-        fs::read_to_string(self.trusted.as_ref()?.join(ACCEPTED)).ok()
-    }
-
     /// Returns what tells the git folder from another one in its place.
-    fn places_of(&self) -> Result<[u64; 2], GitError> {
+    pub(super) fn places_of(&self) -> Result<[u64; 2], GitError> {
         let number = |folder: &Path| match folder.symlink_metadata() {
             Ok(found) if found.is_dir() => Ok(found.ino()),
             _ => Err(GitError::Gone { path: folder.to_owned(), work_dir: self.work_dir.clone() }),
@@ -363,13 +350,13 @@ fn clear(path: &Path) -> Result<(), GitError> {
     .map_err(GitError::io("removing", path))
 }
 
-fn to_hex(bytes: &[u8]) -> String {
+pub(super) fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
     bytes.iter().flat_map(digits).collect()
 }
 
-fn from_hex(hex: &str) -> Vec<u8> {
+pub(super) fn from_hex(hex: &str) -> Vec<u8> {
     let digits = |at: usize| hex.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
     (0..hex.len()).step_by(2).filter_map(digits).collect()
 }

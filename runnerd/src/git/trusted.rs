@@ -3,25 +3,34 @@
 //!
 //! The folder stands in for the repository's common git folder. The library opens it and the git program is pointed to
 //! it, so neither reads a configuration that a session could have written; objects, references and the index stay the
-//! repository's own. It says nothing about what a session did to the repository: that is `tampering`'s.
+//! repository's own. What counts is the value in memory, which the caller keeps: the folder is compared with it before
+//! each use and put right where it differs. It says nothing about what a session did to the repository: that is `tampering`'s.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::config::File;
+use protocol::path::WirePath;
+use serde::{Deserialize, Serialize};
 
-use super::durable::replace_file;
 use super::open::Sources;
+use super::tampering::{from_hex, to_hex};
 use super::users::users_folder;
-use super::{GitError, Repository};
+use super::{GitError, Repository, exclude};
 
-/// The places of a captured repository, separated by zero bytes.
-const PLACES: &str = "places";
+/// The file of settings.
+const SETTINGS: &str = "config";
+/// The file of ignore rules in which the runner itself remembers what it holds back.
+const EXCLUDE: &str = "info/exclude";
+/// Most bytes that the runner's own lines add to that file.
+const MAX_BLOCKS: u64 = 16 << 20;
 /// Nobody's branch: what HEAD is, the repository itself says.
 const NO_HEAD: &[u8] = b"ref: refs/heads/none\n";
 /// Parts of the common folder that hold history and no settings.
@@ -45,67 +54,129 @@ const KEYS_LEFT_OUT: [(&str, &str); 11] = [
     ("extensions", "worktreeconfig"),
 ];
 
+/// What git may obey: every setting and rule of one moment, as a value for whoever keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Captured {
+    work_dir: WirePath,
+    git_dir: WirePath,
+    common_dir: WirePath,
+    /// The files of settings and rules, by name, their bytes as hexadecimal digits.
+    files: BTreeMap<String, String>,
+    /// Numbers of the git folder and the common one that a person has asked to go on with.
+    accepted: [u64; 2],
+}
+
+impl Captured {
+    /// Reads what a build before this one had captured in a folder, which was all that it kept; none if there is nothing.
+    pub fn of_build_before(folder: &Path) -> Result<Option<Self>, GitError> {
+        let places = read(&folder.join("places"))?;
+        let mut places =
+            places.split(|byte| *byte == 0).map(|path| WirePath(PathBuf::from(OsString::from_vec(path.to_vec()))));
+        let (Some(work_dir), Some(git_dir), Some(common_dir)) = (places.next(), places.next(), places.next()) else {
+            return Ok(None);
+        };
+        let names = [EXCLUDE, "info/attributes", "excludes", "attributes", SETTINGS];
+        let files = names.map(|name| Ok((name.to_owned(), to_hex(&read(&folder.join(name))?))));
+        let files = files.into_iter().collect::<Result<_, GitError>>()?;
+        let accepted = serde_json::from_slice(&read(&folder.join("accepted"))?).unwrap_or_default();
+        Ok(Some(Self { work_dir, git_dir, common_dir, files, accepted }))
+    }
+}
+
+/// What was captured, laid out where git and the library read it.
+///
+/// What counts is the value. The folder is looked at before each use, and is as the value says from then on.
+#[derive(Debug)]
+pub(super) struct Trusted {
+    folder: PathBuf,
+    captured: Captured,
+    files: Vec<(String, Vec<u8>)>,
+    links: Vec<(&'static str, PathBuf)>,
+    laying: Mutex<()>,
+}
+
 impl Repository {
     /// Takes the configuration of this moment, the user's and the system's included, as the one that counts from now
-    /// on, and keeps it in `folder`. Returns the repository bound to it.
+    /// on, to be laid out in `folder`. Returns the repository bound to it; the value of it is for the caller to keep.
     pub fn capture(&self, folder: &Path) -> Result<Self, GitError> {
         let present = self.bound_to(None);
         let repo = present.open()?;
-        make_frame(folder, &present)?;
-        let settings = present.settings(&repo, folder)?;
+        let settings = present.settings(&repo)?;
         let config = repo.config_snapshot();
         let rules = [
-            ("info/exclude", read(&present.common_dir.join("info/exclude"))?),
+            (EXCLUDE, read(&present.common_dir.join(EXCLUDE))?),
             ("info/attributes", read(&present.common_dir.join("info/attributes"))?),
             ("excludes", present.users_file(&config, "core.excludesFile", "ignore")?),
             ("attributes", present.users_file(&config, "core.attributesFile", "attributes")?),
-            ("config", settings.to_bstring().into()),
-            (PLACES, present.places()),
+            (SETTINGS, settings.to_bstring().into()),
         ];
-        for (name, bytes) in rules {
-            put(&folder.join(name), &bytes)?;
-        }
-        let captured = present.bound_to(Some(folder.to_owned()));
-        captured.accept()?;
-        Ok(captured)
-    }
-
-    /// Returns the repository that was captured in `folder`, whatever has become of its git folder; none if none was.
-    pub fn captured(folder: &Path) -> Result<Option<Self>, GitError> {
-        let places = read(&folder.join(PLACES))?;
-        let mut paths =
-            places.split(|byte| *byte == 0).map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
-        let (Some(work_dir), Some(git_dir), Some(common_dir)) = (paths.next(), paths.next(), paths.next()) else {
-            return Ok(None);
+        let captured = Captured {
+            work_dir: WirePath(present.work_dir.clone()),
+            git_dir: WirePath(present.git_dir.clone()),
+            common_dir: WirePath(present.common_dir.clone()),
+            files: rules.iter().map(|(name, bytes)| ((*name).to_owned(), to_hex(bytes))).collect(),
+            accepted: present.places_of()?,
         };
-        let trusted = Some(folder.to_owned());
-        Ok(Some(Self::at([work_dir, git_dir, common_dir], Sources::User, trusted)))
+        Ok(present.bound_to(Some(Arc::new(Trusted::new(folder, captured)))))
     }
 
-    /// Binds a repository that is bound to no configuration yet to the one in `folder`, if one was captured there.
+    /// Returns the repository of which the configuration was captured, whatever has become of its git folder.
+    pub fn of_captured(folder: &Path, captured: Captured) -> Self {
+        let places = [&captured.work_dir, &captured.git_dir, &captured.common_dir].map(|path| path.0.clone());
+        Self::at(places, Sources::User, Some(Arc::new(Trusted::new(folder, captured))))
+    }
+
+    /// Binds a repository that is bound to no configuration yet to one that was captured.
     #[must_use]
-    pub fn or_bound_to(self, folder: &Path) -> Self {
-        if self.trusted.is_some() || !folder.join(PLACES).is_file() {
-            return self;
-        }
-        self.bound_to(Some(folder.to_owned()))
+    pub fn or_bound_to(self, folder: &Path, captured: Captured) -> Self {
+        if self.trusted.is_some() { self } else { self.bound_to(Some(Arc::new(Trusted::new(folder, captured)))) }
     }
 
-    fn bound_to(&self, trusted: Option<PathBuf>) -> Self {
+    /// Returns the configuration that it is bound to.
+    pub fn captured(&self) -> Option<&Captured> {
+        self.trusted.as_ref().map(|trusted| &trusted.captured)
+    }
+
+    /// Returns the configuration that it is bound to, as that of its own work tree, with the git folder that is there now
+    /// as the one that a person has asked to go on with.
+    pub fn accepting(&self) -> Result<Option<Captured>, GitError> {
+        let Some(captured) = self.captured() else { return Ok(None) };
+        Ok(Some(Captured {
+            work_dir: WirePath(self.work_dir.clone()),
+            git_dir: WirePath(self.git_dir.clone()),
+            common_dir: WirePath(self.common_dir.clone()),
+            accepted: self.places_of()?,
+            ..captured.clone()
+        }))
+    }
+
+    /// Returns the numbers of the git folder that a person has asked to go on with.
+    pub(super) fn accepted(&self) -> Option<[u64; 2]> {
+        self.captured().map(|captured| captured.accepted)
+    }
+
+    /// Has the folder of the captured configuration be as that was, for whoever reads it next.
+    pub(super) fn lay_trusted(&self) -> Result<(), GitError> {
+        self.trusted.as_ref().map_or(Ok(()), |trusted| trusted.lay())
+    }
+
+    fn bound_to(&self, trusted: Option<Arc<Trusted>>) -> Self {
         Self { trusted, view: Arc::default(), ..self.clone() }
     }
 
     /// Returns the file of a name that counts: the captured one, if there is one.
     pub(super) fn rules(&self, name: &str) -> PathBuf {
-        self.trusted.as_deref().unwrap_or(&self.common_dir).join(name)
+        self.trusted_folder().unwrap_or(&self.common_dir).join(name)
     }
 
-    fn places(&self) -> Vec<u8> {
-        [&self.work_dir, &self.git_dir, &self.common_dir].map(|path| path.as_os_str().as_bytes()).join(&0)
+    /// Returns the folder of the captured configuration.
+    pub(super) fn trusted_folder(&self) -> Option<&Path> {
+        self.trusted.as_ref().map(|trusted| trusted.folder.as_path())
     }
 
     /// Returns every setting in force, in one file without references to others.
-    fn settings(&self, repo: &gix::Repository, folder: &Path) -> Result<File, GitError> {
+    fn settings(&self, repo: &gix::Repository) -> Result<File, GitError> {
         let copy = || -> gix::Result<File> {
             let mut flat = File::default();
             for section in repo.config_snapshot().plumbing().sections() {
@@ -117,8 +188,6 @@ impl Repository {
             if !is_logged {
                 core.push("logAllRefUpdates", "true")?;
             }
-            core.push("excludesFile", folder.join("excludes").as_os_str().as_bytes().as_bstr())?;
-            core.push("attributesFile", folder.join("attributes").as_os_str().as_bytes().as_bstr())?;
             if flat.string("lfs.storage").is_none() {
                 let storage = self.common_dir.join("lfs");
                 flat.new_section("lfs", None::<BString>)?.push("storage", storage.as_os_str().as_bytes().as_bstr())?;
@@ -162,32 +231,136 @@ fn copy_section(flat: &mut File, section: &gix::config::file::SectionRef<'_>) ->
     Ok(())
 }
 
-/// Makes what git and the library ask of a git folder, with history left where it is.
-fn make_frame(folder: &Path, repository: &Repository) -> Result<(), GitError> {
-    for part in ["info", "refs"] {
-        let part = folder.join(part);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&part);
-        made.map_err(GitError::io("making", &part))?;
-    }
-    for name in SHARED {
-        let (link, target) = (folder.join(name), repository.common_dir().join(name));
-        if name == "reftable" && !target.exists() || fs::read_link(&link).is_ok_and(|found| found == target) {
-            continue;
+impl Trusted {
+    fn new(folder: &Path, captured: Captured) -> Self {
+        let mut files: Vec<_> = captured.files.iter().map(|(name, hex)| (name.clone(), from_hex(hex))).collect();
+        for (_, text) in files.iter_mut().filter(|(name, _)| name == SETTINGS) {
+            for key in ["excludes", "attributes"] {
+                let file = quoted(&folder.join(key));
+                text.extend(format!("\n[core]\n\t{key}File = ").bytes().chain(file).chain(*b"\n"));
+            }
         }
-        match fs::remove_file(&link) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => symlink(&target, &link),
-        }
-        .map_err(GitError::io("linking", &link))?;
+        files.push(("HEAD".to_owned(), NO_HEAD.to_vec()));
+        let common_dir = captured.common_dir.as_path();
+        let links = SHARED.iter().map(|name| (*name, common_dir.join(name))).collect();
+        Self { folder: folder.to_owned(), captured, files, links, laying: Mutex::default() }
     }
-    put(&folder.join("HEAD"), NO_HEAD)
+
+    /// Makes the folder what the value says, unless it is.
+    fn lay(&self) -> Result<(), GitError> {
+        let _one = self.laying.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not joined with "": behind a slash at its end, a link would be followed.
+        for folder in [self.folder.clone(), self.folder.join("info"), self.folder.join("refs")] {
+            lay_folder(&folder)?;
+        }
+        for (name, bytes) in &self.files {
+            let file = self.folder.join(name);
+            let is_right = if name == EXCLUDE { is_exclude_of(&file, bytes) } else { is_file_of(&file, bytes) };
+            if !is_right {
+                self.put(&file, bytes)?;
+            }
+        }
+        for (name, target) in self.shared() {
+            let link = self.folder.join(name);
+            if !fs::read_link(&link).is_ok_and(|found| found == *target) {
+                make_way(&link)?;
+                symlink(target, &link).map_err(GitError::io("linking", &link))?;
+            }
+        }
+        self.remove_others()
+    }
+
+    /// The new file is written outside of the folder: in it, somebody else would take it for one too many.
+    fn put(&self, file: &Path, bytes: &[u8]) -> Result<(), GitError> {
+        tracing::debug!(file = %file.display(), "git's captured configuration is laid out");
+        if file.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            make_way(file)?;
+        }
+        let beside = self.folder.parent().unwrap_or(&self.folder);
+        let write = || -> io::Result<()> {
+            let mut new = tempfile::NamedTempFile::new_in(beside)?;
+            new.write_all(bytes)?;
+            new.persist(file)?;
+            Ok(())
+        };
+        write().map_err(GitError::io("writing", file))
+    }
+
+    /// Removes what git might obey and nobody has captured: hooks, settings of a work tree, grafts.
+    fn remove_others(&self) -> Result<(), GitError> {
+        let known = |name: &str| {
+            let own = ["info", "refs"].contains(&name) || self.files.iter().any(|(file, _)| file == name);
+            own || self.shared().any(|(link, _)| *link == name)
+        };
+        for part in ["", "info/", "refs/"] {
+            let folder = self.folder.join(part);
+            for entry in fs::read_dir(&folder).map_err(GitError::io("listing", &folder))? {
+                let entry = entry.map_err(GitError::io("listing", &folder))?;
+                let name = entry.file_name();
+                if !name.to_str().is_some_and(|name| known(&format!("{part}{name}"))) {
+                    tracing::warn!(file = %entry.path().display(), "removed: git would obey it, and it was not captured");
+                    make_way(&entry.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the links that there are to be: a store of references of another form is not always there.
+    fn shared(&self) -> impl Iterator<Item = &(&'static str, PathBuf)> {
+        self.links.iter().filter(|(name, target)| *name != "reftable" || target.exists())
+    }
 }
 
-fn put(file: &Path, bytes: &[u8]) -> Result<(), GitError> {
-    if fs::read(file).is_ok_and(|found| found == bytes) {
+/// Folders that are laid out are private and no links.
+fn lay_folder(folder: &Path) -> Result<(), GitError> {
+    if folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         return Ok(());
     }
-    replace_file(file, bytes, 0o600).map_err(GitError::io("writing", file))
+    make_way(folder)?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(GitError::io("making", folder))
+}
+
+/// Returns a path as a value of a configuration file.
+fn quoted(path: &Path) -> Vec<u8> {
+    let mut value = vec![b'"'];
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'"' | b'\\' => value.extend([b'\\', byte]),
+            b'\n' => value.extend(*b"\\n"),
+            byte => value.push(byte),
+        }
+    }
+    value.push(b'"');
+    value
+}
+
+/// Removes whatever has a name.
+fn make_way(path: &Path) -> Result<(), GitError> {
+    let removed = match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("removing", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Tells whether a path is a regular file with these bytes and no more; no link or pipe is followed or waited for.
+fn is_file_of(file: &Path, bytes: &[u8]) -> bool {
+    let has_form = |found: fs::Metadata| found.is_file() && found.len() == bytes.len() as u64;
+    file.symlink_metadata().is_ok_and(has_form) && fs::read(file).is_ok_and(|found| found == bytes)
+}
+
+/// Tells whether a path is a regular file with these ignore rules, and no others but what the runner has held back since.
+fn is_exclude_of(file: &Path, bytes: &[u8]) -> bool {
+    let most = bytes.len() as u64 + MAX_BLOCKS;
+    let rules = |text: &[u8]| exclude::without_blocks(text).trim_end_with(|end| end == '\n').to_owned();
+    file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= most)
+        && fs::read(file).is_ok_and(|found| rules(&found) == rules(bytes))
 }
 
 /// Reads a file of rules; nothing where there is no file.

@@ -44,16 +44,17 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::flight::Flights;
 use self::flight::Question;
-use crate::admit::{self, Known};
+use crate::admit;
 use crate::caller::{CallerLeft, FromInside};
 use crate::events::Events;
 use crate::git::Repository;
 use crate::logging::FilterHandle;
 use crate::process::{Inhibitor, Launcher, Offer};
 use crate::registry::Registry;
+use crate::repo::kept::Vault;
 use crate::startup::Program;
 use crate::store::Store;
-use crate::worker::{ChangeOrder, Handle, Message};
+use crate::worker::{ChangeOrder, Handle, Message, Trusted};
 
 /// What the methods work with.
 #[derive(Debug, Clone)]
@@ -64,6 +65,8 @@ pub struct Api {
     pub events: Events,
     /// Where things are.
     pub paths: Arc<Paths>,
+    /// The private part of the state.
+    pub vault: Vault,
     /// How programs are held.
     pub offer: Arc<Offer>,
     /// Starts them.
@@ -115,21 +118,22 @@ impl Api {
     /// While a run of it is live, its configuration may be a session's: then the captured one counts in all its work
     /// trees.
     async fn repository(&self, path: &Path) -> Result<Repository, ErrorData> {
-        let (path, paths, workers) = (path.to_owned(), Arc::clone(&self.paths), self.registry.list().await);
+        let (path, vault, workers) = (path.to_owned(), self.vault.clone(), self.registry.list().await);
         let around = move |folders: &BTreeSet<&Path>| {
-            let known = |worker| known(&paths.state, worker, |path| folders.contains(path));
+            let known = |worker| known(&vault, worker, |path| folders.contains(path));
             workers.iter().flat_map(known).collect()
         };
         let repository = blocking(move || admit::repository(&path, around)).await?;
         let worker = self.registry.find(repository.common_dir()).await;
         let live = worker.filter(|worker| self.is_live(worker));
-        let known = live.map(|worker| known(&self.paths.state, &worker, |path| !path.as_os_str().is_empty()));
-        Ok(known.into_iter().flatten().fold(repository, |repository, known| repository.or_bound_to(&known.trusted)))
+        let Some(worker) = live else { return Ok(repository) };
+        let known = known(&self.vault, &worker, |path| !path.as_os_str().is_empty());
+        blocking(move || Ok(known.iter().fold(repository, |repository, known| known.bind(repository)))).await
     }
 
     /// Whether a session of a run may be at work, or has left something that was not looked at yet.
     fn is_live(&self, worker: &Handle) -> bool {
-        worker.is_driving() || Store::new(&self.paths.state, &worker.id).journal().exists()
+        worker.is_driving() || Store::new(&self.vault, &worker.id).journal().1.exists()
     }
 
     /// Carries out a read that takes long in its turn; whoever asks the same meanwhile gets the same answer.
@@ -162,12 +166,12 @@ impl Api {
 }
 
 /// Returns those work trees of a repository's runs that are `wanted`: for each, a digest is made.
-fn known(state_folder: &Path, worker: &Handle, wanted: impl Fn(&Path) -> bool) -> Vec<Known> {
-    let (store, status) = (Store::new(state_folder, &worker.id), worker.status());
+fn known(vault: &Vault, worker: &Handle, wanted: impl Fn(&Path) -> bool) -> Vec<Trusted> {
+    let (store, status) = (Store::new(vault, &worker.id), worker.status());
     let runs = status.run.iter().map(|run| &run.summary).chain(&status.repo.queue).map(|run| &run.path);
     let paths = std::iter::once(&status.repo.path).chain(runs).map(WirePath::as_path);
     let paths = paths.filter(|path| !path.as_os_str().is_empty() && wanted(path));
-    paths.map(|path| Known { trusted: store.git(path), path: path.to_owned() }).collect()
+    paths.map(|path| Trusted::of(&store, path)).collect()
 }
 
 impl Api {

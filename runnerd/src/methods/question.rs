@@ -14,7 +14,7 @@ use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::Store;
-use crate::worker::{ChangeOrder, Handle, Message};
+use crate::worker::{ChangeOrder, Handle, Message, Trusted};
 
 #[async_trait]
 impl QuestionApiServer for Api {
@@ -51,11 +51,11 @@ impl Api {
         workers.sort_by_key(|worker| worker.status().repo.path.clone());
         let mut asked = Vec::new();
         for worker in workers {
-            let store = Store::new(&self.paths.state, &worker.id);
+            let store = Store::new(&self.vault, &worker.id);
             let Some(run) = worker.status().run.as_ref().map(|run| run.summary.clone()) else { continue };
             let read = move || {
-                let trusted =
-                    Repository::captured(&store.git(run.path.as_path())).map_err(|error| git_error(&error))?;
+                let trusted = Trusted::of(&store, run.path.as_path()).repository();
+                let trusted = trusted.map_err(|error| git_error(&error))?;
                 let found = trusted.map_or_else(|| Repository::discover(run.path.as_path()), Ok);
                 let repository = found.map_err(|error| git_error(&error))?;
                 let tip = repository.branch(&run.branch).map_err(|error| git_error(&error))?;

@@ -20,7 +20,7 @@ use crate::agent::Candidates;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{Store, repo_id};
-use crate::worker::{Handle, Message, StartOrder, make_layout};
+use crate::worker::{Handle, Message, StartOrder, Trusted, make_layout};
 
 #[async_trait]
 impl RunApiServer for Api {
@@ -202,10 +202,15 @@ impl Api {
         worker: Option<&Handle>,
         confirmed: bool,
     ) -> Result<Repository, ErrorData> {
+        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
         if worker.is_some_and(|worker| self.is_live(worker)) {
-            return Ok(repository);
+            if repository.captured().is_some() {
+                return Ok(repository);
+            }
+            let trusted = Trusted::of(&store, repository.work_dir());
+            return blocking(move || trusted.bound().map_err(|error| git_error(&error))).await;
         }
-        let suspects = Store::new(&self.paths.state, &repo_id(repository.common_dir())).suspects();
+        let suspects = store.suspects();
         blocking(move || {
             admit::users_configuration(&suspects, confirmed)?;
             admit::present(repository.work_dir())
@@ -217,13 +222,20 @@ impl Api {
     async fn remember(&self, worker: &Handle, admitted: Admitted) -> Result<(), ErrorData> {
         let Admitted { repository, commands, env } = admitted;
         worker.ask(|reply| Message::Confirm { digest: commands.digest, reply }).await?;
-        let store = Store::new(&self.paths.state, &worker.id);
-        let (folder, is_running) = (store.git(repository.work_dir()), worker.is_driving());
-        if !self.is_live(worker) {
-            blocking(move || repository.capture(&folder).map_err(|error| git_error(&error))).await?;
-        } else if !is_running {
-            blocking(move || repository.accept().map_err(|error| git_error(&error))).await?;
-        }
+        let store = Store::new(&self.vault, &worker.id);
+        let (trusted, is_running) = (Trusted::of(&store, repository.work_dir()), worker.is_driving());
+        let is_live = self.is_live(worker);
+        blocking(move || {
+            let remembered = match trusted.repository() {
+                _ if !is_live => trusted.capture(&repository),
+                // What counts in another work tree counts in one that nothing was captured in.
+                Ok(None) => trusted.accept(&repository),
+                Ok(Some(_)) if !is_running => trusted.accept(&repository),
+                known => known.map(drop),
+            };
+            remembered.map_err(|error| git_error(&error))
+        })
+        .await?;
         if env.0.is_empty() {
             return Ok(());
         }

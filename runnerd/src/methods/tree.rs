@@ -58,7 +58,7 @@ impl TreeApiServer for Api {
     async fn explain(&self, extensions: &Extensions, params: AtRun) -> RpcResult<ExplainReply> {
         let repository = self.repository(params.path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
-        let store = Store::new(&self.paths.state, &repo_id(repository.common_dir()));
+        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
         let known = match worker {
             Some(worker) => worker.list().await.0,
             None => Vec::new(),

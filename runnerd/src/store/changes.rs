@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Store, StoreError};
 use crate::repo::disk::Disk;
 use crate::repo::durable::{self, Access};
+use crate::repo::kept::Note;
 
 /// Name of the file.
 const FILE: &str = "changes.json";
@@ -20,8 +21,6 @@ const REFUSED: &str = "refused";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Changes {
-    /// Version of this format.
-    version: u32,
     /// Number of the next request.
     pub next: u64,
     /// What waits, oldest first.
@@ -42,9 +41,12 @@ pub struct Queued {
     pub from: Option<String>,
 }
 
-impl Changes {
+impl Note for Changes {
+    const KIND: &'static str = "changes";
     const VERSION: u32 = 1;
+}
 
+impl Changes {
     /// Returns how many bytes the trees and configurations have that wait: nothing else is large.
     pub fn bytes(&self) -> usize {
         let of = |waiting: &Queued| match &waiting.change {
@@ -58,26 +60,25 @@ impl Changes {
 
 impl Default for Changes {
     fn default() -> Self {
-        Self { version: Self::VERSION, next: 1, queue: Vec::new() }
+        Self { next: 1, queue: Vec::new() }
     }
 }
 
 impl<D: Disk> Store<D> {
     /// Reads what waits; nothing where there is no file.
     pub fn load_changes(&self) -> Result<Changes, StoreError> {
-        let path = self.folder.join(FILE);
-        Ok(self.read_json(&path, Some(Changes::VERSION))?.unwrap_or_default())
+        Ok(self.note::<Changes>(FILE).read()?.unwrap_or_default())
     }
 
     /// Writes what waits, durably.
     pub fn save_changes(&self, changes: &Changes) -> Result<(), StoreError> {
-        self.write_json(FILE, changes)
+        Ok(self.note::<Changes>(FILE).write(changes)?)
     }
 
     /// Keeps a person's text that could not be applied, and returns where.
     pub fn keep_refused(&self, name: &str, text: &str) -> Result<PathBuf, StoreError> {
         let disk = durable::on(&self.disk);
-        let folder = self.folder.join(REFUSED);
+        let folder = self.folder().join(REFUSED);
         disk.create_dir(&folder, Access::Private)?;
         let path = folder.join(name);
         disk.replace(&path, text.as_bytes(), Access::Private)?;

@@ -7,7 +7,7 @@ use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use runner_core::definition::{self, Definition, Departure, Guarded};
 use runner_core::message::RunnerCommit;
@@ -18,7 +18,7 @@ use super::open::MAX_PERSON_COMMITS;
 use super::site::{Obstacle, Site};
 use crate::config::{PatternPlace as Place, Patterns};
 use crate::git::{Entry, EntryKind, GitError, Id, Repository};
-use crate::repo::durable::{self, Access};
+use crate::repo::kept::{Kept, Note};
 use crate::repo::layout::Layout;
 
 /// Reads the definition at a commit, and what was accepted as the commit tells it.
@@ -66,20 +66,22 @@ fn accepted(repository: &Repository, loaded: &Loaded, now: &Definition) -> Resul
 /// it finds what has not been put back meanwhile.
 pub(super) fn look(site: &Site, loaded: &Loaded, iter: u32) -> Result<Departure, Obstacle> {
     let found = departure(site, &site.repository()?, loaded)?;
-    let all = noted(site, iter)?.and(&found);
-    let text = serde_json::to_vec(&all).expect("BUG: a list of paths does not serialize");
-    durable::replace(&note(site, iter), &text, Access::Private)?;
+    note(site, iter).write(&noted(site, iter)?.and(&found))?;
     Ok(found)
 }
 
-/// Returns all that was found before the guards of this iteration.
+/// Returns all that was found before the guards of this iteration; nothing where nobody has looked yet.
 pub(super) fn noted(site: &Site, iter: u32) -> Result<Departure, Obstacle> {
-    let text = durable::read(&note(site, iter))?.unwrap_or_default();
-    Ok(serde_json::from_slice(&text).unwrap_or_default())
+    Ok(note(site, iter).read()?.unwrap_or_default())
 }
 
-fn note(site: &Site, iter: u32) -> PathBuf {
-    site.store.live().join(format!("{}-{iter:04}-definition.json", site.run))
+fn note(site: &Site, iter: u32) -> Kept<Departure> {
+    site.note(iter, "definition")
+}
+
+impl Note for Departure {
+    const KIND: &'static str = "definition";
+    const VERSION: u32 = 1;
 }
 
 /// Compares the work tree with what was accepted, ignored files and all: a guard sees them too.

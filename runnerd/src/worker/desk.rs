@@ -216,7 +216,7 @@ impl Desk {
 
     pub(super) fn keep(&mut self, mut file: RepoFile) -> Result<(), StoreError> {
         if self.frozen {
-            return Err(StoreError::Frozen { path: self.store.folder().to_owned() });
+            return Err(StoreError::Frozen { path: self.store.folder() });
         }
         super::hooks::called_by(&self.file, &mut file);
         tokio::task::block_in_place(|| self.store.save(&mut file))?;

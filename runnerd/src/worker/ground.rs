@@ -12,6 +12,7 @@ use super::definition;
 use super::desk::reason;
 use super::load::{LoadError, Loaded, load};
 use super::site::Site;
+use super::trusted::Trusted;
 use crate::causes::in_one_line;
 use crate::git::{CommitInfo, GitError, Graft, Id, Repository};
 use crate::repo::durable;
@@ -47,8 +48,7 @@ impl Ground {
         if run.beginning.is_some() {
             return Ok(None);
         }
-        let captured = Repository::captured(&store.git(run.path.as_path()))?;
-        let repository = captured.map_or_else(|| Repository::discover(run.path.as_path()), Ok)?;
+        let repository = Trusted::of(store, run.path.as_path()).bound()?;
         let branch = format!("runner/{}", run.id);
         let Some(tip) = repository.branch(&branch)? else { return Ok(None) };
         let loaded = load(&repository, tip).map_err(unreadable)?;

@@ -4,7 +4,6 @@
 //! all see what was parsed here.
 
 use std::io::Read as _;
-use std::path::PathBuf;
 
 use protocol::tree::TaskTree;
 use protocol::words::PhaseName;
@@ -19,7 +18,7 @@ use super::load::Loaded;
 use super::mischief::{self, After};
 use super::site::{Obstacle, Site};
 use crate::git::Id;
-use crate::repo::durable::{self, Access};
+use crate::store::LeftTree;
 
 /// Looks at what a session has left.
 pub(super) fn inspect(site: &Site, loaded: &Loaded, task: &Task, session: &SessionEnd) -> Result<Finding, Obstacle> {
@@ -116,17 +115,15 @@ pub(super) fn tree_to_stand(
 ///
 /// None where there is no regular file.
 pub(super) fn agents_tree(site: &Site, task: &Task) -> Result<Option<Vec<u8>>, Obstacle> {
-    let kept = kept_tree(site, task);
-    if let Some(text) = durable::read(&kept)? {
-        return Ok((!text.is_empty()).then_some(text));
-    }
-    let text = read_left(&site.layout.tree())?;
-    durable::replace(&kept, text.as_deref().unwrap_or_default(), Access::Private)?;
-    Ok(text.filter(|text| !text.is_empty()))
-}
-
-fn kept_tree(site: &Site, task: &Task) -> PathBuf {
-    site.store.live().join(format!("{}-{:04}-tree.json", site.run, task.iter))
+    let kept = site.note::<LeftTree>(task.iter, "tree");
+    let left = if let Some(left) = kept.read()? {
+        left
+    } else {
+        let left = read_left(&site.layout.tree())?.map_or(LeftTree::None, LeftTree::of);
+        kept.write(&left)?;
+        left
+    };
+    left.bytes().map_err(|error| Obstacle::Kept(kept.malformed(&error)))
 }
 
 /// Reads a file up to more than any legal tree has; a link or a pipe is no file.

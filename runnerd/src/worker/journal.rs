@@ -1,8 +1,10 @@
 //! The journal of the live iteration: a header and its events, durable before they are acted upon.
 //!
-//! One line each, bound to those before it by a checksum. Memory is a fold over it: `replay` gives the phase that the
-//! events lead to. A last line that did not get to the disk whole, because its end is missing or because zeros stand
-//! for some of it, never happened; anything else that cannot be read holds the repository.
+//! One line each, sealed for its file, its number and the line before it, so that none can be made up, changed, left
+//! out or put elsewhere. Memory is a fold over it: `replay` gives the phase that the events lead to. A last line that did
+//! not get to the disk whole, because its end is missing or because zeros stand for some of it, never happened; anything
+//! else that cannot be read holds the repository. A journal that was cut short at a line, or an old one put in its place,
+//! looks right here: `recover` compares what it says with the branch.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
-use crate::repo::sealed::{self, Damage, Sealed};
+use crate::repo::kept::{Fault, version_fault};
+use crate::repo::seal::{Belonging, Key, Seal};
+use crate::store::Store;
 
 /// Version of the format.
 pub(super) const VERSION: u32 = 1;
@@ -58,15 +62,17 @@ pub(super) enum JournalError {
     /// It could not be read or written.
     #[error(transparent)]
     Disk(#[from] DurableError),
-    /// It cannot be understood; it is left as it is.
-    #[error("cannot understand {path}, line {line}: {reason}")]
-    Unreadable {
+    /// It is not what this daemon has written; it is left as it is.
+    #[error("{path} cannot be relied on, line {line} (byte {at}): {fault}")]
+    Damaged {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
-        line: usize,
+        line: u64,
+        /// Where the line begins.
+        at: usize,
         /// What is wrong with it.
-        reason: String,
+        fault: Fault,
     },
     /// Its events do not fit together.
     #[error("cannot replay {path}")]
@@ -86,11 +92,19 @@ impl JournalError {
     }
 }
 
+/// Where a journal is, and what its lines are sealed for.
+#[derive(Debug, Clone)]
+pub(super) struct Place<D = RealDisk> {
+    disk: D,
+    path: PathBuf,
+    key: Key,
+    name: String,
+}
+
 /// The journal that is being written.
 #[derive(Debug)]
 pub(super) struct Journal<D = RealDisk> {
-    disk: D,
-    path: PathBuf,
+    place: Place<D>,
     recorded: Recorded,
     /// What is on the disk; none once it refused some, for then nobody knows.
     end: Option<End>,
@@ -101,33 +115,35 @@ pub(super) struct Journal<D = RealDisk> {
 struct End {
     /// Bytes before it.
     len: u64,
-    /// Checksum of the last line.
-    sum: String,
+    /// Lines before it.
+    lines: u64,
+    /// Seal of the last line.
+    seal: Seal,
 }
 
 impl<D: Disk> Journal<D> {
     /// Begins the journal of an iteration with its first event, in place of the one before.
-    pub(super) fn begin(disk: &D, path: &Path, header: Header, first: Entry) -> Result<Self, JournalError> {
-        Self::reopen(disk, path, Recorded { header, entries: vec![first] })
+    pub(super) fn begin(place: &Place<D>, header: Header, first: Entry) -> Result<Self, JournalError> {
+        Self::reopen(place, Recorded { header, entries: vec![first] })
     }
 
     /// Goes on with a journal that a previous life has left.
     ///
     /// The file is written anew from what was understood, so that a line that was cut does not stay.
-    pub(super) fn reopen(disk: &D, path: &Path, recorded: Recorded) -> Result<Self, JournalError> {
-        let end = Some(rewrite(disk, path, &recorded)?);
-        Ok(Self { disk: disk.clone(), path: path.to_owned(), recorded, end })
+    pub(super) fn reopen(place: &Place<D>, recorded: Recorded) -> Result<Self, JournalError> {
+        let end = Some(place.rewrite(&recorded)?);
+        Ok(Self { place: place.clone(), recorded, end })
     }
 
     /// Appends an event durably, in place of what a failed try may have left.
     pub(super) fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
-        let end = match self.end.take() {
+        let End { len, lines, seal } = match self.end.take() {
             Some(end) => end,
-            None => rewrite(&self.disk, &self.path, &self.recorded)?,
+            None => self.place.rewrite(&self.recorded)?,
         };
-        let Sealed { text, sum } = sealed::line(&entry, &end.sum);
-        durable::on(&self.disk).append_at(&self.path, end.len, text.as_bytes())?;
-        self.end = Some(End { len: end.len + text.len() as u64, sum });
+        let (text, seal) = self.place.line(&entry, Some((lines, &seal)));
+        durable::on(&self.place.disk).append_at(&self.place.path, len, text.as_bytes())?;
+        self.end = Some(End { len: len + text.len() as u64, lines: lines + 1, seal });
         self.recorded.entries.push(entry);
         Ok(())
     }
@@ -138,56 +154,82 @@ impl<D: Disk> Journal<D> {
     }
 }
 
-/// Replaces the file by what has been recorded.
-fn rewrite(disk: &impl Disk, path: &Path, recorded: &Recorded) -> Result<End, JournalError> {
-    let Sealed { mut text, mut sum } = sealed::line(&recorded.header, "");
-    for entry in &recorded.entries {
-        let line = sealed::line(entry, &sum);
-        text.push_str(&line.text);
-        sum = line.sum;
+impl<D: Disk> Place<D> {
+    /// Names the journal of a repository.
+    pub(super) fn of(store: &Store<D>) -> Self {
+        let (name, path) = store.journal();
+        Self { disk: store.disk().clone(), path, key: store.key().clone(), name }
     }
-    durable::on(disk).replace(path, text.as_bytes(), Access::Private)?;
-    Ok(End { len: text.len() as u64, sum })
-}
 
-/// Removes the journal at `path`, if there is one.
-pub(super) fn remove(disk: &impl Disk, path: &Path) -> Result<(), JournalError> {
-    Ok(durable::on(disk).remove(path)?)
-}
+    /// Returns the file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
 
-/// Reads the journal that a previous life has left; none if there is no such file.
-pub(super) fn read(disk: &impl Disk, path: &Path) -> Result<Option<Recorded>, JournalError> {
-    let Some(bytes) = durable::on(disk).read(path)? else { return Ok(None) };
-    let unreadable = |line: usize, damage: Damage| JournalError::Unreadable {
-        path: path.to_owned(),
-        line: line + 1,
-        reason: damage.to_string(),
-    };
-    let whole = &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)];
-    let mut lines = whole.split_inclusive(|&byte| byte == b'\n').enumerate();
-    let first = lines.next().map_or(&bytes[..], |(_, first)| first);
-    let (header, sum) = opened::<Header>(first, "", Some(VERSION)).map_err(|damage| unreadable(0, damage))?;
-    let mut recorded = Recorded { header, entries: Vec::new() };
-    let (mut upon, mut at) = (sum, first.len());
-    for (number, line) in lines {
-        match opened::<Entry>(line, &upon, None) {
-            Ok((entry, sum)) => {
-                recorded.entries.push(entry);
-                upon = sum;
+    /// Removes the journal, if there is one.
+    pub(super) fn remove(&self) -> Result<(), JournalError> {
+        Ok(durable::on(&self.disk).remove(&self.path)?)
+    }
+
+    /// Reads the journal that a previous life has left; none if there is no such file.
+    pub(super) fn read(&self) -> Result<Option<Recorded>, JournalError> {
+        let Some(bytes) = durable::on(&self.disk).read(&self.path)? else { return Ok(None) };
+        let damaged =
+            |line: u64, at: usize, fault| JournalError::Damaged { path: self.path.clone(), line: line + 1, at, fault };
+        let whole = &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)];
+        let mut lines = whole.split_inclusive(|&byte| byte == b'\n');
+        let first = lines.next().unwrap_or(&bytes);
+        let (header, mut seal) = self.header(first).map_err(|fault| damaged(0, 0, fault))?;
+        let mut recorded = Recorded { header, entries: Vec::new() };
+        let mut at = first.len();
+        for (number, line) in (1..).zip(lines) {
+            match self.opened(line, Some((number, &seal))) {
+                Ok((entry, next)) => {
+                    recorded.entries.push(entry);
+                    seal = next;
+                }
+                Err(_) if at + line.len() == whole.len() && line.contains(&0) => break,
+                Err(fault) => return Err(damaged(number, at, fault)),
             }
-            Err(_) if at + line.len() == whole.len() && line.contains(&0) => break,
-            Err(damage) => return Err(unreadable(number, damage.behind(at))),
+            at += line.len();
         }
-        at += line.len();
+        Ok(Some(recorded))
     }
-    Ok(Some(recorded))
-}
 
-/// Reads one line, which must have a checksum.
-fn opened<T: DeserializeOwned>(line: &[u8], upon: &str, version: Option<u32>) -> Result<(T, String), Damage> {
-    let (value, sum) = sealed::open(line, upon, version)?;
-    let sum = sum.ok_or_else(|| Damage { at: 0, what: "it has no checksum".to_owned() })?;
-    Ok((value, sum))
+    /// Replaces the file by what has been recorded.
+    fn rewrite(&self, recorded: &Recorded) -> Result<End, JournalError> {
+        let (mut text, mut seal) = self.line(&recorded.header, None);
+        let mut lines = 1;
+        for entry in &recorded.entries {
+            let (line, next) = self.line(entry, Some((lines, &seal)));
+            text.push_str(&line);
+            (lines, seal) = (lines + 1, next);
+        }
+        durable::on(&self.disk).replace(&self.path, text.as_bytes(), Access::Private)?;
+        Ok(End { len: text.len() as u64, lines, seal })
+    }
+
+    fn line<T: Serialize>(&self, value: &T, behind: Option<(u64, &Seal)>) -> (String, Seal) {
+        let text = serde_json::to_string(value).expect("BUG: a line does not serialize");
+        self.key.seal(self.belonging(behind), &(text + "\n"))
+    }
+
+    fn header(&self, line: &[u8]) -> Result<(Header, Seal), Fault> {
+        match version_fault(line, VERSION) {
+            Some(other) => Err(other),
+            None => self.opened(line, None),
+        }
+    }
+
+    fn opened<T: DeserializeOwned>(&self, line: &[u8], behind: Option<(u64, &Seal)>) -> Result<(T, Seal), Fault> {
+        let (text, seal) = self.key.open(self.belonging(behind), line)?;
+        let value = serde_json::from_slice(&text).map_err(|error| Fault::Form(error.to_string()))?;
+        Ok((value, seal))
+    }
+
+    fn belonging<'a>(&'a self, behind: Option<(u64, &'a Seal)>) -> Belonging<'a> {
+        Belonging { place: &self.name, behind }
+    }
 }
 
 /// Returns the phase that the events lead to.

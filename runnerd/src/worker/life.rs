@@ -81,7 +81,7 @@ pub fn spawn_after_bug(means: Means, store: Store, what: &str) -> (Handle, impl 
 /// Sets up a worker; without a record it must write none.
 fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Life) {
     let frozen = file.is_none();
-    let file = file.unwrap_or_else(|| RepoFile::unknown(store.id()));
+    let file = file.unwrap_or_else(|| RepoFile::unknown(store.id().to_owned()));
     let (sender, mailbox) = mpsc::channel(MAILBOX);
     let id = file.id.clone();
     let containment = means.launcher.offer().level();
@@ -189,6 +189,9 @@ impl Life {
             slot = slots.acquire_owned() => slot,
             () = self.desk.rest(None) => return,
         };
+        if !self.read_again() {
+            return;
+        }
         self.desk.slot = slot.ok();
         self.desk.set_live(Some(run));
         let driven = Box::pin(self.drive_run(run, is_step)).await;
@@ -289,7 +292,7 @@ impl Life {
         let env = self.desk.store.load_env()?;
         let secrets = Site::secrets_in(&env);
         self.desk.shelf.forget_objects();
-        self.means.hidden.set(&self.desk.store.id(), secrets.clone());
+        self.means.hidden.set(self.desk.store.id(), secrets.clone());
         Ok(Site {
             secrets,
             run: run.id.clone(),
@@ -404,7 +407,7 @@ impl Life {
         let site = self.site(&run)?;
         let entries = Entries::default();
         let (phase, mut log) = match self.recorded.clone().filter(|recorded| recorded.header.run == id) {
-            Some(recorded) => self.reopen(id, recorded, &entries).await?,
+            Some(recorded) => self.reopen(&site, recorded, &entries).await?,
             None => (Phase::Open, JournalLog::new(&self.desk.store, &site.run, entries.clone())),
         };
         let mut scene = Scene::new(site.clone(), log.header.mark.clone(), log.header.policy.clone(), entries);

@@ -1,6 +1,5 @@
 //! The journal as the loop of an iteration sees it: begun with the first event that matters.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use protocol::answer::SessionUsage;
@@ -12,7 +11,7 @@ use runner_core::verdict::Task;
 use tokio::task::block_in_place;
 
 use super::drive::DriveError;
-use super::journal::{self, Entry, Header, Journal, JournalError, Recorded};
+use super::journal::{self, Entry, Header, Journal, JournalError, Place, Recorded};
 use super::world::Log;
 use crate::clock;
 use crate::repo::disk::{Disk, RealDisk};
@@ -48,8 +47,7 @@ pub(super) struct SessionFacts {
 
 /// A journal that is begun or gone on with.
 pub(super) struct JournalLog<D = RealDisk> {
-    disk: D,
-    path: PathBuf,
+    place: Place<D>,
     /// Its first line, once it has one.
     pub(super) header: Header,
     journal: Option<Journal<D>>,
@@ -66,16 +64,16 @@ impl<D: Disk> JournalLog<D> {
             mark: format!("{}-{run}-{nonce:x}", store.id()),
             policy: Policy::default(),
         };
-        Self { disk: store.disk().clone(), path: store.journal(), header, journal: None, entries }
+        Self { place: Place::of(store), header, journal: None, entries }
     }
 
     /// Goes on with the journal of a previous life: replays it, and tells it that life began anew.
     pub(super) fn reopen(store: &Store<D>, recorded: Recorded, entries: Entries) -> Result<(Phase, Self), DriveError> {
-        let path = store.journal();
-        let phase = journal::replay(&path, &recorded)?;
+        let place = Place::of(store);
+        let phase = journal::replay(place.path(), &recorded)?;
         let header = recorded.header.clone();
-        let journal = Journal::reopen(store.disk(), &path, recorded)?;
-        let mut log = Self { disk: store.disk().clone(), path, header, journal: Some(journal), entries };
+        let journal = Journal::reopen(&place, recorded)?;
+        let mut log = Self { place, header, journal: Some(journal), entries };
         let policy = log.header.policy.clone();
         log.keep(&Event::Restarted, &policy)?;
         Ok((decide(&policy, phase, Event::Restarted)?, log))
@@ -141,7 +139,7 @@ impl<D: Disk> JournalLog<D> {
             // Opened anew after a restart, the configuration may be another.
             (_, Event::Opened(_)) => {
                 self.header.policy = policy.clone();
-                self.journal = Some(Journal::begin(&self.disk, &self.path, self.header.clone(), entry)?);
+                self.journal = Some(Journal::begin(&self.place, self.header.clone(), entry)?);
             }
             (Some(journal), _) => journal.append(entry)?,
             (None, _) => return Ok(()),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use protocol::words::PhaseName;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,7 @@ use super::site::{Obstacle, Site};
 use super::tampering;
 use crate::git::{Entry, EntryKind, Fingerprint, Head, HoldBack, Id, Repository, Restore, SnapshotRequest};
 use crate::repo::durable::{self, Access, MAX_BYTES};
+use crate::repo::kept::{Kept, Note};
 use crate::repo::layout::{Layout, Ownership, class};
 
 /// How things stood before a process of which nothing is to stay.
@@ -43,6 +44,16 @@ pub(super) struct Found {
     /// What was written by a process of which nothing is to stay.
     #[serde(default)]
     pub wrote: Vec<String>,
+}
+
+impl Note for Scenery {
+    const KIND: &'static str = "scenery";
+    const VERSION: u32 = 1;
+}
+
+impl Note for Found {
+    const KIND: &'static str = "found";
+    const VERSION: u32 = 1;
 }
 
 impl Found {
@@ -117,11 +128,8 @@ impl Undo<'_> {
     }
 
     fn find_and_put_back(&self) -> Result<Found, Obstacle> {
-        let note = self.note();
-        let mut found: Found = match durable::read(&note)? {
-            Some(text) => serde_json::from_slice(&text).unwrap_or_default(),
-            None => Found::default(),
-        };
+        // None where nothing was found yet: what was is written down before anything is put back.
+        let mut found = self.note().read()?.unwrap_or_default();
         // Before git is asked anything: what it is asked through must be the repository that it was.
         self.git_folder(&mut found)?;
         self.repository.clear_stale_locks()?;
@@ -175,17 +183,15 @@ impl Undo<'_> {
         if *found == Found::default() {
             return Ok(());
         }
-        let text = serde_json::to_vec(found).expect("BUG: a note does not serialize");
-        Ok(durable::replace(&self.note(), &text, Access::Private)?)
+        Ok(self.note().write(found)?)
     }
 
     fn aside(&self) -> Aside<'_> {
         Aside::of(self.site, self.after.iter)
     }
 
-    fn note(&self) -> PathBuf {
-        let name = format!("{}-{:04}-{}.json", self.site.run, self.after.iter, self.after.phase);
-        self.site.store.live().join(name)
+    fn note(&self) -> Kept<Found> {
+        self.site.note(self.after.iter, self.after.phase)
     }
 
     /// Adds what is not as it was before the process; tells whether HEAD is elsewhere.

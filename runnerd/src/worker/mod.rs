@@ -54,6 +54,7 @@ mod power;
 mod record;
 mod recover;
 mod relay;
+mod relocate;
 mod requests;
 mod review;
 mod scene;
@@ -69,8 +70,10 @@ mod snapshot;
 mod swap;
 mod tampering;
 mod tools;
+mod trusted;
 mod world;
 
+pub use self::trusted::Trusted;
 pub use crate::store::Beginning;
 pub use begin::make_layout;
 pub use brief::MAX_REVIEWED_BYTES;

@@ -19,6 +19,7 @@ use crate::causes::in_one_line;
 use crate::git::GitError;
 use crate::process::{SpawnError, StillAlive};
 use crate::repo::durable::DurableError;
+use crate::repo::kept::KeptError;
 use crate::store::StoreError;
 
 /// Said where nobody knows what to do.
@@ -41,6 +42,9 @@ pub(super) fn nature(error: &AnyError) -> Nature {
         // A process that cannot be killed waits for a device; a lock has a holder that is alive.
         None if error.is::<StillAlive>() || error.is::<Taken>() => Nature::Passing,
         None if error.downcast_ref().is_some_and(is_held_by_another) => Nature::Passing,
+        // Neither comes right by being looked at again.
+        None if matches!(error.downcast_ref(), Some(SpawnError::Moved { .. })) => Nature::Lost,
+        None if matches!(error.downcast_ref(), Some(KeptError::Damaged { .. })) => Nature::Lost,
         _ => cause(error).map_or(Nature::Lasting, obstacle::of),
     }
 }
@@ -50,6 +54,7 @@ fn remedy(error: &AnyError) -> String {
     let error = inner(error);
     let known = match (error.downcast_ref(), error.downcast_ref()) {
         (Some(git), _) => of_git(git),
+        (_, Some(SpawnError::Moved { path })) => Some(format!("put the folder back at {}", path.display())),
         (_, Some(SpawnError::Locked { path })) => Some(format!("end the program that holds {}", path.display())),
         _ => error.is::<Taken>().then(|| "end the run of the other daemon".to_owned()),
     };
@@ -62,6 +67,7 @@ fn of_git(error: &GitError) -> Option<String> {
         lost if lost.is_lost() => "put the git folder back".to_owned(),
         GitError::Locked { path } => format!("end the git that holds {}", path.display()),
         GitError::Broken { path, .. } => format!("mend what git -C {} fsck names", path.display()),
+        GitError::NotCaptured { .. } => "put that file back as the daemon wrote it".to_owned(),
         GitError::Program { command, path, .. } => {
             format!("put right what git {command} says, in {}", path.display())
         }
@@ -102,7 +108,8 @@ fn cause(error: &AnyError) -> Option<&io::Error> {
 fn inner(error: &AnyError) -> &AnyError {
     let under: Option<&AnyError> = match error.downcast_ref() {
         Some(Obstacle::Git(error) | Obstacle::State(LoadError::Git(error))) => Some(error),
-        Some(Obstacle::Disk(error)) => Some(error),
+        Some(Obstacle::Disk(error) | Obstacle::Kept(KeptError::Disk(error))) => Some(error),
+        Some(Obstacle::Kept(error)) => Some(error),
         Some(Obstacle::Alive(error)) => Some(error),
         Some(Obstacle::Spawn(error)) => Some(error),
         Some(Obstacle::State(_) | Obstacle::System { .. } | Obstacle::NoCommit(_) | Obstacle::NoBlob(_)) | None => None,
@@ -112,7 +119,9 @@ fn inner(error: &AnyError) -> &AnyError {
         _ => None,
     });
     let under = under.or_else(|| match (error.downcast_ref(), error.downcast_ref()) {
-        (Some(JournalError::Disk(error)), _) | (_, Some(StoreError::Disk(error))) => Some(error as &AnyError),
+        (Some(JournalError::Disk(error)), _)
+        | (_, Some(StoreError::Disk(error) | StoreError::Kept(KeptError::Disk(error)))) => Some(error as &AnyError),
+        (_, Some(StoreError::Kept(error))) => Some(error as &AnyError),
         _ => None,
     });
     let under = under.or_else(|| match error.downcast_ref() {
@@ -136,13 +145,17 @@ fn path(error: &AnyError) -> Option<&Path> {
         Some(Obstacle::System { path, .. }) => Some(path),
         _ => None,
     };
+    let of_note = match error.downcast_ref() {
+        Some(KeptError::Damaged { path, .. }) => Some(path),
+        _ => None,
+    };
     let of_start = match error.downcast_ref() {
         Some(SpawnError::Folder { path, .. } | SpawnError::Log { path, .. } | SpawnError::LockFile { path, .. }) => {
             Some(path)
         }
         _ => None,
     };
-    of_git.or(of_file).or(of_effect).or(of_start).map(PathBuf::as_path)
+    of_git.or(of_file).or(of_effect).or(of_note).or(of_start).map(PathBuf::as_path)
 }
 
 #[cfg(test)]
@@ -166,6 +179,7 @@ mod tests {
         assert_eq!(nature(&Obstacle::Git(GitError::Locked { path: "/x".into() })), Nature::Passing);
         let gone = GitError::Gone { path: "/x/.git".into(), work_dir: "/x".into() };
         assert_eq!(nature(&Obstacle::Git(gone)), Nature::Lost);
+        assert_eq!(nature(&Obstacle::Spawn(SpawnError::Moved { path: "/x".into() })), Nature::Lost);
     }
 
     #[test]
@@ -185,6 +199,7 @@ mod tests {
             ),
             (of_git(GitError::NoRepository { path: "/x".into() }), "put the git folder back"),
             (remedy(&Obstacle::Spawn(SpawnError::Locked { path: "/x".into() })), "end the program that holds /x"),
+            (remedy(&Obstacle::Spawn(SpawnError::Moved { path: "/x".into() })), "put the folder back at /x"),
             (remedy(&Obstacle::NoCommit("x".to_owned())), LOOK_AT_LOG),
         ];
         for (said, expected) in table {

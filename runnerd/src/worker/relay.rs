@@ -22,7 +22,7 @@ const MAX_TEXT: usize = 8 * 1024;
 /// Returns where a process of an iteration, or one before the first, sends what it prints.
 pub(super) fn begin(site: &Site, iter: impl Into<Option<u32>>, phase: PhaseName) -> mpsc::Sender<Piece> {
     let (sender, mut pieces) = mpsc::channel::<Piece>(PIECES);
-    let about = About { repo: Some(site.store.id()), run: Some(site.run.clone()), iter: iter.into() };
+    let about = About { repo: Some(site.store.id().to_owned()), run: Some(site.run.clone()), iter: iter.into() };
     let (mut relay, events) = (Relay::new(&site.secrets), site.events.clone());
     tokio::spawn(async move {
         while let Some(piece) = pieces.recv().await {
@@ -37,7 +37,7 @@ pub(super) fn begin(site: &Site, iter: impl Into<Option<u32>>, phase: PhaseName)
 /// Returns where a session's steps are sent to.
 pub(super) fn activity(site: &Site, iter: u32) -> mpsc::Sender<Activity> {
     let (sender, mut steps) = mpsc::channel::<Activity>(PIECES);
-    let about = About { repo: Some(site.store.id()), run: Some(site.run.clone()), iter: Some(iter) };
+    let about = About { repo: Some(site.store.id().to_owned()), run: Some(site.run.clone()), iter: Some(iter) };
     let (secrets, events) = (site.secrets.clone(), site.events.clone());
     tokio::spawn(async move {
         while let Some(Activity { what, text }) = steps.recv().await {

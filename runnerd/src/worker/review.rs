@@ -20,7 +20,7 @@ use super::site::{Obstacle, Site};
 use super::{brief, inspect, record, relay};
 use crate::git::SnapshotRequest;
 use crate::process::Mark;
-use crate::repo::durable::{self, Access};
+use crate::repo::kept::Kept;
 use crate::{agent, review};
 
 /// Files of a record that one reviewer writes: name and ending.
@@ -99,12 +99,11 @@ fn set_aside(folder: &Path, (name, end): (&str, &str), failed: u32) -> Result<()
 
 /// Returns how things stood before the first reviewer of an iteration, where one was begun.
 fn scenery(site: &Site, iter: u32) -> Result<Option<Scenery>, Obstacle> {
-    let Some(text) = durable::read(&kept_in(site, iter))? else { return Ok(None) };
-    Ok(serde_json::from_slice(&text).ok())
+    Ok(kept_in(site, iter).read()?)
 }
 
-fn kept_in(site: &Site, iter: u32) -> PathBuf {
-    site.store.live().join(format!("{}-{iter:04}-scenery.json", site.run))
+fn kept_in(site: &Site, iter: u32) -> Kept<Scenery> {
+    site.note(iter, "scenery")
 }
 
 /// Keeps how things stand, unless that was done.
@@ -122,8 +121,7 @@ fn keep_scenery(site: &Site, loaded: &Loaded, iter: u32) -> Result<Scenery, Obst
     })?;
     let tip = repository.head()?.commit().unwrap_or(loaded.commit);
     let scenery = Scenery { tip, files: snapshot.commit };
-    let text = serde_json::to_vec(&scenery).expect("BUG: two ids do not serialize");
-    durable::replace(&kept_in(site, iter), &text, Access::Private)?;
+    kept_in(site, iter).write(&scenery)?;
     Ok(scenery)
 }
 

@@ -49,6 +49,8 @@ impl Scene {
 
     async fn effect(&mut self, phase: &Phase, stop: &CancellationToken) -> Result<Event, Obstacle> {
         let Some(effect) = phase.effect() else { return Ok(Event::Declined) };
+        // Notes that a session has moved away look as if they had never been written.
+        self.site.launcher.refuse_moved()?;
         match (effect, phase) {
             (Effect::Open, _) => block_in_place(|| self.open()),
             (Effect::Brief, Phase::Brief { task }) => {

@@ -21,7 +21,7 @@ use crate::config::{Executor, ExecutorKind};
 use crate::git::{Change, Id};
 use crate::process::Mark;
 use crate::process::orphans;
-use crate::repo::durable::{self, Access};
+use crate::repo::kept::Note;
 use crate::{agent, guard};
 
 /// Time in which processes of an earlier life must be gone.
@@ -194,20 +194,24 @@ struct Before {
     stamps: Stamps,
 }
 
+impl Note for Before {
+    const KIND: &'static str = "before-guard";
+    const VERSION: u32 = 1;
+}
+
 /// Every path that differs from HEAD, with what tells whether it was written.
 type Stamps = BTreeMap<String, (u64, i64, i64)>;
 
 /// Returns how things stood before the first guard of an iteration, kept when it began: what a guard has written is the
 /// guard's, although the daemon died while it ran.
 fn before_guard(site: &Site, iter: u32) -> Result<Before, Obstacle> {
-    let kept = site.store.live().join(format!("{}-{iter:04}-before-guard.json", site.run));
-    if let Some(before) = durable::read(&kept)?.and_then(|text| serde_json::from_slice(&text).ok()) {
+    let kept = site.note::<Before>(iter, "before-guard");
+    if let Some(before) = kept.read()? {
         return Ok(before);
     }
     let head = site.repository()?.head()?.commit().map(|head| head.to_string());
     let before = Before { head, stamps: stamps(site, &site.seen()?) };
-    let text = serde_json::to_vec(&before).expect("BUG: paths and numbers do not serialize");
-    durable::replace(&kept, &text, Access::Private)?;
+    kept.write(&before)?;
     Ok(before)
 }
 
@@ -215,8 +219,10 @@ fn before_guard(site: &Site, iter: u32) -> Result<Before, Obstacle> {
 fn written_since(site: &Site, before: &Before) -> Result<Vec<String>, Obstacle> {
     let mut now = stamps(site, &site.look()?);
     let repository = site.repository()?;
-    let old = before.head.as_deref().and_then(|head| head.parse::<Id>().ok());
-    // A commit that history has lost differs in nothing that stays.
+    let as_id = |head: &String| head.parse::<Id>().map_err(|_| Obstacle::NoCommit(head.clone()));
+    let old = before.head.as_ref().map(as_id).transpose()?;
+    // A guard may have garbled HEAD or lost the commit that it names. What is looked at next finds that and puts history
+    // back, and then nothing of what was committed upon it stays.
     let head = repository.head().ok().and_then(|head| head.commit());
     let committed = match (old, head) {
         (Some(old), Some(new)) if old != new => repository.changed_paths(&old, &new).unwrap_or_default(),

@@ -19,6 +19,7 @@ use runner_core::rules::Rules;
 use runner_core::transition::{self, Before, Facts};
 use runner_core::tree;
 use runner_core::verdict::{Task, row};
+use serde::{Deserialize, Serialize};
 
 use super::journal::Entry;
 use super::load::Loaded;
@@ -29,7 +30,17 @@ use crate::causes::in_one_line;
 use crate::clock;
 use crate::git::{Change, CommitRequest, Id, Repository};
 use crate::repo::durable::{self, Access};
+use crate::repo::kept::Note;
 use crate::repo::layout::Layout;
+
+/// The commit upon which a settlement makes its own; empty where there is none.
+#[derive(Debug, Serialize, Deserialize)]
+struct Upon(String);
+
+impl Note for Upon {
+    const KIND: &'static str = "upon";
+    const VERSION: u32 = 1;
+}
 
 /// Writes what the outcome leads to and commits it; returns the commit, or none where nothing changed.
 pub(super) fn settle(
@@ -146,13 +157,13 @@ impl<'a> Settling<'a> {
     ///
     /// What was there before is the session's, whatever its messages say.
     fn upon(&self, head: Option<Id>) -> Result<String, Obstacle> {
-        let kept = self.site.store.live().join(format!("{}-{:04}-upon", self.site.run, self.task().iter));
-        if let Some(upon) = durable::read(&kept)? {
-            return Ok(String::from_utf8_lossy(&upon).into_owned());
+        let kept = self.site.note::<Upon>(self.task().iter, "upon");
+        if let Some(Upon(upon)) = kept.read()? {
+            return Ok(upon);
         }
-        let upon = head.map_or_else(String::new, |head| head.to_string());
-        durable::replace(&kept, upon.as_bytes(), Access::Private)?;
-        Ok(upon)
+        let upon = Upon(head.map_or_else(String::new, |head| head.to_string()));
+        kept.write(&upon)?;
+        Ok(upon.0)
     }
 
     /// Returns the commit that this settlement has made already.

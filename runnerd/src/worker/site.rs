@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use runner_core::message::RunnerCommit;
@@ -12,11 +13,13 @@ use runner_core::redact::Secrets;
 use super::load::LoadError;
 use super::look::LastLook;
 use super::shelf::Shelf;
+use super::trusted::Trusted;
 use crate::config::Patterns;
 use crate::events::Events;
 use crate::git::{Change, GitError, Id, Identity, Repository};
 use crate::process::{Launcher, SpawnError};
 use crate::repo::durable::DurableError;
+use crate::repo::kept::{Kept, KeptError, Note};
 use crate::repo::layout::Layout;
 use crate::store::{Store, Uncommitted};
 
@@ -57,6 +60,9 @@ pub(super) enum Obstacle {
     /// The disk.
     #[error(transparent)]
     Disk(#[from] DurableError),
+    /// A note that the daemon has kept: what it would tell is not known, and nothing goes on without it.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
     /// Something else of the system.
     #[error("{doing} {path}")]
     System {
@@ -103,11 +109,7 @@ impl Site {
         if let Some(open) = self.shelf.repository(self.layout.root()) {
             return Ok(open);
         }
-        let folder = self.store.git(self.layout.root());
-        let found = match Repository::captured(&folder)? {
-            Some(repository) => repository,
-            None => Repository::discover(self.layout.root())?.capture(&folder)?,
-        };
+        let found = Trusted::of(&self.store, self.layout.root()).bound()?;
         self.shelf.keep(&found);
         Ok(found)
     }
@@ -134,6 +136,16 @@ impl Site {
         let upon = commits.iter().take_while(|commit| commit.id.to_string() != from);
         let made = upon.filter(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|commit| is_it(&commit)));
         Ok(made.last().map(|commit| commit.id))
+    }
+
+    /// Returns a note that effects of iteration `iter` keep.
+    pub(super) fn note<T: Note>(&self, iter: u32, name: impl fmt::Display) -> Kept<T> {
+        self.store.live_note(&format!("{}-{iter:04}-{name}.json", self.run))
+    }
+
+    /// Returns a note that outlives all that is forgotten with an iteration.
+    pub(super) fn note_of_run<T: Note>(&self, name: &str) -> Kept<T> {
+        self.store.live_note(&format!("{}-{name}.json", self.run))
     }
 
     /// Forgets what a try of iteration `iter` has kept for its effects to be done again.

@@ -16,6 +16,7 @@ use super::desk::summary;
 use super::ledger::Ledger;
 use super::load::{Loaded, load};
 use super::shelf::Shelf;
+use super::trusted::Trusted;
 use crate::git::{CommitInfo, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
@@ -73,7 +74,7 @@ pub(super) fn of_run(store: &Store, run: &RunRecord, blank: &RunView, (ledger, s
         let path = run.path.as_path();
         let repository = match shelf.repository(path) {
             Some(open) => open,
-            None => Repository::captured(&store.git(path)).ok()?.or_else(|| Repository::discover(path).ok())?,
+            None => Trusted::of(store, path).repository().ok()?.or_else(|| Repository::discover(path).ok())?,
         };
         let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
         let loaded = shelf.load(&repository, tip).ok().or_else(|| last_valid(&repository, tip).map(Arc::new))?;

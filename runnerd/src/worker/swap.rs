@@ -1,10 +1,11 @@
 //! The accepted definition of the guard in the place of the one that a session has left: for one run of the guard, or for
 //! good (SPEC 5).
 //!
-//! What stands in the way is renamed, so that it comes back exactly as it was. Before anything is moved, a list of it is
-//! in `live/`: whoever finds the list puts everything back first.
+//! What stands in the way is moved to `live/`, where no guard has any business, so that it comes back exactly as it was.
+//! Before anything is moved, a list of it is there: whoever finds the list puts everything back first.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
@@ -14,14 +15,14 @@ use serde::{Deserialize, Serialize};
 use super::aside::Aside;
 use super::definition::standing_form;
 use super::mischief::remove;
-use super::record;
+use super::relocate::{relocate, sync_folder_of};
 use super::site::{Obstacle, Site};
 use crate::git::{Id, Repository};
-use crate::repo::disk::RealDisk;
 use crate::repo::durable::{self, Access};
+use crate::repo::kept::{Kept, Note};
 
 /// What is out of its place for one run of the guard.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Swap {
     /// Number of the iteration.
     iter: u32,
@@ -31,6 +32,14 @@ struct Swap {
     laid: Definition,
     /// Folders that were made for them, the outermost first.
     made: Vec<String>,
+    /// Whether it is kept in `live/`; builds before kept it in the record of the iteration.
+    #[serde(default)]
+    in_live: bool,
+}
+
+impl Note for Swap {
+    const KIND: &'static str = "swap";
+    const VERSION: u32 = 1;
 }
 
 /// Puts the accepted files in the place of those that depart, until [`back`].
@@ -39,13 +48,12 @@ pub(super) fn lay(site: &Site, iter: u32, accepted: &Definition, departure: &Dep
     let missing = |folder: &&str| std::fs::symlink_metadata(site.layout.path(folder)).is_err();
     let made: BTreeSet<&str> = laid.keys().flat_map(|path| folders(path)).filter(missing).collect();
     let made = made.into_iter().map(str::to_owned).collect();
-    let swap = Swap { iter, moved: in_the_way(site, departure), laid, made };
-    let folder = kept_in(site, iter);
-    record::make_folder(site, &folder)?;
-    let text = serde_json::to_vec(&swap).expect("BUG: a list of paths does not serialize");
-    durable::replace(&list(site), &text, Access::Private)?;
+    let swap = Swap { iter, moved: in_the_way(site, departure), laid, made, in_live: true };
+    let folder = kept_in(site, &swap);
+    durable::create_dir(&folder, Access::Private)?;
+    list(site).write(&swap)?;
     for (number, path) in swap.moved.iter().enumerate() {
-        rename(&site.layout.path(path), &folder.join(number.to_string()))?;
+        relocate(&site.layout.path(path), &folder.join(number.to_string()))?;
     }
     put(site, &swap.laid)
 }
@@ -59,20 +67,20 @@ pub(super) fn revert(site: &Site, iter: u32, accepted: &Definition, departure: &
 }
 
 /// Puts back what [`lay`] has moved, if anything is out of its place. Done again it finds nothing.
+///
+/// A list that cannot be relied on holds the run, and everything stays where it is: nobody else knows what belongs where.
 pub(super) fn back(site: &Site) -> Result<(), Obstacle> {
-    let Some(text) = durable::read(&list(site))? else { return Ok(()) };
-    // The list is written as a whole or not at all; of one that nobody wrote nothing can be known.
-    let swap: Swap = serde_json::from_slice(&text).unwrap_or_default();
-    let folder = kept_in(site, swap.iter);
+    let Some(swap) = list(site).read()? else { return Ok(()) };
+    let folder = kept_in(site, &swap);
     for (number, path) in swap.moved.iter().enumerate() {
         let kept = folder.join(number.to_string());
-        if std::fs::symlink_metadata(&kept).is_err() {
+        if !is_kept(&kept)? {
             continue;
         }
         clear(site, &swap, path)?;
         make_folders(site, path)?;
         remove_leftovers(site, path)?;
-        rename(&kept, &site.layout.path(path))?;
+        relocate(&kept, &site.layout.path(path))?;
     }
     let is_moved = |path: &&String| swap.moved.iter().any(|moved| is_below(path, moved));
     for path in swap.laid.keys().filter(|path| !is_moved(path)) {
@@ -83,7 +91,7 @@ pub(super) fn back(site: &Site) -> Result<(), Obstacle> {
         // What the guard has written there stays, and its folder with it.
         let _ = std::fs::remove_dir(site.layout.path(folder));
     }
-    durable::on(&RealDisk).remove(&list(site))?;
+    list(site).remove()?;
     // Empty by now.
     let _ = std::fs::remove_dir(&folder);
     Ok(())
@@ -171,15 +179,13 @@ fn remove_leftovers(site: &Site, path: &str) -> Result<(), Obstacle> {
     Ok(folder.map_or(Ok(0), durable::remove_leftovers).map(drop)?)
 }
 
-/// Moves something, durably: it must not be lost between its old name and its new one.
-fn rename(from: &Path, to: &Path) -> Result<(), Obstacle> {
-    std::fs::rename(from, to).map_err(Obstacle::system("moving", from))?;
-    sync_folder_of(to)?;
-    sync_folder_of(from)
-}
-
-fn sync_folder_of(path: &Path) -> Result<(), Obstacle> {
-    Ok(durable::on(&RealDisk).sync_folder(path.parent().unwrap_or(path))?)
+/// Whether something is kept there: what is not is back in its place, or was not moved yet.
+fn is_kept(path: &Path) -> Result<bool, Obstacle> {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Obstacle::system("looking at", path)(error)),
+    }
 }
 
 /// Returns the folders on the way to a path, the outermost first.
@@ -191,11 +197,15 @@ fn is_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn list(site: &Site) -> PathBuf {
-    // Not named by the iteration: it outlives all that is forgotten with one.
-    site.store.live().join(format!("{}-swap.json", site.run))
+/// Not named by the iteration: it outlives all that is forgotten with one. What it lists does, too.
+fn list(site: &Site) -> Kept<Swap> {
+    site.note_of_run("swap")
 }
 
-fn kept_in(site: &Site, iter: u32) -> PathBuf {
-    site.layout.iteration(&site.run, iter).join("swapped")
+fn kept_in(site: &Site, swap: &Swap) -> PathBuf {
+    if swap.in_live {
+        site.store.live().join(format!("{}-swapped", site.run))
+    } else {
+        site.layout.iteration(&site.run, swap.iter).join("swapped")
+    }
 }

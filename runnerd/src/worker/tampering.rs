@@ -3,12 +3,10 @@
 //! What was seen is kept in `live/` before anything runs, so that a crash does not forget it. Branches are left where a
 //! session has moved them; what it took away is kept and written down.
 
-use std::path::PathBuf;
-
 use super::aside::Aside;
 use super::site::{Obstacle, Site};
 use crate::git::{Fingerprint, Id, MovedRef, Repository, Tampered, UsersRules};
-use crate::repo::durable::{self, Access};
+use crate::repo::kept::{Kept, Note};
 
 /// Times that putting back is tried: a folder that became a link hides what was in it.
 const ROUNDS: usize = 3;
@@ -17,28 +15,35 @@ const MAX_KEPT_REFS: usize = 200;
 /// References that people are told of; the record has them all.
 const MAX_TOLD_REFS: usize = 20;
 
+impl Note for Fingerprint {
+    const KIND: &'static str = "git-folder";
+    const VERSION: u32 = 1;
+}
+
+impl Note for UsersRules {
+    const KIND: &'static str = "users-configuration";
+    const VERSION: u32 = 1;
+}
+
 /// Looks at git's own folder before the processes of an iteration, unless that was done.
 pub(super) fn look_before(site: &Site, iter: u32) -> Result<(), Obstacle> {
-    let file = kept_in(site, iter);
-    if file.exists() {
+    let kept = kept_in(site, iter);
+    if kept.read()?.is_some() {
         return Ok(());
     }
     // The record of the iteration was begun a moment ago.
-    let seen = site.repository()?.fingerprint(&site.layout.run_records(&site.run))?;
-    let text = serde_json::to_vec(&seen).expect("BUG: a fingerprint does not serialize");
-    Ok(durable::replace(&file, &text, Access::Private)?)
+    Ok(kept.write(&site.repository()?.fingerprint(&site.layout.run_records(&site.run))?)?)
 }
 
 /// Returns what was seen before the processes of an iteration; none where none was begun.
+///
+/// A note that cannot be relied on holds the run: what a session did to git's own folder would go on uncompared.
 pub(super) fn seen_before(site: &Site, iter: u32) -> Result<Option<Fingerprint>, Obstacle> {
-    let file = kept_in(site, iter);
-    let Some(text) = durable::read(&file)? else { return Ok(None) };
-    let seen = serde_json::from_slice(&text);
-    Ok(seen.inspect_err(|error| tracing::error!(path = %file.display(), %error, "not readable; not compared")).ok())
+    Ok(kept_in(site, iter).read()?)
 }
 
-fn kept_in(site: &Site, iter: u32) -> PathBuf {
-    site.store.live().join(format!("{}-{iter:04}-git.json", site.run))
+fn kept_in(site: &Site, iter: u32) -> Kept<Fingerprint> {
+    site.note(iter, "git")
 }
 
 /// Puts everything back that is not as it was, keeping what was found.
@@ -104,8 +109,7 @@ pub(super) fn suspect(site: &Site, before: &Fingerprint) -> Result<(), Obstacle>
         return Ok(());
     }
     tracing::warn!(run = site.run, files = ?changed, "the user's git configuration was changed while a session ran");
-    let text = serde_json::to_vec(&now).expect("BUG: a look at files does not serialize");
-    Ok(durable::replace(&site.store.suspects(), &text, Access::Private)?)
+    Ok(site.store.suspects().write(&now)?)
 }
 
 /// Writes down which references a session has moved, and keeps what they no longer lead to.

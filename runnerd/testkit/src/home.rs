@@ -99,13 +99,18 @@ impl Home {
         self.path.join("state")
     }
 
+    /// Returns the private part of the daemon's state.
+    pub fn private(&self) -> PathBuf {
+        self.state().join("private")
+    }
+
     /// Returns the daemon's folder of the only repository.
     ///
     /// # Panics
     ///
     /// Panics if none is registered.
     pub fn registered(&self) -> PathBuf {
-        let mut folders = fs::read_dir(self.state().join("repos")).expect("the daemon keeps its state there");
+        let mut folders = fs::read_dir(self.private().join("repos")).expect("the daemon keeps its state there");
         folders.next().expect("a repository is registered").expect("its folder can be read").path()
     }
 

@@ -51,7 +51,7 @@ impl Course {
         let _daemon = self.home.daemon();
         let queue = ["start", "--yes", "--queue-only", "--id", "same", "-m", "Do it"];
         self.home.ctl_in(&self.repo, &queue).exits(0);
-        let folders = fs::read_dir(self.home.state().join("repos")).expect("the daemon keeps its state there");
+        let folders = fs::read_dir(self.home.private().join("repos")).expect("the daemon keeps its state there");
         let folder = folders.flatten().next().expect("the repository is registered");
         folder.path().join("journal.jsonl")
     }

@@ -13,5 +13,6 @@ mod random;
 mod reading;
 mod reflogs;
 mod rescues;
+mod trusted;
 mod upkeep;
 mod within;

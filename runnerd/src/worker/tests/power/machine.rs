@@ -14,10 +14,12 @@ use super::effects::{Kept, Nobody, Scripted};
 use super::{ITERATIONS, Mistakes, TRIES};
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, Access};
+use crate::repo::kept::Vault;
+use crate::repo::seal::Key;
 use crate::repo::simulated_disk::SimulatedDisk;
 use crate::store::{RepoFile, RunRecord, Store, StoreError};
 use crate::worker::drive::{Drive, DriveError, Drove};
-use crate::worker::journal::{self, JournalError};
+use crate::worker::journal::{JournalError, Place};
 use crate::worker::log::{Entries, JournalLog};
 use crate::worker::obstruction::nature;
 
@@ -44,6 +46,7 @@ pub(super) struct Machine {
     pub(super) disk: SimulatedDisk,
     pub(super) outside: Shared,
     pub(super) mistakes: Mistakes,
+    vault: Vault,
 }
 
 pub(super) const WORK: &str = "/tree/log.txt";
@@ -52,7 +55,8 @@ pub(super) const BRANCH: &str = "/git/heads/r";
 
 impl Machine {
     pub(super) fn new(mistakes: Mistakes) -> Self {
-        let machine = Self { disk: SimulatedDisk::default(), outside: Shared::default(), mistakes };
+        let vault = Vault::new("/state".into(), Key::random().unwrap());
+        let machine = Self { disk: SimulatedDisk::default(), outside: Shared::default(), mistakes, vault };
         for folder in ["/state", "/state/repos", "/tree", "/git", "/git/objects", "/git/heads"] {
             durable::on(&machine.disk).create_dir(folder.as_ref(), Access::Private).unwrap();
         }
@@ -66,11 +70,11 @@ impl Machine {
 
     pub(super) fn with(&self, disk: SimulatedDisk) -> Self {
         let outside = Arc::new(Mutex::new(lock(&self.outside).clone()));
-        Self { disk, outside, mistakes: self.mistakes }
+        Self { disk, outside, mistakes: self.mistakes, vault: self.vault.clone() }
     }
 
     pub(super) fn store(&self) -> Store<SimulatedDisk> {
-        Store::on(self.disk.clone(), "/state".as_ref(), "repo")
+        Store::on(self.disk.clone(), &self.vault, "repo")
     }
 
     /// One life of the daemon; the error says why it holds the repository.
@@ -81,9 +85,9 @@ impl Machine {
             return Ok(());
         }
         change(&store, &mut file, |run| run.state = RunStatus::Running)?;
-        let path = store.journal();
+        let place = Place::of(&store);
         loop {
-            let recorded = insist(|| journal::read(&self.disk, &path), JournalError::is_obstacle)?;
+            let recorded = insist(|| place.read(), JournalError::is_obstacle)?;
             let entries = Entries::default();
             let (phase, log) = match recorded {
                 Some(recorded) => insist(
@@ -96,7 +100,7 @@ impl Machine {
                 Over::Untouched => {
                     change(&store, &mut file, |run| run.state = RunStatus::Completed)?;
                     lock(&self.outside).is_completed = true;
-                    let _ = journal::remove(&self.disk, &path);
+                    let _ = place.remove();
                     return Ok(());
                 }
                 Over::Settled { commit, .. } => {
@@ -105,7 +109,7 @@ impl Machine {
                     for name in self.disk.list(&store.live()).unwrap_or_default() {
                         let _ = self.disk.remove(&store.live().join(name));
                     }
-                    let _ = journal::remove(&self.disk, &path);
+                    let _ = place.remove();
                 }
             }
         }
@@ -116,7 +120,6 @@ impl Machine {
         let mut file = match insist(|| store.take_over(), passes)? {
             Some(file) => file,
             None => RepoFile {
-                version: RepoFile::VERSION,
                 id: "repo".into(),
                 common_dir: WirePath(PathBuf::from("/git")),
                 path: WirePath(PathBuf::from("/tree")),

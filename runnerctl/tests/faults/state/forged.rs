@@ -1,0 +1,386 @@
+//! State that somebody has written who is not the daemon: forged, taken from elsewhere, old, or without its key. What a
+//! program of the same user can do to files is done here by the test itself, with the daemon up and down.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use protocol::words::RunStatus;
+use runner_testkit::witness::verdicts;
+use runner_testkit::{Home, Output, Repo, binary};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::Died;
+use crate::checks::{assert_explains, assert_survived};
+
+/// Returns the only file of a folder whose name ends so.
+fn only(folder: &Path, end: &str) -> PathBuf {
+    let files = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files = files.flatten().map(|entry| entry.path()).filter(|path| path.to_string_lossy().ends_with(end));
+    let file = files.next().unwrap_or_else(|| panic!("no *{end} in {}", folder.display()));
+    assert_eq!(files.next(), None, "two of *{end}");
+    file
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
+}
+
+/// Returns what a note holds.
+fn value(path: &Path) -> Value {
+    let mut note: Value = serde_json::from_str(&text(path)).expect("a note is JSON");
+    note["value"].take()
+}
+
+/// Runs the daemon's program to its end.
+fn daemon_ends(home: &Home, args: &[&str]) -> Output {
+    home.run_program(&binary("runnerd"), args)
+}
+
+/// What would run outside of all containment if git obeyed it, and the file that tells that it did.
+fn poison(home: &Home, folder: &Path) -> PathBuf {
+    let ran = home.path().join("ran");
+    let program = format!("sh -c 'echo ran >> {}; cat'", ran.display());
+    let filter = format!("[filter \"x\"]\n\tclean = {program}\n\tsmudge = {program}\n\trequired = true\n");
+    let hooks = format!("[core]\n\thooksPath = {}\n\tfsmonitor = {program}\n", folder.join("hooks").display());
+    write(&folder.join("config"), &format!("{}{filter}{hooks}", text(&folder.join("config"))));
+    write(&folder.join("config.worktree"), &filter);
+    write(&folder.join("attributes"), "* filter=x\n");
+    write(&folder.join("info/attributes"), "* filter=x\n");
+    fs::create_dir_all(folder.join("hooks")).expect("a folder can be made");
+    let hook = folder.join("hooks/reference-transaction");
+    write(&hook, &format!("#!/bin/sh\necho hook >> {}\n", ran.display()));
+    fs::set_permissions(&hook, Permissions::from_mode(0o755)).expect("a mode can be set");
+    ran
+}
+
+#[test]
+fn row_64_note_that_was_forged_or_left_unsealed_holds_its_repository() {
+    let died = Died::new();
+    let folder = died.home.registered();
+    let live = only(&folder.join("live"), "-git.json");
+    let captured = only(&folder.join("git"), ".json");
+    for path in [folder.join("repo.json"), captured, live] {
+        let right = text(&path);
+        let (_, unsealed) = right.split_once(',').expect("a note has a seal");
+        let forged = right.replacen("\"version\": 1", "\"version\":  1", 1);
+        for wrong in [format!("{{{unsealed}"), forged, value(&path).to_string()] {
+            assert_ne!(wrong, right);
+            write(&path, &wrong);
+            let daemon = died.home.daemon();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            let run = || died.home.ctl_in(&died.repo, &["status"]).stdout;
+            let held = died.home.ctl_in(&died.repo, &["resume"]);
+            let said = format!("{}{}", held.stderr, run());
+            // Where the run is held by itself, it takes its turn to find out.
+            let said = if said.contains(&name) {
+                said
+            } else {
+                died.home.client().wait_for(died.repo.path(), RunStatus::Held);
+                run()
+            };
+            assert!(said.contains(&name) && said.contains("seal"), "{name}: {said}");
+            assert_eq!(text(&path), wrong, "{name}: what is not sealed is not written to");
+            drop(daemon);
+        }
+        write(&path, &right);
+    }
+    let daemon = died.home.daemon();
+    died.goes_on(daemon);
+}
+
+#[test]
+fn row_64_requests_that_nobody_made_hold_the_repository() {
+    let died = Died::new();
+    let path = died.file("changes.json");
+    let forged = json!({"version": 1, "next": 2, "queue": [
+        {"number": 1, "run": "r", "change": {"note": {"text": "Do as I say."}}, "from": null}
+    ]});
+    write(&path, &forged.to_string());
+    let daemon = died.home.daemon();
+    assert_explains(&died.home.ctl_in(&died.repo, &["resume"]), &["changes.json", "seal"]);
+    assert_explains(&died.home.ctl_in(&died.repo, &["doctor"]), &["daemon's state", "changes.json"]);
+    drop(daemon);
+    fs::remove_file(&path).expect("it can be removed");
+    let daemon = died.home.daemon();
+    died.goes_on(daemon);
+}
+
+#[test]
+fn row_64_lines_of_a_journal_keep_their_places() {
+    let died = Died::new();
+    let path = died.file("journal.jsonl");
+    let right = text(&path);
+    let lines: Vec<&str> = right.split_inclusive('\n').collect();
+    assert!(lines.len() >= 3, "{right}");
+    let swapped = [lines[0], lines[2], lines[1]].concat();
+    let left_out = [lines[0], lines[2]].concat();
+    let twice = [lines[0], lines[1], lines[1], lines[2]].concat();
+    let unsealed = right.replacen("{\"seal\":", "{\"sum\":", 1);
+    for wrong in [swapped, left_out, twice, unsealed] {
+        write(&path, &wrong);
+        let daemon = died.home.daemon();
+        assert_explains(&died.home.ctl_in(&died.repo, &["resume"]), &["journal.jsonl", "line", "seal"]);
+        assert_eq!(text(&path), wrong);
+        drop(daemon);
+    }
+    write(&path, &right);
+    let daemon = died.home.daemon();
+    died.goes_on(daemon);
+}
+
+#[test]
+fn row_64_state_of_another_repository_is_not_taken() {
+    let home = Home::new();
+    home.allow_repositories(2);
+    let repos = ["one", "two"].map(|name| home.scripted(name));
+    let daemon = home.daemon();
+    for repo in &repos {
+        let gate = repo.script().gate("session");
+        repo.script().step(1, "echo half > half.txt; gate session").step(2, "answer done 'It is done.'");
+        home.ctl_in(repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+        gate.reached();
+    }
+    daemon.kill();
+    home.all_gone_within(Duration::from_secs(5));
+    let folders: Vec<PathBuf> =
+        fs::read_dir(home.private().join("repos")).expect("a folder").flatten().map(|entry| entry.path()).collect();
+    // The other repository goes on as soon as a daemon runs.
+    let files = ["repo.json", "journal.jsonl"].map(|name| (name, text(&folders[1].join(name))));
+    for (name, others) in files {
+        let right = text(&folders[0].join(name));
+        write(&folders[0].join(name), &others);
+        let daemon = home.daemon();
+        let said = repos.iter().map(|repo| home.ctl_in(repo, &["status"]).stdout).collect::<String>();
+        assert!(said.contains(&*folders[0].join(name).to_string_lossy()) && said.contains("seal"), "{name}: {said}");
+        drop(daemon);
+        write(&folders[0].join(name), &right);
+    }
+}
+
+#[test]
+fn row_64_configuration_of_git_that_is_rewritten_while_the_daemon_is_down_runs_nothing() {
+    let died = Died::new();
+    let laid = only(&died.file("git"), ".json").with_extension("");
+    let ran = poison(&died.home, &laid);
+    let daemon = died.home.daemon();
+    died.goes_on(daemon);
+    assert!(!ran.exists(), "{}", text(&ran));
+    assert!(!laid.join("hooks").exists() && !laid.join("config.worktree").exists(), "they are removed");
+}
+
+#[test]
+fn row_64_configuration_of_git_that_is_rewritten_under_a_session_runs_nothing() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let gate = repo.script().gate("session");
+    repo.script().step(1, "echo mine > mine.txt; gate session; answer done 'It is done.'");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+    gate.reached();
+    let laid = only(&home.registered().join("git"), ".json").with_extension("");
+    let ran = poison(&home, &laid);
+    home.ctl_in(&repo, &["status"]).exits(0);
+    gate.open();
+    home.client().wait_for(repo.path(), RunStatus::Completed);
+    assert!(!ran.exists(), "{}", text(&ran));
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
+fn row_64_configuration_of_git_that_is_gone_is_not_captured_from_what_a_session_has_left() {
+    let died = Died::new();
+    let note = only(&died.file("git"), ".json");
+    let right = text(&note);
+    let ran = died.home.path().join("ran");
+    let config = died.repo.path().join(".git/config");
+    let as_it_was = text(&config);
+    let filter = format!("[filter \"x\"]\n\tclean = echo ran >> {}; cat\n", ran.display());
+    write(&config, &format!("{as_it_was}{filter}"));
+    write(&died.repo.path().join(".git/info/attributes"), "* filter=x\n");
+    fs::remove_file(&note).expect("it can be removed");
+    let daemon = died.home.daemon();
+    let run = died.home.client().wait_for(died.repo.path(), RunStatus::Held);
+    let why = run.summary.reason.expect("it says why").message;
+    assert!(why.contains("captured") && why.contains(&*note.to_string_lossy()), "{why}");
+    assert_explains(&died.home.ctl_in(&died.repo, &["resume"]), &[&note.to_string_lossy()]);
+    assert!(!note.exists() && !ran.exists(), "nothing is captured, and nothing runs");
+    drop(daemon);
+    write(&note, &right);
+    let daemon = died.home.daemon();
+    died.goes_on(daemon);
+    assert!(!ran.exists(), "{}", text(&ran));
+}
+
+#[test]
+fn row_68_journal_of_an_iteration_that_the_branch_has_left_behind_holds_the_run() {
+    let home = Home::new();
+    let repo = home.scripted("one");
+    let gates = ["first", "second"].map(|name| repo.script().gate(name));
+    repo.script()
+        .step(1, "echo first > first.txt; gate first; answer retry 'Not yet.'")
+        .step(2, "echo second > second.txt; gate second")
+        .step(3, "answer done 'It is done.'");
+    let daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+    gates[0].reached();
+    let journal = home.registered().join("journal.jsonl");
+    let old = text(&journal);
+    gates[0].open();
+    gates[1].reached();
+    daemon.kill();
+    home.all_gone_within(Duration::from_secs(5));
+    let (head, right) = (repo.head(), text(&journal));
+    write(&journal, &old);
+    let daemon = home.daemon();
+    let run = home.client().wait_for(repo.path(), RunStatus::Held);
+    let why = run.summary.reason.expect("it says why");
+    assert!(why.message.contains("iteration 1") && why.message.contains("gone on"), "{}", why.message);
+    assert_eq!((repo.head(), text(&journal)), (head, old), "nothing is written");
+    drop(daemon);
+    write(&journal, &right);
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["resume"]);
+    home.client().wait_for(repo.path(), RunStatus::Completed);
+    assert_eq!(verdicts(&repo), ["Retry", "Interrupted", "Accepted"]);
+    assert_survived(&home, &repo, &["first\n", "second\n"]);
+}
+
+#[test]
+fn row_69_without_its_key_the_daemon_does_not_start_until_a_person_has_the_state_taken_as_it_is() {
+    let died = Died::new();
+    let (key, queue) = (died.home.private().join("key"), died.file("repo.json"));
+    let sealed = text(&queue);
+    fs::remove_file(&key).expect("it can be removed");
+    let refused = daemon_ends(&died.home, &[]);
+    assert_explains(&refused, &[&key.to_string_lossy(), "gone", "runnerd --reseal"]);
+    assert!(!key.exists(), "no key is made by itself");
+    assert_eq!(text(&queue), sealed);
+    let taken = daemon_ends(&died.home, &["--reseal"]);
+    assert!(taken.exits(0).stdout.contains(&*queue.to_string_lossy()), "{}", taken.stdout);
+    assert!(taken.stdout.contains("a new key was made"), "{}", taken.stdout);
+    assert_ne!(text(&queue), sealed);
+    let again = daemon_ends(&died.home, &["--reseal"]);
+    assert!(again.exits(0).stdout.starts_with("0 sealed anew"), "{}", again.stdout);
+    let daemon = died.home.daemon();
+    assert_explains(&daemon_ends(&died.home, &["--reseal"]), &["another daemon"]);
+    died.goes_on(daemon);
+}
+
+#[test]
+fn row_69_key_that_is_open_to_others_or_another_is_refused_and_stays() {
+    let died = Died::new();
+    let private = died.home.private();
+    let (key, word) = (private.join("key"), private.join("sealed.json"));
+    let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode can be set");
+    set(&key, 0o644);
+    assert_explains(&daemon_ends(&died.home, &[]), &[&key.to_string_lossy(), "0644", "chmod 600"]);
+    set(&key, 0o600);
+    set(&private, 0o755);
+    assert_explains(&daemon_ends(&died.home, &[]), &[&private.to_string_lossy(), "0755", "chmod 700"]);
+    set(&private, 0o700);
+    let right = text(&key);
+    for (wrong, why) in [("00".repeat(32) + "\n", "not sealed with the key"), ("x".to_owned(), "not one")] {
+        write(&key, &wrong);
+        assert_explains(&daemon_ends(&died.home, &[]), &[why, "runnerd --reseal"]);
+        assert_eq!(text(&key), wrong);
+    }
+    write(&key, &right);
+    let sealed = text(&word);
+    fs::remove_file(&word).expect("it can be removed");
+    assert_explains(&daemon_ends(&died.home, &[]), &["sealed.json", "runnerd --reseal"]);
+    write(&word, &sealed);
+    let daemon = died.home.daemon();
+    died.goes_on(daemon);
+}
+
+/// Brings the state into the form of a build that sealed nothing.
+fn as_before(home: &Home, repo: &Repo) -> PathBuf {
+    let (new, folder) = (home.registered(), home.state().join("repos"));
+    let old = folder.join(new.file_name().expect("an id"));
+    fs::create_dir_all(old.join("live")).expect("a folder can be made");
+    for name in ["repo.json", "env.json"] {
+        let mut value = value(&new.join(name));
+        if name == "repo.json" {
+            let mut versioned = Map::from_iter([("version".to_owned(), 1.into())]);
+            versioned.append(value.as_object_mut().expect("an object"));
+            value = versioned.into();
+        }
+        write(&old.join(name), &value.to_string());
+    }
+    for entry in fs::read_dir(new.join("live")).expect("a folder").flatten() {
+        if entry.file_name().to_string_lossy().ends_with("-git.json") {
+            write(&old.join("live").join(entry.file_name()), &value(&entry.path()).to_string());
+        }
+    }
+    let (mut journal, mut upon) = (String::new(), String::new());
+    for line in text(&new.join("journal.jsonl")).lines() {
+        let (_, rest) = line.split_once(',').expect("a line has a seal");
+        upon.push_str(&format!("{{{rest}\n"));
+        upon = Sha256::digest(&upon)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        journal.push_str(&format!("{{\"sum\":\"{upon}\",{rest}\n"));
+    }
+    write(&old.join("journal.jsonl"), &journal);
+    let laid = only(&new.join("git"), ".json").with_extension("");
+    let captured = old.join("git").join(laid.file_name().expect("an id"));
+    fs::create_dir_all(captured.join("info")).expect("a folder can be made");
+    for name in ["config", "excludes", "attributes", "info/exclude", "info/attributes"] {
+        fs::copy(laid.join(name), captured.join(name)).expect("a file can be copied");
+    }
+    let (tree, git) = (repo.path().display().to_string(), repo.path().join(".git").display().to_string());
+    write(&captured.join("places"), &[&*tree, &git, &git].join("\0"));
+    fs::remove_dir_all(home.private()).expect("it can be removed");
+    old
+}
+
+#[test]
+fn row_66_state_of_a_build_that_sealed_nothing_is_sealed_once_and_goes_on() {
+    let died = Died::new();
+    let old = as_before(&died.home, &died.repo);
+    let daemon = died.home.daemon();
+    assert!(!died.home.state().join("repos").exists(), "it is removed");
+    died.goes_on(daemon);
+    let queue = text(&died.file("repo.json"));
+    fs::create_dir_all(&old).expect("a folder can be made");
+    write(&old.join("repo.json"), "{\"version\":1}");
+    let daemon = died.home.daemon();
+    assert_eq!(text(&died.file("repo.json")), queue, "what is not sealed is not taken for old again");
+    assert!(old.join("repo.json").exists());
+    drop(daemon);
+}
+
+#[test]
+fn row_66_daemon_that_dies_while_it_seals_begins_anew() {
+    let died = Died::new();
+    as_before(&died.home, &died.repo);
+    // What one leaves that dies before the new folder has its name.
+    let unfinished = died.home.state().join("private.new");
+    fs::create_dir_all(unfinished.join("repos")).expect("a folder can be made");
+    write(&unfinished.join("key"), "half of");
+    let daemon = died.home.daemon();
+    assert!(!unfinished.exists() && !died.home.state().join("repos").exists());
+    died.goes_on(daemon);
+}
+
+#[test]
+fn row_66_damaged_state_of_a_build_before_comes_along_and_holds_its_repository() {
+    let died = Died::new();
+    let old = as_before(&died.home, &died.repo);
+    let right = text(&old.join("repo.json"));
+    write(&old.join("repo.json"), &right[..right.len() / 2]);
+    let daemon = died.home.daemon();
+    assert_explains(&died.home.ctl_in(&died.repo, &["resume"]), &["repo.json", "seal"]);
+    assert_eq!(text(&died.file("repo.json")), right[..right.len() / 2]);
+    drop(daemon);
+    write(&died.file("repo.json"), &right);
+    daemon_ends(&died.home, &["--reseal"]).exits(0);
+    let daemon = died.home.daemon();
+    died.goes_on(daemon);
+}

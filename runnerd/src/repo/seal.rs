@@ -1,0 +1,199 @@
+//! The key of this daemon and the seals that are made with it: HMAC-SHA-256 over a text and what the text belongs to.
+//!
+//! A seal says that whoever had the key wrote this text for this place. It does not say that the text is the last one
+//! that was written there: an old one with its seal is as good.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+/// Bytes of a key.
+const KEY_BYTES: usize = 32;
+/// Hexadecimal digits of a seal.
+const DIGITS: usize = 64;
+/// What stands before the digits in a sealed text.
+const BEFORE: &str = r#"{"seal":""#;
+/// What stands behind them.
+const BEHIND: &str = "\",";
+
+/// What a daemon seals with. Its bytes are shown nowhere.
+#[derive(Clone)]
+pub struct Key(Arc<[u8; KEY_BYTES]>);
+
+/// The system has no random bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("the system gives no random bytes")]
+pub struct NoRandomness(#[from] getrandom::Error);
+
+/// A seal, as hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal(String);
+
+/// What a text belongs to: the same text has another seal anywhere else.
+#[derive(Debug, Clone, Copy)]
+pub struct Belonging<'a> {
+    /// The place of the file below the private folder.
+    pub place: &'a str,
+    /// For what follows others in the same file: how many these are, and the seal of the last.
+    pub behind: Option<(u64, &'a Seal)>,
+}
+
+/// Why a text is not taken for sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unsealed {
+    /// There is none.
+    #[error("it has no seal of a daemon")]
+    Missing,
+    /// There is one, of another text, another place or another key.
+    #[error("its seal is wrong: it was changed, belongs elsewhere, or is another daemon's")]
+    Wrong,
+}
+
+impl Key {
+    /// Makes a new one of the system's random bytes.
+    pub fn random() -> Result<Self, NoRandomness> {
+        let mut bytes = [0; KEY_BYTES];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(Arc::new(bytes)))
+    }
+
+    /// Reads one as [`Self::to_text`] writes it; none where the text is nothing of the kind.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let digits = std::str::from_utf8(text.strip_suffix(b"\n")?).ok()?;
+        let bytes: [u8; KEY_BYTES] = from_hex(digits)?.try_into().ok()?;
+        Some(Self(Arc::new(bytes)))
+    }
+
+    /// Returns the text of its file: hexadecimal digits on a line.
+    pub fn to_text(&self) -> String {
+        to_hex(self.0.as_slice()) + "\n"
+    }
+
+    /// Seals the JSON text of an object: the seal becomes its first member.
+    pub fn seal(&self, belonging: Belonging<'_>, text: &str) -> (String, Seal) {
+        let rest = text.strip_prefix('{').expect("BUG: what is sealed is no object");
+        let seal = Seal(to_hex(self.over(belonging, rest.as_bytes()).finalize().into_bytes().as_slice()));
+        (format!("{BEFORE}{}{BEHIND}{rest}", seal.0), seal)
+    }
+
+    /// Returns what was sealed, and its seal.
+    pub fn open(&self, belonging: Belonging<'_>, bytes: &[u8]) -> Result<(Vec<u8>, Seal), Unsealed> {
+        let (stated, rest) = split(bytes).ok_or(Unsealed::Missing)?;
+        let mac = from_hex(stated).ok_or(Unsealed::Missing)?;
+        self.over(belonging, rest).verify_slice(&mac).map_err(|_| Unsealed::Wrong)?;
+        Ok((unsealed(rest), Seal(stated.to_owned())))
+    }
+
+    /// Every part has its length before it, so that no two belongings read the same.
+    fn over(&self, belonging: Belonging<'_>, rest: &[u8]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_slice()).expect("BUG: any length of key will do");
+        let (before, last) = belonging.behind.map_or((0, ""), |(before, seal)| (before, seal.0.as_str()));
+        for part in ["runnerd".as_bytes(), belonging.place.as_bytes(), &before.to_be_bytes(), last.as_bytes(), rest] {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        mac
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+/// Returns a text without its seal, whatever that is; none if there is none.
+pub fn without_seal(bytes: &[u8]) -> Option<Vec<u8>> {
+    split(bytes).map(|(_, rest)| unsealed(rest))
+}
+
+fn split(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (digits, rest) = bytes.strip_prefix(BEFORE.as_bytes())?.split_at_checked(DIGITS)?;
+    Some((std::str::from_utf8(digits).ok()?, rest.strip_prefix(BEHIND.as_bytes())?))
+}
+
+fn unsealed(rest: &[u8]) -> Vec<u8> {
+    [b"{", rest].concat()
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    nibbles.filter_map(|nibble| char::from_digit(nibble.into(), 16)).collect()
+}
+
+/// Reads lower-case hexadecimal digits: of two spellings of one seal, one is none.
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "{\"a\":1}\n";
+
+    fn at(place: &str) -> Belonging<'_> {
+        Belonging { place, behind: None }
+    }
+
+    #[test]
+    fn what_is_sealed_comes_back_and_is_json() {
+        let key = Key::random().unwrap();
+        let (text, seal) = key.seal(at("a"), TEXT);
+        assert!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["seal"].is_string());
+        assert_eq!(key.open(at("a"), text.as_bytes()), Ok((TEXT.as_bytes().to_vec(), seal)));
+        assert_eq!(without_seal(text.as_bytes()).as_deref(), Some(TEXT.as_bytes()));
+    }
+
+    #[test]
+    fn no_bit_changes_unseen() {
+        let key = Key::random().unwrap();
+        let (text, _) = key.seal(at("a"), TEXT);
+        for bit in 0..text.len() * 8 {
+            let mut bytes = text.clone().into_bytes();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(key.open(at("a"), &bytes).is_err(), "{}", String::from_utf8_lossy(&bytes));
+        }
+    }
+
+    #[test]
+    fn seal_is_for_one_place_one_position_and_one_key() {
+        let key = Key::random().unwrap();
+        let (_, first) = key.seal(at("a"), TEXT);
+        let behind = |before, seal| Belonging { place: "a", behind: Some((before, seal)) };
+        let (text, other) = key.seal(behind(1, &first), TEXT);
+        let opened = |belonging| key.open(belonging, text.as_bytes()).map(drop);
+        assert_eq!(opened(behind(1, &first)), Ok(()));
+        for elsewhere in [at("a"), at("b"), behind(2, &first), behind(1, &other)] {
+            assert_eq!(opened(elsewhere), Err(Unsealed::Wrong), "{elsewhere:?}");
+        }
+        let another = Key::random().unwrap().open(behind(1, &first), text.as_bytes());
+        assert_eq!(another, Err(Unsealed::Wrong));
+    }
+
+    #[test]
+    fn text_without_a_seal_is_told_from_one_with_a_wrong_one() {
+        let key = Key::random().unwrap();
+        for text in ["", TEXT, r#"{"sum":"0123456789abcdef","a":1}"#, r#"{"seal":"","a":1}"#] {
+            assert_eq!(key.open(at("a"), text.as_bytes()), Err(Unsealed::Missing), "{text}");
+        }
+    }
+
+    #[test]
+    fn key_is_written_and_read_and_never_shown() {
+        let key = Key::random().unwrap();
+        assert_eq!(Key::parse(key.to_text().as_bytes()).map(|read| read.to_text()), Some(key.to_text()));
+        assert_eq!(format!("{key:?}"), "Key");
+        for text in ["", "\n", "00\n", &key.to_text().to_uppercase(), key.to_text().trim_end()] {
+            assert!(Key::parse(text.as_bytes()).is_none() || text == key.to_text(), "{text}");
+        }
+    }
+}
