@@ -170,7 +170,7 @@ impl Undo<'_> {
         tampering::suspect(self.site, before)?;
         self.repository.refuse_replaced(before)?;
         // And whoever writes there would write to a file of somebody else's.
-        found.add(self.repository.replace_foreign_logs(before)?);
+        found.add(self.repository.replace_foreign(before)?);
         let tampered = self.repository.tampered(before)?;
         let is_as_it_was = tampered.is_empty();
         found.add(tampered.into_iter().map(|tampered| tampered.name));

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -88,6 +88,19 @@ impl Fixture {
 
     pub(super) fn chmod(&self, name: &str, mode: u32) {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Makes a folder that changes after these paths, by the clock of the file system.
+    pub(super) fn clock_after(&self, names: &[&str]) -> PathBuf {
+        let changed = |path: &Path| path.symlink_metadata().map(|found| (found.ctime(), found.ctime_nsec())).unwrap();
+        let newest = names.iter().map(|name| changed(&self.path(name))).max();
+        let clock = self.folder().join("clock");
+        fs::create_dir_all(&clock).unwrap();
+        while Some(changed(&clock)) <= newest {
+            fs::write(clock.join("name"), "").unwrap();
+            fs::remove_file(clock.join("name")).unwrap();
+        }
+        clock
     }
 
     pub(super) fn fifo(&self, name: &str) {

@@ -2,9 +2,8 @@
 //! looked at.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::fixture::Fixture;
 use crate::git::Fingerprint;
@@ -12,14 +11,7 @@ use crate::git::Fingerprint;
 /// Looks at a repository at a moment that is younger than all of its folders: the clock of a file system ticks every few
 /// milliseconds.
 fn seen(fixture: &Fixture) -> Fingerprint {
-    let changed = |path: &Path| path.metadata().map(|found| (found.ctime(), found.ctime_nsec())).unwrap();
-    let (clock, newest) = (fixture.folder().join("clock"), changed(&fixture.path("dir/sub")));
-    fs::create_dir_all(&clock).unwrap();
-    while changed(&clock) <= newest.max(changed(&fixture.path(""))) {
-        fs::write(clock.join("name"), "").unwrap();
-        fs::remove_file(clock.join("name")).unwrap();
-    }
-    fixture.repository().fingerprint(&clock).unwrap()
+    fixture.repository().fingerprint(&fixture.clock_after(&["", "dir/sub"])).unwrap()
 }
 
 /// Makes a folder beside the work tree, with a pipe deep inside.

@@ -1,4 +1,4 @@
-//! Logs of references that lead to somebody else's file: it stays as it is, commits are made, and the log is named.
+//! What git would write to through a link: somebody else's file stays as it is, commits are made, and the link is named.
 
 use std::fs;
 use std::path::Path;
@@ -19,14 +19,14 @@ fn stays_as_it_is(place: impl Fn(&Fixture, &Path), named: &[&str]) {
     commit(&repository).unwrap();
     assert_eq!(fs::read(&victim).unwrap(), VICTIM, "before anybody has looked");
     let mut found = repository.remove_pipes(&before).unwrap();
-    found.extend(repository.replace_foreign_logs(&before).unwrap());
+    found.extend(repository.replace_foreign(&before).unwrap());
     assert_eq!(found, named);
     fixture.write("two.txt", "2");
     commit(&repository).unwrap();
     assert_eq!(fs::read(&victim).unwrap(), VICTIM);
     assert_eq!(fixture.git(&["reflog", "-1", "--format=%gs", "HEAD"]), "commit: chore(loop): work");
     assert_eq!(fs::read_dir(fixture.folder().join("victims")).into_iter().flatten().count(), 0);
-    assert!(repository.replace_foreign_logs(&before).unwrap().is_empty());
+    assert!(repository.replace_foreign(&before).unwrap().is_empty());
 }
 
 #[test]
@@ -80,4 +80,52 @@ fn a_link_is_not_followed_where_head_changes_branches() {
     fixture.link(victim.to_str().unwrap(), ".git/logs/HEAD");
     fixture.repository().start_branch("runner/x", &fixture.head()).unwrap();
     assert_eq!(fs::read(&victim).unwrap(), VICTIM);
+}
+
+#[test]
+fn index_and_packed_references_are_not_written_where_a_link_leads() {
+    let fixture = Fixture::new();
+    fixture.git(&["pack-refs", "--all"]);
+    let repository = fixture.repository();
+    let before = repository.fingerprint(&fixture.path("nothing")).unwrap();
+    for name in [".git/index", ".git/packed-refs"] {
+        let victim = fixture.folder().join("victim");
+        fs::rename(fixture.path(name), &victim).unwrap();
+        let bytes = fs::read(&victim).unwrap();
+        fixture.link(victim.to_str().unwrap(), name);
+        assert_eq!(repository.replace_foreign(&before).unwrap(), [name]);
+        fixture.write("mine.txt", name);
+        commit(&repository).unwrap();
+        fixture.git(&["pack-refs", "--all"]);
+        assert_eq!(fs::read(&victim).unwrap(), bytes);
+        assert!(fixture.path(name).symlink_metadata().unwrap().is_file());
+    }
+}
+
+#[test]
+fn a_folder_that_leads_elsewhere_is_no_folder_of_the_repositorys() {
+    for folder in [".git/refs", ".git/refs/heads", ".git/objects", ".git/objects/info"] {
+        let fixture = Fixture::new();
+        let repository = fixture.repository();
+        let before = repository.fingerprint(&fixture.path("nothing")).unwrap();
+        let away = fixture.folder().join("away");
+        fs::rename(fixture.path(folder), &away).unwrap();
+        fixture.link(away.to_str().unwrap(), folder);
+        let refused = repository.replace_foreign(&before).unwrap_err();
+        assert!(refused.is_lost() && refused.to_string().contains(folder), "{refused}");
+        fixture.remove(folder);
+        fs::rename(&away, fixture.path(folder)).unwrap();
+        assert!(repository.replace_foreign(&before).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn links_that_a_person_had_before_stay() {
+    let fixture = Fixture::new();
+    let away = fixture.folder().join("away");
+    fs::rename(fixture.path(".git/objects/info"), &away).unwrap();
+    fixture.link(away.to_str().unwrap(), ".git/objects/info");
+    let repository = fixture.repository();
+    let before = repository.fingerprint(&fixture.clock_after(&[".git/objects", ".git/objects/info"])).unwrap();
+    assert!(repository.replace_foreign(&before).unwrap().is_empty());
 }
