@@ -174,7 +174,7 @@ pub fn start(
     }
     let commands = check_config(repository, &config, Passed { env: &params.env.0, offer: ground.offer })?;
     if !begun {
-        refuse_templates(|path| text_of_work_tree(&layout, path))?;
+        refuse_templates(&layout)?;
     }
     let order = StartOrder {
         id,
@@ -389,15 +389,9 @@ pub fn configured(layout: &Layout, offer: &Offer) -> Result<RepoConfig, ErrorDat
     usable(&config, offer).map(|()| config)
 }
 
-/// Reads a text of the work tree; none where there is none that can be read.
-pub fn text_of_work_tree(layout: &Layout, path: &str) -> Option<String> {
-    let bytes = durable::read(&layout.path(path)).ok().flatten()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Refuses templates of the repository's own that would be filled wrongly.
-fn refuse_templates(text: impl Fn(&str) -> Option<String>) -> Result<(), ErrorData> {
-    let faults = prompts::faults(text);
+/// Refuses templates of the work tree that would be filled wrongly.
+fn refuse_templates(layout: &Layout) -> Result<(), ErrorData> {
+    let faults = prompts::faults(|path| durable::read(&layout.path(path)));
     if faults.is_empty() {
         return Ok(());
     }

@@ -171,6 +171,19 @@ fn files_of_the_runner_are_put_back_and_the_next_prompt_names_them() {
 }
 
 #[test]
+fn file_under_the_runners_whose_name_is_no_text_is_removed() {
+    let play = Play::new();
+    let name = ".runner/state/$(printf 'mine\\377')";
+    play.script().step(1, &format!("echo x > \"{name}\"; echo 1 > work; answer done 'Done.'"));
+    play.run().exits(4);
+    let seen = play.seen(1);
+    seen.is(&ACCEPTED);
+    let reverted = seen.receipt.trailer("Runner-Reverted").expect("what was removed is named");
+    assert!(reverted.contains(".runner/state/mine"), "{reverted}");
+    assert_eq!(play.repo.git(&["ls-files", "--", ".runner/state/mine*"]), "");
+}
+
+#[test]
 fn memory_may_grow_and_not_change() {
     let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     let memory = ".runner/state/assumptions.md";

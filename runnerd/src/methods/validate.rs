@@ -52,7 +52,7 @@ fn prompt_faults(layout: &Layout) -> Vec<String> {
     let names = std::fs::read_dir(layout.prompts()).into_iter().flatten().flatten();
     let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
-    prompts::faults(|path| admit::text_of_work_tree(layout, path)).into_iter().chain(prompts::unknown(names)).collect()
+    prompts::faults(|path| durable::read(&layout.path(path))).into_iter().chain(prompts::unknown(names)).collect()
 }
 
 fn layout_faults(layout: &Layout) -> Vec<String> {

@@ -111,7 +111,7 @@ pub fn remove_leftovers(folder: &Path) -> Result<usize, DurableError> {
 }
 
 /// Creates the folders that `relative` names below `root`, following no link on the way.
-pub fn create_dir_below(root: &Path, relative: &str, access: Access) -> Result<PathBuf, DurableError> {
+pub fn create_dir_below(root: &Path, relative: impl AsRef<Path>, access: Access) -> Result<PathBuf, DurableError> {
     let path = put_dir_below(root, relative, access)?;
     let mut above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
     above.try_for_each(|folder| on(&RealDisk).sync_folder(folder))?;
@@ -120,9 +120,10 @@ pub fn create_dir_below(root: &Path, relative: &str, access: Access) -> Result<P
 
 /// Creates folders as [`create_dir_below`] does, for a caller that flushes the file system: until then, a power cut may
 /// take them.
-pub fn put_dir_below(root: &Path, relative: &str, access: Access) -> Result<PathBuf, DurableError> {
+pub fn put_dir_below(root: &Path, relative: impl AsRef<Path>, access: Access) -> Result<PathBuf, DurableError> {
+    let relative = relative.as_ref();
     let mut path = root.to_owned();
-    for component in Path::new(relative).components() {
+    for component in relative.components() {
         let Component::Normal(name) = component else {
             return Err(DurableError::WrongType { path: path.join(relative), wanted: "folder" });
         };

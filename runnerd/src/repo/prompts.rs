@@ -2,6 +2,8 @@
 //!
 //! Reads no file: callers have the texts of a commit or of the work tree.
 
+use std::fmt::Display;
+
 use protocol::words::Role;
 use runner_core::prompt::check_override;
 
@@ -18,13 +20,26 @@ pub const OVERRIDES: [(Role, &str); 4] = [
     (Role::Reviewer, ".runner/prompts/reviewer.md"),
 ];
 
-/// Returns what is wrong with the templates that `text` finds by path, each with file and line.
-pub fn faults(text: impl Fn(&str) -> Option<String>) -> Vec<String> {
+/// Returns what is wrong with the templates that `read` finds by path, each with file and line; none is no fault.
+pub fn faults<E: Display>(read: impl Fn(&str) -> Result<Option<Vec<u8>>, E>) -> Vec<String> {
     let of = |(role, path): (Role, &str)| {
-        let faults = text(path).map(|text| check_override(role, &text)).unwrap_or_default();
+        let faults = match read(path) {
+            Ok(bytes) => bytes.map(|bytes| faults_of(role, &bytes)).unwrap_or_default(),
+            Err(error) => vec![error.to_string()],
+        };
         faults.into_iter().map(|fault| format!("{path}: {fault}")).collect::<Vec<_>>()
     };
     OVERRIDES.into_iter().flat_map(of).take(SHOWN).collect()
+}
+
+fn faults_of(role: Role, bytes: &[u8]) -> Vec<String> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => check_override(role, text).iter().map(ToString::to_string).collect(),
+        Err(error) => {
+            let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+            vec![format!("line {line}: not UTF-8")]
+        }
+    }
 }
 
 /// Returns what is wrong with the names of files in the folder of templates: one that is nearly a role's does nothing.
@@ -42,11 +57,19 @@ mod tests {
 
     #[test]
     fn a_fault_of_a_template_names_its_file_and_line() {
-        let text = |path: &str| path.ends_with("planner.md").then(|| "Plan.\n\n{{nodes}}\n".to_owned());
-        let told = faults(text);
+        let read = |path: &str| match path.rsplit('/').next() {
+            Some("planner.md") => Ok(Some(b"Plan.\n\n{{nodes}}\n".to_vec())),
+            Some("repair.md") => Ok(Some(b"Repair.\n\xff\n".to_vec())),
+            Some("reviewer.md") => Err("may not be read"),
+            _ => Ok(None),
+        };
         assert_eq!(
-            told,
-            [".runner/prompts/planner.md: line 3: there is no `{{nodes}}`; known are `{{node}}`, `{{guard}}`"]
+            faults(read),
+            [
+                ".runner/prompts/planner.md: line 3: there is no `{{nodes}}`; known are `{{node}}`, `{{guard}}`",
+                ".runner/prompts/repair.md: line 2: not UTF-8",
+                ".runner/prompts/reviewer.md: may not be read",
+            ]
         );
     }
 

@@ -40,6 +40,8 @@ pub struct Loaded {
     pub feedback: Feedback,
     /// Text files by path: configuration, progress, notes, memory and overrides of prompts.
     pub texts: BTreeMap<&'static str, String>,
+    /// What is wrong with the repository's own templates.
+    pub template_faults: Vec<String>,
     /// The guard's definition, once somebody has asked for it.
     pub(super) guarded: OnceLock<Guarded>,
     /// The task tree in canonical form, once somebody has asked for it.
@@ -99,6 +101,7 @@ pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
             texts.insert(path, String::from_utf8_lossy(&bytes).into_owned());
         }
     }
+    let template_faults = prompts::faults(|path| repository.read(&commit, path));
     Ok(Loaded {
         commit,
         policy: policy_of(&config),
@@ -109,6 +112,7 @@ pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
         run_state: at.json(Layout::RUN_STATE)?,
         feedback: at.json(Layout::FEEDBACK)?,
         texts,
+        template_faults,
         guarded: OnceLock::new(),
         canonical: OnceLock::new(),
     })
@@ -130,11 +134,6 @@ impl Loaded {
     /// Returns the task tree in canonical form.
     pub fn canonical_tree(&self) -> &str {
         self.canonical.get_or_init(|| tree::canonical(&self.tree))
-    }
-
-    /// Returns what is wrong with the repository's own templates.
-    pub fn template_faults(&self) -> Vec<String> {
-        prompts::faults(|path| self.texts.get(path).cloned())
     }
 
     /// Returns what a run's next step is decided from.

@@ -5,10 +5,12 @@
 //! between does not forget it; work that would be lost is kept under a rescue ref.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use protocol::words::PhaseName;
 use serde::{Deserialize, Serialize};
@@ -141,7 +143,7 @@ impl Undo<'_> {
         };
         // Elsewhere than on From's line, files say nothing about what was done to them.
         if !is_elsewhere {
-            found.add(self.wrong_files()?.into_keys());
+            found.add(self.wrong_files()?.into_keys().map(|path| path.display().to_string()));
         }
         self.write(&found)?;
         if found.history.is_some() || !found.wrote.is_empty() {
@@ -281,17 +283,17 @@ impl Undo<'_> {
     }
 
     /// Compares `.runner/` with From; paths are relative to the work tree.
-    fn wrong_files(&self) -> Result<BTreeMap<String, Right>, Obstacle> {
+    fn wrong_files(&self) -> Result<BTreeMap<PathBuf, Right>, Obstacle> {
         let mut wrong = BTreeMap::new();
         let entries = self.repository.entries(&self.after.from, Layout::FOLDER)?;
-        let mut known: BTreeMap<String, Entry> =
-            entries.into_iter().map(|entry| (String::from_utf8_lossy(&entry.path).into_owned(), entry)).collect();
+        let path_of = |entry: &Entry| PathBuf::from(OsStr::from_bytes(&entry.path));
+        let mut known: BTreeMap<PathBuf, Entry> = entries.into_iter().map(|entry| (path_of(&entry), entry)).collect();
         for path in present(self.site)? {
             let entry = known.remove(&path);
             wrong.extend(self.verdict(&path, entry)?.map(|right| (path, right)));
         }
         for (path, entry) in known {
-            wrong.extend(self.gone(&path, entry).map(|right| (path, right)));
+            wrong.extend(self.gone(&path.to_string_lossy(), entry).map(|right| (path, right)));
         }
         Ok(wrong)
     }
@@ -310,19 +312,20 @@ impl Undo<'_> {
     }
 
     /// Says what should stand at a path, if it is not what stands there.
-    fn verdict(&self, path: &str, entry: Option<Entry>) -> Result<Option<Right>, Obstacle> {
-        let file = self.site.layout.path(path);
-        if path == Layout::TREE {
+    fn verdict(&self, path: &Path, entry: Option<Entry>) -> Result<Option<Right>, Obstacle> {
+        let file = self.site.layout.root().join(path);
+        let name = &*path.to_string_lossy();
+        if name == Layout::TREE {
             return Ok(self.tree_verdict(standing(&file)?, entry));
         }
-        let ownership = class(within(path));
+        let ownership = class(within(name));
         if matches!(ownership, Ownership::Agent | Ownership::Ignored) {
             return Ok(None);
         }
         let standing = standing(&file)?;
         let (Some(entry), Standing::File(now)) = (&entry, &standing) else {
             // A memory file that From lacks may be begun by an agent.
-            let is_begun = entry.is_none() && Layout::MEMORY.contains(&path) && matches!(standing, Standing::File(_));
+            let is_begun = entry.is_none() && Layout::MEMORY.contains(&name) && matches!(standing, Standing::File(_));
             return Ok((!is_begun).then(|| entry.map_or(Right::Nothing, Right::From)));
         };
         let is_right = match ownership {
@@ -342,16 +345,16 @@ impl Undo<'_> {
         }
     }
 
-    fn put_back(&self, path: &str, right: Right) -> Result<(), Obstacle> {
-        let file = self.site.layout.path(path);
-        self.keep_aside(path, &file)?;
+    fn put_back(&self, path: &Path, right: Right) -> Result<(), Obstacle> {
+        let file = self.site.layout.root().join(path);
+        self.keep_aside(&path.to_string_lossy(), &file)?;
         remove(&file)?;
         let bytes = match right {
             Right::Nothing => return Ok(()),
             Right::Text(text) => text,
             Right::From(entry) => self.repository.blob(&entry.id)?,
         };
-        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let folder = path.parent().unwrap_or(Path::new(""));
         clear_way(self.site, folder)?;
         durable::put_dir_below(self.site.layout.root(), folder, Access::Repository)?;
         durable::replace(&file, &bytes, Access::Repository)?;
@@ -399,11 +402,11 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Lists every file and link under `.runner/`, but for what git ignores there. No link is followed.
-fn present(site: &Site) -> Result<Vec<String>, Obstacle> {
+fn present(site: &Site) -> Result<Vec<PathBuf>, Obstacle> {
     let mut paths = Vec::new();
-    let mut folders = vec![Layout::FOLDER.to_owned()];
+    let mut folders = vec![PathBuf::from(Layout::FOLDER)];
     while let Some(folder) = folders.pop() {
-        let absolute = site.layout.path(&folder);
+        let absolute = site.layout.root().join(&folder);
         match std::fs::symlink_metadata(&absolute) {
             Ok(found) if found.is_dir() => {}
             Ok(_) => {
@@ -415,10 +418,10 @@ fn present(site: &Site) -> Result<Vec<String>, Obstacle> {
         }
         for entry in std::fs::read_dir(&absolute).map_err(Obstacle::system("listing", &absolute))? {
             let entry = entry.map_err(Obstacle::system("listing", &absolute))?;
-            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            let path = folder.join(entry.file_name());
             // Git ignores them as folders; a link or a file in their place would be committed.
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if !is_folder || !matches!(path.as_str(), Layout::CONTEXT | Layout::ITERATIONS) {
+            if !is_folder || ![Layout::CONTEXT, Layout::ITERATIONS].iter().any(|ignored| path == Path::new(ignored)) {
                 folders.push(path);
             }
         }
@@ -445,9 +448,9 @@ pub(super) fn remove(file: &Path) -> Result<(), Obstacle> {
 }
 
 /// Removes what stands where a folder should be.
-pub(super) fn clear_way(site: &Site, folder: &str) -> Result<(), Obstacle> {
+pub(super) fn clear_way(site: &Site, folder: &Path) -> Result<(), Obstacle> {
     let mut path = site.layout.root().to_owned();
-    for name in folder.split('/').filter(|name| !name.is_empty()) {
+    for name in folder {
         path.push(name);
         if std::fs::symlink_metadata(&path).is_ok_and(|found| !found.is_dir()) {
             remove(&path)?;

@@ -115,7 +115,7 @@ fn unbuilt(site: &Site, loaded: &Loaded) -> Option<StopReason> {
 
 /// A template that would be filled wrongly is told before it is sent to an agent.
 fn templates(loaded: &Loaded) -> Option<StopReason> {
-    let faults = loaded.template_faults();
+    let faults = &loaded.template_faults;
     let told = || reason(faults.join("; "), "correct the template, commit it, and: runnerctl resume");
     (!faults.is_empty()).then(told)
 }

@@ -42,7 +42,7 @@ pub(super) fn begin(site: &Site, task: &Task, tree: &str, prompt: Option<&str>) 
 /// Makes a folder of records. What an agent has put in the way, a link to somewhere else, is removed.
 pub(super) fn make_folder(site: &Site, folder: &Path) -> Result<(), Obstacle> {
     let relative = folder.strip_prefix(site.layout.root()).unwrap_or(folder).to_string_lossy().into_owned();
-    mischief::clear_way(site, &relative)?;
+    mischief::clear_way(site, Path::new(&relative))?;
     durable::put_dir_below(site.layout.root(), &relative, Access::Repository)?;
     Ok(())
 }

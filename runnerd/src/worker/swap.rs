@@ -5,7 +5,9 @@
 //! Before anything is moved, a list of it is there: whoever finds the list puts everything back first.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
@@ -154,8 +156,7 @@ fn put_one(repository: &Repository, file: &Path, form: &str) -> Result<(), Obsta
     let id: Id = id.parse().map_err(|_| Obstacle::NoBlob(form.to_owned()))?;
     let bytes = repository.blob(&id)?;
     if mode == "120000" {
-        let target = std::ffi::OsString::from(String::from_utf8_lossy(&bytes).into_owned());
-        return symlink(target, file).map_err(Obstacle::system("linking", file));
+        return symlink(OsStr::from_bytes(&bytes), file).map_err(Obstacle::system("linking", file));
     }
     durable::replace(file, &bytes, Access::Repository)?;
     if mode == "100755" {
