@@ -95,6 +95,21 @@ fn secret_in_a_file_of_the_agents_is_told_and_the_file_is_kept() {
 }
 
 #[test]
+fn secret_in_names_and_memory_is_masked_in_records() {
+    let (home, repo) = given(2);
+    let memory = ".runner/state/assumptions.md";
+    repo.script()
+        .step(1, &format!("touch \"$ACME_API_KEY.txt\"; echo \"- $ACME_API_KEY\" >> {memory}; answer retry 'Not yet.'"))
+        .step(2, "git branch \"of-$ACME_API_KEY\"; answer done 'Done.'");
+    let _daemon = home.daemon();
+    home.run(&repo, &["-m", "Do it", "--id", "told"]).exits(0);
+    assert!(repo.script().prompt(2).contains("- [redacted: ACME_API_KEY]"), "{}", repo.script().prompt(2));
+    let records = repo.path().join(".runner/iterations");
+    assert!(repo.read(".runner/iterations/told/0002/prompt.md").contains("- [redacted: ACME_API_KEY]"));
+    assert_eq!(files_with_secrets(&records), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn secret_of_the_guards_is_not_the_agents_nor_the_other_way_round() {
     let (home, repo) = given(1);
     repo.script()

@@ -46,7 +46,7 @@ pub(super) fn brief(site: &Site, loaded: &Loaded, task: &Task) -> Result<(), Obs
         ("prompt.md", &prompt.text),
     ] {
         let path = context.join(name);
-        std::fs::write(&path, text).map_err(Obstacle::system("writing", &path))?;
+        std::fs::write(&path, &*site.secrets.redact(text)).map_err(Obstacle::system("writing", &path))?;
     }
     record::begin(site, task, loaded.canonical_tree(), Some(&prompt.text))
 }

@@ -131,7 +131,7 @@ impl Desk {
         // A session may give away the id of a node meanwhile, but not that of a note or a question.
         let is_certain = changed.is_some() || !matches!(change, Change::Add(_));
         let changed = changed.unwrap_or(tried);
-        let run = self.run(&run.id).map_or_else(|| super::desk::summary(run), |run| self.summary(run));
+        let run = self.run(&run.id).map_or_else(|| super::snapshot::summary(run), |run| self.summary(run));
         Ok(ChangeReply {
             run,
             command: change.command().to_owned(),

@@ -9,12 +9,9 @@ use jiff::Timestamp;
 use protocol::error::ErrorData;
 use protocol::event::EventKind;
 use protocol::reply::StepReply;
-use protocol::view::{
-    ChangeView, OutageView, PendingControl, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason,
-};
+use protocol::view::{ChangeView, PendingControl, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, PhaseName, RunStatus};
 use runner_core::change::Change;
-use runner_core::fallback::Outage;
 use runner_core::obstacle::Obstruction;
 use runner_core::run;
 use runner_core::verdict::StopCause;
@@ -26,9 +23,10 @@ use super::Message;
 use super::ledger::Ledger;
 use super::requests::held_error;
 use super::shelf::Shelf;
-use super::snapshot::{self, Seen};
+use super::snapshot::{self, Seen, outages, repo_view, summary};
 use crate::clock;
 use crate::events::{About, Events};
+use crate::hidden::Hidden;
 use crate::process::{Awake, Inhibitor};
 use crate::store::{AskedFor, Changes, RepoFile, RunRecord, Store, StoreError};
 
@@ -77,6 +75,7 @@ pub(super) struct Desk {
     mailbox: mpsc::Receiver<Message>,
     status: watch::Sender<Arc<StatusView>>,
     events: Events,
+    hidden: Hidden,
     shutdown: CancellationToken,
     drain: CancellationToken,
     /// How tightly processes are held.
@@ -109,6 +108,8 @@ pub(super) struct Wires {
     pub status: watch::Sender<Arc<StatusView>>,
     /// The daemon's stream of events.
     pub events: Events,
+    /// What must not be shown.
+    pub hidden: Hidden,
     /// Everything is to end now.
     pub shutdown: CancellationToken,
     /// Nothing new is to begin.
@@ -124,7 +125,7 @@ pub(super) struct Wires {
 impl Desk {
     /// Sets up the desk of a repository.
     pub(super) fn new(store: Store, file: RepoFile, wires: Wires) -> Self {
-        let Wires { own, mailbox, status, events, shutdown, drain, containment, inhibitor, slots } = wires;
+        let Wires { own, mailbox, status, events, hidden, shutdown, drain, containment, inhibitor, slots } = wires;
         Self {
             store,
             file,
@@ -142,6 +143,7 @@ impl Desk {
             mailbox,
             status,
             events,
+            hidden,
             shutdown,
             drain,
             containment,
@@ -238,7 +240,7 @@ impl Desk {
         let about = About { repo: Some(self.file.id.clone()), run: Some(run.to_owned()), iter };
         let event = self.events.publish(about, kind);
         if let Some(record) = self.run(run) {
-            super::record::note(record.path.as_path(), run, &event);
+            super::record::note((record.path.as_path(), run), &event, &self.hidden);
         }
     }
 
@@ -450,38 +452,6 @@ impl Desk {
 pub(super) fn current(file: &RepoFile) -> Option<&RunRecord> {
     let head = file.runs.iter().find(|run| !run.state.is_terminal());
     head.or_else(|| file.runs.iter().max_by_key(|run| run.ended_at))
-}
-
-/// Describes a repository.
-pub(super) fn repo_view(file: &RepoFile, held: Option<StopReason>) -> RepoView {
-    RepoView {
-        id: file.id.clone(),
-        path: file.path.clone(),
-        held,
-        queue: file.runs.iter().filter(|run| !run.state.is_terminal()).map(summary).collect(),
-    }
-}
-
-/// Describes a run for lists.
-pub fn summary(run: &RunRecord) -> RunSummary {
-    RunSummary {
-        id: run.id.clone(),
-        branch: format!("runner/{}", run.id),
-        path: run.path.clone(),
-        state: run.state,
-        reason: run.reason.clone(),
-        queued_at: run.queued_at,
-        ended_at: run.ended_at,
-    }
-}
-
-/// Describes the kinds of agents that are not asked now.
-fn outages(run: &RunRecord) -> Vec<OutageView> {
-    let now = clock::now();
-    let lasting = run.uncommitted.outages.iter().filter(|outage| !outage.wait.is_over(now));
-    let seen =
-        |outage: &Outage| OutageView { agent: outage.kind.clone(), why: outage.why.clone(), until: outage.wait.until };
-    lasting.map(seen).collect()
 }
 
 /// Ends a run's record.

@@ -86,12 +86,13 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Life) 
     let id = file.id.clone();
     let containment = means.launcher.offer().level();
     let run = desk::current(&file).map(|run| snapshot::blank(run, containment));
-    let (status, seen) = watch::channel(Arc::new(StatusView { repo: desk::repo_view(&file, None), run }));
+    let (status, seen) = watch::channel(Arc::new(StatusView { repo: snapshot::repo_view(&file, None), run }));
     let wires = Wires {
         own: sender.downgrade(),
         mailbox,
         status,
         events: means.events.clone(),
+        hidden: means.hidden.clone(),
         shutdown: means.shutdown.clone(),
         drain: means.drain.clone(),
         containment,

@@ -78,10 +78,10 @@ pub use crate::store::Beginning;
 pub use begin::make_layout;
 pub use brief::MAX_REVIEWED_BYTES;
 pub use definition::is_of_definition;
-pub use desk::summary;
 pub use life::{Means, spawn, spawn_after_bug, spawn_held};
 pub use load::{LoadError, Loaded, load, load_config, policy_of};
 pub use setting::set as set_key;
+pub use snapshot::summary;
 pub use snapshot::{add_durations, iterations, meta_in, node_ref};
 pub use tools::faults_of_work_tree as tool_faults;
 

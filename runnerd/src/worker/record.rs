@@ -20,6 +20,7 @@ use super::mischief;
 use super::site::{Obstacle, Site};
 use crate::agent;
 use crate::git::{Id, Repository};
+use crate::hidden::Hidden;
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
 
@@ -35,20 +36,20 @@ pub(super) fn begin(site: &Site, task: &Task, tree: &str, prompt: Option<&str>) 
         std::fs::remove_dir_all(&folder).map_err(Obstacle::system("clearing", &folder))?;
     }
     make_folder(site, &folder)?;
-    write(&folder.join("tree.before.json"), tree.as_bytes())?;
-    prompt.map_or(Ok(()), |prompt| write(&folder.join("prompt.md"), prompt.as_bytes()))
+    write(site, &folder.join("tree.before.json"), tree.as_bytes())?;
+    prompt.map_or(Ok(()), |prompt| write(site, &folder.join("prompt.md"), prompt.as_bytes()))
 }
 
 /// Makes a folder of records. What an agent has put in the way, a link to somewhere else, is removed.
 pub(super) fn make_folder(site: &Site, folder: &Path) -> Result<(), Obstacle> {
-    let relative = folder.strip_prefix(site.layout.root()).unwrap_or(folder).to_string_lossy().into_owned();
-    mischief::clear_way(site, Path::new(&relative))?;
-    durable::put_dir_below(site.layout.root(), &relative, Access::Repository)?;
+    let relative = folder.strip_prefix(site.layout.root()).unwrap_or(folder);
+    mischief::clear_way(site, relative)?;
+    durable::put_dir_below(site.layout.root(), relative, Access::Repository)?;
     Ok(())
 }
 
 /// Adds an event to the list of its run, once the run has records; for people, so a refusal is left at that.
-pub(super) fn note(work_tree: &Path, run: &str, event: &protocol::event::Event) {
+pub(super) fn note((work_tree, run): (&Path, &str), event: &protocol::event::Event, hidden: &Hidden) {
     let folder = Layout::new(work_tree).run_records(run);
     let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     if !folder.parent().is_some_and(is_folder) || !is_folder(&folder) {
@@ -58,7 +59,7 @@ pub(super) fn note(work_tree: &Path, run: &str, event: &protocol::event::Event) 
     let Ok(mut line) = serde_json::to_vec(event) else { return };
     line.push(b'\n');
     let opened = OpenOptions::new().append(true).create(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(&file);
-    if let Err(error) = opened.and_then(|mut file| file.write_all(&line)) {
+    if let Err(error) = opened.and_then(|mut file| file.write_all(&hidden.redact(&line))) {
         tracing::debug!(path = %file.display(), %error, "the event is not in the run's list");
     }
 }
@@ -107,28 +108,28 @@ pub(super) fn complete(site: &Site, repository: &Repository, settled: &Settled<'
     }
     // The session could remove what the record began with.
     if let Some(prompt) = settled.prompt {
-        write(&folder.join("prompt.md"), prompt.as_bytes())?;
+        write(site, &folder.join("prompt.md"), prompt.as_bytes())?;
     }
     if let Some(word) = &settled.word {
-        write(&folder.join("review.json"), word.as_bytes())?;
+        write(site, &folder.join("review.json"), word.as_bytes())?;
     }
-    write(&folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
-    write(&folder.join("tree.after.json"), settled.tree.as_bytes())?;
+    write(site, &folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
+    write(site, &folder.join("tree.after.json"), settled.tree.as_bytes())?;
     if let Some(tree) = settled.agents_tree {
-        let (tree, file) = (site.secrets.redact_bytes(tree), folder.join("tree.agent.json"));
-        let is_untouched = *tree == *settled.tree_before.as_bytes();
+        let file = folder.join("tree.agent.json");
+        let is_untouched = tree == settled.tree_before.as_bytes();
         if !is_untouched || link(&folder.join("tree.before.json"), &file).is_err() {
-            write(&file, &tree)?;
+            write(site, &file, tree)?;
         }
     }
     let lines: Vec<String> = settled.entries.iter().filter_map(|entry| serde_json::to_string(entry).ok()).collect();
-    write(&folder.join("events.jsonl"), format!("{}\n", lines.join("\n")).as_bytes())?;
+    write(site, &folder.join("events.jsonl"), format!("{}\n", lines.join("\n")).as_bytes())?;
     if let (Some(commit), Ok(from)) = (settled.commit, settled.outcome.work.task.from.parse::<Id>()) {
         let patch = repository.diff(&from, &commit, MAX_PATCH_BYTES + site.secrets.longest())?;
         let end = site.secrets.whole_from(&patch, patch.len().min(MAX_PATCH_BYTES));
-        write(&folder.join("diff.patch"), &site.secrets.redact_bytes(&patch[..end]))?;
+        write(site, &folder.join("diff.patch"), &patch[..end])?;
     }
-    write(&folder.join("meta.json"), json::canonical(settled.meta).as_bytes())
+    write(site, &folder.join("meta.json"), json::canonical(settled.meta).as_bytes())
 }
 
 /// Returns how long each phase took, from the times of the events.
@@ -160,9 +161,11 @@ fn link(file: &Path, name: &Path) -> Result<(), Obstacle> {
     std::fs::hard_link(file, name).map_err(Obstacle::system("linking", name))
 }
 
-/// Writes a file anew: what an agent has put in its place, be it a second name of a file elsewhere, is not written to.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
+/// Writes a file anew, without the secrets that are known: what an agent has put in its place, be it a second name of a
+/// file elsewhere, is not written to.
+pub(super) fn write(site: &Site, path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
     mischief::remove(path)?;
     let opened = OpenOptions::new().write(true).create_new(true).open(path);
-    opened.and_then(|mut file| file.write_all(bytes)).map_err(Obstacle::system("writing", path))
+    let written = opened.and_then(|mut file| file.write_all(&site.secrets.redact_bytes(bytes)));
+    written.map_err(Obstacle::system("writing", path))
 }

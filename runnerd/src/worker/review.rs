@@ -42,7 +42,7 @@ pub(super) async fn review(
     let (folder, prompt) = block_in_place(|| prepare(site, loaded, work, failed))?;
     let session = agent::Session {
         executor: &executor,
-        prompt: prompt.clone(),
+        prompt: site.secrets.redact(&prompt).into_owned(),
         folder: site.layout.root(),
         git_folder: block_in_place(|| site.repository())?.common_dir().to_owned(),
         env: agent::environment(&executor, &loaded.config.env.agent, &site.env),
@@ -82,7 +82,7 @@ fn prepare(site: &Site, loaded: &Loaded, work: &Worked, failed: u32) -> Result<(
     for file in FILES {
         set_aside(&folder, file, failed)?;
     }
-    record::write(&folder.join("review.prompt.md"), site.secrets.redact(&prompt).as_bytes())?;
+    record::write(site, &folder.join("review.prompt.md"), prompt.as_bytes())?;
     Ok((folder, prompt))
 }
 

@@ -47,7 +47,7 @@ pub(super) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
     let executor = block_in_place(|| narrowed(site, loaded, task))?;
     let session = agent::Session {
         executor: &executor,
-        prompt: block_in_place(|| brief::prompt(site, loaded, task))?.text,
+        prompt: site.secrets.redact(&block_in_place(|| brief::prompt(site, loaded, task))?.text).into_owned(),
         folder: site.layout.root(),
         git_folder: block_in_place(|| site.repository())?.common_dir().to_owned(),
         env: agent::environment(&executor, &loaded.config.env.agent, &site.env),

@@ -5,22 +5,23 @@ use std::sync::Arc;
 
 use protocol::meta::{IterationMeta, SecretSeen};
 use protocol::state::UsageTotal;
-use protocol::view::{IterationView, NodeRef, RunView};
+use protocol::view::{IterationView, NodeRef, OutageView, RepoView, RunSummary, RunView, StopReason};
 use protocol::words::Containment;
+use runner_core::fallback::Outage;
 use runner_core::message::{Receipt, RunnerCommit, first_line};
 use runner_core::select::{Selection, select};
 use runner_core::{notes, tree, usage};
 
 use super::definition;
-use super::desk::summary;
 use super::ledger::Ledger;
 use super::load::{Loaded, load};
 use super::shelf::Shelf;
 use super::trusted::Trusted;
+use crate::clock;
 use crate::git::{CommitInfo, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
-use crate::store::{RunRecord, Store};
+use crate::store::{RepoFile, RunRecord, Store};
 
 /// Iterations shown in a status.
 const RECENT: usize = 5;
@@ -30,6 +31,38 @@ const MAX_SECRETS: usize = 100;
 const MAX_NOTICES: usize = 40;
 /// Commits looked through for the last iterations.
 const MAX_COMMITS: usize = 50;
+
+/// Describes a repository.
+pub(super) fn repo_view(file: &RepoFile, held: Option<StopReason>) -> RepoView {
+    RepoView {
+        id: file.id.clone(),
+        path: file.path.clone(),
+        held,
+        queue: file.runs.iter().filter(|run| !run.state.is_terminal()).map(summary).collect(),
+    }
+}
+
+/// Describes a run for lists.
+pub fn summary(run: &RunRecord) -> RunSummary {
+    RunSummary {
+        id: run.id.clone(),
+        branch: format!("runner/{}", run.id),
+        path: run.path.clone(),
+        state: run.state,
+        reason: run.reason.clone(),
+        queued_at: run.queued_at,
+        ended_at: run.ended_at,
+    }
+}
+
+/// Describes the kinds of agents that are not asked now.
+pub(super) fn outages(run: &RunRecord) -> Vec<OutageView> {
+    let now = clock::now();
+    let lasting = run.uncommitted.outages.iter().filter(|outage| !outage.wait.is_over(now));
+    let seen =
+        |outage: &Outage| OutageView { agent: outage.kind.clone(), why: outage.why.clone(), until: outage.wait.until };
+    lasting.map(seen).collect()
+}
 
 /// Describes a run of which nothing is committed yet.
 pub(super) fn blank(run: &RunRecord, containment: Containment) -> RunView {

@@ -123,7 +123,7 @@ fn keep_moved(
         return Ok(());
     }
     let text: String = moved.iter().map(|moved| told(moved) + "\n").collect();
-    aside.keep("refs.txt", text.as_bytes())?;
+    aside.keep("refs.txt", site.secrets.redact(&text).as_bytes())?;
     tracing::warn!(run = site.run, iter, refs = moved.len(), "a session has moved references of others");
     for MovedRef { name, before, .. } in moved.iter().take(MAX_KEPT_REFS) {
         let Some(id) = before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { continue };
