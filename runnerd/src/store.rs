@@ -413,9 +413,11 @@ mod tests {
         store.create().unwrap();
         store.save(&mut RepoFile::unknown("0123456789ab".to_owned())).unwrap();
         let being_written =
-            [store.folder().to_owned(), store.live()].map(|folder| folder.join(format!(".repo.json.x{TEMPORARY}")));
+            [store.folder(), store.live()].map(|folder| folder.join(format!(".repo.json.x{TEMPORARY}")));
         assert!(being_written.iter().all(|path| durable::is_leftover(path.file_name().unwrap())));
-        being_written.iter().for_each(|path| std::fs::write(path, "half").unwrap());
+        for path in &being_written {
+            std::fs::write(path, "half").unwrap();
+        }
         assert!(store.read().unwrap().is_some());
         assert!(being_written.iter().all(|path| path.exists()));
         assert!(store.take_over().unwrap().is_some());

@@ -119,7 +119,7 @@ impl Asked<'_> {
         let Ok(connection) = connection else {
             return Known::only(Check::skipped("repository", format!("{place}: no daemon runs that could look at it")));
         };
-        match remote::repository(connection.client(), &WirePath(self.place.to_owned())).await {
+        match Box::pin(remote::repository(connection.client(), &WirePath(self.place.to_owned()))).await {
             Ok(repository) => of_repository(&repository).await,
             Err(trouble) => Known::only(trouble.check("repository")),
         }

@@ -45,9 +45,9 @@ impl Repository {
         let mut foreign = Vec::new();
         for folder in own.into_iter().chain([&self.common_dir]) {
             for (name, depth) in FOLDERS {
-                find(&folder.join(name), depth, &mut |path, found| match found.is_symlink() && path.is_dir() {
-                    true if is_new(found) => Err(GitError::Swapped { path }),
-                    _ => Ok(()),
+                find(&folder.join(name), depth, &mut |path, found| {
+                    let leads_elsewhere = found.is_symlink() && path.is_dir() && is_new(found);
+                    if leads_elsewhere { Err(GitError::Swapped { path }) } else { Ok(()) }
                 })?;
             }
             find(&folder.join("logs"), DEEPEST, &mut |path, found| {

@@ -36,7 +36,7 @@ fn faults_of(role: Role, bytes: &[u8]) -> Vec<String> {
     match std::str::from_utf8(bytes) {
         Ok(text) => check_override(role, text).iter().map(ToString::to_string).collect(),
         Err(error) => {
-            let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+            let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
             vec![format!("line {line}: not UTF-8")]
         }
     }

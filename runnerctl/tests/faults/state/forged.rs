@@ -323,9 +323,10 @@ fn as_before(home: &Home, repo: &Repo) -> PathBuf {
     let (mut journal, mut upon) = (String::new(), String::new());
     for line in text(&new.join("journal.jsonl")).lines() {
         let (_, rest) = line.split_once(',').expect("a line has a seal");
-        upon.push_str(&format!("{{{rest}\n"));
-        upon = Sha256::digest(&upon)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        journal.push_str(&format!("{{\"sum\":\"{upon}\",{rest}\n"));
+        let digest = Sha256::digest(format!("{upon}{{{rest}\n"));
+        let first = digest.first_chunk().copied().map(u64::from_be_bytes).expect("a digest is longer");
+        upon = format!("{first:016x}");
+        journal = format!("{journal}{{\"sum\":\"{upon}\",{rest}\n");
     }
     write(&old.join("journal.jsonl"), &journal);
     let laid = only(&new.join("git"), ".json").with_extension("");
