@@ -2,6 +2,7 @@
 //!
 //! A forger knows git: ids of commits that a message names are those of the forged branch.
 
+mod objects;
 mod provenance;
 
 use std::io::Write as _;
@@ -9,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use protocol::state::RunState;
 use protocol::tree::TaskTree;
-use protocol::verify::{AuditReport, AuditRule as Rule, Severity};
+use protocol::verify::{AuditFinding, AuditReport, AuditRule as Rule, Severity};
 use runner_testkit::Home;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -99,6 +100,30 @@ impl Forge {
         report(&output)
     }
 
+    /// Makes a commit by hand.
+    fn commit(&self, parent: Option<&str>, tree: &str, message: &str) -> String {
+        let parent = parent.map(|parent| ["-p", parent]);
+        let args: Vec<&str> = ["commit-tree", tree].into_iter().chain(parent.into_iter().flatten()).collect();
+        self.git(&args, message)
+    }
+
+    /// Audits what a run's branch would be with this tip.
+    fn audit_at(&self, run: &str, tip: &str) -> AuditReport {
+        self.git(&["update-ref", &format!("refs/heads/runner/{run}"), tip], "");
+        report(&self.play.home.ctl(&["verify", &self.clone, "--run", run, "--json"]))
+    }
+
+    #[track_caller]
+    fn finds_at(&self, (run, tip): (&str, &str), (severity, rule, at): (Severity, Rule, &str)) {
+        let report = self.audit_at(run, tip);
+        let is_it = |it: &AuditFinding| it.severity == severity && it.rule == rule && it.at.contains(at);
+        assert!(report.findings.iter().any(is_it), "no {severity} of {rule} at {at} in {report:#?}");
+    }
+
+    fn tip(&self) -> &Piece {
+        self.pieces.last().expect("the branch has commits")
+    }
+
     /// Returns the pieces with one changed.
     fn with(&self, at: usize, change: impl FnOnce(&mut Piece)) -> Vec<Piece> {
         let mut pieces = self.pieces.clone();
@@ -137,8 +162,8 @@ impl Forge {
         self.git(&["write-tree"], "")
     }
 
-    fn git(&self, args: &[&str], input: &str) -> String {
-        git(&self.play.home, &self.clone, args, input)
+    fn git(&self, args: &[&str], input: impl AsRef<[u8]>) -> String {
+        git(&self.play.home, &self.clone, args, input.as_ref())
     }
 
     /// Asserts that an audit of these pieces has a finding of this rule about this.
@@ -153,13 +178,13 @@ impl Forge {
     }
 }
 
-fn git(home: &Home, folder: &str, args: &[&str], input: &str) -> String {
+fn git(home: &Home, folder: &str, args: &[&str], input: &[u8]) -> String {
     let mut command = Command::new("git");
     command.env_clear().envs(home.env().iter().cloned()).current_dir(folder).args(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("git can be started");
     let mut stdin = child.stdin.take().expect("BUG: standard input is a pipe");
-    stdin.write_all(input.as_bytes()).expect("git reads what it is given");
+    stdin.write_all(input).expect("git reads what it is given");
     drop(stdin);
     let output = child.wait_with_output().expect("git can be waited for");
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -4,6 +4,7 @@
 //! asked of the functions that the runner itself decides with.
 
 mod compare;
+mod cut;
 mod evidence;
 mod guarded;
 mod iteration;
@@ -25,6 +26,7 @@ use protocol::tree::TaskTree;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditRule};
 use protocol::words::VerdictName;
 
+pub use self::cut::End;
 use self::guarded::{Accepted, Ground};
 use self::iteration::Iteration;
 use self::ledger::Ledger;
@@ -36,6 +38,7 @@ pub use self::plan::Plan;
 use self::prompts::Rebuilt;
 pub use self::state::Reading;
 use self::state::State;
+use crate::fsck::{self, Against, Found};
 use crate::message::{Receipt, RunnerCommit};
 use crate::rules::Rules;
 use crate::tree;
@@ -64,6 +67,8 @@ pub struct Audit {
     /// What people changed since the last iteration.
     since_iteration: Net,
     ledger: Ledger,
+    /// Whether a commit could not be read.
+    is_cut: bool,
     report: AuditReport,
 }
 
@@ -104,7 +109,7 @@ impl Audit {
             people: Vec::new(),
             passes: Vec::new(),
             brought: state.tree().map(passed).unwrap_or_default(),
-            unseen: Vec::new(),
+            unseen: plan.cut().into_iter().collect(),
             counts: AuditCounts::default(),
         };
         Self {
@@ -121,6 +126,7 @@ impl Audit {
             ground,
             since_iteration: Net::default(),
             ledger,
+            is_cut: false,
             report,
         }
     }
@@ -154,6 +160,7 @@ impl Audit {
         if let Some(since_base) = &mut self.since_base {
             since_base.add(link.changes.iter().filter(|change| is_code(change)));
         }
+        self.trees(&link.trees, matches!(part, Part::Runner { .. }));
         if let Some(found) =
             link.changes.iter().filter(|change| change.path == b".runner").find_map(|it| it.new.as_ref())
         {
@@ -178,9 +185,32 @@ impl Audit {
         }
     }
 
+    /// Ends with a commit that cannot be read, though its trees may tell why. Only a partial clone may lack what it is
+    /// made of.
+    pub fn unread(&mut self, commit: &str, (trees, is_partial): (&[Found], bool)) {
+        self.is_cut = true;
+        self.report.unseen.push(cut::unread(commit, is_partial));
+        self.ledger.turn_to(commit, None);
+        self.trees(trees, false);
+        if !is_partial {
+            self.ledger.violation(AuditRule::Valid, "tree", ("objects that can be read", cut::MISSING));
+        }
+    }
+
+    /// Trees that git's check refuses hold more than one thing, or none; what it only warns of the runner does not write.
+    fn trees(&mut self, found: &[Found], is_runners: bool) {
+        for Found { path, fault } in found {
+            if is_runners || fault.against() == Against::Anyone {
+                let path = format!("/{}", String::from_utf8_lossy(path));
+                self.ledger.violation(AuditRule::Valid, &path, ("a tree that git's check accepts", &fault.to_string()));
+            }
+        }
+    }
+
     /// Ends it; what follows the runner's last commit is a person's, unless a session is at work.
     pub fn finish(mut self, is_live: bool) -> AuditReport {
-        if !is_live && self.session.is_none() {
+        // Whose the last commits are is not known where they were not read.
+        if !is_live && !self.is_cut && self.session.is_none() {
             self.end_stretch();
         }
         self.ledger.turn_to(&self.report.tip, None);
@@ -239,6 +269,10 @@ impl Audit {
         if head.parents.len() != 1 {
             let found = format!("{} parents", head.parents.len());
             self.ledger.violation(AuditRule::Chain, "parents", ("one parent", &found));
+        }
+        if let Some(fault) = fsck::receipt_fault(&head.header) {
+            let expected = "the headers that the runner writes";
+            self.ledger.violation(AuditRule::Form, "header", (expected, &fault.to_string()));
         }
         if !has_from {
             let found = commit.from().unwrap_or("none");

@@ -20,6 +20,7 @@ pub mod failure;
 pub mod fallback;
 pub mod feedback;
 pub mod fence;
+pub mod fsck;
 pub mod guardrails;
 pub mod hook;
 pub mod ids;

@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gix::bstr::{BStr, ByteSlice as _};
+use gix::bstr::BStr;
+use runner_core::fsck::{self, Found, Parts, TreeId};
 
 use super::diff::{Side, compare_trees};
 use super::objects::files;
 use super::{GitError, Id, Repository};
 
+/// What is being done where a commit is read.
+const COMMIT: &str = "reading a commit";
 /// Most bytes of a blob that is read.
 const MAX_BLOB: u64 = 64 * 1024 * 1024;
 
@@ -28,8 +31,12 @@ pub struct ChainCommit {
     pub parents: Vec<Id>,
     /// The tree with its files.
     pub tree: Id,
+    /// All headers.
+    pub header: Vec<u8>,
     /// The whole message.
     pub message: Vec<u8>,
+    /// The message as `git log` has it, where a header says that it is encoded in something else than UTF-8.
+    pub recoded: Option<Vec<u8>>,
 }
 
 /// What stands at a path.
@@ -63,20 +70,40 @@ impl Repository {
 }
 
 impl Chain<'_> {
-    /// Returns a commit; none if it is not here.
+    /// Returns a commit; none if it is not here. What git can walk is read, however odd its other headers are.
     pub fn commit(&self, id: &Id) -> Result<Option<ChainCommit>, GitError> {
-        let read = || -> gix::Result<Option<ChainCommit>> {
+        let read = || -> gix::Result<Option<Vec<u8>>> {
             let Some(object) = self.repo.try_find_object(id.object())? else { return Ok(None) };
-            let commit = object.try_into_commit()?;
-            let decoded = commit.decode()?;
-            Ok(Some(ChainCommit {
-                id: *id,
-                parents: decoded.parents().map(Id::from).collect(),
-                tree: decoded.tree().into(),
-                message: decoded.message.as_bytes().to_vec(),
-            }))
+            Ok(Some(object.try_into_commit()?.detach().data))
         };
-        read().map_err(GitError::library("reading a commit", self.paths.git_dir()))
+        let Some(stored) = read().map_err(GitError::library(COMMIT, self.paths.git_dir()))? else { return Ok(None) };
+        let commit = Parts::of(&stored).and_then(|parts| {
+            Some(ChainCommit {
+                id: *id,
+                parents: parts.parents.iter().map(|id| id.parse().ok()).collect::<Option<_>>()?,
+                tree: parts.tree.parse().ok()?,
+                header: parts.header.to_vec(),
+                message: parts.message.to_vec(),
+                recoded: None,
+            })
+        });
+        commit.map(Some).ok_or_else(|| GitError::Broken {
+            doing: COMMIT,
+            path: self.paths.git_dir().to_owned(),
+            source: format!("{id} names no tree, or a parent that is none").into(),
+        })
+    }
+
+    /// Returns what is wrong with the trees that one commit's tree has and another's has not; what is not here is not
+    /// told of.
+    pub fn added(&self, old: Option<&Id>, new: &Id) -> Result<Vec<Found>, GitError> {
+        let bytes = |id: &Id| id.object().as_bytes().to_vec();
+        let read = |id: &TreeId| -> gix::Result<Option<Vec<u8>>> {
+            let object = self.repo.try_find_object(gix::ObjectId::try_from(id.as_slice())?)?;
+            Ok(object.filter(|object| object.kind == gix::objs::Kind::Tree).map(|object| object.detach().data))
+        };
+        fsck::added((old.map(bytes), bytes(new)), read)
+            .map_err(GitError::library("checking trees", self.paths.git_dir()))
     }
 
     /// Returns what differs between two trees, the empty one where there is none, with the new bytes of the paths that

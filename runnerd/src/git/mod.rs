@@ -49,6 +49,7 @@ mod preflight;
 mod preload;
 mod prepare;
 mod program;
+mod recoded;
 mod refs;
 mod rescue;
 mod scan;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use protocol::verify::{AuditFinding, AuditReport, AuditRule, Severity};
-use runner_core::audit::{Audit, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, is_read};
+use protocol::verify::AuditReport;
+use runner_core::audit::{Audit, End, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, is_read};
 use tokio_util::sync::CancellationToken;
 
 use super::Target;
@@ -63,68 +63,25 @@ pub fn verify(
     stop: &CancellationToken,
 ) -> Result<AuditReport, VerifyError> {
     let chain = repository.chain()?;
-    let commits = commits(&chain, target, stop)?;
-    let end = End::of(repository, &commits)?;
-    let plan = Plan::new(&target.run, commits.iter().map(head).collect(), end.is_whole());
-    let cut = end.sentence(&plan);
+    let mut commits = commits(&chain, target, stop)?;
+    repository.recode(&mut commits)?;
+    let end = end_of(repository, &commits)?;
+    let plan = Plan::new(&target.run, commits.iter().map(head).collect(), end);
     let branch = Branch { repository, first: commits.len() - plan.heads().len(), commits, chain };
-    let mut report = branch.judged(plan, is_live, stop)?;
-    let unread = std::mem::take(&mut report.unseen);
-    report.unseen.extend(cut.into_iter().chain(unread));
-    Ok(report)
+    branch.judged(plan, is_live, stop)
 }
 
-/// Why the commits of a branch end where they do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// With a commit that has no parents.
-    Root,
-    /// The clone was made or deepened to there.
-    Shallow,
-    /// The clone leaves objects with a remote.
-    Partial,
-    /// A parent is missing or damaged.
-    Missing,
-    /// There are too many.
-    Long,
+/// Tells where these commits end, the oldest first.
+fn end_of(repository: &Repository, commits: &[ChainCommit]) -> Result<End, GitError> {
+    let Some(oldest) = commits.first().filter(|oldest| !oldest.parents.is_empty()) else { return Ok(End::Root) };
+    if commits.len() >= MAX_COMMITS {
+        return Ok(End::Long);
+    }
+    if repository.is_shallow_at(&oldest.id)? {
+        return Ok(End::Shallow);
+    }
+    Ok(if repository.is_partial()? { End::Partial } else { End::Missing })
 }
-
-impl End {
-    /// Tells where these commits end, the oldest first.
-    fn of(repository: &Repository, commits: &[ChainCommit]) -> Result<Self, GitError> {
-        let Some(oldest) = commits.first().filter(|oldest| !oldest.parents.is_empty()) else { return Ok(Self::Root) };
-        if commits.len() >= MAX_COMMITS {
-            return Ok(Self::Long);
-        }
-        if repository.is_shallow_at(&oldest.id)? {
-            return Ok(Self::Shallow);
-        }
-        Ok(if repository.is_partial()? { Self::Partial } else { Self::Missing })
-    }
-
-    /// Whether nothing says that there is more: what is not among the commits is nowhere.
-    fn is_whole(self) -> bool {
-        !matches!(self, Self::Shallow | Self::Partial)
-    }
-
-    /// Says what of the branch is not here, where its start is not.
-    fn sentence(self, plan: &Plan) -> Option<String> {
-        let why = match self {
-            Self::Root => return None,
-            Self::Shallow => "this clone is shallow, and `git fetch --unshallow` brings it",
-            Self::Partial => PARTIAL,
-            Self::Missing => MISSING,
-            Self::Long => "the branch has more commits than are looked at",
-        };
-        let oldest = plan.before().filter(|_| !plan.has_start())?;
-        Some(format!("what came before commit {}: {why}", oldest.id))
-    }
-}
-
-/// Why something is not here in a clone that leaves objects with a remote.
-const PARTIAL: &str = "this clone is partial, and `git fetch --refetch --no-filter` brings it";
-/// Why something is not here that should be.
-const MISSING: &str = "an object is missing or damaged, and `git fsck` tells which";
 
 /// The commits of a branch.
 struct Branch<'a> {
@@ -143,13 +100,13 @@ impl Branch<'_> {
             None => (Vec::new(), Some(self.first.saturating_sub(1))),
         };
         let audit = Audit::new(plan, READERS, &before);
-        let (audit, unread) = if unread.is_some() { (audit, unread) } else { self.read(audit, stop)? };
-        // Whose the last commits are is not known where they were not read.
-        let mut report = audit.finish(is_live || unread.is_some());
-        if let Some(commit) = unread.and_then(|at| self.commits.get(at)) {
-            self.tell_unread(commit, &mut report)?;
+        let (mut audit, unread) = if unread.is_some() { (audit, unread) } else { self.read(audit, stop)? };
+        if let Some(at) = unread {
+            let (commit, before) = (&self.commits[at], self.parent(at).map(|commit| &commit.tree));
+            let trees = found(self.chain.added(before, &commit.tree))?.unwrap_or_default();
+            audit.unread(&commit.id.to_string(), (&trees, self.repository.is_partial()?));
         }
-        Ok(report)
+        Ok(audit.finish(is_live))
     }
 
     /// Reads commit after commit, while those that were read are judged; returns the place of one that cannot be read.
@@ -184,26 +141,8 @@ impl Branch<'_> {
         let diff = |from| self.repository.diff_of((&from, &commit.id), is_code, MAX_REVIEWED_BYTES);
         // What came before a cut is not here, and what a reviewer saw since then cannot be told.
         let is_here = |from: &Id| self.commits[..at].iter().rev().any(|commit| commit.id == *from);
-        Ok(Link { changes, raw, diff: beside.reviewed_from.filter(is_here).map(diff).transpose()? })
-    }
-
-    /// Says that a commit cannot be read, nor judged what comes after it. Only a partial clone may lack what it is made of.
-    fn tell_unread(&self, commit: &ChainCommit, report: &mut AuditReport) -> Result<(), GitError> {
-        let is_partial = self.repository.is_partial()?;
-        let why = if is_partial { PARTIAL } else { MISSING };
-        report.unseen.push(format!("the files of commit {}, and what was made of them since: {why}", commit.id));
-        if !is_partial {
-            report.findings.push(AuditFinding {
-                commit: commit.id.to_string(),
-                iter: None,
-                rule: AuditRule::Valid,
-                severity: Severity::Violation,
-                at: "tree".to_owned(),
-                expected: "objects that can be read".to_owned(),
-                found: MISSING.to_owned(),
-            });
-        }
-        Ok(())
+        let diff = beside.reviewed_from.filter(is_here).map(diff).transpose()?;
+        Ok(Link { changes, raw, diff, trees: self.chain.added(before, &commit.tree)? })
     }
 
     fn parent(&self, at: usize) -> Option<&ChainCommit> {
@@ -282,7 +221,9 @@ fn head(commit: &ChainCommit) -> Head {
     Head {
         id: commit.id.to_string(),
         parents: commit.parents.iter().map(ToString::to_string).collect(),
+        header: commit.header.clone(),
         message: commit.message.clone(),
+        recoded: commit.recoded.clone(),
     }
 }
 

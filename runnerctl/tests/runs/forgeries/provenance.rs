@@ -4,38 +4,13 @@ use std::fs;
 
 use protocol::state::RunState;
 use protocol::tree::TaskTree;
-use protocol::verify::{AuditReport, AuditRule as Rule, Severity};
+use protocol::verify::{AuditRule as Rule, Severity};
 
 use super::{Forge, GOAL, Piece, RUN_STATE, TREE, violation};
 use crate::audits::{of_two, report};
 use crate::play::{Play, RUN, node, sample};
 
 impl Forge {
-    /// Makes a commit by hand.
-    fn commit(&self, parent: Option<&str>, tree: &str, message: &str) -> String {
-        let parent = parent.map(|parent| ["-p", parent]);
-        let args: Vec<&str> = ["commit-tree", tree].into_iter().chain(parent.into_iter().flatten()).collect();
-        self.git(&args, message)
-    }
-
-    /// Audits what a run's branch would be with this tip.
-    fn audit_at(&self, run: &str, tip: &str) -> AuditReport {
-        self.git(&["update-ref", &format!("refs/heads/runner/{run}"), tip], "");
-        report(&self.play.home.ctl(&["verify", &self.clone, "--run", run, "--json"]))
-    }
-
-    #[track_caller]
-    fn finds_at(&self, (run, tip): (&str, &str), (severity, rule, at): (Severity, Rule, &str)) {
-        let report = self.audit_at(run, tip);
-        let is_it =
-            |it: &protocol::verify::AuditFinding| it.severity == severity && it.rule == rule && it.at.contains(at);
-        assert!(report.findings.iter().any(is_it), "no {severity} of {rule} at {at} in {report:#?}");
-    }
-
-    fn tip(&self) -> &Piece {
-        self.pieces.last().expect("the branch has commits")
-    }
-
     /// The tree of a commit with every leaf passed.
     fn all_passed(&self, tree: &str) -> String {
         let mut tasks: TaskTree = serde_json::from_str(&self.try_show(tree, TREE)).expect("it is a task tree");
@@ -158,7 +133,7 @@ fn what_stands_in_the_place_of_the_runners_folder_is_named() {
     let tip = forge.tip();
     let blob = forge.git(&["hash-object", "-w", "--stdin"], "elsewhere");
     for (mode, kind, id) in [("160000", "commit", &tip.id), ("100644", "blob", &blob), ("120000", "blob", &blob)] {
-        let tree = forge.git(&["mktree"], &format!("{mode} {kind} {id}\t.runner\n"));
+        let tree = forge.git(&["mktree"], format!("{mode} {kind} {id}\t.runner\n"));
         let put = forge.commit(Some(&tip.id), &tree, "By hand\n");
         forge.finds_at((RUN, &put), violation(Rule::Valid, ".runner"));
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::fsck::Found;
 use crate::policy::Policy;
 
 /// What one commit changed.
@@ -16,6 +17,8 @@ pub struct Link {
     pub raw: Option<Arc<[u8]>>,
     /// The patch that its reviewer saw, where one did: from From to this commit, without `.runner/`.
     pub diff: Option<Vec<u8>>,
+    /// What is wrong with the trees that it has and its first parent has not.
+    pub trees: Vec<Found>,
 }
 
 /// What a commit says of itself.
@@ -25,8 +28,12 @@ pub struct Head {
     pub id: String,
     /// The ids of its parents, the first first.
     pub parents: Vec<String>,
+    /// All headers as they are stored.
+    pub header: Vec<u8>,
     /// The whole message as it is stored.
     pub message: Vec<u8>,
+    /// The message as `git log` has it, where a header says that it is encoded in something else than UTF-8.
+    pub recoded: Option<Vec<u8>>,
 }
 
 /// A path that a commit changed.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cut::End;
 use super::link::Head;
 use crate::message::{MessageError, Receipt, RunnerCommit, claims};
 
@@ -18,7 +19,7 @@ pub struct Plan {
     first: usize,
     runs: Vec<Begun>,
     has_start: bool,
-    is_whole: bool,
+    end: End,
 }
 
 /// Where a run begins.
@@ -51,16 +52,15 @@ pub(super) enum Part {
 }
 
 impl Plan {
-    /// Sorts all commits of the branch of `run`, as far as they are here; `is_whole` if nothing is known to be cut off,
-    /// so that a start which is not among them is nowhere.
-    pub fn new(run: &str, heads: Vec<Head>, is_whole: bool) -> Self {
+    /// Sorts all commits of the branch of `run`, as far as they are here.
+    pub fn new(run: &str, heads: Vec<Head>, end: End) -> Self {
         let parts = sort(&heads);
         // What the oldest commit changed is not known where its parents are not here.
         let oldest = usize::from(heads.first().is_some_and(|head| !head.parents.is_empty()));
         let (runs, is_found) = runs(run, &parts);
         let begin = runs.last().map_or(0, |begun| begun.at);
         let has_start = is_found && begin >= oldest;
-        Self { run: run.to_owned(), heads, parts, first: begin.max(oldest), runs, has_start, is_whole }
+        Self { run: run.to_owned(), heads, parts, first: begin.max(oldest), runs, has_start, end }
     }
 
     /// Returns the id of the run.
@@ -85,7 +85,12 @@ impl Plan {
 
     /// Returns whether the start is missing though nothing is known to be cut off.
     pub fn lacks_start(&self) -> bool {
-        !self.has_start && self.is_whole
+        !self.has_start && self.end.is_whole()
+    }
+
+    /// Says what of the branch is not here, where its start is not.
+    pub(super) fn cut(&self) -> Option<String> {
+        self.end.sentence(self)
     }
 
     /// Returns whether it begins at an iteration, as where a fork's parent is the oldest commit that is here: then files
@@ -173,7 +178,7 @@ fn sort(heads: &[Head]) -> Vec<Part> {
     for (at, head) in heads.iter().enumerate().rev() {
         session = session.filter(|from| *from != head.id);
         if session.is_some() {
-            parts.push(Part::Agent { poses: claims(&head.message) });
+            parts.push(Part::Agent { poses: is_claim(head) });
             continue;
         }
         parts.push(match RunnerCommit::parse_bytes(&head.message) {
@@ -184,9 +189,15 @@ fn sort(heads: &[Head]) -> Vec<Part> {
                 Part::Runner { has_from: from.is_none() || session.is_some(), commit: Box::new(commit) }
             }
             Err(error) if claims(&head.message) => Part::Malformed(error),
+            Err(_) if is_claim(head) => Part::Malformed(MessageError::Encoding),
             Err(_) => Part::Person,
         });
     }
     parts.reverse();
     parts
+}
+
+/// Whether a commit says that it is the runner's, to git as it is stored or as git shows it.
+fn is_claim(head: &Head) -> bool {
+    claims(&head.message) || head.recoded.as_deref().is_some_and(claims)
 }

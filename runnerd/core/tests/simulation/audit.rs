@@ -1,7 +1,7 @@
 //! What follows every course: the audit of its branch, which must find nothing.
 
 use protocol::verify::{AuditReport, Severity};
-use runner_core::audit::{Plan, audit};
+use runner_core::audit::{End, Plan, audit};
 use runner_core::message::RunnerCommit;
 
 use super::daemon::Course;
@@ -54,7 +54,7 @@ impl Course {
     /// Returns what an audit finds in a chain of commits.
     pub(crate) fn report(&self, chain: &[Commit]) -> AuditReport {
         let (heads, links) = links(chain, &self.repository.blobs);
-        let plan = Plan::new(self.run, heads, true);
+        let plan = Plan::new(self.run, heads, End::Root);
         let first = chain.len() - plan.heads().len();
         let before = first.checked_sub(1).map(|at| all_files(&chain[at])).unwrap_or_default();
         audit(plan, READERS, &before, &links[first..])

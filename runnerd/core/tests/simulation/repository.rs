@@ -182,7 +182,9 @@ pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<Head
     let head = |commit: &Commit| Head {
         id: commit.id.clone(),
         parents: commit.parent.iter().cloned().collect(),
+        header: header(commit),
         message: commit.message.clone().into_bytes(),
+        recoded: None,
     };
     let before = std::iter::once(&none).chain(chain.iter().map(|commit| &*commit.files));
     let links = before.zip(chain).map(|(before, commit)| Link {
@@ -191,8 +193,17 @@ pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<Head
         diff: reviewed_from(&commit.message)
             .and_then(|from| chain.iter().find(|before| before.id == from))
             .map(|from| patch(&from.files, &commit.files).into_bytes()),
+        trees: Vec::new(),
     });
     (chain.iter().map(head).collect(), links.collect())
+}
+
+fn header(commit: &Commit) -> Vec<u8> {
+    let parent = commit.parent.iter().map(|parent| format!("parent {parent}\n"));
+    let who = "A U Thor <author@example.com> 1700000000 +0000\n";
+    let tree = format!("tree {}\n", "1".repeat(40));
+    let lines = std::iter::once(tree).chain(parent).chain([format!("author {who}"), format!("committer {who}")]);
+    lines.collect::<String>().into_bytes()
 }
 
 /// Returns all files of a commit as if it had added them.

@@ -1,0 +1,50 @@
+//! What of a branch is not here, why, and whether that is nobody's fault: a clone may leave things with a remote; what else
+//! is missing is a violation.
+
+use super::plan::Plan;
+
+/// Why something is not here in a clone that leaves objects with a remote.
+const PARTIAL: &str = "this clone is partial, and `git fetch --refetch --no-filter` brings it";
+/// Why something is not here that should be.
+pub(super) const MISSING: &str = "an object is missing or damaged, and `git fsck` tells which";
+
+/// Why the commits of a branch end where they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// With a commit that has no parents.
+    Root,
+    /// The clone was made or deepened to there.
+    Shallow,
+    /// The clone leaves objects with a remote.
+    Partial,
+    /// A parent is missing or damaged.
+    Missing,
+    /// There are too many.
+    Long,
+}
+
+impl End {
+    /// Whether nothing says that there is more: what is not among the commits is nowhere.
+    pub(super) fn is_whole(self) -> bool {
+        !matches!(self, Self::Shallow | Self::Partial)
+    }
+
+    /// Says what of the branch is not here, where its start is not.
+    pub(super) fn sentence(self, plan: &Plan) -> Option<String> {
+        let why = match self {
+            Self::Root => return None,
+            Self::Shallow => "this clone is shallow, and `git fetch --unshallow` brings it",
+            Self::Partial => PARTIAL,
+            Self::Missing => MISSING,
+            Self::Long => "the branch has more commits than are looked at",
+        };
+        let oldest = plan.before().filter(|_| !plan.has_start())?;
+        Some(format!("what came before commit {}: {why}", oldest.id))
+    }
+}
+
+/// Says that a commit cannot be read, nor judged what comes after it.
+pub(super) fn unread(commit: &str, is_partial: bool) -> String {
+    let why = if is_partial { PARTIAL } else { MISSING };
+    format!("the files of commit {commit}, and what was made of them since: {why}")
+}

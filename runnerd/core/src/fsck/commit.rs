@@ -1,0 +1,122 @@
+//! A commit as its bytes have it, and what git's check says of its headers.
+
+/// The headers of a signature, which git adds to what a person or the runner signs.
+const SIGNATURES: [&[u8]; 2] = [b"gpgsig", b"gpgsig-sha256"];
+
+/// A commit, read as leniently as git does where it only walks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// The tree, in hexadecimal.
+    pub tree: &'a str,
+    /// The parents, in hexadecimal, the first first.
+    pub parents: Vec<&'a str>,
+    /// Everything before the blank line, with the last line's end.
+    pub header: &'a [u8],
+    /// Everything after it.
+    pub message: &'a [u8],
+}
+
+/// What is wrong with the headers of a commit that the runner is said to have made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderFault {
+    /// A zero byte.
+    #[error("a NUL")]
+    Nul,
+    /// The last line has no end.
+    #[error("a header that does not end")]
+    Unended,
+    /// What should come there is not there, or not in its form.
+    #[error("no well-formed `{0}`")]
+    Missing(&'static str),
+    /// What the runner does not write, or not twice.
+    #[error("an unexpected header `{0}`")]
+    Unexpected(String),
+}
+
+impl<'a> Parts<'a> {
+    /// Reads a commit; none where its tree or a parent cannot be told.
+    pub fn of(commit: &'a [u8]) -> Option<Self> {
+        let end = commit.windows(2).position(|two| two == b"\n\n").map(|at| at + 1);
+        let (header, rest) = commit.split_at(end.unwrap_or(commit.len()));
+        let mut lines = header.split(|byte| *byte == b'\n');
+        let tree = id(lines.next()?.strip_prefix(b"tree ")?)?;
+        let parents = lines.map_while(|line| line.strip_prefix(b"parent ")).map(id).collect::<Option<_>>()?;
+        Some(Self { tree, parents, header, message: rest.get(1..).unwrap_or_default() })
+    }
+}
+
+/// Returns what these headers say that the message is encoded in, where they do.
+pub fn encoding(header: &[u8]) -> Option<&[u8]> {
+    header.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"encoding "))
+}
+
+/// Tells whether git takes the name of an encoding for that of UTF-8.
+pub fn is_utf8(encoding: &[u8]) -> bool {
+    [&b"utf-8"[..], b"utf8"].iter().any(|name| encoding.eq_ignore_ascii_case(name))
+}
+
+/// Returns what is wrong with the headers of a commit of the runner's: what git's check calls an error, and whatever is
+/// not the tree, parents, author, committer, and a signature.
+pub fn receipt_fault(header: &[u8]) -> Option<HeaderFault> {
+    read(header).err()
+}
+
+fn read(header: &[u8]) -> Result<(), HeaderFault> {
+    if header.contains(&0) {
+        return Err(HeaderFault::Nul);
+    }
+    let lines = header.strip_suffix(b"\n").ok_or(HeaderFault::Unended)?;
+    let mut lines = lines.split(|byte| *byte == b'\n').peekable();
+    lines.next_if(|line| is_value(line, b"tree ", is_id)).ok_or(HeaderFault::Missing("tree"))?;
+    while lines.next_if(|line| is_value(line, b"parent ", is_id)).is_some() {}
+    for (name, prefix) in [("author", &b"author "[..]), ("committer", b"committer ")] {
+        lines.next_if(|line| is_value(line, prefix, is_ident)).ok_or(HeaderFault::Missing(name))?;
+    }
+    let mut signatures: Vec<&[u8]> = SIGNATURES.to_vec();
+    while let Some(line) = lines.next() {
+        let name = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let Some(at) = signatures.iter().position(|known| *known == name) else {
+            return Err(HeaderFault::Unexpected(String::from_utf8_lossy(name).into_owned()));
+        };
+        signatures.remove(at);
+        while lines.next_if(|line| line.starts_with(b" ")).is_some() {}
+    }
+    Ok(())
+}
+
+fn is_value(line: &[u8], prefix: &[u8], is_right: fn(&[u8]) -> bool) -> bool {
+    line.strip_prefix(prefix).is_some_and(is_right)
+}
+
+fn id(text: &[u8]) -> Option<&str> {
+    let is_id = matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit);
+    str::from_utf8(text).ok().filter(|_| is_id)
+}
+
+fn is_id(text: &[u8]) -> bool {
+    id(text).is_some()
+}
+
+/// `Name <email> seconds zone`, as git's check wants it.
+fn is_ident(ident: &[u8]) -> bool {
+    let is_sign = |byte: &u8| matches!(byte, b'<' | b'>');
+    let Some(open) = ident.iter().position(is_sign).filter(|at| *at > 0) else { return false };
+    let Some(email) = ident[open..].strip_prefix(b"<").filter(|_| ident[open - 1] == b' ') else { return false };
+    let Some(close) = email.iter().position(is_sign) else { return false };
+    let Some(date) = email[close..].strip_prefix(b"> ") else { return false };
+    let blanks = date.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let Some(space) = date[blanks..].iter().position(|byte| *byte == b' ') else { return false };
+    let (seconds, zone) = date[blanks..].split_at(space);
+    is_seconds(seconds) && is_zone(&zone[1..])
+}
+
+fn is_seconds(seconds: &[u8]) -> bool {
+    let number = str::from_utf8(seconds).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_padded = seconds.len() > 1 && seconds[0] == b'0';
+    number.is_some_and(|number| number.parse::<i64>().is_ok()) && !is_padded
+}
+
+fn is_zone(zone: &[u8]) -> bool {
+    let (sign, digits) = zone.split_at(zone.len().min(1));
+    matches!(sign, b"+" | b"-") && digits.len() == 4 && digits.iter().all(u8::is_ascii_digit)
+}

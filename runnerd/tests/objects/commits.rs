@@ -1,0 +1,139 @@
+//! Headers of commits, well-formed and not, against `git fsck`.
+
+use runner_core::fsck::{HeaderFault, Parts, receipt_fault};
+use runner_testkit::Random;
+
+use crate::store::Store;
+use crate::{OBJECTS, all_same, made, number, pick};
+
+const TREE: &[u8] = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n";
+const PARENT: &[u8] = b"parent 1111111111111111111111111111111111111111\n";
+const WHO: &[u8] = b"A U Thor <author@example.com> 1700000000 +0100\n";
+
+/// What stands in the place of a name with its date.
+const ODD: [&[u8]; 24] = [
+    b"<author@example.com> 1700000000 +0000\n",
+    b" <author@example.com> 1700000000 +0000\n",
+    b"> <author@example.com> 1700000000 +0000\n",
+    b"A<author@example.com> 1700000000 +0000\n",
+    b"A author@example.com 1700000000 +0000\n",
+    b"A <author@example.com 1700000000 +0000\n",
+    b"A <author@example.com>1700000000 +0000\n",
+    b"A <a<b@example.com> 1700000000 +0000\n",
+    b"A <> 0 +0000\n",
+    b"A <author@example.com>\n",
+    b"A <author@example.com> \n",
+    b"A <author@example.com>  1700000000 +0000\n",
+    b"A <author@example.com> \t1700000000 +0000\n",
+    b"A <author@example.com> \r1700000000 +0000\n",
+    b"A <author@example.com> 01700000000 +0000\n",
+    b"A <author@example.com> -1700000000 +0000\n",
+    b"A <author@example.com> 18446744073709551616 +0000\n",
+    b"A <author@example.com> 17e8 +0000\n",
+    b"A <author@example.com> 1700000000\n",
+    b"A <author@example.com> 1700000000 0000\n",
+    b"A <author@example.com> 1700000000 +00000\n",
+    b"A <author@example.com> 1700000000 -000\n",
+    b"A <author@example.com> 1700000000 +00a0\n",
+    b"\xff <\xff> 1 +0000\n",
+];
+const OTHERS: [&[u8]; 8] = [
+    b"encoding ISO-8859-1\n",
+    b"encoding UTF-8\n",
+    b"mergetag object 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n type commit\n",
+    b"gpgsig -----BEGIN\n x\n \n y\n",
+    b"gpgsig-sha256 x\n",
+    b"x\0y\n",
+    b"x\n",
+    b" \n",
+];
+
+/// Makes a commit with more headers, or none, before its message.
+pub(crate) fn with(headers: &[u8], message: &[u8]) -> Vec<u8> {
+    [TREE, b"author ", WHO, b"committer ", WHO, headers, b"\n", message].concat()
+}
+
+fn commit(random: &mut Random) -> Vec<u8> {
+    let mut lines: Vec<Vec<u8>> = vec![TREE.to_vec()];
+    lines.extend((0..random.below(2)).map(|_| PARENT.to_vec()));
+    for name in [&b"author "[..], b"committer "] {
+        let who = if random.below(3) == 0 { pick(random, &ODD) } else { WHO };
+        lines.push([name, who].concat());
+    }
+    if random.below(3) == 0 {
+        lines.push(pick(random, &OTHERS).to_vec());
+    }
+    match random.below(10) {
+        0 => {
+            lines.push([pick(random, &[&b"author "[..], b"committer ", b"parent "]), WHO].concat());
+        }
+        1 => drop(lines.remove(usize::try_from(random.below(lines.len() as u64)).expect("there are few"))),
+        2 => {
+            let [a, b] = [0, 1].map(|_| usize::try_from(random.below(lines.len() as u64)).expect("there are few"));
+            lines.swap(a, b);
+        }
+        3 => {
+            let at = usize::try_from(random.below(lines.len() as u64)).expect("there are few");
+            lines.insert(at, lines[at].clone());
+        }
+        _ => {}
+    }
+    let mut commit = lines.concat();
+    match random.below(12) {
+        0 => drop(commit.pop()),
+        1 => {}
+        2 => commit.extend_from_slice(b"\nx\n\0\n"),
+        _ => commit.extend_from_slice(b"\nx\n"),
+    }
+    commit
+}
+
+/// Whether git's check calls the headers wrong: a NUL in the message is not among these, nor what does not exist.
+fn is_wrong(said: Option<&std::collections::BTreeSet<String>>) -> bool {
+    said.is_some_and(|said| said.iter().any(|name| !matches!(name.as_str(), "nulInCommit" | "broken links")))
+}
+
+#[test]
+fn headers_that_gits_check_refuses_are_none_of_a_receipt() {
+    let store = Store::new();
+    let commits = made(commit);
+    let ids = store.store("commit", commits.iter().map(|(_, commit)| commit.as_slice()));
+    let checked = store.fsck();
+    let (mut differing, mut refused) = (Vec::new(), 0);
+    for ((seed, commit), id) in commits.iter().zip(&ids) {
+        let end = commit.windows(2).position(|two| two == b"\n\n").map_or(commit.len(), |at| at + 1);
+        let fault = receipt_fault(&commit[..end]);
+        assert!(
+            fault.is_some() || Parts::of(commit).is_some_and(|parts| parts.header == &commit[..end]),
+            "seed {seed}"
+        );
+        let is_ours_alone = matches!(fault, Some(HeaderFault::Unexpected(_)));
+        let is_wrong = is_wrong(checked.get(id));
+        refused += usize::from(is_wrong);
+        // What git's check says nothing of, this refuses where the runner does not write it; never the other way round.
+        if is_wrong != fault.is_some() && (is_wrong || !is_ours_alone) {
+            let (text, said) = (String::from_utf8_lossy(commit), checked.get(id));
+            differing.push(format!("seed {seed}: {text:?}: {fault:?}, git: {said:?}"));
+        }
+    }
+    all_same(&differing, commits.len());
+    assert!(
+        number("OBJECTS", OBJECTS) < OBJECTS || refused > 50 && refused < commits.len() - 50,
+        "{refused} are refused"
+    );
+}
+
+#[test]
+fn a_signature_is_no_fault_and_whatever_else_the_runner_does_not_write_is() {
+    let fault = |headers: &[u8]| {
+        let commit = with(headers, b"x\n");
+        receipt_fault(Parts::of(&commit).expect("it is a commit").header)
+    };
+    for honest in [&b""[..], b"gpgsig a\n b\n \n c\n", b"gpgsig-sha256 a\n", b"gpgsig a\n b\ngpgsig-sha256 a\n b\n"] {
+        assert_eq!(fault(honest), None, "{:?}", String::from_utf8_lossy(honest));
+    }
+    for odd in ["encoding UTF-8", "encoding ISO-8859-1", "mergetag x", "parent x", "tree x", "gpgsig a\ngpgsig b", " x"]
+    {
+        assert!(matches!(fault(format!("{odd}\n").as_bytes()), Some(HeaderFault::Unexpected(_))), "{odd}");
+    }
+}
