@@ -16,6 +16,8 @@ use gix::filter::plumbing::pipeline::convert::ToGitOutcome;
 use gix::index::entry::{Mode, Stat};
 use gix::worktree::stack::state::attributes::Source;
 
+use runner_core::fsck::{is_dot_git, is_dot_gitmodules};
+
 use super::error::passes;
 use super::scan::head_of;
 use super::{GitError, Repository};
@@ -94,7 +96,8 @@ impl<'a> Contents<'a> {
         } else {
             return Err(Refused::Unstorable);
         };
-        if !has_valid_name(path, mode) {
+        let is_legal = if known.is_some() { has_valid_name } else { has_safe_name };
+        if !is_legal(path, mode) {
             return Err(Refused::Unstorable);
         }
         Ok(Stored { id, mode, stat: settled(stat, &file)? })
@@ -180,4 +183,11 @@ pub(super) fn has_valid_name(path: &BStr, mode: Mode) -> bool {
     let last = path.rfind_byte(b'/').map_or(0, |at| at + 1);
     path.split(|byte| *byte == b'/').all(|part| gix::validate::path::component(part.as_bstr(), None, rules).is_ok())
         && gix::validate::path::component(path[last..].as_bstr(), link, rules).is_ok()
+        && !(link.is_some() && is_dot_gitmodules(&path[last..]))
+}
+
+/// Tells whether a new file may have this path: what is `.git` to a file system of another machine is in no commit of the
+/// runner's, though git here would take it.
+pub(super) fn has_safe_name(path: &BStr, mode: Mode) -> bool {
+    has_valid_name(path, mode) && !path.split(|byte| *byte == b'/').any(is_dot_git)
 }

@@ -8,7 +8,7 @@ use gix::glob::wildmatch;
 use gix::index::entry::Mode;
 
 use super::Repository;
-use super::content::has_valid_name;
+use super::content::has_safe_name;
 
 /// The rule by which untracked files are held back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl HoldBack {
             return Verdict::Absent;
         }
         let mode = if is_link { Mode::SYMLINK } else { Mode::FILE };
-        if !is_file && !is_link || !has_valid_name(path, mode) || is_file && File::open(&file).is_err() {
+        if !is_file && !is_link || !has_safe_name(path, mode) || is_file && File::open(&file).is_err() {
             return Verdict::Unstorable;
         }
         if self.holds(path, if is_file { found.len() } else { 0 }) { Verdict::HeldBack } else { Verdict::Welcome }

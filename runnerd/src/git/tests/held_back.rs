@@ -140,6 +140,27 @@ fn what_git_cannot_store_is_named_and_the_rest_is_committed() {
 }
 
 #[test]
+fn names_that_gits_check_refuses_anywhere_are_in_no_commit() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        let names = [".g\u{200c}it", "dir/x\\.git", "x\\git~1"];
+        for name in names {
+            fixture.write(name, "x");
+        }
+        let links = [".gitmodules\u{feff}", "GITMOD~1", "dir/x\\.gitmodules"];
+        for name in links {
+            fixture.link("elsewhere", name);
+        }
+        fixture.write("fine", "x");
+        let committed = commit(&fixture.by(engine)).unwrap();
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "fine", "{engine:?}");
+        assert_eq!(committed.unstorable.len(), names.len() + links.len(), "{engine:?}: {:?}", committed.unstorable);
+        fixture.git(&["-c", "core.protectHFS=false", "fsck", "--strict", "--no-dangling"]);
+        assert_eq!(fixture.changes(engine), vec![]);
+    }
+}
+
+#[test]
 fn unstorable_files_are_named_again_by_the_next_commit() {
     for engine in ENGINES {
         let fixture = Fixture::new();
