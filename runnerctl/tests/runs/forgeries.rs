@@ -2,6 +2,7 @@
 //!
 //! A forger knows git: ids of commits that a message names are those of the forged branch.
 
+mod lists;
 mod objects;
 mod provenance;
 
@@ -62,6 +63,11 @@ impl Forge {
         play.repo.write(GOAL, &play.repo.read(GOAL).replace("Reach the goal", "Reach the goal soon"));
         play.repo.commit("Say when");
         play.home.ctl_in(&play.repo, &["resume", "--more", "20", "--wait"]).exits(0);
+        Self::of(play)
+    }
+
+    /// Takes the branch of a run that was made before.
+    fn of(play: Play) -> Self {
         let clone = play.home.path().join("forge.git").display().to_string();
         play.repo.git(&["clone", "-q", "--bare", ".", &clone]);
         let base = play.repo.run_state("HEAD").base.expect("a run has a base");

@@ -12,7 +12,7 @@ const RED: Row = Row { verdict: "RedGuard", status: "done", guard: "fail", attem
 const PASSED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
 /// A run whose guard is the script `ci.sh`, with what is done where an agent changes it.
-fn guarded(on_change: &str) -> Play {
+pub(crate) fn guarded(on_change: &str) -> Play {
     let play = unguarded(on_change);
     play.repo.write("ci.sh", STRICT).commit("Check the work");
     play

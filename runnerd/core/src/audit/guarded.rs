@@ -135,9 +135,18 @@ impl Ground {
         let standing = self.standing(globs, readers);
         let named = &receipt.guard_changed;
         let departing = Departure::between(&accepted.guarded.accepted, standing).paths;
-        for path in named.missing(&departing) {
+        let missing = named.missing(&departing);
+        for path in &departing {
             let expected = format!("{path}, which no person has accepted");
-            ledger.violation(AuditRule::Receipt, ANNOUNCED, (&expected, "not named"));
+            if missing.contains(&path) {
+                ledger.violation(AuditRule::Receipt, ANNOUNCED, (&expected, "not named"));
+            } else if !named.items().iter().any(|name| name == path.as_bytes()) {
+                // Who reads the receipt alone does not learn of it, so whoever asks the audit does.
+                ledger.warning(AuditRule::Receipt, ANNOUNCED, (&expected, "counted, and not named"));
+            }
+        }
+        if !named.is_sorted() {
+            ledger.violation(AuditRule::Receipt, ANNOUNCED, ("names in order, each once", &named.to_string()));
         }
         let is_part = |name: &str| (readers.is_definition)(globs, name);
         for name in named.items().iter().filter(|name| !str::from_utf8(name).is_ok_and(is_part)) {

@@ -68,6 +68,11 @@ impl NameList {
         self.bytes() + LONGEST > WHOLE_LIMIT
     }
 
+    /// Tells whether the names that are written out are in order, and each is there once.
+    pub fn is_sorted(&self) -> bool {
+        self.items.is_sorted_by(|a, b| a < b)
+    }
+
     fn bytes(&self) -> usize {
         self.items.iter().map(|item| written(item)).sum()
     }
