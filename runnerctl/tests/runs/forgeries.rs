@@ -5,6 +5,7 @@
 mod lists;
 mod objects;
 mod provenance;
+mod words;
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -128,6 +129,14 @@ impl Forge {
 
     fn tip(&self) -> &Piece {
         self.pieces.last().expect("the branch has commits")
+    }
+
+    #[track_caller]
+    fn is_honest(&self, name: &str, tip: &str) -> AuditReport {
+        let report = self.audit_at(RUN, tip);
+        let found: Vec<_> = report.findings.iter().filter(|found| found.severity == Severity::Violation).collect();
+        assert!(found.is_empty(), "{name}: {found:#?}");
+        report
     }
 
     /// Returns the pieces with one changed.

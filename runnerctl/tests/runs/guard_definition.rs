@@ -451,12 +451,43 @@ fn a_long_list_of_changed_files_is_whole_in_the_receipt() {
 }
 
 #[test]
-fn a_guard_that_commits_on_the_base_is_no_finding() {
-    let play = Play::new();
-    let text = play.repo.read(".runner/state/config.toml").replace("baseline = false", "baseline = true");
-    play.repo.write(".runner/state/config.toml", &text).commit("With a baseline");
+fn a_definition_that_is_renamed_thinned_and_narrowed_in_a_run_is_no_finding() {
+    for on_change in ["both", "report", "revert"] {
+        let play = guarded(on_change);
+        for name in ["one", "two", "three"] {
+            play.repo.write(&format!("checks/{name}.sh"), STRICT);
+        }
+        play.repo.commit("More checks");
+        play.script().step(1, "git mv checks/one.sh checks/uno.sh; answer retry 'Not yet.'");
+        play.script().step(2, "rm checks/two.sh; mv checks/uno.sh later.sh; touch done.txt; answer done 'Done.'");
+        play.script().step(3, "echo true > checks/three.sh; rm ci.sh; answer retry 'Not yet.'");
+        play.first(4);
+        play.repo.git(&["mv", "checks/three.sh", "checks/tres.sh"]);
+        play.repo.commit("Another name");
+        let resume = ["resume", "--more", "1", "--wait"];
+        play.home.ctl_in(&play.repo, &resume).exits(4);
+        let config = ".runner/state/config.toml";
+        let narrowed = play.repo.read(config).replace(", \"/checks/**\"", "");
+        play.repo.write(config, &narrowed).git(&["rm", "-q", "checks/tres.sh"]);
+        play.repo.commit("Guard less");
+        play.home.ctl_in(&play.repo, &resume).exits(4);
+        let found = report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
+        assert_eq!((found.findings, found.counts.iterations), (Vec::new(), 3), "{on_change}");
+    }
+}
+
+#[test]
+fn a_guard_that_writes_or_commits_on_the_base_and_in_iterations_is_no_finding() {
     let commits = "date +%N >> guarded; git add guarded; git commit -q -m 'Of the guard'";
-    play.script().guard_always(commits).step(1, "echo 1 > one; answer done 'Done.'");
-    play.first(4).is(&PASSED);
-    assert_eq!(report(&play.home.ctl_in(&play.repo, &["verify", "--json"])).findings, []);
+    for guard in [commits, "date +%N >> guarded", &format!("{commits}; date +%N >> guarded; git rm -q ci.sh")] {
+        let play = guarded("both");
+        let config = ".runner/state/config.toml";
+        let text = play.repo.read(config).replace("baseline = false", "baseline = true");
+        play.repo.write(config, &text).commit("With a baseline");
+        play.script().guard_always(guard).always("echo $n > one; answer done 'Done.'");
+        play.first(4);
+        play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+        let found = report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
+        assert_eq!((found.findings, found.counts.iterations), (Vec::new(), 2), "{guard}");
+    }
 }

@@ -17,7 +17,7 @@ fn play(iterations: u32) -> Play {
 }
 
 /// A run that waits for a person to review `b`.
-fn waiting(iterations: u32) -> Play {
+pub(crate) fn waiting(iterations: u32) -> Play {
     let play = play(iterations);
     play.begin();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);

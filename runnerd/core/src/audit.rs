@@ -79,7 +79,8 @@ struct Session {
     /// What a person has accepted of the guard's definition, as far as the branch tells.
     accepted: Option<Accepted>,
     net: Net,
-    agents: u32,
+    /// How many of its commits changed a path outside `.runner/`.
+    of_code: u32,
 }
 
 impl Audit {
@@ -240,7 +241,7 @@ impl Audit {
             None => self.begin_session(),
         };
         session.net.add(&link.changes);
-        session.agents += agents;
+        session.of_code += if link.changes.iter().any(is_code) { agents } else { 0 };
         self.session = Some(session);
         self.report.counts.agents_commits += agents;
         self.apply(&link.changes, reading);
@@ -249,7 +250,7 @@ impl Audit {
     fn begin_session(&mut self) -> Session {
         let accepted = self.ground.at_from(self.last.as_ref(), (&self.state, &self.stretch), &self.readers);
         self.end_stretch();
-        Session { from: self.state.clone(), accepted, net: Net::default(), agents: 0 }
+        Session { from: self.state.clone(), accepted, net: Net::default(), of_code: 0 }
     }
 
     fn apply(&mut self, changes: &[PathChange], reading: &Reading) {
@@ -323,7 +324,7 @@ impl Audit {
             from: &from,
             to: &to,
             net: &session.net,
-            agents: session.agents,
+            of_code: session.of_code,
             accepted: session.accepted.as_ref(),
             changed_between: self.since_iteration.code().next().is_some(),
             differs_from_base: self.since_base.as_ref().is_none_or(|since| since.code().next().is_some()),

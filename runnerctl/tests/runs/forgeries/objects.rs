@@ -1,7 +1,7 @@
 //! Objects that no git writes: trees that hold more than one thing at a path, headers and encodings that hide what a
 //! message says; and odd ones that are honest.
 
-use protocol::verify::{AuditReport, AuditRule as Rule, Severity};
+use protocol::verify::AuditRule as Rule;
 
 use super::{Forge, violation};
 use crate::play::RUN;
@@ -39,14 +39,6 @@ impl Forge {
     fn stored(&self, headers: &str, message: &str) -> String {
         let commit = format!("{headers}\n{message}");
         self.git(&["hash-object", "-t", "commit", "-w", "--literally", "--stdin"], commit)
-    }
-
-    #[track_caller]
-    fn is_honest(&self, name: &str, tip: &str) -> AuditReport {
-        let report = self.audit_at(RUN, tip);
-        let found: Vec<_> = report.findings.iter().filter(|found| found.severity == Severity::Violation).collect();
-        assert!(found.is_empty(), "{name}: {found:#?}");
-        report
     }
 }
 

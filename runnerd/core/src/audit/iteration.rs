@@ -35,8 +35,8 @@ pub(super) struct Iteration<'a> {
     pub to: &'a Known<'a>,
     /// What differs between the two.
     pub net: &'a Net,
-    /// Commits between the two.
-    pub agents: u32,
+    /// Commits between the two that changed a path outside `.runner/`.
+    pub of_code: u32,
     /// Whether a path outside `.runner/` differs from the base.
     pub differs_from_base: bool,
     /// What a person has accepted of the guard's definition at From, as far as the branch tells.
@@ -171,8 +171,8 @@ impl Iteration<'_> {
         }
         let is_history = matches!(&told.outcome.verdict, Verdict::Broken(breach) if breach.rule == Rule::History);
         let kept = self.net.code().count();
-        if is_history && (self.agents > 0 || kept > 0) {
-            let found = format!("{} commits and {kept} paths of the session", self.agents);
+        if is_history && (self.of_code > 0 || kept > 0) {
+            let found = format!("{} commits and {kept} paths of the session", self.of_code);
             ledger.violation(AuditRule::Verdict, "history", ("everything as it was at From", &found));
         }
     }
@@ -308,7 +308,7 @@ impl Iteration<'_> {
             let said = Said {
                 receipt,
                 net: self.net,
-                commits: self.agents,
+                commits: self.of_code,
                 // Of a guard that was cut off there is no word in the receipt.
                 asked_guard: task.recheck && receipt.review.as_ref().is_none_or(|review| review.accepted),
                 reverted: &self.to.run_state.reverted,

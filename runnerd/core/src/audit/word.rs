@@ -16,7 +16,8 @@ pub(super) struct Said<'a> {
     pub receipt: &'a Receipt,
     /// What differs between From and the commit.
     pub net: &'a Net,
-    /// Commits between the two.
+    /// Commits between the two that changed a path outside `.runner/`. Where the runner was kept from its own commit, a
+    /// person may have committed what it had written of that.
     pub commits: u32,
     /// Whether the guard was asked again.
     pub asked_guard: bool,

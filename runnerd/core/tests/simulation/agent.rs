@@ -64,10 +64,19 @@ impl Course {
 
     /// Changes what the guard does, or takes it away.
     fn weaken_guard(&mut self) {
-        match self.random.below(4) {
+        match self.random.below(8) {
             0 => _ = self.repository.work.remove(JUSTFILE),
-            1 => self.scribble_on(&["ci/check.sh", "ci/new.sh"]),
+            1 | 2 => self.scribble_on(&["ci/check.sh", "ci/new.sh"]),
+            3 => self.rename_in_definition(),
+            4 => self.rework_definition(),
             _ => self.scribble(JUSTFILE),
+        }
+    }
+
+    /// Changes many files of the definition at once: more than a list of the first rules names.
+    fn rework_definition(&mut self) {
+        for number in 0..self.random.below(30) {
+            self.scribble(&format!("ci/part-{number:02}.sh"));
         }
     }
 
@@ -209,6 +218,9 @@ impl Course {
     pub(crate) fn run_guard(&mut self) -> GuardHow {
         if self.random.one_in(6) {
             self.scribble("target.lock");
+        }
+        if self.random.one_in(20) {
+            self.own_commit("chore: what the guard has written");
         }
         if self.random.one_in(self.habits.mischief.saturating_mul(4)) {
             match self.random.below(5) {

@@ -77,6 +77,14 @@ impl Course {
         Ok(())
     }
 
+    /// Gives one file of the definition another name, in it or outside of it.
+    pub(crate) fn rename_in_definition(&mut self) {
+        let to = *self.random.pick(&["ci/check.sh", "ci/checks.sh", "src/check.sh", "ci/part-00.sh"]);
+        let from = self.repository.work.keys().find(|path| path.starts_with("ci/") && *path != to).cloned();
+        let moved = from.and_then(|from| self.repository.work.remove(&from));
+        self.repository.work.extend(moved.map(|blob| (to.to_owned(), blob)));
+    }
+
     /// Puts back what stood where the accepted files are; what a guard has made of these is kept aside.
     pub(crate) fn swap_back(&mut self) {
         for (path, blob) in self.live.moved.take().unwrap_or_default() {

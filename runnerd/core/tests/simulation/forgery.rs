@@ -104,8 +104,9 @@ pub(crate) const WAYS: [(&str, Way); 40] = [
     }),
     ("rules of before", |forgery| {
         forgery.receipts(|receipt| {
+            let is_new = receipt.version.rules > Rules::FIRST;
             receipt.version.rules = Rules::FIRST;
-            true
+            is_new
         })
     }),
     ("rules that nobody knows", |forgery| {

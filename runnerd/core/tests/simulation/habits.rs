@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use protocol::tree::{ChildSpec, Node};
 use protocol::words::RunStatus;
 use runner_core::policy::{Kinds, OnChange, OnTimeout, Policy, ReviewBy, RolesMode};
+use runner_core::rules::Rules;
 use runner_core::run::Asked;
 use runner_core::{layout, tree};
 
@@ -30,6 +31,8 @@ pub(crate) struct Habits {
     pub(crate) mischief: u64,
     /// Iterations after which it is enough.
     pub(crate) iterations: u32,
+    /// The rules of the runner that makes the branch: one of the release before still makes some.
+    pub(crate) rules: Rules,
     /// Whether prompts are built: that takes longer than all else together.
     pub(crate) has_prompts: bool,
     /// The configuration at the start.
@@ -45,6 +48,7 @@ impl Habits {
             people: *random.pick(&[0, 4, 10]),
             mischief: *random.pick(&[0, 3, 8]),
             iterations: 10 + u32::try_from(random.below(40)).unwrap_or_default(),
+            rules: *random.pick(&[Rules::CURRENT, Rules::CURRENT, Rules::CURRENT, Rules::FIRST]),
             has_prompts: seed.is_multiple_of(16),
             config: Config {
                 policy: policy(random),

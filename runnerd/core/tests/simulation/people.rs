@@ -7,6 +7,7 @@ use protocol::tree::TaskTree;
 use protocol::words::RunStatus;
 use runner_core::change::{self, Addition, Change};
 use runner_core::iteration::Phase;
+use runner_core::message::RunnerCommit;
 use runner_core::policy::{OnChange, ReviewBy};
 use runner_core::run::Asked;
 use runner_core::verdict::StopCause;
@@ -15,7 +16,7 @@ use runner_core::{layout, notes, questions, tree};
 use super::daemon::{Course, Halt, Lived, Order, open_leaves, replay};
 use super::definition::{DEFINITION, JUSTFILE};
 use super::loaded::{Config, Loaded, goal_text};
-use super::repository::Files;
+use super::repository::{Commit, Files};
 
 impl Course {
     /// Asks for something while the run goes on.
@@ -99,9 +100,13 @@ impl Course {
         self.repository.commit_all(message);
     }
 
-    /// Takes over what a person accepts of the guard's definition.
+    /// Takes over what a person accepts of the guard's definition: what was asked for before a commit by hand of the same
+    /// file is behind it.
     pub(crate) fn accepts(&mut self, files: &BTreeMap<String, Option<String>>) {
-        if let Some(form) = files.get(JUSTFILE) {
+        let id = |commit: &Commit| commit.files.get(JUSTFILE).map(|blob| blob.id.to_string());
+        let last = self.repository.ancestors(&self.repository.tip).find(|it| RunnerCommit::parse(&it.message).is_ok());
+        let is_by_hand = last.is_some_and(|last| id(last) != id(self.repository.head()));
+        if let Some(form) = files.get(JUSTFILE).filter(|_| !is_by_hand) {
             self.accepted.clone_from(form);
         }
     }
@@ -114,7 +119,14 @@ impl Course {
         }
         let Ok(loaded) = self.tip() else { return };
         let number = self.random.below(1_000);
-        match self.random.below(10) {
+        match self.random.below(13) {
+            10 => self.rename_in_definition(),
+            11 => drop(self.repository.work.remove("ci/check.sh")),
+            12 => {
+                // What is put away is no part of the definition any more, in one commit with it.
+                self.rename_in_definition();
+                self.change_config(|config| config.definition.truncate(1));
+            }
             8 => self.repository.write(JUSTFILE, format!("# by hand {number}\n").as_bytes()),
             9 => self.change_config(|config| match config.definition.len() {
                 1 => config.definition.push(DEFINITION[1].to_owned()),

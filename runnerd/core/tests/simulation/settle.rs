@@ -153,7 +153,8 @@ impl Course {
             return NameList::default();
         }
         let now = self.departure(from);
-        NameList::whole(guard.map_or(now.clone(), |guard| guard.departure.and(&now)).paths)
+        let paths = guard.map_or(now.clone(), |guard| guard.departure.and(&now)).paths;
+        if self.habits.rules == Rules::FIRST { NameList::new(paths) } else { NameList::whole(paths) }
     }
 
     /// A course that builds no prompts says that it has other templates, which no audit can build them from.
@@ -163,7 +164,7 @@ impl Course {
             version: "0.1.0".to_owned(),
             prompt_format: PROMPT_FORMAT,
             templates: if self.habits.has_prompts { own } else { "0".repeat(12) },
-            rules: Rules::CURRENT,
+            rules: self.habits.rules,
         }
     }
 
