@@ -4,7 +4,7 @@ use protocol::verify::{AuditFinding, AuditRule, Severity};
 
 use crate::fence;
 
-/// Most findings that are kept; more say no more.
+/// Most findings of each severity that are kept: more say no more, and no number of warnings hides a violation.
 const MAX_FINDINGS: usize = 1_000;
 /// Most bytes of each text of a finding.
 const MAX_SHOWN: usize = 300;
@@ -35,7 +35,7 @@ impl Ledger {
     }
 
     fn put(&mut self, (severity, rule): (Severity, AuditRule), at: &str, (expected, found): (&str, &str)) {
-        if self.findings.len() >= MAX_FINDINGS {
+        if self.findings.iter().filter(|finding| finding.severity == severity).count() >= MAX_FINDINGS {
             return;
         }
         let shown = |text: &str| fence::one_line(text, MAX_SHOWN);
@@ -53,5 +53,22 @@ impl Ledger {
     /// Returns what was put down, in order.
     pub(super) fn into_findings(self) -> Vec<AuditFinding> {
         self.findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_of_warnings_hides_a_violation() {
+        let mut ledger = Ledger::default();
+        for number in 0..2 * MAX_FINDINGS {
+            ledger.warning(AuditRule::Form, &number.to_string(), ("one", "another"));
+        }
+        ledger.violation(AuditRule::Passes, "node a", ("not passed", "passed"));
+        let found = ledger.into_findings();
+        assert_eq!(found.len(), MAX_FINDINGS + 1);
+        assert_eq!(found.last().map(|found| found.severity), Some(Severity::Violation));
     }
 }
