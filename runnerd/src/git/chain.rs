@@ -1,6 +1,7 @@
 //! A branch as a chain: its commits along first parents, what each changed, and the bytes of what somebody wants to
 //! read. One view of the repository for all of them, so that a long branch is read once.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ use super::{GitError, Id, Repository};
 
 /// What is being done where a commit is read.
 const COMMIT: &str = "reading a commit";
+/// Most trees that are kept for the next commit.
+const TREES_KEPT: usize = 256;
 /// Most bytes of a blob that is read.
 const MAX_BLOB: u64 = 64 * 1024 * 1024;
 
@@ -20,6 +23,8 @@ const MAX_BLOB: u64 = 64 * 1024 * 1024;
 pub struct Chain<'a> {
     paths: &'a Repository,
     repo: gix::Repository,
+    /// Trees that were read last: what one commit has, the next has mostly too.
+    trees: RefCell<BTreeMap<TreeId, Vec<u8>>>,
 }
 
 /// A commit as it is stored.
@@ -56,7 +61,7 @@ pub type ChainChange = (Vec<u8>, Option<ChainFile>, Option<ChainFile>);
 impl Repository {
     /// Opens the repository for reading many commits.
     pub fn chain(&self) -> Result<Chain<'_>, GitError> {
-        Ok(Chain { paths: self, repo: self.open()? })
+        Ok(Chain { paths: self, repo: self.open()?, trees: RefCell::default() })
     }
 
     /// Tells whether it is a clone that leaves objects with a remote until they are asked for (`--filter`): none is
@@ -74,7 +79,7 @@ impl Chain<'_> {
     pub fn commit(&self, id: &Id) -> Result<Option<ChainCommit>, GitError> {
         let read = || -> gix::Result<Option<Vec<u8>>> {
             let Some(object) = self.repo.try_find_object(id.object())? else { return Ok(None) };
-            Ok(Some(object.try_into_commit()?.detach().data))
+            self.intact(object.try_into_commit()?.detach()).map(Some)
         };
         let Some(stored) = read().map_err(GitError::library(COMMIT, self.paths.git_dir()))? else { return Ok(None) };
         let commit = Parts::of(&stored).and_then(|parts| {
@@ -99,8 +104,18 @@ impl Chain<'_> {
     pub fn added(&self, old: Option<&Id>, new: &Id) -> Result<Vec<Found>, GitError> {
         let bytes = |id: &Id| id.object().as_bytes().to_vec();
         let read = |id: &TreeId| -> gix::Result<Option<Vec<u8>>> {
+            if let Some(known) = self.trees.borrow().get(id) {
+                return Ok(Some(known.clone()));
+            }
             let object = self.repo.try_find_object(gix::ObjectId::try_from(id.as_slice())?)?;
-            Ok(object.filter(|object| object.kind == gix::objs::Kind::Tree).map(|object| object.detach().data))
+            let Some(tree) = object.filter(|it| it.kind == gix::objs::Kind::Tree) else { return Ok(None) };
+            let tree = self.intact(tree.detach())?;
+            let mut trees = self.trees.borrow_mut();
+            if trees.len() >= TREES_KEPT {
+                trees.clear();
+            }
+            trees.insert(id.clone(), tree.clone());
+            Ok(Some(tree))
         };
         fsck::added((old.map(bytes), bytes(new)), read)
             .map_err(GitError::library("checking trees", self.paths.git_dir()))
@@ -166,6 +181,13 @@ impl Chain<'_> {
         if self.repo.find_header(id)?.size() > MAX_BLOB {
             return Ok(None);
         }
-        Ok(Some(Arc::from(self.repo.find_blob(id)?.data.as_slice())))
+        Ok(Some(Arc::from(self.intact(self.repo.find_blob(id)?.detach())?)))
+    }
+
+    /// Returns the bytes of an object that is what its id says: whoever can write to the folder of objects can put another
+    /// in its place, and the library does not look.
+    fn intact(&self, object: gix::ObjectDetached) -> gix::Result<Vec<u8>> {
+        let found = gix::objs::compute_hash(self.repo.object_hash(), object.kind, &object.data)?;
+        if found == object.id { Ok(object.data) } else { Err(gix::error::message!("{} is {found}", object.id).into()) }
     }
 }

@@ -122,3 +122,16 @@ fn headers_that_the_runner_does_not_write_are_named_and_a_signature_is_not() {
         assert_eq!(report.people.len(), 3, "it is a person's: {:#?}", report.people);
     }
 }
+
+#[test]
+fn an_object_that_another_was_put_in_the_place_of_is_not_read() {
+    let forge = Forge::new();
+    let (tip, parent) = (forge.tip().clone(), forge.pieces[forge.pieces.len() - 2].id.clone());
+    let [real, other] = ["2\n", "3\n"].map(|text| forge.tree_with(&tip.tree, "one", text));
+    let commit = forge.commit(Some(&parent), &real, &tip.message);
+    forge.is_honest("the object itself", &commit);
+    let [real, other] = [&real, &other].map(|id| format!("{}/objects/{}/{}", forge.clone, &id[..2], &id[2..]));
+    std::fs::remove_file(&real).expect("it is a loose object");
+    std::fs::copy(&other, &real).expect("it is a loose object, too");
+    forge.finds_at((RUN, &commit), violation(Rule::Valid, "tree"));
+}
