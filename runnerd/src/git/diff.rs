@@ -1,12 +1,14 @@
 //! What differs between two commits, as paths or as a patch. A function of the two trees alone: no configuration, no
 //! attributes, no program decides how it looks.
 
+use std::ops::ControlFlow;
+
 use gix::ObjectId;
-use gix::bstr::{BString, ByteSlice as _};
+use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::diff::blob::unified_diff::{ConsumeHunk, ContextSize, DiffLineKind, HunkHeader};
 use gix::diff::blob::{Algorithm, Diff, InternedInput, UnifiedDiff, sources::byte_lines};
-use gix::diff::tree::Recorder;
 use gix::diff::tree::recorder::Change;
+use gix::diff::tree::{Recorder, Visit, visit};
 use gix::error::ResultExt as _;
 use gix::objs::TreeRefIter;
 use gix::objs::tree::EntryMode;
@@ -17,6 +19,12 @@ use super::{GitError, Id, Repository};
 const BINARY_PROBE: usize = 8000;
 /// Comparing larger files line by line takes more memory than a patch is worth.
 const TEXT_LIMIT: usize = 8 * 1024 * 1024;
+
+/// Most bytes of what differs between two trees, some four million paths: a few small trees that name each other make more
+/// paths than any machine can hold.
+const DIFFERENCES_ROOM: usize = 512 * 1024 * 1024;
+/// Bytes of a difference besides its path.
+const RECORD: usize = 96;
 
 /// One side of a difference; none where the path is missing.
 pub(super) type Side = Option<(EntryMode, ObjectId)>;
@@ -79,18 +87,67 @@ pub(super) fn compare_trees(
     old: &gix::Tree<'_>,
     new: &gix::Tree<'_>,
 ) -> gix::Result<Vec<Difference>> {
-    let mut recorder = Recorder::default();
+    compare_within(repo, (old, new), DIFFERENCES_ROOM)
+}
+
+pub(super) fn compare_within(
+    repo: &gix::Repository,
+    (old, new): (&gix::Tree<'_>, &gix::Tree<'_>),
+    room: usize,
+) -> gix::Result<Vec<Difference>> {
+    let mut bounded = Bounded { recorder: Recorder::default(), room };
     gix::diff::tree(
         TreeRefIter::from_bytes(&old.data, repo.object_hash()),
         TreeRefIter::from_bytes(&new.data, repo.object_hash()),
         gix::diff::tree::State::default(),
         &repo.objects,
-        &mut recorder,
+        &mut bounded,
     )
     .or_error()?;
-    let mut changes: Vec<_> = recorder.records.into_iter().flat_map(sides).filter(is_file).collect();
+    let mut changes: Vec<_> = bounded.recorder.records.into_iter().flat_map(sides).filter(is_file).collect();
     changes.sort_by(|a, b| a.path.cmp(&b.path).then(b.old.is_some().cmp(&a.old.is_some())));
     Ok(changes)
+}
+
+/// Ends a comparison that takes more than its room.
+struct Bounded {
+    recorder: Recorder,
+    /// Bytes that are left.
+    room: usize,
+}
+
+impl Visit for Bounded {
+    fn pop_front_tracked_path_and_set_current(&mut self) {
+        self.recorder.pop_front_tracked_path_and_set_current();
+    }
+
+    fn push_back_tracked_path_component(&mut self, component: &BStr) {
+        self.recorder.push_back_tracked_path_component(component);
+    }
+
+    fn push_path_component(&mut self, component: &BStr) {
+        self.recorder.push_path_component(component);
+    }
+
+    fn pop_path_component(&mut self) {
+        self.recorder.pop_path_component();
+    }
+
+    fn visit(&mut self, change: visit::Change) -> visit::Action {
+        let action = self.recorder.visit(change);
+        let path = self.recorder.records.last().map_or(0, |record| path_of(record).len());
+        match self.room.checked_sub(path + RECORD) {
+            Some(left) => self.room = left,
+            None => return ControlFlow::Break(()),
+        }
+        action
+    }
+}
+
+fn path_of(record: &Change) -> &BString {
+    match record {
+        Change::Addition { path, .. } | Change::Deletion { path, .. } | Change::Modification { path, .. } => path,
+    }
 }
 
 /// A file that becomes a link or a submodule counts as gone and new, as in git.

@@ -1,6 +1,9 @@
 //! Objects, history and differences, compared with what git says of them.
 
+use gix::objs::tree;
+
 use super::fixture::{ENGINES, Fixture};
+use crate::git::diff::compare_within;
 use crate::git::{EntryKind, GitError, Id};
 
 #[test]
@@ -245,4 +248,20 @@ fn clone_is_partial_as_long_as_a_remote_promises_objects() {
         fixture.git(&["config", "remote.origin.promisor", value]);
         assert_eq!(is_partial(), expected, "{value}");
     }
+}
+
+#[test]
+fn trees_that_name_each_other_make_no_more_paths_than_there_is_room_for() {
+    let fixture = Fixture::new();
+    let repo = fixture.repository().open().unwrap();
+    let mut named = (repo.write_blob(b"x").unwrap().detach(), tree::EntryKind::Blob);
+    // Sixteen million paths.
+    for _ in 0..12 {
+        let entry = |name: &str| tree::Entry { mode: named.1.into(), filename: name.into(), oid: named.0 };
+        let entries = ["a", "b", "c", "d"].map(entry).to_vec();
+        named = (repo.write_object(&gix::objs::Tree { entries }).unwrap().detach(), tree::EntryKind::Tree);
+    }
+    let (old, new) = (repo.empty_tree(), repo.find_tree(named.0).unwrap());
+    assert!(compare_within(&repo, (&old, &new), 1024 * 1024).is_err(), "it ends");
+    assert_eq!(compare_within(&repo, (&new, &new), 0).unwrap().len(), 0);
 }
