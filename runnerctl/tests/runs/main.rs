@@ -24,6 +24,7 @@ mod plain;
 mod play;
 mod precedence;
 mod records;
+mod replaced_objects;
 mod review;
 mod review_by_person;
 mod roles;

@@ -26,7 +26,7 @@ use protocol::tree::TaskTree;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditRule};
 use protocol::words::VerdictName;
 
-pub use self::cut::End;
+pub use self::cut::{End, Unread};
 use self::guarded::{Accepted, Ground};
 use self::iteration::Iteration;
 use self::ledger::Ledger;
@@ -188,13 +188,14 @@ impl Audit {
 
     /// Ends with a commit that cannot be read, though its trees may tell why. Only a partial clone may lack what it is
     /// made of.
-    pub fn unread(&mut self, commit: &str, (trees, is_partial): (&[Found], bool)) {
+    pub fn unread(&mut self, commit: &str, (trees, unread): (&[Found], &Unread), is_partial: bool) {
+        let why = unread.sentence(is_partial);
         self.is_cut = true;
-        self.report.unseen.push(cut::unread(commit, is_partial));
+        self.report.unseen.push(format!("the files of commit {commit}, and what was made of them since: {why}"));
         self.ledger.turn_to(commit, None);
         self.trees(trees, false);
-        if !is_partial {
-            self.ledger.violation(AuditRule::Valid, "tree", ("objects that can be read", cut::MISSING));
+        if !unread.is_promised(is_partial) {
+            self.ledger.violation(AuditRule::Valid, "tree", ("objects that can be read", &why));
         }
     }
 

@@ -10,7 +10,7 @@ use runner_core::fsck::{self, Found, Parts, TreeId};
 
 use super::diff::{Side, compare_trees};
 use super::objects::files;
-use super::{GitError, Id, Repository};
+use super::{GitError, Id, Repository, checked};
 
 /// What is being done where a commit is read.
 const COMMIT: &str = "reading a commit";
@@ -78,8 +78,8 @@ impl Chain<'_> {
     /// Returns a commit; none if it is not here. What git can walk is read, however odd its other headers are.
     pub fn commit(&self, id: &Id) -> Result<Option<ChainCommit>, GitError> {
         let read = || -> gix::Result<Option<Vec<u8>>> {
-            let Some(object) = self.repo.try_find_object(id.object())? else { return Ok(None) };
-            self.intact(object.try_into_commit()?.detach()).map(Some)
+            let Some(object) = checked::try_object(&self.repo, id.object())? else { return Ok(None) };
+            Ok(Some(object.try_into_commit()?.detach().data))
         };
         let Some(stored) = read().map_err(GitError::library(COMMIT, self.paths.git_dir()))? else { return Ok(None) };
         let commit = Parts::of(&stored).and_then(|parts| {
@@ -107,9 +107,9 @@ impl Chain<'_> {
             if let Some(known) = self.trees.borrow().get(id) {
                 return Ok(Some(known.clone()));
             }
-            let object = self.repo.try_find_object(gix::ObjectId::try_from(id.as_slice())?)?;
+            let object = checked::try_object(&self.repo, gix::ObjectId::try_from(id.as_slice())?)?;
             let Some(tree) = object.filter(|it| it.kind == gix::objs::Kind::Tree) else { return Ok(None) };
-            let tree = self.intact(tree.detach())?;
+            let tree = tree.detach().data;
             let mut trees = self.trees.borrow_mut();
             if trees.len() >= TREES_KEPT {
                 trees.clear();
@@ -125,7 +125,7 @@ impl Chain<'_> {
     /// are `wanted`.
     pub fn changes(&self, old: Option<&Id>, new: &Id, wanted: fn(&[u8]) -> bool) -> Result<Vec<ChainChange>, GitError> {
         let read = || -> gix::Result<Vec<ChainChange>> {
-            let tree = |id: &Id| self.repo.find_tree(id.object());
+            let tree = |id: &Id| checked::tree(&self.repo, id.object());
             let old = old.map_or_else(|| Ok(self.repo.empty_tree()), tree)?;
             let mut changes: BTreeMap<Vec<u8>, (Option<ChainFile>, Option<ChainFile>)> = BTreeMap::new();
             for difference in compare_trees(&self.repo, &old, &tree(new)?)? {
@@ -148,11 +148,9 @@ impl Chain<'_> {
         wanted: fn(&[u8]) -> bool,
     ) -> Result<Vec<(Vec<u8>, ChainFile)>, GitError> {
         let read = || -> gix::Result<Vec<(Vec<u8>, ChainFile)>> {
-            let root = self.repo.find_tree(tree.object())?;
-            let Some(entry) = root.lookup_entry_by_path(folder)?.filter(|entry| entry.mode().is_tree()) else {
-                return Ok(Vec::new());
-            };
-            let entries = files(&entry.object()?.into_tree(), &format!("{folder}/"))?;
+            let found = checked::at_path(&self.repo, tree.object(), folder.into())?;
+            let Some((_, id)) = found.filter(|(mode, _)| mode.is_tree()) else { return Ok(Vec::new()) };
+            let entries = files(&self.repo, id, &format!("{folder}/"))?;
             let file = |entry: super::Entry| {
                 let is_wanted = wanted(&entry.path) && entry.kind != super::EntryKind::Submodule;
                 let content = if is_wanted { self.content(entry.id.object())? } else { None };
@@ -181,13 +179,6 @@ impl Chain<'_> {
         if self.repo.find_header(id)?.size() > MAX_BLOB {
             return Ok(None);
         }
-        Ok(Some(Arc::from(self.intact(self.repo.find_blob(id)?.detach())?)))
-    }
-
-    /// Returns the bytes of an object that is what its id says: whoever can write to the folder of objects can put another
-    /// in its place, and the library does not look.
-    fn intact(&self, object: gix::ObjectDetached) -> gix::Result<Vec<u8>> {
-        let found = gix::objs::compute_hash(self.repo.object_hash(), object.kind, &object.data)?;
-        if found == object.id { Ok(object.data) } else { Err(gix::error::message!("{} is {found}", object.id).into()) }
+        Ok(Some(Arc::from(checked::blob(&self.repo, id)?)))
     }
 }

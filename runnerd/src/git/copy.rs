@@ -21,6 +21,7 @@ impl Repository {
         fs::write(&alternates, text).map_err(GitError::io("writing", &alternates))?;
         let head = folder.join(".git/HEAD");
         fs::write(&head, format!("{commit}\n")).map_err(GitError::io("writing", &head))?;
+        self.check_files(commit)?;
         let copy = Self::discover(folder)?;
         Git::new(&copy, "reset").args(["--quiet", "--hard", &commit.to_string()]).run()?;
         Ok(copy)

@@ -13,6 +13,7 @@ use gix::error::ResultExt as _;
 use gix::objs::TreeRefIter;
 use gix::objs::tree::EntryMode;
 
+use super::checked::{self, Checked};
 use super::{GitError, Id, Repository};
 
 /// As git: text has no NUL near its beginning.
@@ -77,7 +78,7 @@ impl Repository {
 }
 
 fn compare(repo: &gix::Repository, from: &Id, to: &Id) -> gix::Result<Vec<Difference>> {
-    let tree = |commit: &Id| repo.find_commit(commit.object())?.tree();
+    let tree = |commit: &Id| checked::tree_of(repo, commit.object());
     compare_trees(repo, &tree(from)?, &tree(to)?)
 }
 
@@ -100,7 +101,7 @@ pub(super) fn compare_within(
         TreeRefIter::from_bytes(&old.data, repo.object_hash()),
         TreeRefIter::from_bytes(&new.data, repo.object_hash()),
         gix::diff::tree::State::default(),
-        &repo.objects,
+        Checked(repo),
         &mut bounded,
     )
     .or_error()?;
@@ -212,7 +213,7 @@ fn text_of(repo: &gix::Repository, side: Side) -> gix::Result<Option<Vec<u8>>> {
     if repo.find_header(id)?.size() > TEXT_LIMIT as u64 {
         return Ok(None);
     }
-    let content = repo.find_blob(id)?.detach().data;
+    let content = checked::blob(repo, id)?;
     let probe = &content[..content.len().min(BINARY_PROBE)];
     Ok((!probe.contains(&0)).then_some(content))
 }

@@ -65,15 +65,14 @@ fn path_of(objects: &Path, id: &ObjectId) -> PathBuf {
     objects.join(&hex[..2]).join(&hex[2..])
 }
 
-/// Removes loose objects that are not what their name says.
-///
-/// Of many only those are looked for that are empty, which is what file systems leave of a file that was not flushed.
+/// Removes loose objects that are not what their name says: what a power cut has left in part, and what somebody has put
+/// there before.
 fn discard_torn(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
     let mut torn = None;
     for id in ids {
         let file = path_of(objects, id);
         let Ok(found) = file.symlink_metadata() else { continue };
-        if found.len() > 0 && (ids.len() > ONE_BY_ONE || is_whole(objects, id)) {
+        if found.len() > 0 && is_whole(objects, id) {
             continue;
         }
         fs::remove_file(&file).map_err(GitError::io("removing a torn object", &file))?;
@@ -160,7 +159,7 @@ pub(super) fn sync_if_there(path: &Path) -> Result<bool, GitError> {
 }
 
 #[cfg(target_os = "linux")]
-fn sync_file_system(path: &Path) -> io::Result<()> {
+pub(super) fn sync_file_system(path: &Path) -> io::Result<()> {
     nix::unistd::syncfs(File::open(path)?).map_err(io::Error::from)
 }
 
@@ -179,7 +178,7 @@ fn is_flushed_with(_folder: &Path, _other: &Path) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn sync_file_system(_path: &Path) -> io::Result<()> {
+pub(super) fn sync_file_system(_path: &Path) -> io::Result<()> {
     nix::unistd::sync();
     Ok(())
 }

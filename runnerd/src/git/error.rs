@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use runner_core::obstacle::{self, Nature};
 
+use super::checked::FalseObject;
 use super::{Id, Operation};
 
 /// A request to a repository that could not be carried out.
@@ -87,6 +88,14 @@ pub enum GitError {
         path: PathBuf,
         /// The reason.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another object stands in the place of one.
+    #[error("object {id} in {path} is not what its name says")]
+    FalseObject {
+        /// The object.
+        id: Id,
+        /// In which repository.
+        path: PathBuf,
     },
     /// The git program reported a failure.
     #[error("git {command} failed in {path} ({status}): {stderr}")]
@@ -182,10 +191,13 @@ impl GitError {
         move |source| Self::Io { doing, path: path.to_owned(), source }
     }
 
-    /// Sorts a failure of the library into the three kinds that callers tell apart.
+    /// Sorts a failure of the library into the kinds that callers tell apart.
     pub(super) fn library(doing: &'static str, path: &Path) -> impl FnOnce(gix::Error) -> Self {
         move |source| {
             let path = path.to_owned();
+            if let Some(FalseObject(id)) = source.downcast_any_ref() {
+                return Self::FalseObject { id: Id::from(*id), path };
+            }
             if source.is_retryable() {
                 return Self::Locked { path };
             }

@@ -9,7 +9,7 @@ use super::hold_back::HoldBack;
 use super::identity::Identity;
 use super::program::Git;
 use super::refs::{Before, Move};
-use super::{CommitRequest, GitError, Id, Repository, durable};
+use super::{CommitRequest, GitError, Id, Repository, checked, durable};
 
 /// Files to commit upon a branch.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl Grown<'_> {
     }
 
     fn entries(&self, tree: ObjectId) -> Result<Vec<Entry>, GitError> {
-        let read = || self.repo.find_tree(tree)?.decode().map(gix::objs::Tree::from);
+        let read = || checked::tree(self.repo, tree)?.decode().map(gix::objs::Tree::from);
         Ok(read().map_err(GitError::library("reading a tree", self.paths.git_dir()))?.entries)
     }
 }

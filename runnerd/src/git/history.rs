@@ -5,7 +5,10 @@ use std::io;
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice as _;
+use gix::revision::plumbing::merge_base;
+use gix::revwalk::Graph;
 
+use super::checked::{self, Checked};
 use super::identity::Identity;
 use super::program::Git;
 use super::refs::RefStore;
@@ -62,9 +65,10 @@ impl Repository {
             return Ok(true);
         }
         let repo = self.open()?;
-        let base = repo.merge_base(ancestor.object(), of.object());
-        let base = base.map_err(GitError::library("comparing histories", self.git_dir()))?;
-        Ok(base.is_some_and(|base| base.detach() == ancestor.object()))
+        let mut graph = Graph::new(Checked(&repo), None);
+        let bases = merge_base(ancestor.object(), &[of.object()], &mut graph);
+        let bases = bases.map_err(GitError::library("comparing histories", self.git_dir()))?;
+        Ok(bases.is_some_and(|bases| *bases.first() == ancestor.object()))
     }
 
     /// Tells whether `ancestor` is `of` itself or one of its first parents, of the parents of parents and so on.
@@ -75,7 +79,7 @@ impl Repository {
             if id == *ancestor {
                 return Ok(true);
             }
-            let commit = repo.find_commit(id.object());
+            let commit = checked::commit(&repo, id.object());
             let commit = commit.map_err(GitError::library("reading a commit", self.git_dir()))?;
             // A shallow clone ends where parents are named and not there.
             next = commit.parent_ids().next().map(Id::from).filter(|parent| repo.has_object(parent.object()));
@@ -147,18 +151,18 @@ impl Repository {
 /// Tells whether `commit` has this file at `path`, and its first parent another or none.
 fn introduces(repo: &gix::Repository, commit: ObjectId, path: &str, file: ObjectId) -> gix::Result<bool> {
     let has_file = |commit: ObjectId| -> gix::Result<bool> {
-        let entry = repo.find_commit(commit)?.tree()?.lookup_entry_by_path(path)?;
-        Ok(entry.is_some_and(|entry| entry.object_id() == file))
+        let root = checked::commit(repo, commit)?.tree_id()?.detach();
+        Ok(checked::at_path(repo, root, path.into())?.is_some_and(|(_, id)| id == file))
     };
     if !has_file(commit)? {
         return Ok(false);
     }
-    let parent = repo.find_commit(commit)?.parent_ids().next().map(gix::Id::detach);
+    let parent = checked::commit(repo, commit)?.parent_ids().next().map(gix::Id::detach);
     Ok(!parent.map_or(Ok(false), has_file)?)
 }
 
 fn info(repo: &gix::Repository, id: Id) -> gix::Result<CommitInfo> {
-    let commit = repo.find_commit(id.object())?;
+    let commit = checked::commit(repo, id.object())?;
     let decoded = commit.decode()?;
     let author = decoded.author()?;
     Ok(CommitInfo {

@@ -11,7 +11,7 @@ use gix::index::write::Extensions;
 use gix::lock::acquire::Fail;
 
 use super::scan::Scan;
-use super::{GitError, Id, Repository};
+use super::{GitError, Id, Repository, checked};
 
 /// How long another git that is just finishing is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -95,7 +95,7 @@ fn from_commit(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> 
         return Ok(gix::index::State::new(repo.object_hash()));
     };
     let read = || -> gix::Result<gix::index::State> {
-        let tree = repo.find_commit(head.object())?.tree_id()?;
+        let tree = checked::tree_of(repo, head.object())?.id;
         Ok(repo.index_from_tree(&tree)?.into())
     };
     read().map_err(GitError::library("reading the tree of HEAD", paths.git_dir()))

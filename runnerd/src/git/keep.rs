@@ -15,7 +15,7 @@ use super::hold_back::HoldBack;
 use super::scan::Scan;
 use super::stage::{Collected, Staging};
 use super::status::{self, ChangeKind};
-use super::{GitError, Id, Repository, cachetree, index, objects, porcelain};
+use super::{GitError, Id, Repository, cachetree, checked, index, objects, porcelain};
 
 impl Collected {
     /// Collects tracked and untracked files; of ignored ones those that stand where `restoring` has files.
@@ -59,9 +59,9 @@ impl Collected {
     /// Adds what a checkout of `commit` would overwrite and what is not in the tree yet because git ignores it.
     fn add_obstructions(&mut self, repo: &gix::Repository, paths: &Repository, commit: Id) -> Result<(), GitError> {
         let failed = |error| GitError::library("keeping what is in the way", paths.git_dir())(error);
-        let tree = repo.find_tree(self.tree).map_err(failed)?;
+        let tree = checked::tree(repo, self.tree).map_err(failed)?;
         let kept: BTreeSet<Vec<u8>> =
-            objects::files(&tree, "").map_err(failed)?.into_iter().map(|entry| entry.path).collect();
+            objects::files(repo, self.tree, "").map_err(failed)?.into_iter().map(|entry| entry.path).collect();
         let mut obstructions = BTreeSet::new();
         for entry in paths.entries(&commit, "")?.iter().filter(|entry| !kept.contains(&entry.path)) {
             obstructions.extend(obstructing(paths, &entry.path).into_iter().filter(|path| !kept.contains(path)));

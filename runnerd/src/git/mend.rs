@@ -12,7 +12,7 @@ use gix::refs::FullName;
 use super::durable::replace_file;
 use super::refs::RefStore;
 use super::tampering::Fingerprint;
-use super::{GitError, Id, Repository};
+use super::{GitError, Id, Repository, checked};
 
 /// Entries at the end of a log that are looked through for a commit that is there.
 const LOG_ENTRIES: usize = 100;
@@ -35,7 +35,8 @@ impl Repository {
             return Ok(Some(format!("branch {branch} was garbled")));
         }
         let is_lost = match self.branch(branch) {
-            Ok(tip) => tip.is_some_and(|tip| !has_commit(&repo, tip)),
+            Ok(Some(tip)) => !has_commit(&repo, tip)?,
+            Ok(None) => false,
             Err(GitError::Broken { .. }) => true,
             Err(error) => return Err(error),
         };
@@ -60,10 +61,14 @@ impl Repository {
         let (head, file) = (self.git_dir().join("HEAD"), self.branch_file(branch));
         let is_garbled = file.symlink_metadata().is_ok() && !is_readable(&file, false)?;
         // A branch that cannot be read is what is mended here: its log, else the beginning, stands for it.
-        let known = self.branch(branch).ok().flatten().filter(|tip| !is_garbled && has_commit(&repo, *tip));
+        let known = self.branch(branch).ok().flatten().filter(|_| !is_garbled);
+        let known = known.map(|tip| Ok(has_commit(&repo, tip)?.then_some(tip))).transpose()?.flatten();
         remove_other(&head, true)?;
         remove_other(&file, known.is_none())?;
-        let tip = known.or_else(|| self.last_logged(&repo, branch)).unwrap_or(*from);
+        let tip = match known {
+            Some(tip) => tip,
+            None => self.last_logged(&repo, branch)?.unwrap_or(*from),
+        };
         replace_file(&head, format!("{tip}\n").as_bytes(), 0o644).map_err(GitError::io("writing", &head))
     }
 
@@ -72,21 +77,30 @@ impl Repository {
     }
 
     /// Returns the newest commit that the logs of the branch and of HEAD name and that is there.
-    fn last_logged(&self, repo: &gix::Repository, branch: &str) -> Option<Id> {
+    fn last_logged(&self, repo: &gix::Repository, branch: &str) -> Result<Option<Id>, GitError> {
         let logs = [self.common_dir().join("logs/refs/heads").join(branch), self.git_dir().join("logs/HEAD")];
-        let newest = |log: &PathBuf| {
+        for log in &logs {
             // A log that cannot be read names nothing: the other one is asked, and in the end the caller's commit stands.
             let text = fs::read(log).unwrap_or_default();
             let entries = text.lines().rev().take(LOG_ENTRIES);
-            let ids = entries.filter_map(|line| line.split(|byte| *byte == b' ').nth(1)?.to_str().ok()?.parse().ok());
-            ids.into_iter().find(|id| has_commit(repo, *id))
-        };
-        logs.iter().find_map(newest)
+            for id in entries.filter_map(|line| line.split(|byte| *byte == b' ').nth(1)?.to_str().ok()?.parse().ok()) {
+                if has_commit(repo, id)? {
+                    return Ok(Some(id));
+                }
+            }
+        }
+        Ok(None)
     }
 }
 
-fn has_commit(repo: &gix::Repository, id: Id) -> bool {
-    repo.find_commit(id.object()).is_ok()
+/// Tells whether a commit is there and can be read. One in whose place another object stands is not taken for missing.
+fn has_commit(repo: &gix::Repository, id: Id) -> Result<bool, GitError> {
+    let found = checked::commit(repo, id.object()).map_err(GitError::library("reading a commit", repo.git_dir()));
+    match found {
+        Ok(_) => Ok(true),
+        Err(error @ GitError::FalseObject { .. }) => Err(error),
+        Err(_) => Ok(false),
+    }
 }
 
 /// Tells whether a file holds a reference: an object id, or where `symbolic` is allowed the name of another one.

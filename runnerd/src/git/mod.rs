@@ -14,7 +14,7 @@
 //! | see what changed | `scan`, `preload`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
 //! | commit and name | `prepare`, `commit`, `graft`, `identity`, `refs`, `branch`, `durable` |
-//! | read back | `history`, `chain`, `objects`, `diff` |
+//! | read back | `checked`, `history`, `chain`, `objects`, `diff` |
 //! | keep and restore | `rescue`, `keep`, `copy`, `mend`, `operation`, `locks`, `pipes` |
 //! | keep the store small | `upkeep` |
 //! | run git itself | `program`, `porcelain` |
@@ -22,6 +22,7 @@
 mod branch;
 mod cachetree;
 mod chain;
+mod checked;
 mod commit;
 mod content;
 mod copy;

@@ -1,8 +1,11 @@
 //! Reads and writes what git stores: files of a commit, listings, single blobs. Nothing here looks at the work tree.
 
+use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice as _};
-use gix::objs::tree;
+use gix::objs::{TreeRefIter, tree};
+use gix::traverse::tree::breadthfirst::State;
 
+use super::checked::{self, Checked};
 use super::{GitError, Id, Repository, durable};
 
 /// One file of a commit.
@@ -56,9 +59,9 @@ impl Repository {
     pub fn read(&self, commit: &Id, path: &str) -> Result<Option<Vec<u8>>, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<Option<Vec<u8>>> {
-            let tree = repo.find_commit(commit.object())?.tree()?;
-            let entry = tree.lookup_entry_by_path(path)?.filter(|entry| entry.mode().is_blob_or_symlink());
-            entry.map(|entry| Ok(entry.object()?.detach().data)).transpose()
+            let root = checked::commit(&repo, commit.object())?.tree_id()?;
+            let found = checked::at_path(&repo, root.detach(), path.into())?;
+            found.filter(|(mode, _)| mode.is_blob_or_symlink()).map(|(_, id)| checked::blob(&repo, id)).transpose()
         };
         read().map_err(GitError::library("reading a file of a commit", self.git_dir()))
     }
@@ -67,11 +70,10 @@ impl Repository {
     pub fn entry(&self, commit: &Id, path: &str) -> Result<Option<Entry>, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<Option<Entry>> {
-            let found = repo.find_commit(commit.object())?.tree()?.lookup_entry_by_path(path)?;
-            Ok(found.and_then(|entry| {
-                let kind = EntryKind::of(entry.mode())?;
-                Some(Entry { path: path.into(), id: entry.object_id().into(), kind })
-            }))
+            let root = checked::commit(&repo, commit.object())?.tree_id()?;
+            let found = checked::at_path(&repo, root.detach(), path.into())?;
+            Ok(found
+                .and_then(|(mode, id)| Some(Entry { path: path.into(), id: id.into(), kind: EntryKind::of(mode)? })))
         };
         read().map_err(GitError::library("looking up a file of a commit", self.git_dir()))
     }
@@ -81,25 +83,31 @@ impl Repository {
     pub fn entries(&self, commit: &Id, folder: &str) -> Result<Vec<Entry>, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<Vec<Entry>> {
-            let mut tree = repo.find_commit(commit.object())?.tree()?;
+            let root = checked::commit(&repo, commit.object())?.tree_id()?.detach();
             let folder = folder.trim_matches('/');
-            if !folder.is_empty() {
-                let Some(entry) = tree.lookup_entry_by_path(folder)?.filter(|entry| entry.mode().is_tree()) else {
-                    return Ok(Vec::new());
-                };
-                tree = entry.object()?.into_tree();
+            if folder.is_empty() {
+                return files(&repo, root, "");
             }
-            let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-            files(&tree, &prefix)
+            let found = checked::at_path(&repo, root, folder.into())?.filter(|(mode, _)| mode.is_tree());
+            found.map_or_else(|| Ok(Vec::new()), |(_, id)| files(&repo, id, &format!("{folder}/")))
         };
         read().map_err(GitError::library("listing a commit", self.git_dir()))
+    }
+
+    /// Fails where a file of a commit is not what its name in the object database says: the git program, which lays out
+    /// commits, does not ask.
+    pub(super) fn check_files(&self, commit: &Id) -> Result<(), GitError> {
+        let repo = self.open()?;
+        let files = self.entries(commit, "")?.into_iter().filter(|entry| entry.kind != EntryKind::Submodule);
+        let check = |entry: Entry| checked::blob(&repo, entry.id.object()).map(drop);
+        let mut files = files.map(check);
+        files.try_for_each(|checked| checked.map_err(GitError::library("reading a file of a commit", self.git_dir())))
     }
 
     /// Returns the content of a blob.
     pub fn blob(&self, id: &Id) -> Result<Vec<u8>, GitError> {
         let repo = self.open()?;
-        let read = || -> gix::Result<Vec<u8>> { Ok(repo.find_blob(id.object())?.detach().data) };
-        read().map_err(GitError::library("reading a blob", self.git_dir()))
+        checked::blob(&repo, id.object()).map_err(GitError::library("reading a blob", self.git_dir()))
     }
 
     /// Stores `bytes` as a blob, durably. Nothing refers to it yet.
@@ -120,9 +128,12 @@ impl Repository {
 }
 
 /// Returns all files of a tree, sorted by path, each with `prefix` in front.
-pub(super) fn files(tree: &gix::Tree<'_>, prefix: &str) -> gix::Result<Vec<Entry>> {
-    let files = tree.traverse().breadthfirst.files()?;
-    let mut entries: Vec<Entry> = files.iter().filter_map(|file| entry(prefix, file)).collect();
+pub(super) fn files(repo: &gix::Repository, tree: ObjectId, prefix: &str) -> gix::Result<Vec<Entry>> {
+    let root = checked::tree(repo, tree)?;
+    let mut files = gix::traverse::tree::Recorder::default();
+    let root = TreeRefIter::from_bytes(&root.data, tree.kind());
+    gix::traverse::tree::breadthfirst(root, State::default(), Checked(repo), &mut files)?;
+    let mut entries: Vec<Entry> = files.records.iter().filter_map(|file| entry(prefix, file)).collect();
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(entries)
 }

@@ -2,18 +2,18 @@
 //! engine handles the repository. HEAD is as before when it is done.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 
+use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice as _};
 
 use super::commit::CommitRequest;
+use super::diff::compare_trees;
 use super::hold_back::{HoldBack, Verdict};
 use super::index::{self, IndexLock, PendingIndex};
 use super::scan::{Scan, display};
 use super::stage::{Collected, Staged, Staging, declared_submodules};
 use super::status::{self, Change, ChangeKind};
-use super::{GitError, Id, Repository, cachetree, exclude, porcelain};
+use super::{GitError, Id, Repository, cachetree, checked, exclude, porcelain};
 
 /// The tree to commit, and the index to publish once HEAD moved; the git program publishes its own at once.
 pub(super) struct Prepared {
@@ -63,7 +63,8 @@ impl Repository {
         let Reconsidered { held_back, unstorable, reveals } = self.reconsider(repo, &head, request.hold_back)?;
         let within = request.within.filter(|_| !reveals);
         let by_program = || {
-            let collected = porcelain::stage(self, request.hold_back, None)?;
+            let mut collected = porcelain::stage(self, request.hold_back, None)?;
+            collected.written = self.objects_since(repo, request.parent, collected.tree)?;
             Ok(Prepared { collected, index: None })
         };
         let engine = self.engine(repo);
@@ -71,8 +72,13 @@ impl Repository {
         let collected = &mut prepared.collected;
         collected.held_back.extend(held_back);
         collected.unstorable.extend(unstorable);
-        let untracked = collected.unstorable.iter().filter(|path| !has_path(&head, path.as_ref()));
-        exclude::write(self, &collected.held_back.iter().chain(untracked).cloned().collect())?;
+        let mut hidden = collected.held_back.clone();
+        for path in &collected.unstorable {
+            if !has_path(repo, &head, path.as_ref())? {
+                hidden.insert(path.clone());
+            }
+        }
+        exclude::write(self, &hidden)?;
         Ok(prepared)
     }
 
@@ -92,7 +98,7 @@ impl Repository {
         let submodules = declared_submodules(repo);
         for path in hidden {
             let name = path.strip_suffix(b"/").unwrap_or(&path).as_bstr();
-            if submodules.contains(name) || has_path(head, name) {
+            if submodules.contains(name) || has_path(repo, head, name)? {
                 continue;
             }
             match rule.judge(self, path.as_ref()) {
@@ -127,14 +133,28 @@ impl Repository {
         Ok(Prepared { collected, index: Some(lock.write(&state)?) })
     }
 
+    /// Returns the blobs of a tree that a commit does not have at their paths.
+    fn objects_since(
+        &self,
+        repo: &gix::Repository,
+        commit: Option<Id>,
+        tree: ObjectId,
+    ) -> Result<Vec<ObjectId>, GitError> {
+        let before = self.tree_of(repo, commit)?;
+        let changed = checked::tree(repo, tree).and_then(|tree| compare_trees(repo, &before, &tree));
+        let changed = changed.map_err(GitError::library("reading what git has stored", self.git_dir()))?;
+        let new = changed.into_iter().filter_map(|difference| difference.new);
+        Ok(new.filter(|(mode, _)| mode.is_blob_or_symlink()).map(|(_, id)| id).collect())
+    }
+
     /// Returns the tree of a commit; the empty one before the first.
     pub(super) fn tree_of<'r>(&self, repo: &'r gix::Repository, commit: Option<Id>) -> Result<gix::Tree<'r>, GitError> {
         let Some(commit) = commit else { return Ok(repo.empty_tree()) };
-        let read = || repo.find_commit(commit.object())?.tree();
-        read().map_err(GitError::library("reading a commit", self.git_dir()))
+        checked::tree_of(repo, commit.object()).map_err(GitError::library("reading a commit", self.git_dir()))
     }
 }
 
-fn has_path(tree: &gix::Tree<'_>, path: &BStr) -> bool {
-    tree.lookup_entry_by_path(OsStr::from_bytes(path)).is_ok_and(|entry| entry.is_some())
+fn has_path(repo: &gix::Repository, tree: &gix::Tree<'_>, path: &BStr) -> Result<bool, GitError> {
+    let found = checked::at_path(repo, tree.id, path);
+    Ok(found.map_err(GitError::library("looking up a file of a commit", repo.git_dir()))?.is_some())
 }

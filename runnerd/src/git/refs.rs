@@ -16,7 +16,7 @@ use gix::refs::{FullName, Target};
 use super::durable;
 use super::identity::Identity;
 use super::program::Git;
-use super::{GitError, Id, Repository};
+use super::{GitError, Id, Repository, checked};
 
 const HEADS: &str = "refs/heads/";
 /// How long another git that moves the same reference is waited for, as git does.
@@ -192,9 +192,18 @@ impl Repository {
     }
 
     fn find_by_program(&self, name: &str) -> Result<Option<Id>, GitError> {
-        let peeled = format!("{name}^{{}}");
-        let found = Git::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", &peeled]).outcome()?;
-        Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok())
+        let resolve = |revision: &str| -> Result<Option<Id>, GitError> {
+            let git = Git::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", revision]);
+            Ok(String::from_utf8_lossy(&git.outcome()?.stdout).trim().parse().ok())
+        };
+        if let Some(found) = resolve(&format!("{name}^{{}}"))? {
+            return Ok(Some(found));
+        }
+        // Git is as silent about an object that it cannot read as about a reference that is not there.
+        let Some(named) = resolve(name)? else { return Ok(None) };
+        let read = checked::object(&self.open()?, named.object()).map(drop);
+        read.map_err(GitError::library("reading what a reference names", self.git_dir()))?;
+        Err(broken("reading a reference", self, "what it names cannot be read"))
     }
 
     /// Moves one reference if it is what the caller expects, durably, with an entry in its reflog.

@@ -15,7 +15,7 @@ use super::program::Git;
 use super::refs::{Before, Move};
 use super::scan::display;
 use super::stage::Collected;
-use super::{Change, ChangeKind, GitError, Id, Repository, durable, index};
+use super::{Change, ChangeKind, GitError, Id, Repository, checked, durable, index};
 
 /// What to keep and where.
 #[derive(Debug, Clone)]
@@ -79,6 +79,15 @@ struct Scene {
     unstorable: BTreeSet<BString>,
 }
 
+impl Scene {
+    /// Fails where a file that has to be laid out is not what its name in the object database says.
+    fn check_changed(&self, repo: &gix::Repository) -> gix::Result<()> {
+        let changed = self.target.iter().filter(|(path, file)| self.present.get(*path) != Some(*file));
+        let mut changed = changed.filter(|(_, (kind, _))| *kind != EntryKind::Submodule);
+        changed.try_for_each(|(_, (_, id))| checked::blob(repo, id.object()).map(drop))
+    }
+}
+
 impl Repository {
     /// Keeps all that is in the work tree, untracked files included, as a commit under a reference of its own.
     ///
@@ -136,6 +145,7 @@ impl Repository {
             unstorable: kept.unstorable,
         };
         self.refuse_loss(&repo, &scene)?;
+        scene.check_changed(&repo).map_err(GitError::library("reading what is restored", self.git_dir()))?;
 
         self.abandon_operation()?;
         let author = self.identity().unwrap_or_else(Identity::runner);
@@ -193,8 +203,7 @@ impl Repository {
     }
 
     fn files_of(&self, repo: &gix::Repository, tree: ObjectId) -> Result<Vec<Entry>, GitError> {
-        let tree = repo.find_tree(tree).map_err(GitError::library("reading a tree", self.git_dir()))?;
-        super::objects::files(&tree, "").map_err(GitError::library("listing a tree", self.git_dir()))
+        super::objects::files(repo, tree, "").map_err(GitError::library("listing a tree", self.git_dir()))
     }
 }
 

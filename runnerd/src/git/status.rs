@@ -11,7 +11,7 @@ use gix::status::tree_index::TrackRenames;
 use super::index::{self, Index, IndexLock};
 use super::porcelain;
 use super::scan::{Finding, Scan, display};
-use super::{GitError, Id, Repository};
+use super::{GitError, Id, Repository, checked};
 
 /// What an entry takes in an index, and the bytes that can be read while a file is opened.
 const BYTES_PER_ENTRY: u64 = 100;
@@ -115,7 +115,7 @@ pub(super) fn staged(
 ) -> Result<Vec<(BString, ChangeKind)>, GitError> {
     let compare = || -> gix::Result<Vec<(BString, ChangeKind)>> {
         let tree = match head {
-            Some(head) => repo.find_commit(head.object())?.tree_id()?.detach(),
+            Some(head) => checked::tree_of(repo, head.object())?.id,
             None => gix::ObjectId::empty_tree(repo.object_hash()),
         };
         let mut changes = Vec::new();

@@ -118,6 +118,7 @@ fn told(repository: &Repository, error: &VerifyError) -> ErrorData {
             let hint = if is_partial { "git fetch --refetch --no-filter" } else { "git fsck --connectivity-only" };
             git_error(error).hint(hint)
         }
+        VerifyError::Git(error @ GitError::FalseObject { .. }) => git_error(error).hint("git fsck"),
         VerifyError::Git(error) => git_error(error),
         VerifyError::Gone(_)
         | VerifyError::NoCommit(_)

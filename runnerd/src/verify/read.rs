@@ -6,7 +6,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 use protocol::verify::AuditReport;
-use runner_core::audit::{Audit, End, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, is_read};
+use runner_core::audit::{
+    Audit, End, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, Unread, is_read,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::Target;
@@ -95,22 +97,22 @@ struct Branch<'a> {
 impl Branch<'_> {
     /// Has the commits judged as far as they can be read.
     fn judged(&self, plan: Plan, is_live: bool, stop: &CancellationToken) -> Result<AuditReport, VerifyError> {
-        let (before, unread) = match found(self.standing(&plan))? {
-            Some(before) => (before, None),
-            None => (Vec::new(), Some(self.first.saturating_sub(1))),
+        let (before, unread) = match known(self.standing(&plan))? {
+            Ok(before) => (before, None),
+            Err(why) => (Vec::new(), Some((self.first.saturating_sub(1), why))),
         };
         let audit = Audit::new(plan, READERS, &before);
         let (mut audit, unread) = if unread.is_some() { (audit, unread) } else { self.read(audit, stop)? };
-        if let Some(at) = unread {
+        if let Some((at, why)) = unread {
             let (commit, before) = (&self.commits[at], self.parent(at).map(|commit| &commit.tree));
             let trees = found(self.chain.added(before, &commit.tree))?.unwrap_or_default();
-            audit.unread(&commit.id.to_string(), (&trees, self.repository.is_partial()?));
+            audit.unread(&commit.id.to_string(), (&trees, &why), self.repository.is_partial()?);
         }
         Ok(audit.finish(is_live))
     }
 
     /// Reads commit after commit, while those that were read are judged; returns the place of one that cannot be read.
-    fn read(&self, audit: Audit, stop: &CancellationToken) -> Result<(Audit, Option<usize>), VerifyError> {
+    fn read(&self, audit: Audit, stop: &CancellationToken) -> Result<(Audit, Option<(usize, Unread)>), VerifyError> {
         let wanted: Vec<Beside> = (0..audit.heads().len()).map(|at| Beside::of(&audit, at)).collect();
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(AHEAD);
@@ -118,9 +120,12 @@ impl Branch<'_> {
             let mut unread = None;
             for (at, beside) in (self.first..).zip(&wanted) {
                 go_on(stop)?;
-                let Some(link) = found(self.link(at, beside))? else {
-                    unread = Some(at);
-                    break;
+                let link = match known(self.link(at, beside))? {
+                    Ok(link) => link,
+                    Err(why) => {
+                        unread = Some((at, why));
+                        break;
+                    }
                 };
                 let reading = Reading::of(&link.changes, &READERS);
                 if sender.send((link, reading)).is_err() {
@@ -137,7 +142,11 @@ impl Branch<'_> {
         let before = self.parent(at).map(|commit| &commit.tree);
         let changes = self.chain.changes(before, &commit.tree, is_read)?.into_iter().map(change).collect();
         // A receipt may name anything: what is no blob is not the text that was kept.
-        let raw = beside.raw.and_then(|raw| found(self.chain.blob(&raw)).transpose()).transpose()?.flatten();
+        let raw = beside.raw.map(|raw| match self.chain.blob(&raw) {
+            Err(GitError::Broken { .. }) => Ok(None),
+            read => read,
+        });
+        let raw = raw.transpose()?.flatten();
         let diff = |from| self.repository.diff_of((&from, &commit.id), is_code, MAX_REVIEWED_BYTES);
         // What came before a cut is not here, and what a reviewer saw since then cannot be told.
         let is_here = |from: &Id| self.commits[..at].iter().rev().any(|commit| commit.id == *from);
@@ -168,13 +177,19 @@ fn judge(mut audit: Audit, read: Receiver<(Link, Reading)>) -> Audit {
     audit
 }
 
-/// Takes nothing for what git has not, or has in a form that cannot be read; other failures stay failures.
-pub(super) fn found<T>(read: Result<T, GitError>) -> Result<Option<T>, GitError> {
+/// Tells what git has not, or has in a form that cannot be read; other failures stay failures.
+fn known<T>(read: Result<T, GitError>) -> Result<Result<T, Unread>, GitError> {
     match read {
-        Ok(read) => Ok(Some(read)),
-        Err(GitError::Broken { .. }) => Ok(None),
+        Ok(read) => Ok(Ok(read)),
+        Err(GitError::Broken { .. }) => Ok(Err(Unread::Missing)),
+        Err(GitError::FalseObject { id, .. }) => Ok(Err(Unread::False(id.to_string()))),
         Err(error) => Err(error),
     }
+}
+
+/// Takes nothing for what git has not, or has in a form that cannot be read; other failures stay failures.
+pub(super) fn found<T>(read: Result<T, GitError>) -> Result<Option<T>, GitError> {
+    Ok(known(read)?.ok())
 }
 
 /// What is read beside a commit, since its receipt names it.
@@ -198,7 +213,11 @@ fn commits(chain: &Chain<'_>, target: &Target, stop: &CancellationToken) -> Resu
     let mut next = Some(target.tip);
     while let Some(id) = next.filter(|_| commits.len() < MAX_COMMITS) {
         go_on(stop)?;
-        let Some(commit) = found(chain.commit(&id))?.flatten() else { break };
+        let commit = match chain.commit(&id) {
+            Ok(Some(commit)) => commit,
+            Ok(None) | Err(GitError::Broken { .. }) => break,
+            Err(error) => return Err(error.into()),
+        };
         next = commit.parents.first().copied();
         commits.push(commit);
     }

@@ -66,7 +66,9 @@ fn of_git(error: &GitError) -> Option<String> {
     Some(match error {
         lost if lost.is_lost() => "put the git folder back".to_owned(),
         GitError::Locked { path } => format!("end the git that holds {}", path.display()),
-        GitError::Broken { path, .. } => format!("mend what git -C {} fsck names", path.display()),
+        GitError::Broken { path, .. } | GitError::FalseObject { path, .. } => {
+            format!("mend what git -C {} fsck names", path.display())
+        }
         GitError::NotCaptured { .. } => "put that file back as the daemon wrote it".to_owned(),
         GitError::Program { command, path, .. } => {
             format!("put right what git {command} says, in {}", path.display())

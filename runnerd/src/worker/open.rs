@@ -158,7 +158,11 @@ pub(super) fn persons_commits(repository: &Repository, loaded: &Loaded) -> Resul
     let commits = repository.first_parents(&loaded.commit, MAX_PERSON_COMMITS)?;
     let last = commits.iter().find(|commit| is_runners(commit));
     let Some(last) = last else { return Ok(None) };
-    let Ok(before) = load(repository, last.id) else { return Ok(None) };
+    let before = match load(repository, last.id) {
+        Ok(before) => before,
+        Err(LoadError::Git(error)) => return Err(error),
+        Err(_) => return Ok(None),
+    };
     let breach = person::check(&before.tree, &loaded.tree).err();
     Ok(breach.map(|breach| {
         let message = format!("a commit since {} breaks a rule: {breach}", last.id.short(12));

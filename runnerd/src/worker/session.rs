@@ -18,7 +18,7 @@ use super::mischief::{self, After, Found};
 use super::site::{Obstacle, Site};
 use super::{brief, definition, inspect, record, relay, swap, tampering, tools};
 use crate::config::{Executor, ExecutorKind};
-use crate::git::{Change, Id};
+use crate::git::{Change, GitError, Id};
 use crate::process::Mark;
 use crate::process::orphans;
 use crate::repo::kept::Note;
@@ -225,7 +225,10 @@ fn written_since(site: &Site, before: &Before) -> Result<Vec<String>, Obstacle> 
     // back, and then nothing of what was committed upon it stays.
     let head = repository.head().ok().and_then(|head| head.commit());
     let committed = match (old, head) {
-        (Some(old), Some(new)) if old != new => repository.changed_paths(&old, &new).unwrap_or_default(),
+        (Some(old), Some(new)) if old != new => match repository.changed_paths(&old, &new) {
+            Err(error @ GitError::FalseObject { .. }) => return Err(error.into()),
+            changed => changed.unwrap_or_default(),
+        },
         _ => Vec::new(),
     };
     for path in committed {

@@ -6,7 +6,7 @@ use super::plan::Plan;
 /// Why something is not here in a clone that leaves objects with a remote.
 const PARTIAL: &str = "this clone is partial, and `git fetch --refetch --no-filter` brings it";
 /// Why something is not here that should be.
-pub(super) const MISSING: &str = "an object is missing or damaged, and `git fsck` tells which";
+const MISSING: &str = "an object is missing or damaged, and `git fsck` tells which";
 
 /// Why the commits of a branch end where they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +43,27 @@ impl End {
     }
 }
 
-/// Says that a commit cannot be read, nor judged what comes after it.
-pub(super) fn unread(commit: &str, is_partial: bool) -> String {
-    let why = if is_partial { PARTIAL } else { MISSING };
-    format!("the files of commit {commit}, and what was made of them since: {why}")
+/// Why something of a commit cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unread {
+    /// It is not here, or damaged.
+    Missing,
+    /// Another object stands in the place of this one.
+    False(String),
+}
+
+impl Unread {
+    /// Says why, in a clone that leaves objects with a remote or in one that has them all.
+    pub(super) fn sentence(&self, is_partial: bool) -> String {
+        match self {
+            Self::Missing if is_partial => PARTIAL.to_owned(),
+            Self::Missing => MISSING.to_owned(),
+            Self::False(object) => format!("object {object} is not what its name says, as `git fsck` tells too"),
+        }
+    }
+
+    /// Whether it is nobody's fault.
+    pub(super) fn is_promised(&self, is_partial: bool) -> bool {
+        is_partial && *self == Self::Missing
+    }
 }

@@ -3,6 +3,7 @@
 
 mod branches;
 mod commits;
+mod false_objects;
 mod fixture;
 mod grafts;
 mod held_back;

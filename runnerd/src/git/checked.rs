@@ -1,0 +1,92 @@
+//! Objects that are what their names say: every one that something is decided from, or laid out from, is hashed when it is
+//! read. The library and git itself take whatever has the name.
+
+use gix::bstr::{BStr, ByteSlice as _};
+use gix::hash::oid;
+use gix::objs::{Data, Find, TreeRefIter, compute_hash, tree};
+use gix::{Object, ObjectId, Repository};
+
+/// An object that is not what its name says.
+#[derive(Debug, thiserror::Error)]
+#[error("object {0} is not what its name says")]
+pub(super) struct FalseObject(pub(super) ObjectId);
+
+/// The objects of a repository, for those who read them through the library.
+pub(super) struct Checked<'a>(pub(super) &'a Repository);
+
+impl Find for Checked<'_> {
+    fn try_find<'b>(&self, id: &oid, buffer: &'b mut Vec<u8>) -> gix::Result<Option<Data<'b>>> {
+        let found = self.0.objects.try_find(id, buffer)?;
+        if let Some(found) = &found {
+            check(id, found.kind, found.data)?;
+        }
+        Ok(found)
+    }
+}
+
+/// Fails where bytes are not those that have this id.
+fn check(id: &oid, kind: gix::objs::Kind, bytes: &[u8]) -> gix::Result<()> {
+    if compute_hash(id.kind(), kind, bytes)? == id {
+        return Ok(());
+    }
+    Err(gix::Error::from_error(FalseObject(id.to_owned())))
+}
+
+/// Returns an object.
+pub(super) fn object(repo: &Repository, id: impl Into<ObjectId>) -> gix::Result<Object<'_>> {
+    let found = repo.find_object(id)?;
+    check(&found.id, found.kind, &found.data)?;
+    Ok(found)
+}
+
+/// Returns an object; none if it is not here.
+pub(super) fn try_object(repo: &Repository, id: ObjectId) -> gix::Result<Option<Object<'_>>> {
+    let Some(found) = repo.try_find_object(id)? else { return Ok(None) };
+    check(&found.id, found.kind, &found.data)?;
+    Ok(Some(found))
+}
+
+/// Returns a commit.
+pub(super) fn commit(repo: &Repository, id: impl Into<ObjectId>) -> gix::Result<gix::Commit<'_>> {
+    object(repo, id)?.try_into_commit()
+}
+
+/// Returns a tree.
+pub(super) fn tree(repo: &Repository, id: impl Into<ObjectId>) -> gix::Result<gix::Tree<'_>> {
+    object(repo, id)?.try_into_tree()
+}
+
+/// Returns the tree of a commit.
+pub(super) fn tree_of(repo: &Repository, id: impl Into<ObjectId>) -> gix::Result<gix::Tree<'_>> {
+    tree(repo, commit(repo, id)?.tree_id()?)
+}
+
+/// Returns the bytes of a blob.
+pub(super) fn blob(repo: &Repository, id: impl Into<ObjectId>) -> gix::Result<Vec<u8>> {
+    Ok(object(repo, id)?.try_into_blob()?.detach().data)
+}
+
+/// What stands somewhere in a tree.
+pub(super) type Standing = (tree::EntryMode, ObjectId);
+
+/// Returns what stands at a path in a tree.
+pub(super) fn at_path(repo: &Repository, root: ObjectId, path: &BStr) -> gix::Result<Option<Standing>> {
+    let mut at: Standing = (tree::EntryKind::Tree.into(), root);
+    for name in path.split(|byte| *byte == b'/') {
+        let inside = if at.0.is_tree() { entry_in(repo, at.1, name.as_bstr())? } else { None };
+        let Some(inside) = inside else { return Ok(None) };
+        at = inside;
+    }
+    Ok(Some(at))
+}
+
+fn entry_in(repo: &Repository, folder: ObjectId, name: &BStr) -> gix::Result<Option<Standing>> {
+    let folder = tree(repo, folder)?;
+    for entry in TreeRefIter::from_bytes(&folder.data, folder.id.kind()) {
+        let entry = entry?;
+        if entry.filename == name {
+            return Ok(Some((entry.mode, entry.oid.to_owned())));
+        }
+    }
+    Ok(None)
+}
