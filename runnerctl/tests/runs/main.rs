@@ -13,6 +13,7 @@ mod elsewhere;
 mod explain;
 mod fallback;
 mod flood;
+mod forged_index;
 mod forgeries;
 mod fork;
 mod guard_definition;

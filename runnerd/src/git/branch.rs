@@ -53,6 +53,10 @@ impl Repository {
     }
 
     fn check_out(&self, what: &[&str]) -> Result<(), GitError> {
+        // Where sessions have been, the index may be theirs, and hide from the program what it would overwrite.
+        if self.trusted.is_some() {
+            self.distrust_index()?;
+        }
         Git::new(self, "checkout").args(["--quiet", "--no-overwrite-ignore"]).args(what).arg("--").run().map(drop)
     }
 

@@ -16,26 +16,15 @@ use super::content::has_valid_name;
 use super::scan::display;
 use super::{GitError, Repository};
 
-/// Gives `state` a memory of trees if it has none.
-pub(super) fn prepare(state: State) -> State {
-    if state.tree().is_some() {
-        return state;
-    }
-    let mut prepared = empty_with_memory(&state);
-    for entry in state.entries() {
-        prepared.dangerously_push_entry(entry.stat, entry.id, entry.flags, entry.mode, entry.path(&state));
-    }
-    prepared
-}
-
-/// The library offers no way to add the memory, but it decodes one: an index of no entries that remembers nothing.
-fn empty_with_memory(like: &State) -> State {
+/// Returns an index of no entries, with a memory of trees in which nothing is known.
+///
+/// The library offers no way to add the memory, but it decodes one.
+pub(super) fn empty(kind: gix::hash::Kind) -> State {
     const NOTHING_KNOWN: &[u8] = b"\0-1 0\n";
-    let kind = like.object_hash();
     let mut bytes = b"DIRC\0\0\0\x02\0\0\0\0TREE\0\0\0\x06".to_vec();
     bytes.extend_from_slice(NOTHING_KNOWN);
     bytes.extend_from_slice(ObjectId::null(kind).as_bytes());
-    State::from_bytes(&bytes, like.timestamp(), kind, gix::index::decode::Options::default())
+    State::from_bytes(&bytes, State::new(kind).timestamp(), kind, gix::index::decode::Options::default())
         .map(|(state, _)| state)
         .expect("BUG: the bytes of an empty index are well-formed")
 }
@@ -57,7 +46,7 @@ pub(super) fn forget(state: &mut State, path: &BStr) {
 
 /// Writes the trees that are not there yet and returns the id of the root, which `state` then remembers.
 ///
-/// Adds the ids of the trees it wrote to `written`. `state` has to be [`prepare`]d and without unmerged entries.
+/// Adds the ids of the trees it wrote to `written`. `state` has to come from [`empty`], and to be without unmerged entries.
 pub(super) fn write(
     repo: &gix::Repository,
     paths: &Repository,
@@ -110,6 +99,8 @@ impl Writer<'_> {
             known.children.push(child);
             rest = &rest[inside..];
         }
+        // Whoever looks for a folder by its name expects this order, which is not that of the entries.
+        known.children.sort_by(|a, b| a.name.cmp(&b.name));
         known.num_entries = covered.filter(|_| complete);
         known.id = if tree.is_empty() && prefix > 0 { ObjectId::null(known.id.kind()) } else { self.store(tree)? };
         Ok(known)

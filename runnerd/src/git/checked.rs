@@ -1,7 +1,7 @@
 //! Objects that are what their names say: every one that something is decided from, or laid out from, is hashed when it is
 //! read. The library and git itself take whatever has the name.
 
-use gix::bstr::{BStr, ByteSlice as _};
+use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::hash::oid;
 use gix::objs::{Data, Find, TreeRefIter, compute_hash, tree};
 use gix::{Object, ObjectId, Repository};
@@ -89,4 +89,15 @@ fn entry_in(repo: &Repository, folder: ObjectId, name: &BStr) -> gix::Result<Opt
         }
     }
     Ok(None)
+}
+
+/// One entry of a tree.
+pub(super) type TreeEntry = (BString, tree::EntryMode, ObjectId);
+
+/// Returns the entries of a tree, in their order.
+pub(super) fn entries(repo: &Repository, id: ObjectId) -> gix::Result<Vec<TreeEntry>> {
+    let tree = tree(repo, id)?;
+    let entries = TreeRefIter::from_bytes(&tree.data, id.kind());
+    let owned = |entry: tree::EntryRef<'_>| (entry.filename.to_owned(), entry.mode, entry.oid.to_owned());
+    entries.map(|entry| entry.map(owned)).collect()
 }

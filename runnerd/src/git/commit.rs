@@ -8,7 +8,6 @@ use gix::bstr::BString;
 
 use super::hold_back::HoldBack;
 use super::identity::Identity;
-use super::index::PendingIndex;
 use super::prepare::Prepared;
 use super::program::Git;
 use super::refs::{Before, Move};
@@ -72,14 +71,14 @@ impl Repository {
         let repo = self.open()?;
         let Prepared { mut collected, index } = self.prepare(&repo, request)?;
         if !request.allow_empty && collected.tree == self.tree_of(&repo, request.parent)?.id {
-            index.map_or(Ok(()), PendingIndex::publish)?;
+            index.publish()?;
             return Err(GitError::NothingToCommit { path: self.work_dir().to_owned() });
         }
         let commit = self.write_commit(&repo, request, collected.tree)?;
         collected.written.push(commit.object());
         durable::sync_commit(self.work_dir(), &self.common_dir().join("objects"), &collected.written)?;
         self.advance_head(request, commit)?;
-        index.map_or(Ok(()), PendingIndex::publish)?;
+        index.publish()?;
         let names = |paths: BTreeSet<BString>| paths.iter().map(|path| display(path)).collect();
         Ok(Committed {
             commit,

@@ -2,10 +2,10 @@
 //! nothing of the index it will go into.
 
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +19,7 @@ use gix::worktree::stack::state::attributes::Source;
 use runner_core::fsck::{is_dot_git, is_dot_gitmodules};
 
 use super::error::passes;
-use super::scan::head_of;
+use super::scan::{head_of, open_plain};
 use super::{GitError, Repository};
 
 /// Two changes within this time can leave the same time stamp on a file.
@@ -114,10 +114,7 @@ impl<'a> Contents<'a> {
     }
 
     fn filtered(&mut self, path: &BStr, file: &Path, index: &gix::index::State) -> Result<ObjectId, Refused> {
-        // Neither a link nor a pipe that took the file's place meanwhile is followed or waited for.
-        let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
-        let opened =
-            OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(|error| refuse(file, error))?;
+        let opened = open_plain(file).map_err(|error| refuse(file, error))?;
         let (repo, mut bytes) = (self.repo, Vec::new());
         let read = match self.pipeline.convert_to_git(opened, Path::new(OsStr::from_bytes(path)), index) {
             Ok(ToGitOutcome::Unchanged(mut content)) => content.read_to_end(&mut bytes),

@@ -1,15 +1,17 @@
 //! The index file: read it, hold its lock, write it whole. What its entries should be is none of its business.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::fs;
+use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use gix::index::State;
 use gix::index::write::Extensions;
 use gix::lock::acquire::Fail;
 
+use super::known::{Tracked, UNREAD};
 use super::scan::Scan;
 use super::{GitError, Id, Repository, checked};
 
@@ -27,12 +29,6 @@ pub(super) struct IndexLock {
 pub(super) struct PendingIndex {
     lock: gix::lock::File,
     repository: Repository,
-}
-
-/// The index as it was read.
-pub(super) struct Index {
-    pub(super) state: gix::index::State,
-    checksum: Option<gix::ObjectId>,
 }
 
 /// The index file whose checksum was compared last with what is in it, which takes longer than to decode it.
@@ -68,7 +64,7 @@ impl Stamp {
 }
 
 /// Reads the index. One that cannot be decoded counts as the tree of `head`: it is a cache, and the files matter.
-pub(super) fn read(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> Result<Index, GitError> {
+pub(super) fn read(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> Result<State, GitError> {
     let path = paths.index_path();
     let stamp = Stamp::of(&path);
     let skips_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false) || paths.verified.is(stamp);
@@ -79,7 +75,7 @@ pub(super) fn read(repo: &gix::Repository, paths: &Repository, head: Option<Id>)
             if !skips_hash {
                 paths.verified.set(stamp.filter(|stamp| Stamp::of(&path) == Some(*stamp)));
             }
-            return Ok(Index { checksum: file.checksum(), state: file.into() });
+            return Ok(file.into());
         }
         Err(error) => GitError::library("reading", &path)(error),
     };
@@ -87,33 +83,13 @@ pub(super) fn read(repo: &gix::Repository, paths: &Repository, head: Option<Id>)
         return Err(error);
     }
     tracing::warn!(%error, "the index cannot be read and is made anew");
-    Ok(Index { state: from_commit(repo, paths, head)?, checksum: None })
+    from_commit(repo, paths, head)
 }
 
-fn from_commit(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> Result<gix::index::State, GitError> {
-    let Some(head) = head else {
-        return Ok(gix::index::State::new(repo.object_hash()));
-    };
-    let read = || -> gix::Result<gix::index::State> {
-        let tree = checked::tree_of(repo, head.object())?.id;
-        Ok(repo.index_from_tree(&tree)?.into())
-    };
+fn from_commit(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> Result<State, GitError> {
+    let Some(head) = head else { return Ok(State::new(repo.object_hash())) };
+    let read = || Ok(repo.index_from_tree(&checked::tree_of(repo, head.object())?.id)?.into());
     read().map_err(GitError::library("reading the tree of HEAD", paths.git_dir()))
-}
-
-impl Index {
-    /// Tells whether the file still holds what was read.
-    fn is_current(&self, path: &Path) -> bool {
-        let Some(checksum) = self.checksum else {
-            return false;
-        };
-        let end = File::open(path).and_then(|mut file| {
-            let mut end = vec![0; checksum.as_bytes().len()];
-            file.seek(SeekFrom::End(-i64::try_from(end.len()).map_err(io::Error::other)?))?;
-            file.read_exact(&mut end).map(|()| end)
-        });
-        end.is_ok_and(|end| end == checksum.as_bytes())
-    }
 }
 
 impl Repository {
@@ -123,28 +99,46 @@ impl Repository {
     pub fn catch_up_index(&self) -> Result<bool, GitError> {
         let repo = self.open()?;
         let lock = IndexLock::acquire(&repo, self)?;
-        let mut state = from_commit(&repo, self, self.head()?.commit())?;
-        if !Scan::run(&repo, self, &mut state)?.found.is_empty() {
-            return Ok(false);
+        let mut tracked = Tracked::open(&repo, self, self.head()?.commit())?.with_all_of_head();
+        let is_as_head = Scan::run(&repo, self, &mut tracked)?.found.is_empty();
+        if is_as_head {
+            lock.write(&tracked.state)?.publish()?;
         }
-        lock.write(&state)?.publish()?;
-        Ok(true)
+        tracked.keep();
+        Ok(is_as_head)
+    }
+
+    /// Has the git program read every file before it goes by the index, which otherwise stays what it is: staged work and
+    /// marks may be a person's.
+    pub(super) fn distrust_index(&self) -> Result<(), GitError> {
+        let repo = self.open()?;
+        let lock = IndexLock::acquire(&repo, self)?;
+        let mut state = read(&repo, self, self.head()?.commit())?;
+        // The library would write folders that are one entry as what the program does not read.
+        if state.is_sparse() {
+            return Ok(());
+        }
+        state.remove_tree();
+        state.entries_mut().iter_mut().for_each(|entry| entry.stat = UNREAD);
+        lock.write(&state)?.publish()
+    }
+
+    /// Writes an index in which nothing is taken for unchanged that may have changed: whoever lays out a commit by it
+    /// looks at each such file.
+    pub(super) fn publish_known(&self, repo: &gix::Repository) -> Result<(), GitError> {
+        let lock = IndexLock::acquire(repo, self)?;
+        let mut tracked = Tracked::open(repo, self, self.head()?.commit())?;
+        Scan::run(repo, self, &mut tracked)?;
+        lock.write(&tracked.unsettled())?.publish()?;
+        tracked.keep();
+        Ok(())
     }
 }
 
 impl IndexLock {
     /// Takes the lock, waiting a moment for another git.
     pub(super) fn acquire(repo: &gix::Repository, paths: &Repository) -> Result<Self, GitError> {
-        Self::take(repo, paths, Fail::AfterDurationWithBackoff(PATIENCE))
-    }
-
-    /// Takes the lock if it is free at once and nobody replaced the index since it was read.
-    pub(super) fn acquire_for(repo: &gix::Repository, paths: &Repository, index: &Index) -> Option<Self> {
-        let lock = Self::take(repo, paths, Fail::Immediately).ok()?;
-        index.is_current(&paths.index_path()).then_some(lock)
-    }
-
-    fn take(repo: &gix::Repository, paths: &Repository, patience: Fail) -> Result<Self, GitError> {
+        let patience = Fail::AfterDurationWithBackoff(PATIENCE);
         let lock = gix::lock::File::acquire_to_update_resource(paths.index_path(), patience, None, 0)
             .map_err(GitError::library("locking", &paths.git_dir().join("index.lock")))?;
         let skip_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false);
@@ -152,20 +146,25 @@ impl IndexLock {
     }
 
     /// Writes `state` beside the index. Dropping the result leaves the index as it was.
-    pub(super) fn write(self, state: &gix::index::State) -> Result<PendingIndex, GitError> {
-        let path = self.repository.index_path();
-        let options = gix::index::write::Options { extensions: Extensions::default(), skip_hash: self.skip_hash };
-        let mut out = gix::hash::io::Write::new(self.lock, state.object_hash());
-        // The digest is taken of whole buffers: an entry is a dozen writes.
-        let mut buffer = BufWriter::with_capacity(256 * 1024, &mut out);
-        state.write_to(&mut buffer, options).map_err(GitError::library("writing", &path))?;
-        buffer.flush().map_err(GitError::io("writing", &path))?;
-        drop(buffer);
-        let gix::hash::io::Write { hash, inner: mut lock } = out;
-        let digest = if self.skip_hash { state.object_hash().null() } else { finished(hash, &path)? };
-        lock.write_all(digest.as_bytes()).map_err(GitError::io("writing", &path))?;
+    pub(super) fn write(self, state: &State) -> Result<PendingIndex, GitError> {
+        let lock = write_to((self.lock, &self.repository.index_path()), state, self.skip_hash)?;
         Ok(PendingIndex { lock, repository: self.repository })
     }
+}
+
+/// Writes `state` into a file that has this path, and returns the file.
+pub(super) fn write_to<W: io::Write>((file, path): (W, &Path), state: &State, skip_hash: bool) -> Result<W, GitError> {
+    let options = gix::index::write::Options { extensions: Extensions::default(), skip_hash };
+    let mut out = gix::hash::io::Write::new(file, state.object_hash());
+    // The digest is taken of whole buffers: an entry is a dozen writes.
+    let mut buffer = BufWriter::with_capacity(256 * 1024, &mut out);
+    state.write_to(&mut buffer, options).map_err(GitError::library("writing", path))?;
+    buffer.flush().map_err(GitError::io("writing", path))?;
+    drop(buffer);
+    let gix::hash::io::Write { hash, inner: mut file } = out;
+    let digest = if skip_hash { state.object_hash().null() } else { finished(hash, path)? };
+    file.write_all(digest.as_bytes()).map_err(GitError::io("writing", path))?;
+    Ok(file)
 }
 
 /// Returns the digest of what was written.

@@ -12,10 +12,12 @@ use gix::index::entry::Flags;
 
 use super::content::{Contents, Refused, Stored};
 use super::hold_back::HoldBack;
+use super::known::Tracked;
+use super::names::HIDDEN;
+use super::private::PrivateIndex;
 use super::scan::Scan;
 use super::stage::{Collected, Staging};
-use super::status::{self, ChangeKind};
-use super::{GitError, Id, Repository, cachetree, checked, index, objects, porcelain};
+use super::{GitError, Id, Repository, cachetree, checked, objects, porcelain};
 
 impl Collected {
     /// Collects tracked and untracked files; of ignored ones those that stand where `restoring` has files.
@@ -26,7 +28,8 @@ impl Collected {
         restoring: Option<Id>,
     ) -> Result<Self, GitError> {
         let engine = paths.engine(repo);
-        let mut kept = engine.carry_out(|| Self::by_library(repo, paths, rule), || Self::by_program(paths, rule))?;
+        let by_program = || Self::by_program(repo, paths, rule);
+        let mut kept = engine.carry_out(|| Self::by_library(repo, paths, rule), by_program)?;
         if let Some(commit) = restoring {
             kept.add_obstructions(repo, paths, commit)?;
         }
@@ -34,32 +37,25 @@ impl Collected {
     }
 
     fn by_library(repo: &gix::Repository, paths: &Repository, rule: &HoldBack) -> Result<Self, GitError> {
-        let head = paths.head()?.commit();
-        let mut state = index::read(repo, paths, head)?.state;
-        look_everywhere(&mut state);
-        let mut scan = Scan::run(repo, paths, &mut state)?;
-        let changes = status::staged(repo, paths, head, &state)?;
-        scan.distrust(status::lost(repo, &state, &changes));
-        let added = changes.into_iter().filter(|(_, kind)| *kind == ChangeKind::Added).map(|(path, _)| path).collect();
-        let mut staged = Staging { repo, paths, rule, added }.run(state, scan)?;
+        let mut tracked = Tracked::open(repo, paths, paths.head()?.commit())?;
+        let hidden = look_everywhere(&mut tracked.state);
+        let scan = Scan::run(repo, paths, &mut tracked)?;
+        let state = tracked.state.clone();
+        hide_again(&mut tracked.state, &hidden);
+        tracked.keep();
+        let mut staged = Staging { repo, paths, rule }.run(state, scan)?;
         let tree = cachetree::write(repo, paths, &mut staged.state, &mut staged.written)?;
         Ok(Self { tree, held_back: staged.held_back, unstorable: staged.unstorable, written: staged.written })
     }
 
-    fn by_program(paths: &Repository, rule: &HoldBack) -> Result<Self, GitError> {
-        let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
-        let private = folder.path().join("index");
-        let index = paths.index_path();
-        if index.exists() {
-            fs::copy(&index, &private).map_err(GitError::io("copying", &index))?;
-        }
-        porcelain::stage(paths, rule, Some(&private))
+    fn by_program(repo: &gix::Repository, paths: &Repository, rule: &HoldBack) -> Result<Self, GitError> {
+        let tracked = Tracked::open(repo, paths, paths.head()?.commit())?;
+        porcelain::stage(&PrivateIndex::of(repo, tracked)?, rule)
     }
 
     /// Adds what a checkout of `commit` would overwrite and what is not in the tree yet because git ignores it.
     fn add_obstructions(&mut self, repo: &gix::Repository, paths: &Repository, commit: Id) -> Result<(), GitError> {
         let failed = |error| GitError::library("keeping what is in the way", paths.git_dir())(error);
-        let tree = checked::tree(repo, self.tree).map_err(failed)?;
         let kept: BTreeSet<Vec<u8>> =
             objects::files(repo, self.tree, "").map_err(failed)?.into_iter().map(|entry| entry.path).collect();
         let mut obstructions = BTreeSet::new();
@@ -71,6 +67,7 @@ impl Collected {
         }
         let state = State::new(repo.object_hash());
         let mut contents = Contents::new(repo, paths, &state)?;
+        let tree = checked::tree(repo, self.tree).map_err(failed)?;
         let mut editor = tree.edit().map_err(failed)?;
         for path in obstructions.iter().map(|path| path.as_bstr()) {
             match contents.store(path, None, &state) {
@@ -90,10 +87,21 @@ impl Collected {
     }
 }
 
-/// Files that git was told to take for unchanged may hold work all the same.
-fn look_everywhere(state: &mut State) {
-    for entry in state.entries_mut() {
-        entry.flags.remove(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
+/// Files that git was told to take for unchanged may hold work all the same. Returns the marks that said so, by position.
+fn look_everywhere(state: &mut State) -> Vec<(usize, Flags)> {
+    let mut hidden = Vec::new();
+    for (position, entry) in state.entries_mut().iter_mut().enumerate() {
+        if entry.flags.intersects(HIDDEN) {
+            hidden.push((position, entry.flags & HIDDEN));
+            entry.flags.remove(HIDDEN);
+        }
+    }
+    hidden
+}
+
+fn hide_again(state: &mut State, hidden: &[(usize, Flags)]) {
+    for (position, marks) in hidden {
+        state.entries_mut()[*position].flags.insert(*marks);
     }
 }
 

@@ -11,13 +11,13 @@
 //! |---|---|
 //! | find and open | `open`, `shared`, `preflight` |
 //! | be sure whose configuration counts | `trusted`, `tampering`, `users`, `moment` |
-//! | see what changed | `scan`, `preload`, `status` |
+//! | see what changed | `known`, `names`, `scan`, `preload`, `status` |
 //! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
 //! | commit and name | `prepare`, `commit`, `graft`, `identity`, `refs`, `branch`, `durable` |
 //! | read back | `checked`, `history`, `chain`, `objects`, `diff` |
 //! | keep and restore | `rescue`, `keep`, `copy`, `mend`, `operation`, `locks`, `pipes` |
 //! | keep the store small | `upkeep` |
-//! | run git itself | `program`, `porcelain` |
+//! | run git itself | `program`, `porcelain`, `private` |
 
 mod branch;
 mod cachetree;
@@ -37,10 +37,12 @@ mod id;
 mod identity;
 mod index;
 mod keep;
+mod known;
 mod links;
 mod locks;
 mod mend;
 mod moment;
+mod names;
 mod objects;
 mod open;
 mod operation;
@@ -49,6 +51,7 @@ mod porcelain;
 mod preflight;
 mod preload;
 mod prepare;
+mod private;
 mod program;
 mod recoded;
 mod refs;

@@ -1,12 +1,15 @@
 //! A moment by the clock of a file system: which files are what they were then, and which folders have the names that they
-//! had, is told without reading them.
+//! had, is told without reading them. Where the times of a file system say nothing, there is no moment.
 
 use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use gix::index::entry::Stat;
 use serde::{Deserialize, Serialize};
 
+use super::durable;
 use crate::clock;
 
 /// Links of a folder in which there is no other: its name, and the one that it has for itself.
@@ -14,6 +17,9 @@ const LINKS: u64 = 2;
 
 /// How far the clock may seem to be set back: it is adjusted in small steps all the time.
 const MAX_BACK_MS: i64 = 100;
+
+/// How long before a flush a file was changed last for its times to tell of every later change.
+const SETTLED_SECS: i64 = 1;
 
 /// Such a moment, and folders that were in their places then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +38,7 @@ impl Moment {
     /// Returns the moment at which a name came or went last in a folder; none where there is no folder.
     pub(super) fn of(folder: &Path, known: &[&Path]) -> Option<Self> {
         let look = |path: &Path| path.symlink_metadata().ok().filter(Metadata::is_dir);
-        let found = look(folder)?;
+        let found = look(folder).filter(|_| keeps_times(folder))?;
         let others = known.iter().filter_map(|path| look(path)).filter(|other| other.dev() == found.dev());
         let known = others.map(|other| other.ino()).chain([found.ino()]).collect();
         Some(Self { device: found.dev(), clock: changed(&found), ahead: clock::ahead_of_boot(), known })
@@ -54,6 +60,74 @@ impl Moment {
     }
 }
 
+/// When the file system of a work tree was flushed last, by its own clock, so that no page of a file was dirty any more:
+/// whatever is written since, through a mapping that was there before as well, bears a later time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flush {
+    device: u64,
+    clock: (i64, i64),
+    ahead: i64,
+}
+
+impl Flush {
+    /// Flushes the file system of a work tree; none, and no flush, where its times say nothing, or cannot be had.
+    ///
+    /// The clock is that of a file without a name, which is made in the git folder if that is on the same file system.
+    pub(super) fn now(work_dir: &Path, git_dir: &Path) -> io::Result<Option<Self>> {
+        let device = work_dir.metadata()?.dev();
+        let is_beside = git_dir.metadata().is_ok_and(|found| found.dev() == device);
+        let touched =
+            tempfile::tempfile_in(if is_beside { git_dir } else { work_dir }).and_then(|file| file.metadata());
+        let Ok(touched) = touched else { return Ok(None) };
+        if touched.dev() != device || !keeps_times(work_dir) {
+            return Ok(None);
+        }
+        let flush = Self { device, clock: changed(&touched), ahead: clock::ahead_of_boot() };
+        durable::sync_file_system(work_dir)?;
+        Ok(Some(flush))
+    }
+
+    /// Tells whether what has changed since bears a later time: not if the clock was set back.
+    pub(super) fn counts(&self) -> bool {
+        clock::ahead_of_boot() >= self.ahead - MAX_BACK_MS
+    }
+
+    /// Tells whether a file that was read after the flush tells by its times alone whether it has changed since: its own
+    /// last change was a second before, which no clock of a file system is too coarse for.
+    pub(super) fn settles(&self, stat: &Stat) -> bool {
+        let before = (i64::from(stat.ctime.secs) + SETTLED_SECS, i64::from(stat.ctime.nsecs));
+        u64::from(stat.dev) == self.device & u64::from(u32::MAX) && before < self.clock
+    }
+}
+
+#[cfg(test)]
+impl Flush {
+    /// The same flush an hour later.
+    pub(super) fn later(self) -> Self {
+        Self { clock: (self.clock.0 + 3_600, self.clock.1), ..self }
+    }
+
+    /// The same flush by a clock that was set back by an hour since.
+    pub(super) fn by_a_clock_set_back(self) -> Self {
+        Self { ahead: self.ahead + 3_600_000, ..self }
+    }
+}
+
+/// Tells whether a file system gives every write a time by the clock of this machine, also one through a mapping.
+///
+/// Others may, too: of these it is known. What lies elsewhere, on network, or in memory, is read.
+#[cfg(target_os = "linux")]
+fn keeps_times(folder: &Path) -> bool {
+    /// ext2 to ext4, XFS, Btrfs, F2FS, and layers above such.
+    const KNOWN: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x794c_7630];
+    rustix::fs::statfs(folder).is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| KNOWN.contains(&kind)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keeps_times(_folder: &Path) -> bool {
+    false
+}
+
 /// Tells whether a folder has none inside; file systems that do not count links say no.
 pub(super) fn has_no_folders(folder: &Metadata) -> bool {
     folder.nlink() == LINKS
@@ -65,6 +139,8 @@ fn changed(found: &Metadata) -> (i64, i64) {
 
 #[cfg(test)]
 mod tests {
+    use gix::index::entry::stat::Time;
+
     use super::*;
 
     #[test]
@@ -73,5 +149,26 @@ mod tests {
         let moment = Moment::of(folder.path(), &[]).unwrap();
         assert!(moment.counts());
         assert!(!Moment { ahead: moment.ahead + 3_600_000, ..moment }.counts(), "an hour ago it was an hour later");
+    }
+
+    #[test]
+    fn a_file_is_settled_that_was_changed_a_second_before_the_flush() {
+        let flush = Flush { device: 7, clock: (100, 500), ahead: 0 };
+        let changed = |secs, nsecs, dev| {
+            let stat = Stat { ctime: Time { secs, nsecs }, dev, ..Stat::default() };
+            flush.settles(&stat)
+        };
+        assert!(changed(99, 499, 7));
+        assert!(!changed(99, 500, 7), "a second is not more than a second");
+        assert!(!changed(101, 0, 7), "it was written after the flush");
+        assert!(!changed(99, 499, 8), "another file system was flushed");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_times_of_files_in_memory_say_nothing() {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        assert!(Flush::now(folder.path(), folder.path()).unwrap().is_none());
+        assert!(Moment::of(folder.path(), &[]).is_none());
     }
 }

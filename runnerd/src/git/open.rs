@@ -13,6 +13,7 @@ use gix::sec::Permission;
 
 use super::GitError;
 use super::index::Verified;
+use super::known::Memory;
 use super::preflight::{self, Engine};
 use super::refs::RefStore;
 use super::shared::SharedObjects;
@@ -35,6 +36,8 @@ pub struct Repository {
     pub(super) view: Arc<Mutex<Option<View>>>,
     /// The index whose checksum is known to be right.
     pub(super) verified: Verified,
+    /// What is known of the files that are tracked.
+    pub(super) memory: Memory,
 }
 
 /// A view of the library's, with the packs that it knows.
@@ -70,9 +73,16 @@ pub(super) enum Sources {
 
 /// Settings that hold whatever the repository says. Line endings that do not survive a round trip must not keep a file
 /// from being stored, and neither replaced objects nor a forged commit graph must show a history that is not there.
-/// The library dies where the system refuses it a thread for an index.
-const OVERRIDES: [&str; 4] =
-    ["core.safecrlf=false", "core.useReplaceRefs=false", "core.commitGraph=false", "index.threads=1"];
+/// Every time of a file counts, as a session can set all but one. The library dies where the system refuses it a thread for
+/// an index.
+const OVERRIDES: [&str; 6] = [
+    "core.safecrlf=false",
+    "core.useReplaceRefs=false",
+    "core.commitGraph=false",
+    "core.trustCtime=true",
+    "core.checkStat=default",
+    "index.threads=1",
+];
 
 impl Repository {
     /// Finds the repository around `from`, a folder or file in its work tree or in a linked one.
@@ -125,6 +135,7 @@ impl Repository {
             forced: None,
             view: Arc::default(),
             verified: Verified::default(),
+            memory: Memory::default(),
         }
     }
 

@@ -8,17 +8,18 @@ use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice as _};
 
 use super::hold_back::{HoldBack, Verdict};
+use super::known::Tracked;
+use super::private::PrivateIndex;
 use super::program::Git;
-use super::scan::{Finding, Scan};
+use super::scan::unstorable_files;
 use super::stage::{Collected, declared_submodules};
-use super::status::{Change, ChangeKind};
+use super::status::{Change, ChangeKind, staged};
 use super::{GitError, Repository, durable};
 
-/// The git program on a work tree and one of its indexes.
-pub(super) struct Porcelain<'a> {
+/// The git program on a work tree, with an index of the runner's own.
+struct Porcelain<'a> {
     paths: &'a Repository,
-    /// Another index than the work tree's own.
-    index: Option<&'a Path>,
+    index: &'a Path,
 }
 
 /// How one path differs from HEAD.
@@ -29,18 +30,26 @@ struct Difference {
 }
 
 /// Returns what differs from HEAD, sorted by path.
-pub(super) fn changes(paths: &Repository) -> Result<Vec<Change>, GitError> {
-    let differences = Porcelain { paths, index: None }.status()?.into_iter();
-    Ok(differences.map(|(path, Difference { kind, .. })| Change { path: path.into(), kind }).collect())
+pub(super) fn changes(repo: &gix::Repository, paths: &Repository) -> Result<Vec<Change>, GitError> {
+    let private = PrivateIndex::of(repo, Tracked::open(repo, paths, paths.head()?.commit())?)?;
+    let mut kinds = staged(&private.tracked.names);
+    // A repository that was added is known without the slash by which git names it.
+    let is_known = |path: &BString| path.ends_with(b"/") && kinds.contains_key(without_slash(path).as_bstr());
+    let found: Vec<_> = private.porcelain().status()?.into_iter().filter(|(path, _)| !is_known(path)).collect();
+    kinds.extend(found.into_iter().map(|(path, found)| (path, found.kind)));
+    let unmerged = private.tracked.names.unmerged.iter();
+    kinds.extend(unmerged.map(|path| (path.clone(), ChangeKind::Unmerged)));
+    private.tracked.keep();
+    Ok(kinds.into_iter().map(|(path, kind)| Change { path: path.into(), kind }).collect())
 }
 
-/// Stages all, into the file `index` if there is one, and writes the tree.
-pub(super) fn stage(paths: &Repository, rule: &HoldBack, index: Option<&Path>) -> Result<Collected, GitError> {
-    let porcelain = Porcelain { paths, index };
+/// Stages all into an index, and writes the tree.
+pub(super) fn stage(private: &PrivateIndex<'_>, rule: &HoldBack) -> Result<Collected, GitError> {
+    let (porcelain, paths) = (private.porcelain(), private.tracked.paths);
     let (held_back, mut unstorable) = porcelain.judge(rule)?;
     let left_out: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
     unstorable.extend(porcelain.fill_index(&left_out)?);
-    unstorable.extend(special_files(paths));
+    unstorable.extend(unstorable_files(private.repo, &private.tracked.state));
     let tree = match porcelain.git("write-tree").line() {
         Err(_) if porcelain.drop_lost()? => {
             unstorable.extend(porcelain.fill_index(&left_out)?);
@@ -57,13 +66,15 @@ pub(super) fn stage(paths: &Repository, rule: &HoldBack, index: Option<&Path>) -
     Ok(Collected { tree, held_back, unstorable, written: Vec::new() })
 }
 
+impl PrivateIndex<'_> {
+    fn porcelain(&self) -> Porcelain<'_> {
+        Porcelain { paths: self.tracked.paths, index: &self.file }
+    }
+}
+
 impl<'a> Porcelain<'a> {
     fn git(&self, command: &str) -> Git<'a> {
-        let git = Git::new(self.paths, command);
-        match self.index {
-            Some(file) => git.env("GIT_INDEX_FILE", file),
-            None => git,
-        }
+        Git::new(self.paths, command).env("GIT_INDEX_FILE", self.index)
     }
 
     fn status(&self) -> Result<BTreeMap<BString, Difference>, GitError> {
@@ -205,15 +216,4 @@ fn kind_of(staged: u8, unstaged: u8) -> ChangeKind {
 
 fn without_slash(path: &BString) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(path)
-}
-
-/// git says nothing of pipes, sockets and devices, so the library's walk names them, where it can.
-fn special_files(paths: &Repository) -> Vec<BString> {
-    let walk = || -> Result<Scan, GitError> {
-        let repo = paths.open()?;
-        let mut index = super::index::read(&repo, paths, None)?;
-        Scan::run(&repo, paths, &mut index.state)
-    };
-    let found = walk().map(|scan| scan.found).unwrap_or_default();
-    found.into_iter().filter(|(_, finding)| *finding == Finding::Unstorable).map(|(path, _)| path).collect()
 }

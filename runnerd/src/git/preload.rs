@@ -1,6 +1,6 @@
-//! Marks the entries of an index whose files surely did not change, as git's own preload does, and names what lies in
+//! Takes the mark off known entries whose files do not look any more as when they were read, and names what lies in
 //! their folders besides. One look at each folder and file, on several cores; no file is read and nothing is judged:
-//! whatever is not plainly as recorded is left to the library.
+//! whatever is not plainly as known is left to the library.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,23 +10,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use gix::bstr::{BStr, BString, ByteSlice as _};
-use gix::index::entry::stat::{Options, Time};
+use gix::index::entry::stat::Time;
 use gix::index::entry::{Flags, Mode, Stat};
 use gix::index::{Entry, State};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode as Permissions, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use super::Repository;
+use super::names::HIDDEN;
 
 /// Entries for which one more thread is worth its start, and the most threads: as git has them.
 const ENTRIES_PER_THREAD: usize = 500;
 const MAX_THREADS: usize = 20;
 /// Above this many paths without an entry, a walk of everything is no slower than to look for each.
 const MAX_STRANGERS: usize = 64;
-/// Marks of entries that are not compared by a look at the file alone.
-const SPECIAL: Flags =
-    Flags::ASSUME_VALID.union(Flags::SKIP_WORKTREE).union(Flags::INTENT_TO_ADD).union(Flags::FSMONITOR_VALID);
-
 /// How a folder is opened.
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
@@ -36,22 +33,28 @@ static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism()
 pub(super) struct Preload {
     /// What lies in the folders of the index without an entry, ignored or not; none where everything has to be walked.
     pub(super) strangers: Option<Vec<BString>>,
-    /// Whether there are entries whose files are not plainly as recorded.
-    pub(super) has_doubts: bool,
+    /// The entries whose files have to be read, by position.
+    pub(super) doubts: Vec<usize>,
 }
 
 impl Preload {
-    /// Looks at everything that the index knows, and marks the entries that are as their files.
-    pub(super) fn run(repo: &gix::Repository, paths: &Repository, index: &mut State) -> Self {
-        let Some(Found { sure, strangers }) = look_at_all(repo, paths, index) else {
-            return Self { strangers: None, has_doubts: true };
-        };
-        let has_doubts = sure.len() < index.entries().len();
-        let entries = index.entries_mut();
-        for position in sure {
-            entries[position].flags.insert(Flags::UPTODATE);
+    /// Looks at everything that is known, and leaves the mark on the entries whose files look as they did.
+    pub(super) fn run(repo: &gix::Repository, paths: &Repository, known: &mut State) -> Self {
+        let found = look_at_all(repo, paths, known);
+        let entries = known.entries_mut();
+        let mut is_sure = vec![false; entries.len()];
+        for position in found.iter().flat_map(|found| &found.sure) {
+            is_sure[*position] = true;
         }
-        Self { strangers: (strangers.len() <= MAX_STRANGERS).then_some(strangers), has_doubts }
+        let mut doubts = Vec::new();
+        for (position, entry) in entries.iter_mut().enumerate().filter(|(position, _)| !is_sure[*position]) {
+            entry.flags.remove(Flags::UPTODATE);
+            if !entry.flags.intersects(HIDDEN) {
+                doubts.push(position);
+            }
+        }
+        let strangers = found.map(|found| found.strangers).filter(|strangers| strangers.len() <= MAX_STRANGERS);
+        Self { strangers, doubts }
     }
 }
 
@@ -62,9 +65,8 @@ fn look_at_all(repo: &gix::Repository, paths: &Repository, index: &State) -> Opt
     if names.ignore_case || names.precompose_unicode {
         return None;
     }
-    let options = repo.stat_options().ok().filter(|options| !options.use_stdev)?;
     let root = openat(CWD, paths.work_dir(), FOLDER, Permissions::empty()).ok()?;
-    let look = Look { root, index, folders: folders(index)?, options };
+    let look = Look { root, index, folders: folders(index)? };
     let threads = (index.entries().len() / ENTRIES_PER_THREAD).clamp(1, MAX_THREADS).min(*CORES);
     look.share(threads, &look.standing().ok()?).ok()
 }
@@ -136,7 +138,6 @@ struct Look<'a> {
     root: OwnedFd,
     index: &'a State,
     folders: Vec<Folder>,
-    options: Options,
 }
 
 impl Look<'_> {
@@ -192,7 +193,7 @@ impl Look<'_> {
             if is_of_kind && known.last() != Some(&name) {
                 known.push(name);
             }
-            if self.is_sure(entry, &file) {
+            if is_sure(entry, &file) {
                 found.sure.push(*position);
             }
         }
@@ -209,27 +210,19 @@ impl Look<'_> {
         }
         Ok(())
     }
+}
 
-    /// Tells whether a file is as its entry says, without a look into it.
-    fn is_sure(&self, entry: &Entry, file: &rustix::fs::Stat) -> bool {
-        let kind = FileType::from_raw_mode(file.st_mode);
-        let is_executable = file.st_mode & 0o100 != 0;
-        let has_mode = match entry.mode {
-            Mode::FILE => kind.is_file() && !is_executable,
-            Mode::FILE_EXECUTABLE => kind.is_file() && is_executable,
-            Mode::SYMLINK => kind.is_symlink(),
-            _ => false,
-        };
-        // An entry whose length contradicts its content has to be read.
-        let is_plausible = entry.id.is_empty_blob() == (entry.stat.size == 0);
-        has_mode
-            && is_plausible
-            && entry.stage_raw() == 0
-            && !entry.flags.intersects(SPECIAL)
-            && recorded(file).is_some_and(|now| {
-                now.matches(&entry.stat, self.options) && !now.is_racy(self.index.timestamp(), self.options)
-            })
-    }
+/// Tells whether a file looks as it did when it was read.
+fn is_sure(entry: &Entry, file: &rustix::fs::Stat) -> bool {
+    let kind = FileType::from_raw_mode(file.st_mode);
+    let is_executable = file.st_mode & 0o100 != 0;
+    let has_mode = match entry.mode {
+        Mode::FILE => kind.is_file() && !is_executable,
+        Mode::FILE_EXECUTABLE => kind.is_file() && is_executable,
+        Mode::SYMLINK => kind.is_symlink(),
+        _ => false,
+    };
+    has_mode && entry.flags.contains(Flags::UPTODATE) && recorded(file) == Some(entry.stat)
 }
 
 /// Names everything in a folder but git's own.
@@ -256,14 +249,14 @@ fn status(folder: impl AsFd, name: &[u8]) -> Result<Option<rustix::fs::Stat>, Er
     }
 }
 
-/// Returns what an index would say of a file, but for its device; none where it has no room for it.
+/// Returns what an index would say of a file; none where it has no room for it.
 fn recorded(file: &rustix::fs::Stat) -> Option<Stat> {
     let low = |wide: u64| u32::try_from(wide & u64::from(u32::MAX)).ok();
     let time = |secs, nsecs| Some(Time { secs: u32::try_from(secs).ok()?, nsecs: u32::try_from(nsecs).ok()? });
     Some(Stat {
         mtime: time(file.st_mtime, file.st_mtime_nsec)?,
         ctime: time(file.st_ctime, file.st_ctime_nsec)?,
-        dev: 0,
+        dev: low(file.st_dev)?,
         ino: low(file.st_ino)?,
         uid: file.st_uid,
         gid: file.st_gid,

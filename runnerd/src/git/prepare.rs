@@ -9,16 +9,18 @@ use gix::bstr::{BStr, BString, ByteSlice as _};
 use super::commit::CommitRequest;
 use super::diff::compare_trees;
 use super::hold_back::{HoldBack, Verdict};
-use super::index::{self, IndexLock, PendingIndex};
+use super::index::{IndexLock, PendingIndex};
+use super::known::Tracked;
+use super::private::PrivateIndex;
 use super::scan::{Scan, display};
 use super::stage::{Collected, Staged, Staging, declared_submodules};
-use super::status::{self, Change, ChangeKind};
+use super::status::{Change, ChangeKind};
 use super::{GitError, Id, Repository, cachetree, checked, exclude, porcelain};
 
-/// The tree to commit, and the index to publish once HEAD moved; the git program publishes its own at once.
+/// The tree to commit, and the index to publish once HEAD moved.
 pub(super) struct Prepared {
     pub(super) collected: Collected,
-    pub(super) index: Option<PendingIndex>,
+    pub(super) index: PendingIndex,
 }
 
 /// What earlier commits left out and the next does as well.
@@ -62,13 +64,9 @@ impl Repository {
         let head = self.tree_of(repo, request.parent)?;
         let Reconsidered { held_back, unstorable, reveals } = self.reconsider(repo, &head, request.hold_back)?;
         let within = request.within.filter(|_| !reveals);
-        let by_program = || {
-            let mut collected = porcelain::stage(self, request.hold_back, None)?;
-            collected.written = self.objects_since(repo, request.parent, collected.tree)?;
-            Ok(Prepared { collected, index: None })
-        };
         let engine = self.engine(repo);
-        let mut prepared = engine.carry_out(|| self.prepare_by_library(repo, request, within), by_program)?;
+        let by_library = || self.prepare_by_library(repo, request, within);
+        let mut prepared = engine.carry_out(by_library, || self.prepare_by_program(repo, request))?;
         let collected = &mut prepared.collected;
         collected.held_back.extend(held_back);
         collected.unstorable.extend(unstorable);
@@ -119,18 +117,29 @@ impl Repository {
         within: Option<&[Vec<u8>]>,
     ) -> Result<Prepared, GitError> {
         let lock = IndexLock::acquire(repo, self)?;
-        let mut state = index::read(repo, self, request.parent)?.state;
-        let scan = within.and_then(|within| Scan::within(self, &state, within));
-        let mut scan = scan.map_or_else(|| Scan::run(repo, self, &mut state), Ok)?;
-        let changes = status::staged(repo, self, request.parent, &state)?;
-        scan.distrust(status::lost(repo, &state, &changes));
-        let added = changes.into_iter().filter(|(_, kind)| *kind == ChangeKind::Added).map(|(path, _)| path).collect();
-        let staging = Staging { repo, paths: self, rule: request.hold_back, added };
-        let mut staged = staging.run(state, scan)?;
+        let mut tracked = Tracked::open(repo, self, request.parent)?;
+        let within = within.filter(|within| !tracked.names.is_new && tracked.names.lie_within(within));
+        let scan = within.and_then(|within| Scan::within(self, &tracked.state, within));
+        let scan = scan.map_or_else(|| Scan::run(repo, self, &mut tracked), Ok)?;
+        let staging = Staging { repo, paths: self, rule: request.hold_back };
+        let mut staged = staging.run(tracked.state, scan)?;
         let tree = cachetree::write(repo, self, &mut staged.state, &mut staged.written)?;
         let Staged { state, held_back, unstorable, written } = staged;
-        let collected = Collected { tree, held_back, unstorable, written };
-        Ok(Prepared { collected, index: Some(lock.write(&state)?) })
+        let index = lock.write(&state)?;
+        self.memory.keep(state, tree);
+        Ok(Prepared { collected: Collected { tree, held_back, unstorable, written }, index })
+    }
+
+    fn prepare_by_program(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<Prepared, GitError> {
+        let lock = IndexLock::acquire(repo, self)?;
+        let tracked = Tracked::open(repo, self, request.parent)?;
+        let private = PrivateIndex::of(repo, tracked)?;
+        let mut collected = porcelain::stage(&private, request.hold_back)?;
+        collected.written = self.objects_since(repo, request.parent, collected.tree)?;
+        let state = private.into_staged()?;
+        let index = lock.write(&state)?;
+        self.memory.keep(state, collected.tree);
+        Ok(Prepared { collected, index })
     }
 
     /// Returns the blobs of a tree that a commit does not have at their paths.

@@ -49,7 +49,7 @@ const PASSED: [&str; 11] = [
 ];
 
 /// Settings that keep the program from running anything but itself, and make what it writes durable.
-const OVERRIDES: [&str; 16] = [
+const OVERRIDES: [&str; 20] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.editor=true",
@@ -60,6 +60,10 @@ const OVERRIDES: [&str; 16] = [
     "core.fsyncMethod=batch",
     "core.alternateRefsCommand=true",
     "core.commitGraph=false",
+    "core.trustCtime=true",
+    "core.checkStat=default",
+    "core.splitIndex=false",
+    "index.sparse=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "commit.gpgSign=false",

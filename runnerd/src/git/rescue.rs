@@ -157,6 +157,8 @@ impl Repository {
             by: &author,
         })?;
         self.point_head(request.branch)?;
+        // The program believes what an index says of the files, and a session can have written it.
+        self.publish_known(&repo)?;
         Git::new(self, "read-tree").args(["--reset", "-u", &request.to.to_string()]).run()?;
 
         let removed = self.remove_untracked(&scene)?;
@@ -176,7 +178,7 @@ impl Repository {
     /// Fails if a checkout of `target` would destroy what the rescue does not have.
     fn refuse_loss(&self, repo: &gix::Repository, scene: &Scene) -> Result<(), GitError> {
         let Scene { target, present, rescued, unstorable } = scene;
-        let state = index::read(repo, self, None)?.state;
+        let state = index::read(repo, self, self.head()?.commit())?;
         let is_affected = |path: &[u8]| is_in_the_way(target, path) || state.entry_range(path.as_bstr()).is_some();
         let is_safe = |path: &[u8], file| rescued.get(path) == Some(file) || target.get(path) == Some(file);
         let unsafe_file = present.iter().find(|(path, file)| !is_safe(path, file) && is_affected(path));

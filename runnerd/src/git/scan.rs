@@ -1,7 +1,11 @@
-//! Compares the index with the work tree: one walk that finds changed, removed and new files. Reads only, and reports
-//! paths; what is to be done about them is decided by `status` and `stage`.
+//! Compares the files of HEAD with the work tree: one walk that finds changed, removed and new files. Reads only, and
+//! reports paths; what is to be done about them is decided by `status` and `stage`.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use gix::ObjectId;
@@ -17,6 +21,9 @@ use gix::status::plumbing::index_as_worktree::{Change, EntryStatus};
 use gix::status::plumbing::index_as_worktree_with_renames::{Entry, VisitEntry};
 use gix::worktree::stack::state::ignore::Source;
 
+use super::known::{Tracked, UNREAD};
+use super::moment::Flush;
+use super::names::Names;
 use super::preload::Preload;
 use super::{GitError, Repository};
 
@@ -29,8 +36,6 @@ pub(super) enum Finding {
     Modified,
     /// A file became a link, a repository, or the reverse.
     Retyped,
-    /// It was announced with `git add --intent-to-add`.
-    Announced,
     /// It has no merged entry.
     Unmerged,
     /// It has no entry: a file or symbolic link.
@@ -46,30 +51,57 @@ pub(super) enum Finding {
 pub(super) struct Scan {
     /// Every path that differs.
     pub(super) found: BTreeMap<BString, Finding>,
-    /// Entries whose content is as recorded, by position, with what the file looks like now.
-    pub(super) fresh: Vec<(usize, Stat)>,
-    /// Entries, by position, that would look unchanged once the index is written, and are not.
-    pub(super) racy: Vec<usize>,
+    /// Entries whose content is as known, by position, with what the file looks like now.
+    fresh: Vec<(usize, Stat)>,
+    /// Entries whose content git would store otherwise than it is known, by position.
+    rewritten: Vec<usize>,
 }
 
 impl Scan {
-    /// Compares every tracked file, and looks for others.
+    /// Compares every tracked file with HEAD, and looks for others.
     ///
-    /// Ignored files are not reported, nor changes inside submodules. Entries that are as their files are marked so in
-    /// `index`, in memory alone.
-    pub(super) fn run(repo: &gix::Repository, paths: &Repository, index: &mut State) -> Result<Self, GitError> {
+    /// Ignored files are not reported, nor changes inside submodules. Entries whose files were read and are as HEAD has
+    /// them are marked so, in memory alone.
+    pub(super) fn run(repo: &gix::Repository, paths: &Repository, tracked: &mut Tracked<'_>) -> Result<Self, GitError> {
         let mut scan = Self::default();
-        let Preload { strangers, has_doubts } = Preload::run(repo, paths, index);
-        let index = &*index;
+        let state = &mut tracked.state;
+        let Preload { strangers, doubts } = Preload::run(repo, paths, state);
         let failed = || GitError::library("comparing the index with the work tree", paths.work_dir());
-        if has_doubts {
-            scan.compare(repo, paths, index).map_err(failed())?;
+        if !doubts.is_empty() {
+            let flush = paths.flush_before_reading(doubts.len())?;
+            for position in doubts {
+                state.entries_mut()[position].stat = UNREAD;
+            }
+            scan.compare(repo, paths, state).map_err(failed())?;
+            scan.take_as_committed(repo, paths, state);
+            scan.refresh(state, flush);
         }
-        // A submodule that became a file is seen from both sides; what the index knows about it says more.
-        for (path, finding) in untracked(repo, paths, index, strangers.as_deref()).map_err(failed())? {
+        scan.add_names(paths, &tracked.names);
+        // A submodule that became a file is seen from both sides; what is known about it says more.
+        for (path, finding) in untracked(repo, paths, &tracked.state, strangers.as_deref()).map_err(failed())? {
             scan.found.entry(path).or_insert(finding);
         }
         Ok(scan)
+    }
+
+    /// Adds what the index alone knows: what was added to it, whether or not it is ignored, and conflicts.
+    fn add_names(&mut self, paths: &Repository, names: &Names) {
+        for path in &names.added {
+            let finding = match paths.file(path).symlink_metadata().map(|found| found.file_type()) {
+                Ok(kind) if kind.is_file() || kind.is_symlink() => Finding::New,
+                Ok(kind) if kind.is_dir() => match paths.file(path).join(".git").symlink_metadata() {
+                    Ok(_) => Finding::NewRepository,
+                    Err(_) => Finding::Gone,
+                },
+                Ok(_) => Finding::Unstorable,
+                Err(_) => Finding::Gone,
+            };
+            let finding = if leads_through_a_link(paths, path.as_ref()) { Finding::Gone } else { finding };
+            self.found.insert(path.clone(), finding);
+        }
+        for path in &names.unmerged {
+            self.found.insert(path.clone(), Finding::Unmerged);
+        }
     }
 
     /// Says how the files at some paths differ, without a look at others; none where that takes more than a look at each.
@@ -89,7 +121,7 @@ impl Scan {
             let finding = match entries {
                 [] if kind.is_none() => continue,
                 [] if is_stored => Finding::New,
-                [entry] if !is_simple(entry) => return None,
+                [entry] if entry.mode == Mode::COMMIT => return None,
                 [_] if is_stored => Finding::Modified,
                 [_] if kind.is_none() || is_plain_folder => Finding::Gone,
                 _ => return None,
@@ -114,21 +146,25 @@ impl Scan {
         .map(drop)
     }
 
-    /// Has paths of the index stored again although their files have not changed since.
-    pub(super) fn distrust(&mut self, paths: Vec<BString>) {
-        for path in paths {
-            self.found.entry(path).or_insert(Finding::Modified);
+    /// Takes a file for unchanged whose bytes are those of the commit, although git would store them otherwise today: by
+    /// rules for line ends that are younger than the file, or by a filter.
+    fn take_as_committed(&mut self, repo: &gix::Repository, paths: &Repository, state: &State) {
+        for position in std::mem::take(&mut self.rewritten) {
+            let entry = &state.entries()[position];
+            let path = entry.path(state);
+            if let Some(stat) = stands_as(repo, &paths.file(path), entry) {
+                self.found.remove(path);
+                self.fresh.push((position, stat));
+            }
         }
     }
 
     /// Takes over what the walk learned about files that did not change, so that nobody has to read them again.
-    pub(super) fn refresh(&self, state: &mut State) {
+    fn refresh(&mut self, state: &mut State, flush: Option<Flush>) {
         let entries = state.entries_mut();
-        for (position, stat) in &self.fresh {
-            entries[*position].stat = *stat;
-        }
-        for position in &self.racy {
-            entries[*position].stat.size = 0;
+        for (position, stat) in self.fresh.drain(..) {
+            entries[position].stat = stat;
+            entries[position].flags.set(Flags::UPTODATE, flush.is_some_and(|flush| flush.settles(&stat)));
         }
     }
 
@@ -136,13 +172,13 @@ impl Scan {
         let finding = match status {
             EntryStatus::NeedsUpdate(stat) => return self.fresh.push((position, *stat)),
             EntryStatus::Conflict { .. } => Finding::Unmerged,
-            EntryStatus::IntentToAdd => Finding::Announced,
+            EntryStatus::IntentToAdd => Finding::Modified,
             EntryStatus::Change(Change::Removed) => Finding::Gone,
             EntryStatus::Change(Change::Type { .. }) => Finding::Retyped,
             EntryStatus::Change(Change::SubmoduleModification(())) => Finding::Modified,
-            EntryStatus::Change(Change::Modification { set_entry_stat_size_zero, .. }) => {
-                if *set_entry_stat_size_zero {
-                    self.racy.push(position);
+            EntryStatus::Change(Change::Modification { executable_bit_changed, .. }) => {
+                if !executable_bit_changed {
+                    self.rewritten.push(position);
                 }
                 Finding::Modified
             }
@@ -157,9 +193,27 @@ fn leads_through_a_link(paths: &Repository, path: &BStr) -> bool {
     path.find_iter(b"/").any(|slash| is_link(&path[..slash]))
 }
 
-/// Tells whether an entry stands for a file or link, merged and stored.
-fn is_simple(entry: &gix::index::Entry) -> bool {
-    entry.stage_raw() == 0 && entry.mode != Mode::COMMIT && !entry.flags.contains(Flags::INTENT_TO_ADD)
+/// Returns what a file looks like whose bytes are those of an entry.
+pub(super) fn stands_as(repo: &gix::Repository, file: &Path, entry: &gix::index::Entry) -> Option<Stat> {
+    if !matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE) {
+        return None;
+    }
+    let opened = open_plain(file).ok()?;
+    let found = gix::index::fs::Metadata::from_file(&opened).ok()?;
+    let stat = Stat::from_fs(&found).ok()?;
+    if repo.find_header(entry.id).ok()?.size() != found.len() {
+        return None;
+    }
+    let (progress, stop) = (&mut gix::progress::Discard, &AtomicBool::new(false));
+    let kind = (gix::objs::Kind::Blob, entry.id.kind());
+    let id = gix::objs::compute_stream_hash(kind.1, kind.0, &mut &opened, found.len(), progress, stop).ok()?;
+    (id == entry.id).then_some(stat)
+}
+
+/// Opens a file; neither a link nor a pipe that took its place meanwhile is followed or waited for.
+pub(super) fn open_plain(file: &Path) -> io::Result<File> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    OpenOptions::new().read(true).custom_flags(flags).open(file)
 }
 
 /// Returns what is neither tracked nor ignored. git itself is silent about pipes and the like; this names them.
@@ -191,6 +245,12 @@ fn untracked(
         found.extend(walked(repo, index, &folders)?);
     }
     Ok(found)
+}
+
+/// Returns the pipes, sockets and devices, of which git says nothing, where the library's walk can tell.
+pub(super) fn unstorable_files(repo: &gix::Repository, index: &State) -> Vec<BString> {
+    let found = walked(repo, index, &[]).unwrap_or_default();
+    found.into_iter().filter(|(_, finding)| *finding == Finding::Unstorable).map(|(path, _)| path).collect()
 }
 
 /// Returns what the library's walk finds that is neither tracked nor ignored, everywhere or where patterns say.
@@ -243,7 +303,7 @@ impl SubmoduleStatus for Commits {
 }
 
 /// Returns the commit that the repository in `folder` is at.
-pub(super) fn head_of(folder: &std::path::Path) -> Option<ObjectId> {
+pub(super) fn head_of(folder: &Path) -> Option<ObjectId> {
     let nested = gix::open_opts(folder, gix::open::Options::isolated()).ok()?;
     Some(nested.head_id().ok()?.detach())
 }

@@ -38,23 +38,16 @@ pub(super) struct Staging<'a> {
     pub(super) repo: &'a gix::Repository,
     pub(super) paths: &'a Repository,
     pub(super) rule: &'a HoldBack,
-    /// Paths that the index has and HEAD lacks: the rule applies to them as to untracked files.
-    pub(super) added: Vec<BString>,
 }
 
 /// New entry of a path, or none if it has to go.
-type Edits = BTreeMap<BString, Option<Stored>>;
+pub(super) type Edits = BTreeMap<BString, Option<Stored>>;
 
 impl Staging<'_> {
     /// Brings `state` to what `scan` saw.
     pub(super) fn run(self, state: State, scan: Scan) -> Result<Staged, GitError> {
-        let mut staged = Staged {
-            state: cachetree::prepare(state),
-            held_back: BTreeSet::new(),
-            unstorable: BTreeSet::new(),
-            written: Vec::new(),
-        };
-        scan.refresh(&mut staged.state);
+        let (held_back, unstorable, written) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        let mut staged = Staged { state, held_back, unstorable, written };
         let mut found = scan.found;
         self.hold_back(&mut found, &mut staged);
         drop_gone(&mut staged.state, &found);
@@ -66,7 +59,7 @@ impl Staging<'_> {
     /// Takes what the rule holds back out of `found`, and out of the index what was put there since HEAD.
     fn hold_back(&self, found: &mut BTreeMap<BString, Finding>, staged: &mut Staged) {
         let submodules = declared_submodules(self.repo);
-        for (path, is_repository) in self.candidates(found, &staged.state) {
+        for (path, is_repository) in candidates(found) {
             if is_repository && submodules.contains(&path) {
                 continue;
             }
@@ -81,20 +74,6 @@ impl Staging<'_> {
             forget(&mut staged.state, path.as_ref());
             staged.held_back.insert(name);
         }
-    }
-
-    /// Returns the paths that HEAD lacks, and whether each is a repository.
-    fn candidates(&self, found: &BTreeMap<BString, Finding>, state: &State) -> Vec<(BString, bool)> {
-        let new = found.iter().filter_map(|(path, finding)| match finding {
-            Finding::New => Some((path.clone(), false)),
-            Finding::NewRepository => Some((path.clone(), true)),
-            _ => None,
-        });
-        let added = self.added.iter().filter_map(|path| {
-            let entry = state.entry_by_path_and_stage(path.as_ref(), Stage::Unconflicted)?;
-            Some((path.clone(), entry.mode == Mode::COMMIT))
-        });
-        new.chain(added).collect()
     }
 
     fn store(&self, found: &BTreeMap<BString, Finding>, staged: &mut Staged) -> Result<Edits, GitError> {
@@ -125,6 +104,16 @@ impl Staging<'_> {
     }
 }
 
+/// Returns the paths that HEAD lacks, and whether each is a repository.
+fn candidates(found: &BTreeMap<BString, Finding>) -> Vec<(BString, bool)> {
+    let new = found.iter().filter_map(|(path, finding)| match finding {
+        Finding::New => Some((path.clone(), false)),
+        Finding::NewRepository => Some((path.clone(), true)),
+        _ => None,
+    });
+    new.collect()
+}
+
 /// Attribute files that are gone must not govern what is stored next, so removals come first.
 fn drop_gone(state: &mut State, found: &BTreeMap<BString, Finding>) {
     let gone: Vec<&BString> =
@@ -145,7 +134,8 @@ fn forget(state: &mut State, path: &BStr) {
     }
 }
 
-fn apply(state: &mut State, edits: Edits) {
+/// Makes these the entries of their paths.
+pub(super) fn apply(state: &mut State, edits: Edits) {
     let leaving = leaving(state, &edits);
     for path in leaving.iter().chain(edits.keys()) {
         cachetree::forget(state, path.as_ref());
@@ -197,7 +187,7 @@ fn replace(entry: &mut gix::index::Entry, id: ObjectId, mode: Mode, stat: Stat) 
     entry.id = id;
     entry.mode = mode;
     entry.stat = stat;
-    entry.flags.remove(Flags::INTENT_TO_ADD | Flags::EXTENDED);
+    entry.flags.remove(Flags::UPTODATE);
 }
 
 /// Returns the paths that `.gitmodules` names.

@@ -3,19 +3,12 @@
 use std::collections::BTreeMap;
 
 use gix::bstr::BString;
-use gix::diff::index::ChangeRef;
-use gix::index::State;
-use gix::index::entry::{Mode, Stage};
-use gix::status::tree_index::TrackRenames;
 
-use super::index::{self, Index, IndexLock};
+use super::known::Tracked;
+use super::names::Names;
 use super::porcelain;
 use super::scan::{Finding, Scan, display};
-use super::{GitError, Id, Repository, checked};
-
-/// What an entry takes in an index, and the bytes that can be read while a file is opened.
-const BYTES_PER_ENTRY: u64 = 100;
-const BYTES_PER_FILE: u64 = 16 * 1024;
+use super::{GitError, Repository};
 
 /// One path that differs from HEAD.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,36 +49,27 @@ impl Repository {
     /// Ignored files are left out, and what is changed only inside submodules.
     pub fn changes(&self) -> Result<Vec<Change>, GitError> {
         let repo = self.open()?;
-        self.engine(&repo).carry_out(|| self.changes_by_library(&repo), || porcelain::changes(self))
+        self.engine(&repo).carry_out(|| self.changes_by_library(&repo), || porcelain::changes(&repo, self))
     }
 
     fn changes_by_library(&self, repo: &gix::Repository) -> Result<Vec<Change>, GitError> {
-        let head = self.head()?.commit();
-        let mut index = index::read(repo, self, head)?;
-        let scan = Scan::run(repo, self, &mut index.state)?;
-        let mut kinds: BTreeMap<BString, ChangeKind> = staged(repo, self, head, &index.state)?.into_iter().collect();
+        let mut tracked = Tracked::open(repo, self, self.head()?.commit())?;
+        let scan = Scan::run(repo, self, &mut tracked)?;
+        let mut kinds = staged(&tracked.names);
         for (path, finding) in &scan.found {
             add(&mut kinds, path, *finding);
         }
-        self.write_back(repo, index, &scan);
+        tracked.keep();
         Ok(kinds.into_iter().map(|(path, kind)| Change { path: path.into(), kind }).collect())
     }
+}
 
-    /// Spares the next look the files that had to be read to see that they did not change, where they are more to read
-    /// than the index is to write. Only a convenience: it is left alone if somebody else has the index.
-    fn write_back(&self, repo: &gix::Repository, mut index: Index, scan: &Scan) {
-        let read: u64 = scan.fresh.iter().map(|(_, stat)| BYTES_PER_FILE + u64::from(stat.size)).sum();
-        if read <= BYTES_PER_ENTRY * index.state.entries().len() as u64 {
-            return;
-        }
-        let Some(lock) = IndexLock::acquire_for(repo, self, &index) else {
-            return;
-        };
-        scan.refresh(&mut index.state);
-        if let Err(error) = lock.write(&index.state).and_then(index::PendingIndex::publish) {
-            tracing::debug!(%error, "the index was not refreshed");
-        }
-    }
+/// Returns what the index says otherwise than HEAD.
+pub(super) fn staged(names: &Names) -> BTreeMap<BString, ChangeKind> {
+    let missing = names.missing.iter().map(|path| (path.clone(), ChangeKind::Deleted));
+    let staged = names.staged.iter().map(|path| (path.clone(), ChangeKind::Modified));
+    let added = names.added.iter().map(|path| (path.clone(), ChangeKind::Added));
+    missing.chain(staged).chain(added).collect()
 }
 
 fn add(kinds: &mut BTreeMap<BString, ChangeKind>, path: &BString, finding: Finding) {
@@ -94,65 +78,14 @@ fn add(kinds: &mut BTreeMap<BString, ChangeKind>, path: &BString, finding: Findi
         (Finding::Unstorable, _) => return,
         (Finding::Unmerged, _) => ChangeKind::Unmerged,
         (Finding::Gone, _) => ChangeKind::Deleted,
-        (Finding::Announced, _) | (Finding::Modified | Finding::Retyped, Some(ChangeKind::Added)) => ChangeKind::Added,
+        (Finding::New | Finding::NewRepository, Some(ChangeKind::Added)) => ChangeKind::Added,
         (Finding::New, Some(ChangeKind::Deleted)) | (Finding::Modified, _) => ChangeKind::Modified,
         (Finding::Retyped, _) => ChangeKind::Retyped,
         (Finding::New | Finding::NewRepository, _) => ChangeKind::Untracked,
     };
     let mut path = path.clone();
-    if finding == Finding::NewRepository {
+    if finding == Finding::NewRepository && kind != ChangeKind::Added {
         path.push(b'/');
     }
     kinds.insert(path, kind);
-}
-
-/// Returns what the index has otherwise than the commit `head`.
-pub(super) fn staged(
-    repo: &gix::Repository,
-    paths: &Repository,
-    head: Option<Id>,
-    state: &State,
-) -> Result<Vec<(BString, ChangeKind)>, GitError> {
-    let compare = || -> gix::Result<Vec<(BString, ChangeKind)>> {
-        let tree = match head {
-            Some(head) => checked::tree_of(repo, head.object())?.id,
-            None => gix::ObjectId::empty_tree(repo.object_hash()),
-        };
-        let mut changes = Vec::new();
-        if is_tree_of(state, tree) {
-            return Ok(changes);
-        }
-        repo.tree_index_status(&tree, state, None, TrackRenames::Disabled, |change, _, _| {
-            changes.push(describe(&change));
-            Ok(std::ops::ControlFlow::Continue(()))
-        })?;
-        Ok(changes)
-    };
-    compare().map_err(GitError::library("comparing HEAD with the index", paths.git_dir()))
-}
-
-/// Returns the paths whose staged content is not in the store, as a `git add` on a failing disk leaves them.
-pub(super) fn lost(repo: &gix::Repository, state: &State, changes: &[(BString, ChangeKind)]) -> Vec<BString> {
-    let is_lost = |path: &BString| {
-        let entry = state.entry_by_path_and_stage(path.as_ref(), Stage::Unconflicted);
-        entry.is_some_and(|entry| entry.mode != Mode::COMMIT && !repo.has_object(entry.id))
-    };
-    changes.iter().map(|(path, _)| path).filter(|path| is_lost(path)).cloned().collect()
-}
-
-/// An index remembers the tree it was last equal to; then there is nothing to compare.
-fn is_tree_of(state: &State, tree: gix::ObjectId) -> bool {
-    let entries = u32::try_from(state.entries().len()).ok();
-    state
-        .tree()
-        .is_some_and(|memory| memory.id == tree && memory.num_entries.is_some() && memory.num_entries == entries)
-}
-
-fn describe(change: &ChangeRef<'_, '_>) -> (BString, ChangeKind) {
-    let kind = match change {
-        ChangeRef::Addition { .. } => ChangeKind::Added,
-        ChangeRef::Deletion { .. } => ChangeKind::Deleted,
-        ChangeRef::Modification { .. } | ChangeRef::Rewrite { .. } => ChangeKind::Modified,
-    };
-    (change.fields().0.to_owned(), kind)
 }

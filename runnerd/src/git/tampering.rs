@@ -11,11 +11,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use gix::index::entry::Flags;
+use gix::bstr::{BString, ByteSlice as _};
 use serde::{Deserialize, Serialize};
 
 use super::durable::replace_file;
 use super::moment::Moment;
+use super::names::HIDDEN;
 use super::program::Git;
 use super::scan::display;
 use super::users::UsersRules;
@@ -39,8 +40,6 @@ const OWN: [&str; 4] = ["config.worktree", "info/sparse-checkout", "commondir", 
 const FOLDERS: [&str; 3] = ["hooks", "info", "objects/info"];
 /// Where objects are named that stand for others.
 const REPLACED: &str = "refs/replace/";
-/// Marks of files that git takes for unchanged without looking.
-const HIDDEN: Flags = Flags::ASSUME_VALID.union(Flags::SKIP_WORKTREE);
 /// Above this many bytes a file is told by length and times, and is not put back.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Hooks above this number are not looked at.
@@ -116,7 +115,8 @@ impl Repository {
         let files = files.filter_map(|(name, seen)| Some((name, seen?))).collect();
         // Without them, every reference would look as if the session had made it, and none as if it had taken one away.
         let refs = self.refs()?;
-        let (places, users, hidden) = (self.places_of()?, UsersRules::now()?, self.hidden()?);
+        let (places, users) = (self.places_of()?, UsersRules::now()?);
+        let hidden = self.hidden()?.iter().map(|path| name_of(path)).collect();
         let moment = Moment::of(clock, &[&self.work_dir, &self.git_dir, &self.common_dir]);
         Ok(Fingerprint { places, files, refs, users, hidden, moment })
     }
@@ -192,7 +192,7 @@ impl Repository {
             return Ok(Vec::new());
         }
         let mut hidden = self.hidden()?;
-        hidden.retain(|path| !before.hidden.contains(path) && self.work_dir.join(path).symlink_metadata().is_ok());
+        hidden.retain(|path| !before.hidden.contains(&name_of(path)));
         if hidden.is_empty() {
             return Ok(Vec::new());
         }
@@ -200,13 +200,13 @@ impl Repository {
             let names = hidden.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
             Git::new(self, "update-index").args([option, "-z", "--stdin"]).input(names).run()?;
         }
-        Ok(hidden.into_iter().collect())
+        Ok(hidden.iter().map(|path| display(path)).collect())
     }
 
-    fn hidden(&self) -> Result<BTreeSet<String>, GitError> {
-        let index = index::read(&self.open()?, self, None)?.state;
+    fn hidden(&self) -> Result<BTreeSet<BString>, GitError> {
+        let index = index::read(&self.open()?, self, None)?;
         let hidden = index.entries().iter().filter(|entry| entry.flags.intersects(HIDDEN));
-        Ok(hidden.map(|entry| display(entry.path(&index))).collect())
+        Ok(hidden.map(|entry| entry.path(&index).to_owned()).collect())
     }
 
     /// Gives a reference that nothing can be read from any more the object that it named. Tells whether it was one.
@@ -348,6 +348,12 @@ fn clear(path: &Path) -> Result<(), GitError> {
         Err(_) => Ok(()),
     }
     .map_err(GitError::io("removing", path))
+}
+
+/// Returns a path as text, another one for each.
+fn name_of(path: &[u8]) -> String {
+    // No path has a zero byte.
+    path.to_str().map_or_else(|_| format!("\0{}", to_hex(path)), str::to_owned)
 }
 
 pub(super) fn to_hex(bytes: &[u8]) -> String {

@@ -20,6 +20,7 @@ use gix::config::File;
 use protocol::path::WirePath;
 use serde::{Deserialize, Serialize};
 
+use super::known::Memory;
 use super::open::Sources;
 use super::tampering::{from_hex, to_hex};
 use super::users::users_folder;
@@ -162,7 +163,7 @@ impl Repository {
     }
 
     fn bound_to(&self, trusted: Option<Arc<Trusted>>) -> Self {
-        Self { trusted, view: Arc::default(), ..self.clone() }
+        Self { trusted, view: Arc::default(), memory: Memory::default(), ..self.clone() }
     }
 
     /// Returns the file of a name that counts: the captured one, if there is one.

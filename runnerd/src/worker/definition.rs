@@ -84,8 +84,17 @@ impl Note for Departure {
     const VERSION: u32 = 1;
 }
 
+/// Has the files of the definition, and the runner's own, be read by every look, whatever their times say.
+pub(super) fn watch(repository: &Repository, loaded: &Loaded) -> Result<(), LoadError> {
+    let Guarded { accepted, committed } = at(repository, loaded)?;
+    let own = format!("{}/", Layout::FOLDER);
+    repository.always_read(accepted.into_keys().chain(committed.into_keys()).chain([own]));
+    Ok(())
+}
+
 /// Compares the work tree with what was accepted, ignored files and all: a guard sees them too.
 pub(super) fn departure(site: &Site, repository: &Repository, loaded: &Loaded) -> Result<Departure, Obstacle> {
+    watch(repository, loaded)?;
     let accepted = at(repository, loaded)?.accepted;
     let mut standing = in_work_tree(site, repository, &loaded.config.guard.definition)?;
     let doubtful = |path: &&String| accepted.get(*path) != standing.get(*path) && standing.contains_key(*path);

@@ -11,6 +11,7 @@ use runner_core::person;
 use runner_core::run::{self, Asked, Next};
 use runner_core::verdict::Task;
 
+use super::definition;
 use super::desk::reason;
 use super::load::{LoadError, Loaded, load};
 use super::site::{Obstacle, Site};
@@ -59,6 +60,7 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
     let tools = tools::on_path(&repository, &commit, &task.path)?.err();
     let tools = tools.map(|what| reason(what, "correct the file, commit it, and: runnerctl resume"));
     let hold = unbuilt(site, &loaded).or_else(|| templates(&loaded)).or(tools).or_else(|| unfinished(&repository));
+    definition::watch(&repository, &loaded)?;
     if let Some(hold) = hold.map_or_else(|| clean(&repository), |hold| Ok(Some(hold)))? {
         return Ok(Found::Hold(hold));
     }

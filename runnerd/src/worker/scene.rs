@@ -21,7 +21,6 @@ use super::site::{Obstacle, Site};
 use super::world::World;
 use super::{brief, inspect, review, session, settle};
 use crate::agent;
-use crate::repo::durable;
 
 /// The real world around one iteration.
 pub(super) struct Scene {
@@ -73,7 +72,7 @@ impl Scene {
                 let loaded = self.loaded(task)?;
                 block_in_place(|| {
                     // From here on the session's work is not lost by a power cut either.
-                    durable::sync_everything(self.site.layout.root())?;
+                    self.site.repository()?.flush()?;
                     inspect::inspect(&self.site, &loaded, task, session).map(Event::Inspected)
                 })
             }

@@ -395,16 +395,6 @@ fn kinds_of_changes_are_told_apart() {
 }
 
 #[test]
-fn touched_files_are_no_change_and_need_not_be_read_again() {
-    let fixture = Fixture::new();
-    let file = fs::File::options().write(true).open(fixture.path("a.txt")).unwrap();
-    file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000)).unwrap();
-    assert_eq!(fixture.git(&["diff-files", "--name-only"]), "a.txt");
-    assert_eq!(fixture.repository().changes().unwrap(), vec![]);
-    assert_eq!(fixture.git(&["diff-files", "--name-only"]), "");
-}
-
-#[test]
 fn ten_thousand_new_files_are_committed() {
     let fixture = Fixture::new();
     for i in 0..10_000 {

@@ -43,7 +43,11 @@ const READS: [(&str, Read); 12] = [
 /// What is swapped, with what, and who has to see it.
 const SWAPS: [(&str, &str, &[&str]); 4] = [
     ("HEAD:dir/c.txt", "HEAD:a.txt", &["read", "blob", "patch", "copy"]),
-    ("HEAD:dir", "HEAD^:dir", &["read", "entry", "entries", "all entries", "changed paths", "patch", "copy"]),
+    (
+        "HEAD:dir",
+        "HEAD^:dir",
+        &["read", "entry", "entries", "all entries", "changed paths", "patch", "changes", "copy"],
+    ),
     ("HEAD^{tree}", "HEAD^^{tree}", &["read", "entry", "entries", "changed paths", "patch", "changes", "copy"]),
     (
         "HEAD",

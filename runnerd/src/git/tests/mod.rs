@@ -5,6 +5,7 @@ mod branches;
 mod commits;
 mod false_objects;
 mod fixture;
+mod forged;
 mod grafts;
 mod held_back;
 mod index;

@@ -1,10 +1,10 @@
 //! What a look sees is what git sees, whatever stands where the index has a folder or a file.
 
 use std::fs::File;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use super::fixture::{ENGINES, Fixture};
-use crate::git::index;
+use super::fixture::{ENGINES, Fixture, settle};
+use crate::git::known::Tracked;
 use crate::git::preload::Preload;
 
 /// A repository, something done to it, and what git is to say of it.
@@ -137,24 +137,40 @@ fn a_look_sees_what_git_sees() {
     }
 }
 
-/// What is left to look at, once files of long ago have been looked at.
+/// What is left to look at, once everything was looked at and settled.
 fn left(fixture: &Fixture) -> Preload {
-    for name in fixture.git(&["ls-files"]).lines() {
-        let file = File::options().write(true).open(fixture.path(name)).unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000)).unwrap();
-    }
-    fixture.git(&["update-index", "-q", "--refresh"]);
     let repository = fixture.repository();
+    settle(&repository);
+    repository.changes().unwrap();
     let repo = repository.open().unwrap();
-    let mut index = index::read(&repo, &repository, None).unwrap();
-    Preload::run(&repo, &repository, &mut index.state)
+    let mut tracked = Tracked::open(&repo, &repository, Some(fixture.head())).unwrap();
+    Preload::run(&repo, &repository, &mut tracked.state)
 }
 
 #[test]
 fn nothing_is_left_to_look_at_where_all_is_plainly_as_recorded() {
     let left = left(&Fixture::new());
-    assert!(!left.has_doubts);
+    assert_eq!(left.doubts.len(), 0);
     assert_eq!(left.strangers, Some(vec![]));
+}
+
+#[test]
+fn touched_file_is_no_change_and_is_read_once() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    settle(&repository);
+    assert_eq!(repository.changes().unwrap(), vec![]);
+    File::open(fixture.path("a.txt")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    let repo = repository.open().unwrap();
+    let doubts = || {
+        let mut tracked = Tracked::open(&repo, &repository, Some(fixture.head())).unwrap();
+        let doubts = Preload::run(&repo, &repository, &mut tracked.state).doubts.len();
+        tracked.keep();
+        doubts
+    };
+    assert_eq!(doubts(), 1);
+    assert_eq!(repository.changes().unwrap(), vec![]);
+    assert_eq!(doubts(), 0);
 }
 
 #[test]

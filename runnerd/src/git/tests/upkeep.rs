@@ -69,6 +69,8 @@ fn a_large_pack_is_not_written_anew() {
     fixture.write("large.bin", vec![7; 65 << 20]);
     fixture.git(&["add", "large.bin"]);
     fixture.git(&["commit", "-qm", "large"]);
+    fixture.git(&["rm", "-q", "large.bin"]);
+    fixture.git(&["commit", "-qm", "no longer in the work tree, where it would be read"]);
     fixture.git(&["repack", "-adq"]);
     let large = packs(&fixture);
     // git counts objects: two small packs with as many are reason enough to roll all three up.

@@ -85,10 +85,11 @@ fn every_kind_of_change_that_was_seen_is_committed() {
 fn what_was_written_since_stays_for_whoever_looks_next() {
     let fixture = Fixture::new();
     fixture.write("a.txt", "seen");
-    let paths = seen(&fixture.repository());
+    let (repository, rule) = (fixture.repository(), rule());
+    let paths = seen(&repository);
     fixture.write("b.txt", "not seen");
     fixture.write("new", "not seen");
-    commit_within(&fixture, Engine::Library, &paths);
+    repository.commit_all(&CommitRequest { within: Some(&paths), ..request(&fixture, &rule) }).unwrap();
     assert_eq!(fixture.status(), " M b.txt\n?? new");
     assert_eq!(fixture.git(&["show", "HEAD:a.txt"]), "seen");
 }

@@ -1,0 +1,83 @@
+//! An agent that changes a file and writes git's index so that it says nothing has changed: what the guard runs is what
+//! is committed, and what is said to have changed.
+
+use std::fs::File;
+use std::time::{Duration, SystemTime};
+
+use crate::play::{Play, sample};
+
+const STRICT: &str = "sh ./check.sh\n";
+const FORGE: &str = include_str!("forged_index.py");
+
+/// A run of two iterations whose guard is `ci.sh`, a file of the definition, with `check.sh`, which is none.
+fn guarded() -> Play {
+    let play = Play::with(&sample(), |config| {
+        let config = config.top("max_iterations = 2").guard("definition = [\"/ci.sh\"]");
+        config.guard("on_change = \"both\"")
+    });
+    play.repo.write("ci.sh", STRICT).write("check.sh", "test -e done\n");
+    // Git reads a file itself that is as old as the index, by the second.
+    for path in ["ci.sh", "check.sh"] {
+        let file = File::options().write(true).open(play.repo.path().join(path)).expect("it was written");
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_hours(24)).expect("times can be set");
+    }
+    play.repo.commit("Check the work");
+    play.script().guard_always("sh ./ci.sh").file("forge.py", FORGE);
+    play
+}
+
+/// A session that writes a file of the same length and hides it, and what git's own look then says.
+fn hides(path: &str, text: &str, mark: &str) -> String {
+    format!(
+        "touch -r {path} before; printf '{text}' > {path}; touch -r before {path}; rm before\n\
+         python3 \"$kit/files/forge.py\" {path} {mark}\n\
+         cp .git/index forged; GIT_INDEX_FILE=$PWD/forged git diff --name-only > \"$kit/seen-by-git\"; rm forged\n"
+    )
+}
+
+/// Runs both iterations, each of which hides a change of `path`, and looks at what each has committed.
+fn is_seen(path: &str, mark: &str) {
+    let play = guarded();
+    let before = play.repo.read(path);
+    let weak = |word: &str| format!("{word:<width$}\\n", width = before.len() - 1);
+    play.script().step(1, &format!("{}answer retry 'Not yet.'", hides(path, &weak("true"), mark)));
+    play.script().step(2, &format!("{}answer done 'Done.'", hides(path, &weak(":"), mark)));
+    play.run().exits(4);
+    let seen_by_git = std::fs::read_to_string(play.script().folder().join("seen-by-git")).expect("git has looked");
+    assert_eq!(seen_by_git, "", "the forgery is one that git believes");
+    for (iter, word) in [(1, "true"), (2, ":")] {
+        let seen = play.seen(iter);
+        let committed = play.repo.show(&seen.receipt.commit, path);
+        assert_eq!(committed.trim(), word, "{path}, {mark:?}, iteration {iter}");
+        let announced = seen.receipt.trailer("Runner-Guard-Changed").unwrap_or_default();
+        assert_eq!(announced, if path == "ci.sh" { path } else { "" }, "{mark:?}, iteration {iter}");
+    }
+    let verdict = if path == "ci.sh" { "RedGuard" } else { "Accepted" };
+    assert_eq!(play.seen(2).receipt.verdict(), verdict);
+    assert_eq!(play.repo.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_weakened_guard_that_a_forged_index_hides_is_committed_and_named() {
+    is_seen("ci.sh", "");
+}
+
+#[test]
+fn a_weakened_guard_that_is_assumed_to_be_unchanged_is_committed_and_named() {
+    is_seen("ci.sh", "assume");
+}
+
+#[test]
+fn a_weakened_guard_that_git_is_told_to_skip_is_committed_and_named() {
+    is_seen("ci.sh", "skip");
+}
+
+#[test]
+fn a_check_that_a_forged_index_hides_is_committed() {
+    is_seen("check.sh", "");
+}
+
+#[test]
+fn a_check_that_is_assumed_to_be_unchanged_is_committed() {
+    is_seen("check.sh", "assume");
+}
