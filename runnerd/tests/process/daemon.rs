@@ -96,7 +96,8 @@ fn stand_in() {
         }),
         "short budget" => {
             let mut spec = bench.agent(&call);
-            spec.limits.budget = Duration::from_secs(2);
+            // Long enough for the program to say where it is on a busy machine.
+            spec.limits.budget = Duration::from_secs(5);
             spec.limits.grace = Duration::ZERO;
             runtime().block_on(async { forward(Running::start(spec)).await });
         }
