@@ -11,6 +11,37 @@ use gix::{Object, ObjectId, Repository};
 #[error("object {0} is not what its name says")]
 pub(super) struct FalseObject(pub(super) ObjectId);
 
+/// Most bytes of what one walk through a tree makes, some four million paths: a few small trees that name each other make
+/// more paths than any machine can hold.
+pub(super) const ROOM: usize = 512 * 1024 * 1024;
+/// Bytes of an entry or a difference besides its path.
+pub(super) const RECORD: usize = 96;
+/// Folders in each other that are walked through.
+const DEEPEST: usize = 256;
+
+/// What is left of the room for one walk through a tree.
+pub(super) struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(ROOM)
+    }
+}
+
+/// A tree that no repository has which somebody works with.
+#[derive(Debug, thiserror::Error)]
+#[error("a tree with more paths than there is room for, or more than {DEEPEST} folders in each other")]
+struct TooMuch;
+
+impl Room {
+    /// Takes the room of one path; fails where there is none left, or it is too deep.
+    pub(super) fn take(&mut self, path: &[u8]) -> gix::Result<()> {
+        let is_too_deep = path.split(|byte| *byte == b'/').count() > DEEPEST;
+        self.0 = self.0.checked_sub(path.len() + RECORD).filter(|_| !is_too_deep).unwrap_or_default();
+        if self.0 == 0 { Err(gix::Error::from_error(TooMuch)) } else { Ok(()) }
+    }
+}
+
 /// The objects of a repository, for those who read them through the library.
 pub(super) struct Checked<'a>(pub(super) &'a Repository);
 
@@ -100,4 +131,19 @@ pub(super) fn entries(repo: &Repository, id: ObjectId) -> gix::Result<Vec<TreeEn
     let entries = TreeRefIter::from_bytes(&tree.data, id.kind());
     let owned = |entry: tree::EntryRef<'_>| (entry.filename.to_owned(), entry.mode, entry.oid.to_owned());
     entries.map(|entry| entry.map(owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_taken_by_paths_and_ends() {
+        let mut room = Room(3 * (RECORD + 10));
+        assert!(room.take(b"0123456789").is_ok() && room.take(b"0123456789").is_ok());
+        assert!(room.take(b"0123456789a").is_err());
+        let nested = |folders: usize| vec!["a"; folders].join("/").into_bytes();
+        assert!(Room::default().take(&nested(DEEPEST)).is_ok());
+        assert!(Room::default().take(&nested(DEEPEST + 1)).is_err());
+    }
 }

@@ -13,19 +13,13 @@ use gix::error::ResultExt as _;
 use gix::objs::TreeRefIter;
 use gix::objs::tree::EntryMode;
 
-use super::checked::{self, Checked};
+use super::checked::{self, Checked, RECORD, ROOM};
 use super::{GitError, Id, Repository};
 
 /// As git: text has no NUL near its beginning.
 const BINARY_PROBE: usize = 8000;
 /// Comparing larger files line by line takes more memory than a patch is worth.
 const TEXT_LIMIT: usize = 8 * 1024 * 1024;
-
-/// Most bytes of what differs between two trees, some four million paths: a few small trees that name each other make more
-/// paths than any machine can hold.
-const DIFFERENCES_ROOM: usize = 512 * 1024 * 1024;
-/// Bytes of a difference besides its path.
-const RECORD: usize = 96;
 
 /// One side of a difference; none where the path is missing.
 pub(super) type Side = Option<(EntryMode, ObjectId)>;
@@ -88,7 +82,7 @@ pub(super) fn compare_trees(
     old: &gix::Tree<'_>,
     new: &gix::Tree<'_>,
 ) -> gix::Result<Vec<Difference>> {
-    compare_within(repo, (old, new), DIFFERENCES_ROOM)
+    compare_within(repo, (old, new), ROOM)
 }
 
 pub(super) fn compare_within(

@@ -15,6 +15,7 @@ use gix::index::entry::stat::Time;
 use gix::index::entry::{Flags, Mode, Stat};
 use gix::index::extension::Tree;
 
+use super::checked::Room;
 use super::content::{Stored, has_valid_name};
 use super::diff::compare_trees;
 use super::moment::Flush;
@@ -251,7 +252,7 @@ fn doubt(state: &mut State, always: &BTreeSet<BString>) {
 /// Reads the files of a tree, none of which is known to be in the work tree.
 fn read(repo: &gix::Repository, id: ObjectId) -> gix::Result<State> {
     let mut state = cachetree::empty(repo.object_hash());
-    let root = read_folder(repo, id, &mut BString::default(), &mut state)?;
+    let root = read_folder(repo, (id, &mut BString::default()), &mut state, &mut Room::default())?;
     if let Some(memory) = state.tree_mut() {
         *memory = root;
     }
@@ -260,18 +261,24 @@ fn read(repo: &gix::Repository, id: ObjectId) -> gix::Result<State> {
 }
 
 /// Adds the files of one folder, whose path ends in a slash, and returns what an index remembers of it.
-fn read_folder(repo: &gix::Repository, id: ObjectId, folder: &mut BString, state: &mut State) -> gix::Result<Tree> {
+fn read_folder(
+    repo: &gix::Repository,
+    (id, folder): (ObjectId, &mut BString),
+    state: &mut State,
+    room: &mut Room,
+) -> gix::Result<Tree> {
     let (mut children, mut seen, before) = (Vec::new(), BTreeSet::new(), state.entries().len());
     for (name, mode, id) in checked::entries(repo, id)? {
         let length = folder.len();
         folder.extend_from_slice(&name);
+        room.take(folder)?;
         if !seen.insert(name.clone()) {
             return Err(gix::Error::from_error(NoFile(display(folder))));
         }
         if mode.is_tree() {
             refuse_name(folder.as_ref(), Mode::FILE)?;
             folder.push(b'/');
-            let mut child = read_folder(repo, id, folder, state)?;
+            let mut child = read_folder(repo, (id, folder), state, room)?;
             child.name = name.as_slice().into();
             children.push(child);
         } else {

@@ -1,11 +1,9 @@
 //! Reads and writes what git stores: files of a commit, listings, single blobs. Nothing here looks at the work tree.
 
 use gix::ObjectId;
-use gix::bstr::{BString, ByteSlice as _};
-use gix::objs::{TreeRefIter, tree};
-use gix::traverse::tree::breadthfirst::State;
+use gix::objs::tree;
 
-use super::checked::{self, Checked};
+use super::checked::{self, Room};
 use super::{GitError, Id, Repository, durable};
 
 /// One file of a commit.
@@ -129,17 +127,18 @@ impl Repository {
 
 /// Returns all files of a tree, sorted by path, each with `prefix` in front.
 pub(super) fn files(repo: &gix::Repository, tree: ObjectId, prefix: &str) -> gix::Result<Vec<Entry>> {
-    let root = checked::tree(repo, tree)?;
-    let mut files = gix::traverse::tree::Recorder::default();
-    let root = TreeRefIter::from_bytes(&root.data, tree.kind());
-    gix::traverse::tree::breadthfirst(root, State::default(), Checked(repo), &mut files)?;
-    let mut entries: Vec<Entry> = files.records.iter().filter_map(|file| entry(prefix, file)).collect();
+    let (mut entries, mut room) = (Vec::new(), Room::default());
+    let mut folders = vec![(prefix.as_bytes().to_vec(), tree)];
+    while let Some((folder, id)) = folders.pop() {
+        for (name, mode, id) in checked::entries(repo, id)? {
+            let path = [&folder[..], &name].concat();
+            room.take(&path)?;
+            match EntryKind::of(mode) {
+                Some(kind) => entries.push(Entry { path, id: id.into(), kind }),
+                None => folders.push(([&path[..], b"/"].concat(), id)),
+            }
+        }
+    }
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(entries)
-}
-
-fn entry(prefix: &str, file: &gix::traverse::tree::recorder::Entry) -> Option<Entry> {
-    let kind = EntryKind::of(file.mode)?;
-    let path: BString = [prefix.as_bytes(), file.filepath.as_bytes()].concat().into();
-    Some(Entry { path: path.into(), id: file.oid.into(), kind })
 }

@@ -54,9 +54,7 @@ mod tests {
     #[test]
     fn whatever_was_left_comes_back_and_can_be_read_again() {
         let most = 4 * MAX_TREE_BYTES + 1;
-        for bytes in
-            [b"{}".to_vec(), vec![0; 9], vec![0xff; 9], vec![0; MAX_TREE_BYTES], vec![0; most], vec![0xff; most]]
-        {
+        for bytes in [b"{}".to_vec(), vec![0; 9], vec![0xff; 9], vec![0; MAX_TREE_BYTES], vec![0xff; most]] {
             let left = LeftTree::of(bytes.clone());
             let text = serde_json::to_string(&left).unwrap();
             assert!((text.len() as u64) < MAX_BYTES, "{} of {}", text.len(), bytes.len());

@@ -265,3 +265,24 @@ fn trees_that_name_each_other_make_no_more_paths_than_there_is_room_for() {
     assert!(compare_within(&repo, (&old, &new), 1024 * 1024).is_err(), "it ends");
     assert_eq!(compare_within(&repo, (&new, &new), 0).unwrap().len(), 0);
 }
+
+#[test]
+fn folders_deeper_than_any_that_somebody_works_with_are_an_error_and_no_end_of_the_daemon() {
+    let fixture = Fixture::new();
+    let repo = fixture.repository().open().unwrap();
+    let nested = |depth: usize| {
+        let mut named = (repo.write_blob(b"x").unwrap().detach(), tree::EntryKind::Blob);
+        for _ in 0..depth {
+            let entry = tree::Entry { mode: named.1.into(), filename: "a".into(), oid: named.0 };
+            named =
+                (repo.write_object(&gix::objs::Tree { entries: vec![entry] }).unwrap().detach(), tree::EntryKind::Tree);
+        }
+        fixture.git(&["commit-tree", "-m", "Nest", &named.0.to_string()])
+    };
+    let listed = |commit: &str| fixture.repository().entries(&commit.parse().unwrap(), "").map(|files| files.len());
+    assert_eq!(listed(&nested(200)).unwrap(), 1);
+    let deep = nested(1_000);
+    assert!(listed(&deep).unwrap_err().to_string().contains("listing a commit"));
+    fixture.git(&["update-ref", "HEAD", &deep]);
+    assert!(fixture.repository().changes().is_err());
+}
