@@ -42,12 +42,16 @@ fn flood(replies: u32) {
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
 }
 
-#[test]
-fn a_person_is_heard_while_a_session_floods_the_daemon_with_reads() {
-    flood(2_000);
-}
+mod slow {
+    use super::flood;
 
-#[test]
-fn a_person_is_heard_while_a_session_reads_no_reply_to_its_flood() {
-    flood(0);
+    #[test]
+    fn a_person_is_heard_while_a_session_floods_the_daemon_with_reads() {
+        flood(2_000);
+    }
+
+    #[test]
+    fn a_person_is_heard_while_a_session_reads_no_reply_to_its_flood() {
+        flood(0);
+    }
 }
