@@ -139,7 +139,7 @@ fn guard(is_green: bool) -> GuardEnd {
     GuardEnd { output: "FAIL".to_owned(), elapsed_ms: 1, ..GuardEnd::new(how) }
 }
 
-/// Asserts what no session may bring about (SPEC 3.1).
+/// Asserts what no session may bring about.
 fn assert_legal(from: &TaskTree, after: &TaskTree, task: &Task, verdict: &Verdict) {
     check(after).expect("what is committed is valid");
     let nodes = |tree: &TaskTree| -> BTreeMap<String, Node> {

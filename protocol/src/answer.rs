@@ -1,4 +1,4 @@
-//! What an agent or a reviewer answers at the end of a session (SPEC 5.1, 6.1).
+//! What an agent or a reviewer answers at the end of a session.
 //!
 //! The shape only; whether an answer is acceptable is decided in `runner-core`.
 

@@ -1,4 +1,4 @@
-//! The methods of the control socket, by noun (SPEC 9).
+//! The methods of the control socket, by noun.
 //!
 //! Each takes one struct and answers with one; errors carry an [`crate::error::ErrorData`].
 //! `docs/protocol.md` is generated from these and from the examples in `tests/reference/`.

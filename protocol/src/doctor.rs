@@ -1,4 +1,4 @@
-//! What only the daemon can see of a repository, for `doctor` (SPEC 10): facts, which the client judges.
+//! What only the daemon can see of a repository, for `doctor`: facts, which the client judges.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

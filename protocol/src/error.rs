@@ -1,4 +1,4 @@
-//! How the daemon refuses or fails a request: kind, message, hint (SPEC 9), and exit codes (SPEC 10).
+//! How the daemon refuses or fails a request: kind, message, hint, and exit codes.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use schemars::JsonSchema;
@@ -100,7 +100,7 @@ impl From<ErrorData> for ErrorObjectOwned {
 /// Defines the exit codes once: the enum, its numbers and `help exit-codes`.
 macro_rules! exit_codes {
     ($($(#[$meta:meta])* $variant:ident = $code:literal, $text:literal;)+) => {
-        /// Exit codes of `runnerctl` (SPEC 10).
+        /// Exit codes of `runnerctl`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub enum ExitStatus { $(#[doc = $text] $variant = $code,)+ }

@@ -1,4 +1,4 @@
-//! The daemon's numbered stream of events (SPEC 8.2).
+//! The daemon's numbered stream of events.
 //!
 //! Events tell that something happened; the state itself is read with `status`. A subscriber that
 //! was too slow gets one `lagged` event and reads the state anew. A client skips an event that it

@@ -1,4 +1,4 @@
-//! `meta.json`: the facts of one iteration's record (SPEC 8.1).
+//! `meta.json`: the facts of one iteration's record.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Where the socket, the daemon's state and its settings are (SPEC 3.3, 9).
+//! Where the socket, the daemon's state and its settings are.
 //!
 //! Client and daemon find them by the same rules, from the environment alone. Nothing is made here, and
 //! no path inside a repository is known here.

@@ -1,4 +1,4 @@
-//! Replies that are not views of something lasting (SPEC 9).
+//! Replies that are not views of something lasting.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Parameters of the requests (SPEC 9): one struct each, sent as the only positional parameter.
+//! Parameters of the requests: one struct each, sent as the only positional parameter.
 //!
 //! New fields get a default; unknown fields are ignored so that an older daemon can say what it lacks.
 
@@ -50,7 +50,7 @@ pub struct InitParams {
     pub force: bool,
 }
 
-/// What a client passes on of its own environment (SPEC 4): `PATH`, locale and what `[env]` names.
+/// What a client passes on of its own environment: `PATH`, locale and what `[env]` names.
 ///
 /// The values are kept in a private file of the daemon, never in the repository or in logs.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! The committed bookkeeping of a run: `run_state.json` and `feedback.json` (SPEC 3, 3.2).
+//! The committed bookkeeping of a run: `run_state.json` and `feedback.json`.
 //!
 //! Plain data, strict. How it changes from one iteration to the next is `runner-core`'s.
 

@@ -1,4 +1,4 @@
-//! The task tree, version 1 (SPEC 3.1): the shape of `.runner/state/tree.json`.
+//! The task tree, version 1: the shape of `.runner/state/tree.json`.
 //!
 //! Shape only. Limits, invariants and who may change what are rules and live in `runner-core`.
 

@@ -1,4 +1,4 @@
-//! What an audit of a branch found: findings, the commits of people, and how much is proven (SPEC 8.3).
+//! What an audit of a branch found: findings, the commits of people, and how much is proven.
 //!
 //! Data only. The rules are `runner-core`'s.
 

@@ -1,4 +1,4 @@
-//! What clients see of the daemon, its repositories and runs (SPEC 4, 8, 10).
+//! What clients see of the daemon, its repositories and runs.
 //!
 //! Views are plain data made for readers; nothing is decided from them. New fields are added with a
 //! default, none is removed within an API version, and clients ignore fields that they do not know.
@@ -115,7 +115,7 @@ pub struct RunSummary {
     pub ended_at: Option<Timestamp>,
 }
 
-/// A question of an agent (SPEC 10).
+/// A question of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionView {
     /// The start of the hash of its text.

@@ -1,4 +1,4 @@
-//! The closed vocabularies that records, receipts and views share (SPEC 5.2, 5.3).
+//! The closed vocabularies that records, receipts and views share.
 //!
 //! Words only: which verdict leads to which is a table in `runner-core`.
 
@@ -77,7 +77,7 @@ words! {
 }
 
 words! {
-    /// The outcome of an iteration (SPEC 5.2), without its details.
+    /// The outcome of an iteration, without its details.
     VerdictName {
         /// `done`, guard 0, review accepts or is off.
         Accepted = "Accepted",
@@ -109,7 +109,7 @@ words! {
 }
 
 words! {
-    /// What a session was asked to be (SPEC 5.2, Roles).
+    /// What a session was asked to be.
     Role {
         /// Works on one leaf.
         Worker = "worker",
@@ -145,7 +145,7 @@ words! {
 }
 
 words! {
-    /// The state of a run (SPEC 4).
+    /// The state of a run.
     RunStatus {
         /// Waits for its turn.
         Queued = "queued",
@@ -180,7 +180,7 @@ impl RunStatus {
 }
 
 words! {
-    /// The phases of an iteration (SPEC 5).
+    /// The phases of an iteration.
     PhaseName {
         /// Check, load, validate, select.
         Open = "open",
@@ -202,7 +202,7 @@ words! {
 }
 
 words! {
-    /// How tightly processes are held together (SPEC 6.2).
+    /// How tightly processes are held together.
     Containment {
         /// Own session and subreaper; survivors are found by walking the process table.
         Walk = "walk",
@@ -214,7 +214,7 @@ words! {
 }
 
 words! {
-    /// Why a session of an agent gave no answer, as far as it is known (SPEC 5.2, 6.1).
+    /// Why a session of an agent gave no answer, as far as it is known.
     FailureClass {
         /// What the plan allows in its window of time is used up.
         UsageLimit = "usage_limit",

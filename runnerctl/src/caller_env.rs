@@ -1,4 +1,4 @@
-//! Which of the caller's variables go with a request to the daemon (SPEC 4): `PATH`, locale, what `[env]` names and what the
+//! Which of the caller's variables go with a request to the daemon: `PATH`, locale, what `[env]` names and what the
 //! agents need, which is for the daemon to say.
 //!
 //! The daemon's own environment is a service's; an agent that works in the caller's shell is to work in a run.

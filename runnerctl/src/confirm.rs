@@ -1,4 +1,4 @@
-//! Asks a person once before commands of a repository that they did not write are run (SPEC 3.3).
+//! Asks a person once before commands of a repository that they did not write are run.
 
 use std::io::{self, Write as _};
 

@@ -1,4 +1,4 @@
-//! What ends a command: message, causes, hint and exit code (SPEC 10).
+//! What ends a command: message, causes, hint and exit code.
 //!
 //! Where an error of the daemon or of the connection becomes one for a person; how it is printed is in `ui`.
 

@@ -1,4 +1,4 @@
-//! What must hold before a run is put into the queue (SPEC 3.3, 4): checked where the request comes in,
+//! What must hold before a run is put into the queue: checked where the request comes in,
 //! so that the answer is a refusal with the next command and not a run that is held in the night.
 
 mod fork;

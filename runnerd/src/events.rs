@@ -1,4 +1,4 @@
-//! The daemon's numbered stream of events (SPEC 8.2): one writer, many readers, bounded.
+//! The daemon's numbered stream of events: one writer, many readers, bounded.
 //!
 //! A reader that is too slow loses events and is told so; the writer never waits. Output of agents and
 //! guards goes to those who asked for it, and is not kept.

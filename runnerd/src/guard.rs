@@ -1,4 +1,4 @@
-//! The guard: the project's own checks, run as configured, and what they said as facts (SPEC 5).
+//! The guard: the project's own checks, run as configured, and what they said as facts.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A review: from the end of a reviewer's session to facts (SPEC 5, 5.2).
+//! A review: from the end of a reviewer's session to facts.
 //!
 //! How a session is run is `agent`'s; what the facts amount to is decided in `runner_core::iteration`.
 

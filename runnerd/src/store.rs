@@ -1,4 +1,4 @@
-//! The daemon's own state of one repository, outside of it, where no agent writes (SPEC 3).
+//! The daemon's own state of one repository, outside of it, where no agent writes.
 //!
 //! One folder per repository in the private part of the state folder: `repo.json` (identity, queue, confirmed
 //! configurations), `env.json` (the caller's environment), `changes.json` (what a person has asked and is not committed

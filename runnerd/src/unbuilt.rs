@@ -15,7 +15,7 @@ pub struct Unbuilt {
     pub hint: String,
 }
 
-/// Returns why programs would be held more loosely than the repository requires (SPEC 3.3), where that is so.
+/// Returns why programs would be held more loosely than the repository requires, where that is so.
 pub fn loose(config: &RepoConfig, offer: &Offer) -> Option<Unbuilt> {
     let required = config.containment.require;
     let missing = offer.missing().iter().find(|missing| missing.level == required);

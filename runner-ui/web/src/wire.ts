@@ -6,7 +6,7 @@ export type WirePath =
       hex: string;
     };
 /**
- * The state of a run (SPEC 4).
+ * The state of a run.
  */
 export type RunStatus =
   | 'queued'
@@ -25,11 +25,11 @@ export type RunStatus =
  */
 export type GuardOutcome = 'pass' | 'fail' | 'skipped';
 /**
- * How tightly processes are held together (SPEC 6.2).
+ * How tightly processes are held together.
  */
 export type Containment = 'walk' | 'cgroup' | 'pidns';
 /**
- * What a session was asked to be (SPEC 5.2, Roles).
+ * What a session was asked to be.
  */
 export type Role = 'worker' | 'planner' | 'repair' | 'reviewer' | 'human';
 /**
@@ -37,7 +37,7 @@ export type Role = 'worker' | 'planner' | 'repair' | 'reviewer' | 'human';
  */
 export type PendingControl = 'pause' | 'cancel';
 /**
- * The phases of an iteration (SPEC 5).
+ * The phases of an iteration.
  */
 export type PhaseName = 'open' | 'brief' | 'work' | 'inspect' | 'guard' | 'review' | 'settle' | 'over';
 /**
@@ -46,7 +46,7 @@ export type PhaseName = 'open' | 'brief' | 'work' | 'inspect' | 'guard' | 'revie
 export type IterationStatus =
   'done' | 'retry' | 'decomposed' | 'fault' | 'waiting' | 'timeout' | 'interrupted';
 /**
- * The outcome of an iteration (SPEC 5.2), without its details.
+ * The outcome of an iteration, without its details.
  */
 export type VerdictName =
   | 'Accepted'
@@ -63,7 +63,7 @@ export type VerdictName =
   | 'Misconfigured'
   | 'Interrupted';
 /**
- * Why a session of an agent gave no answer, as far as it is known (SPEC 5.2, 6.1).
+ * Why a session of an agent gave no answer, as far as it is known.
  */
 export type FailureClass =
   | 'usage_limit'
@@ -937,7 +937,7 @@ export interface SessionUsage {
   output_tokens?: number | null;
 }
 /**
- * A question of an agent (SPEC 10).
+ * A question of an agent.
  */
 export interface QuestionView {
   /**

@@ -1,4 +1,4 @@
-//! One run per rule of the task tree and of the answer that a session can break (SPEC 3.1, 5.1, 5.2).
+//! One run per rule of the task tree and of the answer that a session can break.
 
 use protocol::tree::{Node, TaskTree};
 use protocol::words::VerdictName;

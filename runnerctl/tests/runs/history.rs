@@ -1,4 +1,4 @@
-//! Sessions that rewrite history, and sessions that only look as if (SPEC 5.3).
+//! Sessions that rewrite history, and sessions that only look as if.
 //!
 //! Whatever they do, From stays an ancestor of the branch, and nothing that they threw away is lost.
 

@@ -1,4 +1,4 @@
-//! Two things at once: the first of SPEC 5.2 counts, and what the second did is put right all the same.
+//! Two things at once: the first in the order of verdicts counts, and what the second did is put right all the same.
 
 use protocol::tree::Node;
 use protocol::words::RunStatus;

@@ -1,4 +1,4 @@
-//! Reviews by an agent (SPEC 5, 5.2): what a reviewer's session decides, and that nothing else of it stays.
+//! Reviews by an agent: what a reviewer's session decides, and that nothing else of it stays.
 
 use std::fs;
 

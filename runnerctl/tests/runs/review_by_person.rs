@@ -1,4 +1,4 @@
-//! Reviews by a person (SPEC 5.2): what is finished waits for a word, and the word is an iteration of its own.
+//! Reviews by a person: what is finished waits for a word, and the word is an iteration of its own.
 
 use protocol::words::RunStatus;
 use runner_testkit::{Output, Repo};

@@ -1,4 +1,4 @@
-//! One run per row of the table of verdicts (SPEC 5.2), seen from outside.
+//! One run per row of the table of verdicts, seen from outside.
 
 use protocol::words::{RunStatus, VerdictName};
 

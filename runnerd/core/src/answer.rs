@@ -1,4 +1,4 @@
-//! From the bytes of `$RUNNER_OUTPUT` to an answer or a review, a stated error, or what is wrong (SPEC 5.1, 6.1).
+//! From the bytes of `$RUNNER_OUTPUT` to an answer or a review, a stated error, or what is wrong.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! A person's review (SPEC 5.2, Pending): what waits for one, and the word that is given on it.
+//! A person's review: what waits for one, and the word that is given on it.
 //!
 //! What waits follows from what is committed, so that a clone waits for the same. No session runs for a word.
 

@@ -1,4 +1,4 @@
-//! What a person may ask of a run's files, and what it makes of them (SPEC 3.1, 4): note, answer, retry, add, edit, guard
+//! What a person may ask of a run's files, and what it makes of them: note, answer, retry, add, edit, guard
 //! accept, and a key of the configuration.
 //!
 //! A pure function of the documents at a commit, so that it can be tried before it is queued, and done again after a

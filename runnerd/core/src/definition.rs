@@ -1,5 +1,5 @@
 //! The guard's definition: the files that say what the guard does, and what follows where they are not as a person has
-//! accepted them (SPEC 5).
+//! accepted them.
 //!
 //! Values only. Which files there are, and what each is, comes in: from commits, and from the work tree.
 

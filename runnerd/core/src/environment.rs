@@ -1,4 +1,4 @@
-//! Which of the caller's variables a program is given (SPEC 4, 6.2): an allow-list, and what a pattern cannot add to it.
+//! Which of the caller's variables a program is given: an allow-list, and what a pattern cannot add to it.
 
 /// What every program gets.
 const ALWAYS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE"];

@@ -1,4 +1,4 @@
-//! Who may change what in the task tree (SPEC 3.1): From's tree against the one that a session left.
+//! Who may change what in the task tree: From's tree against the one that a session left.
 //!
 //! Yields the tree as it would be taken (owned fields reset, children of the answer inserted) and what
 //! was found; whether it is taken is the verdict's business.
@@ -107,7 +107,7 @@ fn reset_owned(left: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
     });
 }
 
-/// Returns the first breach in the order of the rules in SPEC 5.2; of one rule, the first in From's tree.
+/// Returns the first breach in the order of the rules; of one rule, the first in From's tree.
 fn breach(from: &TaskTree, left: &TaskTree) -> Option<Breach> {
     let after = tree::index(left);
     let breaches: Vec<Breach> = tree::walk(from).into_iter().filter_map(|before| node_breach(before, &after)).collect();

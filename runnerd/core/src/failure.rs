@@ -1,4 +1,4 @@
-//! What follows from the class of a session's failure (SPEC 5.2, 6.1).
+//! What follows from the class of a session's failure.
 //!
 //! How a class is told from what an agent prints is data of the daemon's; here is only what it means.
 
@@ -142,7 +142,7 @@ mod tests {
         failure.how()
     }
 
-    /// The row of SPEC 5.2 that a class leads to.
+    /// The row of the table of verdicts that a class leads to.
     fn row(class: FailureClass) -> &'static str {
         match how(failure(class)) {
             SessionHow::Unavailable { .. } => "Unavailable",

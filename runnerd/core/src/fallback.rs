@@ -1,4 +1,4 @@
-//! Which kind of agent a session is asked of while services are not available (SPEC 3.3, 6.1).
+//! Which kind of agent a session is asked of while services are not available.
 //!
 //! A kind is a word here. The facts are kept by whoever runs the sessions; the rule is `choose`.
 

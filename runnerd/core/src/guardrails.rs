@@ -1,4 +1,4 @@
-//! What the runner itself adds to `guardrails.md`: a line for what failed in the same way twice at one node (SPEC 3).
+//! What the runner itself adds to `guardrails.md`: a line for what failed in the same way twice at one node.
 //!
 //! A function of the node's feedback alone, as it is committed, so that an audit can ask for the same line. What agents
 //! add is none of its business; it only takes care that the file stays bounded when it adds to it.

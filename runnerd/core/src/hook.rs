@@ -1,4 +1,4 @@
-//! Which hook a change of a run's state is for (SPEC 3.3). What a person has asked for themselves calls none.
+//! Which hook a change of a run's state is for. What a person has asked for themselves calls none.
 
 use protocol::hook::HookName;
 use protocol::words::RunStatus;

@@ -1,4 +1,4 @@
-//! The grammar of ids (SPEC 3.1): node ids and run ids follow the same one.
+//! The grammar of ids: node ids and run ids follow the same one.
 //!
 //! An id becomes part of branch names, folder names and commit subjects; the grammar is what all of
 //! them allow.
@@ -29,7 +29,7 @@ pub enum IdError {
     End(String),
 }
 
-/// Checks an id against the grammar of SPEC 3.1.
+/// Checks an id against the grammar of ids.
 pub fn check_id(id: &str) -> Result<(), IdError> {
     let first = id.bytes().next().ok_or(IdError::Empty)?;
     if id.len() > MAX_ID_BYTES {

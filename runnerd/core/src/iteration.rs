@@ -1,4 +1,4 @@
-//! The iteration as a table (SPEC 5): phases, events, and `decide`.
+//! The iteration as a table: phases, events, and `decide`.
 //!
 //! A phase says which effect is in flight; an event says how one ended or what came from outside.
 //! After a restart the same events lead through the same table to the same phase.
@@ -141,7 +141,7 @@ impl Outcome {
         self.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty() || guard.reverted.iter().any(is_code))
     }
 
-    /// Returns whether the iteration ends in a commit; without one its number is used again (SPEC 5.2).
+    /// Returns whether the iteration ends in a commit; without one its number is used again.
     pub fn leaves_commit(&self) -> bool {
         let idle = matches!(self.verdict, Verdict::Unavailable { .. } | Verdict::Misconfigured { .. });
         // A person's word that did not come to count is as if it had not been given.

@@ -1,4 +1,4 @@
-//! Canonical JSON, and bounds that hold before a parser recurses (SPEC 3, 3.1).
+//! Canonical JSON, and bounds that hold before a parser recurses.
 //!
 //! Knows nothing of what the JSON means.
 

@@ -1,4 +1,4 @@
-//! Every path under `.runner/` and who may write it (SPEC 3).
+//! Every path under `.runner/` and who may write it.
 //!
 //! Names only, relative to the root of the work tree: no path is looked at.
 

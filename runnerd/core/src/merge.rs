@@ -1,4 +1,4 @@
-//! A person's edit of the task tree upon a tree that has gone on since (SPEC 4): node by node, field by field.
+//! A person's edit of the task tree upon a tree that has gone on since: node by node, field by field.
 //!
 //! What the two changed differently is a conflict that names the node; nothing is guessed.
 

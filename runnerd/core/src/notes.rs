@@ -1,4 +1,4 @@
-//! `notes.md`: what a person tells the sessions to come (SPEC 3, 7). Each note is a list item that begins with its id
+//! `notes.md`: what a person tells the sessions to come. Each note is a list item that begins with its id
 //! in brackets; lines that belong to it are indented.
 //!
 //! Text alone. Which notes a session has answered to is in the run state.

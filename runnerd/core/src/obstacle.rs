@@ -1,4 +1,4 @@
-//! How often an effect that cannot be done is tried again, and when a person must look instead (SPEC 5.2, P13).
+//! How often an effect that cannot be done is tried again, and when a person must look instead.
 //!
 //! Nothing here costs an attempt: an obstacle is no verdict.
 

@@ -1,4 +1,4 @@
-//! What a person's commit may do to the task tree (SPEC 3.1, 5.3): anything but set `passes`, change a
+//! What a person's commit may do to the task tree: anything but set `passes`, change a
 //! passed node, or lower attempts.
 
 use protocol::tree::{Node, TaskTree};

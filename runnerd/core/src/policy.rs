@@ -1,6 +1,6 @@
 //! The numbers and choices of a repository's configuration that rules depend on, already validated.
 //!
-//! Reading them from a file is the daemon's; see SPEC 3.3 for what each means.
+//! Reading them from a file is the daemon's; `docs/configuration.md` says what each means.
 
 use protocol::words::Role;
 use serde::{Deserialize, Serialize};
@@ -107,7 +107,7 @@ pub enum ReviewBy {
 }
 
 impl Default for Policy {
-    /// Returns the policy of the default configuration (SPEC 3.3).
+    /// Returns the policy of the default configuration.
     fn default() -> Self {
         Self {
             budget_ms: 1_800_000,

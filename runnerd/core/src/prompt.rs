@@ -1,4 +1,4 @@
-//! The prompt of a session: sections in a fixed order, within a budget of bytes (SPEC 7).
+//! The prompt of a session: sections in a fixed order, within a budget of bytes.
 //!
 //! A pure function of what is committed at From: the same input gives the same bytes on every machine, so that an
 //! audit can build the prompt again. It names no path of this machine, no clock and no backend; where a session puts

@@ -1,4 +1,4 @@
-//! `questions.md`: what agents ask a person (SPEC 10). A question is a list item; its id is the start of its hash, and
+//! `questions.md`: what agents ask a person. A question is a list item; its id is the start of its hash, and
 //! its answer stands under it, indented.
 //!
 //! Text alone: agents append to the file, and what they write is read as it is.

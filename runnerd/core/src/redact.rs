@@ -1,4 +1,4 @@
-//! Keeps values that are known to be secret out of what the runner writes (SPEC 3).
+//! Keeps values that are known to be secret out of what the runner writes.
 //!
 //! Pure: bytes in, bytes out, in linear time and with memory bounded by the longest value. Which variables are secret is
 //! told by their names; a value is found as it is and in the spellings of [`spelling`], not after any other change of it.

@@ -1,4 +1,4 @@
-//! The time at which a limit ends, found in what an agent says of it for people (SPEC 5.2, Unavailable).
+//! The time at which a limit ends, found in what an agent says of it for people.
 //!
 //! Wordings are not listed: a time is looked for in the forms that times have, and believed where the words before it
 //! speak of an end of waiting. Whether a text speaks of a limit at all is not asked here.

@@ -1,4 +1,4 @@
-//! Whether a run goes on, waits or ends (SPEC 4), from what is committed and what was asked.
+//! Whether a run goes on, waits or ends, from what is committed and what was asked.
 //!
 //! Says why in one sentence, and which command goes on (P13).
 
@@ -81,7 +81,7 @@ pub enum Next {
     },
 }
 
-/// Decides what a run does next; the first that applies, in the order of SPEC 4. `ended` is the verdict of the iteration
+/// Decides what a run does next; the first that applies, in the order of these lines. `ended` is the verdict of the iteration
 /// that has just ended, where one has.
 pub fn next(standing: &Standing<'_>, ended: Option<&Verdict>, asked: Asked) -> Next {
     let leaf = match select(standing.tree) {
@@ -305,7 +305,7 @@ fn task(standing: &Standing<'_>, leaf: &Node) -> Task {
     }
 }
 
-/// Returns what a session on `leaf` is asked to be (SPEC 5.2, Roles).
+/// Returns what a session on `leaf` is asked to be.
 pub fn role(state: &RunState, leaf: &Node, is_root: bool) -> Role {
     role_reason(state, leaf, is_root).role()
 }

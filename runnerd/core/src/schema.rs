@@ -1,4 +1,4 @@
-//! The JSON Schemas of the data contracts, generated from the Rust types (SPEC 3).
+//! The JSON Schemas of the data contracts, generated from the Rust types.
 //!
 //! The compiled validators refuse remote references: `jsonschema` is built without a resolver.
 

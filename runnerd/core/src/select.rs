@@ -1,4 +1,4 @@
-//! Selection (SPEC 3.1): depth-first, the leftmost leaf that does not pass.
+//! Selection: depth-first, the leftmost leaf that does not pass.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! From an outcome to the next committed state (SPEC 3.2, 5.2): tree, bookkeeping, feedback, progress.
+//! From an outcome to the next committed state: tree, bookkeeping, feedback, progress.
 //!
 //! A pure function of From's state and the outcome; done again after a crash it yields the same bytes.
 

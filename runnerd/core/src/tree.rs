@@ -1,4 +1,4 @@
-//! Walking and editing a task tree that is known to be valid (SPEC 3.1).
+//! Walking and editing a task tree that is known to be valid.
 //!
 //! Reading one from bytes is `validate`; which leaf is next is `select`.
 

@@ -1,4 +1,4 @@
-//! What sessions have consumed, added up (SPEC 3.2, 6.1): what is not known is never 0, and is counted.
+//! What sessions have consumed, added up: what is not known is never 0, and is counted.
 
 use protocol::state::UsageTotal;
 use serde::{Deserialize, Serialize};

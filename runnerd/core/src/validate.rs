@@ -1,4 +1,4 @@
-//! From bytes to a task tree that keeps every rule of SPEC 3.1, or to what is wrong with it.
+//! From bytes to a task tree that keeps every rule of trees, or to what is wrong with it.
 //!
 //! Limits come first, on the bytes, so that nothing recurses on hostile input; then the schema; then
 //! what a schema cannot say. A fault names the path of the value and the rule.

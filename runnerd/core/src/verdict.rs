@@ -1,4 +1,4 @@
-//! From the end of a session to a verdict (SPEC 5.2), and what each verdict leads to.
+//! From the end of a session to a verdict, and what each verdict leads to.
 //!
 //! Two values: `judge`, which takes the first rule that applies, and `row`, the table. Neither looks at
 //! files; what was seen comes in as facts.
@@ -376,7 +376,7 @@ pub struct Case<'a> {
     pub finding: &'a Finding,
 }
 
-/// Takes the first rule of SPEC 5.2 that applies.
+/// Takes the first rule that applies.
 pub fn judge(case: Case<'_>) -> Judgement {
     match stopped(&case).or_else(|| unanswered(&case)).or_else(|| broken(&case).map(Verdict::Broken)) {
         Some(verdict) => Judgement::Final(verdict),

@@ -1,4 +1,4 @@
-//! How long the model's service is waited for (SPEC 5.2, Unavailable), and when a wait is over.
+//! How long the model's service is waited for, and when a wait is over.
 //!
 //! Times of day come in as values: a wait ends by the clock on the wall, whatever the machine slept meanwhile.
 

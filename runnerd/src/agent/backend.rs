@@ -15,7 +15,7 @@ use super::{claude, codex, command, gemini, opencode};
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Farewell;
 
-/// An agent program (SPEC 6.1).
+/// An agent program.
 pub(super) trait Backend: Sync {
     /// Returns how a session is started.
     fn launch(&self, order: &Order<'_>) -> Launch;

@@ -1,4 +1,4 @@
-//! Which of the caller's variables an agent is given (SPEC 4, 6.2), and which a caller is to send for it.
+//! Which of the caller's variables an agent is given, and which a caller is to send for it.
 //!
 //! They go to the agent alone: a guard gets what `[env] guard` names.
 

@@ -1,4 +1,4 @@
-//! Agents: from an executor's configuration to a session, and from its end to facts (SPEC 6).
+//! Agents: from an executor's configuration to a session, and from its end to facts.
 //!
 //! One file per kind. What the facts amount to is judged in `runner_core::verdict`.
 

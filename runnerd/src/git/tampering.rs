@@ -1,4 +1,4 @@
-//! What a session must not have changed in git's own folder (SPEC 5.3): seen before it, compared after it, put back.
+//! What a session must not have changed in git's own folder: seen before it, compared after it, put back.
 //!
 //! Looks at what can run a program, lead git elsewhere or hide files: configuration, hooks, rules, alternates, grafts,
 //! links between folders, replaced objects. Branches and history are not its business, and what is put back counts for

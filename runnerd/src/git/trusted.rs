@@ -1,4 +1,4 @@
-//! What git may run and obey in the runner's operations (SPEC 5.3): configuration, attributes and ignore rules as they
+//! What git may run and obey in the runner's operations: configuration, attributes and ignore rules as they
 //! were when a person asked for the run, kept in a folder where no agent has business.
 //!
 //! The folder stands in for the repository's common git folder. The library opens it and the git program is pointed to

@@ -1,4 +1,4 @@
-//! Keeps the machine from going to sleep by itself while somebody holds it awake (SPEC 3.3, `inhibit_sleep`).
+//! Keeps the machine from going to sleep by itself while somebody holds it awake (`inhibit_sleep`).
 //!
 //! A program of the system does it for as long as its child lives, and that child is a `cat` whose standard input the
 //! daemon holds: with the daemon, however it ends, the machine may sleep again. A missing program is no error.

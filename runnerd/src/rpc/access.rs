@@ -1,4 +1,4 @@
-//! A peer from inside an iteration may read, not steer (SPEC 9, P11).
+//! A peer from inside an iteration may read, not steer.
 //!
 //! An explained refusal instead of a closed socket: an agent that calls the runner by mistake learns what
 //! it may do. A guard rail, not a boundary: see `docs/security.md`.

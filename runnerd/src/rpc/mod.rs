@@ -1,4 +1,4 @@
-//! The control socket: who may connect, who may steer, and how calls are carried out (SPEC 9).
+//! The control socket: who may connect, who may steer, and how calls are carried out.
 //!
 //! Locks and the socket come first ([`Locks`], [`Bound`]), then [`serve`] answers with the methods that it
 //! is given. What the methods do is not known here, but for which of them only read.

@@ -1,4 +1,4 @@
-//! `changes.json`: what a person has asked of a run's files and what is not committed yet (SPEC 4).
+//! `changes.json`: what a person has asked of a run's files and what is not committed yet.
 //!
 //! A request is in this file before it is acknowledged. It leaves it when its commit is made.
 

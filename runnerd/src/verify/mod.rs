@@ -1,4 +1,4 @@
-//! `verify` (SPEC 8.3): the commits of a run's branch, read from git and given to the audit of the rules.
+//! `verify`: the commits of a run's branch, read from git and given to the audit of the rules.
 //!
 //! Needs the repository alone: no record, no state folder, no work tree. What is right is not decided here.
 

@@ -1,4 +1,4 @@
-//! The baseline: the guard on the base, once, before the first session (SPEC 4).
+//! The baseline: the guard on the base, once, before the first session.
 //!
 //! A red one does not stop the run; it is shown and told to the sessions.
 

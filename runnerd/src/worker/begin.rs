@@ -1,4 +1,4 @@
-//! How a run begins when its turn comes (SPEC 4): branch, `.runner/`, identity, start and resume commits.
+//! How a run begins when its turn comes: branch, `.runner/`, identity, start and resume commits.
 //!
 //! Every step is recognised if it was done before a crash. The baseline is `baseline`'s.
 

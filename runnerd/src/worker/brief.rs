@@ -1,4 +1,4 @@
-//! Brief: the context that a session reads and the prompt it gets, both made from From alone (SPEC 7); a reviewer's also
+//! Brief: the context that a session reads and the prompt it gets, both made from From alone; a reviewer's also
 //! from what it is to review.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a person asks of a run's files: queued durably, acknowledged, and committed before the next session (SPEC 4).
+//! What a person asks of a run's files: queued durably, acknowledged, and committed before the next session.
 //!
 //! Each request is one commit with `Runner-Human`, upon the tip of the run's branch. What it makes of the files is
 //! `runner_core::change`'s; here is when it is done, and that it is done once.

@@ -1,4 +1,4 @@
-//! The guard's definition in a commit and in the work tree, each file as git would store it (SPEC 5).
+//! The guard's definition in a commit and in the work tree, each file as git would store it.
 //!
 //! What follows from a difference is `runner_core::definition`'s.
 

@@ -1,4 +1,4 @@
-//! Looks for known secrets in the files that a session has changed, so that somebody is told (SPEC 3).
+//! Looks for known secrets in the files that a session has changed, so that somebody is told.
 //!
 //! Files of agents are theirs: nothing is changed or held back here. What a file held between two commits of the
 //! session, and what git keeps of it, is not looked at.

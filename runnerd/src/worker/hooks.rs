@@ -1,4 +1,4 @@
-//! Hooks: a person's programs that are told what happened to a run (SPEC 3.3).
+//! Hooks: a person's programs that are told what happened to a run.
 //!
 //! An event waits for its hook in the same write of `repo.json` that makes it true, and is marked as begun before the
 //! program is started: no event is told twice, whatever happens to the daemon. Hooks run one at a time beside the runs,

@@ -1,4 +1,4 @@
-//! Inspect: what a session has left, as facts; what it must not have changed is put back (SPEC 5).
+//! Inspect: what a session has left, as facts; what it must not have changed is put back.
 //!
 //! The task tree is read once and kept in `live/`: the guard, the settlement and a redo after a crash
 //! all see what was parsed here.

@@ -1,4 +1,4 @@
-//! What each node of a run has consumed, added up from the receipts of its branch (SPEC 8).
+//! What each node of a run has consumed, added up from the receipts of its branch.
 //!
 //! Kept in memory and made anew where it is missing: nothing is decided from it, and a clone has the same.
 

@@ -1,4 +1,4 @@
-//! What a process may not have changed, looked at after every one, and put back (SPEC 3, 5, 5.3).
+//! What a process may not have changed, looked at after every one, and put back.
 //!
 //! Git's own folder first, then history: HEAD, the branch, From among its ancestors. Then what is the
 //! runner's under `.runner/`. Before anything is put back, what was found is kept in `live/`, so that a crash in

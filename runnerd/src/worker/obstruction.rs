@@ -1,5 +1,5 @@
 //! What is in the way of the work, read off an error of whichever module: in words, with what a person can do about it,
-//! and whether it passes by itself (SPEC P13).
+//! and whether it passes by itself.
 //!
 //! What follows from it is `runner_core::obstacle`'s.
 

@@ -1,4 +1,4 @@
-//! The record of an iteration under `.runner/iterations/` (SPEC 8.1): for people, not for recovery.
+//! The record of an iteration under `.runner/iterations/`: for people, not for recovery.
 //!
 //! Written plainly: nothing that is decided is ever read from here.
 

@@ -1,4 +1,4 @@
-//! Review: a fresh session looks at what the guard has passed, and nothing that it writes stays (SPEC 5).
+//! Review: a fresh session looks at what the guard has passed, and nothing that it writes stays.
 //!
 //! How things stood is kept in `live/` and under a ref before a reviewer begins, so that one whose daemon died is cleaned
 //! up after before the next begins.

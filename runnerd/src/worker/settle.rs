@@ -1,4 +1,4 @@
-//! Settle: the outcome becomes the committed state, and the iteration one commit (SPEC 5.2, 5.3).
+//! Settle: the outcome becomes the committed state, and the iteration one commit.
 //!
 //! Done again after a crash it writes the same bytes, and a commit that was made is recognised.
 

@@ -174,7 +174,7 @@ impl Site {
 
     /// Returns the environment of a guard: what every program needs, and what `names` adds.
     ///
-    /// Everything else of the caller's and the daemon's environment stays out (SPEC 4, 6.2).
+    /// Everything else of the caller's and the daemon's environment stays out.
     pub(super) fn guard_env(&self, names: &Patterns) -> Vec<(OsString, OsString)> {
         let passed = self.env.iter().filter(|(name, _)| names.passes(name));
         passed.map(|(name, value)| (name.into(), value.into())).collect()

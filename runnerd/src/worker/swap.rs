@@ -1,5 +1,5 @@
 //! The accepted definition of the guard in the place of the one that a session has left: for one run of the guard, or for
-//! good (SPEC 5).
+//! good.
 //!
 //! What stands in the way is moved to `live/`, where no guard has any business, so that it comes back exactly as it was.
 //! Before anything is moved, a list of it is there: whoever finds the list puts everything back first.

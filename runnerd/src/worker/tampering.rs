@@ -1,4 +1,4 @@
-//! Git's own folder around a session: seen before it, put back after it (SPEC 5.3).
+//! Git's own folder around a session: seen before it, put back after it.
 //!
 //! What was seen is kept in `live/` before anything runs, so that a crash does not forget it. Branches are left where a
 //! session has moved them; what it took away is kept and written down.

@@ -1,5 +1,5 @@
 //! The guard's definition along a branch: what a person has accepted of it, and whether what departs from that was
-//! announced (SPEC 5).
+//! announced.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Reviews (SPEC 5.2): who is asked, and what follows from a reviewer's end or from a person's word.
+//! Reviews: who is asked, and what follows from a reviewer's end or from a person's word.
 
 use protocol::words::{Containment, PhaseName, Role};
 

@@ -1,4 +1,4 @@
-//! What each verdict leads to: the table of SPEC 5.2, a row each.
+//! What each verdict leads to: a table, a row each.
 //!
 //! Data alone; which verdict it is was judged before, and `transition` applies the row.
 
@@ -47,7 +47,7 @@ pub enum RunEffect {
     AsAsked,
 }
 
-/// One row of the table of SPEC 5.2.
+/// One row of the table of verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// Which task tree is taken.
@@ -64,7 +64,7 @@ pub struct Row {
     pub feedback: FeedbackEffect,
 }
 
-/// Returns the row of a verdict (SPEC 5.2).
+/// Returns the row of a verdict.
 pub fn row(verdict: VerdictName) -> Row {
     use FeedbackEffect::{Cleared, Kept, Told};
     use GuardOutcome::{Fail, Pass, Skipped};

@@ -1,4 +1,4 @@
-//! The rules of SPEC 3.1 and 5.1 that a session can break, and what is said of one that was broken.
+//! The rules that a session can break, and what is said of one that was broken.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct Breach {
     pub seen: String,
 }
 
-/// The rules whose breach costs an attempt, in the order of SPEC 5.2 (Broken).
+/// The rules whose breach costs an attempt, in the order in which they count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {

@@ -1,4 +1,4 @@
-//! Who may change what in the task tree (SPEC 3.1), seen through what a session left.
+//! Who may change what in the task tree, seen through what a session left.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};

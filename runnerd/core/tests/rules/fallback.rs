@@ -1,4 +1,4 @@
-//! Services that are not available: how long each is waited for, and which kind goes on (SPEC 3.3, 5.2, 6.1).
+//! Services that are not available: how long each is waited for, and which kind goes on.
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;

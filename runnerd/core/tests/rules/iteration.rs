@@ -1,4 +1,4 @@
-//! The table of phases: every pair typed from SPEC 5 and 5.4, and a walk over all reachable phases.
+//! The table of phases: every pair typed by hand, and a walk over all reachable phases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -385,7 +385,7 @@ fn only_what_was_inspected_is_settled_and_only_what_was_settled_is_committed() {
     }
 }
 
-/// The phases in the order of SPEC 5. An edge to an earlier one would be a cycle, and with it a second commit.
+/// The phases in their order. An edge to an earlier one would be a cycle, and with it a second commit.
 #[test]
 fn every_path_goes_forward_but_for_a_restart_before_the_prompt_a_second_guard_and_a_reviewer_asked_again() {
     let rank = |phase: &Phase| PhaseName::ALL.iter().position(|name| *name == phase.name());

@@ -1,4 +1,4 @@
-//! The order of SPEC 5.2, pairwise: where two findings hold at once, the first of the list is the verdict.
+//! The order of verdicts, pairwise: where two findings hold at once, the first of the list is the verdict.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{Role, VerdictName};
@@ -61,7 +61,7 @@ fn entry(name: &'static str, expect: Expect, set: fn(&mut Situation)) -> Entry {
     Entry { name, set, expect }
 }
 
-/// The list of SPEC 5.2: the ends of a session first, then the rules in the order in which Broken names them.
+/// The list: the ends of a session first, then the rules in the order in which Broken names them.
 fn list() -> Vec<Entry> {
     use Expect::{Rule as Breaks, Verdict as Is};
     vec![

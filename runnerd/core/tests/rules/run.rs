@@ -1,4 +1,4 @@
-//! What a run does next (SPEC 4, 5.2): the order of precedence, waits, roles, stalls, and what `resume` resets.
+//! What a run does next: the order of precedence, waits, roles, stalls, and what `resume` resets.
 
 use jiff::{SignedDuration, Timestamp};
 use protocol::state::{Attempt, Deaths, Feedback, RunState, Stall, UsageTotal};
@@ -84,7 +84,7 @@ fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().expect("a time")
 }
 
-/// The state that follows, in the words of SPEC 4.
+/// The state that follows, in words.
 fn state(next: &Next) -> RunStatus {
     match next {
         Next::GoOn(_) => RunStatus::Running,
@@ -114,7 +114,7 @@ fn word(iter: u32, decision: Decision) -> Word {
 
 type Reason = (&'static str, RunStatus, fn(&mut Situation));
 
-/// Why a run does not just go on, in the order of SPEC 4; reasons of one state stand together.
+/// Why a run does not just go on, in order; reasons of one state stand together.
 fn reasons() -> Vec<Reason> {
     vec![
         ("complete", RunStatus::Completed, |it| pass_all(&mut it.tree)),

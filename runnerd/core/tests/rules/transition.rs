@@ -1,4 +1,4 @@
-//! From an outcome to the committed state (SPEC 3.2, 5.2): tree and bookkeeping, field by field. Feedback is `feedback`'s.
+//! From an outcome to the committed state: tree and bookkeeping, field by field. Feedback is `feedback`'s.
 
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, UsageTotal};

@@ -1,4 +1,4 @@
-//! Reading a task tree (SPEC 3.1): what is valid, what is refused and which path is named, and at which size.
+//! Reading a task tree: what is valid, what is refused and which path is named, and at which size.
 
 use protocol::tree::{Node, TaskTree};
 use runner_core::select::{Selection, select};

@@ -1,4 +1,4 @@
-//! Every verdict of SPEC 5.2, reached through events; and the table of rows, typed from the specification.
+//! Every verdict, reached through events; and the table of rows, typed a second time.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{GuardOutcome, IterationStatus, Mode, PhaseName, Role, VerdictName};
@@ -315,7 +315,7 @@ fn a_stop_in_guard_or_review_is_what_the_iteration_ends_with() {
     }
 }
 
-/// The table of SPEC 5.2, typed from there.
+/// The table, typed a second time.
 const ROWS: &[(VerdictName, Row)] = {
     use FeedbackEffect::{Cleared, Kept, Told};
     use GuardOutcome::{Fail, Pass, Skipped};
