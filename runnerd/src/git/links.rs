@@ -17,6 +17,8 @@ use super::{Fingerprint, GitError, Repository};
 const REPLACED: [&str; 2] = ["index", "packed-refs"];
 /// Folders in which files are made, and how deep there are folders in them.
 const FOLDERS: [(&str, usize); 2] = [("refs", DEEPEST), ("objects", 1)];
+/// Most bytes that are copied: a link may lead to a file that is larger than any memory.
+const MAX_COPIED: u64 = 512 * 1024 * 1024;
 /// Folders deeper than this are not looked into: no name of a reference is that deep.
 const DEEPEST: usize = 512;
 
@@ -92,7 +94,8 @@ fn find(
     Ok(())
 }
 
-/// Puts a copy in the place of another name of a file; removes what is none. A link to a log leads to somebody else's.
+/// Puts a copy in the place of another name of a file; removes what is none, or too large to be git's. A link to a log
+/// leads to somebody else's.
 fn detach(path: &Path, found: &Metadata) -> io::Result<()> {
     let is_copied = found.is_file() || REPLACED.iter().any(|name| path.ends_with(name));
     let mode = if found.is_file() { found.permissions().mode() & 0o7777 } else { 0o644 };
@@ -102,14 +105,19 @@ fn detach(path: &Path, found: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Reads a file, be it through a link; none where there is none.
+/// Reads a file, be it through a link; none where there is none, or one that is too large.
 fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut file = match OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path) {
+    let file = match OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
+    let found = file.metadata()?;
+    if !found.is_file() || found.len() > MAX_COPIED {
+        return Ok(None);
+    }
     let mut bytes = Vec::new();
-    let is_file = file.metadata()?.is_file();
-    if is_file { file.read_to_end(&mut bytes).map(|_| Some(bytes)) } else { Ok(None) }
+    // Some files of the system have no length and no end.
+    let read = file.take(MAX_COPIED + 1).read_to_end(&mut bytes)?;
+    Ok((read as u64 <= MAX_COPIED).then_some(bytes))
 }

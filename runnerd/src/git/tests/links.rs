@@ -103,6 +103,20 @@ fn index_and_packed_references_are_not_written_where_a_link_leads() {
 }
 
 #[test]
+fn a_link_to_what_is_too_large_to_be_an_index_is_removed_and_not_read() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    let before = repository.fingerprint(&fixture.path("nothing")).unwrap();
+    let huge = fixture.folder().join("huge");
+    fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
+    fixture.remove(".git/index");
+    fixture.link(huge.to_str().unwrap(), ".git/index");
+    assert_eq!(repository.replace_foreign(&before).unwrap(), [".git/index"]);
+    assert!(!fixture.has(".git/index"));
+    assert_eq!(huge.metadata().unwrap().len(), 1 << 40);
+}
+
+#[test]
 fn a_folder_that_leads_elsewhere_is_no_folder_of_the_repositorys() {
     for folder in [".git/refs", ".git/refs/heads", ".git/objects", ".git/objects/info"] {
         let fixture = Fixture::new();
