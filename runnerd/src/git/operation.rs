@@ -101,7 +101,8 @@ impl Repository {
     }
 }
 
-fn remove(path: &Path) -> Result<(), GitError> {
+/// Removes whatever has a name.
+pub(super) fn remove(path: &Path) -> Result<(), GitError> {
     let removed = match path.symlink_metadata() {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),

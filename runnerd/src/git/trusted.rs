@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::known::Memory;
 use super::open::Sources;
+use super::operation::remove;
 use super::tampering::{from_hex, to_hex};
 use super::users::users_folder;
 use super::{GitError, Repository, exclude};
@@ -264,7 +265,7 @@ impl Trusted {
         for (name, target) in self.shared() {
             let link = self.folder.join(name);
             if !fs::read_link(&link).is_ok_and(|found| found == *target) {
-                make_way(&link)?;
+                remove(&link)?;
                 symlink(target, &link).map_err(GitError::io("linking", &link))?;
             }
         }
@@ -275,7 +276,7 @@ impl Trusted {
     fn put(&self, file: &Path, bytes: &[u8]) -> Result<(), GitError> {
         tracing::debug!(file = %file.display(), "git's captured configuration is laid out");
         if file.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-            make_way(file)?;
+            remove(file)?;
         }
         let beside = self.folder.parent().unwrap_or(&self.folder);
         let write = || -> io::Result<()> {
@@ -300,7 +301,7 @@ impl Trusted {
                 let name = entry.file_name();
                 if !name.to_str().is_some_and(|name| known(&format!("{part}{name}"))) {
                     tracing::warn!(file = %entry.path().display(), "removed: git would obey it, and it was not captured");
-                    make_way(&entry.path())?;
+                    remove(&entry.path())?;
                 }
             }
         }
@@ -318,7 +319,7 @@ fn lay_folder(folder: &Path) -> Result<(), GitError> {
     if folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         return Ok(());
     }
-    make_way(folder)?;
+    remove(folder)?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(GitError::io("making", folder))
 }
@@ -335,19 +336,6 @@ fn quoted(path: &Path) -> Vec<u8> {
     }
     value.push(b'"');
     value
-}
-
-/// Removes whatever has a name.
-fn make_way(path: &Path) -> Result<(), GitError> {
-    let removed = match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("removing", path)(error)),
-        _ => Ok(()),
-    }
 }
 
 /// Tells whether a path is a regular file with these bytes and no more; no link or pipe is followed or waited for.
