@@ -12,11 +12,13 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::StartParams;
 use runner_core::ids::check_id;
+use runner_core::obstacle::Nature;
 
 use crate::agent::{self, Candidates};
 use crate::causes::in_one_line;
 use crate::config::{self, RepoConfig};
 use crate::git::{Change, GitError, Head, Id, Repository, UsersRules};
+use crate::obstruction::Obstructs as _;
 use crate::process::{Launcher, Offer};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
@@ -98,7 +100,7 @@ fn not_kept(error: &KeptError) -> ErrorData {
 
 /// Turns an error of git into one for the client.
 pub fn git_error(error: &GitError) -> ErrorData {
-    if error.is_lost() {
+    if error.nature() == Nature::Lost {
         let lost = ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(error);
         return lost.hint("put the git folder back, and: runnerctl resume; or: runnerctl cancel");
     }

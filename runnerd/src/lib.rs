@@ -13,6 +13,7 @@ pub mod guard;
 pub mod hidden;
 pub mod logging;
 pub mod methods;
+pub mod obstruction;
 pub mod private;
 pub mod process;
 pub mod registry;

@@ -20,10 +20,12 @@ use protocol::words::RunStatus;
 use runner_core::approval::Word;
 use runner_core::digest::sha256_hex;
 use runner_core::fallback::Outage;
+use runner_core::obstacle::Nature;
 use runner_core::usage::Spent;
 use runner_core::wait::Wait;
 use serde::{Deserialize, Serialize};
 
+use crate::obstruction::Obstructs;
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
 use crate::repo::kept::{Kept, KeptError, Note, Vault};
@@ -249,6 +251,26 @@ pub enum StoreError {
     /// A note could not be read or written.
     #[error(transparent)]
     Kept(#[from] KeptError),
+}
+
+impl Obstructs for StoreError {
+    fn nature(&self) -> Nature {
+        match self {
+            Self::Disk(error) => error.nature(),
+            Self::Kept(error) => error.nature(),
+            Self::List { source, .. } => source.nature(),
+            Self::Frozen { .. } => Nature::Lasting,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Disk(error) => error.remedy(),
+            Self::Kept(error) => error.remedy(),
+            Self::List { source, .. } => source.remedy(),
+            Self::Frozen { .. } => None,
+        }
+    }
 }
 
 /// The folder of one repository.

@@ -18,9 +18,9 @@ use gix::worktree::stack::state::attributes::Source;
 
 use runner_core::fsck::{is_dot_git, is_dot_gitmodules};
 
-use super::error::passes;
 use super::scan::{head_of, open_plain};
 use super::{GitError, Repository};
+use crate::obstruction::Obstructs as _;
 
 /// Two changes within this time can leave the same time stamp on a file.
 const CLOCK_GRAIN: Duration = Duration::from_millis(20);
@@ -142,7 +142,7 @@ fn write(repo: &gix::Repository, file: &Path, bytes: &[u8]) -> Result<ObjectId, 
 fn refuse_filtered(file: &Path, error: gix::Error, unread: Option<gix::Error>) -> Refused {
     let error = GitError::library("filtering", file)(error);
     match unread {
-        _ if error.is_obstacle() => Refused::Fault(error),
+        _ if error.passes() => Refused::Fault(error),
         Some(unread) => Refused::Fault(GitError::library("reading what the index has of", file)(unread)),
         None => Refused::Unstorable,
     }
@@ -151,7 +151,7 @@ fn refuse_filtered(file: &Path, error: gix::Error, unread: Option<gix::Error>) -
 fn refuse(file: &Path, error: io::Error) -> Refused {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Refused::Gone,
-        _ if passes(&error) => Refused::Fault(GitError::io("reading", file)(error)),
+        _ if error.passes() => Refused::Fault(GitError::io("reading", file)(error)),
         _ => Refused::Unstorable,
     }
 }

@@ -4,10 +4,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use runner_core::obstacle::{self, Nature};
+use runner_core::obstacle::Nature;
 
 use super::checked::FalseObject;
 use super::{Id, Operation};
+use crate::obstruction::{Obstructs, nature_of_cause, remedy_at};
 
 /// A request to a repository that could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -172,21 +173,6 @@ fn describe(id: Option<Id>) -> String {
 }
 
 impl GitError {
-    /// Tells whether the same request may succeed later without anybody repairing the repository: a lock, a full or
-    /// read-only disk, too few resources.
-    pub fn is_obstacle(&self) -> bool {
-        match self {
-            Self::Locked { .. } | Self::TornObject { .. } => true,
-            Self::Io { source, .. } => passes(source),
-            _ => false,
-        }
-    }
-
-    /// Tells whether the repository itself is not where it was: nothing goes on before somebody puts it back.
-    pub fn is_lost(&self) -> bool {
-        matches!(self, Self::NoRepository { .. } | Self::Gone { .. } | Self::Swapped { .. } | Self::Replaced { .. })
-    }
-
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { doing, path: path.to_owned(), source }
     }
@@ -202,9 +188,58 @@ impl GitError {
                 return Self::Locked { path };
             }
             match source.downcast_any_ref::<io::Error>().map(copy_of) {
-                Some(error) if passes(&error) => Self::Io { doing, path, source: error },
+                Some(error) if error.passes() => Self::Io { doing, path, source: error },
                 _ => Self::Broken { doing, path, source: Box::new(source) },
             }
+        }
+    }
+}
+
+impl Obstructs for GitError {
+    fn nature(&self) -> Nature {
+        match self {
+            Self::NoRepository { .. } | Self::Gone { .. } | Self::Swapped { .. } | Self::Replaced { .. } => {
+                Nature::Lost
+            }
+            Self::Locked { .. } | Self::TornObject { .. } => Nature::Passing,
+            Self::Io { source, .. } => source.nature(),
+            Self::NotCaptured { source, .. } | Self::Broken { source, .. } => nature_of_cause(&**source),
+            Self::Bare { .. }
+            | Self::ForeignOwner { .. }
+            | Self::FalseObject { .. }
+            | Self::Program { .. }
+            | Self::OperationUnderWay { .. }
+            | Self::Moved { .. }
+            | Self::BranchExists { .. }
+            | Self::NoBranch { .. }
+            | Self::NothingToCommit { .. }
+            | Self::NotRescued { .. } => Nature::Lasting,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::NoRepository { .. } | Self::Gone { .. } | Self::Swapped { .. } | Self::Replaced { .. } => {
+                Some("put the git folder back".to_owned())
+            }
+            Self::Locked { path } => Some(format!("end the git that holds {}", path.display())),
+            Self::Broken { path, .. } | Self::FalseObject { path, .. } => {
+                Some(format!("mend what git -C {} fsck names", path.display()))
+            }
+            Self::NotCaptured { .. } => Some("put that file back as the daemon wrote it".to_owned()),
+            Self::Program { command, path, .. } => {
+                Some(format!("put right what git {command} says, in {}", path.display()))
+            }
+            Self::Io { path, source, .. } => Some(remedy_at(path, source)),
+            Self::Bare { .. }
+            | Self::ForeignOwner { .. }
+            | Self::OperationUnderWay { .. }
+            | Self::Moved { .. }
+            | Self::BranchExists { .. }
+            | Self::NoBranch { .. }
+            | Self::NothingToCommit { .. }
+            | Self::NotRescued { .. }
+            | Self::TornObject { .. } => None,
         }
     }
 }
@@ -216,27 +251,22 @@ fn copy_of(error: &io::Error) -> io::Error {
     }
 }
 
-/// Tells whether an error of the system is known to pass by itself.
-pub(super) fn passes(error: &io::Error) -> bool {
-    obstacle::of(error) == Nature::Passing
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn full_disk_and_locks_are_obstacles() {
+    fn full_disk_and_locks_pass() {
         let full = GitError::io("writing", Path::new("x"))(io::Error::from_raw_os_error(nix::libc::ENOSPC));
-        assert!(full.is_obstacle());
-        assert!(GitError::Locked { path: "index.lock".into() }.is_obstacle());
+        assert!(full.passes());
+        assert!(GitError::Locked { path: "index.lock".into() }.passes());
     }
 
     #[test]
-    fn missing_and_forbidden_files_are_not_obstacles() {
+    fn missing_and_forbidden_files_do_not_pass() {
         for code in [nix::libc::ENOENT, nix::libc::EACCES] {
             let error = GitError::io("reading", Path::new("x"))(io::Error::from_raw_os_error(code));
-            assert!(!error.is_obstacle());
+            assert!(!error.passes());
         }
     }
 }

@@ -14,6 +14,7 @@ use gix::lock::acquire::Fail;
 use super::known::{Tracked, UNREAD};
 use super::scan::Scan;
 use super::{GitError, Id, Repository, checked};
+use crate::obstruction::Obstructs as _;
 
 /// How long another git that is just finishing is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -79,7 +80,7 @@ pub(super) fn read(repo: &gix::Repository, paths: &Repository, head: Option<Id>)
         }
         Err(error) => GitError::library("reading", &path)(error),
     };
-    if error.is_obstacle() {
+    if error.passes() {
         return Err(error);
     }
     tracing::warn!(%error, "the index cannot be read and is made anew");

@@ -13,8 +13,8 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::error::passes;
 use super::{GitError, Repository};
+use crate::obstruction::Obstructs;
 
 /// No single git command of the runner takes this long unless something waits for what never comes.
 const LIMIT: Duration = Duration::from_mins(15);
@@ -261,7 +261,7 @@ fn obstacle(outcome: &Outcome, path: &Path) -> Option<GitError> {
 
 /// Returns the error of the system that git tells in its words, if it is known to pass by itself.
 fn passing(said: &str) -> Option<io::Error> {
-    let mut known = (1..=MAX_ERRNO).map(io::Error::from_raw_os_error).filter(passes);
+    let mut known = (1..=MAX_ERRNO).map(io::Error::from_raw_os_error).filter(Obstructs::passes);
     known.find(|error| said.contains(error.to_string().split(" (os error").next().unwrap_or_default()))
 }
 
@@ -297,7 +297,7 @@ mod tests {
             "fatal: cannot use /x as an exclude file: Too many open files",
         ] {
             let outcome = Outcome { status: ExitStatus::from_raw(128 << 8), stdout: Vec::new(), stderr: said.into() };
-            assert!(obstacle(&outcome, Path::new("/r")).is_some_and(|error| error.is_obstacle()), "{said}");
+            assert!(obstacle(&outcome, Path::new("/r")).is_some_and(|error| error.passes()), "{said}");
         }
     }
 

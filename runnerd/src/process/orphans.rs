@@ -5,11 +5,13 @@
 
 use std::{fs::File, io, path::Path, thread, time::Duration};
 
+use runner_core::obstacle::Nature;
 use rustix::process::Signal;
 use thiserror::Error;
 
 use super::{Mark, cgroup, pidfd::PidFd, table};
 use crate::clock::since_boot;
+use crate::obstruction::Obstructs;
 
 /// Pause before another attempt, at the shim's lock or at the table of processes.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -44,6 +46,22 @@ pub enum StillAlive {
         /// What the system says.
         source: io::Error,
     },
+}
+
+impl Obstructs for StillAlive {
+    fn nature(&self) -> Nature {
+        match self {
+            // A process that cannot be killed waits for a device.
+            Self::Processes { .. } | Self::Unknown { .. } => Nature::Passing,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Processes { .. } => None,
+            Self::Unknown { source, .. } => source.remedy(),
+        }
+    }
 }
 
 /// Ends every process that bears the mark, and returns when there is none.

@@ -21,6 +21,7 @@ use super::{
     program,
     wire::{self, Order, Step, Word},
 };
+use crate::obstruction::{Obstructs, remedy_at};
 
 /// Time in which a shim answers, however busy the machine is.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -100,6 +101,32 @@ pub enum SpawnError {
         /// What went wrong.
         source: io::Error,
     },
+}
+
+impl Obstructs for SpawnError {
+    fn nature(&self) -> Nature {
+        match self {
+            // A lock has a holder that is alive.
+            Self::Locked { .. } => Nature::Passing,
+            // It does not come right by being looked at again.
+            Self::Moved { .. } => Nature::Lost,
+            Self::NotFound { .. } | Self::NotExecutable { .. } => Nature::Lasting,
+            Self::Folder { source, .. } | Self::Log { source, .. } | Self::LockFile { source, .. } => source.nature(),
+            Self::Obstacle(source) | Self::Contain { source, .. } | Self::Shim { source, .. } => source.nature(),
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Locked { path } => Some(format!("end the program that holds {}", path.display())),
+            Self::Moved { path } => Some(format!("put the folder back at {}", path.display())),
+            Self::NotFound { .. } | Self::NotExecutable { .. } => None,
+            Self::Folder { path, source } | Self::Log { path, source } | Self::LockFile { path, source } => {
+                Some(remedy_at(path, source))
+            }
+            Self::Obstacle(source) | Self::Contain { source, .. } | Self::Shim { source, .. } => source.remedy(),
+        }
+    }
 }
 
 impl SpawnError {

@@ -9,8 +9,10 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
+use runner_core::obstacle::Nature;
 
 use super::disk::{self, Disk, DiskFile as _, Found, How, Kind, RealDisk, TEMPORARY};
+use crate::obstruction::{Obstructs, put_right, remedy_at};
 
 /// Files that are written for one replacement: what could not be flushed once may be lost although it can be
 /// flushed the next time, and is written anew.
@@ -63,6 +65,22 @@ pub enum DurableError {
         /// Its size in bytes.
         len: u64,
     },
+}
+
+impl Obstructs for DurableError {
+    fn nature(&self) -> Nature {
+        match self {
+            Self::Io { source, .. } => source.nature(),
+            Self::Symlink { .. } | Self::WrongType { .. } | Self::TooLarge { .. } => Nature::Lasting,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some(match self {
+            Self::Io { path, source, .. } => remedy_at(path, source),
+            Self::Symlink { path } | Self::WrongType { path, .. } | Self::TooLarge { path, .. } => put_right(path),
+        })
+    }
 }
 
 impl DurableError {

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use runner_core::json;
+use runner_core::obstacle::Nature;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -15,6 +16,7 @@ use serde_json::value::RawValue;
 use super::disk::{Disk, RealDisk};
 use super::durable::{self, Access, DurableError};
 use super::seal::{Belonging, Key, Unsealed, without_seal};
+use crate::obstruction::{Obstructs, put_right};
 
 /// What can be kept in a note.
 pub trait Note: Serialize + DeserializeOwned {
@@ -54,6 +56,23 @@ pub enum KeptError {
         /// What is wrong with it.
         fault: Fault,
     },
+}
+
+impl Obstructs for KeptError {
+    fn nature(&self) -> Nature {
+        match self {
+            Self::Disk(error) => error.nature(),
+            // It does not come right by being looked at again.
+            Self::Damaged { .. } => Nature::Lost,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Disk(error) => error.remedy(),
+            Self::Damaged { path, .. } => Some(put_right(path)),
+        }
+    }
 }
 
 /// Why a note stands for no value.

@@ -12,7 +12,8 @@ use runner_core::verdict::{StopCause, Task, Verdict, row};
 use tokio::task::block_in_place;
 
 use super::desk;
-use super::life::{Failure, Life, Then};
+use super::failure::Failure;
+use super::life::{Life, Then};
 use super::load::Loaded;
 use super::log::SessionFacts;
 use super::open::Found;
@@ -72,7 +73,7 @@ impl Life {
         let Settled { site, verdict, commit, .. } = settled;
         let (loaded, made) = block_in_place(|| -> Result<_, Failure> {
             let repository = site.repository()?;
-            let tip = repository.branch(&site.branch())?.ok_or("the run's branch is gone")?;
+            let tip = repository.branch(&site.branch())?.ok_or(Failure::NoBranch)?;
             let made = commit.map(str::parse).transpose()?;
             let made = made.map(|made| repository.first_parents(&made, 1)).transpose()?;
             Ok((site.shelf.load(&repository, tip)?, made.and_then(|made| made.into_iter().next())))

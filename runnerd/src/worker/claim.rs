@@ -7,6 +7,10 @@ use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use runner_core::obstacle::Nature;
+
+use crate::obstruction::Obstructs;
+
 /// Another daemon drives a run of the repository.
 #[derive(Debug, thiserror::Error)]
 #[error("another daemon{} drives a run of this repository and has locked {}", by(*holder), path.display())]
@@ -15,6 +19,17 @@ pub(super) struct Taken {
     path: PathBuf,
     /// The process that has it, where the system tells.
     holder: Option<u32>,
+}
+
+impl Obstructs for Taken {
+    fn nature(&self) -> Nature {
+        // A lock has a holder that is alive.
+        Nature::Passing
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("end the run of the other daemon".to_owned())
+    }
 }
 
 /// A repository that no other daemon drives; dropping it lets the next one.

@@ -13,8 +13,8 @@ use runner_core::verdict::StopCause;
 use tokio_util::sync::CancellationToken;
 
 use super::journal::JournalError;
-use super::obstruction::obstruction;
 use super::world::{Control, Log, World};
+use crate::obstruction::{Obstructs, obstruction};
 
 /// How driving ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +37,24 @@ pub(super) enum DriveError {
     /// A bug: an effect reported what its phase does not know.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
+}
+
+impl Obstructs for DriveError {
+    fn nature(&self) -> Nature {
+        match self {
+            Self::Journal(error) => error.nature(),
+            Self::Obstructed(obstruction) => obstruction.nature,
+            Self::Illegal(_) => Nature::Lasting,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Journal(error) => error.remedy(),
+            Self::Obstructed(obstruction) => Some(obstruction.remedy.clone()),
+            Self::Illegal(_) => None,
+        }
+    }
 }
 
 /// One iteration on its way.

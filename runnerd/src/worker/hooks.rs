@@ -116,7 +116,7 @@ impl Life {
                     return;
                 }
                 Ok(None) => self.desk.hook_ended(&waiting.event, None),
-                Err(error) => self.desk.hook_ended(&waiting.event, Some(in_one_line(&*error))),
+                Err(error) => self.desk.hook_ended(&waiting.event, Some(in_one_line(&error))),
             }
             if self.desk.file.hooks.queue.first() == Some(&waiting) {
                 return;
@@ -125,7 +125,7 @@ impl Life {
     }
 
     /// Makes a call of the configuration at the tip of the run's branch; none where it names no program.
-    fn prepare_hook(&self, event: &HookEvent) -> Result<Option<Call>, super::life::Failure> {
+    fn prepare_hook(&self, event: &HookEvent) -> Result<Option<Call>, super::failure::Failure> {
         let Some(run) = self.desk.run(&event.run) else { return Ok(None) };
         let site = self.site(run)?;
         let repository = site.repository()?;
@@ -139,7 +139,7 @@ impl Life {
         durable::create_dir(&folder, Access::Private)?;
         remove_oldest(&folder);
         let id = format!("{}-{}", event.time.as_millisecond(), event.hook);
-        let stdin = serde_json::to_string(event)? + "\n";
+        let stdin = serde_json::to_string(event).expect("BUG: an event does not serialize") + "\n";
         let spec = Spec {
             argv: argv.iter().map(OsString::from).collect(),
             cwd: site.layout.root().to_owned(),

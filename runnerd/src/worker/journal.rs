@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use runner_core::iteration::{Event, IllegalEvent, Phase, decide};
+use runner_core::obstacle::Nature;
 use runner_core::policy::Policy;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::obstruction::Obstructs;
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
 use crate::repo::kept::{Fault, version_fault};
@@ -83,6 +85,22 @@ pub(super) enum JournalError {
         #[source]
         source: IllegalEvent,
     },
+}
+
+impl Obstructs for JournalError {
+    fn nature(&self) -> Nature {
+        match self {
+            Self::Disk(error) => error.nature(),
+            Self::Damaged { .. } | Self::Illegal { .. } => Nature::Lasting,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Disk(error) => error.remedy(),
+            Self::Damaged { .. } | Self::Illegal { .. } => None,
+        }
+    }
 }
 
 impl JournalError {

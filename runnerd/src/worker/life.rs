@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 use super::aftermath::{Seen, Settled, hold, pause};
 use super::claim::Claim;
 use super::desk::{self, Desk, Turn, Wires, reason};
-use super::drive::{Drive, DriveError, Drove, pause_before};
+use super::drive::{Drive, Drove, pause_before};
+use super::failure::Failure;
 use super::journal::Recorded;
 use super::log::{Entries, JournalLog};
 use super::look::LastLook;
-use super::obstruction::obstruction;
 use super::pilot::Pilot;
 use super::scene::Scene;
 use super::site::Site;
@@ -30,6 +30,7 @@ use crate::causes::in_one_line;
 use crate::clock;
 use crate::events::Events;
 use crate::hidden::Hidden;
+use crate::obstruction::obstruction;
 use crate::process::{Inhibitor, Launcher};
 use crate::repo::layout::Layout;
 use crate::store::{AskedFor, RepoFile, ResumeOrder, RunRecord, Store};
@@ -121,9 +122,6 @@ pub(super) struct Life {
     pub(super) hook: Option<JoinHandle<()>>,
 }
 
-/// Why a run cannot go on.
-pub(super) type Failure = Box<dyn std::error::Error + Send + Sync>;
-
 /// Whether a run goes on after an iteration.
 pub(super) enum Then {
     GoOn,
@@ -199,10 +197,10 @@ impl Life {
         match driven {
             Ok(()) => self.tries = 0,
             Err(error) if self.desk.is_shutting_down() => {
-                tracing::warn!(repo = self.desk.file.id, run, error = in_one_line(&*error), "left as it is");
+                tracing::warn!(repo = self.desk.file.id, run, error = in_one_line(&error), "left as it is");
                 return;
             }
-            Err(error) => self.stopped_by(run, &*error).await,
+            Err(error) => self.stopped_by(run, &error).await,
         }
         self.desk.slot = None;
         self.desk.set_live(None);
@@ -219,12 +217,9 @@ impl Life {
     /// Waits if what has ended a turn passes by itself, else holds the run: what is journaled is gone through again.
     ///
     /// A run that is to end does so if its repository is lost: there is nothing that its work could be committed to.
-    async fn stopped_by(&mut self, id: &str, error: &(dyn std::error::Error + Send + Sync + 'static)) {
+    async fn stopped_by(&mut self, id: &str, error: &Failure) {
         self.tries = self.tries.saturating_add(1);
-        let obstruction = match error.downcast_ref() {
-            Some(DriveError::Obstructed(obstruction)) => obstruction.clone(),
-            _ => obstruction(error),
-        };
+        let obstruction = obstruction(error);
         let is_to_end = self.desk.run(id).is_some_and(|run| run.asked == Some(AskedFor::Cancel));
         match obstruction.nature {
             Nature::Passing => _ = self.wait_for_obstacle(id, &obstruction, self.tries).await,
@@ -338,7 +333,7 @@ impl Life {
                 Err(begin::BeginError::Obstacle(obstacle)) => {
                     tries += 1;
                     if !self.wait_for_obstacle(id, &obstruction(&*obstacle), tries).await {
-                        return Err(obstacle);
+                        return Err(obstacle.into());
                     }
                 }
             }
@@ -422,7 +417,7 @@ impl Life {
                 Ok(then)
             }
             Drove::Over(Over::Settled { verdict, commit }) => {
-                let task = log.task().ok_or("an iteration was settled that was not opened")?;
+                let task = log.task().ok_or(Failure::NotOpened)?;
                 let seen = Seen { secrets: log.secrets_seen(), moved_refs: log.moved_refs() };
                 let commit = commit.as_deref();
                 let mark = log.header.mark.as_str();

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use runner_core::definition::Guarded;
+use runner_core::obstacle::Nature;
 use runner_core::policy::{self, Kinds, Policy};
 use runner_core::run::Standing;
 use runner_core::tree;
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::clock;
 use crate::config::{self, ConfigError, Executor, OnChange, OnTimeout, RepoConfig, Reviewer, RoleMode};
 use crate::git::{GitError, Id, Repository};
+use crate::obstruction::Obstructs;
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts::{self, OVERRIDES};
@@ -84,6 +86,25 @@ pub enum LoadError {
         /// What is wrong.
         source: serde_json::Error,
     },
+}
+
+impl Obstructs for LoadError {
+    fn nature(&self) -> Nature {
+        match self {
+            Self::Git(error) => error.nature(),
+            // What is committed is wrong until somebody commits something else.
+            Self::Missing { .. } | Self::Config(_) | Self::Goal(_) | Self::Tree { .. } | Self::Json { .. } => {
+                Nature::Lasting
+            }
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Git(error) => error.remedy(),
+            Self::Missing { .. } | Self::Config(_) | Self::Goal(_) | Self::Tree { .. } | Self::Json { .. } => None,
+        }
+    }
 }
 
 fn list(faults: &[TreeFault]) -> String {

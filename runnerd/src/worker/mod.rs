@@ -35,6 +35,7 @@ mod definition;
 mod desk;
 mod drive;
 mod exposure;
+mod failure;
 mod ground;
 mod hooks;
 mod inspect;
@@ -45,7 +46,6 @@ mod load;
 mod log;
 mod look;
 mod mischief;
-mod obstruction;
 mod open;
 mod pilot;
 #[cfg(test)]

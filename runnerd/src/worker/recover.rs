@@ -11,14 +11,15 @@ use tokio::task::block_in_place;
 
 use super::desk::reason;
 use super::drive::DriveError;
+use super::failure::Failure;
 use super::journal::{self, Place, Recorded};
-use super::life::{Failure, Life};
+use super::life::Life;
 use super::log::{Entries, JournalLog};
-use super::obstruction::{nature, obstruction};
 use super::site::{Obstacle, Site};
 use crate::causes::in_one_line;
 use crate::clock;
 use crate::git::Id;
+use crate::obstruction::{Obstructs as _, obstruction};
 
 /// Pause before state that could not be read is read again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
@@ -28,12 +29,12 @@ impl Life {
     /// that may help.
     pub(super) fn recover(&mut self) {
         let left = self.read_left();
-        let passes = left.as_ref().is_err_and(|error| nature(&**error) == Nature::Passing);
+        let passes = left.as_ref().is_err_and(Failure::passes);
         let now = clock::now();
         self.desk.look_again = passes.then(|| Wait { since: now, until: now + LOOK_AGAIN });
         self.desk.held = left.err().map(|error| {
-            tracing::error!(repo = self.desk.file.id, error = in_one_line(&*error), "repository held");
-            let message = format!("the daemon's state of this repository cannot be read: {}", in_one_line(&*error));
+            tracing::error!(repo = self.desk.file.id, error = in_one_line(&error), "repository held");
+            let message = format!("the daemon's state of this repository cannot be read: {}", in_one_line(&error));
             reason(message, self.way_on(passes))
         });
         self.desk.refuse_steps_if_held();
@@ -52,11 +53,8 @@ impl Life {
 
     fn read_left(&mut self) -> Result<(), Failure> {
         if self.desk.frozen {
-            self.desk.file = self
-                .desk
-                .store
-                .take_over()?
-                .ok_or_else(|| format!("{} has no repo.json", self.desk.store.folder().display()))?;
+            let no_record = || Failure::NoRecord { folder: self.desk.store.folder() };
+            self.desk.file = self.desk.store.take_over()?.ok_or_else(no_record)?;
             self.desk.frozen = false;
         }
         self.desk.changes = block_in_place(|| self.desk.store.load_changes())?;

@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::journal::Entry;
 use super::load::Loaded;
-use super::obstruction::obstruction;
 use super::open::{self, Found};
 use super::session::{Check, Surroundings};
 use super::site::{Obstacle, Site};
 use super::world::World;
 use super::{brief, inspect, review, session, settle};
 use crate::agent;
+use crate::obstruction::obstruction;
 
 /// The real world around one iteration.
 pub(super) struct Scene {

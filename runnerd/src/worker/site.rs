@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use runner_core::message::RunnerCommit;
+use runner_core::obstacle::Nature;
 use runner_core::redact::Secrets;
 
 use super::load::LoadError;
@@ -17,6 +18,7 @@ use super::trusted::Trusted;
 use crate::config::Patterns;
 use crate::events::Events;
 use crate::git::{Change, GitError, Id, Identity, Repository};
+use crate::obstruction::{Obstructs, remedy_at};
 use crate::process::{Launcher, SpawnError};
 use crate::repo::durable::DurableError;
 use crate::repo::kept::{Kept, KeptError, Note};
@@ -88,6 +90,34 @@ pub(super) enum Obstacle {
     /// A process could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+}
+
+impl Obstructs for Obstacle {
+    fn nature(&self) -> Nature {
+        match self {
+            Self::Git(error) => error.nature(),
+            Self::Disk(error) => error.nature(),
+            Self::Kept(error) => error.nature(),
+            Self::System { source, .. } => source.nature(),
+            Self::State(error) => error.nature(),
+            Self::Alive(error) => error.nature(),
+            Self::Spawn(error) => error.nature(),
+            Self::NoCommit(_) | Self::NoBlob(_) => Nature::Lasting,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Git(error) => error.remedy(),
+            Self::Disk(error) => error.remedy(),
+            Self::Kept(error) => error.remedy(),
+            Self::System { path, source, .. } => Some(remedy_at(path, source)),
+            Self::State(error) => error.remedy(),
+            Self::Alive(error) => error.remedy(),
+            Self::Spawn(error) => error.remedy(),
+            Self::NoCommit(_) | Self::NoBlob(_) => None,
+        }
+    }
 }
 
 impl Obstacle {

@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use runner_core::obstacle::Nature;
+
 use super::fixture::{Fixture, commit};
+use crate::obstruction::Obstructs as _;
 
 const VICTIM: &[u8] = b"somebody else's bytes\n";
 
@@ -126,7 +129,7 @@ fn a_folder_that_leads_elsewhere_is_no_folder_of_the_repositorys() {
         fs::rename(fixture.path(folder), &away).unwrap();
         fixture.link(away.to_str().unwrap(), folder);
         let refused = repository.replace_foreign(&before).unwrap_err();
-        assert!(refused.is_lost() && refused.to_string().contains(folder), "{refused}");
+        assert!(refused.nature() == Nature::Lost && refused.to_string().contains(folder), "{refused}");
         fixture.remove(folder);
         fs::rename(&away, fixture.path(folder)).unwrap();
         assert!(repository.replace_foreign(&before).unwrap().is_empty());

@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::machine::{BRANCH, Machine, STATE, Shared, WORK, id_of, lock, object};
 use super::{ITERATIONS, TRIES};
+use crate::obstruction::obstruction;
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, Access};
 use crate::repo::simulated_disk::SimulatedDisk;
 use crate::worker::journal::JournalError;
 use crate::worker::log::JournalLog;
-use crate::worker::obstruction::obstruction;
 use crate::worker::simulation;
 use crate::worker::world::{Control, Log, World};
 

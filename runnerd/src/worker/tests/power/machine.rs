@@ -8,10 +8,10 @@ use protocol::path::WirePath;
 use protocol::words::RunStatus;
 use runner_core::digest::sha256_hex;
 use runner_core::iteration::{Over, Phase};
-use runner_core::obstacle::Nature;
 
 use super::effects::{Kept, Nobody, Scripted};
 use super::{ITERATIONS, Mistakes, TRIES};
+use crate::obstruction::Obstructs as _;
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, Access};
 use crate::repo::kept::Vault;
@@ -21,7 +21,6 @@ use crate::store::{RepoFile, RunRecord, Store, StoreError};
 use crate::worker::drive::{Drive, DriveError, Drove};
 use crate::worker::journal::{JournalError, Place};
 use crate::worker::log::{Entries, JournalLog};
-use crate::worker::obstruction::nature;
 
 /// What was said or done outside of the machine, and cannot be taken back.
 #[derive(Debug, Clone, Default)]
@@ -242,7 +241,7 @@ fn insist<T, E: std::error::Error>(
 }
 
 fn passes(error: &StoreError) -> bool {
-    nature(error) == Nature::Passing
+    error.passes()
 }
 
 fn change(
