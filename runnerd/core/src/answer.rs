@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::clip::fit;
-use crate::json::{self, Bounds};
+use crate::json::{self, Bounds, OutOfBounds};
 use crate::redact::Secrets;
 use crate::strict_json;
 use crate::validate::{MAX_ACCEPTANCE, MAX_ACCEPTANCE_BYTES, MAX_GOAL_BYTES, MAX_TITLE_BYTES};
@@ -36,13 +36,80 @@ pub enum Form {
     Review,
 }
 
+/// What is wrong with an answer file.
+#[derive(Debug, thiserror::Error)]
+pub enum WrongAnswer {
+    /// It is larger than any answer.
+    #[error(transparent)]
+    OutOfBounds(#[from] OutOfBounds),
+    /// It is no text of JSON.
+    #[error("it is not JSON: {0}")]
+    NotJson(serde_json::Error),
+    /// It is another value of JSON.
+    #[error("it is not a JSON object")]
+    NotAnObject,
+    /// It says two things.
+    #[error("it has `error` and an answer")]
+    ErrorAndAnswer,
+    /// A part of it has another form.
+    #[error("{field}: {source}")]
+    Part {
+        /// Which.
+        field: &'static str,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// It has another form.
+    #[error(transparent)]
+    Form(#[from] serde_json::Error),
+    /// A text says nothing.
+    #[error("{field} is empty")]
+    Empty {
+        /// Where it stands.
+        field: String,
+    },
+    /// A text is too long.
+    #[error("{field} has {bytes} bytes, more than {limit}")]
+    TooLong {
+        /// Where it stands.
+        field: String,
+        /// Its length.
+        bytes: usize,
+        /// The most that it may have.
+        limit: usize,
+    },
+    /// A review has too many reasons.
+    #[error("there are {0} reasons, more than {MAX_REASONS}")]
+    ManyReasons(usize),
+    /// A review rejects and does not say why.
+    #[error("a rejection has no reasons")]
+    NoReasons,
+    /// A child has too many statements of acceptance.
+    #[error("children[{child}].acceptance has more than {MAX_ACCEPTANCE} statements")]
+    ManyStatements {
+        /// Which child, from 0.
+        child: usize,
+    },
+    /// A child has a statement of acceptance that is too long.
+    #[error("children[{child}].acceptance has a statement of more than {MAX_ACCEPTANCE_BYTES} bytes")]
+    LongStatement {
+        /// Which child, from 0.
+        child: usize,
+    },
+}
+
+/// What is wrong with an answer file in words: bounded, and without the secrets in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
 /// An answer of the form that was asked for.
 pub trait Answer: DeserializeOwned {
     /// The form.
     const FORM: Form;
 
-    /// Checks what its shape does not say; the error says what is wrong.
-    fn check(&self) -> Result<(), String>;
+    /// Checks what its shape does not say.
+    fn check(&self) -> Result<(), WrongAnswer>;
 }
 
 /// What an answer file says.
@@ -54,25 +121,26 @@ pub struct Output<A = AgentAnswer> {
     pub usage: SessionUsage,
 }
 
-/// Reads an answer file, without the secrets in it; the error says what is wrong with it, bounded.
-pub fn read<A: Answer>(text: &[u8], secrets: &Secrets) -> Result<Output<A>, String> {
-    output(text, secrets).map_err(|what| fit(&secrets.redact(&what), MAX_WHAT_BYTES))
+/// Reads an answer file, without the secrets in it.
+pub fn read<A: Answer>(text: &[u8], secrets: &Secrets) -> Result<Output<A>, Refused> {
+    output(text, secrets).map_err(|wrong| Refused(fit(&secrets.redact(&wrong.to_string()), MAX_WHAT_BYTES)))
 }
 
-fn output<A: Answer>(text: &[u8], secrets: &Secrets) -> Result<Output<A>, String> {
-    json::check_bounds(text, BOUNDS).map_err(|error| error.to_string())?;
-    let mut value = strict_json::parse(text).map_err(|error| format!("it is not JSON: {error}"))?;
+fn output<A: Answer>(text: &[u8], secrets: &Secrets) -> Result<Output<A>, WrongAnswer> {
+    json::check_bounds(text, BOUNDS)?;
+    let mut value = strict_json::parse(text).map_err(WrongAnswer::NotJson)?;
     // After the escapes of JSON are read: no spelling of a letter hides a secret.
     redact(&mut value, secrets);
-    let fields = value.as_object_mut().ok_or_else(|| "it is not a JSON object".to_owned())?;
+    let fields = value.as_object_mut().ok_or(WrongAnswer::NotAnObject)?;
+    let part = |field| move |source| WrongAnswer::Part { field, source };
     let usage = match fields.remove("usage") {
         None | Some(Value::Null) => SessionUsage::default(),
-        Some(usage) => SessionUsage::deserialize(usage).map_err(|error| format!("usage: {error}"))?,
+        Some(usage) => SessionUsage::deserialize(usage).map_err(part("usage"))?,
     };
     let content = match fields.remove("error") {
         None | Some(Value::Null) => Ok(answer(value)?),
-        Some(_) if !fields.is_empty() => return Err("it has `error` and an answer".to_owned()),
-        Some(error) => Err(AgentError::deserialize(error).map_err(|error| format!("error: {error}"))?),
+        Some(_) if !fields.is_empty() => return Err(WrongAnswer::ErrorAndAnswer),
+        Some(error) => Err(AgentError::deserialize(error).map_err(part("error"))?),
     };
     Ok(Output { content, usage })
 }
@@ -90,64 +158,61 @@ fn redact(value: &mut Value, secrets: &Secrets) {
     }
 }
 
-fn answer<A: Answer>(value: Value) -> Result<A, String> {
-    let answer = A::deserialize(value).map_err(|error| error.to_string())?;
+fn answer<A: Answer>(value: Value) -> Result<A, WrongAnswer> {
+    let answer = A::deserialize(value)?;
     answer.check().map(|()| answer)
+}
+
+/// Checks that a text says something, and not too much.
+fn within(field: impl FnOnce() -> String, text: &str, limit: usize) -> Result<(), WrongAnswer> {
+    match text.len() {
+        0 => Err(WrongAnswer::Empty { field: field() }),
+        bytes if bytes > limit => Err(WrongAnswer::TooLong { field: field(), bytes, limit }),
+        _ => Ok(()),
+    }
 }
 
 impl Answer for AgentAnswer {
     const FORM: Form = Form::Answer;
 
-    fn check(&self) -> Result<(), String> {
-        match self.summary.len() {
-            0 => Err("summary is empty".to_owned()),
-            bytes if bytes > MAX_SUMMARY_BYTES => {
-                Err(format!("summary has {bytes} bytes, more than {MAX_SUMMARY_BYTES}"))
-            }
-            _ => check_children(self),
-        }
+    fn check(&self) -> Result<(), WrongAnswer> {
+        within(|| "summary".to_owned(), &self.summary, MAX_SUMMARY_BYTES)?;
+        check_children(self)
     }
 }
 
 impl Answer for ReviewAnswer {
     const FORM: Form = Form::Review;
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), WrongAnswer> {
         let count = self.reasons.len();
         if count > MAX_REASONS {
-            return Err(format!("there are {count} reasons, more than {MAX_REASONS}"));
+            return Err(WrongAnswer::ManyReasons(count));
         }
         if self.verdict == ReviewVerdict::Reject && count == 0 {
-            return Err("a rejection has no reasons".to_owned());
+            return Err(WrongAnswer::NoReasons);
         }
         for (at, reason) in self.reasons.iter().enumerate() {
-            match reason.len() {
-                _ if reason.trim().is_empty() => return Err(format!("reasons[{at}] is empty")),
-                bytes if bytes > MAX_REASON_BYTES => {
-                    return Err(format!("reasons[{at}] has {bytes} bytes, more than {MAX_REASON_BYTES}"));
-                }
-                _ => {}
+            let field = || format!("reasons[{at}]");
+            if reason.trim().is_empty() {
+                return Err(WrongAnswer::Empty { field: field() });
             }
+            within(field, reason, MAX_REASON_BYTES)?;
         }
         Ok(())
     }
 }
 
 /// Checks the limits of the schema, in bytes as the task tree counts them.
-fn check_children(answer: &AgentAnswer) -> Result<(), String> {
-    for (at, child) in answer.children.iter().flatten().enumerate() {
-        let within = |field: &str, bytes: usize, limit: usize| match bytes {
-            0 => Err(format!("children[{at}].{field} is empty")),
-            bytes if bytes > limit => Err(format!("children[{at}].{field} has {bytes} bytes, more than {limit}")),
-            _ => Ok(()),
-        };
-        within("title", child.title.len(), MAX_TITLE_BYTES)?;
-        within("goal", child.goal.len(), MAX_GOAL_BYTES)?;
-        if child.acceptance.len() > MAX_ACCEPTANCE {
-            return Err(format!("children[{at}].acceptance has more than {MAX_ACCEPTANCE} statements"));
+fn check_children(answer: &AgentAnswer) -> Result<(), WrongAnswer> {
+    for (child, spec) in answer.children.iter().flatten().enumerate() {
+        within(|| format!("children[{child}].title"), &spec.title, MAX_TITLE_BYTES)?;
+        within(|| format!("children[{child}].goal"), &spec.goal, MAX_GOAL_BYTES)?;
+        if spec.acceptance.len() > MAX_ACCEPTANCE {
+            return Err(WrongAnswer::ManyStatements { child });
         }
-        if child.acceptance.iter().any(|statement| statement.len() > MAX_ACCEPTANCE_BYTES) {
-            return Err(format!("children[{at}].acceptance has a statement of more than {MAX_ACCEPTANCE_BYTES} bytes"));
+        if spec.acceptance.iter().any(|statement| statement.len() > MAX_ACCEPTANCE_BYTES) {
+            return Err(WrongAnswer::LongStatement { child });
         }
     }
     Ok(())
@@ -159,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &[u8]) -> Result<Output, String> {
+    fn read(text: &[u8]) -> Result<Output, Refused> {
         super::read(text, &Secrets::default())
     }
 
@@ -173,7 +238,8 @@ mod tests {
         let child = &answer.children.expect("has children")[0];
         assert_eq!((&*child.title, &*child.acceptance[0]), ("[redacted: API_KEY]", "a [redacted: API_KEY]"));
         let wrong = super::read::<AgentAnswer>(br#"{"status":"done","summary":"x","sk-0123456789":1}"#, &secrets)
-            .expect_err("wrong");
+            .expect_err("wrong")
+            .to_string();
         assert!(wrong.contains("unknown field `[redacted: API_KEY]`"), "{wrong}");
     }
 
@@ -192,7 +258,7 @@ mod tests {
         let output = read(accepts).expect("reads");
         assert_eq!(output.content, Ok(ReviewAnswer { verdict: ReviewVerdict::Accept, reasons: Vec::new() }));
         assert_eq!(output.usage.input_tokens, Some(3));
-        let wrong = |text: &str| read(text).expect_err(text);
+        let wrong = |text: &str| read(text).expect_err(text).0;
         assert_eq!(wrong(r#"{"verdict": "reject", "reasons": []}"#), "a rejection has no reasons");
         assert_eq!(wrong(r#"{"verdict": "reject", "reasons": ["a", " "]}"#), "reasons[1] is empty");
         assert!(wrong(r#"{"verdict": "perhaps", "reasons": []}"#).contains("unknown variant `perhaps`"));
@@ -214,7 +280,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        let wrong = |text: &str| read(text.as_bytes()).expect_err(text);
+        let wrong = |text: &str| read(text.as_bytes()).expect_err(text).0;
         assert_eq!(wrong(r#"{"status":"done","summary":""}"#), "summary is empty");
         assert!(wrong(r#"{"status":"finished","summary":"x"}"#).contains("unknown variant `finished`"));
         assert!(wrong(r#"{"status":"done","summary":"x","extra":1}"#).contains("unknown field `extra`"));

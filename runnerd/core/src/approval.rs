@@ -47,15 +47,24 @@ pub enum Decision {
     },
 }
 
+/// What is wrong with a person's reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WrongReasons {
+    /// There are none.
+    #[error("a rejection needs a reason: the next session reads it")]
+    None,
+    /// They are too long.
+    #[error("a reason may have {MAX_REASONS_BYTES} bytes, and this one has {0}")]
+    TooLong(usize),
+}
+
 impl Decision {
-    /// Checks what is said; the error says what is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks what is said.
+    pub fn check(&self) -> Result<(), WrongReasons> {
         let Self::Reject { reasons } = self else { return Ok(()) };
         match reasons.len() {
-            _ if reasons.trim().is_empty() => Err("a rejection needs a reason: the next session reads it".to_owned()),
-            bytes if bytes > MAX_REASONS_BYTES => {
-                Err(format!("a reason may have {MAX_REASONS_BYTES} bytes, and this one has {bytes}"))
-            }
+            _ if reasons.trim().is_empty() => Err(WrongReasons::None),
+            bytes if bytes > MAX_REASONS_BYTES => Err(WrongReasons::TooLong(bytes)),
             _ => Ok(()),
         }
     }

@@ -30,7 +30,7 @@ pub use self::cut::{End, Unread};
 use self::guarded::{Accepted, Ground};
 use self::iteration::Iteration;
 use self::ledger::Ledger;
-pub use self::link::{Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
+pub use self::link::{FileFault, Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
 use self::milestone::Step;
 use self::net::Net;
 use self::plan::Part;
@@ -70,6 +70,13 @@ pub struct Audit {
     /// Whether a commit could not be read.
     is_cut: bool,
     report: AuditReport,
+}
+
+/// What is given of a commit.
+#[derive(Debug, Clone, Copy)]
+struct Given<'a> {
+    link: &'a Link,
+    reading: &'a Reading,
 }
 
 /// The commits of a session, before its receipt.
@@ -168,21 +175,22 @@ impl Audit {
             let found = format!("something else, with the mode {:o}", found.mode);
             self.ledger.violation(AuditRule::Valid, ".runner", ("a folder", &found));
         }
+        let given = Given { link, reading };
         match part {
-            Part::Person => self.persons(head, (link, reading)),
+            Part::Person => self.persons(head, given),
             Part::Malformed(error) => {
                 let found = error.to_string();
                 self.ledger.violation(AuditRule::Form, "message", ("a message that the runner writes", &found));
-                self.persons(head, (link, reading));
+                self.persons(head, given);
             }
             Part::Agent { poses } => {
                 if *poses {
                     let found = "a message like one of the runner's";
                     self.ledger.warning(AuditRule::Form, "message", ("a commit of the session's own", found));
                 }
-                self.sessions((link, reading), 1);
+                self.sessions(given, 1);
             }
-            Part::Runner { commit, has_from } => self.runners(head, (commit, *has_from), (link, reading)),
+            Part::Runner { commit, has_from } => self.runners(head, (commit, *has_from), given),
         }
     }
 
@@ -218,8 +226,8 @@ impl Audit {
         self.ledger.turn_to(&self.report.tip, None);
         let is_told = self.at.checked_sub(1).is_some_and(|at| matches!(self.plan.part(at), Some(Part::Runner { .. })));
         let is_all = self.at >= self.plan.heads().len();
-        if let Some((path, why)) = self.state.known().err().filter(|_| is_all && !is_told) {
-            self.ledger.violation(AuditRule::Valid, path, ("a valid file", why));
+        if let Some((path, fault)) = self.state.known().err().filter(|_| is_all && !is_told) {
+            self.ledger.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
         }
         let counts = &mut self.report.counts;
         (counts.leaves_passed, counts.leaves_total) =
@@ -227,7 +235,7 @@ impl Audit {
         AuditReport { findings: self.ledger.into_findings(), ..self.report }
     }
 
-    fn persons(&mut self, head: &Head, (link, reading): (&Link, &Reading)) {
+    fn persons(&mut self, head: &Head, Given { link, reading }: Given<'_>) {
         let changes = &link.changes;
         self.apply(changes, reading);
         self.stretch.add(changes);
@@ -236,7 +244,7 @@ impl Audit {
     }
 
     /// Adds a commit to the session that it is of; the first ends the stretch of people's before it.
-    fn sessions(&mut self, (link, reading): (&Link, &Reading), agents: u32) {
+    fn sessions(&mut self, Given { link, reading }: Given<'_>, agents: u32) {
         let mut session = match self.session.take() {
             Some(session) => session,
             None => self.begin_session(),
@@ -259,10 +267,10 @@ impl Audit {
         self.ground.apply(changes, &self.readers, &mut self.ledger);
     }
 
-    fn runners(&mut self, head: &Head, (commit, has_from): (&RunnerCommit, bool), (link, reading): (&Link, &Reading)) {
+    fn runners(&mut self, head: &Head, (commit, has_from): (&RunnerCommit, bool), given: Given<'_>) {
         let iter = number(commit);
         self.ledger.turn_to(&head.id, iter);
-        self.sessions((link, reading), 0);
+        self.sessions(given, 0);
         self.ledger.turn_to(&head.id, iter);
         let run = self.plan.run_at(self.place());
         if commit.run() != run {
@@ -291,7 +299,7 @@ impl Audit {
         self.rules(rules);
         if let Some(session) = self.session.take().filter(|_| rules.are_known()) {
             match commit {
-                RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, link),
+                RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, given.link),
                 RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
                     self.milestone(&session, head, commit);
                 }
@@ -318,7 +326,9 @@ impl Audit {
         let sides = session.from.known().and_then(|from| Ok((from, self.state.known()?)));
         let (from, to) = match sides {
             Ok(sides) => sides,
-            Err((path, why)) => return self.ledger.violation(AuditRule::Valid, path, ("a valid file", why)),
+            Err((path, fault)) => {
+                return self.ledger.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+            }
         };
         let rebuilt = Iteration {
             receipt,
@@ -352,7 +362,9 @@ impl Audit {
     fn milestone(&mut self, session: &Session, head: &Head, commit: &RunnerCommit) {
         let to = match self.state.known() {
             Ok(to) => to,
-            Err((path, why)) => return self.ledger.violation(AuditRule::Valid, path, ("a valid file", why)),
+            Err((path, fault)) => {
+                return self.ledger.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+            }
         };
         let parent = head.parents.first().map_or("none", String::as_str);
         let (before, net) = (&session.from, &session.net);

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::Guarded;
 use crate::fence::one_line;
+use crate::merge::Conflict;
+use crate::person::Overreach;
 use crate::prompt::Note;
 use crate::{merge, notes, person, questions, tree, validate};
 
@@ -134,6 +136,18 @@ pub enum Refusal {
     Conflict(String),
 }
 
+impl From<Overreach> for Refusal {
+    fn from(overreach: Overreach) -> Self {
+        Self::Rule(overreach.to_string())
+    }
+}
+
+impl From<Conflict> for Refusal {
+    fn from(conflict: Conflict) -> Self {
+        Self::Conflict(conflict.to_string())
+    }
+}
+
 impl Change {
     /// Returns the command of `runnerctl` that asks for it.
     pub fn command(&self) -> &'static str {
@@ -189,7 +203,9 @@ impl Change {
             Self::Add(addition) => add(before, addition),
             Self::Accept { files } => accept(before, files),
             Self::Edit { base, edited } => edit(before, base, edited),
-            Self::Config { key, value, base, text } => configure(before, (key, value.as_deref()), (base, text)),
+            Self::Config { key, value, base, text } => {
+                configure(before, Setting { key, value: value.as_deref(), base, text })
+            }
         }
     }
 }
@@ -326,8 +342,8 @@ fn edit(before: &Documents, base: &str, edited: &str) -> Result<Changed, Refusal
     let read = |text: &str| validate::load_persons(text.as_bytes()).map_err(|faults| invalid(&faults));
     let (base, edited) = (read(base)?, read(edited)?);
     // Against what was opened first: a conflict would hide that it is not allowed at all.
-    person::check(&base, &edited).map_err(Refusal::Rule)?;
-    let merged = merge::merge(&base, &edited, &before.tree).map_err(Refusal::Conflict)?;
+    person::check(&base, &edited)?;
+    let merged = merge::merge(&base, &edited, &before.tree)?;
     let tree = finished(&before.tree, merged)?;
     if tree::canonical(&tree) == tree::canonical(&before.tree) {
         return Err(Refusal::Invalid("nothing was changed".to_owned()));
@@ -336,11 +352,19 @@ fn edit(before: &Documents, base: &str, edited: &str) -> Result<Changed, Refusal
     Ok(Changed { documents: Documents { tree, ..before.clone() }, summary, id: None })
 }
 
-fn configure(
-    before: &Documents,
-    (key, value): (&str, Option<&str>),
-    (base, text): (&str, &str),
-) -> Result<Changed, Refusal> {
+/// One key of the configuration that is to be set.
+#[derive(Debug, Clone, Copy)]
+struct Setting<'a> {
+    key: &'a str,
+    value: Option<&'a str>,
+    /// The file that it was read from.
+    base: &'a str,
+    /// The file with it.
+    text: &'a str,
+}
+
+fn configure(before: &Documents, setting: Setting<'_>) -> Result<Changed, Refusal> {
+    let Setting { key, value, base, text } = setting;
     if before.config != base {
         return Err(Refusal::Conflict(format!("the configuration has changed since {key} was to be set")));
     }
@@ -361,7 +385,7 @@ fn finished(before: &TaskTree, mut tree: TaskTree) -> Result<TaskTree, Refusal> 
     tree::derive_passes(&mut tree);
     tree::sort(&mut tree);
     validate::check(&tree).map_err(|faults| invalid(&faults))?;
-    person::check(before, &tree).map_err(Refusal::Rule)?;
+    person::check(before, &tree)?;
     Ok(tree)
 }
 

@@ -9,7 +9,7 @@ use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{ChildSpec, Node, TaskTree};
 
 use crate::tree::{self, Placed};
-use crate::validate::{self, TreeFault};
+use crate::validate::{self, TreeFault, Unfit};
 use crate::verdict::{Breach, Rule, TreeFinding};
 
 /// Most bytes of an invalid tree that are kept for the next session.
@@ -42,7 +42,7 @@ pub struct Examined {
 /// Compares the tree that a session left with From's.
 pub fn examine(session: &Session<'_>) -> Examined {
     let Some(text) = session.text else {
-        return invalid(vec![TreeFault { path: String::new(), rule: "the file is gone".to_owned() }], b"");
+        return invalid(vec![TreeFault::whole(Unfit::Gone)], b"");
     };
     match validate::load_agents(text) {
         Ok(left) => examine_read(session, left),

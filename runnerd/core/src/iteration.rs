@@ -14,8 +14,7 @@ use self::review::Reviewed;
 use crate::obstacle::Obstruction;
 use crate::policy::{Policy, ReviewBy};
 use crate::verdict::{
-    Breach, Case, FaultKind, Finding, Judgement, Rule, SessionEnd, StopCause, Task, TreeFinding, Verdict, judge,
-    timeout,
+    Breach, Case, FaultKind, Finding, Judgement, SessionEnd, StopCause, Task, TreeFinding, Verdict, judge, timeout,
 };
 
 /// Where an iteration stands, with all that its effect needs.
@@ -433,8 +432,7 @@ fn after_guard(policy: &Policy, work: Worked, guard: GuardEnd, stop: Option<Stop
 }
 
 fn rewritten(task: &Task, guard: &GuardEnd) -> Option<Verdict> {
-    let seen = guard.history.clone()?;
-    Some(Verdict::Broken(Breach { rule: Rule::History, at: task.node.clone(), seen: format!("by the guard: {seen}") }))
+    guard.history.as_ref().map(|seen| Verdict::Broken(Breach::of_guard(&task.node, seen)))
 }
 
 fn red(guard: &GuardEnd) -> Option<Verdict> {

@@ -17,10 +17,38 @@ struct Row {
 
 type Rows = BTreeMap<String, Row>;
 
-/// Applies what changed from `base` to `edited` to `now`.
-///
-/// The error names the node on which both sides worked. Whether the result is valid is not looked at.
-pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Result<TaskTree, String> {
+/// What both sides have worked on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Conflict {
+    /// Both have added a node.
+    #[error("node {node} was added by somebody else too")]
+    Added { node: String },
+    /// The person has changed what somebody else has removed.
+    #[error("node {node} is not there any more")]
+    Gone { node: String },
+    /// Both have changed a field.
+    #[error("{field} of node {node} was changed by somebody else too")]
+    Field { field: &'static str, node: String },
+    /// The person has removed what somebody else has changed.
+    #[error("node {node} was changed by somebody else, and removed by you")]
+    Removed { node: String },
+    /// What is left is no tree.
+    #[error("the tree has no root, or more than one")]
+    Root,
+    /// The person has placed something under a node that somebody else has removed.
+    #[error("node {node}, under which you have placed something, is not there any more")]
+    Orphaned { node: String },
+}
+
+/// What a person has made of a node.
+#[derive(Debug, Clone, Copy)]
+struct Edit<'a> {
+    before: &'a Row,
+    after: &'a Row,
+}
+
+/// Applies what changed from `base` to `edited` to `now`. Whether the result is valid is not looked at.
+pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Result<TaskTree, Conflict> {
     if base == now {
         return Ok(edited.clone());
     }
@@ -28,15 +56,15 @@ pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Resul
     for (id, row) in &edited {
         match (base.get(id), rows.get_mut(id)) {
             (None, None) => drop(rows.insert(id.clone(), row.clone())),
-            (None, Some(_)) => return Err(format!("node {id} was added by somebody else too")),
+            (None, Some(_)) => return Err(Conflict::Added { node: id.clone() }),
             (Some(before), _) if before == row => {}
-            (Some(_), None) => return Err(format!("node {id} is not there any more")),
-            (Some(before), Some(now)) => change(id, (before, row), now)?,
+            (Some(_), None) => return Err(Conflict::Gone { node: id.clone() }),
+            (Some(before), Some(now)) => change(id, Edit { before, after: row }, now)?,
         }
     }
     for (id, before) in base.iter().filter(|(id, _)| !edited.contains_key(*id)) {
         if rows.get(id).is_some_and(|now| now != before) {
-            return Err(format!("node {id} was changed by somebody else, and removed by you"));
+            return Err(Conflict::Removed { node: id.clone() });
         }
         rows.remove(id);
     }
@@ -44,14 +72,14 @@ pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Resul
 }
 
 /// Changes the fields of one node that the person has changed.
-fn change(id: &str, (before, after): (&Row, &Row), now: &mut Row) -> Result<(), String> {
-    let conflict = |field: &str| Err(format!("{field} of node {id} was changed by somebody else too"));
+fn change(id: &str, Edit { before, after }: Edit<'_>, now: &mut Row) -> Result<(), Conflict> {
     macro_rules! fields {
         ($($field:ident).+) => {{
             let (was, wanted, is) = (&before.$($field).+, &after.$($field).+, &mut now.$($field).+);
             if was != wanted && is != wanted {
                 if is != was {
-                    return conflict(stringify!($($field).+).trim_start_matches("node."));
+                    let field = stringify!($($field).+).trim_start_matches("node.");
+                    return Err(Conflict::Field { field, node: id.to_owned() });
                 }
                 is.clone_from(wanted);
             }
@@ -85,19 +113,19 @@ fn rows(tree: &TaskTree) -> Rows {
 }
 
 /// Makes a tree of the rows again: each must hang on another, and one on none.
-fn grow(rows: Rows) -> Result<TaskTree, String> {
+fn grow(rows: Rows) -> Result<TaskTree, Conflict> {
     let count = rows.len();
     let mut below: BTreeMap<Option<String>, Vec<Node>> = BTreeMap::new();
     for Row { node, parent } in rows.into_values() {
         below.entry(parent).or_default().push(node);
     }
     let roots = below.remove(&None).unwrap_or_default();
-    let [root] = <[Node; 1]>::try_from(roots).map_err(|_| "the tree has no root, or more than one".to_owned())?;
+    let [root] = <[Node; 1]>::try_from(roots).map_err(|_| Conflict::Root)?;
     let mut tree = TaskTree { version: protocol::tree::TREE_VERSION, root };
     tree::for_each_mut(&mut tree, |node| node.children = below.remove(&Some(node.id.clone())).unwrap_or_default());
     if tree::walk(&tree).len() < count {
-        let lost = below.keys().flatten().next().map_or("?", String::as_str);
-        return Err(format!("node {lost}, under which you have placed something, is not there any more"));
+        let lost = below.into_keys().flatten().next();
+        return Err(Conflict::Orphaned { node: lost.unwrap_or_else(|| "?".to_owned()) });
     }
     Ok(tree)
 }
@@ -163,10 +191,10 @@ mod tests {
         let edited = with(&base(), |tree| node(tree, "root.1").goal = "mine".into());
         let now = with(&base(), |tree| node(tree, "root.1").goal = "theirs".into());
         let error = merge(&base(), &edited, &now).expect_err("a conflict");
-        assert_eq!(error, "goal of node root.1 was changed by somebody else too");
+        assert_eq!(error.to_string(), "goal of node root.1 was changed by somebody else too");
         let removed = with(&base(), |tree| drop(tree.root.children.remove(0)));
         let error = merge(&base(), &removed, &now).expect_err("a conflict");
-        assert!(error.contains("root.1 was changed by somebody else, and removed"), "{error}");
+        assert_eq!(error, Conflict::Removed { node: "root.1".to_owned() });
     }
 
     #[test]
@@ -176,6 +204,7 @@ mod tests {
             let added = Node { id: "theirs".into(), ..tree.root.children[0].clone() };
             tree.root.children[0].children.push(added);
         });
-        assert!(merge(&base(), &edited, &now).expect_err("a conflict").contains("root.1"));
+        let orphaned = Conflict::Orphaned { node: "root.1".to_owned() };
+        assert_eq!(merge(&base(), &edited, &now).expect_err("a conflict"), orphaned);
     }
 }

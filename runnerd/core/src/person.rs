@@ -8,10 +8,33 @@ use crate::tree;
 /// Most nodes that are named in a summary, of each kind.
 const MAX_NAMED: usize = 10;
 
+/// What a person has done that is not a person's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Overreach {
+    /// What has passed stays as it is.
+    #[error("passed node {node} was changed")]
+    Passed {
+        /// Its id.
+        node: String,
+    },
+    /// What was tried counts.
+    #[error("attempts of node {node} were lowered to {attempts}")]
+    Attempts {
+        /// Its id.
+        node: String,
+        /// The attempts that it has now.
+        attempts: u32,
+    },
+    /// Only the runner says what passes.
+    #[error("node {node} was set to pass")]
+    SetToPass {
+        /// Its id.
+        node: String,
+    },
+}
+
 /// Compares the tree of the runner's last commit with the one that a person has left.
-///
-/// The error names the node and what was seen.
-pub fn check(before: &TaskTree, after: &TaskTree) -> Result<(), String> {
+pub fn check(before: &TaskTree, after: &TaskTree) -> Result<(), Overreach> {
     let old = tree::index(before);
     let new = tree::index(after);
     for (id, was) in &old {
@@ -20,28 +43,26 @@ pub fn check(before: &TaskTree, after: &TaskTree) -> Result<(), String> {
             let parent = |placed: &tree::Placed<'_>| placed.parent.map(|node| node.id.clone());
             let same = now.is_some_and(|now| now.node == was.node && parent(now) == parent(was));
             if !same {
-                return Err(format!("passed node {id} was changed"));
+                return Err(Overreach::Passed { node: (*id).to_owned() });
             }
         } else if let Some(now) = now.filter(|now| now.node.attempts < was.node.attempts) {
-            return Err(format!("attempts of node {id} were lowered to {}", now.node.attempts));
+            return Err(Overreach::Attempts { node: (*id).to_owned(), attempts: now.node.attempts });
         }
     }
     let passed = new.values().find(|now| {
         now.node.is_leaf() && now.node.passes && !old.get(now.node.id.as_str()).is_some_and(|was| was.node.passes)
     });
-    passed.map_or(Ok(()), |now| Err(format!("node {} was set to pass", now.node.id)))
+    passed.map_or(Ok(()), |now| Err(Overreach::SetToPass { node: now.node.id.clone() }))
 }
 
 /// Compares the tree that a run starts with to the one at its base: what a person has prepared passes nowhere where that
 /// does not.
-///
-/// The error names the node.
-pub fn check_start(base: Option<&TaskTree>, start: &TaskTree) -> Result<(), String> {
+pub fn check_start(base: Option<&TaskTree>, start: &TaskTree) -> Result<(), Overreach> {
     let old = base.map(tree::index).unwrap_or_default();
     let has_passed = |id: &str| old.get(id).is_some_and(|placed| placed.node.passes);
     let nodes = tree::walk(start).into_iter().map(|placed| placed.node);
     let passed = nodes.filter(|node| node.is_leaf() && node.passes).find(|node| !has_passed(&node.id));
-    passed.map_or(Ok(()), |node| Err(format!("node {} was set to pass", node.id)))
+    passed.map_or(Ok(()), |node| Err(Overreach::SetToPass { node: node.id.clone() }))
 }
 
 /// Names in one line what a person has changed, at most [`MAX_NAMED`] nodes of each kind.
@@ -106,11 +127,14 @@ mod tests {
             change(&mut after);
             check(&before, &after).expect_err("refused")
         };
-        assert!(changed(|tree| find_mut(tree, "root.2").expect("is there").passes = true).contains("set to pass"));
-        assert!(changed(|tree| find_mut(tree, "root.1").expect("is there").title = "x".into()).contains("was changed"));
-        assert!(changed(|tree| drop(tree.root.children.remove(0))).contains("was changed"));
+        let passed = Overreach::Passed { node: "root.1".to_owned() };
+        let set = Overreach::SetToPass { node: "root.2".to_owned() };
+        assert_eq!(changed(|tree| find_mut(tree, "root.2").expect("is there").passes = true), set);
+        assert_eq!(changed(|tree| find_mut(tree, "root.1").expect("is there").title = "x".into()), passed);
+        assert_eq!(changed(|tree| drop(tree.root.children.remove(0))), passed);
         let mut before = before.clone();
         find_mut(&mut before, "root.2").expect("is there").attempts = 2;
-        assert!(check(&before, &tree()).expect_err("refused").contains("lowered"));
+        let lowered = check(&before, &tree()).expect_err("refused");
+        assert_eq!(lowered.to_string(), "attempts of node root.2 were lowered to 0");
     }
 }

@@ -62,6 +62,53 @@ impl fmt::Display for TreeFault {
     }
 }
 
+/// Why a tree is refused in which no field is wrong. It is told in words, and an audit reads it back from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// There is no regular file.
+    #[error("the file is gone")]
+    Gone,
+    /// It has too many nodes.
+    #[error("it has {found} nodes, more than {limit}")]
+    Nodes {
+        /// Nodes it has.
+        found: usize,
+        /// Nodes allowed.
+        limit: usize,
+    },
+    /// A node is too deep in it.
+    #[error("it is {found} levels deep, more than {limit}")]
+    Depth {
+        /// The node's level.
+        found: usize,
+        /// Levels allowed.
+        limit: usize,
+    },
+    /// It is too long.
+    #[error("its canonical form is larger than {limit} bytes")]
+    Bytes {
+        /// Bytes allowed.
+        limit: usize,
+    },
+}
+
+impl Unfit {
+    /// Reads it back from what was said of a tree, whatever the limits were then; none where something else was said.
+    pub(crate) fn read(said: &str) -> Option<Self> {
+        let rule = said.rsplit_once(": ").map_or(said, |(_, rule)| rule);
+        let mut numbers = rule.split(' ').filter_map(|word| word.parse().ok());
+        let (first, second) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        let (nodes, depth) = (Self::Nodes { found: first, limit: second }, Self::Depth { found: first, limit: second });
+        let all = [Self::Gone, nodes, depth, Self::Bytes { limit: first }];
+        all.into_iter().find(|unfit| unfit.to_string() == rule)
+    }
+
+    /// Tells whether it has too much, which children that an answer brings can do to any tree.
+    pub(crate) fn is_excess(self) -> bool {
+        !matches!(self, Self::Gone)
+    }
+}
+
 /// Reads the runner's own tree: every rule holds, counters and passes included.
 pub fn load(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
     read(text, |_| (), |_| ())
@@ -128,11 +175,11 @@ pub fn check(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
         }
     }
     if places.len() > MAX_NODES {
-        faults.push(whole(&format!("it has {} nodes, more than {MAX_NODES}", places.len())));
+        faults.push(TreeFault::whole(Unfit::Nodes { found: places.len(), limit: MAX_NODES }));
     }
     // The order of siblings does not matter for how long it is.
     if faults.is_empty() && canonical_len(tree) > MAX_TREE_BYTES {
-        faults.push(whole(&format!("its canonical form is larger than {MAX_TREE_BYTES} bytes")));
+        faults.push(TreeFault::whole(Unfit::Bytes { limit: MAX_TREE_BYTES }));
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
@@ -174,7 +221,7 @@ fn check_node(&Place { node, depth, .. }: &Place<'_>, wrong: &mut impl FnMut(Str
         wrong(error.to_string());
     }
     if depth > MAX_DEPTH {
-        wrong(format!("it is {depth} levels deep, more than {MAX_DEPTH}"));
+        wrong(Unfit::Depth { found: depth, limit: MAX_DEPTH }.to_string());
     }
     if node.title.len() > MAX_TITLE_BYTES {
         wrong(format!("title is longer than {MAX_TITLE_BYTES} bytes"));
@@ -330,6 +377,11 @@ impl TreeFault {
     fn at(path: &str, id: &str, rule: String) -> Self {
         Self { path: format!("{path} (id {})", fit(id, MAX_ID_BYTES)), rule }
     }
+
+    /// Says what is wrong with a tree as a whole.
+    pub(crate) fn whole(unfit: Unfit) -> Self {
+        Self { path: String::new(), rule: unfit.to_string() }
+    }
 }
 
 fn whole(rule: &str) -> TreeFault {
@@ -339,4 +391,23 @@ fn whole(rule: &str) -> TreeFault {
 /// Keeps what an agent wrote from filling journal and prompt through a message about it.
 fn bounded(rule: &str) -> String {
     fit(rule, MAX_RULE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_tree_is_read_back() {
+        let (found, limit) = (65, 64);
+        let all = [Unfit::Gone, Unfit::Nodes { found, limit }, Unfit::Depth { found, limit }, Unfit::Bytes { limit }];
+        for unfit in all {
+            assert_eq!(Unfit::read(&TreeFault::whole(unfit).to_string()), Some(unfit));
+            let below = TreeFault::at("root.children[0]", "n1", unfit.to_string());
+            assert_eq!(Unfit::read(&below.to_string()), Some(unfit));
+        }
+        for other in ["acceptance has more than 20 statements", "id is empty", ""] {
+            assert_eq!(Unfit::read(other), None);
+        }
+    }
 }

@@ -17,6 +17,7 @@ use crate::approval::Decision;
 use crate::policy::{OnTimeout, Policy, RolesMode};
 use crate::validate::TreeFault;
 
+use self::detail::Children;
 pub use self::row::{FeedbackEffect, Row, RunEffect, TreeTaken, row};
 pub use self::rule::{Breach, Rule};
 
@@ -436,10 +437,10 @@ fn broken(case: &Case<'_>) -> Option<Breach> {
             breach(Rule::DecomposedNeedsChildren, "the answer brings none and the tree has none")
         }
         AnswerStatus::Decomposed if brought > 0 && gained > 0 => {
-            breach(Rule::ChildrenOneWay, &format!("{brought} in the answer and {gained} in the tree"))
+            Some(Breach::of_children(Rule::ChildrenOneWay, node, Children { brought, gained }))
         }
         AnswerStatus::Done | AnswerStatus::Retry if brought > 0 || gained > 0 => {
-            breach(Rule::ChildrenOnlyWithDecomposed, &format!("{brought} in the answer and {gained} in the tree"))
+            Some(Breach::of_children(Rule::ChildrenOnlyWithDecomposed, node, Children { brought, gained }))
         }
         AnswerStatus::Done if is_idle_root(case) => breach(Rule::RootNeedsChange, "nothing differs from the base"),
         AnswerStatus::Decomposed if strict && case.task.role == Role::Worker => {

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use protocol::answer::{AgentAnswer, AgentError, AgentErrorClass, ReviewAnswer, SessionUsage};
-use runner_core::answer::{self, Answer, Form, MAX_OUTPUT_BYTES};
+use runner_core::answer::{self, Answer, Form, MAX_OUTPUT_BYTES, Refused};
 use runner_core::digest::Digest;
 use runner_core::redact::Secrets;
 
@@ -74,7 +74,7 @@ pub(super) fn of<A: Answer>(bytes: &[u8], secrets: &Secrets) -> AnswerFile<A> {
     let digest = Digest::of(&secrets.redact_bytes(bytes)).to_string();
     match answer::read(bytes, secrets) {
         Ok(output) => AnswerFile::Given { content: output.content, usage: output.usage, digest },
-        Err(what) => AnswerFile::Invalid { what, digest: Some(digest) },
+        Err(Refused(what)) => AnswerFile::Invalid { what, digest: Some(digest) },
     }
 }
 

@@ -11,7 +11,7 @@ use runner_core::validate;
 use crate::admit::{self, Passed, git_error};
 use crate::causes::in_one_line;
 use crate::git::Repository;
-use crate::repo::durable;
+use crate::repo::durable::{self, DurableError};
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
@@ -80,20 +80,32 @@ fn layout_faults(layout: &Layout) -> Vec<String> {
     faults
 }
 
-fn read(layout: &Layout, path: &str) -> Result<Vec<u8>, String> {
-    let bytes = durable::read(&layout.path(path)).map_err(|error| in_one_line(&error))?;
-    bytes.ok_or_else(|| format!("{path} is missing"))
+/// Why a file cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    /// The disk.
+    #[error(transparent)]
+    Disk(#[from] DurableError),
+    /// It is not there.
+    #[error("{0} is missing")]
+    Missing(String),
+}
+
+fn read(layout: &Layout, path: &str) -> Result<Vec<u8>, ReadError> {
+    durable::read(&layout.path(path))?.ok_or_else(|| ReadError::Missing(path.to_owned()))
 }
 
 fn goal_faults(layout: &Layout) -> Vec<String> {
-    let parsed = read(layout, Layout::GOAL)
-        .and_then(|bytes| Goal::parse(&bytes, &layout.goal()).map_err(|error| in_one_line(&error)));
-    parsed.err().into_iter().collect()
+    let fault = match read(layout, Layout::GOAL) {
+        Err(error) => Some(in_one_line(&error)),
+        Ok(bytes) => Goal::parse(&bytes, &layout.goal()).err().map(|error| in_one_line(&error)),
+    };
+    fault.into_iter().collect()
 }
 
 fn tree_faults(layout: &Layout) -> Vec<String> {
     match read(layout, Layout::TREE) {
-        Err(missing) => vec![missing],
+        Err(error) => vec![in_one_line(&error)],
         Ok(bytes) => {
             let faults = validate::load(&bytes).err().unwrap_or_default();
             faults.iter().map(ToString::to_string).collect()
@@ -102,9 +114,11 @@ fn tree_faults(layout: &Layout) -> Vec<String> {
 }
 
 fn json_faults<T: serde::de::DeserializeOwned>(layout: &Layout, path: &str) -> Vec<String> {
-    let parsed = read(layout, path)
-        .and_then(|bytes| serde_json::from_slice::<T>(&bytes).map_err(|error| format!("{path}: {error}")));
-    parsed.err().into_iter().collect()
+    let fault = match read(layout, path) {
+        Err(error) => Some(in_one_line(&error)),
+        Ok(bytes) => serde_json::from_slice::<T>(&bytes).err().map(|error| format!("{path}: {error}")),
+    };
+    fault.into_iter().collect()
 }
 
 /// The three places of the id must agree once a run has begun.

@@ -31,6 +31,26 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Groups inside of a program's group that are removed with it, one below the other.
 const MAX_DEPTH: usize = 16;
 
+/// Why a daemon can make no groups.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoPlace {
+    /// The kernel has none, or not of this version.
+    #[error("the system has no control groups of version 2")]
+    NoGroups,
+    /// What is mounted cannot be read.
+    #[error("/proc/self/mountinfo: {0}")]
+    Mounts(io::Error),
+    /// The daemon's own group is out of sight.
+    #[error("the control group {group} of the daemon is not mounted")]
+    NotMounted { group: String },
+    /// The daemon's own group is somebody else's.
+    #[error("{} is not writable for this user", folder.display())]
+    NotWritable { folder: PathBuf },
+    /// The daemon's own group is the service manager's.
+    #[error("{} belongs to systemd and is not delegated", folder.display())]
+    NotDelegated { folder: PathBuf },
+}
+
 /// The place where a daemon makes groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
@@ -41,7 +61,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Finds the place, or says why there is none. `owner` is unique to the daemon on this machine.
-    pub(super) fn find(owner: &str) -> Result<Self, String> {
+    pub(super) fn find(owner: &str) -> Result<Self, NoPlace> {
         let (mount, folder) = own_folder()?;
         check_right(&mount, &folder)?;
         Ok(Self { folder, prefix: format!("{PREFIX}{}", hex(owner, 6)) })
@@ -227,10 +247,9 @@ fn suffix(mark: &Mark) -> String {
 }
 
 /// Returns where the second version of control groups is mounted, and the folder of the caller's own group there.
-fn own_folder() -> Result<(PathBuf, PathBuf), String> {
-    let path = path_of("self").ok_or("the system has no control groups of version 2")?;
-    let mounts =
-        fs::read_to_string("/proc/self/mountinfo").map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
+fn own_folder() -> Result<(PathBuf, PathBuf), NoPlace> {
+    let path = path_of("self").ok_or(NoPlace::NoGroups)?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(NoPlace::Mounts)?;
     let mut found = mounts.lines().filter_map(mounted);
     found
         .find_map(|(root, mount)| {
@@ -238,7 +257,7 @@ fn own_folder() -> Result<(PathBuf, PathBuf), String> {
             let is_inside = !below.components().any(|part| part.as_os_str() == "..");
             is_inside.then(|| (mount.into(), Path::new(mount).join(below)))
         })
-        .ok_or_else(|| format!("the control group {path} of the daemon is not mounted"))
+        .ok_or(NoPlace::NotMounted { group: path })
 }
 
 /// Reads the path of a process in the hierarchy of version 2.
@@ -255,12 +274,11 @@ fn mounted(line: &str) -> Option<(&str, &str)> {
 }
 
 /// A group that belongs to a service manager may be emptied or removed by it at any time.
-fn check_right(mount: &Path, folder: &Path) -> Result<(), String> {
+fn check_right(mount: &Path, folder: &Path) -> Result<(), NoPlace> {
     if !geteuid().is_root() {
         let is_writable = |path: &Path| access(path, AccessFlags::W_OK).is_ok();
-        let refusal = || format!("{} is not writable for this user", folder.display());
         let is_ours = is_writable(folder) && is_writable(&folder.join("cgroup.procs"));
-        return is_ours.then_some(()).ok_or_else(refusal);
+        return if is_ours { Ok(()) } else { Err(NoPlace::NotWritable { folder: folder.to_owned() }) };
     }
     let is_delegated = |folder: &Path| {
         ["trusted.delegate", "user.delegate"].iter().any(|name| {
@@ -272,7 +290,7 @@ fn check_right(mount: &Path, folder: &Path) -> Result<(), String> {
     if !Path::new("/run/systemd/system").exists() || chain.any(is_delegated) {
         return Ok(());
     }
-    Err(format!("{} belongs to systemd and is not delegated", folder.display()))
+    Err(NoPlace::NotDelegated { folder: folder.to_owned() })
 }
 
 #[cfg(test)]

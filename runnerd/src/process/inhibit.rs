@@ -92,7 +92,7 @@ async fn mind(mut wanted: watch::Receiver<usize>, said: watch::Sender<Sleep>) {
                 said.send_replace(Sleep::Inhibited);
                 inhibit(child, &mut wanted).await
             }
-            Err(why) => Some(why),
+            Err(why) => Some(why.to_string()),
         };
         if let Some(why) = why {
             tracing::info!(why, "the machine is not kept awake");
@@ -134,16 +134,24 @@ async fn last_words(mut child: Child) -> String {
     if text.is_empty() { "the program for it has ended by itself".to_owned() } else { text }
 }
 
-fn start() -> Result<Child, String> {
+/// Why no program keeps the machine awake.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    /// Neither is there.
+    #[error("there is no {} in the daemon's PATH", PROGRAMS.map(|(name, _)| name).join(" and no "))]
+    NoProgram,
+    /// The system refused.
+    #[error("starting {}: {error}", program.display())]
+    Spawn { program: PathBuf, error: std::io::Error },
+}
+
+fn start() -> Result<Child, StartError> {
     let found = PROGRAMS.iter().find_map(|(name, arguments)| Some((find(name)?, arguments)));
-    let Some((program, arguments)) = found else {
-        let names = PROGRAMS.map(|(name, _)| name).join(" and no ");
-        return Err(format!("there is no {names} in the daemon's PATH"));
-    };
+    let (program, arguments) = found.ok_or(StartError::NoProgram)?;
     let mut command = Command::new(&program);
     command.args(*arguments).arg("cat").env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| format!("starting {}: {error}", program.display()))
+    command.spawn().map_err(|error| StartError::Spawn { program, error })
 }
 
 /// Finds a program in the daemon's own `PATH`.

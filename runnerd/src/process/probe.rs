@@ -23,8 +23,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Farewell, Launcher, Limits, LogFile, Mark, Missing, Offer, Piece, Report, Spec, cgroup::Place,
-    namespace::Namespaces, offer::Walls,
+    Farewell, Launcher, Limits, LogFile, Mark, Missing, Offer, Piece, Report, SpawnError, Spec,
+    cgroup::{NoPlace, Place},
+    namespace::Namespaces,
+    offer::Walls,
 };
 
 /// First argument that makes the daemon's binary the program of a probe.
@@ -48,6 +50,49 @@ pub struct Wanted<'a> {
     pub folder: &'a Path,
 }
 
+/// Why a level is not used.
+#[derive(Debug, thiserror::Error)]
+enum Unused {
+    /// The settings say so.
+    #[error("the daemon's config.toml has containment = \"{0}\"")]
+    Unwanted(Containment),
+    /// There is no place for control groups.
+    #[error(transparent)]
+    NoPlace(#[from] NoPlace),
+    /// There is no room for the files of the probe.
+    #[error("creating {}: {error}", folder.display())]
+    Files { folder: PathBuf, error: io::Error },
+    /// What is to be hidden cannot be seen.
+    #[error("looking at the private folder: {0}")]
+    Hidden(io::Error),
+    /// No program can be started there.
+    #[error("{}", with_cause(.0))]
+    Spawn(SpawnError),
+    /// A program was started there, and was not held.
+    #[error(transparent)]
+    Open(#[from] Leak),
+}
+
+/// What a program of a probe could do that its walls should have kept it from.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+enum Leak {
+    /// It has outlived its kill.
+    #[error("a program was not ended by its kill")]
+    Alive,
+    /// It saw other processes.
+    #[error("a program was not in its namespace")]
+    Namespace,
+    /// It could leave nothing behind that the group's kill reaches.
+    #[error("a program was not in its control group")]
+    Group,
+    /// Something of it is still in its group.
+    #[error("a control group could not be removed")]
+    GroupStays,
+    /// It saw what steers the daemon.
+    #[error("the daemon's private folder was not hidden from a program")]
+    PrivateFolder,
+}
+
 /// Finds what the machine offers; also ends what a dead daemon of the same owner has left in control groups.
 pub async fn probe(launcher: &Launcher, wanted: Wanted<'_>) -> Offer {
     let place = tokio::task::spawn_blocking({
@@ -58,27 +103,23 @@ pub async fn probe(launcher: &Launcher, wanted: Wanted<'_>) -> Offer {
             Ok(place)
         }
     });
-    let place: Result<Place, String> = place.await.expect("BUG: looking for a control group does not panic");
+    let place: Result<Place, NoPlace> = place.await.expect("BUG: looking for a control group does not panic");
     let probe = Probe { launcher, folder: wanted.folder, owner: wanted.owner };
     let place = match place {
-        _ if wanted.strongest < Containment::Cgroup => Err(unwanted(wanted.strongest)),
+        _ if wanted.strongest < Containment::Cgroup => Err(Unused::Unwanted(wanted.strongest)),
         Ok(place) => probe.trial(Walls { place: Some(place.clone()), namespaces: None }).await.map(|()| place),
-        Err(why) => Err(why),
+        Err(why) => Err(why.into()),
     };
     let namespaces = match wanted.strongest {
         Containment::Pidns => probe.namespaces(place.as_ref().ok()).await,
-        strongest => Err(unwanted(strongest)),
+        strongest => Err(Unused::Unwanted(strongest)),
     };
     offer(place, namespaces, wanted.strongest)
 }
 
-fn unwanted(strongest: Containment) -> String {
-    format!("the daemon's config.toml has containment = \"{strongest}\"")
-}
-
-fn offer(place: Result<Place, String>, namespaces: Result<Namespaces, String>, strongest: Containment) -> Offer {
-    let missing = |level, why: Option<&String>| {
-        Some(Missing { level, why: why?.clone(), raise: raise(level, strongest < level) })
+fn offer(place: Result<Place, Unused>, namespaces: Result<Namespaces, Unused>, strongest: Containment) -> Offer {
+    let missing = |level, why: Option<&Unused>| {
+        Some(Missing { level, why: why?.to_string(), raise: raise(level, strongest < level) })
     };
     let of_place = missing(Containment::Cgroup, place.as_ref().err());
     let of_namespaces = missing(Containment::Pidns, namespaces.as_ref().err());
@@ -118,29 +159,25 @@ struct Probe<'a> {
 
 impl Probe<'_> {
     /// Finds a way to make PID namespaces, together with a control group where there are any.
-    async fn namespaces(&self, place: Option<&Place>) -> Result<Namespaces, String> {
-        let mut ways = vec![Namespaces::WithUser];
-        if geteuid().is_root() {
-            ways.insert(0, Namespaces::Privileged);
+    async fn namespaces(&self, place: Option<&Place>) -> Result<Namespaces, Unused> {
+        let trial = async |namespaces| {
+            self.trial(Walls { place: place.cloned(), namespaces: Some(namespaces) }).await.map(|()| namespaces)
+        };
+        if geteuid().is_root()
+            && let Ok(privileged) = trial(Namespaces::Privileged).await
+        {
+            return Ok(privileged);
         }
-        let mut why = String::new();
-        for namespaces in ways {
-            match self.trial(Walls { place: place.cloned(), namespaces: Some(namespaces) }).await {
-                Ok(()) => return Ok(namespaces),
-                Err(refused) => why = refused,
-            }
-        }
-        Err(why)
+        trial(Namespaces::WithUser).await
     }
 
     /// Starts a program inside of these walls, hears from it that it is there, and ends it.
-    async fn trial(&self, walls: Walls) -> Result<(), String> {
+    async fn trial(&self, walls: Walls) -> Result<(), Unused> {
         let files = self.folder.join("containment");
-        fs::create_dir_all(&files).map_err(|error| format!("creating {}: {error}", files.display()))?;
+        fs::create_dir_all(&files).map_err(|error| Unused::Files { folder: files.clone(), error })?;
         let (sender, mut words) = mpsc::channel(4);
         let hidden = walls.namespaces.and(self.launcher.hidden());
-        let hidden =
-            hidden.map(identity).transpose().map_err(|error| format!("looking at the private folder: {error}"))?;
+        let hidden = hidden.map(identity).transpose().map_err(Unused::Hidden)?;
         let spec = self.spec(&files, sender);
         let group = walls.place.as_ref().map(|place| place.group_of(&spec.mark));
         let expected = Expected { walls: &walls, group, hidden };
@@ -154,7 +191,7 @@ impl Probe<'_> {
         let (report, heard) = tokio::join!(super::run(&launcher, spec, &stop), heard);
         // What is left of the files says nothing, and the next probe replaces them.
         let _ = fs::remove_dir_all(&files);
-        expected.check(&report.map_err(|error| with_cause(&error))?, &String::from_utf8_lossy(&heard))
+        Ok(expected.check(&report.map_err(Unused::Spawn)?, &String::from_utf8_lossy(&heard))?)
     }
 
     fn spec(&self, files: &Path, output: mpsc::Sender<Piece>) -> Spec<'static> {
@@ -187,7 +224,7 @@ struct Expected<'a> {
 }
 
 impl Expected<'_> {
-    fn check(&self, report: &Report, said: &str) -> Result<(), String> {
+    fn check(&self, report: &Report, said: &str) -> Result<(), Leak> {
         let is_inside = |group: &PathBuf| {
             let name = group.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             said.lines().any(|line| line.starts_with("0::") && line.ends_with(name))
@@ -195,13 +232,13 @@ impl Expected<'_> {
         // One that says nothing of the folder has not shown that it does not see it.
         let sees = |folder: &String| !said.lines().any(|line| line.starts_with(FOLDER) && line != folder);
         let failed = [
-            (report.still_alive.is_some(), "a program was not ended by its kill"),
-            (self.walls.namespaces.is_some() && !said.starts_with("parent 1\n"), "a program was not in its namespace"),
-            (self.group.as_ref().is_some_and(|group| !is_inside(group)), "a program was not in its control group"),
-            (self.group.as_ref().is_some_and(|group| group.exists()), "a control group could not be removed"),
-            (self.hidden.as_ref().is_some_and(sees), "the daemon's private folder was not hidden from a program"),
+            (report.still_alive.is_some(), Leak::Alive),
+            (self.walls.namespaces.is_some() && !said.starts_with("parent 1\n"), Leak::Namespace),
+            (self.group.as_ref().is_some_and(|group| !is_inside(group)), Leak::Group),
+            (self.group.as_ref().is_some_and(|group| group.exists()), Leak::GroupStays),
+            (self.hidden.as_ref().is_some_and(sees), Leak::PrivateFolder),
         ];
-        failed.iter().find(|(is_so, _)| *is_so).map_or(Ok(()), |(_, what)| Err((*what).to_owned()))
+        failed.iter().find(|(is_so, _)| *is_so).map_or(Ok(()), |(_, leak)| Err(*leak))
     }
 }
 

@@ -14,6 +14,8 @@ pub const LIMIT: usize = 64 << 10;
 const TITLE_LIMIT: usize = 200;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
+/// Bytes that an id may have.
+const LONGEST_ID: usize = 200;
 
 /// A goal that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -51,14 +53,14 @@ pub enum GoalError {
         message: String,
     },
     /// An id that cannot name a run.
-    #[error("{}:{line}: `id` {message}", path.display())]
+    #[error("{}:{line}: `id` {fault}", path.display())]
     Id {
         /// The file.
         path: PathBuf,
         /// The line of the id, counted from 1.
         line: usize,
         /// What is wrong with it.
-        message: String,
+        fault: IdFault,
     },
     /// Front matter in a form in which the id cannot be set without touching other bytes.
     #[error("{}: cannot set `id` in this front matter; write the line `id: \"{id}\"` into it", path.display())]
@@ -66,6 +68,31 @@ pub enum GoalError {
         /// The file.
         path: PathBuf,
         /// The id that was to be set.
+        id: String,
+    },
+}
+
+/// What is wrong with an id: the end of a sentence that begins with the id's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdFault {
+    /// It is too long.
+    #[error("has {0} bytes, at most {LONGEST_ID} are allowed")]
+    TooLong(usize),
+    /// It begins with a mark, or is empty.
+    #[error("must begin with a letter or digit: {0:?}")]
+    Beginning(String),
+    /// It has a letter that is not allowed.
+    #[error("may contain only letters, digits, `.`, `_` and `-`: {0:?}")]
+    Letters(String),
+    /// It would name a range of commits.
+    #[error("must not contain `..`: {0:?}")]
+    Dots(String),
+    /// No branch may end like this.
+    #[error("must not end in `{ending}`: {id:?}")]
+    Ending {
+        /// How it ends.
+        ending: &'static str,
+        /// The id.
         id: String,
     },
 }
@@ -170,9 +197,9 @@ impl Goal {
     }
 
     fn check(&self, id: &str) -> Result<(), GoalError> {
-        valid_id(id).map_err(|message| {
+        valid_id(id).map_err(|fault| {
             let line = self.id_value().map_or(1, |value| self.line_of(value.start));
-            GoalError::Id { path: self.file.clone(), line, message }
+            GoalError::Id { path: self.file.clone(), line, fault }
         })
     }
 
@@ -266,27 +293,22 @@ fn value_of_id(line: &str) -> Option<Range<usize>> {
 }
 
 /// Checks that an id can name a node, a run, a branch and a folder.
-///
-/// # Errors
-/// Says what is wrong, as the end of a sentence that begins with the id's name.
-pub fn valid_id(id: &str) -> Result<(), String> {
-    const LONGEST: usize = 200;
-    let fault = |message: &str| Err(format!("{message}: {id:?}"));
+pub fn valid_id(id: &str) -> Result<(), IdFault> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    if id.len() > LONGEST {
-        return Err(format!("has {} bytes, at most {LONGEST} are allowed", id.len()));
+    if id.len() > LONGEST_ID {
+        return Err(IdFault::TooLong(id.len()));
     }
     if !id.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric()) {
-        return fault("must begin with a letter or digit");
+        return Err(IdFault::Beginning(id.to_owned()));
     }
     if !id.bytes().all(is_allowed) {
-        return fault("may contain only letters, digits, `.`, `_` and `-`");
+        return Err(IdFault::Letters(id.to_owned()));
     }
     if id.contains("..") {
-        return fault("must not contain `..`");
+        return Err(IdFault::Dots(id.to_owned()));
     }
     let ending = [".", ".lock"].into_iter().find(|ending| id.ends_with(ending));
-    ending.map_or(Ok(()), |ending| fault(&format!("must not end in `{ending}`")))
+    ending.map_or(Ok(()), |ending| Err(IdFault::Ending { ending, id: id.to_owned() }))
 }
 
 #[cfg(test)]

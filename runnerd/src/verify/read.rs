@@ -7,7 +7,7 @@ use std::thread;
 
 use protocol::verify::AuditReport;
 use runner_core::audit::{
-    Audit, End, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, Unread, is_read,
+    Audit, End, FileFault, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, Unread, is_read,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -258,10 +258,10 @@ fn stored(file: ChainFile) -> Stored {
 /// Reads what is not the rules' to read.
 const READERS: Readers = Readers { config: read_config, goal: read_goal, is_definition: worker::is_of_definition };
 
-fn read_config(text: &[u8]) -> Result<Settings, String> {
+fn read_config(text: &[u8]) -> Result<Settings, FileFault> {
     let path = Path::new(Layout::CONFIG);
     let config = config::text(text, path).and_then(|text| config::parse(text, path));
-    let config = config.map_err(|error| in_one_line(&error))?;
+    let config = config.map_err(|error| FileFault::Form(in_one_line(&error)))?;
     Ok(Settings {
         policy: policy_of(&config),
         guard_command: config.guard.command,
@@ -272,8 +272,9 @@ fn read_config(text: &[u8]) -> Result<Settings, String> {
     })
 }
 
-fn read_goal(text: &[u8]) -> Result<Goal, String> {
-    let goal = goal::Goal::parse(text, Path::new(Layout::GOAL)).map_err(|error| in_one_line(&error))?;
+fn read_goal(text: &[u8]) -> Result<Goal, FileFault> {
+    let goal = goal::Goal::parse(text, Path::new(Layout::GOAL));
+    let goal = goal.map_err(|error| FileFault::Form(in_one_line(&error)))?;
     Ok(Goal { id: goal.id().map(str::to_owned), body: goal.body().to_owned() })
 }
 
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_configuration_that_is_no_text_is_invalid() {
-        let told = read_config(b"# caf\xe9\n[guard]\n").expect_err("it is no text");
+        let told = read_config(b"# caf\xe9\n[guard]\n").expect_err("it is no text").to_string();
         assert!(told.ends_with("config.toml:1:6: invalid UTF-8"), "{told}");
         assert!(read_config("# café\n".as_bytes()).is_ok());
     }

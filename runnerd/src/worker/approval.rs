@@ -29,7 +29,7 @@ impl Desk {
         }
         let run = self.find(run)?.clone();
         let decision = self.clean_word(decision).map_err(|error| fault(&error))?;
-        decision.check().map_err(|what| ErrorData::new(ErrorKind::InvalidRequest, what))?;
+        decision.check().map_err(|wrong| ErrorData::new(ErrorKind::InvalidRequest, wrong.to_string()))?;
         let on = self.under_review(&run)?;
         let reply = ReviewReply {
             run: self.summary(&run),

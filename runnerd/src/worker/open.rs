@@ -58,7 +58,7 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
         next => return Ok(Found::Next(next)),
     };
     let tools = tools::on_path(&repository, &commit, &task.path)?.err();
-    let tools = tools.map(|what| reason(what, "correct the file, commit it, and: runnerctl resume"));
+    let tools = tools.map(|wrong| reason(wrong.to_string(), "correct the file, commit it, and: runnerctl resume"));
     let hold = unbuilt(site, &loaded).or_else(|| templates(&loaded)).or(tools).or_else(|| unfinished(&repository));
     definition::watch(&repository, &loaded)?;
     if let Some(hold) = hold.map_or_else(|| clean(&repository), |hold| Ok(Some(hold)))? {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::config::{Executor, Sandbox};
 use crate::git::{GitError, Id, Repository};
-use crate::repo::durable;
+use crate::repo::durable::{self, DurableError};
 use crate::repo::layout::Layout;
 
 /// The name of the file in the folder of a node.
@@ -39,19 +39,51 @@ impl Limits {
     }
 }
 
+/// What is wrong with such a file.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LimitsError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Disk(#[from] DurableError),
+    /// It is larger than any.
+    #[error("it has {0} bytes, and at most {LIMIT} are taken")]
+    TooLarge(usize),
+    /// It has another form.
+    #[error(transparent)]
+    Form(#[from] serde_json::Error),
+}
+
+/// A file of limits that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {error}")]
+pub(super) struct WrongLimits {
+    file: String,
+    error: LimitsError,
+}
+
+impl WrongLimits {
+    fn of(id: &str) -> impl FnOnce(LimitsError) -> Self {
+        move |error| Self { file: file(id), error }
+    }
+}
+
+/// Returns the file of a node, from the root of the work tree.
+fn file(id: &str) -> String {
+    format!("{}/{id}/{FILE}", Layout::NODES)
+}
+
 /// Returns the limits on the way from the root to a node, or what is wrong with one of their files.
 pub(super) fn on_path(
     repository: &Repository,
     commit: &Id,
     path: &[String],
-) -> Result<Result<Vec<Limits>, String>, GitError> {
+) -> Result<Result<Vec<Limits>, WrongLimits>, GitError> {
     let mut limits = Vec::new();
     for id in path {
-        let file = format!("{}/{id}/{FILE}", Layout::NODES);
-        let Some(bytes) = repository.read(commit, &file)? else { continue };
+        let Some(bytes) = repository.read(commit, &file(id))? else { continue };
         match parse(&bytes) {
             Ok(found) => limits.push(found),
-            Err(what) => return Ok(Err(format!("{file}: {what}"))),
+            Err(error) => return Ok(Err(WrongLimits::of(id)(error))),
         }
     }
     Ok(Ok(limits))
@@ -64,17 +96,17 @@ pub fn faults_of_work_tree(layout: &Layout) -> Vec<String> {
     ids.sort();
     let fault = |id: &String| {
         let bytes = durable::read(&layout.node(id).join(FILE)).transpose()?;
-        let parsed = bytes.map_err(|error| error.to_string()).and_then(|bytes| parse(&bytes));
-        Some(format!("{}/{id}/{FILE}: {}", Layout::NODES, parsed.err()?))
+        let parsed = bytes.map_err(LimitsError::from).and_then(|bytes| parse(&bytes));
+        Some(WrongLimits::of(id)(parsed.err()?).to_string())
     };
     ids.iter().filter_map(fault).collect()
 }
 
-fn parse(bytes: &[u8]) -> Result<Limits, String> {
+fn parse(bytes: &[u8]) -> Result<Limits, LimitsError> {
     if bytes.len() > LIMIT {
-        return Err(format!("it has {} bytes, and at most {LIMIT} are taken", bytes.len()));
+        return Err(LimitsError::TooLarge(bytes.len()));
     }
-    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+    Ok(serde_json::from_slice(bytes)?)
 }
 
 #[cfg(test)]
@@ -105,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_an_error_with_its_place() {
-        let wrong = |text: &str| parse(text.as_bytes()).expect_err("invalid");
+        let wrong = |text: &str| parse(text.as_bytes()).expect_err("invalid").to_string();
         insta::assert_snapshot!(
             [wrong("{\n  \"deny\": []}"), wrong("{\"sandbox\": \"none\"}"), wrong("{\"network\": 1}")].join("\n"), @r"
         unknown field `deny`, expected `sandbox` or `network` at line 2 column 8

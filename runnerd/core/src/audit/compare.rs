@@ -15,12 +15,21 @@ const FORM: (&str, &str) = ("the canonical form", "the same content in another f
 /// Most nodes of one tree that are named.
 const MAX_NAMED: usize = 20;
 
+/// A file as a commit has it.
+#[derive(Debug)]
+pub(super) struct File<'a, T> {
+    /// What it says.
+    pub value: &'a T,
+    /// How it says so.
+    pub bytes: &'a [u8],
+}
+
 /// Compares the task tree of a commit with the one that the rules lead to; `before` is From's.
-pub(super) fn trees(before: &TaskTree, expected: &TaskTree, (found, bytes): (&TaskTree, &[u8]), ledger: &mut Ledger) {
-    if tree::is_canonical(expected, bytes) {
+pub(super) fn trees(before: &TaskTree, expected: &TaskTree, found: &File<'_, TaskTree>, ledger: &mut Ledger) {
+    if tree::is_canonical(expected, found.bytes) {
         return;
     }
-    let (old, right, there) = (tree::index(before), tree::index(expected), tree::index(found));
+    let (old, right, there) = (tree::index(before), tree::index(expected), tree::index(found.value));
     let mut ids: Vec<&str> = right.keys().chain(there.keys()).copied().collect();
     ids.sort_unstable();
     ids.dedup();
@@ -73,13 +82,13 @@ fn fields(expected: Option<tree::Placed<'_>>, found: Option<tree::Placed<'_>>) -
 pub(super) fn values<T: Serialize>(
     (rule, path): (AuditRule, &str),
     expected: &T,
-    (found, bytes): (&T, &[u8]),
+    found: &File<'_, T>,
     ledger: &mut Ledger,
 ) {
-    if json::is_canonical(expected, bytes) {
+    if json::is_canonical(expected, found.bytes) {
         return;
     }
-    let differing = differing(expected, found);
+    let differing = differing(expected, found.value);
     for (field, expected, found) in &differing {
         ledger.violation(rule, &format!("{path}: {field}"), (expected, found));
     }

@@ -6,11 +6,11 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{ChildSpec, TaskTree};
-use protocol::words::{PhaseName, VerdictName};
+use protocol::words::PhaseName;
 
 use super::state::Known;
 use crate::examine::{self, Examined};
-use crate::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
+use crate::iteration::{Event, GuardEnd, GuardHow, IllegalEvent, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
 use crate::layout;
 use crate::message::{ProcessEnd, Receipt};
 use crate::policy::Policy;
@@ -21,8 +21,31 @@ use crate::verdict::{
     Verdict, row,
 };
 
-/// What is said where the table leads to no verdict.
-const ENDLESS: &str = "the iteration cannot have come to an end";
+/// Why the table leads to no verdict.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unjudged {
+    /// A guard was to run.
+    #[error("a guard was to be asked, and the receipt has none")]
+    NoGuard,
+    /// A reviewer was to run.
+    #[error("a reviewer was to be asked, and the receipt has none")]
+    NoReview,
+    /// There is always something more to do.
+    #[error("the iteration cannot have come to an end")]
+    Endless,
+    /// What is told cannot have happened in this order.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+}
+
+/// How an iteration went on after its session, as far as it is told.
+#[derive(Debug, Clone, Copy)]
+struct Ends<'a> {
+    stop: Option<StopCause>,
+    finding: &'a Finding,
+    guard: Option<&'a GuardEnd>,
+    review: Option<&'a ReviewEnd>,
+}
 
 /// What is known of an iteration.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +72,7 @@ pub(super) struct Told {
     /// The outcome, with the verdict of the receipt.
     pub outcome: Outcome,
     /// The outcome that the table leads to, or why it leads to none.
-    pub judged: Result<Box<Outcome>, String>,
+    pub judged: Result<Box<Outcome>, Unjudged>,
     /// The tree that the session left, where it is known and legal.
     pub tree: Option<TaskTree>,
 }
@@ -71,7 +94,8 @@ impl<'a> Evidence<'a> {
             Phase::Inspect { task: work.task.clone(), session: work.session.clone(), stop }
         };
         let review = self.review(&verdict);
-        let judged = judged(policy, (begin, stop), (&work.finding, guard.as_ref(), review.as_ref()));
+        let ends = Ends { stop, finding: &work.finding, guard: guard.as_ref(), review: review.as_ref() };
+        let judged = judged(policy, begin, ends);
         Some(Told { outcome: Outcome { work, guard, review, verdict }, judged, tree: left.tree })
     }
 
@@ -90,8 +114,7 @@ impl<'a> Evidence<'a> {
 
     /// Whether the verdict is about a tree that is not valid: feedback then holds all that is wrong with it.
     fn is_invalid_tree(&self) -> bool {
-        let detail = self.receipt.verdict.detail.as_deref().unwrap_or_default();
-        self.receipt.verdict.name == VerdictName::Broken && detail.starts_with(Rule::ValidTree.as_str())
+        self.receipt.verdict.broken_rule() == Some(Rule::ValidTree)
     }
 
     fn failure(&self) -> Option<&'a str> {
@@ -149,7 +172,7 @@ impl<'a> Evidence<'a> {
             Verdict::Fault { .. } | Verdict::Unavailable { .. } | Verdict::Timeout { .. } => AnswerStatus::Done,
             Verdict::Misconfigured { .. } | Verdict::Interrupted { .. } => AnswerStatus::Done,
         };
-        let brought = if let Verdict::Broken(breach) = verdict { counts(breach).0 } else { 0 };
+        let brought = if let Verdict::Broken(breach) = verdict { breach.children().brought } else { 0 };
         let child = ChildSpec { title: String::new(), goal: String::new(), acceptance: Vec::new() };
         let children = (brought > 0).then(|| vec![child; brought.min(tree::MAX_NODES)]);
         let summary = self.to.run_state.last_summary.clone().unwrap_or_default();
@@ -167,9 +190,9 @@ impl<'a> Evidence<'a> {
             ..Finding::new(left)
         };
         if let Verdict::Broken(breach) = verdict {
-            let gained = u32::try_from(counts(breach).1).unwrap_or(u32::MAX);
+            let gained = breach.children().gained;
             match breach.rule {
-                Rule::History if by_guard(breach).is_none() => finding.history = Some(breach.seen.clone()),
+                Rule::History if breach.by_guard().is_none() => finding.history = Some(breach.seen.clone()),
                 Rule::History | Rule::Context => finding.tree = legal,
                 Rule::ValidTree => finding.tree = self.invalid(breach),
                 Rule::PassedNode | Rule::KeepNodes | Rule::KeepPlace => {
@@ -212,11 +235,11 @@ impl<'a> Evidence<'a> {
             (None, Verdict::Timeout { during: PhaseName::Guard }) => GuardHow::TimedOut,
             (None, Verdict::Fault { kind: FaultKind::Guard, .. }) => GuardHow::Lost,
             (None, Verdict::Misconfigured { what }) if self.answered() => GuardHow::Missing { what: what.clone() },
-            (None, Verdict::Broken(breach)) if by_guard(breach).is_some() => GuardHow::Lost,
+            (None, Verdict::Broken(breach)) if breach.by_guard().is_some() => GuardHow::Lost,
             (None, Verdict::Interrupted { .. }) if self.task.decision.is_some() => GuardHow::Cut,
             (None, _) => return None,
         };
-        let history = if let Verdict::Broken(breach) = verdict { by_guard(breach).map(str::to_owned) } else { None };
+        let history = if let Verdict::Broken(breach) = verdict { breach.by_guard().map(str::to_owned) } else { None };
         let wrote = &self.receipt.guard_wrote;
         Some(GuardEnd {
             digest: self.receipt.guard_run.as_ref().map(|run| run.output.to_string()),
@@ -251,12 +274,8 @@ impl<'a> Evidence<'a> {
 }
 
 /// Asks the table for the outcome, from the end of the session on.
-fn judged(
-    policy: &Policy,
-    (begin, mut stop): (Phase, Option<StopCause>),
-    (finding, guard, review): (&Finding, Option<&GuardEnd>, Option<&ReviewEnd>),
-) -> Result<Box<Outcome>, String> {
-    let mut phase = begin;
+fn judged(policy: &Policy, mut phase: Phase, ends: Ends<'_>) -> Result<Box<Outcome>, Unjudged> {
+    let Ends { mut stop, finding, guard, review } = ends;
     let mut asked = 0;
     loop {
         let event = match &phase {
@@ -265,21 +284,19 @@ fn judged(
             // Who stops a person's word can only have stopped the guard that was asked again.
             Phase::Guard { .. } => match stop.take() {
                 Some(cause) => Event::Stop(cause),
-                None => Event::GuardEnded(guard.cloned().ok_or("a guard was to be asked, and the receipt has none")?),
+                None => Event::GuardEnded(guard.cloned().ok_or(Unjudged::NoGuard)?),
             },
-            Phase::Review { .. } => {
-                Event::ReviewEnded(review.cloned().ok_or("a reviewer was to be asked, and the receipt has none")?)
-            }
+            Phase::Review { .. } => Event::ReviewEnded(review.cloned().ok_or(Unjudged::NoReview)?),
             Phase::Settle { outcome } => return Ok(outcome.clone()),
             Phase::Open | Phase::Brief { .. } | Phase::Work { .. } | Phase::Over { .. } => {
-                return Err(ENDLESS.to_owned());
+                return Err(Unjudged::Endless);
             }
         };
         asked += 1;
         if asked > 4 {
-            return Err(ENDLESS.to_owned());
+            return Err(Unjudged::Endless);
         }
-        phase = decide(policy, phase, event).map_err(|illegal| illegal.to_string())?;
+        phase = decide(policy, phase, event)?;
     }
 }
 
@@ -291,16 +308,4 @@ fn status_of(rule: Rule) -> AnswerStatus {
         Rule::ValidTree | Rule::PassedNode | Rule::KeepNodes | Rule::KeepPlace | Rule::KeepGoal => AnswerStatus::Done,
         Rule::ChildrenOnlyWithDecomposed | Rule::History | Rule::RootNeedsChange | Rule::Context => AnswerStatus::Done,
     }
-}
-
-/// Reads `<n> in the answer and <m> in the tree`.
-fn counts(breach: &Breach) -> (usize, usize) {
-    let mut numbers = breach.seen.split(' ').filter_map(|word| word.parse().ok());
-    let is_counted = matches!(breach.rule, Rule::ChildrenOnlyWithDecomposed | Rule::ChildrenOneWay);
-    if is_counted { (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) } else { (0, 0) }
-}
-
-/// What the guard did to history, where it was the guard.
-fn by_guard(breach: &Breach) -> Option<&str> {
-    breach.seen.strip_prefix("by the guard: ").filter(|_| breach.rule == Rule::History)
 }

@@ -4,15 +4,17 @@ use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
 use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
 
+use super::compare::{self, File};
 use super::evidence::{Evidence, Told};
 use super::guarded::Accepted;
 use super::ledger::Ledger;
 use super::link::Link;
 use super::net::Net;
+use super::owned;
 use super::prompts::{self, Rebuilt};
 use super::state::Known;
+use super::trailers;
 use super::word::Said;
-use super::{compare, owned, trailers};
 use crate::approval::{self, Decision, Word};
 use crate::definition::{Definition, notice};
 use crate::digest::Digest;
@@ -21,7 +23,8 @@ use crate::message::{Attempts, NameList, Receipt, VerdictLine};
 use crate::run::{self, Asked, Next, Standing};
 use crate::transition::{self, After, Before, Facts};
 use crate::usage::{self, Spent};
-use crate::verdict::{Rule, Task, TreeFinding, TreeTaken, Verdict, row};
+use crate::validate::Unfit;
+use crate::verdict::{Breach, Rule, Task, TreeFinding, TreeTaken, Verdict, row};
 use crate::{layout, tree};
 
 /// One iteration as the branch has it.
@@ -133,8 +136,7 @@ impl Iteration<'_> {
     }
 
     fn evidence<'a>(&'a self, task: &'a Task) -> Evidence<'a> {
-        let is_root =
-            self.receipt.verdict.detail.as_deref().is_some_and(|it| it.starts_with(Rule::RootNeedsChange.as_str()));
+        let is_root = self.receipt.verdict.broken_rule() == Some(Rule::RootNeedsChange);
         // What a session changed and its guard took back is in no commit.
         let was_changed = self.receipt.mode == Mode::Execute && !is_root;
         Evidence {
@@ -167,7 +169,7 @@ impl Iteration<'_> {
                 let expected = line(&judged.verdict).to_string();
                 ledger.violation(AuditRule::Verdict, "Runner-Verdict", (&expected, &found));
             }
-            Err(why) => ledger.violation(AuditRule::Verdict, "Runner-Verdict", (why, &found)),
+            Err(why) => ledger.violation(AuditRule::Verdict, "Runner-Verdict", (&why.to_string(), &found)),
         }
         let is_history = matches!(&told.outcome.verdict, Verdict::Broken(breach) if breach.rule == Rule::History);
         let kept = self.net.code().count();
@@ -187,24 +189,23 @@ impl Iteration<'_> {
             answer: None,
             max_attempts: self.from.settings.policy.max_attempts_default,
         });
-        let found = match &left.finding {
-            TreeFinding::Legal { .. } => "a legal tree".to_owned(),
-            TreeFinding::Invalid { .. } => Rule::ValidTree.as_str().to_owned(),
-            TreeFinding::Illegal(breach) => breach.rule.as_str().to_owned(),
+        let broken = match &left.finding {
+            TreeFinding::Legal { .. } => None,
+            TreeFinding::Invalid { .. } => Some(Rule::ValidTree),
+            TreeFinding::Illegal(breach) => Some(breach.rule),
         };
-        let is_legal = matches!(left.finding, TreeFinding::Legal { .. });
-        let expected = if let Verdict::Broken(breach) = &told.outcome.verdict {
-            Some(breach.rule.as_str()).filter(|_| breach.rule <= Rule::KeepPlace)
+        let (is_right, expected) = if let Verdict::Broken(breach) = &told.outcome.verdict {
+            // With the children of an answer in it a tree may be too large.
+            let is_excess = breach.unfit().is_some_and(Unfit::is_excess);
+            (breach.rule > Rule::KeepPlace || broken == Some(breach.rule) || is_excess, breach.rule.as_str())
         } else {
-            is_legal.then_some("a tree that breaks a rule")
+            (broken.is_some(), "a tree that breaks a rule")
         };
-        let Some(expected) = expected else { return };
-        // With the children of an answer in it a tree may be too large.
-        let may_be_large =
-            expected == Rule::ValidTree.as_str() && self.receipt.verdict.to_string().contains("more than");
-        if expected != found && !may_be_large {
-            ledger.violation(AuditRule::Verdict, "Runner-Raw", (expected, &found));
+        if is_right {
+            return;
         }
+        let found = broken.map_or("a legal tree", Rule::as_str);
+        ledger.violation(AuditRule::Verdict, "Runner-Raw", (expected, found));
     }
 
     /// What the runner must have written of the guard's definition.
@@ -248,13 +249,16 @@ impl Iteration<'_> {
                 ledger.violation(rule, &format!("node {}", breach.at), (breach.rule.as_str(), &breach.seen));
             }
             TreeFinding::Legal { .. } | TreeFinding::Invalid { .. } | TreeFinding::Illegal(_) => {
-                compare::trees(self.from.tree, &after.tree, (self.to.tree, bytes(layout::TREE)), ledger);
+                let tree = File { value: self.to.tree, bytes: bytes(layout::TREE) };
+                compare::trees(self.from.tree, &after.tree, &tree, ledger);
             }
         }
         let run_state = (AuditRule::RunState, layout::RUN_STATE);
-        compare::values(run_state, &after.run_state, (self.to.run_state, bytes(layout::RUN_STATE)), ledger);
+        let found = File { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) };
+        compare::values(run_state, &after.run_state, &found, ledger);
         let feedback = (AuditRule::Feedback, layout::FEEDBACK);
-        compare::values(feedback, &after.feedback, (self.to.feedback, bytes(layout::FEEDBACK)), ledger);
+        let found = File { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) };
+        compare::values(feedback, &after.feedback, &found, ledger);
         if after.progress.as_bytes() != bytes(layout::PROGRESS) {
             let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
             let (expected, found) = (last(&after.progress), last(&self.to.text(layout::PROGRESS)));
@@ -296,14 +300,14 @@ impl Iteration<'_> {
             let at = if found.starts_with("Runner-") { found.split(':').next().unwrap_or_default() } else { "message" };
             ledger.violation(AuditRule::Receipt, at, (expected, found));
         }
-        let is_about_tree = matches!(&told.outcome.verdict, Verdict::Broken(breach) if breach.rule <= Rule::KeepPlace);
-        let is_gone = receipt.verdict.to_string().contains("the file is gone");
-        if is_about_tree && !is_gone && receipt.raw.is_none() {
+        let is_kept = |breach: &Breach| breach.rule <= Rule::KeepPlace && breach.unfit() != Some(Unfit::Gone);
+        let needs_raw = matches!(&told.outcome.verdict, Verdict::Broken(breach) if is_kept(breach));
+        if needs_raw && receipt.raw.is_none() {
             ledger.violation(AuditRule::Receipt, "Runner-Raw", ("the tree that was not taken", "nothing"));
         }
         let asked = told.judged.as_ref().ok().filter(|judged| !matches!(judged.verdict, Verdict::Interrupted { .. }));
-        let asked_guard = asked.map(|judged| judged.guard.is_some());
-        trailers::check(receipt, (task.decision.is_some(), asked_guard), ledger);
+        let guard = asked.map(|judged| judged.guard.is_some());
+        trailers::check(receipt, trailers::Asked { session: task.decision.is_none(), guard }, ledger);
         if task.decision.is_some() {
             let said = Said {
                 receipt,

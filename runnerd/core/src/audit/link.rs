@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::fsck::Found;
 use crate::policy::Policy;
+use crate::validate::TreeFault;
 
 /// What one commit changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,13 +69,34 @@ fn is_artifact(within: &[u8]) -> bool {
     parts.next() == Some(b"nodes") && parts.nth(1) == Some(b"artifacts")
 }
 
+/// What is wrong with a file that decisions are made from.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileFault {
+    /// There is nothing at its path.
+    #[error("it is missing")]
+    Missing,
+    /// A link, a folder or a submodule stands there.
+    #[error("it is no file")]
+    NoFile,
+    /// It is no task tree that keeps the rules of trees.
+    #[error("{}", listed(.0))]
+    Tree(Vec<TreeFault>),
+    /// It does not have its form; a sentence says how.
+    #[error("{0}")]
+    Form(String),
+}
+
+fn listed(faults: &[TreeFault]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 /// How the two files are read whose form is not one of the rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Readers {
-    /// Reads `config.toml`; an error is a sentence.
-    pub config: fn(&[u8]) -> Result<Settings, String>,
-    /// Reads `GOAL.md`; an error is a sentence.
-    pub goal: fn(&[u8]) -> Result<Goal, String>,
+    /// Reads `config.toml`.
+    pub config: fn(&[u8]) -> Result<Settings, FileFault>,
+    /// Reads `GOAL.md`.
+    pub goal: fn(&[u8]) -> Result<Goal, FileFault>,
     /// Tells whether a path belongs to the guard's definition, which these globs name.
     pub is_definition: fn(&[String], &str) -> bool,
 }

@@ -4,7 +4,7 @@ use protocol::state::{Feedback, RunState};
 use protocol::verify::AuditRule;
 use protocol::words::GuardOutcome;
 
-use super::compare;
+use super::compare::{self, File};
 use super::guarded::Accepted;
 use super::ledger::Ledger;
 use super::net::Net;
@@ -43,8 +43,12 @@ impl Step<'_> {
             let found = self.to.goal.id.as_deref().unwrap_or("none");
             ledger.violation(AuditRule::Milestone, layout::GOAL, (&self.milestone.run, found));
         }
-        if let Err(breach) = person::check_start(self.before.tree(), self.to.tree) {
-            ledger.violation(AuditRule::Passes, layout::TREE, ("a fresh tree, or the one that was there", &breach));
+        if let Err(overreach) = person::check_start(self.before.tree(), self.to.tree) {
+            ledger.violation(
+                AuditRule::Passes,
+                layout::TREE,
+                ("a fresh tree, or the one that was there", &overreach.to_string()),
+            );
         }
         let is_fork = self.is_fork();
         if !is_fork {
@@ -76,9 +80,14 @@ impl Step<'_> {
         };
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let run_state = (AuditRule::Milestone, layout::RUN_STATE);
-        compare::values(run_state, &expected, (state, bytes(layout::RUN_STATE)), ledger);
+        compare::values(run_state, &expected, &File { value: state, bytes: bytes(layout::RUN_STATE) }, ledger);
         let feedback = (AuditRule::Milestone, layout::FEEDBACK);
-        compare::values(feedback, &Feedback::default(), (self.to.feedback, bytes(layout::FEEDBACK)), ledger);
+        compare::values(
+            feedback,
+            &Feedback::default(),
+            &File { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
+            ledger,
+        );
         if bytes(layout::PROGRESS) != PROGRESS_HEADING.as_bytes() {
             ledger.violation(AuditRule::Milestone, layout::PROGRESS, ("no line", "lines"));
         }
@@ -92,7 +101,9 @@ impl Step<'_> {
         }
         let before = match self.before.known() {
             Ok(before) => before,
-            Err((path, why)) => return ledger.violation(AuditRule::Valid, path, ("a valid file before it", why)),
+            Err((path, fault)) => {
+                return ledger.violation(AuditRule::Valid, path, ("a valid file before it", &fault.to_string()));
+            }
         };
         let asked = before.settings.baseline && before.run_state.next_iter == 1 && before.feedback.baseline.is_none();
         if !asked {
@@ -157,17 +168,17 @@ impl Step<'_> {
     fn bookkeeping(&self, state: &RunState, feedback: &Feedback, ledger: &mut Ledger) {
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let run_state = (AuditRule::Milestone, layout::RUN_STATE);
-        compare::values(run_state, state, (self.to.run_state, bytes(layout::RUN_STATE)), ledger);
+        compare::values(run_state, state, &File { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) }, ledger);
         if self.net.runners().any(|(path, _)| path == layout::FEEDBACK) {
             let at = (AuditRule::Milestone, layout::FEEDBACK);
-            compare::values(at, feedback, (self.to.feedback, bytes(layout::FEEDBACK)), ledger);
+            compare::values(at, feedback, &File { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) }, ledger);
         }
     }
 
     fn same_tree(&self, before: &Known<'_>, ledger: &mut Ledger) {
         if self.net.runners().any(|(path, _)| path == layout::TREE) {
             let bytes = tree::canonical(self.to.tree);
-            compare::trees(before.tree, before.tree, (self.to.tree, bytes.as_bytes()), ledger);
+            compare::trees(before.tree, before.tree, &File { value: self.to.tree, bytes: bytes.as_bytes() }, ledger);
         }
     }
 }

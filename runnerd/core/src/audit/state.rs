@@ -8,14 +8,11 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use serde::de::DeserializeOwned;
 
-use super::link::{Goal, PathChange, Readers, Settings, Stored};
+use super::link::{FileFault, Goal, PathChange, Readers, Settings, Stored};
 use crate::{layout, validate};
 
-/// What is wrong with a file that is not there.
-const MISSING: &str = "it is missing";
-
 /// A file as it was read, or what is wrong with it.
-type Read<T> = Result<Arc<T>, String>;
+type Read<T> = Result<Arc<T>, FileFault>;
 
 /// The files that decisions are made from, as they were read: those that a commit changed.
 ///
@@ -74,8 +71,8 @@ impl Reading {
 
     fn read(&mut self, path: &[u8], stored: Option<&Stored>, readers: &Readers) {
         let text = match stored {
-            None => Err(MISSING.to_owned()),
-            Some(stored) => stored.content.as_deref().ok_or_else(|| "it is no file".to_owned()),
+            None => Err(FileFault::Missing),
+            Some(stored) => stored.content.as_deref().ok_or(FileFault::NoFile),
         };
         match str::from_utf8(path).unwrap_or_default() {
             layout::TREE => self.tree = Some(text.and_then(tree).map(Arc::new)),
@@ -108,9 +105,9 @@ impl State {
     }
 
     /// Returns what decisions are made from, or the first file that cannot be read and why.
-    pub(super) fn known(&self) -> Result<Known<'_>, (&'static str, &str)> {
-        fn file<'a, T>(path: &'static str, read: Option<&'a Read<T>>) -> Result<&'a T, (&'static str, &'a str)> {
-            read.ok_or((path, MISSING))?.as_deref().map_err(|why| (path, why.as_str()))
+    pub(super) fn known(&self) -> Result<Known<'_>, (&'static str, &FileFault)> {
+        fn file<'a, T>(path: &'static str, read: Option<&'a Read<T>>) -> Result<&'a T, (&'static str, &'a FileFault)> {
+            read.ok_or((path, &FileFault::Missing))?.as_deref().map_err(|fault| (path, fault))
         }
         let read = &self.read;
         Ok(Known {
@@ -151,10 +148,10 @@ impl<'a> Known<'a> {
     }
 }
 
-fn tree(text: &[u8]) -> Result<TaskTree, String> {
-    validate::load(text).map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+fn tree(text: &[u8]) -> Result<TaskTree, FileFault> {
+    validate::load(text).map_err(FileFault::Tree)
 }
 
-fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(text).map_err(|error| error.to_string())
+fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, FileFault> {
+    serde_json::from_slice(text).map_err(|error| FileFault::Form(error.to_string()))
 }

@@ -9,6 +9,7 @@ use super::net::Net;
 use super::owned::change;
 use super::state::State;
 use crate::message::human_command;
+use crate::person::Overreach;
 use crate::{fence, layout, person};
 
 /// Most paths that are named of one commit.
@@ -43,10 +44,13 @@ pub(super) fn check(before: &State, after: &State, net: &Net, ledger: &mut Ledge
         return;
     }
     if let (Some(old), Some(new)) = (before.tree(), after.tree())
-        && let Err(breach) = person::check(old, new)
+        && let Err(overreach) = person::check(old, new)
     {
-        let rule = if breach.contains("set to pass") { AuditRule::Passes } else { AuditRule::Person };
-        ledger.violation(rule, layout::TREE, ("what a person may change", &breach));
+        let rule = match overreach {
+            Overreach::SetToPass { .. } => AuditRule::Passes,
+            Overreach::Passed { .. } | Overreach::Attempts { .. } => AuditRule::Person,
+        };
+        ledger.violation(rule, layout::TREE, ("what a person may change", &overreach.to_string()));
     }
     let (Ok(old), Ok(new)) = (before.known(), after.known()) else { return };
     for (field, expected, found) in compare::differing(old.run_state, new.run_state) {

@@ -18,12 +18,21 @@ enum Due {
     Open,
 }
 
-/// Checks that each trailer is there where it must be, and nowhere else. `is_word`: a person's word stood for a session;
-/// `asked_guard`: whether the rules led to a guard, where they tell.
-pub(super) fn check(receipt: &Receipt, (is_word, asked_guard): (bool, Option<bool>), ledger: &mut Ledger) {
+/// Who was asked in an iteration.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    /// Whether there was a session; else a person's word stood for one.
+    pub session: bool,
+    /// Whether the rules led to a guard, where they tell.
+    pub guard: Option<bool>,
+}
+
+/// Checks that each trailer is there where it must be, and nowhere else.
+pub(super) fn check(receipt: &Receipt, asked: Asked, ledger: &mut Ledger) {
+    let is_word = !asked.session;
     let of_session = if is_word { Due::Never } else { Due::Always };
     let open_or_never = |may_be: bool| if may_be { Due::Open } else { Due::Never };
-    let of_guard = open_or_never(asked_guard.unwrap_or(true));
+    let of_guard = open_or_never(asked.guard.unwrap_or(true));
     let review = receipt.review.as_ref();
     // Who decides without a session has read no prompt; a reviewer that has decided has read one and has answered.
     let of_review = match review {

@@ -12,6 +12,7 @@ use protocol::words::VerdictName;
 use super::summary;
 use crate::digest::{Digest, is_lower_hex};
 use crate::rules::Rules;
+use crate::verdict::Rule;
 
 /// The longest verdict with its detail, in bytes.
 const VERDICT_LIMIT: usize = 400;
@@ -80,6 +81,11 @@ impl VerdictLine {
         let room = VERDICT_LIMIT - name.as_str().len() - 2;
         let detail = detail.map(|detail| summary::value(detail, room)).filter(|detail| !detail.is_empty());
         Self { name, detail }
+    }
+
+    /// Returns the rule that was broken, where one was.
+    pub(crate) fn broken_rule(&self) -> Option<Rule> {
+        self.detail.as_deref().filter(|_| self.name == VerdictName::Broken).and_then(Rule::of)
     }
 }
 

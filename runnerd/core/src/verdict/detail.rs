@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use protocol::words::VerdictName;
 
 use super::{Breach, FaultKind, Rule, StopCause, Verdict};
+use crate::validate::Unfit;
 
 impl Verdict {
     /// Returns the details in one line, where there are any.
@@ -60,10 +61,59 @@ fn unavailable(text: &str) -> Verdict {
     }
 }
 
+/// How many children the selected node got, in either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Children {
+    /// In the answer.
+    pub brought: usize,
+    /// In the tree.
+    pub gained: u32,
+}
+
+/// Before what is said of history that a guard has rewritten.
+const BY_GUARD: &str = "by the guard: ";
+
+impl Rule {
+    /// Returns the rule that the details of a broken one begin with.
+    pub(crate) fn of(detail: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| detail.starts_with(rule.as_str()))
+    }
+}
+
 impl Breach {
+    /// Says that children came in a way in which they may not.
+    pub(crate) fn of_children(rule: Rule, node: &str, Children { brought, gained }: Children) -> Self {
+        Self { rule, at: node.to_owned(), seen: format!("{brought} in the answer and {gained} in the tree") }
+    }
+
+    /// Says that the guard has rewritten history.
+    pub(crate) fn of_guard(node: &str, seen: &str) -> Self {
+        Self { rule: Rule::History, at: node.to_owned(), seen: format!("{BY_GUARD}{seen}") }
+    }
+
+    /// Returns the children that came in a way in which they may not; none where it is about something else.
+    pub(crate) fn children(&self) -> Children {
+        if !matches!(self.rule, Rule::ChildrenOnlyWithDecomposed | Rule::ChildrenOneWay) {
+            return Children::default();
+        }
+        let mut numbers = self.seen.split(' ').filter_map(|word| word.parse().ok());
+        let (brought, gained) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        Children { brought, gained: u32::try_from(gained).unwrap_or(u32::MAX) }
+    }
+
+    /// Returns what the guard did to history, where it was the guard.
+    pub(crate) fn by_guard(&self) -> Option<&str> {
+        self.seen.strip_prefix(BY_GUARD).filter(|_| self.rule == Rule::History)
+    }
+
+    /// Returns why the tree was refused, where that is more than a wrong field.
+    pub(crate) fn unfit(&self) -> Option<Unfit> {
+        Unfit::read(&self.seen).filter(|_| self.rule == Rule::ValidTree)
+    }
+
     /// Reads `<rule> (<at>: <seen>)`.
     fn of(text: &str) -> Option<Self> {
-        let rule = Rule::ALL.into_iter().find(|rule| text.starts_with(rule.as_str()))?;
+        let rule = Rule::of(text)?;
         let place = text[rule.as_str().len()..].strip_prefix(" (")?;
         let (at, seen) = place.strip_suffix(')').unwrap_or(place).split_once(": ")?;
         Some(Self { rule, at: at.to_owned(), seen: seen.to_owned() })
@@ -111,6 +161,16 @@ mod tests {
         for verdict in breaches.into_iter().chain(faults).chain(stops).chain(others) {
             assert_eq!(Verdict::of(verdict.name(), verdict.detail().as_deref()), Some(verdict));
         }
+    }
+
+    #[test]
+    fn what_was_seen_is_read_back() {
+        let counted = Children { brought: 2, gained: 3 };
+        assert_eq!(Breach::of_children(Rule::ChildrenOneWay, "root", counted).children(), counted);
+        assert_eq!(Breach::of_guard("root", "2 commits").by_guard(), Some("2 commits"));
+        let gone = |rule| Breach { rule, at: "tree.json".to_owned(), seen: Unfit::Gone.to_string() };
+        assert_eq!(gone(Rule::ValidTree).unfit(), Some(Unfit::Gone));
+        assert_eq!((gone(Rule::KeepNodes).unfit(), gone(Rule::History).by_guard()), (None, None));
     }
 
     #[test]

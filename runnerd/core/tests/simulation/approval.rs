@@ -28,7 +28,7 @@ impl Course {
         };
         let reasons = || "it has no test\nnor a comment".to_owned();
         let decision = if self.random.one_in(3) { Decision::Reject { reasons: reasons() } } else { Decision::Approve };
-        decision.check().map_err(Halt::Broken)?;
+        decision.check().map_err(|wrong| Halt::Broken(wrong.to_string()))?;
         self.record.uncommitted.word = Some(Word { on, decision });
         self.queue();
         Ok(())

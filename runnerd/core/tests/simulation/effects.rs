@@ -105,7 +105,7 @@ impl Course {
         }
         let last = self.repository.ancestors(&loaded.commit).find(|commit| is_runners(commit))?;
         let before = Loaded::of(last).ok()?;
-        person::check(&before.tree, &loaded.tree).err()
+        person::check(&before.tree, &loaded.tree).err().map(|overreach| overreach.to_string())
     }
 
     /// Returns the state at From, read again if a previous life had opened the iteration.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
-use runner_core::audit::{Goal, Readers, Settings};
+use runner_core::audit::{FileFault, Goal, Readers, Settings};
 use runner_core::policy::Policy;
 use runner_core::run::Standing;
 use runner_core::{json, layout, validate};
@@ -37,7 +37,11 @@ impl Config {
 }
 
 /// How an audit reads configuration and goal.
-pub(crate) const READERS: Readers = Readers { config: settings, goal, is_definition };
+pub(crate) const READERS: Readers = Readers {
+    config: |text| settings(text).map_err(FileFault::Form),
+    goal: |text| goal(text).map_err(FileFault::Form),
+    is_definition,
+};
 
 fn settings(text: &[u8]) -> Result<Settings, String> {
     let Config { policy, baseline, definition } = Config::read(text)?;
