@@ -69,7 +69,7 @@ pub async fn run<A: Answer + Clone>(
     let misconfigured = |what| SessionEnd { how: SessionHow::Misconfigured { what }, ..blank.clone() };
     let backend = backend::of(session.executor.kind);
     let fix = backend.about().map(|about| format!("; {}", about.install)).unwrap_or_default();
-    match Box::pin(run_with(backend, session, &blank, (launcher, stop))).await {
+    match Box::pin(run_with(backend, session, &blank, Around { launcher, stop })).await {
         Err(error) if error.is_misconfigured() => {
             Ok(misconfigured(format!("the agent cannot be started: {error}{fix}")))
         }
@@ -77,13 +77,20 @@ pub async fn run<A: Answer + Clone>(
     }
 }
 
+/// What starts programs, and what ends them before their time.
+#[derive(Debug, Clone, Copy)]
+struct Around<'a> {
+    launcher: &'a Launcher,
+    stop: &'a CancellationToken,
+}
+
 async fn run_with<A: Answer + Clone>(
     backend: &dyn Backend,
     mut session: Session<'_>,
     blank: &SessionEnd<A>,
-    (launcher, stop): (&Launcher, &CancellationToken),
+    around: Around<'_>,
 ) -> Result<SessionEnd<A>, SpawnError> {
-    let (version, asked) = match fitness(backend, &session, (launcher, stop)).await? {
+    let (version, asked) = match fitness(backend, &session, around).await? {
         (Ok(version), asked) => (version, asked),
         (Err(how), _) => return Ok(SessionEnd { how, ..blank.clone() }),
     };
@@ -101,7 +108,7 @@ async fn run_with<A: Answer + Clone>(
         zone: zone::of(&session.env),
     };
     let (mark, lock) = (session.mark.clone(), session.lock.clone());
-    let mut report = process::run(launcher, spec(session, launch, &mut ears), stop).await?;
+    let mut report = process::run(around.launcher, spec(session, launch, &mut ears), around.stop).await?;
     process::until_gone(&mark, &lock, report.still_alive.take()).await;
     report.elapsed += asked;
     Ok(block_in_place(|| end::of(&report, ears.finish(), &left, blank)))
@@ -112,7 +119,7 @@ async fn run_with<A: Answer + Clone>(
 async fn fitness<A>(
     backend: &dyn Backend,
     session: &Session<'_>,
-    (launcher, stop): (&Launcher, &CancellationToken),
+    around: Around<'_>,
 ) -> Result<(Result<String, SessionHow<A>>, Duration), SpawnError> {
     if let Err(unfit) = preflight(backend, session.executor, &session.env) {
         return Ok((Err(SessionHow::Misconfigured { what: unfit.to_string() }), Duration::ZERO));
@@ -128,7 +135,7 @@ async fn fitness<A>(
         log: session.record.join("version.log"),
         limit: session.budget,
     };
-    let (probed, asked) = probe::ask(&probe, launcher, stop).await?;
+    let (probed, asked) = probe::ask(&probe, around.launcher, around.stop).await?;
     let fitness = match probed {
         Probed::Fit(version) => Ok(format!(" {version}")),
         Probed::Unfit(unfit) => Err(SessionHow::Misconfigured { what: unfit.to_string() }),
