@@ -1,4 +1,4 @@
-//! SHA-256 in the one spelling that receipts, prompts and state use: lower-case hexadecimal.
+//! SHA-256 in the one spelling that receipts, prompts and state use, and that spelling itself: lower-case hexadecimal.
 //!
 //! Not a general hashing layer: nothing here reads files or streams.
 
@@ -20,8 +20,20 @@ pub(crate) fn sha256_hex_of(parts: &[&[u8]]) -> String {
     for part in parts {
         hasher.update(part);
     }
-    let nibbles = hasher.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    to_hex(&hasher.finalize())
+}
+
+/// Returns bytes as lower-case hexadecimal digits.
+pub fn to_hex(bytes: &[u8]) -> String {
+    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     nibbles.map(|nibble| char::from(HEX[usize::from(nibble)])).collect()
+}
+
+/// Reads lower-case hexadecimal digits; none where the text is anything else, so that no bytes have two spellings.
+pub fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| HEX.iter().position(|known| known == byte).and_then(|at| u8::try_from(at).ok());
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| Some(digit(&pair[0])? << 4 | digit(pair.get(1)?)?)).collect()
 }
 
 /// A SHA-256 as receipts spell it: `sha256:` and 64 lower-case hexadecimal digits.
@@ -74,6 +86,15 @@ mod tests {
     #[test]
     fn digest_of_the_empty_text_is_the_published_one() {
         assert_eq!(sha256_hex(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+
+    #[test]
+    fn bytes_have_one_spelling() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(from_hex(&to_hex(&bytes)), Some(bytes));
+        for wrong in ["0", "0g", "AB", "ä0"] {
+            assert_eq!(from_hex(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -3,10 +3,9 @@
 //! A clone brings its own `config.toml`; nothing of it may run before its commands were seen.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
+use runner_core::digest::sha256_hex;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::executor::{Executor, ExecutorKind};
 use super::repository::RepoConfig;
@@ -50,11 +49,7 @@ impl RepoConfig {
     /// person confirmed stays confirmed while it is the same.
     pub fn commands_digest(&self) -> String {
         let confirmed = json!({ "commands": self.commands(), "grants": self.grants() });
-        let digest = Sha256::digest(confirmed.to_string().as_bytes());
-        digest.iter().fold(String::new(), |mut hex, byte| {
-            write!(hex, "{byte:02x}").expect("BUG: writing to a string failed");
-            hex
-        })
+        sha256_hex(confirmed.to_string().as_bytes())
     }
 }
 

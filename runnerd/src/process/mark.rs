@@ -4,14 +4,10 @@
 //! ignored since 2.6, hands on to every child, and lets no ordinary process raise again; and, where there are control
 //! groups, in the name of the program's group.
 
-use std::{
-    env,
-    ffi::OsString,
-    fmt::{self, Write as _},
-    os::unix::ffi::OsStringExt as _,
-};
+use std::{env, ffi::OsString, fmt, os::unix::ffi::OsStringExt as _};
 
 use nix::sys::resource::{Resource, setrlimit};
+use runner_core::digest::sha256_hex;
 use sha2::{Digest as _, Sha256};
 
 use super::{cgroup, table};
@@ -72,12 +68,7 @@ impl fmt::Display for Mark {
 
 /// Returns the first bytes of a text's digest, for names.
 pub(super) fn hex(text: &str, bytes: usize) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(bytes).fold(String::new(), |mut name, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(name, "{byte:02x}");
-        name
-    })
+    sha256_hex(text.as_bytes())[..2 * bytes].to_owned()
 }
 
 /// Readable for every process, also for one that hides its environment; nothing where there is no limit.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use runner_core::digest::{from_hex, to_hex};
 use sha2::Sha256;
 
 /// Bytes of a key.
@@ -116,22 +117,6 @@ fn split(bytes: &[u8]) -> Option<(&str, &[u8])> {
 
 fn unsealed(rest: &[u8]) -> Vec<u8> {
     [b"{", rest].concat()
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    nibbles.filter_map(|nibble| char::from_digit(nibble.into(), 16)).collect()
-}
-
-/// Reads lower-case hexadecimal digits: of two spellings of one seal, one is none.
-fn from_hex(digits: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let pairs = digits.as_bytes().chunks(2);
-    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect()
 }
 
 #[cfg(test)]
