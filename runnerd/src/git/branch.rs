@@ -9,9 +9,10 @@ use gix::refs::Target;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 
 use super::durable;
+use super::engine::RefStore;
 use super::identity::Identity;
 use super::program::Git;
-use super::refs::{Before, Head, Move, PACKED_PATIENCE, REF_PATIENCE, RefStore, full_name};
+use super::refs::{Before, Head, Move, PACKED_PATIENCE, REF_PATIENCE, full_name};
 use super::{GitError, Id, Repository};
 
 impl Repository {

@@ -12,8 +12,7 @@ use gix::index::extension::Tree;
 use gix::index::{Entry, PathStorageRef, State};
 use gix::objs::tree::{self, EntryKind};
 
-use super::content::has_valid_name;
-use super::scan::display;
+use super::path::{display, has_valid_name};
 use super::{GitError, Repository};
 
 /// Returns an index of no entries, with a memory of trees in which nothing is known.

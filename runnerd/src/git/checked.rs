@@ -6,10 +6,7 @@ use gix::hash::oid;
 use gix::objs::{Data, Find, TreeRefIter, compute_hash, tree};
 use gix::{Object, ObjectId, Repository};
 
-/// An object that is not what its name says.
-#[derive(Debug, thiserror::Error)]
-#[error("object {0} is not what its name says")]
-pub(super) struct FalseObject(pub(super) ObjectId);
+use super::error::FalseObject;
 
 /// Most bytes of what one walk through a tree makes, some four million paths: a few small trees that name each other make
 /// more paths than any machine can hold.

@@ -6,32 +6,11 @@ use std::collections::BTreeSet;
 use gix::ObjectId;
 use gix::bstr::BString;
 
-use super::hold_back::HoldBack;
-use super::identity::Identity;
-use super::prepare::Prepared;
+use super::path::display;
+use super::prepare::{CommitRequest, Prepared};
 use super::program::Git;
 use super::refs::{Before, Move};
-use super::scan::display;
 use super::{GitError, Id, Repository, durable};
-
-/// What to commit and how.
-#[derive(Debug, Clone)]
-pub struct CommitRequest<'a> {
-    /// The message, verbatim; a line end is added if it has none.
-    pub message: &'a str,
-    /// Author and committer.
-    pub author: Identity,
-    /// The commit that HEAD is expected to be at; none before the first.
-    pub parent: Option<Id>,
-    /// Which new files stay out.
-    pub hold_back: &'a HoldBack,
-    /// Whether the git program is to sign the commit as configured.
-    pub sign: bool,
-    /// Whether to commit even if nothing changed.
-    pub allow_empty: bool,
-    /// The only paths that may differ from HEAD, for who has looked and knows what was written since; none: all do.
-    pub within: Option<&'a [Vec<u8>]>,
-}
 
 /// A commit that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,37 +2,27 @@
 //! nothing of the index it will go into.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use gix::ObjectId;
-use gix::bstr::{BStr, ByteSlice as _};
+use gix::bstr::BStr;
 use gix::filter::Pipeline;
 use gix::filter::plumbing::pipeline::convert::ToGitOutcome;
 use gix::index::entry::{Mode, Stat};
 use gix::worktree::stack::state::attributes::Source;
 
-use runner_core::fsck::{is_dot_git, is_dot_gitmodules};
-
-use super::scan::{head_of, open_plain};
+use super::edits::Stored;
+use super::path::{has_safe_name, has_valid_name};
 use super::{GitError, Repository};
 use crate::obstruction::Obstructs as _;
 
 /// Two changes within this time can leave the same time stamp on a file.
 const CLOCK_GRAIN: Duration = Duration::from_millis(20);
-
-/// What git stores of one path.
-#[derive(Debug, Clone)]
-pub(super) struct Stored {
-    pub(super) id: ObjectId,
-    pub(super) mode: Mode,
-    /// What the file looked like; size zero if it may have changed since it was read.
-    pub(super) stat: Stat,
-}
 
 /// Why a path has no content to store.
 #[derive(Debug)]
@@ -168,23 +158,14 @@ fn settled(before: Stat, file: &Path) -> Result<Stat, Refused> {
     Ok(if certain { before } else { Stat { size: 0, ..before } })
 }
 
-/// Tells whether git accepts each part of the path as a name in a tree.
-pub(super) fn has_valid_name(path: &BStr, mode: Mode) -> bool {
-    let rules = gix::validate::path::component::Options {
-        // Would refuse names that are legal everywhere else.
-        protect_windows: false,
-        protect_hfs: cfg!(target_os = "macos"),
-        protect_ntfs: true,
-    };
-    let link = (mode == Mode::SYMLINK).then_some(gix::validate::path::component::Mode::Symlink);
-    let last = path.rfind_byte(b'/').map_or(0, |at| at + 1);
-    path.split(|byte| *byte == b'/').all(|part| gix::validate::path::component(part.as_bstr(), None, rules).is_ok())
-        && gix::validate::path::component(path[last..].as_bstr(), link, rules).is_ok()
-        && !(link.is_some() && is_dot_gitmodules(&path[last..]))
+/// Opens a file; neither a link nor a pipe that took its place meanwhile is followed or waited for.
+pub(super) fn open_plain(file: &Path) -> io::Result<File> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    OpenOptions::new().read(true).custom_flags(flags).open(file)
 }
 
-/// Tells whether a new file may have this path: what is `.git` to a file system of another machine is in no commit of the
-/// runner's, though git here would take it.
-pub(super) fn has_safe_name(path: &BStr, mode: Mode) -> bool {
-    has_valid_name(path, mode) && !path.split(|byte| *byte == b'/').any(is_dot_git)
+/// Returns the commit that the repository in `folder` is at.
+pub(super) fn head_of(folder: &Path) -> Option<ObjectId> {
+    let nested = gix::open_opts(folder, gix::open::Options::isolated()).ok()?;
+    Some(nested.head_id().ok()?.detach())
 }

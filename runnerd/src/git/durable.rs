@@ -149,6 +149,19 @@ pub(super) fn replace_file(file: &Path, bytes: &[u8], mode: u32) -> io::Result<(
     File::open(folder)?.sync_all()
 }
 
+/// Removes whatever has a name.
+pub(super) fn remove(path: &Path) -> Result<(), GitError> {
+    let removed = match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("removing", path)(error)),
+        _ => Ok(()),
+    }
+}
+
 /// Flushes a file or folder. Tells whether there was one: objects may be packed, and so may references.
 pub(super) fn sync_if_there(path: &Path) -> Result<bool, GitError> {
     match File::open(path).and_then(|file| file.sync_all()) {

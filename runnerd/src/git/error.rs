@@ -6,9 +6,14 @@ use std::path::{Path, PathBuf};
 
 use runner_core::obstacle::Nature;
 
-use super::checked::FalseObject;
-use super::{Id, Operation};
+use super::id::Id;
+use super::operation::Operation;
 use crate::obstruction::{Obstructs, nature_of_cause, remedy_at};
+
+/// An object that is not what its name says.
+#[derive(Debug, thiserror::Error)]
+#[error("object {0} is not what its name says")]
+pub(super) struct FalseObject(pub(super) gix::ObjectId);
 
 /// A request to a repository that could not be carried out.
 #[derive(Debug, thiserror::Error)]

@@ -9,9 +9,9 @@ use gix::revision::plumbing::merge_base;
 use gix::revwalk::Graph;
 
 use super::checked::{self, Checked};
+use super::engine::RefStore;
 use super::identity::Identity;
 use super::program::Git;
-use super::refs::RefStore;
 use super::{GitError, Id, Repository};
 
 /// What a commit says about itself.

@@ -8,7 +8,7 @@ use gix::glob::wildmatch;
 use gix::index::entry::Mode;
 
 use super::Repository;
-use super::content::has_safe_name;
+use super::path::has_safe_name;
 
 /// The rule by which untracked files are held back.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,18 +1,15 @@
 //! The index file: read it, hold its lock, write it whole. What its entries should be is none of its business.
 
-use std::fs;
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gix::index::State;
 use gix::index::write::Extensions;
 use gix::lock::acquire::Fail;
 
-use super::known::{Tracked, UNREAD};
-use super::scan::Scan;
+use super::marks::UNREAD;
+use super::memory::Stamp;
 use super::{GitError, Id, Repository, checked};
 use crate::obstruction::Obstructs as _;
 
@@ -30,38 +27,6 @@ pub(super) struct IndexLock {
 pub(super) struct PendingIndex {
     lock: gix::lock::File,
     repository: Repository,
-}
-
-/// The index file whose checksum was compared last with what is in it, which takes longer than to decode it.
-///
-/// The checksum finds what a disk has done, not what somebody has: git itself does not compare it when it reads.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Verified(Arc<Mutex<Option<Stamp>>>);
-
-/// Which file it is, how long, and when it was written and changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    place: (u64, u64),
-    len: u64,
-    times: [(i64, i64); 2],
-}
-
-impl Verified {
-    fn is(&self, stamp: Option<Stamp>) -> bool {
-        stamp.is_some() && *self.0.lock().unwrap_or_else(PoisonError::into_inner) == stamp
-    }
-
-    fn set(&self, stamp: Option<Stamp>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
-    }
-}
-
-impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
-        let found = fs::symlink_metadata(path).ok()?;
-        let times = [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())];
-        Some(Self { place: (found.dev(), found.ino()), len: found.len(), times })
-    }
 }
 
 /// Reads the index. One that cannot be decoded counts as the tree of `head`: it is a cache, and the files matter.
@@ -94,21 +59,6 @@ fn from_commit(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> 
 }
 
 impl Repository {
-    /// Brings an index up to HEAD that lags behind although the work tree does not, and returns whether it did.
-    ///
-    /// That is what a death leaves between the move of HEAD and the new index; nothing of the work tree is touched.
-    pub fn catch_up_index(&self) -> Result<bool, GitError> {
-        let repo = self.open()?;
-        let lock = IndexLock::acquire(&repo, self)?;
-        let mut tracked = Tracked::open(&repo, self, self.head()?.commit())?.with_all_of_head();
-        let is_as_head = Scan::run(&repo, self, &mut tracked)?.found.is_empty();
-        if is_as_head {
-            lock.write(&tracked.state)?.publish()?;
-        }
-        tracked.keep();
-        Ok(is_as_head)
-    }
-
     /// Has the git program read every file before it goes by the index, which otherwise stays what it is: staged work and
     /// marks may be a person's.
     pub(super) fn distrust_index(&self) -> Result<(), GitError> {
@@ -122,17 +72,6 @@ impl Repository {
         state.remove_tree();
         state.entries_mut().iter_mut().for_each(|entry| entry.stat = UNREAD);
         lock.write(&state)?.publish()
-    }
-
-    /// Writes an index in which nothing is taken for unchanged that may have changed: whoever lays out a commit by it
-    /// looks at each such file.
-    pub(super) fn publish_known(&self, repo: &gix::Repository) -> Result<(), GitError> {
-        let lock = IndexLock::acquire(repo, self)?;
-        let mut tracked = Tracked::open(repo, self, self.head()?.commit())?;
-        Scan::run(repo, self, &mut tracked)?;
-        lock.write(&tracked.unsettled())?.publish()?;
-        tracked.keep();
-        Ok(())
     }
 }
 

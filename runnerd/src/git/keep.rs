@@ -10,10 +10,11 @@ use gix::bstr::ByteSlice as _;
 use gix::index::State;
 use gix::index::entry::Flags;
 
-use super::content::{Contents, Refused, Stored};
+use super::content::{Contents, Refused};
+use super::edits::Stored;
 use super::hold_back::HoldBack;
 use super::known::Tracked;
-use super::names::HIDDEN;
+use super::marks::HIDDEN;
 use super::private::PrivateIndex;
 use super::scan::Scan;
 use super::stage::{Collected, Staging};

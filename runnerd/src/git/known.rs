@@ -5,52 +5,28 @@
 //! An entry with the mark `UPTODATE` was read and settled: its file has changed if it looks otherwise. Any other is read.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::index::State;
-use gix::index::entry::stat::Time;
-use gix::index::entry::{Flags, Mode, Stat};
+use gix::index::entry::{Flags, Mode};
 use gix::index::extension::Tree;
 
 use super::checked::Room;
-use super::content::{Stored, has_valid_name};
 use super::diff::compare_trees;
+use super::edits::{Edits, Stored, apply};
+use super::marks::{HIDDEN, UNREAD};
+use super::memory::Files;
 use super::moment::Flush;
-use super::names::{self, HIDDEN, Names};
-use super::scan::display;
-use super::stage::{Edits, apply};
+use super::names::{self, Names};
+use super::path::{display, has_valid_name};
 use super::{GitError, Id, Repository, cachetree, checked, durable};
-
-/// What no file looks like: who compares it with one has to read it. The length is 0, as a known other one would be
-/// taken by git for a change of content.
-pub(super) const UNREAD: Stat = Stat { mtime: NEVER, ctime: NEVER, dev: 0, ino: 0, uid: 0, gid: 0, size: 0 };
-const NEVER: Time = Time { secs: u32::MAX, nsecs: u32::MAX };
 
 /// Marks of entries whose files are not read.
 const SETTLED: Flags = Flags::UPTODATE.union(HIDDEN);
 
 /// Above this many files that have to be read, the file system is flushed first, so that they are read once.
 const WORTH_A_FLUSH: usize = 256;
-
-/// What is known of one repository, shared by all of its clones.
-#[derive(Clone, Default)]
-pub(super) struct Memory(Arc<Mutex<Remembered>>);
-
-#[derive(Default)]
-struct Remembered {
-    files: Option<Files>,
-    flush: Option<Flush>,
-    always: BTreeSet<BString>,
-}
-
-/// The files of a tree.
-struct Files {
-    state: State,
-    tree: ObjectId,
-}
 
 /// The files of HEAD that are tracked still, for one look or one commit.
 pub(super) struct Tracked<'a> {
@@ -62,43 +38,6 @@ pub(super) struct Tracked<'a> {
     tree: ObjectId,
     /// Files of HEAD that the index does not name.
     removed: Vec<(BString, ObjectId, Mode)>,
-}
-
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Memory")
-    }
-}
-
-impl Memory {
-    fn lock(&self) -> MutexGuard<'_, Remembered> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Remembers the files of a tree, as they were read.
-    pub(super) fn keep(&self, state: State, tree: ObjectId) {
-        self.lock().files = Some(Files { state, tree });
-    }
-
-    /// Returns when the file system was flushed last, if that still says something.
-    pub(super) fn flush(&self) -> Option<Flush> {
-        self.lock().flush
-    }
-}
-
-#[cfg(test)]
-impl Memory {
-    /// Moves the last flush ahead.
-    pub(super) fn settle(&self) {
-        let mut memory = self.lock();
-        memory.flush = memory.flush.map(Flush::later);
-    }
-
-    /// Sets the clock back by an hour.
-    pub(super) fn set_clock_back(&self) {
-        let mut memory = self.lock();
-        memory.flush = memory.flush.map(Flush::by_a_clock_set_back);
-    }
 }
 
 impl Repository {
@@ -198,20 +137,6 @@ impl<'a> Tracked<'a> {
         }
         self.names = Names { is_new: self.names.is_new, ..Names::default() };
         self
-    }
-}
-
-impl Memory {
-    /// Takes the files that are known, and the paths that are always read.
-    fn take(&self) -> (Option<Files>, BTreeSet<BString>) {
-        let mut memory = self.lock();
-        if memory.flush.is_some_and(|flush| !flush.counts()) {
-            memory.flush = None;
-            if let Some(files) = &mut memory.files {
-                files.state.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::UPTODATE));
-            }
-        }
-        (memory.files.take(), memory.always.clone())
     }
 }
 

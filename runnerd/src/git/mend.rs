@@ -10,7 +10,7 @@ use gix::bstr::ByteSlice as _;
 use gix::refs::FullName;
 
 use super::durable::replace_file;
-use super::refs::RefStore;
+use super::engine::RefStore;
 use super::tampering::Fingerprint;
 use super::{GitError, Id, Repository, checked};
 

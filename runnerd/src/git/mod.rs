@@ -9,28 +9,37 @@
 //!
 //! | to do | file |
 //! |---|---|
-//! | find and open | `open`, `shared`, `preflight` |
-//! | be sure whose configuration counts | `trusted`, `tampering`, `users`, `moment` |
-//! | see what changed | `known`, `names`, `scan`, `preload`, `status` |
-//! | put it into an index and a tree | `stage`, `content`, `index`, `cachetree`, `hold_back`, `exclude` |
+//! | find and open | `handle`, `open`, `shared`, `memory`, `engine`, `preflight` |
+//! | be sure whose configuration counts | `capture`, `trusted`, `tampering`, `users`, `moment` |
+//! | see what changed | `known`, `names`, `scan`, `preload`, `status`, `change` |
+//! | put it into an index and a tree | `stage`, `content`, `index`, `marks`, `edits`, `cachetree`, `hold_back`, `exclude`, `catch_up` |
 //! | commit and name | `prepare`, `commit`, `graft`, `identity`, `refs`, `branch`, `durable` |
 //! | read back | `checked`, `history`, `chain`, `objects`, `diff` |
-//! | keep and restore | `rescue`, `keep`, `copy`, `mend`, `operation`, `locks`, `pipes` |
+//! | keep and restore | `rescue`, `keep`, `copy`, `mend`, `operation`, `abandon`, `locks`, `links`, `pipes` |
 //! | keep the store small | `upkeep` |
 //! | run git itself | `program`, `porcelain`, `private` |
 
+mod abandon;
 mod branch;
 mod cachetree;
+mod capture;
+mod catch_up;
 mod chain;
+mod change;
 mod checked;
 mod commit;
 mod content;
 mod copy;
 mod diff;
 mod durable;
+mod edits;
+mod engine;
 mod error;
 mod exclude;
+mod exclude_block;
+mod file_state;
 mod graft;
+mod handle;
 mod history;
 mod hold_back;
 mod id;
@@ -40,12 +49,15 @@ mod keep;
 mod known;
 mod links;
 mod locks;
+mod marks;
+mod memory;
 mod mend;
 mod moment;
 mod names;
 mod objects;
 mod open;
 mod operation;
+mod path;
 mod pipes;
 mod porcelain;
 mod preflight;
@@ -69,19 +81,20 @@ mod users;
 mod tests;
 
 pub use chain::{Chain, ChainChange, ChainCommit, ChainFile};
-pub use commit::{CommitRequest, Committed};
+pub use change::{Change, ChangeKind};
+pub use commit::Committed;
 pub use error::GitError;
 pub use graft::Graft;
+pub use handle::Repository;
 pub use history::CommitInfo;
 pub use hold_back::HoldBack;
 pub use id::{Id, InvalidId};
 pub use identity::Identity;
 pub use objects::{Entry, EntryKind};
-pub use open::Repository;
 pub use operation::Operation;
+pub use prepare::CommitRequest;
 pub use refs::Head;
 pub use rescue::{Restore, Restored, Snapshot, SnapshotRequest};
-pub use status::{Change, ChangeKind};
 pub use tampering::{Fingerprint, MovedRef, Tampered};
 pub use trusted::Captured;
 pub use users::UsersRules;

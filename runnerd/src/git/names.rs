@@ -7,12 +7,10 @@ use gix::bstr::{BString, ByteSlice as _};
 use gix::index::State;
 use gix::index::entry::{Flags, Mode, Stat};
 
-use super::content::has_valid_name;
 use super::index;
+use super::marks::HIDDEN;
+use super::path::has_valid_name;
 use super::{GitError, Id, Repository};
-
-/// Marks of files that git takes for unchanged without looking.
-pub(super) const HIDDEN: Flags = Flags::ASSUME_VALID.union(Flags::SKIP_WORKTREE);
 
 /// What an index says otherwise than HEAD.
 #[derive(Debug, Default)]

@@ -5,71 +5,19 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use gix::discover::upwards;
 use gix::open::permissions;
 use gix::sec::Permission;
 
-use super::GitError;
-use super::index::Verified;
-use super::known::Memory;
-use super::preflight::{self, Engine};
-use super::refs::RefStore;
-use super::shared::SharedObjects;
-use super::trusted::Trusted;
-
-/// A work tree and its git folder.
-///
-/// Cheap to clone and to send. Every operation sees the repository as it is on disk at that moment, but for a
-/// configuration that was captured, which is read once.
-#[derive(Debug, Clone)]
-pub struct Repository {
-    pub(super) work_dir: PathBuf,
-    pub(super) git_dir: PathBuf,
-    pub(super) common_dir: PathBuf,
-    pub(super) sources: Sources,
-    /// The configuration that counts; none: what the repository says at the moment.
-    pub(super) trusted: Option<Arc<Trusted>>,
-    pub(super) forced: Option<Engine>,
-    /// The library's view under the captured configuration, once it is open.
-    pub(super) view: Arc<Mutex<Option<View>>>,
-    /// The index whose checksum is known to be right.
-    pub(super) verified: Verified,
-    /// What is known of the files that are tracked.
-    pub(super) memory: Memory,
-}
-
-/// A view of the library's, with the packs that it knows.
-#[derive(Debug)]
-pub(super) struct View {
-    repo: gix::ThreadSafeRepository,
-    /// When a pack came or went last: a view has room for few more than there were.
-    packs: Option<(i64, i64)>,
-    /// What was read of it.
-    objects: SharedObjects,
-}
-
-impl View {
-    /// Returns the view for one operation; what one has read of objects spares the others.
-    fn share(&self) -> gix::Repository {
-        let (mut repo, objects) = (self.repo.to_thread_local(), self.objects.clone());
-        repo.objects.set_object_cache(move || Box::new(objects.clone()));
-        repo
-    }
-}
+use super::engine::{Engine, RefStore};
+use super::handle::Sources;
+use super::shared::{SharedObjects, View};
+use super::{GitError, Repository, preflight};
 
 /// Bytes of objects that are kept for those who read them again.
 const OBJECT_CACHE_BYTES: usize = 4 * 1024 * 1024;
-
-/// Which configuration counts beside the repository's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sources {
-    /// The user's and the system's, as for the git program.
-    User,
-    /// None, so that tests do not depend on who runs them.
-    RepositoryOnly,
-}
 
 /// Settings that hold whatever the repository says. Line endings that do not survive a round trip must not keep a file
 /// from being stored, and neither replaced objects nor a forged commit graph must show a history that is not there.
@@ -118,40 +66,6 @@ impl Repository {
         };
         let places = [canonical(work_dir)?, canonical(opened.git_dir())?, canonical(opened.common_dir())?];
         Ok(Self::at(places, sources, None))
-    }
-
-    /// Returns the repository at these places: work tree, git folder and common folder.
-    pub(super) fn at(
-        [work_dir, git_dir, common_dir]: [PathBuf; 3],
-        sources: Sources,
-        trusted: Option<Arc<Trusted>>,
-    ) -> Self {
-        Self {
-            work_dir,
-            git_dir,
-            common_dir,
-            sources,
-            trusted,
-            forced: None,
-            view: Arc::default(),
-            verified: Verified::default(),
-            memory: Memory::default(),
-        }
-    }
-
-    /// Returns the root of the work tree, absolute and without symbolic links.
-    pub fn work_dir(&self) -> &Path {
-        &self.work_dir
-    }
-
-    /// Returns the git folder of this work tree: the one with its HEAD and index.
-    pub fn git_dir(&self) -> &Path {
-        &self.git_dir
-    }
-
-    /// Returns the git folder that all work trees of the repository share.
-    pub fn common_dir(&self) -> &Path {
-        &self.common_dir
     }
 
     /// Opens the library's view of the repository, or gives the one that is open. Refuses one whose parts moved.
@@ -226,19 +140,6 @@ impl Repository {
         own.write_reflog = repo.refs.write_reflog;
         own.precompose_unicode = repo.refs.precompose_unicode;
         own
-    }
-
-    /// Returns where a path relative to the work tree is on disk.
-    pub(super) fn file(&self, path: &[u8]) -> PathBuf {
-        self.work_dir.join(OsStr::from_bytes(path))
-    }
-
-    pub(super) fn index_path(&self) -> PathBuf {
-        self.git_dir.join("index")
-    }
-
-    pub(super) fn reads_no_other_configuration(&self) -> bool {
-        self.trusted.is_some() || self.sources == Sources::RepositoryOnly
     }
 
     /// Chooses who carries out the next operation on the work tree.

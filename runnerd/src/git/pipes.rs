@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use super::moment::{Moment, has_no_folders};
-use super::scan::display;
+use super::path::display;
 use super::{Fingerprint, GitError, Repository};
 
 /// Files of the work tree that git reads without being asked to.

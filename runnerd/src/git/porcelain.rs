@@ -7,13 +7,13 @@ use std::path::Path;
 use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice as _};
 
+use super::change::{Change, ChangeKind, staged};
 use super::hold_back::{HoldBack, Verdict};
 use super::known::Tracked;
 use super::private::PrivateIndex;
 use super::program::Git;
 use super::scan::unstorable_files;
 use super::stage::{Collected, declared_submodules};
-use super::status::{Change, ChangeKind, staged};
 use super::{GitError, Repository, durable};
 
 /// The git program on a work tree, with an index of the runner's own.

@@ -7,36 +7,8 @@ use std::path::Path;
 use gix::bstr::ByteSlice as _;
 use gix::config::Snapshot;
 
-use super::{GitError, Repository};
-
-/// Who stages, snapshots and compares the work tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Engine {
-    /// gix.
-    Library,
-    /// git.
-    Program,
-}
-
-impl Engine {
-    /// Does the same in one of two ways. Where the library finds what it cannot handle, git has the last word.
-    pub(super) fn carry_out<T>(
-        self,
-        library: impl FnOnce() -> Result<T, GitError>,
-        program: impl FnOnce() -> Result<T, GitError>,
-    ) -> Result<T, GitError> {
-        if self == Self::Program {
-            return program();
-        }
-        library().or_else(|error| match error {
-            GitError::Broken { .. } => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "the library cannot do this; git does");
-                program()
-            }
-            other => Err(other),
-        })
-    }
-}
+use super::Repository;
+use super::engine::Engine;
 
 pub(super) fn engine(repo: &gix::Repository, paths: &Repository) -> Engine {
     if differences(repo, paths).next().is_some() { Engine::Program } else { Engine::Library }

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode as Permissions, OFlags, opena
 use rustix::io::Errno;
 
 use super::Repository;
-use super::names::HIDDEN;
+use super::marks::HIDDEN;
 
 /// Entries for which one more thread is worth its start, and the most threads: as git has them.
 const ENTRIES_PER_THREAD: usize = 500;

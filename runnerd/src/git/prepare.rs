@@ -6,16 +6,36 @@ use std::collections::BTreeSet;
 use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice as _};
 
-use super::commit::CommitRequest;
+use super::change::{Change, ChangeKind};
 use super::diff::compare_trees;
 use super::hold_back::{HoldBack, Verdict};
+use super::identity::Identity;
 use super::index::{IndexLock, PendingIndex};
 use super::known::Tracked;
+use super::path::display;
 use super::private::PrivateIndex;
-use super::scan::{Scan, display};
+use super::scan::Scan;
 use super::stage::{Collected, Staged, Staging, declared_submodules};
-use super::status::{Change, ChangeKind};
 use super::{GitError, Id, Repository, cachetree, checked, exclude, porcelain};
+
+/// What to commit and how.
+#[derive(Debug, Clone)]
+pub struct CommitRequest<'a> {
+    /// The message, verbatim; a line end is added if it has none.
+    pub message: &'a str,
+    /// Author and committer.
+    pub author: Identity,
+    /// The commit that HEAD is expected to be at; none before the first.
+    pub parent: Option<Id>,
+    /// Which new files stay out.
+    pub hold_back: &'a HoldBack,
+    /// Whether the git program is to sign the commit as configured.
+    pub sign: bool,
+    /// Whether to commit even if nothing changed.
+    pub allow_empty: bool,
+    /// The only paths that may differ from HEAD, for who has looked and knows what was written since; none: all do.
+    pub within: Option<&'a [Vec<u8>]>,
+}
 
 /// The tree to commit, and the index to publish once HEAD moved.
 pub(super) struct Prepared {

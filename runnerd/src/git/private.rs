@@ -9,7 +9,8 @@ use gix::index::State;
 use gix::index::entry::{Flags, Mode};
 use tempfile::TempDir;
 
-use super::known::{Tracked, UNREAD};
+use super::known::Tracked;
+use super::marks::UNREAD;
 use super::moment::Flush;
 use super::preload::Preload;
 use super::program::Git;

@@ -14,6 +14,7 @@ use gix::refs::transaction::{PreviousValue, RefEdit};
 use gix::refs::{FullName, Target};
 
 use super::durable;
+use super::engine::RefStore;
 use super::identity::Identity;
 use super::program::Git;
 use super::{GitError, Id, Repository, checked};
@@ -57,15 +58,6 @@ impl Head {
             Self::Detached { .. } => None,
         }
     }
-}
-
-/// Who keeps the references.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RefStore {
-    /// Files, which the library handles.
-    Files,
-    /// Another format, which only the git program knows.
-    Program,
 }
 
 /// What a reference must be before it is moved.

@@ -11,9 +11,9 @@ use gix::bstr::{BString, ByteSlice as _};
 use super::hold_back::HoldBack;
 use super::identity::Identity;
 use super::objects::{Entry, EntryKind};
+use super::path::display;
 use super::program::Git;
 use super::refs::{Before, Move};
-use super::scan::display;
 use super::stage::Collected;
 use super::{Change, ChangeKind, GitError, Id, Repository, checked, durable, index};
 

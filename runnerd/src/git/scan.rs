@@ -2,9 +2,6 @@
 //! reports paths; what is to be done about them is decided by `status` and `stage`.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -21,7 +18,9 @@ use gix::status::plumbing::index_as_worktree::{Change, EntryStatus};
 use gix::status::plumbing::index_as_worktree_with_renames::{Entry, VisitEntry};
 use gix::worktree::stack::state::ignore::Source;
 
-use super::known::{Tracked, UNREAD};
+use super::content::{head_of, open_plain};
+use super::known::Tracked;
+use super::marks::UNREAD;
 use super::moment::Flush;
 use super::names::Names;
 use super::preload::Preload;
@@ -210,12 +209,6 @@ pub(super) fn stands_as(repo: &gix::Repository, file: &Path, entry: &gix::index:
     (id == entry.id).then_some(stat)
 }
 
-/// Opens a file; neither a link nor a pipe that took its place meanwhile is followed or waited for.
-pub(super) fn open_plain(file: &Path) -> io::Result<File> {
-    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
-    OpenOptions::new().read(true).custom_flags(flags).open(file)
-}
-
 /// Returns what is neither tracked nor ignored. git itself is silent about pipes and the like; this names them.
 ///
 /// Where `strangers` are all that can be, only what is a folder among them is walked.
@@ -300,15 +293,4 @@ impl SubmoduleStatus for Commits {
         let head = head_of(&self.paths.file(path));
         Ok(head.filter(|head| *head != entry.id).map(drop))
     }
-}
-
-/// Returns the commit that the repository in `folder` is at.
-pub(super) fn head_of(folder: &Path) -> Option<ObjectId> {
-    let nested = gix::open_opts(folder, gix::open::Options::isolated()).ok()?;
-    Some(nested.head_id().ok()?.detach())
-}
-
-/// Writes a path for people.
-pub(super) fn display(path: &[u8]) -> String {
-    path.to_str_lossy().into_owned()
 }

@@ -39,3 +39,22 @@ impl fmt::Debug for SharedObjects {
         f.write_str("SharedObjects")
     }
 }
+
+/// A view of the library's, with the packs that it knows.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) repo: gix::ThreadSafeRepository,
+    /// When a pack came or went last: a view has room for few more than there were.
+    pub(super) packs: Option<(i64, i64)>,
+    /// What was read of it.
+    pub(super) objects: SharedObjects,
+}
+
+impl View {
+    /// Returns the view for one operation; what one has read of objects spares the others.
+    pub(super) fn share(&self) -> gix::Repository {
+        let (mut repo, objects) = (self.repo.to_thread_local(), self.objects.clone());
+        repo.objects.set_object_cache(move || Box::new(objects.clone()));
+        repo
+    }
+}

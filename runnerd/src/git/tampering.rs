@@ -8,17 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice as _};
+use runner_core::digest::{from_hex, to_hex};
 use serde::{Deserialize, Serialize};
 
 use super::durable::replace_file;
+use super::file_state::{FileState, MAX_BYTES, look};
+use super::marks::HIDDEN;
 use super::moment::Moment;
-use super::names::HIDDEN;
+use super::path::display;
 use super::program::Git;
-use super::scan::display;
 use super::users::UsersRules;
 use super::{GitError, Id, Repository, index};
 
@@ -40,8 +42,6 @@ const OWN: [&str; 4] = ["config.worktree", "info/sparse-checkout", "commondir", 
 const FOLDERS: [&str; 3] = ["hooks", "info", "objects/info"];
 /// Where objects are named that stand for others.
 const REPLACED: &str = "refs/replace/";
-/// Above this many bytes a file is told by length and times, and is not put back.
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Hooks above this number are not looked at.
 const MAX_ENTRIES: usize = 4096;
 
@@ -51,7 +51,7 @@ pub struct Fingerprint {
     /// Number of the git folder in its file system, and of the common one.
     places: [u64; 2],
     /// By path relative to the work tree's root, `.git` standing for the common folder.
-    files: BTreeMap<String, Seen>,
+    files: BTreeMap<String, FileState>,
     /// References by name.
     refs: BTreeMap<String, String>,
     /// The user's own configuration.
@@ -61,15 +61,6 @@ pub struct Fingerprint {
     /// When it was.
     #[serde(default)]
     moment: Option<Moment>,
-}
-
-/// One file as it was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Seen {
-    File { mode: u32, hex: String },
-    Link { hex: String },
-    Large { bytes: u64, mtime: i64, nanos: i64 },
-    Other,
 }
 
 /// One file that is not as it was.
@@ -284,41 +275,15 @@ fn listed(folder: &Path) -> Result<Vec<String>, GitError> {
     names.collect::<io::Result<_>>().map_err(GitError::io("listing", folder))
 }
 
-pub(super) fn look(path: &Path) -> Result<Option<Seen>, GitError> {
-    let found = match path.symlink_metadata() {
-        Ok(found) => found,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(GitError::io("looking at", path)(error)),
-    };
-    let read = || -> io::Result<Seen> {
-        Ok(if found.is_symlink() {
-            Seen::Link { hex: to_hex(fs::read_link(path)?.as_os_str().as_bytes()) }
-        } else if !found.is_file() {
-            Seen::Other
-        } else if found.len() > MAX_BYTES {
-            Seen::Large { bytes: found.len(), mtime: found.mtime(), nanos: found.mtime_nsec() }
-        } else {
-            Seen::File { mode: found.permissions().mode() & 0o7777, hex: to_hex(&fs::read(path)?) }
-        })
-    };
-    match read() {
-        // Unreadable for us is unreadable for git.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Some(Seen::Other)),
-        read => read.map(Some).map_err(GitError::io("reading", path)),
-    }
-}
-
-fn restore(path: &Path, seen: Option<&Seen>) -> Result<(), GitError> {
-    if matches!(seen, Some(Seen::Large { .. } | Seen::Other)) {
+fn restore(path: &Path, seen: Option<&FileState>) -> Result<(), GitError> {
+    if matches!(seen, Some(FileState::Large { .. } | FileState::Other)) {
         return Ok(());
     }
     clear(path)?;
     match seen {
-        Some(Seen::File { mode, hex }) => replace_file(path, &from_hex(hex), *mode),
-        Some(Seen::Link { hex }) => symlink(std::ffi::OsStr::from_bytes(&from_hex(hex)), path),
-        Some(Seen::Large { .. } | Seen::Other) | None => Ok(()),
+        Some(FileState::File { mode, hex }) => replace_file(path, &bytes_of(hex), *mode),
+        Some(FileState::Link { hex }) => symlink(std::ffi::OsStr::from_bytes(&bytes_of(hex)), path),
+        Some(FileState::Large { .. } | FileState::Other) | None => Ok(()),
     }
     .map_err(GitError::io("putting back", path))
 }
@@ -356,13 +321,6 @@ fn name_of(path: &[u8]) -> String {
     path.to_str().map_or_else(|_| format!("\0{}", to_hex(path)), str::to_owned)
 }
 
-pub(super) fn to_hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
-    bytes.iter().flat_map(digits).collect()
-}
-
-pub(super) fn from_hex(hex: &str) -> Vec<u8> {
-    let digits = |at: usize| hex.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
-    (0..hex.len()).step_by(2).filter_map(digits).collect()
+fn bytes_of(hex: &str) -> Vec<u8> {
+    from_hex(hex).unwrap_or_default()
 }

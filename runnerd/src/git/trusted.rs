@@ -1,5 +1,5 @@
 //! What git may run and obey in the runner's operations: configuration, attributes and ignore rules as they
-//! were when a person asked for the run, kept in a folder where no agent has business.
+//! were when a person asked for the run (`capture`), kept in a folder where no agent has business.
 //!
 //! The folder stands in for the repository's common git folder. The library opens it and the git program is pointed to
 //! it, so neither reads a configuration that a session could have written; objects, references and the index stay the
@@ -13,24 +13,21 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use gix::bstr::{BStr, BString, ByteSlice as _};
-use gix::config::File;
+use gix::bstr::ByteSlice as _;
 use protocol::path::WirePath;
+use runner_core::digest::{from_hex, to_hex};
 use serde::{Deserialize, Serialize};
 
-use super::known::Memory;
-use super::open::Sources;
-use super::operation::remove;
-use super::tampering::{from_hex, to_hex};
-use super::users::users_folder;
-use super::{GitError, Repository, exclude};
+use super::GitError;
+use super::durable::remove;
+use super::exclude_block::without_blocks;
 
 /// The file of settings.
-const SETTINGS: &str = "config";
+pub(super) const SETTINGS: &str = "config";
 /// The file of ignore rules in which the runner itself remembers what it holds back.
-const EXCLUDE: &str = "info/exclude";
+pub(super) const EXCLUDE: &str = "info/exclude";
 /// Most bytes that the runner's own lines add to that file.
 const MAX_BLOCKS: u64 = 16 << 20;
 /// Nobody's branch: what HEAD is, the repository itself says.
@@ -38,35 +35,17 @@ const NO_HEAD: &[u8] = b"ref: refs/heads/none\n";
 /// Parts of the common folder that hold history and no settings.
 const SHARED: [&str; 4] = ["objects", "worktrees", "shallow", "reftable"];
 
-/// Sections that lead to other files or to programs that none of the runner's operations needs.
-const SECTIONS_LEFT_OUT: [&str; 6] = ["include", "includeif", "alias", "pager", "runnerd", "hook"];
-
-/// Settings that are replaced by the runner's own, that lead elsewhere, or that would run a program at every look.
-const KEYS_LEFT_OUT: [(&str, &str); 11] = [
-    ("core", "worktree"),
-    ("core", "bare"),
-    ("core", "hookspath"),
-    ("core", "fsmonitor"),
-    ("core", "editor"),
-    ("core", "pager"),
-    ("core", "askpass"),
-    ("core", "alternaterefscommand"),
-    ("core", "attributesfile"),
-    ("core", "excludesfile"),
-    ("extensions", "worktreeconfig"),
-];
-
 /// What git may obey: every setting and rule of one moment, as a value for whoever keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Captured {
-    work_dir: WirePath,
-    git_dir: WirePath,
-    common_dir: WirePath,
+    pub(super) work_dir: WirePath,
+    pub(super) git_dir: WirePath,
+    pub(super) common_dir: WirePath,
     /// The files of settings and rules, by name, their bytes as hexadecimal digits.
-    files: BTreeMap<String, String>,
+    pub(super) files: BTreeMap<String, String>,
     /// Numbers of the git folder and the common one that a person has asked to go on with.
-    accepted: [u64; 2],
+    pub(super) accepted: [u64; 2],
 }
 
 impl Captured {
@@ -91,151 +70,17 @@ impl Captured {
 /// What counts is the value. The folder is looked at before each use, and is as the value says from then on.
 #[derive(Debug)]
 pub(super) struct Trusted {
-    folder: PathBuf,
-    captured: Captured,
+    pub(super) folder: PathBuf,
+    pub(super) captured: Captured,
     files: Vec<(String, Vec<u8>)>,
     links: Vec<(&'static str, PathBuf)>,
     laying: Mutex<()>,
 }
 
-impl Repository {
-    /// Takes the configuration of this moment, the user's and the system's included, as the one that counts from now
-    /// on, to be laid out in `folder`. Returns the repository bound to it; the value of it is for the caller to keep.
-    pub fn capture(&self, folder: &Path) -> Result<Self, GitError> {
-        let present = self.bound_to(None);
-        let repo = present.open()?;
-        let settings = present.settings(&repo)?;
-        let config = repo.config_snapshot();
-        let rules = [
-            (EXCLUDE, read(&present.common_dir.join(EXCLUDE))?),
-            ("info/attributes", read(&present.common_dir.join("info/attributes"))?),
-            ("excludes", present.users_file(&config, "core.excludesFile", "ignore")?),
-            ("attributes", present.users_file(&config, "core.attributesFile", "attributes")?),
-            (SETTINGS, settings.to_bstring().into()),
-        ];
-        let captured = Captured {
-            work_dir: WirePath(present.work_dir.clone()),
-            git_dir: WirePath(present.git_dir.clone()),
-            common_dir: WirePath(present.common_dir.clone()),
-            files: rules.iter().map(|(name, bytes)| ((*name).to_owned(), to_hex(bytes))).collect(),
-            accepted: present.places_of()?,
-        };
-        Ok(present.bound_to(Some(Arc::new(Trusted::new(folder, captured)))))
-    }
-
-    /// Returns the repository of which the configuration was captured, whatever has become of its git folder.
-    pub fn of_captured(folder: &Path, captured: Captured) -> Self {
-        let places = [&captured.work_dir, &captured.git_dir, &captured.common_dir].map(|path| path.0.clone());
-        Self::at(places, Sources::User, Some(Arc::new(Trusted::new(folder, captured))))
-    }
-
-    /// Binds a repository that is bound to no configuration yet to one that was captured.
-    #[must_use]
-    pub fn or_bound_to(self, folder: &Path, captured: Captured) -> Self {
-        if self.trusted.is_some() { self } else { self.bound_to(Some(Arc::new(Trusted::new(folder, captured)))) }
-    }
-
-    /// Returns the configuration that it is bound to.
-    pub fn captured(&self) -> Option<&Captured> {
-        self.trusted.as_ref().map(|trusted| &trusted.captured)
-    }
-
-    /// Returns the configuration that it is bound to, as that of its own work tree, with the git folder that is there now
-    /// as the one that a person has asked to go on with.
-    pub fn accepting(&self) -> Result<Option<Captured>, GitError> {
-        let Some(captured) = self.captured() else { return Ok(None) };
-        Ok(Some(Captured {
-            work_dir: WirePath(self.work_dir.clone()),
-            git_dir: WirePath(self.git_dir.clone()),
-            common_dir: WirePath(self.common_dir.clone()),
-            accepted: self.places_of()?,
-            ..captured.clone()
-        }))
-    }
-
-    /// Returns the numbers of the git folder that a person has asked to go on with.
-    pub(super) fn accepted(&self) -> Option<[u64; 2]> {
-        self.captured().map(|captured| captured.accepted)
-    }
-
-    /// Has the folder of the captured configuration be as that was, for whoever reads it next.
-    pub(super) fn lay_trusted(&self) -> Result<(), GitError> {
-        self.trusted.as_ref().map_or(Ok(()), |trusted| trusted.lay())
-    }
-
-    fn bound_to(&self, trusted: Option<Arc<Trusted>>) -> Self {
-        Self { trusted, view: Arc::default(), memory: Memory::default(), ..self.clone() }
-    }
-
-    /// Returns the file of a name that counts: the captured one, if there is one.
-    pub(super) fn rules(&self, name: &str) -> PathBuf {
-        self.trusted_folder().unwrap_or(&self.common_dir).join(name)
-    }
-
-    /// Returns the folder of the captured configuration.
-    pub(super) fn trusted_folder(&self) -> Option<&Path> {
-        self.trusted.as_ref().map(|trusted| trusted.folder.as_path())
-    }
-
-    /// Returns every setting in force, in one file without references to others.
-    fn settings(&self, repo: &gix::Repository) -> Result<File, GitError> {
-        let copy = || -> gix::Result<File> {
-            let mut flat = File::default();
-            for section in repo.config_snapshot().plumbing().sections() {
-                copy_section(&mut flat, &section)?;
-            }
-            let is_logged = flat.string("core.logAllRefUpdates").is_some();
-            let mut core = flat.new_section("core", None::<BString>)?;
-            core.push("bare", "false")?;
-            if !is_logged {
-                core.push("logAllRefUpdates", "true")?;
-            }
-            if flat.string("lfs.storage").is_none() {
-                let storage = self.common_dir.join("lfs");
-                flat.new_section("lfs", None::<BString>)?.push("storage", storage.as_os_str().as_bytes().as_bstr())?;
-            }
-            Ok(flat)
-        };
-        copy().map_err(GitError::library("reading the configuration of", &self.work_dir))
-    }
-
-    /// Returns the content of a file of rules that a setting names, else of the user's own by its usual name.
-    fn users_file(&self, config: &gix::config::Snapshot<'_>, key: &str, usual: &str) -> Result<Vec<u8>, GitError> {
-        let named = config.trusted_path(key).ok().flatten().map(|path| self.work_dir.join(path));
-        let is_users = self.sources == Sources::User;
-        match named.or_else(|| users_folder().filter(|_| is_users).map(|folder| folder.join(usual))) {
-            Some(file) => read(&file),
-            None => Ok(Vec::new()),
-        }
-    }
-}
-
-fn copy_section(flat: &mut File, section: &gix::config::file::SectionRef<'_>) -> gix::Result<()> {
-    let header = section.header();
-    let name = header.name().to_str_lossy().to_lowercase();
-    if SECTIONS_LEFT_OUT.contains(&name.as_str()) {
-        return Ok(());
-    }
-    let mut copy = flat.new_section(&name, header.subsection_name().map(ToOwned::to_owned))?;
-    for key in section.value_names() {
-        let is_left_out = KEYS_LEFT_OUT.contains(&(name.as_str(), key.to_lowercase().as_str()));
-        if is_left_out && header.subsection_name().is_none() {
-            continue;
-        }
-        let values = section.values(&key);
-        if values.is_empty() {
-            copy.push(&key, None::<&BStr>)?;
-        }
-        for value in values {
-            copy.push(&key, Some(value.as_bstr()))?;
-        }
-    }
-    Ok(())
-}
-
 impl Trusted {
-    fn new(folder: &Path, captured: Captured) -> Self {
-        let mut files: Vec<_> = captured.files.iter().map(|(name, hex)| (name.clone(), from_hex(hex))).collect();
+    pub(super) fn new(folder: &Path, captured: Captured) -> Self {
+        let mut files: Vec<_> =
+            captured.files.iter().map(|(name, hex)| (name.clone(), from_hex(hex).unwrap_or_default())).collect();
         for (_, text) in files.iter_mut().filter(|(name, _)| name == SETTINGS) {
             for key in ["excludes", "attributes"] {
                 let file = quoted(&folder.join(key));
@@ -249,7 +94,7 @@ impl Trusted {
     }
 
     /// Makes the folder what the value says, unless it is.
-    fn lay(&self) -> Result<(), GitError> {
+    pub(super) fn lay(&self) -> Result<(), GitError> {
         let _one = self.laying.lock().unwrap_or_else(PoisonError::into_inner);
         // Not joined with "": behind a slash at its end, a link would be followed.
         for folder in [self.folder.clone(), self.folder.join("info"), self.folder.join("refs")] {
@@ -347,13 +192,13 @@ fn is_file_of(file: &Path, bytes: &[u8]) -> bool {
 /// Tells whether a path is a regular file with these ignore rules, and no others but what the runner has held back since.
 fn is_exclude_of(file: &Path, bytes: &[u8]) -> bool {
     let most = bytes.len() as u64 + MAX_BLOCKS;
-    let rules = |text: &[u8]| exclude::without_blocks(text).trim_end_with(|end| end == '\n').to_owned();
+    let rules = |text: &[u8]| without_blocks(text).trim_end_with(|end| end == '\n').to_owned();
     file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= most)
         && fs::read(file).is_ok_and(|found| rules(&found) == rules(bytes))
 }
 
 /// Reads a file of rules; nothing where there is no file.
-fn read(file: &Path) -> Result<Vec<u8>, GitError> {
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, GitError> {
     match fs::metadata(file) {
         Ok(found) if found.is_file() => fs::read(file).map_err(GitError::io("reading", file)),
         _ => Ok(Vec::new()),

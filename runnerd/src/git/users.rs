@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::GitError;
-use super::tampering::{Seen, look};
+use super::file_state::{FileState, look};
 
 /// What the user's own git configuration, attributes and ignore rules were at one moment.
 ///
 /// Files that these include are not looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UsersRules(Vec<(PathBuf, Option<Seen>)>);
+pub struct UsersRules(Vec<(PathBuf, Option<FileState>)>);
 
 impl UsersRules {
     /// Looks at the files.
@@ -28,7 +28,7 @@ impl UsersRules {
 
     /// Returns the files that are not as in `other`, for people.
     pub fn differing(&self, other: &Self) -> Vec<String> {
-        let is_same = |file: &(PathBuf, Option<Seen>)| other.0.contains(file);
+        let is_same = |file: &(PathBuf, Option<FileState>)| other.0.contains(file);
         self.0.iter().filter(|file| !is_same(file)).map(|(path, _)| path.display().to_string()).collect()
     }
 }

@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture};
-use crate::git::open::Sources;
-use crate::git::preflight::Engine;
+use crate::git::engine::Engine;
+use crate::git::handle::Sources;
 use crate::git::{GitError, Head, Operation, Repository};
 use crate::obstruction::Obstructs as _;
 

@@ -1,0 +1,51 @@
+//! A file at one moment, with all that it held, so that it can be compared and put back.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use runner_core::digest::to_hex;
+use serde::{Deserialize, Serialize};
+
+use super::GitError;
+
+/// Above this many bytes a file is told by length and times, and is not put back.
+pub(super) const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// One file as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum FileState {
+    File { mode: u32, hex: String },
+    Link { hex: String },
+    Large { bytes: u64, mtime: i64, nanos: i64 },
+    Other,
+}
+
+/// Looks at a file; none where there is nothing.
+pub(super) fn look(path: &Path) -> Result<Option<FileState>, GitError> {
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(GitError::io("looking at", path)(error)),
+    };
+    let read = || -> io::Result<FileState> {
+        Ok(if found.is_symlink() {
+            FileState::Link { hex: to_hex(fs::read_link(path)?.as_os_str().as_bytes()) }
+        } else if !found.is_file() {
+            FileState::Other
+        } else if found.len() > MAX_BYTES {
+            FileState::Large { bytes: found.len(), mtime: found.mtime(), nanos: found.mtime_nsec() }
+        } else {
+            FileState::File { mode: found.permissions().mode() & 0o7777, hex: to_hex(&fs::read(path)?) }
+        })
+    };
+    match read() {
+        // Unreadable for us is unreadable for git.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Some(FileState::Other)),
+        read => read.map(Some).map_err(GitError::io("reading", path)),
+    }
+}
