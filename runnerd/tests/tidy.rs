@@ -97,7 +97,7 @@ const HOMES: &[Home] = &[
     Home {
         word: "SystemTime",
         within: "",
-        homes: &["runnerd/src/git/content.rs", "runnerd/src/repo/records.rs"], // the time of a file
+        homes: &["runnerd/src/git/worktree/content.rs", "runnerd/src/repo/records.rs"], // the time of a file
         why: "times are jiff's, and come from `clock`",
     },
     Home { word: "ClockId::", within: "", homes: &["runnerd/src/clock.rs"], why: "one clock measures" },
@@ -112,7 +112,7 @@ const HOMES: &[Home] = &[
         within: "",
         homes: &[
             "runnerd/src/process/",
-            "runnerd/src/git/program.rs",
+            "runnerd/src/git/repository/program.rs",
             "runnerd/testkit/",
             "bench/",                           // controls, beside what is measured
             "scripts/unwinder.rs",              // a build asks the compiler, and waits for its answer

@@ -7,94 +7,55 @@
 //! repositories that use what the library does not do as git does (`preflight`). Both give the same trees. No hooks are
 //! run by either.
 //!
-//! | to do | file |
+//! | to do | folder |
 //! |---|---|
-//! | find and open | `handle`, `open`, `shared`, `memory`, `engine`, `preflight` |
-//! | be sure whose configuration counts | `capture`, `trusted`, `tampering`, `users`, `moment` |
-//! | see what changed | `known`, `names`, `scan`, `preload`, `status`, `change` |
-//! | put it into an index and a tree | `stage`, `content`, `index`, `marks`, `edits`, `cachetree`, `hold_back`, `exclude`, `catch_up` |
-//! | commit and name | `prepare`, `commit`, `graft`, `identity`, `refs`, `branch`, `durable` |
-//! | read back | `checked`, `history`, `chain`, `objects`, `diff` |
-//! | keep and restore | `rescue`, `keep`, `copy`, `mend`, `operation`, `abandon`, `locks`, `links`, `pipes` |
-//! | keep the store small | `upkeep` |
-//! | run git itself | `program`, `porcelain`, `private` |
+//! | find and open; be sure whose configuration counts; run git itself | `repository` |
+//! | read what is committed, each object checked | `objects` |
+//! | HEAD, branches and the runner's own references | `refs` |
+//! | the index, as a file and in memory | `index` |
+//! | see what changed, and bring it into an index and a tree | `worktree` |
+//! | commit it | `commit` |
+//! | see and undo what a session did to git's own folder | `tampering` |
+//! | keep everything, restore, mend, end what was begun | `rescue` |
+//!
+//! A folder uses those above it in this list. What is done with a [`Repository`] is a method of it, written where its
+//! topic is: whoever has one need not know the folders. Below them all are `error`, `id`, `path`, `durable`, `moment`,
+//! `file_state` and `operation`.
 
-mod abandon;
-mod branch;
-mod cachetree;
-mod capture;
-mod catch_up;
-mod chain;
-mod change;
-mod checked;
 mod commit;
-mod content;
-mod copy;
-mod diff;
 mod durable;
-mod edits;
-mod engine;
 mod error;
-mod exclude;
-mod exclude_block;
 mod file_state;
-mod graft;
-mod handle;
-mod history;
-mod hold_back;
 mod id;
-mod identity;
 mod index;
-mod keep;
-mod known;
-mod links;
-mod locks;
-mod marks;
-mod memory;
-mod mend;
 mod moment;
-mod names;
 mod objects;
-mod open;
 mod operation;
 mod path;
-mod pipes;
-mod porcelain;
-mod preflight;
-mod preload;
-mod prepare;
-mod private;
-mod program;
-mod recoded;
 mod refs;
+mod repository;
 mod rescue;
-mod scan;
-mod shared;
-mod stage;
-mod status;
 mod tampering;
-mod trusted;
-mod upkeep;
-mod users;
+mod worktree;
 
 #[cfg(test)]
 mod tests;
 
-pub use chain::{Chain, ChainChange, ChainCommit, ChainFile};
-pub use change::{Change, ChangeKind};
 pub use commit::Committed;
+pub use commit::graft::Graft;
+pub use commit::prepare::CommitRequest;
 pub use error::GitError;
-pub use graft::Graft;
-pub use handle::Repository;
-pub use history::CommitInfo;
-pub use hold_back::HoldBack;
 pub use id::{Id, InvalidId};
-pub use identity::Identity;
+pub use objects::chain::{Chain, ChainChange, ChainCommit, ChainFile};
+pub use objects::history::CommitInfo;
 pub use objects::{Entry, EntryKind};
 pub use operation::Operation;
-pub use prepare::CommitRequest;
 pub use refs::Head;
+pub use repository::handle::Repository;
+pub use repository::identity::Identity;
+pub use repository::trusted::Captured;
+pub use repository::users::UsersRules;
 pub use rescue::{Restore, Restored, Snapshot, SnapshotRequest};
 pub use tampering::{Fingerprint, MovedRef, Tampered};
-pub use trusted::Captured;
-pub use users::UsersRules;
+pub use worktree::change::{Change, ChangeKind};
+pub use worktree::hold_back::HoldBack;

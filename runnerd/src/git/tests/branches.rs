@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture};
-use crate::git::engine::Engine;
-use crate::git::handle::Sources;
+use crate::git::repository::engine::Engine;
+use crate::git::repository::handle::Sources;
 use crate::git::{GitError, Head, Operation, Repository};
 use crate::obstruction::Obstructs as _;
 

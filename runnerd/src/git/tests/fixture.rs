@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::git::engine::Engine;
-use crate::git::handle::Sources;
+use crate::git::repository::engine::Engine;
+use crate::git::repository::handle::Sources;
 use crate::git::{ChangeKind, CommitRequest, Committed, GitError, HoldBack, Id, Identity, Repository};
 
 pub(super) const ENGINES: [Engine; 2] = [Engine::Library, Engine::Program];

@@ -9,7 +9,7 @@ use gix::index::entry::{Flags, Mode, Stat};
 
 use super::fixture::{ENGINES, Fixture, commit, settle};
 use crate::git::index;
-use crate::git::known::Tracked;
+use crate::git::worktree::known::Tracked;
 use crate::git::{ChangeKind, Repository};
 
 /// The file that is changed.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture, commit, commit_with};
-use crate::git::engine::Engine;
+use crate::git::repository::engine::Engine;
 use crate::git::{Committed, HoldBack};
 use crate::obstruction::Obstructs as _;
 

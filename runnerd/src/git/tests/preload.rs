@@ -4,8 +4,8 @@ use std::fs::File;
 use std::time::SystemTime;
 
 use super::fixture::{ENGINES, Fixture, settle};
-use crate::git::known::Tracked;
-use crate::git::preload::Preload;
+use crate::git::worktree::known::Tracked;
+use crate::git::worktree::preload::Preload;
 
 /// A repository, something done to it, and what git is to say of it.
 struct Case {

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use super::fixture::{Fixture, commit};
 use crate::git::GitError;
-use crate::git::engine::Engine;
+use crate::git::repository::engine::Engine;
 
 const SEEDS: u64 = 6;
 const ROUNDS: usize = 5;

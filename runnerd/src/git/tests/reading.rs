@@ -3,7 +3,7 @@
 use gix::objs::tree;
 
 use super::fixture::{ENGINES, Fixture};
-use crate::git::diff::compare_within;
+use crate::git::objects::diff::compare_within;
 use crate::git::{EntryKind, GitError, Id};
 use crate::obstruction::Obstructs as _;
 

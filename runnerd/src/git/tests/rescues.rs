@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture, author, commit_with};
-use crate::git::engine::Engine;
+use crate::git::repository::engine::Engine;
 use crate::git::{GitError, Head, HoldBack, Id, Restore, Restored, Snapshot, SnapshotRequest};
 
 const RESCUE: &str = "refs/runner/rescue/x/0001";

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::fixture::Fixture;
-use crate::git::engine::Engine;
+use crate::git::repository::engine::Engine;
 use crate::git::{Change, HoldBack, Repository};
 
 /// Every path below a folder, with what stands there; links are not followed.

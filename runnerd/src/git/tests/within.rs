@@ -1,7 +1,7 @@
 //! Commits of those who have looked: only what they name is looked at again.
 
 use super::fixture::{ENGINES, Fixture, request};
-use crate::git::engine::Engine;
+use crate::git::repository::engine::Engine;
 use crate::git::{CommitRequest, Committed, HoldBack, Repository};
 
 /// A file of this many bytes is held back.

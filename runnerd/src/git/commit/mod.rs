@@ -1,0 +1,128 @@
+//! Commits everything that the work tree holds. Stages, writes the tree, the commit and the reference in the order in
+//! which a death in between loses nothing: until HEAD moves, the repository is as before.
+
+pub(in crate::git) mod graft;
+pub(in crate::git) mod prepare;
+
+use std::collections::BTreeSet;
+
+use gix::ObjectId;
+use gix::bstr::BString;
+
+use self::prepare::{CommitRequest, Prepared};
+use crate::git::durable;
+use crate::git::path::display;
+use crate::git::refs::{Before, Move};
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Id, Repository};
+
+/// A commit that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The commit.
+    pub commit: Id,
+    /// Its tree.
+    pub tree: Id,
+    /// Paths that the rule keeps out and that are in the work tree now, sorted; repositories end in a slash.
+    pub held_back: Vec<String>,
+    /// Paths that git cannot store and that are in the work tree now, sorted.
+    pub unstorable: Vec<String>,
+}
+
+impl Repository {
+    /// Commits all that differs from HEAD, untracked files included, and leaves nothing to commit.
+    ///
+    /// What is held back or cannot be stored stays in the work tree, hidden from git through `info/exclude`, and is
+    /// named. The file system of the work tree is flushed before HEAD moves: a file that is lost by a power cut and is
+    /// in the commit would be taken for a change of somebody's.
+    ///
+    /// Fails if HEAD is not at `request.parent`, while a merge or the like is under way, and, unless empty commits are
+    /// allowed, if there is nothing to commit. No hooks are run.
+    pub fn commit_all(&self, request: &CommitRequest<'_>) -> Result<Committed, GitError> {
+        if let Some(operation) = self.operation() {
+            return Err(GitError::OperationUnderWay { operation, path: self.work_dir().to_owned() });
+        }
+        let found = self.head()?.commit();
+        if found != request.parent {
+            return Err(GitError::Moved {
+                name: "HEAD".to_owned(),
+                path: self.work_dir().to_owned(),
+                expected: request.parent,
+                found,
+            });
+        }
+        let repo = self.open()?;
+        let Prepared { mut collected, index } = self.prepare(&repo, request)?;
+        if !request.allow_empty && collected.tree == self.tree_of(&repo, request.parent)?.id {
+            index.publish()?;
+            return Err(GitError::NothingToCommit { path: self.work_dir().to_owned() });
+        }
+        let commit = self.write_commit(&repo, request, collected.tree)?;
+        collected.written.push(commit.object());
+        durable::sync_commit(self.work_dir(), &self.common_dir().join("objects"), &collected.written)?;
+        self.advance_head(request, commit)?;
+        index.publish()?;
+        let names = |paths: BTreeSet<BString>| paths.iter().map(|path| display(path)).collect();
+        Ok(Committed {
+            commit,
+            tree: collected.tree.into(),
+            held_back: names(collected.held_back),
+            unstorable: names(collected.unstorable),
+        })
+    }
+
+    pub(in crate::git) fn write_commit(
+        &self,
+        repo: &gix::Repository,
+        request: &CommitRequest<'_>,
+        tree: ObjectId,
+    ) -> Result<Id, GitError> {
+        let mut message = request.message.to_owned();
+        if !message.ends_with('\n') {
+            message.push('\n');
+        }
+        if request.sign {
+            return self.write_signed(request, tree, message);
+        }
+        let signature = request.author.signature();
+        let commit = gix::objs::Commit {
+            tree,
+            parents: request.parent.iter().map(Id::object).collect(),
+            author: signature.clone(),
+            committer: signature,
+            encoding: None,
+            message: message.into(),
+            extra_headers: Vec::new(),
+        };
+        repo.write_object(&commit).map(Id::from).map_err(GitError::library("writing a commit", self.git_dir()))
+    }
+
+    fn write_signed(&self, request: &CommitRequest<'_>, tree: ObjectId, message: String) -> Result<Id, GitError> {
+        let mut git = Git::new(self, "commit-tree").args(["-S", "-F", "-"]);
+        if let Some(parent) = request.parent {
+            git = git.arg("-p").arg(parent.to_string());
+        }
+        let git = request.author.in_environment(git.arg(tree.to_string()));
+        let said = git.input(message.into_bytes()).line()?;
+        said.parse().map_err(|error| GitError::Broken {
+            doing: "signing a commit",
+            path: self.git_dir().to_owned(),
+            source: Box::new(error),
+        })
+    }
+
+    fn advance_head(&self, request: &CommitRequest<'_>, commit: Id) -> Result<(), GitError> {
+        let subject = request.message.lines().next().unwrap_or_default();
+        let message = match request.parent {
+            Some(_) => format!("commit: {subject}"),
+            None => format!("commit (initial): {subject}"),
+        };
+        self.move_ref(&Move {
+            name: "HEAD",
+            to: commit,
+            before: request.parent.map_or(Before::Nothing, Before::Exactly),
+            message: &message,
+            by: &request.author,
+        })
+    }
+}

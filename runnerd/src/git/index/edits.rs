@@ -1,0 +1,78 @@
+//! Changes of an index in memory: what is stored of a path, and many such in one go, with the trees that are remembered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gix::ObjectId;
+use gix::bstr::{BString, ByteSlice as _};
+use gix::index::State;
+use gix::index::entry::{Flags, Mode, Stage, Stat};
+
+use super::cachetree;
+
+/// What git stores of one path.
+#[derive(Debug, Clone)]
+pub(in crate::git) struct Stored {
+    pub(in crate::git) id: ObjectId,
+    pub(in crate::git) mode: Mode,
+    /// What the file looked like; size zero if it may have changed since it was read.
+    pub(in crate::git) stat: Stat,
+}
+
+/// New entry of a path, or none if it has to go.
+pub(in crate::git) type Edits = BTreeMap<BString, Option<Stored>>;
+
+/// Makes these the entries of their paths.
+pub(in crate::git) fn apply(state: &mut State, edits: Edits) {
+    let leaving = leaving(state, &edits);
+    for path in leaving.iter().chain(edits.keys()) {
+        cachetree::forget(state, path.as_ref());
+    }
+    if !leaving.is_empty() {
+        state.remove_entries(|_, path, entry| {
+            // An unmerged path gives up all its stages; a plain one that is only changed stays.
+            leaving.contains(path) && !(entry.stage_raw() == 0 && matches!(edits.get(path), Some(Some(_))))
+        });
+    }
+    let known = state.entries().len();
+    for (path, stored) in edits {
+        let Some(Stored { id, mode, stat }) = stored else {
+            continue;
+        };
+        match state.entry_index_by_path_and_stage_bounded(path.as_ref(), Stage::Unconflicted, known) {
+            Some(position) => replace(&mut state.entries_mut()[position], id, mode, stat),
+            None => state.dangerously_push_entry(stat, id, Flags::empty(), mode, path.as_ref()),
+        }
+    }
+    if state.entries().len() > known {
+        state.sort_entries();
+    }
+}
+
+/// Returns the paths of which entries have to go: removed ones, unmerged ones, and those that a new path excludes, as
+/// no name can be a file and a folder.
+fn leaving(state: &State, edits: &Edits) -> BTreeSet<BString> {
+    let mut leaving = BTreeSet::new();
+    for (path, stored) in edits {
+        let range = state.entry_range(path.as_ref());
+        let unmerged = range.clone().is_some_and(|range| state.entries()[range].iter().any(|e| e.stage_raw() != 0));
+        if stored.is_none() || unmerged {
+            leaving.insert(path.clone());
+        }
+        if stored.is_none() || range.is_some() {
+            continue;
+        }
+        let above = path.find_iter(b"/").map(|slash| path[..slash].as_bstr());
+        leaving.extend(above.filter(|folder| state.entry_range(folder).is_some()).map(ToOwned::to_owned));
+        let below = BString::from([path.as_bytes(), b"/"].concat());
+        let inside = state.prefixed_entries(below.as_ref()).unwrap_or_default();
+        leaving.extend(inside.iter().map(|entry| entry.path(state).to_owned()));
+    }
+    leaving
+}
+
+fn replace(entry: &mut gix::index::Entry, id: ObjectId, mode: Mode, stat: Stat) {
+    entry.id = id;
+    entry.mode = mode;
+    entry.stat = stat;
+    entry.flags.remove(Flags::UPTODATE);
+}

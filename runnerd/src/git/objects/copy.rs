@@ -1,0 +1,29 @@
+//! A commit laid out in a folder of its own, with a git folder that borrows this repository's objects: nothing of it is
+//! known to the repository, and removing the folder leaves nothing.
+
+use std::fs;
+use std::path::Path;
+
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Id, Repository};
+
+impl Repository {
+    /// Lays out the files of a commit in `folder`, which must be new or empty, as a repository whose HEAD is that commit.
+    ///
+    /// Submodules are left empty.
+    pub fn copy_at(&self, commit: &Id, folder: &Path) -> Result<Self, GitError> {
+        gix::init(folder).map_err(GitError::library("making a repository in", folder))?;
+        let objects = folder.join(".git/objects/info");
+        fs::create_dir_all(&objects).map_err(GitError::io("making", &objects))?;
+        let alternates = objects.join("alternates");
+        let borrowed = self.common_dir().join("objects");
+        let text = [borrowed.as_os_str().as_encoded_bytes(), b"\n"].concat();
+        fs::write(&alternates, text).map_err(GitError::io("writing", &alternates))?;
+        let head = folder.join(".git/HEAD");
+        fs::write(&head, format!("{commit}\n")).map_err(GitError::io("writing", &head))?;
+        self.check_files(commit)?;
+        let copy = Self::discover(folder)?;
+        Git::new(&copy, "reset").args(["--quiet", "--hard", &commit.to_string()]).run()?;
+        Ok(copy)
+    }
+}

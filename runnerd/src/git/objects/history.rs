@@ -1,0 +1,183 @@
+//! Commits and how they descend from each other.
+
+use std::fs;
+use std::io;
+
+use gix::ObjectId;
+use gix::bstr::ByteSlice as _;
+use gix::revision::plumbing::merge_base;
+use gix::revwalk::Graph;
+
+use super::checked::{self, Checked};
+use crate::git::repository::engine::RefStore;
+use crate::git::repository::identity::Identity;
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Id, Repository};
+
+/// What a commit says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitInfo {
+    /// Its id.
+    pub id: Id,
+    /// Its parents, the first first.
+    pub parents: Vec<Id>,
+    /// The tree with its files.
+    pub tree: Id,
+    /// The whole message, with what is no UTF-8 replaced.
+    pub message: String,
+    /// Who wrote it.
+    pub author: Identity,
+    /// When it was committed, in seconds since 1970 UTC.
+    pub time: i64,
+}
+
+impl Repository {
+    /// Resolves a revision, such as `HEAD~2`, a branch, a tag or the start of an id, to a commit; none if it names none.
+    pub fn resolve(&self, revision: &str) -> Result<Option<Id>, GitError> {
+        let repo = self.open()?;
+        if revision.is_empty() || revision.starts_with('-') {
+            return Ok(None);
+        }
+        let commit = format!("{revision}^{{commit}}");
+        if self.ref_store(&repo) == RefStore::Program {
+            let found =
+                Git::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", &commit]).outcome()?;
+            return Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok());
+        }
+        // A revision that is malformed, ambiguous or unknown names no commit; a missing object is told apart nowhere.
+        Ok(repo.rev_parse_single(commit.as_str()).ok().map(Id::from))
+    }
+
+    /// Tells whether the history of a shallow clone ends with this commit, by its own list: its parents are named and not
+    /// there.
+    pub fn is_shallow_at(&self, commit: &Id) -> Result<bool, GitError> {
+        let path = self.common_dir().join("shallow");
+        match fs::read_to_string(&path) {
+            Ok(listed) => Ok(listed.lines().any(|line| line.trim() == commit.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(GitError::io("reading", &path)(error)),
+        }
+    }
+
+    /// Tells whether `ancestor` is `of` itself or can be reached from it.
+    pub fn is_ancestor(&self, ancestor: &Id, of: &Id) -> Result<bool, GitError> {
+        if ancestor == of {
+            return Ok(true);
+        }
+        let repo = self.open()?;
+        let mut graph = Graph::new(Checked(&repo), None);
+        let bases = merge_base(ancestor.object(), &[of.object()], &mut graph);
+        let bases = bases.map_err(GitError::library("comparing histories", self.git_dir()))?;
+        Ok(bases.is_some_and(|bases| *bases.first() == ancestor.object()))
+    }
+
+    /// Tells whether `ancestor` is `of` itself or one of its first parents, of the parents of parents and so on.
+    pub fn is_first_ancestor(&self, ancestor: &Id, of: &Id) -> Result<bool, GitError> {
+        let repo = self.open()?;
+        let mut next = Some(*of);
+        while let Some(id) = next {
+            if id == *ancestor {
+                return Ok(true);
+            }
+            let commit = checked::commit(&repo, id.object());
+            let commit = commit.map_err(GitError::library("reading a commit", self.git_dir()))?;
+            // A shallow clone ends where parents are named and not there.
+            next = commit.parent_ids().next().map(Id::from).filter(|parent| repo.has_object(parent.object()));
+        }
+        Ok(false)
+    }
+
+    /// Tells whether the content of a file was written in this repository: it is not committed, or was committed here.
+    ///
+    /// What a clone, a pull or a checkout brought was committed elsewhere; the log of HEAD tells the difference.
+    pub fn was_written_here(&self, path: &str) -> Result<bool, GitError> {
+        let Some(head) = self.head()?.commit() else { return Ok(true) };
+        let Some(committed) = self.entry(&head, path)? else { return Ok(true) };
+        let current = std::fs::read(self.work_dir().join(path)).ok();
+        if current.is_some() && current != self.read(&head, path)? {
+            return Ok(true);
+        }
+        let repo = self.open()?;
+        for commit in self.made_here().iter().rev() {
+            // What cannot be read any more is not known to be of here. That a commit counts is the dearer question.
+            let introduces = introduces(&repo, commit.object(), path, committed.id.object());
+            if introduces.unwrap_or(false) && self.is_ancestor(commit, &head)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the commits that the logs of HEAD call made here: of this work tree, and of the one it is linked to.
+    fn made_here(&self) -> Vec<Id> {
+        let mut folders = vec![self.common_dir(), self.git_dir()];
+        folders.dedup();
+        let logs = folders.into_iter().map(|folder| std::fs::read(folder.join("logs/HEAD")).unwrap_or_default());
+        logs.flat_map(|log| String::from_utf8_lossy(&log).lines().filter_map(made_here).collect::<Vec<_>>()).collect()
+    }
+
+    /// Returns `tip` and its first parents, newest first, `limit` commits at most.
+    pub fn first_parents(&self, tip: &Id, limit: usize) -> Result<Vec<CommitInfo>, GitError> {
+        let mut commits = Vec::new();
+        self.first_parents_until(tip, limit, |commit| {
+            commits.push(commit);
+            false
+        })?;
+        Ok(commits)
+    }
+
+    /// Visits `tip` and its first parents, newest first, until `is_last` says so of one: `limit` commits at most.
+    pub fn first_parents_until(
+        &self,
+        tip: &Id,
+        limit: usize,
+        mut is_last: impl FnMut(CommitInfo) -> bool,
+    ) -> Result<(), GitError> {
+        let repo = self.open()?;
+        let mut next = Some(*tip);
+        for _ in 0..limit {
+            let Some(id) = next else { break };
+            let info = info(&repo, id).map_err(GitError::library("reading a commit", self.git_dir()))?;
+            // A shallow clone ends where parents are named and not there.
+            next = info.parents.first().copied().filter(|parent| repo.has_object(parent.object()));
+            if is_last(info) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether `commit` has this file at `path`, and its first parent another or none.
+fn introduces(repo: &gix::Repository, commit: ObjectId, path: &str, file: ObjectId) -> gix::Result<bool> {
+    let has_file = |commit: ObjectId| -> gix::Result<bool> {
+        let root = checked::commit(repo, commit)?.tree_id()?.detach();
+        Ok(checked::at_path(repo, root, path.into())?.is_some_and(|(_, id)| id == file))
+    };
+    if !has_file(commit)? {
+        return Ok(false);
+    }
+    let parent = checked::commit(repo, commit)?.parent_ids().next().map(gix::Id::detach);
+    Ok(!parent.map_or(Ok(false), has_file)?)
+}
+
+fn info(repo: &gix::Repository, id: Id) -> gix::Result<CommitInfo> {
+    let commit = checked::commit(repo, id.object())?;
+    let decoded = commit.decode()?;
+    let author = decoded.author()?;
+    Ok(CommitInfo {
+        id,
+        parents: decoded.parents().map(Id::from).collect(),
+        tree: decoded.tree().into(),
+        message: decoded.message.to_str_lossy().into_owned(),
+        author: Identity { name: author.name.to_string(), email: author.email.to_string() },
+        time: commit.time()?.seconds,
+    })
+}
+
+/// Returns the commit of a line of a reference's log, if it was made by a commit there.
+fn made_here(line: &str) -> Option<Id> {
+    let (ids, message) = line.split_once('\t')?;
+    let made = message.starts_with("commit:") || message.starts_with("commit (");
+    made.then(|| ids.split(' ').nth(1)?.parse().ok())?
+}

@@ -1,0 +1,152 @@
+//! Reads and writes what git stores: files of a commit, listings, single blobs. Nothing here looks at the work tree.
+
+pub(in crate::git) mod chain;
+pub(in crate::git) mod checked;
+pub(in crate::git) mod copy;
+pub(in crate::git) mod diff;
+pub(in crate::git) mod history;
+pub(in crate::git) mod recoded;
+
+use gix::ObjectId;
+use gix::objs::tree;
+
+use self::checked::Room;
+use crate::git::durable;
+use crate::git::{GitError, Id, Repository};
+
+/// One file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The path from the root, as bytes.
+    pub path: Vec<u8>,
+    /// The blob, or the commit of a submodule.
+    pub id: Id,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+/// What a path in a commit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A file.
+    File,
+    /// A file that can be executed.
+    Executable,
+    /// A symbolic link; the blob is its target.
+    Symlink,
+    /// A commit of another repository.
+    Submodule,
+}
+
+impl EntryKind {
+    /// Returns git's mode.
+    pub(in crate::git) fn mode(self) -> u32 {
+        match self {
+            Self::File => 0o100_644,
+            Self::Executable => 0o100_755,
+            Self::Symlink => 0o120_000,
+            Self::Submodule => 0o160_000,
+        }
+    }
+
+    fn of(mode: tree::EntryMode) -> Option<Self> {
+        match mode.kind() {
+            tree::EntryKind::Blob => Some(Self::File),
+            tree::EntryKind::BlobExecutable => Some(Self::Executable),
+            tree::EntryKind::Link => Some(Self::Symlink),
+            tree::EntryKind::Commit => Some(Self::Submodule),
+            tree::EntryKind::Tree => None,
+        }
+    }
+}
+
+impl Repository {
+    /// Returns the content of the file or link `path` in `commit`, if there is one.
+    pub fn read(&self, commit: &Id, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let repo = self.open()?;
+        let read = || -> gix::Result<Option<Vec<u8>>> {
+            let root = checked::commit(&repo, commit.object())?.tree_id()?;
+            let found = checked::at_path(&repo, root.detach(), path.into())?;
+            found.filter(|(mode, _)| mode.is_blob_or_symlink()).map(|(_, id)| checked::blob(&repo, id)).transpose()
+        };
+        read().map_err(GitError::library("reading a file of a commit", self.git_dir()))
+    }
+
+    /// Returns what `path` is in `commit`; none where there is nothing, or a folder.
+    pub fn entry(&self, commit: &Id, path: &str) -> Result<Option<Entry>, GitError> {
+        let repo = self.open()?;
+        let read = || -> gix::Result<Option<Entry>> {
+            let root = checked::commit(&repo, commit.object())?.tree_id()?;
+            let found = checked::at_path(&repo, root.detach(), path.into())?;
+            Ok(found
+                .and_then(|(mode, id)| Some(Entry { path: path.into(), id: id.into(), kind: EntryKind::of(mode)? })))
+        };
+        read().map_err(GitError::library("looking up a file of a commit", self.git_dir()))
+    }
+
+    /// Returns all files below `folder` in `commit`, sorted by path; none if there is no such folder. The empty name is
+    /// the root.
+    pub fn entries(&self, commit: &Id, folder: &str) -> Result<Vec<Entry>, GitError> {
+        let repo = self.open()?;
+        let read = || -> gix::Result<Vec<Entry>> {
+            let root = checked::commit(&repo, commit.object())?.tree_id()?.detach();
+            let folder = folder.trim_matches('/');
+            if folder.is_empty() {
+                return files(&repo, root, "");
+            }
+            let found = checked::at_path(&repo, root, folder.into())?.filter(|(mode, _)| mode.is_tree());
+            found.map_or_else(|| Ok(Vec::new()), |(_, id)| files(&repo, id, &format!("{folder}/")))
+        };
+        read().map_err(GitError::library("listing a commit", self.git_dir()))
+    }
+
+    /// Fails where a file of a commit is not what its name in the object database says: the git program, which lays out
+    /// commits, does not ask.
+    pub(in crate::git) fn check_files(&self, commit: &Id) -> Result<(), GitError> {
+        let repo = self.open()?;
+        let files = self.entries(commit, "")?.into_iter().filter(|entry| entry.kind != EntryKind::Submodule);
+        let check = |entry: Entry| checked::blob(&repo, entry.id.object()).map(drop);
+        let mut files = files.map(check);
+        files.try_for_each(|checked| checked.map_err(GitError::library("reading a file of a commit", self.git_dir())))
+    }
+
+    /// Returns the content of a blob.
+    pub fn blob(&self, id: &Id) -> Result<Vec<u8>, GitError> {
+        let repo = self.open()?;
+        checked::blob(&repo, id.object()).map_err(GitError::library("reading a blob", self.git_dir()))
+    }
+
+    /// Stores `bytes` as a blob, durably. Nothing refers to it yet.
+    pub fn write_blob(&self, bytes: &[u8]) -> Result<Id, GitError> {
+        let repo = self.open()?;
+        let id = repo.write_blob(bytes).map_err(GitError::library("writing a blob", self.git_dir()))?.detach();
+        durable::sync_objects(&self.common_dir().join("objects"), &[id])?;
+        Ok(id.into())
+    }
+
+    /// Returns the id that `bytes` would have as a blob of this repository, without storing them.
+    pub fn hash_blob(&self, bytes: &[u8]) -> Result<Id, GitError> {
+        let kind = self.open()?.object_hash();
+        gix::objs::compute_hash(kind, gix::objs::Kind::Blob, bytes)
+            .map(Id::from)
+            .map_err(GitError::library("hashing a blob", self.git_dir()))
+    }
+}
+
+/// Returns all files of a tree, sorted by path, each with `prefix` in front.
+pub(in crate::git) fn files(repo: &gix::Repository, tree: ObjectId, prefix: &str) -> gix::Result<Vec<Entry>> {
+    let (mut entries, mut room) = (Vec::new(), Room::default());
+    let mut folders = vec![(prefix.as_bytes().to_vec(), tree)];
+    while let Some((folder, id)) = folders.pop() {
+        for (name, mode, id) in checked::entries(repo, id)? {
+            let path = [&folder[..], &name].concat();
+            room.take(&path)?;
+            match EntryKind::of(mode) {
+                Some(kind) => entries.push(Entry { path, id: id.into(), kind }),
+                None => folders.push(([&path[..], b"/"].concat(), id)),
+            }
+        }
+    }
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(entries)
+}

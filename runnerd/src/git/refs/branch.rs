@@ -1,0 +1,122 @@
+//! Puts the work tree on a branch. Starting one at HEAD's commit moves references only; all else is a checkout by the
+//! git program, which refuses to overwrite what is not committed.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use gix::date::parse::TimeBuf;
+use gix::refs::Target;
+use gix::refs::transaction::{PreviousValue, RefEdit};
+
+use super::{Before, Head, Move, PACKED_PATIENCE, REF_PATIENCE, full_name};
+use crate::git::durable;
+use crate::git::repository::engine::RefStore;
+use crate::git::repository::identity::Identity;
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Id, Repository};
+
+impl Repository {
+    /// Creates the branch `name` at the commit `at` and puts the work tree on it.
+    ///
+    /// Fails if the branch exists. Uncommitted changes stay; a checkout that would overwrite one is refused.
+    pub fn start_branch(&self, name: &str, at: &Id) -> Result<(), GitError> {
+        if self.branch(name)?.is_some() {
+            return Err(GitError::BranchExists { name: name.to_owned(), path: self.work_dir().to_owned() });
+        }
+        let head = self.head()?;
+        let repo = self.open()?;
+        if head.commit() != Some(*at) || self.ref_store(&repo) == RefStore::Program {
+            let at = at.to_string();
+            return self.check_out(&["--no-track", "-b", name, at.as_str()]);
+        }
+        self.move_ref(&Move {
+            name: &format!("refs/heads/{name}"),
+            to: *at,
+            before: Before::Nothing,
+            message: "branch: Created from HEAD",
+            by: &self.identity().unwrap_or_else(Identity::runner),
+        })?;
+        self.point_head(name)
+    }
+
+    /// Puts the work tree on the existing branch `name`.
+    ///
+    /// Uncommitted changes stay; a checkout that would overwrite one, or an ignored file, is refused.
+    pub fn switch(&self, name: &str) -> Result<(), GitError> {
+        let Some(tip) = self.branch(name)? else {
+            return Err(GitError::NoBranch { name: name.to_owned(), path: self.work_dir().to_owned() });
+        };
+        match self.head()? {
+            Head::Branch { name: current, .. } if current == name => Ok(()),
+            head if head.commit() == Some(tip) && !self.is_checked_out_elsewhere(name) => self.point_head(name),
+            _ => self.check_out(&["--no-guess", name]),
+        }
+    }
+
+    fn check_out(&self, what: &[&str]) -> Result<(), GitError> {
+        // Where sessions have been, the index may be theirs, and hide from the program what it would overwrite.
+        if self.trusted.is_some() {
+            self.distrust_index()?;
+        }
+        Git::new(self, "checkout").args(["--quiet", "--no-overwrite-ignore"]).args(what).arg("--").run().map(drop)
+    }
+
+    /// Another work tree's HEAD on the branch makes git refuse it here; so leave the decision to git.
+    fn is_checked_out_elsewhere(&self, name: &str) -> bool {
+        let here = format!("ref: refs/heads/{name}");
+        let others = self.common_dir().join("worktrees").read_dir().into_iter().flatten().flatten();
+        others
+            .map(|entry| entry.path())
+            .chain([self.common_dir().to_owned()])
+            .filter(|folder| folder != self.git_dir())
+            .any(|folder| std::fs::read_to_string(folder.join("HEAD")).is_ok_and(|head| head.trim_end() == here))
+    }
+
+    /// Makes HEAD name the branch, with the entry in its reflog that a checkout leaves; nothing else changes.
+    pub(in crate::git) fn point_head(&self, branch: &str) -> Result<(), GitError> {
+        let repo = self.open()?;
+        let head = self.head()?;
+        let from = match &head {
+            Head::Branch { name, .. } => name.clone(),
+            Head::Detached { commit } => commit.to_string(),
+        };
+        let message = format!("checkout: moving from {from} to {branch}");
+        let target = format!("refs/heads/{branch}");
+        if self.ref_store(&repo) == RefStore::Program {
+            return Git::new(self, "symbolic-ref").args(["-m", &message, "HEAD", &target]).run().map(drop);
+        }
+        let target = Target::Symbolic(full_name(&target, self)?);
+        let edit = RefEdit::update(full_name("HEAD", self)?, target, PreviousValue::Any, "");
+        let lock = self.git_dir().join("HEAD.lock");
+        let prepared = repo.refs.transaction().prepare([edit], REF_PATIENCE, PACKED_PATIENCE);
+        let prepared = prepared.map_err(GitError::library("moving", &lock))?;
+        durable::sync_lock(self.git_dir(), "HEAD")?;
+        prepared
+            .commit(Some(Identity::runner().signature().to_ref(&mut TimeBuf::default())))
+            .map_err(GitError::library("moving", &lock))?;
+        durable::sync_ref(self.git_dir(), "HEAD")?;
+        self.log_head(head.commit(), self.branch(branch)?, &message)
+    }
+
+    /// The library leaves no trace of a HEAD that changes branches, so `git checkout -` would not find the way back.
+    fn log_head(&self, old: Option<Id>, new: Option<Id>, message: &str) -> Result<(), GitError> {
+        let path = self.git_dir().join("logs/HEAD");
+        let Some(some) = old.or(new) else {
+            return Ok(());
+        };
+        let null = "0".repeat(some.to_string().len());
+        let text = |id: Option<Id>| id.map_or_else(|| null.clone(), |id| id.to_string());
+        let mut line = format!("{} {} ", text(old), text(new)).into_bytes();
+        let by = self.identity().unwrap_or_else(Identity::runner);
+        line.extend_from_slice(by.stamp().as_bytes());
+        line.extend_from_slice(format!("\t{message}\n").as_bytes());
+        if !self.has_own_log("HEAD") {
+            return Ok(());
+        }
+        match OpenOptions::new().append(true).open(&path) {
+            Ok(mut log) => log.write_all(&line).map_err(GitError::io("writing", &path)),
+            // No log is kept here: nothing to add to.
+            Err(_) => Ok(()),
+        }
+    }
+}

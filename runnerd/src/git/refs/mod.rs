@@ -1,0 +1,334 @@
+//! References: HEAD, branches and the runner's own. Reads and moves them; never touches the index or the work tree.
+//!
+//! The library does this for references in files. For any other format the git program does.
+
+pub(in crate::git) mod branch;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gix::bstr::ByteSlice as _;
+use gix::date::parse::TimeBuf;
+use gix::lock::acquire::Fail;
+use gix::refs::store::WriteReflog;
+use gix::refs::transaction::{PreviousValue, RefEdit};
+use gix::refs::{FullName, Target};
+
+use crate::git::durable;
+use crate::git::objects::checked;
+use crate::git::repository::engine::RefStore;
+use crate::git::repository::identity::Identity;
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Id, Repository};
+
+const HEADS: &str = "refs/heads/";
+/// How long another git that moves the same reference is waited for, as git does.
+pub(in crate::git) const REF_PATIENCE: Fail = Fail::AfterDurationWithBackoff(Duration::from_millis(100));
+/// How long another git that packs references is waited for, as git does.
+pub(in crate::git) const PACKED_PATIENCE: Fail = Fail::AfterDurationWithBackoff(Duration::from_secs(1));
+
+/// What HEAD points to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Head {
+    /// A branch.
+    Branch {
+        /// Its short name, such as `runner/x`.
+        name: String,
+        /// Its tip; none before the first commit.
+        commit: Option<Id>,
+    },
+    /// A commit.
+    Detached {
+        /// That commit.
+        commit: Id,
+    },
+}
+
+impl Head {
+    /// Returns the commit that HEAD resolves to; none before the first commit.
+    pub fn commit(&self) -> Option<Id> {
+        match self {
+            Self::Branch { commit, .. } => *commit,
+            Self::Detached { commit } => Some(*commit),
+        }
+    }
+
+    /// Returns the short name of the branch, if HEAD is on one.
+    pub fn branch(&self) -> Option<&str> {
+        match self {
+            Self::Branch { name, .. } => Some(name),
+            Self::Detached { .. } => None,
+        }
+    }
+}
+
+/// What a reference must be before it is moved.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::git) enum Before {
+    Anything,
+    Nothing,
+    Exactly(Id),
+}
+
+/// One change of one reference.
+pub(in crate::git) struct Move<'a> {
+    /// Full name, or `HEAD` for what HEAD points to.
+    pub(in crate::git) name: &'a str,
+    pub(in crate::git) to: Id,
+    pub(in crate::git) before: Before,
+    /// For the reflog.
+    pub(in crate::git) message: &'a str,
+    pub(in crate::git) by: &'a Identity,
+}
+
+impl Repository {
+    /// Returns what HEAD points to.
+    pub fn head(&self) -> Result<Head, GitError> {
+        let repo = self.open()?;
+        match self.ref_store(&repo) {
+            RefStore::Files => self.head_from_file(&repo),
+            RefStore::Program => self.head_by_program(),
+        }
+    }
+
+    fn head_from_file(&self, repo: &gix::Repository) -> Result<Head, GitError> {
+        let head = repo.head().map_err(GitError::library("reading HEAD", self.git_dir()))?;
+        let commit = head.id().map(Id::from);
+        match (head.referent_name(), commit) {
+            (Some(name), commit) => Ok(Head::Branch { name: short(&name.as_bstr().to_str_lossy()), commit }),
+            (None, Some(commit)) => Ok(Head::Detached { commit }),
+            (None, None) => Err(broken("reading HEAD", self, "it is neither a branch nor a commit")),
+        }
+    }
+
+    fn head_by_program(&self) -> Result<Head, GitError> {
+        let commit = self.find_by_program("HEAD")?;
+        let name = Git::new(self, "symbolic-ref").args(["--quiet", "HEAD"]).outcome()?;
+        if name.status.success() {
+            let name = String::from_utf8_lossy(&name.stdout).trim_end().to_owned();
+            return Ok(Head::Branch { name: short(&name), commit });
+        }
+        commit.map(|commit| Head::Detached { commit }).ok_or_else(|| broken("reading HEAD", self, "it is not a commit"))
+    }
+
+    /// Returns the tip of the branch `name`, if there is one.
+    pub fn branch(&self, name: &str) -> Result<Option<Id>, GitError> {
+        self.find_ref(&format!("{HEADS}{name}"))
+    }
+
+    /// Returns the tip of the branch `name` as last fetched from `remote`.
+    pub fn remote_branch(&self, remote: &str, name: &str) -> Result<Option<Id>, GitError> {
+        self.find_ref(&format!("refs/remotes/{remote}/{name}"))
+    }
+
+    /// Returns short name and tip of each branch whose short name starts with `prefix`, sorted by name.
+    pub fn branches_with_prefix(&self, prefix: &str) -> Result<Vec<(String, Id)>, GitError> {
+        let refs = self.refs()?;
+        let wanted = |(name, target): (String, String)| {
+            let name = name.strip_prefix(HEADS).filter(|name| name.starts_with(prefix))?;
+            Some((name.to_owned(), target.parse().ok()?))
+        };
+        Ok(refs.into_iter().filter_map(wanted).collect())
+    }
+
+    /// Returns all references by full name, HEAD included: an object id each, or `ref: ` and a name.
+    pub fn refs(&self) -> Result<BTreeMap<String, String>, GitError> {
+        let repo = self.open()?;
+        match self.ref_store(&repo) {
+            RefStore::Files => refs_from_files(&repo).map_err(GitError::library("listing references", self.git_dir())),
+            RefStore::Program => self.refs_by_program(),
+        }
+    }
+
+    fn refs_by_program(&self) -> Result<BTreeMap<String, String>, GitError> {
+        let listing = Git::new(self, "for-each-ref").arg("--format=%(refname) %(objectname) %(symref)").run()?;
+        let mut all = BTreeMap::new();
+        for line in String::from_utf8_lossy(&listing).lines() {
+            let mut words = line.split(' ');
+            if let (Some(name), Some(id)) = (words.next(), words.next()) {
+                let symbolic = words.next().filter(|target| !target.is_empty()).map(|target| format!("ref: {target}"));
+                all.insert(name.to_owned(), symbolic.unwrap_or_else(|| id.to_owned()));
+            }
+        }
+        let head = match self.head_by_program()? {
+            Head::Branch { name, .. } => format!("ref: {HEADS}{name}"),
+            Head::Detached { commit } => commit.to_string(),
+        };
+        all.insert("HEAD".to_owned(), head);
+        Ok(all)
+    }
+
+    /// Points `ref_name`, a full name below `refs/runner/`, to `id`, so that it outlives garbage collection.
+    pub fn keep(&self, ref_name: &str, id: &Id) -> Result<(), GitError> {
+        self.move_ref(&Move {
+            name: ref_name,
+            to: *id,
+            before: Before::Anything,
+            message: "runner: keep",
+            by: &Identity::runner(),
+        })
+    }
+
+    /// Resolves a reference by full name to an object id, through tags.
+    pub(in crate::git) fn find_ref(&self, name: &str) -> Result<Option<Id>, GitError> {
+        let repo = self.open()?;
+        if FullName::try_from(name).is_err() {
+            return Ok(None);
+        }
+        if self.ref_store(&repo) == RefStore::Program {
+            return self.find_by_program(name);
+        }
+        let read = |error| GitError::library("reading references", self.git_dir())(error);
+        match repo.try_find_reference(name).map_err(read)? {
+            Some(found) => found.into_fully_peeled_id().map(|id| Some(id.into())).map_err(read),
+            None => Ok(None),
+        }
+    }
+
+    fn find_by_program(&self, name: &str) -> Result<Option<Id>, GitError> {
+        let resolve = |revision: &str| -> Result<Option<Id>, GitError> {
+            let git = Git::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", revision]);
+            Ok(String::from_utf8_lossy(&git.outcome()?.stdout).trim().parse().ok())
+        };
+        if let Some(found) = resolve(&format!("{name}^{{}}"))? {
+            return Ok(Some(found));
+        }
+        // Git is as silent about an object that it cannot read as about a reference that is not there.
+        let Some(named) = resolve(name)? else { return Ok(None) };
+        let read = checked::object(&self.open()?, named.object()).map(drop);
+        read.map_err(GitError::library("reading what a reference names", self.git_dir()))?;
+        Err(broken("reading a reference", self, "what it names cannot be read"))
+    }
+
+    /// Moves one reference if it is what the caller expects, durably, with an entry in its reflog.
+    pub(in crate::git) fn move_ref(&self, request: &Move<'_>) -> Result<(), GitError> {
+        let repo = self.open()?;
+        match self.ref_store(&repo) {
+            RefStore::Files => self.move_in_files(&repo, request),
+            RefStore::Program => self.move_by_program(request),
+        }
+    }
+
+    fn move_in_files(&self, repo: &gix::Repository, request: &Move<'_>) -> Result<(), GitError> {
+        let expected = match request.before {
+            Before::Anything => PreviousValue::Any,
+            Before::Nothing => PreviousValue::MustNotExist,
+            Before::Exactly(id) => PreviousValue::MustExistAndMatch(Target::Object(id.object())),
+        };
+        let name = full_name(request.name, self)?;
+        let edit = RefEdit::update(name, request.to.object(), expected, request.message).with_deref(true);
+        let stamp = request.by.signature();
+        let mut time = TimeBuf::default();
+        let branch =
+            if request.name == "HEAD" { self.head()?.branch().map(|branch| format!("{HEADS}{branch}")) } else { None };
+        let moving = branch.as_deref().unwrap_or(request.name);
+        let mut refs = repo.refs.clone();
+        // An entry is lost rather than written to a file of somebody else's.
+        if !self.has_own_log(request.name) || !self.has_own_log(moving) || !self.has_own_log("HEAD") {
+            refs.write_reflog = WriteReflog::Disable;
+        }
+        let prepared = refs.transaction().prepare([edit], REF_PATIENCE, PACKED_PATIENCE);
+        let prepared = prepared.map_err(|error| self.moved_or(request, error))?;
+        let is_known = self.folder_of(moving).join(moving).exists();
+        // What gets its name must have its bytes: a power cut would leave a reference that is empty.
+        durable::sync_lock(self.folder_of(moving), moving)?;
+        prepared.commit(Some(stamp.to_ref(&mut time))).map_err(|error| self.moved_or(request, error))?;
+        let sync = if is_known { durable::sync_known_ref } else { durable::sync_ref };
+        sync(self.folder_of(moving), moving)
+    }
+
+    /// Flushes what HEAD points to: whoever moved it may have been killed before that.
+    pub fn flush_head(&self) -> Result<(), GitError> {
+        let name = self.head()?.branch().map_or_else(|| "HEAD".to_owned(), |branch| format!("{HEADS}{branch}"));
+        durable::sync_ref(self.folder_of(&name), &name)
+    }
+
+    fn move_by_program(&self, request: &Move<'_>) -> Result<(), GitError> {
+        let before = match request.before {
+            Before::Anything => None,
+            Before::Nothing => Some("0".repeat(request.to.to_string().len())),
+            Before::Exactly(id) => Some(id.to_string()),
+        };
+        let command = Git::new(self, "update-ref").args(["--create-reflog", "-m", request.message, request.name]);
+        let command = request.by.in_environment(command).arg(request.to.to_string()).args(before);
+        let outcome = command.outcome()?;
+        if outcome.status.success() {
+            return Ok(());
+        }
+        let error = outcome.into_error("update-ref".to_owned(), self.work_dir().to_owned());
+        Err(self.moved(request).unwrap_or(error))
+    }
+
+    fn moved_or(&self, request: &Move<'_>, error: gix::Error) -> GitError {
+        match GitError::library("moving a reference", &self.lock_in_the_way(request.name))(error) {
+            GitError::Broken { doing, source, .. } => {
+                let path = self.git_dir().to_owned();
+                self.moved(request).unwrap_or(GitError::Broken { doing, path, source })
+            }
+            obstacle => obstacle,
+        }
+    }
+
+    /// Returns the lock file that keeps a reference, or the branch that HEAD names, from being moved.
+    fn lock_in_the_way(&self, name: &str) -> PathBuf {
+        let own = self.folder_of(name).join(format!("{name}.lock"));
+        if name != "HEAD" || own.exists() {
+            return own;
+        }
+        let branch = self.head().ok().and_then(|head| head.branch().map(ToOwned::to_owned));
+        branch.map_or(own, |branch| self.common_dir().join(format!("{HEADS}{branch}.lock")))
+    }
+
+    /// Explains a refused move by what the reference is now, if that is the reason.
+    fn moved(&self, request: &Move<'_>) -> Option<GitError> {
+        let found = match request.name {
+            "HEAD" => self.head().ok()?.commit(),
+            name => self.find_ref(name).ok()?,
+        };
+        let expected = match request.before {
+            Before::Anything => return None,
+            Before::Nothing => None,
+            Before::Exactly(id) => Some(id),
+        };
+        (expected != found).then(|| GitError::Moved {
+            name: request.name.to_owned(),
+            path: self.work_dir().to_owned(),
+            expected,
+            found,
+        })
+    }
+
+    pub(in crate::git) fn folder_of(&self, name: &str) -> &Path {
+        if name.starts_with("refs/") { self.common_dir() } else { self.git_dir() }
+    }
+}
+
+fn refs_from_files(repo: &gix::Repository) -> Result<BTreeMap<String, String>, gix::Error> {
+    let describe = |target: gix::refs::TargetRef<'_>| match target {
+        gix::refs::TargetRef::Object(id) => id.to_string(),
+        gix::refs::TargetRef::Symbolic(name) => format!("ref: {}", name.as_bstr()),
+    };
+    let mut all = BTreeMap::new();
+    // One that cannot be read leads nowhere, and says nothing about the others.
+    for reference in repo.references()?.all()?.flatten() {
+        all.insert(reference.name().as_bstr().to_string(), describe(reference.target()));
+    }
+    if let Some(head) = repo.try_find_reference("HEAD")? {
+        all.insert("HEAD".to_owned(), describe(head.target()));
+    }
+    Ok(all)
+}
+
+pub(in crate::git) fn full_name(name: &str, repository: &Repository) -> Result<FullName, GitError> {
+    FullName::try_from(name)
+        .map_err(|_| broken("naming a reference", repository, &format!("{name:?} is no name for one")))
+}
+
+fn short(name: &str) -> String {
+    name.strip_prefix(HEADS).unwrap_or(name).to_owned()
+}
+
+fn broken(doing: &'static str, repository: &Repository, why: &str) -> GitError {
+    GitError::Broken { doing, path: repository.git_dir().to_owned(), source: why.into() }
+}

@@ -1,0 +1,92 @@
+//! A repository as it is passed around: where it is, whose configuration counts, and what its clones share.
+//!
+//! What can be done with it is told by topic, each in the file of the topic.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::engine::Engine;
+use super::memory::{Memory, Verified};
+use super::shared::View;
+use super::trusted::Trusted;
+
+/// A work tree and its git folder.
+///
+/// Cheap to clone and to send. Every operation sees the repository as it is on disk at that moment, but for a
+/// configuration that was captured, which is read once.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    pub(in crate::git) work_dir: PathBuf,
+    pub(in crate::git) git_dir: PathBuf,
+    pub(in crate::git) common_dir: PathBuf,
+    pub(in crate::git) sources: Sources,
+    /// The configuration that counts; none: what the repository says at the moment.
+    pub(in crate::git) trusted: Option<Arc<Trusted>>,
+    pub(in crate::git) forced: Option<Engine>,
+    /// The library's view under the captured configuration, once it is open.
+    pub(in crate::git) view: Arc<Mutex<Option<View>>>,
+    /// The index whose checksum is known to be right.
+    pub(in crate::git) verified: Verified,
+    /// What is known of the files that are tracked.
+    pub(in crate::git) memory: Memory,
+}
+
+/// Which configuration counts beside the repository's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::git) enum Sources {
+    /// The user's and the system's, as for the git program.
+    User,
+    /// None, so that tests do not depend on who runs them.
+    RepositoryOnly,
+}
+
+impl Repository {
+    /// Returns the repository at these places: work tree, git folder and common folder.
+    pub(in crate::git) fn at(
+        [work_dir, git_dir, common_dir]: [PathBuf; 3],
+        sources: Sources,
+        trusted: Option<Arc<Trusted>>,
+    ) -> Self {
+        Self {
+            work_dir,
+            git_dir,
+            common_dir,
+            sources,
+            trusted,
+            forced: None,
+            view: Arc::default(),
+            verified: Verified::default(),
+            memory: Memory::default(),
+        }
+    }
+
+    /// Returns the root of the work tree, absolute and without symbolic links.
+    pub fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
+    /// Returns the git folder of this work tree: the one with its HEAD and index.
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// Returns the git folder that all work trees of the repository share.
+    pub fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    /// Returns where a path relative to the work tree is on disk.
+    pub(in crate::git) fn file(&self, path: &[u8]) -> PathBuf {
+        self.work_dir.join(OsStr::from_bytes(path))
+    }
+
+    pub(in crate::git) fn index_path(&self) -> PathBuf {
+        self.git_dir.join("index")
+    }
+
+    pub(in crate::git) fn reads_no_other_configuration(&self) -> bool {
+        self.trusted.is_some() || self.sources == Sources::RepositoryOnly
+    }
+}

@@ -1,0 +1,61 @@
+//! Who commits: the user as git knows them, or the runner. Nobody's word is checked.
+
+use super::program::Git;
+use crate::git::Repository;
+
+/// Who a commit is by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The name, in any script.
+    pub name: String,
+    /// The address.
+    pub email: String,
+}
+
+impl Identity {
+    /// Returns who commits where nobody is configured.
+    pub fn runner() -> Self {
+        Self { name: "runnerd".to_owned(), email: "runnerd@localhost".to_owned() }
+    }
+
+    /// Returns the signature of this moment.
+    pub(in crate::git) fn signature(&self) -> gix::actor::Signature {
+        gix::actor::Signature {
+            name: clean(&self.name).into(),
+            email: clean(&self.email).into(),
+            time: gix::date::Time::now_local_or_utc(),
+        }
+    }
+
+    /// Returns the signature of this moment as git writes it.
+    pub(in crate::git) fn stamp(&self) -> String {
+        let signature = self.signature();
+        format!("{} <{}> {}", signature.name, signature.email, signature.time)
+    }
+
+    /// Makes a command of the git program commit as this identity.
+    pub(in crate::git) fn in_environment<'a>(&self, git: Git<'a>) -> Git<'a> {
+        let (name, email) = (clean(&self.name), clean(&self.email));
+        git.env("GIT_AUTHOR_NAME", &name)
+            .env("GIT_AUTHOR_EMAIL", &email)
+            .env("GIT_COMMITTER_NAME", &name)
+            .env("GIT_COMMITTER_EMAIL", &email)
+    }
+}
+
+/// Leaves out what would end the field early in a commit.
+fn clean(field: &str) -> String {
+    let kept: String = field.chars().filter(|c| !matches!(c, '<' | '>' | '\n' | '\r' | '\0')).collect();
+    let kept = kept.trim();
+    if kept.is_empty() { "runnerd".to_owned() } else { kept.to_owned() }
+}
+
+impl Repository {
+    /// Returns who the user is by git's configuration, if it says so completely.
+    pub fn identity(&self) -> Option<Identity> {
+        let repo = self.open().ok()?;
+        let config = repo.config_snapshot();
+        let value = |key: &str| config.string(key).map(|value| value.to_string()).filter(|value| !value.is_empty());
+        Some(Identity { name: value("user.name")?, email: value("user.email")? })
+    }
+}

@@ -1,0 +1,203 @@
+//! Finds a repository and opens it. What is remembered between operations are paths, so that nobody who edits the link
+//! in the work tree, `commondir` or `core.worktree` can lead the runner elsewhere.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+use gix::discover::upwards;
+use gix::open::permissions;
+use gix::sec::Permission;
+
+use super::engine::{Engine, RefStore};
+use super::handle::Sources;
+use super::preflight;
+use super::shared::{SharedObjects, View};
+use crate::git::{GitError, Repository};
+
+/// Bytes of objects that are kept for those who read them again.
+const OBJECT_CACHE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Settings that hold whatever the repository says. Line endings that do not survive a round trip must not keep a file
+/// from being stored, and neither replaced objects nor a forged commit graph must show a history that is not there.
+/// Every time of a file counts, as a session can set all but one. The library dies where the system refuses it a thread for
+/// an index.
+const OVERRIDES: [&str; 6] = [
+    "core.safecrlf=false",
+    "core.useReplaceRefs=false",
+    "core.commitGraph=false",
+    "core.trustCtime=true",
+    "core.checkStat=default",
+    "index.threads=1",
+];
+
+impl Repository {
+    /// Finds the repository around `from`, a folder or file in its work tree or in a linked one.
+    ///
+    /// Refuses bare repositories, and such as belong to another user unless `safe.directory` names them.
+    pub fn discover(from: &Path) -> Result<Self, GitError> {
+        Self::discover_with(from, Sources::User)
+    }
+
+    /// Finds the repository around `from` to read what is committed in it: a bare one as well, whose folder then stands
+    /// for the work tree.
+    pub fn discover_to_read(from: &Path) -> Result<Self, GitError> {
+        match Self::discover(from) {
+            Err(GitError::Bare { path }) => {
+                let path = canonical(&path)?;
+                Ok(Self::at([path.clone(), path.clone(), path], Sources::User, None))
+            }
+            found => found,
+        }
+    }
+
+    pub(in crate::git) fn discover_with(from: &Path, sources: Sources) -> Result<Self, GitError> {
+        let from = from.canonicalize().map_err(GitError::io("looking for a repository at", from))?;
+        let (found, _) = gix::discover::upwards(&from).map_err(|error| not_found(&from, error))?;
+        let (git_dir, work_dir) = found.into_repository_and_work_tree_directories();
+        let opened = gix::open_opts(work_dir.as_ref().unwrap_or(&git_dir), options(sources))
+            .map_err(GitError::library("opening the repository", &git_dir))?;
+        if opened.git_dir_trust() != gix::sec::Trust::Full {
+            return Err(GitError::ForeignOwner { path: git_dir });
+        }
+        let Some(work_dir) = opened.workdir() else {
+            return Err(GitError::Bare { path: git_dir });
+        };
+        let places = [canonical(work_dir)?, canonical(opened.git_dir())?, canonical(opened.common_dir())?];
+        Ok(Self::at(places, sources, None))
+    }
+
+    /// Opens the library's view of the repository, or gives the one that is open. Refuses one whose parts moved.
+    pub(in crate::git) fn open(&self) -> Result<gix::Repository, GitError> {
+        self.refuse_moved()?;
+        self.lay_trusted()?;
+        if self.trusted.is_none() {
+            return self.open_anew();
+        }
+        let packs = self.common_dir.join("objects/pack").metadata().ok();
+        let packs = packs.map(|found| (found.mtime(), found.mtime_nsec()));
+        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = view.as_ref().filter(|view| view.packs == packs) {
+            return Ok(view.share());
+        }
+        let repo = self.open_anew()?.into_sync();
+        let shared = View { repo, packs, objects: SharedObjects::new(OBJECT_CACHE_BYTES) };
+        Ok(view.insert(shared).share())
+    }
+
+    /// Has objects that were read be read again, as another process may have lost them since.
+    pub fn forget_objects(&self) {
+        if let Some(view) = self.view.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            view.objects = SharedObjects::new(OBJECT_CACHE_BYTES);
+        }
+    }
+
+    /// Reads the configuration that counts, and makes the library's view with it.
+    fn open_anew(&self) -> Result<gix::Repository, GitError> {
+        let (folder, sources) = match self.trusted_folder() {
+            Some(folder) => (folder, Sources::RepositoryOnly),
+            None => (self.git_dir.as_path(), self.sources),
+        };
+        let mut repo = gix::open_opts(folder, options(sources).open_path_as_is(true))
+            .map_err(GitError::library("opening the repository", folder))?;
+        if self.trusted.is_some() {
+            repo.refs = self.references(&repo);
+        }
+        repo.set_workdir(self.work_dir.clone()).map_err(GitError::library("reading the work tree", &self.work_dir))?;
+        repo.object_cache_size_if_unset(OBJECT_CACHE_BYTES);
+        Ok(repo)
+    }
+
+    /// Fails if the git folder is gone or does not share what it shared when the repository was found.
+    pub(in crate::git) fn refuse_moved(&self) -> Result<(), GitError> {
+        let shared = Some(&self.common_dir).filter(|folder| **folder != self.git_dir);
+        for folder in [&self.git_dir].into_iter().chain(shared) {
+            if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+                return Err(GitError::Gone { path: folder.clone(), work_dir: self.work_dir.clone() });
+            }
+        }
+        let link = self.git_dir.join("commondir");
+        let is_file = link.symlink_metadata().is_ok_and(|found| found.is_file());
+        let found = match is_file.then(|| std::fs::read(&link)) {
+            Some(Ok(text)) => canonical(&self.git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?,
+            _ => self.git_dir.clone(),
+        };
+        if found == self.common_dir {
+            return Ok(());
+        }
+        Err(GitError::Replaced { path: self.work_dir.clone(), expected: self.common_dir.clone(), found })
+    }
+
+    /// Returns the repository's own references, for a library that has opened the trusted folder.
+    fn references(&self, repo: &gix::Repository) -> gix::RefStore {
+        let (git_dir, hash) = (self.git_dir.clone(), repo.object_hash());
+        let mut own = if self.git_dir == self.common_dir {
+            gix::RefStore::at(git_dir, hash)
+        } else {
+            gix::RefStore::for_linked_worktree(git_dir, self.common_dir.clone(), hash)
+        };
+        own.write_reflog = repo.refs.write_reflog;
+        own.precompose_unicode = repo.refs.precompose_unicode;
+        own
+    }
+
+    /// Chooses who carries out the next operation on the work tree.
+    pub(in crate::git) fn engine(&self, repo: &gix::Repository) -> Engine {
+        self.forced.unwrap_or_else(|| preflight::engine(repo, self))
+    }
+
+    /// Chooses who reads and moves references.
+    pub(in crate::git) fn ref_store(&self, repo: &gix::Repository) -> RefStore {
+        if self.forced == Some(Engine::Program) || preflight::has_foreign_ref_store(repo) {
+            RefStore::Program
+        } else {
+            RefStore::Files
+        }
+    }
+
+    /// Returns why the git program is needed instead of the library, each naming the setting.
+    pub fn by_program(&self) -> Result<Vec<&'static str>, GitError> {
+        let repo = self.open()?;
+        let store = preflight::has_foreign_ref_store(&repo).then_some("extensions.refStorage is not \"files\"");
+        Ok(preflight::differences(&repo, self).chain(store).collect())
+    }
+
+    #[cfg(test)]
+    pub(in crate::git) fn with_engine(mut self, engine: Engine) -> Self {
+        self.forced = Some(engine);
+        self
+    }
+}
+
+fn not_found(from: &Path, error: gix::Error) -> GitError {
+    match error.downcast_any_ref::<upwards::Error>() {
+        Some(upwards::Error::NoTrustedGitRepository { candidate, .. }) => {
+            GitError::ForeignOwner { path: candidate.clone() }
+        }
+        Some(_) => GitError::NoRepository { path: from.to_owned() },
+        None => GitError::library("looking for a repository", from)(error),
+    }
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, GitError> {
+    path.canonicalize().map_err(GitError::io("resolving", path))
+}
+
+/// The daemon's environment must not steer git: of it only the places of the user's configuration are read.
+fn options(sources: Sources) -> gix::open::Options {
+    let permissions = match sources {
+        Sources::RepositoryOnly => gix::open::Permissions::isolated(),
+        Sources::User => gix::open::Permissions {
+            env: permissions::Environment {
+                xdg_config_home: Permission::Allow,
+                home: Permission::Allow,
+                ..permissions::Environment::isolated()
+            },
+            config: permissions::Config { env: false, ..permissions::Config::all() },
+            attributes: permissions::Attributes::all(),
+        },
+    };
+    gix::open::Options::default().permissions(permissions).lossy_config(true).cli_overrides(OVERRIDES)
+}

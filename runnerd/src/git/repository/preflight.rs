@@ -1,0 +1,59 @@
+//! Chooses who works on the work tree: the library, or the git program where the library is known to give another
+//! result than git. Says nothing about speed, and nothing about hooks, as none are run.
+
+use std::fs;
+use std::path::Path;
+
+use gix::bstr::ByteSlice as _;
+use gix::config::Snapshot;
+
+use super::engine::Engine;
+use crate::git::Repository;
+
+pub(in crate::git) fn engine(repo: &gix::Repository, paths: &Repository) -> Engine {
+    if differences(repo, paths).next().is_some() { Engine::Program } else { Engine::Library }
+}
+
+/// Returns why the git program is needed, naming the setting; looks no further than it is asked.
+pub(in crate::git) fn differences(repo: &gix::Repository, paths: &Repository) -> impl Iterator<Item = &'static str> {
+    type Check = fn(&Snapshot<'_>, &Repository) -> bool;
+    const CHECKS: [(&str, Check); 4] = [
+        ("core.sparseCheckout or index.sparse is set", |config, _| is_sparse(config)),
+        ("core.sharedRepository is set", |config, _| is_shared(config)),
+        ("core.ignoreCase is set", |config, _| config.boolean("core.ignoreCase").unwrap_or(false)),
+        (".gitattributes names a working-tree-encoding", |_, paths| recodes_text(paths)),
+    ];
+    let config = repo.config_snapshot();
+    CHECKS.into_iter().filter(move |(_, differs)| differs(&config, paths)).map(|(what, _)| what)
+}
+
+/// The library leaves entries outside a sparse checkout alone even where files are present again.
+fn is_sparse(config: &Snapshot<'_>) -> bool {
+    config.boolean("core.sparseCheckout").unwrap_or(false) || config.boolean("index.sparse").unwrap_or(false)
+}
+
+/// The library gives new objects the permissions of the umask only.
+fn is_shared(config: &Snapshot<'_>) -> bool {
+    config
+        .string("core.sharedRepository")
+        .is_some_and(|value| !matches!(value.to_lowercase().as_slice(), b"umask" | b"false" | b"0" | b"no" | b"off"))
+}
+
+/// git refuses text in a declared encoding that it cannot read; the library stores it unchanged.
+///
+/// Looks where such declarations are made in practice: at the root and in the repository's own attributes.
+fn recodes_text(paths: &Repository) -> bool {
+    let places = [paths.work_dir().join(".gitattributes"), paths.rules("info/attributes")];
+    places.iter().any(|path| mentions_encoding(path))
+}
+
+fn mentions_encoding(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|text| text.contains_str("working-tree-encoding"))
+}
+
+/// The library reads references from files only.
+pub(in crate::git) fn has_foreign_ref_store(repo: &gix::Repository) -> bool {
+    repo.config_snapshot()
+        .string("extensions.refStorage")
+        .is_some_and(|format| !format.as_slice().eq_ignore_ascii_case(b"files"))
+}

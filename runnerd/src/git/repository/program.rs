@@ -1,0 +1,338 @@
+//! Runs the git program, hardened: an environment of its own, no hooks, no helpers, no questions, a time limit. The
+//! only file of this module that starts a process.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread::{self, Scope};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::git::{GitError, Repository};
+use crate::obstruction::Obstructs;
+
+/// No single git command of the runner takes this long unless something waits for what never comes.
+const LIMIT: Duration = Duration::from_mins(15);
+const STDERR_KEPT: usize = 4096;
+/// The highest number of an error of the system.
+const MAX_ERRNO: i32 = 133;
+
+/// What git complains of when its objects or its index cannot be written, whatever the file.
+const STORE_COMPLAINTS: [&str; 7] = [
+    "failed to insert into database",
+    "unable to create temporary file",
+    "unable to write ",
+    "unable to rename temporary '",
+    "Unable to create '",
+    "index file corrupt",
+    "index file open failed",
+];
+
+/// What the program needs from the daemon's environment: where it is, who the user is, how to sign.
+const PASSED: [&str; 11] = [
+    "PATH",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+    "USER",
+    "LOGNAME",
+    "TMPDIR",
+    "GNUPGHOME",
+    "GPG_TTY",
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+];
+
+/// Settings that keep the program from running anything but itself, and make what it writes durable.
+const OVERRIDES: [&str; 20] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.editor=true",
+    "core.pager=cat",
+    "core.askPass=true",
+    "core.safecrlf=false",
+    "core.fsync=committed,derived-metadata,reference",
+    "core.fsyncMethod=batch",
+    "core.alternateRefsCommand=true",
+    "core.commitGraph=false",
+    "core.trustCtime=true",
+    "core.checkStat=default",
+    "core.splitIndex=false",
+    "index.sparse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "commit.gpgSign=false",
+    "submodule.recurse=false",
+    "i18n.commitEncoding=UTF-8",
+    "i18n.logOutputEncoding=UTF-8",
+];
+
+/// One command of the git program, on one repository.
+pub(in crate::git) struct Git<'a> {
+    repository: &'a Repository,
+    command: Command,
+    name: String,
+    input: Vec<u8>,
+}
+
+/// How a command ended, for callers to whom a non-zero exit is an answer.
+pub(in crate::git) struct Outcome {
+    pub(in crate::git) status: ExitStatus,
+    pub(in crate::git) stdout: Vec<u8>,
+    pub(in crate::git) stderr: String,
+}
+
+impl<'a> Git<'a> {
+    /// Prepares `git <name>`.
+    pub(in crate::git) fn new(repository: &'a Repository, name: &str) -> Self {
+        let mut command = Command::new("git");
+        command.env_clear().current_dir(repository.work_dir()).process_group(0);
+        command.envs(PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.envs(environment(repository));
+        command.args(["--no-pager", "--no-replace-objects", "--no-optional-locks"]);
+        for setting in OVERRIDES {
+            command.arg("-c").arg(setting);
+        }
+        command.arg(name);
+        Self { repository, command, name: name.to_owned(), input: Vec::new() }
+    }
+
+    pub(in crate::git) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    pub(in crate::git) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    pub(in crate::git) fn input(mut self, bytes: Vec<u8>) -> Self {
+        self.input = bytes;
+        self
+    }
+
+    pub(in crate::git) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Lets pathspecs of this command carry magic such as `:(exclude)`.
+    pub(in crate::git) fn with_pathspec_magic(self) -> Self {
+        self.env("GIT_LITERAL_PATHSPECS", "0")
+    }
+
+    /// Runs the command and returns its output; any exit but 0 is an error.
+    pub(in crate::git) fn run(self) -> Result<Vec<u8>, GitError> {
+        let (name, path) = (self.name.clone(), self.repository.work_dir().to_owned());
+        let outcome = self.outcome()?;
+        if outcome.status.success() { Ok(outcome.stdout) } else { Err(outcome.into_error(name, path)) }
+    }
+
+    /// Runs the command and returns its output as one line of text.
+    pub(in crate::git) fn line(self) -> Result<String, GitError> {
+        let bytes = self.run()?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+
+    /// Runs the command to its end, whatever that is. Obstacles are errors all the same.
+    pub(in crate::git) fn outcome(mut self) -> Result<Outcome, GitError> {
+        self.repository.refuse_moved()?;
+        self.repository.lay_trusted()?;
+        let path = self.repository.work_dir().to_owned();
+        self.command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = self.command.spawn().map_err(GitError::io("starting git in", &path))?;
+        let outcome = converse(child, self.input).map_err(GitError::io("running git in", &path))?;
+        match obstacle(&outcome, &path) {
+            Some(error) => Err(error),
+            None => Ok(outcome),
+        }
+    }
+}
+
+impl Outcome {
+    /// Tells whether git complains of its own store. A file may have such a name, which then counts as well.
+    pub(in crate::git) fn blames_store(&self) -> bool {
+        STORE_COMPLAINTS.iter().any(|complaint| self.stderr.contains(complaint))
+    }
+
+    pub(in crate::git) fn into_error(self, command: String, path: PathBuf) -> GitError {
+        GitError::Program { command, path, status: self.status.to_string(), stderr: self.stderr }
+    }
+}
+
+/// Naming the folders keeps `.git` files, `commondir` and `core.worktree` from redirecting the program; with the
+/// trusted folder in the place of the common one it reads no configuration but the captured.
+fn environment(repository: &Repository) -> Vec<(&'static str, OsString)> {
+    let mut variables: Vec<(&str, OsString)> = vec![
+        ("GIT_DIR", repository.git_dir().into()),
+        ("GIT_COMMON_DIR", repository.rules("").into()),
+        ("GIT_OBJECT_DIRECTORY", repository.common_dir().join("objects").into()),
+        ("GIT_WORK_TREE", repository.work_dir().into()),
+        ("GIT_TERMINAL_PROMPT", "0".into()),
+        ("GIT_LITERAL_PATHSPECS", "1".into()),
+        ("LC_ALL", "C".into()),
+    ];
+    if repository.reads_no_other_configuration() {
+        variables.extend([
+            ("GIT_CONFIG_NOSYSTEM", "1".into()),
+            ("GIT_ATTR_NOSYSTEM", "1".into()),
+            ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
+        ]);
+    }
+    variables
+}
+
+/// Feeds and drains the child while a watch ends its process group at the limit.
+fn converse(mut child: Child, input: Vec<u8>) -> io::Result<Outcome> {
+    let pipes = Pipes { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() };
+    let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
+    let (over, watch) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let watching = thread::Builder::new().spawn_scoped(scope, move || {
+            if watch.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = killpg(group, Signal::SIGKILL);
+            }
+        });
+        let said = watching.and_then(|_| talk(scope, pipes, input));
+        if said.is_err() {
+            // Nobody listens to it any more.
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+        let status = child.wait();
+        drop(over);
+        let (stdout, stderr) = said?;
+        let stderr = String::from_utf8_lossy(&stderr).trim_end().to_owned();
+        Ok(Outcome { status: status?, stdout, stderr })
+    })
+}
+
+/// The ends of a child's pipes that are the daemon's.
+struct Pipes {
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+}
+
+/// Gives a child its input and returns what it prints and the end of what it complains of.
+fn talk<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    Pipes { stdin, stdout, stderr }: Pipes,
+    input: Vec<u8>,
+) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    thread::Builder::new().spawn_scoped(scope, move || {
+        // A program that ends before it read everything says why on its standard error.
+        let _ = stdin.map(|mut pipe| pipe.write_all(&input));
+    })?;
+    let errors = thread::Builder::new().spawn_scoped(scope, move || stderr.map_or_else(|| Ok(Vec::new()), tail))?;
+    let mut output = Vec::new();
+    stdout.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut output))?;
+    Ok((output, errors.join().unwrap_or_else(|_| Ok(Vec::new()))?))
+}
+
+fn tail(mut pipe: impl io::Read) -> io::Result<Vec<u8>> {
+    let (mut kept, mut piece) = (Vec::new(), [0; STDERR_KEPT]);
+    loop {
+        match pipe.read(&mut piece)? {
+            0 => return Ok(kept),
+            n => kept.extend_from_slice(&piece[..n]),
+        }
+        kept.drain(..kept.len().saturating_sub(STDERR_KEPT));
+    }
+}
+
+/// Recognises what may pass by itself from what git says about it.
+fn obstacle(outcome: &Outcome, path: &Path) -> Option<GitError> {
+    if outcome.status.success() {
+        return None;
+    }
+    if let Some(lock) = lock_in(&outcome.stderr) {
+        return Some(GitError::Locked { path: lock });
+    }
+    let source = passing(&outcome.stderr)?;
+    Some(GitError::Io { doing: "running git in", path: path.to_owned(), source })
+}
+
+/// Returns the error of the system that git tells in its words, if it is known to pass by itself.
+fn passing(said: &str) -> Option<io::Error> {
+    let mut known = (1..=MAX_ERRNO).map(io::Error::from_raw_os_error).filter(Obstructs::passes);
+    known.find(|error| said.contains(error.to_string().split(" (os error").next().unwrap_or_default()))
+}
+
+fn lock_in(stderr: &str) -> Option<PathBuf> {
+    let line = stderr.lines().find(|line| line.contains(".lock'") && line.contains("File exists"))?;
+    let end = line.find(".lock'")? + ".lock".len();
+    let start = line[..end].rfind('\'')? + 1;
+    Some(PathBuf::from(&line[start..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use super::*;
+
+    #[test]
+    fn lock_is_named_by_its_path() {
+        let said =
+            "fatal: Unable to create '/r/.git/index.lock': File exists.\n\nAnother git process seems to be running";
+        assert_eq!(lock_in(said), Some(PathBuf::from("/r/.git/index.lock")));
+        let reference = "fatal: cannot lock ref 'HEAD': Unable to create '/r/.git/HEAD.lock': File exists.";
+        assert_eq!(lock_in(reference), Some(PathBuf::from("/r/.git/HEAD.lock")));
+    }
+
+    #[test]
+    fn shortages_that_git_complains_of_pass() {
+        for said in [
+            "fatal: unable to create threaded lstat: Resource temporarily unavailable",
+            "error: cannot fork() for gpg: Cannot allocate memory",
+            "fatal: cannot write: No space left on device",
+            "fatal: fsync error on '/r/.git/objects/tmp': Input/output error",
+            "fatal: cannot use /x as an exclude file: Too many open files",
+        ] {
+            let outcome = Outcome { status: ExitStatus::from_raw(128 << 8), stdout: Vec::new(), stderr: said.into() };
+            assert!(obstacle(&outcome, Path::new("/r")).is_some_and(|error| error.passes()), "{said}");
+        }
+    }
+
+    #[test]
+    fn complaints_of_the_store_are_told_from_those_of_a_file() {
+        let outcome =
+            |said: &str| Outcome { status: ExitStatus::from_raw(1 << 8), stdout: Vec::new(), stderr: said.to_owned() };
+        for said in [
+            "error: insufficient permission for adding an object to repository database .git/objects\n\
+             error: x: failed to insert into database\nerror: unable to index file 'x'",
+            "error: unable to write file .git/objects/1e/99: Not a directory\n\
+             error: x: failed to insert into database\nerror: unable to index file 'x'",
+            "fatal: unable to write loose object file: File too large",
+            "fatal: Unable to create '/r/.git/index.lock': Permission denied",
+            "fatal: unable to write new index file",
+            "error: bad index file sha1 signature\nfatal: index file corrupt",
+        ] {
+            assert!(outcome(said).blames_store(), "{said}");
+        }
+        for said in [
+            "error: open(\"x\"): Permission denied\nerror: unable to index file 'x'",
+            "error: invalid path '.GIT/config'\nerror: unable to add '.GIT/config' to index",
+            "error: external filter 'false' failed 1\nerror: external filter 'false' failed\n\
+             fatal: x.f: clean filter 'broken' failed",
+            "error: a.txt: can only add regular files, symbolic links or git-directories",
+            "error: 'nested/' does not have a commit checked out\nerror: unable to index file 'nested/'",
+            "fatal: failed to encode 'x' from UTF-16 to UTF-8",
+        ] {
+            assert!(!outcome(said).blames_store(), "{said}");
+        }
+    }
+
+    #[test]
+    fn only_the_end_of_long_complaints_is_kept() {
+        let long = vec![b'x'; STDERR_KEPT * 3];
+        assert_eq!(tail(long.as_slice()).unwrap().len(), STDERR_KEPT);
+    }
+}

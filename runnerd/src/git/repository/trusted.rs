@@ -1,0 +1,206 @@
+//! What git may run and obey in the runner's operations: configuration, attributes and ignore rules as they
+//! were when a person asked for the run (`capture`), kept in a folder where no agent has business.
+//!
+//! The folder stands in for the repository's common git folder. The library opens it and the git program is pointed to
+//! it, so neither reads a configuration that a session could have written; objects, references and the index stay the
+//! repository's own. What counts is the value in memory, which the caller keeps: the folder is compared with it before
+//! each use and put right where it differs. It says nothing about what a session did to the repository: that is `tampering`'s.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use gix::bstr::ByteSlice as _;
+use protocol::path::WirePath;
+use runner_core::digest::{from_hex, to_hex};
+use serde::{Deserialize, Serialize};
+
+use super::exclude_block::without_blocks;
+use crate::git::GitError;
+use crate::git::durable::remove;
+
+/// The file of settings.
+pub(in crate::git) const SETTINGS: &str = "config";
+/// The file of ignore rules in which the runner itself remembers what it holds back.
+pub(in crate::git) const EXCLUDE: &str = "info/exclude";
+/// Most bytes that the runner's own lines add to that file.
+const MAX_BLOCKS: u64 = 16 << 20;
+/// Nobody's branch: what HEAD is, the repository itself says.
+const NO_HEAD: &[u8] = b"ref: refs/heads/none\n";
+/// Parts of the common folder that hold history and no settings.
+const SHARED: [&str; 4] = ["objects", "worktrees", "shallow", "reftable"];
+
+/// What git may obey: every setting and rule of one moment, as a value for whoever keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Captured {
+    pub(in crate::git) work_dir: WirePath,
+    pub(in crate::git) git_dir: WirePath,
+    pub(in crate::git) common_dir: WirePath,
+    /// The files of settings and rules, by name, their bytes as hexadecimal digits.
+    pub(in crate::git) files: BTreeMap<String, String>,
+    /// Numbers of the git folder and the common one that a person has asked to go on with.
+    pub(in crate::git) accepted: [u64; 2],
+}
+
+impl Captured {
+    /// Reads what a build before this one had captured in a folder, which was all that it kept; none if there is nothing.
+    pub fn of_build_before(folder: &Path) -> Result<Option<Self>, GitError> {
+        let places = read(&folder.join("places"))?;
+        let mut places =
+            places.split(|byte| *byte == 0).map(|path| WirePath(PathBuf::from(OsString::from_vec(path.to_vec()))));
+        let (Some(work_dir), Some(git_dir), Some(common_dir)) = (places.next(), places.next(), places.next()) else {
+            return Ok(None);
+        };
+        let names = [EXCLUDE, "info/attributes", "excludes", "attributes", SETTINGS];
+        let files = names.map(|name| Ok((name.to_owned(), to_hex(&read(&folder.join(name))?))));
+        let files = files.into_iter().collect::<Result<_, GitError>>()?;
+        let accepted = serde_json::from_slice(&read(&folder.join("accepted"))?).unwrap_or_default();
+        Ok(Some(Self { work_dir, git_dir, common_dir, files, accepted }))
+    }
+}
+
+/// What was captured, laid out where git and the library read it.
+///
+/// What counts is the value. The folder is looked at before each use, and is as the value says from then on.
+#[derive(Debug)]
+pub(in crate::git) struct Trusted {
+    pub(in crate::git) folder: PathBuf,
+    pub(in crate::git) captured: Captured,
+    files: Vec<(String, Vec<u8>)>,
+    links: Vec<(&'static str, PathBuf)>,
+    laying: Mutex<()>,
+}
+
+impl Trusted {
+    pub(in crate::git) fn new(folder: &Path, captured: Captured) -> Self {
+        let mut files: Vec<_> =
+            captured.files.iter().map(|(name, hex)| (name.clone(), from_hex(hex).unwrap_or_default())).collect();
+        for (_, text) in files.iter_mut().filter(|(name, _)| name == SETTINGS) {
+            for key in ["excludes", "attributes"] {
+                let file = quoted(&folder.join(key));
+                text.extend(format!("\n[core]\n\t{key}File = ").bytes().chain(file).chain(*b"\n"));
+            }
+        }
+        files.push(("HEAD".to_owned(), NO_HEAD.to_vec()));
+        let common_dir = captured.common_dir.as_path();
+        let links = SHARED.iter().map(|name| (*name, common_dir.join(name))).collect();
+        Self { folder: folder.to_owned(), captured, files, links, laying: Mutex::default() }
+    }
+
+    /// Makes the folder what the value says, unless it is.
+    pub(in crate::git) fn lay(&self) -> Result<(), GitError> {
+        let _one = self.laying.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not joined with "": behind a slash at its end, a link would be followed.
+        for folder in [self.folder.clone(), self.folder.join("info"), self.folder.join("refs")] {
+            lay_folder(&folder)?;
+        }
+        for (name, bytes) in &self.files {
+            let file = self.folder.join(name);
+            let is_right = if name == EXCLUDE { is_exclude_of(&file, bytes) } else { is_file_of(&file, bytes) };
+            if !is_right {
+                self.put(&file, bytes)?;
+            }
+        }
+        for (name, target) in self.shared() {
+            let link = self.folder.join(name);
+            if !fs::read_link(&link).is_ok_and(|found| found == *target) {
+                remove(&link)?;
+                symlink(target, &link).map_err(GitError::io("linking", &link))?;
+            }
+        }
+        self.remove_others()
+    }
+
+    /// The new file is written outside of the folder: in it, somebody else would take it for one too many.
+    fn put(&self, file: &Path, bytes: &[u8]) -> Result<(), GitError> {
+        tracing::debug!(file = %file.display(), "git's captured configuration is laid out");
+        if file.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            remove(file)?;
+        }
+        let beside = self.folder.parent().unwrap_or(&self.folder);
+        let write = || -> io::Result<()> {
+            let mut new = tempfile::NamedTempFile::new_in(beside)?;
+            new.write_all(bytes)?;
+            new.persist(file)?;
+            Ok(())
+        };
+        write().map_err(GitError::io("writing", file))
+    }
+
+    /// Removes what git might obey and nobody has captured: hooks, settings of a work tree, grafts.
+    fn remove_others(&self) -> Result<(), GitError> {
+        let known = |name: &str| {
+            let own = ["info", "refs"].contains(&name) || self.files.iter().any(|(file, _)| file == name);
+            own || self.shared().any(|(link, _)| *link == name)
+        };
+        for part in ["", "info/", "refs/"] {
+            let folder = self.folder.join(part);
+            for entry in fs::read_dir(&folder).map_err(GitError::io("listing", &folder))? {
+                let entry = entry.map_err(GitError::io("listing", &folder))?;
+                let name = entry.file_name();
+                if !name.to_str().is_some_and(|name| known(&format!("{part}{name}"))) {
+                    tracing::warn!(file = %entry.path().display(), "removed: git would obey it, and it was not captured");
+                    remove(&entry.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the links that there are to be: a store of references of another form is not always there.
+    fn shared(&self) -> impl Iterator<Item = &(&'static str, PathBuf)> {
+        self.links.iter().filter(|(name, target)| *name != "reftable" || target.exists())
+    }
+}
+
+/// Folders that are laid out are private and no links.
+fn lay_folder(folder: &Path) -> Result<(), GitError> {
+    if folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return Ok(());
+    }
+    remove(folder)?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(GitError::io("making", folder))
+}
+
+/// Returns a path as a value of a configuration file.
+fn quoted(path: &Path) -> Vec<u8> {
+    let mut value = vec![b'"'];
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'"' | b'\\' => value.extend([b'\\', byte]),
+            b'\n' => value.extend(*b"\\n"),
+            byte => value.push(byte),
+        }
+    }
+    value.push(b'"');
+    value
+}
+
+/// Tells whether a path is a regular file with these bytes and no more; no link or pipe is followed or waited for.
+fn is_file_of(file: &Path, bytes: &[u8]) -> bool {
+    let has_form = |found: fs::Metadata| found.is_file() && found.len() == bytes.len() as u64;
+    file.symlink_metadata().is_ok_and(has_form) && fs::read(file).is_ok_and(|found| found == bytes)
+}
+
+/// Tells whether a path is a regular file with these ignore rules, and no others but what the runner has held back since.
+fn is_exclude_of(file: &Path, bytes: &[u8]) -> bool {
+    let most = bytes.len() as u64 + MAX_BLOCKS;
+    let rules = |text: &[u8]| without_blocks(text).trim_end_with(|end| end == '\n').to_owned();
+    file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= most)
+        && fs::read(file).is_ok_and(|found| rules(&found) == rules(bytes))
+}
+
+/// Reads a file of rules; nothing where there is no file.
+pub(in crate::git) fn read(file: &Path) -> Result<Vec<u8>, GitError> {
+    match fs::metadata(file) {
+        Ok(found) if found.is_file() => fs::read(file).map_err(GitError::io("reading", file)),
+        _ => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,58 @@
+//! Keeps git's store small: objects that lie about one by one become packs, and small packs become few.
+//!
+//! Nothing is dropped, reachable or not: what is done looks at objects and at no reference.
+
+use std::fs;
+
+use super::program::Git;
+use crate::git::{GitError, Repository};
+
+/// Packs that are each twice as large as all smaller ones together: a handful, however many iterations there were.
+const ROLL_UP: [&str; 6] = ["--geometric=2", "-d", "-l", "-n", "-q", "--no-write-bitmap-index"];
+/// Packs of at least this many bytes stay as they are: to write them anew would hold the run up.
+const LARGE_PACK: u64 = 64 << 20;
+/// Of git's maintenance those tasks that take no object away; `gc` would.
+const TASKS: [&str; 2] = ["--task=loose-objects", "--task=incremental-repack"];
+
+impl Repository {
+    /// Lets git pack what lies about, and roll small packs up into larger ones.
+    ///
+    /// Does nothing while somebody else's maintenance is under way.
+    pub fn pack_objects(&self) -> Result<(), GitError> {
+        if self.is_maintained()? {
+            return Ok(());
+        }
+        // git refuses it in a clone without some objects, and knows it since 2.32.
+        self.roll_up().or_else(|_| self.maintain())
+    }
+
+    fn roll_up(&self) -> Result<(), GitError> {
+        let keep = self.large_packs()?.into_iter().map(|name| format!("--keep-pack={name}"));
+        Git::new(self, "repack").args(ROLL_UP).args(keep).run().map(drop)
+    }
+
+    fn maintain(&self) -> Result<(), GitError> {
+        Git::new(self, "maintenance").args(["run", "--auto", "--quiet"]).args(TASKS).run().map(drop)
+    }
+
+    fn large_packs(&self) -> Result<Vec<String>, GitError> {
+        let folder = self.common_dir().join("objects/pack");
+        let listed = fs::read_dir(&folder).map_err(GitError::io("listing", &folder))?;
+        let is_pack = |file: &fs::DirEntry| file.path().extension().is_some_and(|ending| ending == "pack");
+        let is_large = |file: &fs::DirEntry| file.metadata().is_ok_and(|found| found.len() >= LARGE_PACK);
+        let large = listed.flatten().filter(|file| is_pack(file) && is_large(file));
+        Ok(large.filter_map(|file| file.file_name().into_string().ok()).collect())
+    }
+
+    /// Tells whether a maintenance is under way. The lock of one that was killed is removed: git would never do any again.
+    fn is_maintained(&self) -> Result<bool, GitError> {
+        let lock = self.common_dir().join("objects/maintenance.lock");
+        if lock.symlink_metadata().is_err() {
+            return Ok(false);
+        }
+        if self.may_be_in_use(&lock) {
+            return Ok(true);
+        }
+        fs::remove_file(&lock).map_err(GitError::io("removing", &lock)).map(|()| false)
+    }
+}

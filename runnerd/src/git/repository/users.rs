@@ -1,0 +1,44 @@
+//! The user's own git configuration, outside of every repository: seen, compared, never written.
+//!
+//! What a session writes there counts for no run that is going, but would with the next capture.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::GitError;
+use crate::git::file_state::{FileState, look};
+
+/// What the user's own git configuration, attributes and ignore rules were at one moment.
+///
+/// Files that these include are not looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsersRules(Vec<(PathBuf, Option<FileState>)>);
+
+impl UsersRules {
+    /// Looks at the files.
+    pub fn now() -> Result<Self, GitError> {
+        let home = variable("HOME");
+        let settings = home.as_ref().map(|home| home.join(".gitconfig"));
+        let folder = users_folder();
+        let others = ["config", "attributes", "ignore"].map(|name| Some(folder.as_ref()?.join(name)));
+        let files = [settings].into_iter().chain(others).flatten();
+        files.map(|file| Ok((file.clone(), look(&file)?))).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the files that are not as in `other`, for people.
+    pub fn differing(&self, other: &Self) -> Vec<String> {
+        let is_same = |file: &(PathBuf, Option<FileState>)| other.0.contains(file);
+        self.0.iter().filter(|file| !is_same(file)).map(|(path, _)| path.display().to_string()).collect()
+    }
+}
+
+/// Returns the folder of the user's rules by their usual names.
+pub(in crate::git) fn users_folder() -> Option<PathBuf> {
+    let folder = variable("XDG_CONFIG_HOME").or_else(|| Some(variable("HOME")?.join(".config")))?;
+    Some(folder.join("git"))
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}

@@ -1,0 +1,55 @@
+//! Ends an operation of git that a person or agent began and did not finish; it never starts or continues one.
+
+use std::fs;
+
+use crate::git::durable::remove;
+use crate::git::operation::{Operation, under_way};
+use crate::git::{GitError, Repository};
+
+/// What has to go so that no operation is under way.
+const STATE: [&str; 18] = [
+    "rebase-apply",
+    "rebase-merge",
+    "sequencer",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "REBASE_HEAD",
+    "MERGE_HEAD",
+    "MERGE_MODE",
+    "MERGE_RR",
+    "MERGE_MSG",
+    "MERGE_AUTOSTASH",
+    "SQUASH_MSG",
+    "AUTO_MERGE",
+    "BISECT_LOG",
+    "BISECT_START",
+    "BISECT_NAMES",
+    "BISECT_TERMS",
+    "BISECT_EXPECTED_REV",
+];
+
+/// Files that name a commit with changes that were put aside when the operation began.
+const AUTOSTASHES: [&str; 3] = ["rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"];
+
+impl Repository {
+    /// Returns the operation under way in this work tree.
+    pub fn operation(&self) -> Option<Operation> {
+        under_way(self.git_dir())
+    }
+
+    /// Ends the operation under way, keeping what it had put aside under `refs/runner/autostash/`.
+    pub(in crate::git) fn abandon_operation(&self) -> Result<(), GitError> {
+        for name in AUTOSTASHES {
+            let Ok(text) = fs::read_to_string(self.git_dir().join(name)) else {
+                continue;
+            };
+            if let Some(id) = self.resolve(text.trim())? {
+                self.keep(&format!("refs/runner/autostash/{id}"), &id)?;
+            }
+        }
+        for name in STATE {
+            remove(&self.git_dir().join(name))?;
+        }
+        Ok(())
+    }
+}

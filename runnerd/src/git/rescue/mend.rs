@@ -1,0 +1,159 @@
+//! Makes HEAD and a branch readable again after a session removed or garbled them, with the commits that they led to.
+//!
+//! Leaves HEAD detached at the last commit that the logs know: what belongs where is `rescue`'s to say.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use gix::bstr::ByteSlice as _;
+use gix::refs::FullName;
+
+use crate::git::durable::replace_file;
+use crate::git::objects::checked;
+use crate::git::repository::engine::RefStore;
+use crate::git::tampering::Fingerprint;
+use crate::git::{GitError, Id, Repository};
+
+/// Entries at the end of a log that are looked through for a commit that is there.
+const LOG_ENTRIES: usize = 100;
+
+impl Repository {
+    /// Says what is wrong with HEAD, with `branch` or with the file of packed references, if git could not read it.
+    pub fn unreadable_refs(&self, branch: &str) -> Result<Option<String>, GitError> {
+        let repo = self.open()?;
+        if self.ref_store(&repo) != RefStore::Files {
+            return Ok(None);
+        }
+        if repo.refs.cached_packed_buffer().is_err() {
+            return Ok(Some("the packed references were garbled".to_owned()));
+        }
+        if !is_readable(&self.git_dir().join("HEAD"), true)? {
+            return Ok(Some("HEAD was removed or garbled".to_owned()));
+        }
+        let file = self.branch_file(branch);
+        if file.symlink_metadata().is_ok() && !is_readable(&file, false)? {
+            return Ok(Some(format!("branch {branch} was garbled")));
+        }
+        let is_lost = match self.branch(branch) {
+            Ok(Some(tip)) => !has_commit(&repo, tip)?,
+            Ok(None) => false,
+            Err(GitError::Broken { .. }) => true,
+            Err(error) => return Err(error),
+        };
+        Ok(is_lost.then(|| format!("branch {branch} names a commit that is not there")))
+    }
+
+    /// Makes references readable again, and detaches HEAD at the last known commit of `branch`, else at `from`.
+    ///
+    /// Does nothing where HEAD resolves to a commit. What is overwritten held no reference.
+    pub fn mend(&self, branch: &str, from: &Id, before: Option<&Fingerprint>) -> Result<(), GitError> {
+        let repo = self.open()?;
+        if self.ref_store(&repo) != RefStore::Files {
+            return Ok(());
+        }
+        if let (Err(_), Some(before)) = (repo.refs.cached_packed_buffer(), before) {
+            self.put_back_packed(before)?;
+        }
+        let unreadable = self.unreadable_refs(branch)?;
+        if unreadable.is_none() && self.head()?.commit().is_some() {
+            return Ok(());
+        }
+        let (head, file) = (self.git_dir().join("HEAD"), self.branch_file(branch));
+        let is_garbled = file.symlink_metadata().is_ok() && !is_readable(&file, false)?;
+        // A branch that cannot be read is what is mended here: its log, else the beginning, stands for it.
+        let known = self.branch(branch).ok().flatten().filter(|_| !is_garbled);
+        let known = known.map(|tip| Ok(has_commit(&repo, tip)?.then_some(tip))).transpose()?.flatten();
+        remove_other(&head, true)?;
+        remove_other(&file, known.is_none())?;
+        let tip = match known {
+            Some(tip) => tip,
+            None => self.last_logged(&repo, branch)?.unwrap_or(*from),
+        };
+        replace_file(&head, format!("{tip}\n").as_bytes(), 0o644).map_err(GitError::io("writing", &head))
+    }
+
+    fn branch_file(&self, branch: &str) -> PathBuf {
+        self.common_dir().join("refs/heads").join(branch)
+    }
+
+    /// Returns the newest commit that the logs of the branch and of HEAD name and that is there.
+    fn last_logged(&self, repo: &gix::Repository, branch: &str) -> Result<Option<Id>, GitError> {
+        let logs = [self.common_dir().join("logs/refs/heads").join(branch), self.git_dir().join("logs/HEAD")];
+        for log in &logs {
+            // A log that cannot be read names nothing: the other one is asked, and in the end the caller's commit stands.
+            let text = fs::read(log).unwrap_or_default();
+            let entries = text.lines().rev().take(LOG_ENTRIES);
+            for id in entries.filter_map(|line| line.split(|byte| *byte == b' ').nth(1)?.to_str().ok()?.parse().ok()) {
+                if has_commit(repo, id)? {
+                    return Ok(Some(id));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Tells whether a commit is there and can be read. One in whose place another object stands is not taken for missing.
+fn has_commit(repo: &gix::Repository, id: Id) -> Result<bool, GitError> {
+    let found = checked::commit(repo, id.object()).map_err(GitError::library("reading a commit", repo.git_dir()));
+    match found {
+        Ok(_) => Ok(true),
+        Err(error @ GitError::FalseObject { .. }) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Tells whether a file holds a reference: an object id, or where `symbolic` is allowed the name of another one.
+///
+/// What the disk or a lack of descriptors refuses for now says nothing: a reference that is whole would be overwritten.
+fn is_readable(file: &Path, symbolic: bool) -> Result<bool, GitError> {
+    let found = match file.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),
+        Err(error) => return Err(GitError::io("looking at", file)(error)),
+    };
+    if !found.is_file() || found.len() > 4096 {
+        return Ok(false);
+    }
+    let text = match fs::read(file) {
+        Ok(text) => text,
+        // A session can take the right to read it away.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(false),
+        Err(error) => return Err(GitError::io("reading", file)(error)),
+    };
+    let text = text.trim_ascii_end().to_str_lossy();
+    Ok(match text.strip_prefix("ref:") {
+        Some(name) => {
+            symbolic && FullName::try_from(name.trim()).is_ok_and(|name| name.as_bstr().starts_with(b"refs/"))
+        }
+        None => text.parse::<Id>().is_ok_and(|id| id.to_string().bytes().any(|digit| digit != b'0')),
+    })
+}
+
+/// Removes what stands in the place of a reference's file.
+fn remove_other(file: &Path, is_garbled: bool) -> Result<(), GitError> {
+    match file.symlink_metadata() {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(file),
+        Ok(_) if is_garbled => fs::remove_file(file),
+        _ => Ok(()),
+    }
+    .map_err(GitError::io("removing", file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reference_that_the_system_refuses_to_show_is_not_taken_for_garbled() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("HEAD");
+        assert!(!is_readable(&file, true).unwrap(), "none is there");
+        fs::write(&file, "ref: refs/heads/main\n").unwrap();
+        assert!(is_readable(&file, true).unwrap());
+        fs::write(&file, "\0\0").unwrap();
+        assert!(!is_readable(&file, true).unwrap(), "it is garbled");
+        is_readable(&folder.path().join("x".repeat(300)), true).unwrap_err();
+    }
+}

@@ -1,0 +1,49 @@
+//! One path that differs from HEAD, and how.
+
+use std::collections::BTreeMap;
+
+use gix::bstr::BString;
+
+use crate::git::index::names::Names;
+use crate::git::path::display;
+
+/// One path that differs from HEAD.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change {
+    /// The path relative to the work tree, as bytes; that of a nested repository ends in a slash.
+    pub path: Vec<u8>,
+    /// How it differs.
+    pub kind: ChangeKind,
+}
+
+impl Change {
+    /// Returns the path for people, with what is no UTF-8 replaced.
+    pub fn display_path(&self) -> String {
+        display(&self.path)
+    }
+}
+
+/// How a path differs from HEAD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeKind {
+    /// It is in the index and not in HEAD.
+    Added,
+    /// Its content or executable bit differs, or a submodule's commit.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// A file became a link, or the like.
+    Retyped,
+    /// It is neither in HEAD nor in the index.
+    Untracked,
+    /// It has conflicts from a merge.
+    Unmerged,
+}
+
+/// Returns what the index says otherwise than HEAD.
+pub(in crate::git) fn staged(names: &Names) -> BTreeMap<BString, ChangeKind> {
+    let missing = names.missing.iter().map(|path| (path.clone(), ChangeKind::Deleted));
+    let staged = names.staged.iter().map(|path| (path.clone(), ChangeKind::Modified));
+    let added = names.added.iter().map(|path| (path.clone(), ChangeKind::Added));
+    missing.chain(staged).chain(added).collect()
+}

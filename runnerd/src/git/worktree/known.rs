@@ -1,0 +1,236 @@
+//! What the runner knows of the files of HEAD: every path by the id that HEAD's tree has for it, and how the file looked
+//! when it was read to be just that. It is held in memory alone. Of the index in the git folder, which a session can write
+//! as it likes, only the names are taken (`names`): neither an id nor a time nor a tree of it decides anything.
+//!
+//! An entry with the mark `UPTODATE` was read and settled: its file has changed if it looks otherwise. Any other is read.
+
+use std::collections::BTreeSet;
+
+use gix::ObjectId;
+use gix::bstr::{BStr, BString, ByteSlice as _};
+use gix::index::State;
+use gix::index::entry::{Flags, Mode};
+use gix::index::extension::Tree;
+
+use crate::git::durable;
+use crate::git::index::cachetree;
+use crate::git::index::edits::{Edits, Stored, apply};
+use crate::git::index::marks::{HIDDEN, UNREAD};
+use crate::git::index::names::{self, Names};
+use crate::git::moment::Flush;
+use crate::git::objects::checked;
+use crate::git::objects::checked::Room;
+use crate::git::objects::diff::compare_trees;
+use crate::git::path::{display, has_valid_name};
+use crate::git::repository::memory::Files;
+use crate::git::{GitError, Id, Repository};
+
+/// Marks of entries whose files are not read.
+const SETTLED: Flags = Flags::UPTODATE.union(HIDDEN);
+
+/// Above this many files that have to be read, the file system is flushed first, so that they are read once.
+const WORTH_A_FLUSH: usize = 256;
+
+/// The files of HEAD that are tracked still, for one look or one commit.
+pub(in crate::git) struct Tracked<'a> {
+    pub(in crate::git) paths: &'a Repository,
+    /// One entry for each, as HEAD has it.
+    pub(in crate::git) state: State,
+    /// What else the index says.
+    pub(in crate::git) names: Names,
+    tree: ObjectId,
+    /// Files of HEAD that the index does not name.
+    removed: Vec<(BString, ObjectId, Mode)>,
+}
+
+impl Repository {
+    /// Has the files at these paths be read by every look and every commit, whatever their times say. A path that ends in
+    /// a slash stands for all that is below it.
+    pub fn always_read(&self, paths: impl IntoIterator<Item = String>) {
+        self.memory.lock().always = paths.into_iter().map(BString::from).collect();
+    }
+
+    /// Makes what was written to the work tree survive a power cut, and every write that follows show.
+    pub fn flush(&self) -> Result<(), GitError> {
+        let flushed = match self.flush_by_its_clock()? {
+            Some(_) => Ok(()),
+            None => durable::sync_file_system(&self.work_dir),
+        };
+        flushed.map_err(GitError::io("flushing the file system of", &self.work_dir))
+    }
+
+    /// Flushes where none was yet, or so many files are to be read that it is worth it.
+    pub(in crate::git) fn flush_before_reading(&self, files: usize) -> Result<Option<Flush>, GitError> {
+        if files > WORTH_A_FLUSH || self.memory.flush().is_none() {
+            self.flush_by_its_clock()?;
+        }
+        Ok(self.memory.flush())
+    }
+
+    fn flush_by_its_clock(&self) -> Result<Option<Flush>, GitError> {
+        let flush = Flush::now(&self.work_dir, &self.git_dir);
+        let flush = flush.map_err(GitError::io("flushing the file system of", &self.work_dir))?;
+        let mut memory = self.memory.lock();
+        // Without another, the one before still tells whether the clock was set back.
+        memory.flush = flush.or(memory.flush);
+        Ok(flush)
+    }
+}
+
+impl<'a> Tracked<'a> {
+    /// Returns the files of `head` that the index names.
+    pub(in crate::git) fn open(
+        repo: &gix::Repository,
+        paths: &'a Repository,
+        head: Option<Id>,
+    ) -> Result<Self, GitError> {
+        let mut tracked = Self::of_head(repo, paths, head)?;
+        let is_new = tracked.names.is_new;
+        tracked.names = names::read(repo, paths, (&mut tracked.state, head), is_new)?;
+        tracked.remove_missing();
+        Ok(tracked)
+    }
+
+    /// Returns all files of `head`.
+    fn of_head(repo: &gix::Repository, paths: &'a Repository, head: Option<Id>) -> Result<Self, GitError> {
+        let failed = |error| GitError::library("reading the tree of HEAD", paths.git_dir())(error);
+        let tree = head.map(|head| Ok(checked::commit(repo, head.object())?.tree_id()?.detach())).transpose();
+        let tree = tree.map_err(failed)?.unwrap_or_else(|| ObjectId::empty_tree(repo.object_hash()));
+        let (known, always) = paths.memory.take();
+        let is_new = known.is_none();
+        let mut state = match known {
+            Some(Files { state, tree: of }) if of == tree => state,
+            Some(files) => files.moved_to(repo, tree).map_err(failed)?,
+            None => read(repo, tree).map_err(failed)?,
+        };
+        doubt(&mut state, &always);
+        let names = Names { is_new, ..Names::default() };
+        Ok(Self { paths, state, names, tree, removed: Vec::new() })
+    }
+
+    fn remove_missing(&mut self) {
+        let mut edits = Edits::new();
+        for path in &self.names.missing {
+            let Some(entry) = self.state.entry_by_path(path.as_ref()) else { continue };
+            self.removed.push((path.clone(), entry.id, entry.mode));
+            edits.insert(path.clone(), None);
+        }
+        if !edits.is_empty() {
+            apply(&mut self.state, edits);
+        }
+    }
+
+    /// Returns an index for programs that believe what it says of the files: only what is settled looks so.
+    pub(in crate::git) fn unsettled(&self) -> State {
+        let mut state = self.state.clone();
+        for entry in state.entries_mut().iter_mut().filter(|entry| !entry.flags.intersects(SETTLED)) {
+            entry.stat = UNREAD;
+        }
+        state
+    }
+
+    /// Remembers what was found out.
+    pub(in crate::git) fn keep(self) {
+        let Self { paths, state, tree, .. } = self.with_all_of_head();
+        paths.memory.keep(state, tree);
+    }
+
+    /// Returns all files of HEAD, whatever the index names.
+    pub(in crate::git) fn with_all_of_head(mut self) -> Self {
+        let removed = std::mem::take(&mut self.removed).into_iter();
+        let back: Edits = removed.map(|(path, id, mode)| (path, Some(Stored { id, mode, stat: UNREAD }))).collect();
+        if !back.is_empty() {
+            apply(&mut self.state, back);
+        }
+        self.names = Names { is_new: self.names.is_new, ..Names::default() };
+        self
+    }
+}
+
+impl Files {
+    /// Returns the files of another tree; what both have is known.
+    fn moved_to(mut self, repo: &gix::Repository, tree: ObjectId) -> gix::Result<State> {
+        let (old, new) = (checked::tree(repo, self.tree)?, checked::tree(repo, tree)?);
+        let mut edits = Edits::new();
+        for difference in compare_trees(repo, &old, &new)? {
+            let stored = match difference.new {
+                Some((mode, id)) => {
+                    let mode = Mode::from(mode);
+                    refuse_name(difference.path.as_ref(), mode)?;
+                    Some(Stored { id, mode, stat: UNREAD })
+                }
+                None => None,
+            };
+            edits.insert(difference.path, stored);
+        }
+        apply(&mut self.state, edits);
+        Ok(self.state)
+    }
+}
+
+/// Takes the mark off entries whose files are always read.
+fn doubt(state: &mut State, always: &BTreeSet<BString>) {
+    for path in always {
+        let range = match path.last() {
+            Some(b'/') => state.prefixed_entries_range(path.as_ref()),
+            _ => state.entry_index_by_path(path.as_ref()).ok().map(|at| at..at + 1),
+        };
+        for entry in range.map(|range| &mut state.entries_mut()[range]).into_iter().flatten() {
+            entry.flags.remove(Flags::UPTODATE);
+        }
+    }
+}
+
+/// Reads the files of a tree, none of which is known to be in the work tree.
+fn read(repo: &gix::Repository, id: ObjectId) -> gix::Result<State> {
+    let mut state = cachetree::empty(repo.object_hash());
+    let root = read_folder(repo, (id, &mut BString::default()), &mut state, &mut Room::default())?;
+    if let Some(memory) = state.tree_mut() {
+        *memory = root;
+    }
+    state.sort_entries();
+    Ok(state)
+}
+
+/// Adds the files of one folder, whose path ends in a slash, and returns what an index remembers of it.
+fn read_folder(
+    repo: &gix::Repository,
+    (id, folder): (ObjectId, &mut BString),
+    state: &mut State,
+    room: &mut Room,
+) -> gix::Result<Tree> {
+    let (mut children, mut seen, before) = (Vec::new(), BTreeSet::new(), state.entries().len());
+    for (name, mode, id) in checked::entries(repo, id)? {
+        let length = folder.len();
+        folder.extend_from_slice(&name);
+        room.take(folder)?;
+        if !seen.insert(name.clone()) {
+            return Err(gix::Error::from_error(NoFile(display(folder))));
+        }
+        if mode.is_tree() {
+            refuse_name(folder.as_ref(), Mode::FILE)?;
+            folder.push(b'/');
+            let mut child = read_folder(repo, (id, folder), state, room)?;
+            child.name = name.as_slice().into();
+            children.push(child);
+        } else {
+            let mode = Mode::from(mode);
+            refuse_name(folder.as_ref(), mode)?;
+            state.dangerously_push_entry(UNREAD, id, Flags::empty(), mode, folder.as_ref());
+        }
+        folder.truncate(length);
+    }
+    children.sort_by(|a, b| a.name.cmp(&b.name));
+    let count = u32::try_from(state.entries().len() - before).ok();
+    Ok(Tree { name: [][..].into(), id, num_entries: count, children })
+}
+
+/// A tree of git's has no such entry.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} stands twice in a tree, or is no name for a file")]
+struct NoFile(String);
+
+fn refuse_name(path: &BStr, mode: Mode) -> gix::Result<()> {
+    let name = path.rfind_byte(b'/').map_or(path, |slash| path[slash + 1..].as_bstr());
+    if has_valid_name(name, mode) { Ok(()) } else { Err(gix::Error::from_error(NoFile(display(path)))) }
+}

@@ -1,0 +1,220 @@
+//! Compares and stages the work tree with the git program, for repositories that the library does not handle as git
+//! does. Gives the same answers as `status` and `stage`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use gix::ObjectId;
+use gix::bstr::{BString, ByteSlice as _};
+
+use super::change::{Change, ChangeKind, staged};
+use super::hold_back::{HoldBack, Verdict};
+use super::known::Tracked;
+use super::private::PrivateIndex;
+use super::scan::unstorable_files;
+use super::stage::{Collected, declared_submodules};
+use crate::git::durable;
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Repository};
+
+/// The git program on a work tree, with an index of the runner's own.
+struct Porcelain<'a> {
+    paths: &'a Repository,
+    index: &'a Path,
+}
+
+/// How one path differs from HEAD.
+struct Difference {
+    kind: ChangeKind,
+    /// Whether the work tree differs from the index as well.
+    is_unstaged: bool,
+}
+
+/// Returns what differs from HEAD, sorted by path.
+pub(in crate::git) fn changes(repo: &gix::Repository, paths: &Repository) -> Result<Vec<Change>, GitError> {
+    let private = PrivateIndex::of(repo, Tracked::open(repo, paths, paths.head()?.commit())?)?;
+    let mut kinds = staged(&private.tracked.names);
+    // A repository that was added is known without the slash by which git names it.
+    let is_known = |path: &BString| path.ends_with(b"/") && kinds.contains_key(without_slash(path).as_bstr());
+    let found: Vec<_> = private.porcelain().status()?.into_iter().filter(|(path, _)| !is_known(path)).collect();
+    kinds.extend(found.into_iter().map(|(path, found)| (path, found.kind)));
+    let unmerged = private.tracked.names.unmerged.iter();
+    kinds.extend(unmerged.map(|path| (path.clone(), ChangeKind::Unmerged)));
+    private.tracked.keep();
+    Ok(kinds.into_iter().map(|(path, kind)| Change { path: path.into(), kind }).collect())
+}
+
+/// Stages all into an index, and writes the tree.
+pub(in crate::git) fn stage(private: &PrivateIndex<'_>, rule: &HoldBack) -> Result<Collected, GitError> {
+    let (porcelain, paths) = (private.porcelain(), private.tracked.paths);
+    let (held_back, mut unstorable) = porcelain.judge(rule)?;
+    let left_out: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
+    unstorable.extend(porcelain.fill_index(&left_out)?);
+    unstorable.extend(unstorable_files(private.repo, &private.tracked.state));
+    let tree = match porcelain.git("write-tree").line() {
+        Err(_) if porcelain.drop_lost()? => {
+            unstorable.extend(porcelain.fill_index(&left_out)?);
+            porcelain.git("write-tree").line()?
+        }
+        written => written?,
+    };
+    let tree = ObjectId::from_hex(tree.as_bytes()).map_err(|error| GitError::Broken {
+        doing: "writing a tree",
+        path: paths.git_dir().to_owned(),
+        source: Box::new(error),
+    })?;
+    durable::sync_all_objects(&paths.common_dir().join("objects"))?;
+    Ok(Collected { tree, held_back, unstorable, written: Vec::new() })
+}
+
+impl PrivateIndex<'_> {
+    fn porcelain(&self) -> Porcelain<'_> {
+        Porcelain { paths: self.tracked.paths, index: &self.file }
+    }
+}
+
+impl<'a> Porcelain<'a> {
+    fn git(&self, command: &str) -> Git<'a> {
+        Git::new(self.paths, command).env("GIT_INDEX_FILE", self.index)
+    }
+
+    fn status(&self) -> Result<BTreeMap<BString, Difference>, GitError> {
+        let options = ["--porcelain", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty"];
+        let listing = self.git("status").args(options).run()?;
+        let mut differences = BTreeMap::new();
+        for record in listing.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
+            let path = BString::from(&record[3..]);
+            // Two records for one path: removed from the index and still there.
+            let is_second = differences.contains_key(&path);
+            let kind = if is_second { ChangeKind::Modified } else { kind_of(record[0], record[1]) };
+            differences.insert(path, Difference { kind, is_unstaged: record[1] != b' ' });
+        }
+        Ok(differences)
+    }
+
+    /// Returns which new files the rule holds back, and which of them git cannot store.
+    fn judge(&self, rule: &HoldBack) -> Result<(BTreeSet<BString>, BTreeSet<BString>), GitError> {
+        let submodules = declared_submodules(&self.paths.open()?);
+        let (mut held_back, mut unstorable) = (BTreeSet::new(), BTreeSet::new());
+        for (mut path, Difference { kind, .. }) in self.status()? {
+            if !matches!(kind, ChangeKind::Untracked | ChangeKind::Added) {
+                continue;
+            }
+            if self.paths.file(&path).join(".git").exists() {
+                if submodules.contains(without_slash(&path).as_bstr()) {
+                    continue;
+                }
+                if !path.ends_with(b"/") {
+                    path.push(b'/');
+                }
+            }
+            match rule.judge(self.paths, path.as_ref()) {
+                Verdict::HeldBack => drop(held_back.insert(path)),
+                Verdict::Unstorable => drop(unstorable.insert(path)),
+                Verdict::Welcome | Verdict::Absent => {}
+            }
+        }
+        Ok((held_back, unstorable))
+    }
+
+    /// Stages everything but `left_out`. Returns what git could not take while it took the rest.
+    fn add_all(&self, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
+        let Some(error) = self.add(&[], left_out)? else { return Ok(Vec::new()) };
+        tracing::warn!(%error, "git cannot store everything");
+        let differences = self.status()?.into_iter();
+        let missing = differences.filter(|(path, found)| found.is_unstaged && !left_out.contains(path));
+        self.add_by_halves(&missing.map(|(path, _)| path).collect::<Vec<_>>(), left_out)
+    }
+
+    /// One file can make git give up on all others; so it is found by trying fewer and fewer together.
+    fn add_by_halves(&self, missing: &[BString], left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
+        if missing.is_empty() || self.add(missing, left_out)?.is_none() {
+            return Ok(Vec::new());
+        }
+        if missing.len() == 1 {
+            return Ok(missing.to_vec());
+        }
+        let (first, second) = missing.split_at(missing.len() / 2);
+        let mut refused = self.add_by_halves(first, left_out)?;
+        refused.extend(self.add_by_halves(second, left_out)?);
+        Ok(refused)
+    }
+
+    /// Stages `only`, or everything if that is empty, but for `left_out`. Returns what git complained of.
+    fn add(&self, only: &[BString], left_out: &BTreeSet<BString>) -> Result<Option<GitError>, GitError> {
+        let mut pathspecs = Vec::new();
+        if only.is_empty() {
+            pathspecs.extend_from_slice(b":/\0");
+        }
+        let wanted = only.iter().map(|path| (":(top,literal)", path.as_bytes()));
+        let unwanted = left_out.iter().map(|path| (":(top,exclude,literal)", without_slash(path)));
+        for (magic, path) in wanted.chain(unwanted) {
+            pathspecs.extend_from_slice(magic.as_bytes());
+            pathspecs.extend_from_slice(path);
+            pathspecs.push(0);
+        }
+        let options = ["--all", "--sparse", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"];
+        let git = self.git("add").with_pathspec_magic().args(options);
+        let outcome = git.input(pathspecs).outcome()?;
+        if outcome.status.success() {
+            return Ok(None);
+        }
+        let is_about_store = outcome.blames_store();
+        let error = outcome.into_error("add".to_owned(), self.paths.work_dir().to_owned());
+        if is_about_store { Err(error) } else { Ok(Some(error)) }
+    }
+
+    /// Brings the index to the work tree, but for `left_out`, and returns what git could not take.
+    fn fill_index(&self, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
+        let refused = self.add_all(left_out)?;
+        self.drop_from_index(left_out.iter())?;
+        Ok(refused)
+    }
+
+    /// Takes out of the index what is not in the store, so that it is stored again; returns whether there was any.
+    ///
+    /// A `git add` whose objects the disk refuses at the last moment says nothing of it and writes the index.
+    fn drop_lost(&self) -> Result<bool, GitError> {
+        let staged = self.git("ls-files").args(["--stage", "-z"]).run()?;
+        let entries: Vec<(&[u8], BString)> = staged.split(|byte| *byte == 0).filter_map(blob_of).collect();
+        let ids = entries.iter().flat_map(|(id, _)| [*id, b"\n"].concat()).collect();
+        let known = self.git("cat-file").args(["--batch-check=%(objectname)"]).input(ids).run()?;
+        let answers = known.split(|byte| *byte == b'\n');
+        let lost = entries.iter().zip(answers).filter(|(_, answer)| answer.ends_with(b" missing"));
+        let lost: Vec<&BString> = lost.map(|((_, path), _)| path).collect();
+        self.drop_from_index(lost.iter().copied())?;
+        Ok(!lost.is_empty())
+    }
+
+    /// What somebody staged is in the index in spite of the pathspecs.
+    fn drop_from_index<'p>(&self, paths: impl Iterator<Item = &'p BString>) -> Result<(), GitError> {
+        let names: Vec<u8> = paths.flat_map(|path| [without_slash(path), b"\0"].concat()).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.git("update-index").args(["--force-remove", "-z", "--stdin"]).input(names).run().map(drop)
+    }
+}
+
+/// Reads a record of `ls-files --stage`; none where it is of a submodule, whose commit is in another store.
+fn blob_of(record: &[u8]) -> Option<(&[u8], BString)> {
+    let (entry, path) = record.split_once_str(b"\t")?;
+    let mut words = entry.split(|byte| *byte == b' ');
+    let (mode, id) = (words.next()?, words.next()?);
+    (mode != b"160000").then(|| (id, path.into()))
+}
+
+fn kind_of(staged: u8, unstaged: u8) -> ChangeKind {
+    match (staged, unstaged) {
+        (b'?', _) => ChangeKind::Untracked,
+        (b'U', _) | (_, b'U') | (b'A', b'A') | (b'D', b'D') => ChangeKind::Unmerged,
+        (b'D', _) | (_, b'D') => ChangeKind::Deleted,
+        (b'A', _) | (_, b'A') => ChangeKind::Added,
+        (b'T', _) | (_, b'T') => ChangeKind::Retyped,
+        _ => ChangeKind::Modified,
+    }
+}
+
+fn without_slash(path: &BString) -> &[u8] {
+    path.strip_suffix(b"/").unwrap_or(path)
+}

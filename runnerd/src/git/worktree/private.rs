@@ -1,0 +1,122 @@
+//! An index of the runner's own for the git program, which believes whatever an index says: it holds what the runner knows
+//! itself, and the names of the one in the git folder.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use gix::ObjectId;
+use gix::index::State;
+use gix::index::entry::{Flags, Mode};
+use tempfile::TempDir;
+
+use super::known::Tracked;
+use super::preload::Preload;
+use super::scan::stands_as;
+use crate::git::index;
+use crate::git::index::cachetree;
+use crate::git::index::marks::UNREAD;
+use crate::git::moment::Flush;
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Repository};
+
+/// Such an index, in a folder that goes with it.
+pub(in crate::git) struct PrivateIndex<'a> {
+    pub(in crate::git) repo: &'a gix::Repository,
+    pub(in crate::git) tracked: Tracked<'a>,
+    pub(in crate::git) file: PathBuf,
+    flush: Option<Flush>,
+    _folder: TempDir,
+}
+
+impl<'a> PrivateIndex<'a> {
+    /// Makes the index, and has git read each file of which nothing is known, or that does not look as it did: git itself
+    /// compares times by the second.
+    pub(in crate::git) fn of(repo: &'a gix::Repository, mut tracked: Tracked<'a>) -> Result<Self, GitError> {
+        Preload::run(repo, tracked.paths, &mut tracked.state);
+        let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
+        let mut state = tracked.unsettled();
+        let unread = state.entries().iter().filter(|entry| entry.stat == UNREAD).count();
+        let flush = tracked.paths.flush_before_reading(unread)?;
+        announce(repo, &tracked, &mut state);
+        let mut private = Self { repo, tracked, file: folder.path().join("index"), flush, _folder: folder };
+        private.write(&state)?;
+        // Exits with 1 where files have changed.
+        Git::new(private.tracked.paths, "update-index")
+            .env("GIT_INDEX_FILE", &private.file)
+            .args(["-q", "--unmerged", "--refresh"])
+            .outcome()?;
+        private.learn()?;
+        Ok(private)
+    }
+
+    /// Takes over what git has read, and tells git of files that have the very bytes of the commit.
+    fn learn(&mut self) -> Result<(), GitError> {
+        let mut state = self.read()?;
+        let mut told = Vec::new();
+        for (position, entry) in state.entries().iter().enumerate() {
+            let path = entry.path(&state);
+            let Ok(at) = self.tracked.state.entry_index_by_path(path) else { continue };
+            let known = &self.tracked.state.entries()[at];
+            if known.flags.contains(Flags::UPTODATE) || entry.id != known.id {
+                continue;
+            }
+            let stat = if entry.stat == UNREAD {
+                let stat = stands_as(self.repo, &self.tracked.paths.file(path), known);
+                told.extend(stat.map(|stat| (position, stat)));
+                stat
+            } else {
+                Some(entry.stat)
+            };
+            let Some(stat) = stat else { continue };
+            let known = &mut self.tracked.state.entries_mut()[at];
+            known.stat = stat;
+            known.flags.set(Flags::UPTODATE, self.flush.is_some_and(|flush| flush.settles(&stat)));
+        }
+        if told.is_empty() {
+            return Ok(());
+        }
+        for (position, stat) in told {
+            state.entries_mut()[position].stat = stat;
+        }
+        self.write(&state)
+    }
+
+    /// Returns what git has staged.
+    pub(in crate::git) fn into_staged(self) -> Result<State, GitError> {
+        let mut state = self.read()?;
+        state.remove_entries(|_, _, entry| entry.flags.contains(Flags::INTENT_TO_ADD));
+        for entry in state.entries_mut() {
+            let is_settled = self.flush.is_some_and(|flush| flush.settles(&entry.stat));
+            entry.flags.set(Flags::UPTODATE, is_settled && entry.stat != UNREAD);
+        }
+        Ok(state)
+    }
+
+    fn read(&self) -> Result<State, GitError> {
+        let options = gix::index::decode::Options { thread_limit: Some(1), ..Default::default() };
+        let read = gix::index::File::at(&self.file, self.repo.object_hash(), true, options);
+        read.map(State::from).map_err(GitError::library("reading", &self.file))
+    }
+
+    fn write(&self, state: &State) -> Result<(), GitError> {
+        let file = File::create(&self.file).map_err(GitError::io("writing", &self.file))?;
+        index::write_to((file, &self.file), state, false).map(drop)
+    }
+}
+
+/// Adds what is added, to be told as such.
+fn announce(repo: &gix::Repository, tracked: &Tracked<'_>, state: &mut State) {
+    let paths: &Repository = tracked.paths;
+    for path in &tracked.names.added {
+        let found = paths.file(path).symlink_metadata();
+        let mode = match found.map(|found| found.file_type()) {
+            Ok(kind) if kind.is_dir() => continue,
+            Ok(kind) if kind.is_symlink() => Mode::SYMLINK,
+            _ => Mode::FILE,
+        };
+        let flags = Flags::INTENT_TO_ADD | Flags::EXTENDED;
+        cachetree::forget(state, path.as_ref());
+        state.dangerously_push_entry(UNREAD, ObjectId::empty_blob(repo.object_hash()), flags, mode, path.as_ref());
+    }
+    state.sort_entries();
+}

@@ -1,0 +1,50 @@
+//! What differs between HEAD and the work tree, path by path, as `git status --porcelain -uall` names it.
+
+use std::collections::BTreeMap;
+
+use gix::bstr::BString;
+
+use super::change::{Change, ChangeKind, staged};
+use super::known::Tracked;
+use super::porcelain;
+use super::scan::{Finding, Scan};
+use crate::git::{GitError, Repository};
+
+impl Repository {
+    /// Returns everything that HEAD lacks or has otherwise: staged, changed and untracked paths, one by one, sorted.
+    ///
+    /// Ignored files are left out, and what is changed only inside submodules.
+    pub fn changes(&self) -> Result<Vec<Change>, GitError> {
+        let repo = self.open()?;
+        self.engine(&repo).carry_out(|| self.changes_by_library(&repo), || porcelain::changes(&repo, self))
+    }
+
+    fn changes_by_library(&self, repo: &gix::Repository) -> Result<Vec<Change>, GitError> {
+        let mut tracked = Tracked::open(repo, self, self.head()?.commit())?;
+        let scan = Scan::run(repo, self, &mut tracked)?;
+        let mut kinds = staged(&tracked.names);
+        for (path, finding) in &scan.found {
+            add(&mut kinds, path, *finding);
+        }
+        tracked.keep();
+        Ok(kinds.into_iter().map(|(path, kind)| Change { path: path.into(), kind }).collect())
+    }
+}
+
+fn add(kinds: &mut BTreeMap<BString, ChangeKind>, path: &BString, finding: Finding) {
+    let staged = kinds.get(path).copied();
+    let kind = match (finding, staged) {
+        (Finding::Unstorable, _) => return,
+        (Finding::Unmerged, _) => ChangeKind::Unmerged,
+        (Finding::Gone, _) => ChangeKind::Deleted,
+        (Finding::New | Finding::NewRepository, Some(ChangeKind::Added)) => ChangeKind::Added,
+        (Finding::New, Some(ChangeKind::Deleted)) | (Finding::Modified, _) => ChangeKind::Modified,
+        (Finding::Retyped, _) => ChangeKind::Retyped,
+        (Finding::New | Finding::NewRepository, _) => ChangeKind::Untracked,
+    };
+    let mut path = path.clone();
+    if finding == Finding::NewRepository && kind != ChangeKind::Added {
+        path.push(b'/');
+    }
+    kinds.insert(path, kind);
+}
