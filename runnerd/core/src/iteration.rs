@@ -4,7 +4,11 @@
 //! After a restart the same events lead through the same table to the same phase.
 
 mod ends;
+pub mod examine;
+pub mod explain;
+pub mod failure;
 mod review;
+pub mod transition;
 
 use protocol::words::{Containment, GuardOutcome, Mode, PhaseName};
 use serde::{Deserialize, Serialize};

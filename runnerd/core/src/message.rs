@@ -7,6 +7,7 @@
 mod claim;
 mod list;
 mod receipt;
+pub mod rules;
 mod summary;
 mod trailers;
 mod value;

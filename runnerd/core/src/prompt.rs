@@ -8,6 +8,7 @@ mod context;
 mod fixed;
 mod foreign;
 mod section;
+pub(crate) mod template;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use protocol::tree::{Node, TaskTree};
 use protocol::words::Role;
 
 use crate::clip::Cut;
+pub use crate::notes::Note;
 pub use crate::template::{TemplateFault, check_override, templates_digest};
 use crate::tree;
 pub use context::{ContextFiles, context_files};
@@ -66,15 +68,6 @@ pub struct PromptInput<'a> {
     pub review: Option<Review<'a>>,
     /// The most bytes of the prompt; 32 KiB or more is always enough for what is never cut.
     pub budget_bytes: usize,
-}
-
-/// A person's note.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// Its id.
-    pub id: String,
-    /// What the person wrote.
-    pub text: String,
 }
 
 /// The files that agents append to.

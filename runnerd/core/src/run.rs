@@ -2,6 +2,12 @@
 //!
 //! Says why in one sentence, and which command goes on (P13).
 
+pub mod approval;
+pub mod fallback;
+pub mod obstacle;
+pub mod usage;
+pub mod wait;
+
 use jiff::{SignedDuration, Timestamp};
 use protocol::explain::RoleReason;
 use protocol::state::{Feedback, RunState};
@@ -14,7 +20,7 @@ use crate::fallback::{Choice, Outage, choose};
 use crate::policy::{Policy, ReviewBy};
 use crate::select::{Selection, select};
 use crate::tree;
-use crate::usage::{self, Spent};
+use crate::usage::Spent;
 use crate::verdict::{FaultKind, StopCause, Task, Verdict};
 use crate::wait::Wait;
 

@@ -2,6 +2,14 @@
 //!
 //! Reading one from bytes is `validate`; which leaf is next is `select`.
 
+pub mod ids;
+pub(crate) mod merge;
+pub(crate) mod outline;
+pub mod schema;
+pub mod select;
+pub(crate) mod tree_length;
+pub mod validate;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,6 +3,7 @@
 //! Two values: `judge`, which takes the first rule that applies, and `row`, the table. Neither looks at
 //! files; what was seen comes in as facts.
 
+mod decision;
 mod detail;
 mod row;
 mod rule;
@@ -13,10 +14,10 @@ use protocol::meta::{SecretSeen, SessionFailure};
 use protocol::words::{Containment, PhaseName, Role, VerdictName};
 use serde::{Deserialize, Serialize};
 
-use crate::approval::Decision;
 use crate::policy::{OnTimeout, Policy, RolesMode};
 use crate::validate::TreeFault;
 
+pub use self::decision::{Decision, MAX_REASONS_BYTES, WrongReasons};
 use self::detail::Children;
 pub use self::row::{FeedbackEffect, Row, RunEffect, TreeTaken, row};
 pub use self::rule::{Breach, Rule};

@@ -7,8 +7,8 @@ use super::section::{Material, Section, Text};
 use super::{PromptInput, selected};
 use crate::clip::fit;
 use crate::fence::{clean, one_line};
+use crate::layout::PROGRESS_HEADING;
 use crate::outline::Outline;
-use crate::transition::PROGRESS_HEADING;
 
 /// The most bytes of a memory file that are looked at, from its end.
 const MEMORY_LIMIT: usize = 16 * 1024;

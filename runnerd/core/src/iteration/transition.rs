@@ -14,6 +14,7 @@ use crate::feedback::essence;
 use crate::fence::one_line;
 use crate::guardrails::{self, Guardrail};
 use crate::iteration::{GuardEnd, Outcome};
+pub use crate::layout::PROGRESS_HEADING;
 use crate::tree;
 use crate::usage::{self, Spent};
 use crate::validate::TreeFault;
@@ -29,8 +30,6 @@ pub const MAX_FAILURE: usize = 16 * 1024;
 const MAX_NAMED: usize = 400;
 /// Most bytes of `progress.md`.
 const MAX_PROGRESS: usize = 64 * 1024;
-/// Heading of `progress.md`.
-pub const PROGRESS_HEADING: &str = "# Progress\n\n";
 
 /// The committed state at From.
 #[derive(Debug, Clone, Copy)]

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::definition::Guarded;
 use crate::fence::one_line;
 use crate::merge::Conflict;
+use crate::notes::Note;
 use crate::person::Overreach;
-use crate::prompt::Note;
 use crate::{merge, notes, person, questions, tree, validate};
 
 /// Most bytes of a text in a commit's summary line.

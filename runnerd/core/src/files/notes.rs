@@ -6,12 +6,20 @@
 use std::fmt::Write as _;
 
 use crate::fence::clean;
-use crate::prompt::Note;
 
 /// Longest note, in bytes.
 pub const MAX_NOTE_BYTES: usize = 8 * 1024;
 /// What the file begins with.
 const HEADING: &str = "# Notes\n";
+
+/// A person's note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Its id.
+    pub id: String,
+    /// What the person wrote.
+    pub text: String,
+}
 
 /// Returns the notes of the file, oldest first. What is no such item belongs to no note.
 pub fn list(text: &str) -> Vec<Note> {

@@ -15,13 +15,13 @@ pub use check::{TemplateFault, check_override};
 
 use crate::digest::sha256_hex_of;
 
-pub(crate) const CONTRACT: &str = include_str!("../templates/v1/contract.md");
-pub(crate) const ANSWER: &str = include_str!("../templates/v1/answer.md");
-pub(crate) const VERDICT: &str = include_str!("../templates/v1/verdict.md");
-const WORKER: &str = include_str!("../templates/v1/worker.md");
-const PLANNER: &str = include_str!("../templates/v1/planner.md");
-const REPAIR: &str = include_str!("../templates/v1/repair.md");
-const REVIEWER: &str = include_str!("../templates/v1/reviewer.md");
+pub(crate) const CONTRACT: &str = include_str!("../../templates/v1/contract.md");
+pub(crate) const ANSWER: &str = include_str!("../../templates/v1/answer.md");
+pub(crate) const VERDICT: &str = include_str!("../../templates/v1/verdict.md");
+const WORKER: &str = include_str!("../../templates/v1/worker.md");
+const PLANNER: &str = include_str!("../../templates/v1/planner.md");
+const REPAIR: &str = include_str!("../../templates/v1/repair.md");
+const REVIEWER: &str = include_str!("../../templates/v1/reviewer.md");
 
 /// Every template by the name of its file, in the order in which they are hashed.
 const ALL: [(&str, &str); 7] = [

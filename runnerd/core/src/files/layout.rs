@@ -4,6 +4,8 @@
 
 use crate::ids::check_id;
 
+/// Heading of `progress.md`.
+pub const PROGRESS_HEADING: &str = "# Progress\n\n";
 /// The folder that holds all else.
 pub const FOLDER: &str = ".runner";
 /// The goal.

@@ -9,10 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::policy::ReviewBy;
 use crate::run::Standing;
 use crate::select::{Selection, select};
-use crate::verdict::Verdict;
-
-/// Most bytes of a person's reasons.
-pub const MAX_REASONS_BYTES: usize = 8 * 1024;
+pub use crate::verdict::{Decision, MAX_REASONS_BYTES, WrongReasons};
 
 /// A finished node that waits for a person's review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,58 +29,6 @@ pub struct Word {
     pub on: Pending,
     /// What was decided.
     pub decision: Decision,
-}
-
-/// What a person decided.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Decision {
-    /// The node passes.
-    Approve,
-    /// The node stays open.
-    Reject {
-        /// Why.
-        reasons: String,
-    },
-}
-
-/// What is wrong with a person's reasons.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WrongReasons {
-    /// There are none.
-    #[error("a rejection needs a reason: the next session reads it")]
-    None,
-    /// They are too long.
-    #[error("a reason may have {MAX_REASONS_BYTES} bytes, and this one has {0}")]
-    TooLong(usize),
-}
-
-impl Decision {
-    /// Checks what is said.
-    pub fn check(&self) -> Result<(), WrongReasons> {
-        let Self::Reject { reasons } = self else { return Ok(()) };
-        match reasons.len() {
-            _ if reasons.trim().is_empty() => Err(WrongReasons::None),
-            bytes if bytes > MAX_REASONS_BYTES => Err(WrongReasons::TooLong(bytes)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the verdict of the iteration that consists of the word.
-    pub fn verdict(&self) -> Verdict {
-        match self {
-            Self::Approve => Verdict::Accepted,
-            Self::Reject { reasons } => Verdict::Rejected { reasons: reasons.clone() },
-        }
-    }
-
-    /// Returns the word as the commit's message and the next status tell it.
-    pub fn summary(&self) -> String {
-        match self {
-            Self::Approve => "approved by a person".to_owned(),
-            Self::Reject { reasons } => reasons.clone(),
-        }
-    }
 }
 
 /// Returns what waits for a person's review: the next leaf, if the last iteration was about it, was green, and neither
