@@ -87,8 +87,13 @@ pub fn transition(input: &[u8]) {
     };
     let Next::GoOn(task) = run::next(&standing, None, Asked::Nothing) else { return };
     let answer: Option<AgentAnswer> = answer.and_then(|text| serde_json::from_slice(text).ok());
-    let session =
-        examine::Session { from: &from, node: &task.node, text: Some(left), answer: answer.as_ref(), max_attempts: 3 };
+    let session = examine::LeftBySession {
+        from: &from,
+        node: &task.node,
+        text: Some(left),
+        answer: answer.as_ref(),
+        max_attempts: 3,
+    };
     let examined = examine(&session);
     let is_green = guard == Some(b"green");
     let played = Played { answer: answer.clone(), finding: found(examined.finding), is_green };

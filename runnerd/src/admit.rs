@@ -17,6 +17,7 @@ use runner_core::obstacle::Nature;
 use crate::agent::{self, Candidates};
 use crate::causes::in_one_line;
 use crate::config::{self, RepoConfig};
+use crate::containment_check;
 use crate::git::{Change, GitError, Head, Id, Repository, UsersRules};
 use crate::obstruction::Obstructs as _;
 use crate::process::{Launcher, Offer};
@@ -25,7 +26,6 @@ use crate::repo::goal::Goal;
 use crate::repo::kept::{Kept, KeptError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
-use crate::unbuilt;
 use crate::worker::{self, Beginning, IdChoice, StartOrder, Trusted};
 
 pub use self::fork::fork;
@@ -406,7 +406,7 @@ pub fn usable(config: &RepoConfig, offer: &Offer) -> Result<(), ErrorData> {
     if let Err(error) = config.check_ceilings() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
     }
-    if let Some(loose) = unbuilt::loose(config, offer) {
+    if let Some(loose) = containment_check::loose(config, offer) {
         return Err(ErrorData::new(ErrorKind::LooseContainment, loose.message).hint(loose.hint));
     }
     Ok(())

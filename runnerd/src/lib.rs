@@ -2,10 +2,11 @@
 
 pub mod admit;
 pub mod agent;
-pub mod caller;
 pub mod causes;
+pub mod client_gone;
 pub mod clock;
 pub mod config;
+pub mod containment_check;
 pub mod daemon;
 pub mod events;
 pub mod git;
@@ -23,6 +24,5 @@ pub mod rpc;
 pub mod service;
 pub mod startup;
 pub mod store;
-pub mod unbuilt;
 pub mod verify;
 pub mod worker;

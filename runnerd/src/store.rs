@@ -17,7 +17,7 @@ use protocol::path::WirePath;
 use protocol::request::CallerEnv;
 use protocol::view::StopReason;
 use protocol::words::RunStatus;
-use runner_core::approval::Word;
+use runner_core::approval::PersonDecision;
 use runner_core::digest::sha256_hex;
 use runner_core::fallback::Outage;
 use runner_core::obstacle::Nature;
@@ -153,7 +153,7 @@ pub struct Uncommitted {
     pub followed: Option<String>,
     /// A person's word on a finished node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub word: Option<Word>,
+    pub word: Option<PersonDecision>,
 }
 
 impl Uncommitted {

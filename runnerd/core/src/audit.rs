@@ -5,20 +5,20 @@
 
 mod compare;
 mod cut;
+mod decision;
 mod evidence;
+mod findings;
 mod guarded;
 mod iteration;
-mod ledger;
 mod link;
 mod milestone;
-mod net;
+mod net_diff;
 mod owned;
+mod people_commits;
 mod plan;
 mod prompts;
 mod state;
-mod stretch;
 mod trailers;
-mod word;
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditRule};
 use protocol::words::VerdictName;
 
 pub use self::cut::{End, Unread};
+use self::findings::Findings;
 use self::guarded::{Accepted, Ground};
 use self::iteration::Iteration;
-use self::ledger::Ledger;
 pub use self::link::{FileFault, Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
 use self::milestone::Step;
-use self::net::Net;
+use self::net_diff::NetDiff;
 use self::plan::Part;
 pub use self::plan::Plan;
 use self::prompts::Rebuilt;
@@ -57,16 +57,16 @@ pub struct Audit {
     /// The highest rules that a commit has named.
     rules: Rules,
     /// What people changed since.
-    stretch: Net,
+    people: NetDiff,
     /// The session that is being passed.
-    session: Option<Session>,
+    session: Option<SessionCommits>,
     /// What differs from the base; none as long as no start was seen.
-    since_base: Option<Net>,
+    since_base: Option<NetDiff>,
     /// What stands outside of `.runner/`.
     ground: Ground,
     /// What people changed since the last iteration.
-    since_iteration: Net,
-    ledger: Ledger,
+    since_iteration: NetDiff,
+    findings: Findings,
     /// Whether a commit could not be read.
     is_cut: bool,
     report: AuditReport,
@@ -81,11 +81,11 @@ struct Given<'a> {
 
 /// The commits of a session, before its receipt.
 #[derive(Debug)]
-struct Session {
+struct SessionCommits {
     from: State,
     /// What a person has accepted of the guard's definition, as far as the branch tells.
     accepted: Option<Accepted>,
-    net: Net,
+    net: NetDiff,
     /// How many of its commits changed a path outside `.runner/`.
     of_code: u32,
 }
@@ -103,11 +103,11 @@ impl Audit {
         let runners = plan.runners_before();
         let last = runners.map(|_| state.clone());
         let last_iter = runners.and_then(number);
-        let mut ledger = Ledger::default();
+        let mut findings = Findings::default();
         if plan.lacks_start() {
-            ledger.turn_to(plan.heads().first().or(plan.before()).map_or("", |head| head.id.as_str()), None);
+            findings.turn_to(plan.heads().first().or(plan.before()).map_or("", |head| head.id.as_str()), None);
             let expected = format!("the start of run {} among the commits of its branch", plan.run_at(0));
-            ledger.violation(AuditRule::Chain, "Runner-Commit: start", (&expected, "none, and nothing is cut off"));
+            findings.violation(AuditRule::Chain, "Runner-Commit: start", (&expected, "none, and nothing is cut off"));
         }
         let report = AuditReport {
             run: plan.run().to_owned(),
@@ -128,12 +128,12 @@ impl Audit {
             last,
             last_iter,
             rules: Rules::FIRST,
-            stretch: Net::default(),
+            people: NetDiff::default(),
             session: None,
             since_base: None,
             ground,
-            since_iteration: Net::default(),
-            ledger,
+            since_iteration: NetDiff::default(),
+            findings,
             is_cut: false,
             report,
         }
@@ -164,7 +164,7 @@ impl Audit {
         self.report.counts.commits += 1;
         let plan = Arc::clone(&self.plan);
         let (Some(part), Some(head)) = (plan.part(at), plan.heads().get(at)) else { return };
-        self.ledger.turn_to(&head.id, None);
+        self.findings.turn_to(&head.id, None);
         if let Some(since_base) = &mut self.since_base {
             since_base.add(link.changes.iter().filter(|change| is_code(change)));
         }
@@ -173,20 +173,20 @@ impl Audit {
             link.changes.iter().filter(|change| change.path == b".runner").find_map(|it| it.new.as_ref())
         {
             let found = format!("something else, with the mode {:o}", found.mode);
-            self.ledger.violation(AuditRule::Valid, ".runner", ("a folder", &found));
+            self.findings.violation(AuditRule::Valid, ".runner", ("a folder", &found));
         }
         let given = Given { link, reading };
         match part {
             Part::Person => self.persons(head, given),
             Part::Malformed(error) => {
                 let found = error.to_string();
-                self.ledger.violation(AuditRule::Form, "message", ("a message that the runner writes", &found));
+                self.findings.violation(AuditRule::Form, "message", ("a message that the runner writes", &found));
                 self.persons(head, given);
             }
             Part::Agent { poses } => {
                 if *poses {
                     let found = "a message like one of the runner's";
-                    self.ledger.warning(AuditRule::Form, "message", ("a commit of the session's own", found));
+                    self.findings.warning(AuditRule::Form, "message", ("a commit of the session's own", found));
                 }
                 self.sessions(given, 1);
             }
@@ -200,10 +200,10 @@ impl Audit {
         let why = unread.sentence(is_partial);
         self.is_cut = true;
         self.report.unseen.push(format!("the files of commit {commit}, and what was made of them since: {why}"));
-        self.ledger.turn_to(commit, None);
+        self.findings.turn_to(commit, None);
         self.trees(trees, false);
         if !unread.is_promised(is_partial) {
-            self.ledger.violation(AuditRule::Valid, "tree", ("objects that can be read", &why));
+            self.findings.violation(AuditRule::Valid, "tree", ("objects that can be read", &why));
         }
     }
 
@@ -212,7 +212,11 @@ impl Audit {
         for Found { path, fault } in found {
             if is_runners || fault.against() == Against::Anyone {
                 let path = format!("/{}", String::from_utf8_lossy(path));
-                self.ledger.violation(AuditRule::Valid, &path, ("a tree that git's check accepts", &fault.to_string()));
+                self.findings.violation(
+                    AuditRule::Valid,
+                    &path,
+                    ("a tree that git's check accepts", &fault.to_string()),
+                );
             }
         }
     }
@@ -221,29 +225,29 @@ impl Audit {
     pub fn finish(mut self, is_live: bool) -> AuditReport {
         // Whose the last commits are is not known where they were not read.
         if !is_live && !self.is_cut && self.session.is_none() {
-            self.end_stretch();
+            self.end_people_commits();
         }
-        self.ledger.turn_to(&self.report.tip, None);
+        self.findings.turn_to(&self.report.tip, None);
         let is_told = self.at.checked_sub(1).is_some_and(|at| matches!(self.plan.part(at), Some(Part::Runner { .. })));
         let is_all = self.at >= self.plan.heads().len();
         if let Some((path, fault)) = self.state.known().err().filter(|_| is_all && !is_told) {
-            self.ledger.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+            self.findings.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
         }
         let counts = &mut self.report.counts;
         (counts.leaves_passed, counts.leaves_total) =
             self.state.tree().map(|tree| tree.root.leaves()).unwrap_or_default();
-        AuditReport { findings: self.ledger.into_findings(), ..self.report }
+        AuditReport { findings: self.findings.into_findings(), ..self.report }
     }
 
     fn persons(&mut self, head: &Head, Given { link, reading }: Given<'_>) {
         let changes = &link.changes;
         self.apply(changes, reading);
-        self.stretch.add(changes);
+        self.people.add(changes);
         self.since_iteration.add(changes.iter().filter(|change| is_code(change)));
-        self.report.people.push(stretch::describe(head, changes));
+        self.report.people.push(people_commits::describe(head, changes));
     }
 
-    /// Adds a commit to the session that it is of; the first ends the stretch of people's before it.
+    /// Adds a commit to the session that it is of; the first ends people's commits before it.
     fn sessions(&mut self, Given { link, reading }: Given<'_>, agents: u32) {
         let mut session = match self.session.take() {
             Some(session) => session,
@@ -256,43 +260,43 @@ impl Audit {
         self.apply(&link.changes, reading);
     }
 
-    fn begin_session(&mut self) -> Session {
-        let accepted = self.ground.at_from(self.last.as_ref(), (&self.state, &self.stretch), &self.readers);
-        self.end_stretch();
-        Session { from: self.state.clone(), accepted, net: Net::default(), of_code: 0 }
+    fn begin_session(&mut self) -> SessionCommits {
+        let accepted = self.ground.at_from(self.last.as_ref(), (&self.state, &self.people), &self.readers);
+        self.end_people_commits();
+        SessionCommits { from: self.state.clone(), accepted, net: NetDiff::default(), of_code: 0 }
     }
 
     fn apply(&mut self, changes: &[PathChange], reading: &Reading) {
         self.state.apply(changes, reading);
-        self.ground.apply(changes, &self.readers, &mut self.ledger);
+        self.ground.apply(changes, &self.readers, &mut self.findings);
     }
 
     fn runners(&mut self, head: &Head, (commit, has_from): (&RunnerCommit, bool), given: Given<'_>) {
         let iter = number(commit);
-        self.ledger.turn_to(&head.id, iter);
+        self.findings.turn_to(&head.id, iter);
         self.sessions(given, 0);
-        self.ledger.turn_to(&head.id, iter);
+        self.findings.turn_to(&head.id, iter);
         let run = self.plan.run_at(self.place());
         if commit.run() != run {
-            self.ledger.violation(AuditRule::Number, "run", (run, commit.run()));
+            self.findings.violation(AuditRule::Number, "run", (run, commit.run()));
         }
         if head.parents.len() != 1 {
             let found = format!("{} parents", head.parents.len());
-            self.ledger.violation(AuditRule::Chain, "parents", ("one parent", &found));
+            self.findings.violation(AuditRule::Chain, "parents", ("one parent", &found));
         }
         if let Some(fault) = fsck::receipt_fault(&head.header) {
             let expected = "the headers that the runner writes";
-            self.ledger.violation(AuditRule::Form, "header", (expected, &fault.to_string()));
+            self.findings.violation(AuditRule::Form, "header", (expected, &fault.to_string()));
         }
         if !has_from {
             let found = commit.from().unwrap_or("none");
-            self.ledger.violation(AuditRule::Chain, "Runner-From", ("a commit before this one", found));
+            self.findings.violation(AuditRule::Chain, "Runner-From", ("a commit before this one", found));
         }
         if let (Some(last), Some(iter)) = (self.last_iter, iter)
             && last.checked_add(1) != Some(iter)
         {
             let expected = format!("the one after {last}");
-            self.ledger.violation(AuditRule::Number, "iter", (&expected, &iter.to_string()));
+            self.findings.violation(AuditRule::Number, "iter", (&expected, &iter.to_string()));
         }
         self.last_iter = iter.or(self.last_iter);
         let rules = commit.version().rules;
@@ -312,22 +316,22 @@ impl Audit {
     fn rules(&mut self, rules: Rules) {
         if !rules.are_known() {
             let expected = format!("{} or lower: what later rules ask of a commit is not known here", Rules::CURRENT);
-            self.ledger.violation(AuditRule::Rules, "Runner-Version", (&expected, &rules.to_string()));
+            self.findings.violation(AuditRule::Rules, "Runner-Version", (&expected, &rules.to_string()));
         } else if rules < self.rules {
             let expected = format!("{} or higher, as before", self.rules);
-            self.ledger.violation(AuditRule::Rules, "Runner-Version", (&expected, &rules.to_string()));
+            self.findings.violation(AuditRule::Rules, "Runner-Version", (&expected, &rules.to_string()));
         }
         self.rules = self.rules.max(rules);
     }
 
-    fn iteration(&mut self, session: &Session, receipt: &Receipt, link: &Link) {
+    fn iteration(&mut self, session: &SessionCommits, receipt: &Receipt, link: &Link) {
         let counts = &mut self.report.counts;
         counts.iterations += 1;
         let sides = session.from.known().and_then(|from| Ok((from, self.state.known()?)));
         let (from, to) = match sides {
             Ok(sides) => sides,
             Err((path, fault)) => {
-                return self.ledger.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+                return self.findings.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
             }
         };
         let rebuilt = Iteration {
@@ -341,12 +345,12 @@ impl Audit {
             differs_from_base: self.since_base.as_ref().is_none_or(|since| since.code().next().is_some()),
             link,
         }
-        .check(&mut self.ledger);
+        .check(&mut self.findings);
         if let Some(accepted) = &session.accepted {
-            self.ground.check((&from, accepted), (receipt, &self.readers), &mut self.ledger);
+            self.ground.check((&from, accepted), (receipt, &self.readers), &mut self.findings);
             self.ground.learn(accepted, (&to.run_state.guard_definition, &session.net));
         }
-        self.since_iteration = Net::default();
+        self.since_iteration = NetDiff::default();
         let counts = &mut self.report.counts;
         counts.prompts += u32::from(rebuilt == Rebuilt::Same);
         counts.said += u32::from(rebuilt == Rebuilt::NotSent);
@@ -359,11 +363,11 @@ impl Audit {
         counts.guards_unproven += u32::from(receipt.guard_run.is_some());
     }
 
-    fn milestone(&mut self, session: &Session, head: &Head, commit: &RunnerCommit) {
+    fn milestone(&mut self, session: &SessionCommits, head: &Head, commit: &RunnerCommit) {
         let to = match self.state.known() {
             Ok(to) => to,
             Err((path, fault)) => {
-                return self.ledger.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+                return self.findings.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
             }
         };
         let parent = head.parents.first().map_or("none", String::as_str);
@@ -373,10 +377,10 @@ impl Audit {
         let step = |milestone| Step { milestone, parent, before, to: &to, net, accepted, upon };
         match commit {
             RunnerCommit::Start(milestone) => {
-                let is_fork = step(milestone).start(&mut self.ledger);
+                let is_fork = step(milestone).start(&mut self.findings);
                 if !self.plan.begins(self.place()) {
                     let found = "another one, after it";
-                    self.ledger.violation(AuditRule::Milestone, "Runner-Commit", ("one start of a run", found));
+                    self.findings.violation(AuditRule::Milestone, "Runner-Commit", ("one start of a run", found));
                 }
                 if self.since_base.is_none() {
                     self.report.brought = passed(to.tree);
@@ -384,10 +388,10 @@ impl Audit {
                 if !is_fork {
                     self.ground.begin(&to.run_state.guard_definition);
                 }
-                (self.since_base, self.last_iter) = (Some(Net::default()), None);
+                (self.since_base, self.last_iter) = (Some(NetDiff::default()), None);
             }
-            RunnerCommit::Baseline(milestone, guard) => step(milestone).baseline(*guard, &mut self.ledger),
-            RunnerCommit::Resume(milestone) => step(milestone).resume(&mut self.ledger),
+            RunnerCommit::Baseline(milestone, guard) => step(milestone).baseline(*guard, &mut self.findings),
+            RunnerCommit::Resume(milestone) => step(milestone).resume(&mut self.findings),
             RunnerCommit::Iteration(_) => {}
         }
         if let Some(accepted) = accepted {
@@ -396,10 +400,10 @@ impl Audit {
     }
 
     /// Judges what people did since the runner's last commit.
-    fn end_stretch(&mut self) {
-        let net = std::mem::take(&mut self.stretch);
+    fn end_people_commits(&mut self) {
+        let net = std::mem::take(&mut self.people);
         if let Some(last) = &self.last {
-            stretch::check(last, &self.state, &net, &mut self.ledger);
+            people_commits::check(last, &self.state, &net, &mut self.findings);
         }
     }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 pub use commit::{HeaderFault, Parts, encoding, is_utf8, receipt_fault};
 pub use name::{is_dot_git, is_dot_gitmodules};
-pub use tree::{Against, Entry, TreeFault, TreeId};
+pub use tree::{Against, RawEntry, TreeFault, TreeId};
 
 /// Git itself goes no deeper (`core.maxTreeDepth`).
 const MAX_DEPTH: usize = 2048;
@@ -58,7 +58,7 @@ pub fn added<E>(
             Found { path, fault }
         }));
         let (entries, _) = tree::entries(&bytes, folder.id.len());
-        let known: Vec<&Entry<'_>> = before.iter().filter(|entry| entry.is_folder()).collect();
+        let known: Vec<&RawEntry<'_>> = before.iter().filter(|entry| entry.is_folder()).collect();
         for entry in entries.iter().filter(|entry| entry.is_folder()) {
             let stood = known.iter().find(|known| known.name == entry.name);
             folders.push(Folder {

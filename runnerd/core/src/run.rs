@@ -15,7 +15,7 @@ use protocol::tree::{Node, TaskTree};
 use protocol::view::StopReason;
 use protocol::words::{Role, RunStatus};
 
-use crate::approval::{Pending, Word, pending_leaf};
+use crate::approval::{Pending, PersonDecision, pending_leaf};
 use crate::fallback::{Choice, Outage, choose};
 use crate::policy::{Policy, ReviewBy};
 use crate::select::{Selection, select};
@@ -45,7 +45,7 @@ pub struct Standing<'a> {
     /// The feedback at HEAD.
     pub feedback: &'a Feedback,
     /// A person's word that no commit holds yet.
-    pub word: Option<&'a Word>,
+    pub word: Option<&'a PersonDecision>,
     /// Kinds of agents whose services were not available.
     pub outages: &'a [Outage],
     /// What tries of the next iteration have spent that left no commit.

@@ -15,7 +15,7 @@ use runner_core::verdict::{FaultKind, SessionEnd, SessionHow};
 use super::answer_file::{self, AnswerFile};
 use super::backend::Heard;
 use super::evidence::Evidence;
-use super::signatures::{self, Known};
+use super::signatures::{self, KnownFailure};
 use super::{redact_answer, zone};
 use crate::clock;
 use crate::config::ExecutorKind;
@@ -130,7 +130,7 @@ fn how<A: Clone>(ended: Ended, answer: &AnswerFile<A>, said: &str) -> SessionHow
 }
 
 /// Returns what the record keeps of a failure: its class where there is one, and what there was to tell it by.
-fn failure<A>(seen: &SessionHow<A>, known: Option<&Known>, evidence: &Evidence) -> Option<SessionFailure> {
+fn failure<A>(seen: &SessionHow<A>, known: Option<&KnownFailure>, evidence: &Evidence) -> Option<SessionFailure> {
     let class = match seen {
         SessionHow::Answered(_) | SessionHow::Cut => return None,
         SessionHow::Faulty { kind, .. } => known.map(|known| known.failure.class).or_else(|| of_fault(*kind)),

@@ -7,7 +7,6 @@ mod backend;
 mod claude;
 mod codex;
 mod command;
-mod ears;
 mod embedded;
 mod end;
 mod environment;
@@ -17,6 +16,7 @@ mod gemini;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 mod opencode;
+mod output_router;
 mod probe;
 mod regular;
 mod session;

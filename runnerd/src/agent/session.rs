@@ -13,9 +13,9 @@ use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::backend::{self, Backend, Launch, Order};
-use super::ears::Ears;
 use super::end::{self, Left};
 use super::fitness::preflight;
+use super::output_router::OutputRouter;
 use super::probe::{self, Probe, Probed};
 use super::{OUTPUT_VARIABLE, blank, keeps_privileges_out, zone};
 use crate::config::Executor;
@@ -100,7 +100,7 @@ async fn run_with<A: Answer + Clone>(
     let (launch, reader) = (backend.launch(&order), backend.reader(&order));
     block_in_place(|| write_files(&launch))?;
     let file = (!launch.is_structured).then(|| (session.output.clone(), A::FORM));
-    let mut ears = Ears::new(reader, file, session.activity.clone());
+    let mut router = OutputRouter::new(reader, file, session.activity.clone());
     let left = Left {
         output: session.output.clone(),
         secrets: session.secrets.clone(),
@@ -108,10 +108,10 @@ async fn run_with<A: Answer + Clone>(
         zone: zone::of(&session.env),
     };
     let (mark, lock) = (session.mark.clone(), session.lock.clone());
-    let mut report = process::run(around.launcher, spec(session, launch, &mut ears), around.stop).await?;
+    let mut report = process::run(around.launcher, spec(session, launch, &mut router), around.stop).await?;
     process::until_gone(&mark, &lock, report.still_alive.take()).await;
     report.elapsed += asked;
-    Ok(block_in_place(|| end::of(&report, ears.finish(), &left, blank)))
+    Ok(block_in_place(|| end::of(&report, router.finish(), &left, blank)))
 }
 
 /// Returns the version of the agent's program, a space before it, or how the session ends without it; and the time that
@@ -166,7 +166,7 @@ fn write_files(launch: &Launch) -> Result<(), SpawnError> {
     Ok(())
 }
 
-fn spec<'a>(session: Session<'_>, launch: Launch, ears: &'a mut Ears) -> Spec<'a> {
+fn spec<'a>(session: Session<'_>, launch: Launch, router: &'a mut OutputRouter) -> Spec<'a> {
     let executor = session.executor;
     let mut env = session.env;
     env.push((OUTPUT_VARIABLE.into(), session.output.into()));
@@ -181,7 +181,7 @@ fn spec<'a>(session: Session<'_>, launch: Launch, ears: &'a mut Ears) -> Spec<'a
         lock: session.lock,
         limits: Limits { budget: session.budget, idle: Some(executor.idle_timeout), grace: GRACE },
         log: LogFile { path: session.log, cap_bytes: executor.output_limit_bytes, secrets: session.secrets },
-        follower: Some(Box::new(ears)),
+        follower: Some(Box::new(router)),
         splits_output: launch.is_structured,
         farewell: launch.farewell,
         output: session.live,

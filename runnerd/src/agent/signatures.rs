@@ -33,13 +33,13 @@ static TABLE: LazyLock<Table> =
 
 /// A failure that is known, and the line by which it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownFailure {
     pub(super) failure: Failure,
     pub(super) signature: String,
 }
 
 /// Returns what a failed session's evidence is known to mean; none where no line fits.
-pub(super) fn classify(kind: ExecutorKind, evidence: &Evidence, clock: &Clock<'_>) -> Option<Known> {
+pub(super) fn classify(kind: ExecutorKind, evidence: &Evidence, clock: &Clock<'_>) -> Option<KnownFailure> {
     let (line, found) = TABLE.first(kind, evidence)?;
     let class = line.class;
     let said = evidence.message().map(|message| embedded::text(message).unwrap_or_else(|| message.to_owned()));
@@ -50,7 +50,7 @@ pub(super) fn classify(kind: ExecutorKind, evidence: &Evidence, clock: &Clock<'_
         until: until(class, evidence, clock),
         fix: TABLE.fixes.get(&kind).and_then(|fixes| fixes.get(&class)).cloned(),
     };
-    Some(Known { failure, signature: line.to_string() })
+    Some(KnownFailure { failure, signature: line.to_string() })
 }
 
 /// Returns when the service is expected back: the point in time that the program gives, else the one in its words.
@@ -70,13 +70,13 @@ fn one_line(text: &str) -> String {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "RawTable")]
 struct Table {
-    lines: Vec<Line>,
+    lines: Vec<Signature>,
     fixes: BTreeMap<ExecutorKind, BTreeMap<FailureClass, String>>,
 }
 
 /// A signature.
 #[derive(Debug)]
-struct Line {
+struct Signature {
     /// The program that shows it; none where it is of a service or a system.
     backend: Option<ExecutorKind>,
     field: String,
@@ -99,7 +99,7 @@ enum Matcher {
 
 impl Table {
     /// Returns the first line that fits, and by what.
-    fn first(&self, kind: ExecutorKind, evidence: &Evidence) -> Option<(&Line, Signal)> {
+    fn first(&self, kind: ExecutorKind, evidence: &Evidence) -> Option<(&Signature, Signal)> {
         let signals: Vec<Signal> = evidence.signals.iter().cloned().chain(derived(evidence)).collect();
         let messages: Vec<String> = evidence.of("message").map(plain).collect();
         let lines = self.lines.iter().filter(|line| line.backend.is_none_or(|backend| backend == kind));
@@ -119,7 +119,7 @@ fn derived(evidence: &Evidence) -> impl Iterator<Item = Signal> {
     found.filter(move |signal| !has_status || signal.field != "http_status")
 }
 
-impl Line {
+impl Signature {
     fn is_said(&self, messages: &[String]) -> bool {
         self.said.as_ref().is_none_or(|said| messages.iter().any(|message| message.contains(said)))
     }
@@ -152,7 +152,7 @@ fn plain(text: &str) -> String {
     text.trim().chars().map(straight).flat_map(char::to_lowercase).collect()
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ", self.backend.map_or("any", ExecutorKind::as_str), self.field)?;
         match &self.matcher {
@@ -231,12 +231,12 @@ impl TryFrom<RawTable> for Table {
         if raw.version != VERSION {
             return Err(TableError::Version(raw.version));
         }
-        let lines = raw.signatures.into_iter().map(Line::try_from).collect::<Result<_, _>>()?;
+        let lines = raw.signatures.into_iter().map(Signature::try_from).collect::<Result<_, _>>()?;
         Ok(Self { lines, fixes: raw.fixes })
     }
 }
 
-impl TryFrom<RawLine> for Line {
+impl TryFrom<RawLine> for Signature {
     type Error = TableError;
 
     fn try_from(raw: RawLine) -> Result<Self, TableError> {

@@ -45,12 +45,12 @@ struct Walk {
 impl Walk {
     fn table<'t>(&mut self, path: &mut Vec<&'t str>, table: &'t DeTable<'_>) {
         for (name, value) in table {
-            let found = Entry { name: name.get_ref(), span: name.span(), value: value.get_ref() };
+            let found = Setting { name: name.get_ref(), span: name.span(), value: value.get_ref() };
             self.entry(path, &found, value.span());
         }
     }
 
-    fn entry<'t>(&mut self, path: &mut Vec<&'t str>, entry: &Entry<'t>, value: Range<usize>) {
+    fn entry<'t>(&mut self, path: &mut Vec<&'t str>, entry: &Setting<'t>, value: Range<usize>) {
         let section = keys::section(self.sections, path);
         if let Some(key) = section.and_then(|section| section.key(entry.name)) {
             if let Some(problem) = fault_of(key, path, entry.value) {
@@ -69,7 +69,7 @@ impl Walk {
         }
     }
 
-    fn subtable<'t>(&mut self, path: &mut Vec<&'t str>, entry: &Entry<'t>) {
+    fn subtable<'t>(&mut self, path: &mut Vec<&'t str>, entry: &Setting<'t>) {
         if let Some(table) = entry.value.as_table() {
             self.table(path, table);
             self.require(path, table, entry.span.clone());
@@ -92,7 +92,7 @@ impl Walk {
     }
 }
 
-struct Entry<'t> {
+struct Setting<'t> {
     name: &'t str,
     span: Range<usize>,
     value: &'t DeValue<'t>,

@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use super::check;
-use super::error::{ConfigError, Place, Problem};
+use super::error::{ConfigError, Position, Problem};
 use super::keys::{self, Default, Key, Section, Shown};
 use super::parse::{self, Source};
 use super::table::{DAEMON, REPOSITORY};
@@ -210,7 +210,7 @@ impl<'s> Shape<'s> {
     fn line(&self, path: &[&str], key: &Key) -> usize {
         let path: Vec<&str> = path.iter().copied().chain([key.name]).collect();
         let offset = self.places.as_ref().and_then(|places| check::locate(places.get_ref(), &path));
-        Place::at(self.source.file, self.source.text, offset).position.map_or(1, |(line, _)| line)
+        Position::at(self.source.file, self.source.text, offset).position.map_or(1, |(line, _)| line)
     }
 }
 

@@ -22,21 +22,21 @@ pub enum ConfigError {
     #[error("{place}{problem}")]
     Wrong {
         /// Where the fault is.
-        place: Place,
+        place: Position,
         /// What the fault is.
         problem: Box<Problem>,
     },
 }
 
 impl ConfigError {
-    pub(super) fn wrong(place: Place, problem: Problem) -> Self {
+    pub(super) fn wrong(place: Position, problem: Problem) -> Self {
         let problem = Box::new(problem);
         Self::Wrong { place, problem }
     }
 
     /// Reports a fault in a value that is in no file yet.
     pub(super) fn in_value(problem: Problem) -> Self {
-        Self::wrong(Place::default(), problem)
+        Self::wrong(Position::default(), problem)
     }
 
     /// Returns the dotted key without which the one at fault makes no sense.
@@ -48,14 +48,14 @@ impl ConfigError {
 
 /// The position of a fault: displayed as `file:line:column: `, or as nothing if it is in no file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The file as the caller names it.
     pub file: Option<PathBuf>,
     /// Line and column, both counted from 1, the column in characters.
     pub position: Option<(usize, usize)>,
 }
 
-impl Place {
+impl Position {
     /// Finds the position of byte `offset` of `text`.
     pub(super) fn at(file: &Path, text: &str, offset: Option<usize>) -> Self {
         let position = offset.map(|offset| {
@@ -68,7 +68,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(file) = &self.file else {
             return Ok(());

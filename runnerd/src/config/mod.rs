@@ -23,11 +23,11 @@ mod text;
 pub use ceilings::UnpricedBackend;
 pub use daemon::{DaemonConfig, LogLevel};
 pub use edit::{Origin, Setting, get, set, show, show_daemon, unset};
-pub use error::{ConfigError, Place, Problem};
+pub use error::{ConfigError, Position, Problem};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
 pub use money::{MicroUsd, Price};
 pub use parse::text;
-pub use pattern::{Patterns, Place as PatternPlace};
+pub use pattern::{PatternPlace, Patterns};
 pub use repository::{
     ContainmentConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, OnChange, OnTimeout, PromptConfig, RepoConfig,
     ReviewConfig, Reviewer, RoleMode, RolesConfig, parse,

@@ -7,7 +7,7 @@ use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::check;
-use super::error::{ConfigError, Place, Problem};
+use super::error::{ConfigError, Position, Problem};
 use super::keys::{Default, Section, Shown};
 
 /// Bytes that a configuration may have.
@@ -23,7 +23,7 @@ pub(super) struct Source<'s> {
 impl Source<'_> {
     /// Reports a fault at a byte of the text.
     pub(super) fn fault(self, offset: Option<usize>, problem: Problem) -> ConfigError {
-        ConfigError::wrong(Place::at(self.file, self.text, offset), problem)
+        ConfigError::wrong(Position::at(self.file, self.text, offset), problem)
     }
 
     /// Reports a fault at the value of a key.

@@ -46,9 +46,9 @@ impl Patterns {
     }
 
     /// Returns where the paths are that can be matched.
-    pub fn places(&self) -> Vec<Place> {
+    pub fn places(&self) -> Vec<PatternPlace> {
         let places = self.0.iter().filter(|pattern| !pattern.starts_with('!'));
-        places.map(|pattern| Place::of(pattern)).collect()
+        places.map(|pattern| PatternPlace::of(pattern)).collect()
     }
 
     fn last_match(&self, is_match: impl Fn(&str) -> bool) -> bool {
@@ -62,14 +62,14 @@ impl Patterns {
 
 /// Where the paths are that one pattern can match, from the root of the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum PatternPlace {
     /// At this path alone.
     File(String),
     /// Somewhere in this folder; the empty name is the root.
     Folder(String),
 }
 
-impl Place {
+impl PatternPlace {
     fn of(pattern: &str) -> Self {
         if !pattern.contains('/') {
             return Self::Folder(String::new());
@@ -277,8 +277,8 @@ mod tests {
 
     #[test]
     fn a_pattern_is_looked_for_where_it_can_match_and_nowhere_else() {
-        let file = |path: &str| Place::File(path.to_owned());
-        let folder = |path: &str| Place::Folder(path.to_owned());
+        let file = |path: &str| PatternPlace::File(path.to_owned());
+        let folder = |path: &str| PatternPlace::Folder(path.to_owned());
         for (pattern, place) in [
             ("/justfile", file("justfile")),
             ("ci/run.sh", file("ci/run.sh")),

@@ -48,7 +48,7 @@ pub use error::GitError;
 pub use id::{Id, InvalidId};
 pub use objects::chain::{Chain, ChainChange, ChainCommit, ChainFile};
 pub use objects::history::CommitInfo;
-pub use objects::{Entry, EntryKind};
+pub use objects::{CommitEntry, EntryKind};
 pub use operation::Operation;
 pub use refs::Head;
 pub use repository::handle::Repository;

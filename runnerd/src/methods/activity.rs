@@ -4,7 +4,7 @@ use protocol::error::ErrorData;
 use protocol::reply::ActivityReply;
 use protocol::request::LogStream;
 
-use super::iteration::{Place, wanted};
+use super::iteration::{IterationPlace, wanted};
 use crate::agent;
 use crate::config::ExecutorKind;
 
@@ -12,7 +12,7 @@ use crate::config::ExecutorKind;
 const MAX_OUTPUT: u64 = 1 << 20;
 
 /// Reads the steps from a byte of the output on.
-pub(super) fn read(at: &Place, offset: u64) -> Result<ActivityReply, ErrorData> {
+pub(super) fn read(at: &IterationPlace, offset: u64) -> Result<ActivityReply, ErrorData> {
     let log = wanted(at, LogStream::Agent)?;
     let (bytes, _) = log.read(offset, MAX_OUTPUT)?;
     let is_last = (bytes.len() as u64) < MAX_OUTPUT;

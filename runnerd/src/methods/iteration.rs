@@ -80,7 +80,7 @@ impl IterationApiServer for Api {
 }
 
 /// An iteration and where its record is.
-pub(super) struct Place {
+pub(super) struct IterationPlace {
     repository: Repository,
     /// Id of the run.
     pub(super) run: String,
@@ -95,7 +95,7 @@ pub(super) struct Place {
     is_on_base: bool,
 }
 
-impl Place {
+impl IterationPlace {
     fn layout(&self) -> Layout {
         Layout::new(self.repository.work_dir())
     }
@@ -143,14 +143,14 @@ fn waits(layout: &Layout, run: &str) -> Vec<(u32, u32)> {
 
 impl Api {
     /// Finds a run and an iteration of it.
-    pub(super) async fn place(&self, params: AtIteration) -> Result<Place, ErrorData> {
+    pub(super) async fn place(&self, params: AtIteration) -> Result<IterationPlace, ErrorData> {
         let repository = self.repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
         blocking(move || place(repository, params, status.as_ref().and_then(|status| status.run.as_ref()))).await
     }
 }
 
-fn place(repository: Repository, params: AtIteration, current: Option<&RunView>) -> Result<Place, ErrorData> {
+fn place(repository: Repository, params: AtIteration, current: Option<&RunView>) -> Result<IterationPlace, ErrorData> {
     let on_branch = || {
         let head = repository.head().ok()?;
         head.branch()?.strip_prefix("runner/").map(str::to_owned)
@@ -168,7 +168,7 @@ fn place(repository: Repository, params: AtIteration, current: Option<&RunView>)
     let agent = current.and_then(|current| current.phase.as_ref()?.agent.clone());
     let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
     let newest = live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter(&repository, &run));
-    Ok(Place { iter: params.iter.or(newest), wait: params.wait, repository, run, live, agent, is_on_base })
+    Ok(IterationPlace { iter: params.iter.or(newest), wait: params.wait, repository, run, live, agent, is_on_base })
 }
 
 /// Completes the unique prefix of a run's id from its branch.
@@ -192,7 +192,7 @@ fn last_iter(repository: &Repository, run: &str) -> Option<u32> {
     committed.max(waited)
 }
 
-fn listed(at: &Place) -> Result<Vec<IterationView>, ErrorData> {
+fn listed(at: &IterationPlace) -> Result<Vec<IterationView>, ErrorData> {
     let tip = at.repository.branch(&format!("runner/{}", at.run)).map_err(|error| git_error(&error))?;
     let Some(tip) = tip else { return Ok(Vec::new()) };
     let mut views = iterations(&at.repository, &at.run, tip, MAX_COMMITS);
@@ -207,7 +207,7 @@ fn listed(at: &Place) -> Result<Vec<IterationView>, ErrorData> {
     Ok(views)
 }
 
-fn described(at: &Place) -> Result<IterationReply, ErrorData> {
+fn described(at: &IterationPlace) -> Result<IterationReply, ErrorData> {
     let iter = at.number()?;
     let record = at.record(iter);
     let meta = meta_in(&record);
@@ -217,7 +217,7 @@ fn described(at: &Place) -> Result<IterationReply, ErrorData> {
     Ok(IterationReply { iteration, record: WirePath(record), meta })
 }
 
-fn unknown(at: &Place, iter: u32) -> ErrorData {
+fn unknown(at: &IterationPlace, iter: u32) -> ErrorData {
     let is_known = at.layout().run_records(&at.run).is_dir()
         || at.repository.branch(&format!("runner/{}", at.run)).is_ok_and(|tip| tip.is_some());
     let (message, hint) = match at.wait {
@@ -253,7 +253,7 @@ impl Wanted {
 }
 
 /// Finds a file of a record.
-pub(super) fn wanted(at: &Place, stream: LogStream) -> Result<Wanted, ErrorData> {
+pub(super) fn wanted(at: &IterationPlace, stream: LogStream) -> Result<Wanted, ErrorData> {
     let phase = match stream {
         LogStream::Baseline => return Ok(on_base(at)),
         LogStream::Agent => Some(PhaseName::Work),
@@ -269,14 +269,14 @@ pub(super) fn wanted(at: &Place, stream: LogStream) -> Result<Wanted, ErrorData>
 }
 
 /// What the guard printed on the base belongs to no iteration.
-fn on_base(at: &Place) -> Wanted {
+fn on_base(at: &IterationPlace) -> Wanted {
     let path = at.layout().run_records(&at.run).join(LogStream::Baseline.file_name());
     let message = format!("there is no record of the guard on the base of run {}", at.run);
     let absent = ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status");
     Wanted { path, is_written: at.is_on_base, absent }
 }
 
-fn piece(at: &Place, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
+fn piece(at: &IterationPlace, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
     let file = wanted(at, stream)?;
     let (bytes, size) = file.read(offset, MAX_PIECE)?;
     let whole = if bytes.len() as u64 == MAX_PIECE { whole_characters(&bytes) } else { bytes.len() };
@@ -303,7 +303,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
     }
 }
 
-fn absent(at: &Place, iter: u32, folder: &Path, name: &str) -> ErrorData {
+fn absent(at: &IterationPlace, iter: u32, folder: &Path, name: &str) -> ErrorData {
     if !folder.is_dir() {
         return unknown(at, iter);
     }

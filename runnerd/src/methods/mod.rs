@@ -45,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::flight::Flights;
 use self::flight::Question;
 use crate::admit;
-use crate::caller::{CallerLeft, FromInside};
+use crate::client_gone::{ClientGone, FromInside};
 use crate::events::Events;
 use crate::git::Repository;
 use crate::logging::FilterHandle;
@@ -145,7 +145,7 @@ impl Api {
         (repository, words): (&Repository, &str),
         read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let CallerLeft(left) = extensions.get().cloned().unwrap_or_default();
+        let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
         let question = Question {
             repository: repository.common_dir().to_owned(),
             asked: format!("{words} in {}", repository.work_dir().display()),

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Api, blocking};
 use crate::admit::git_error;
-use crate::caller::CallerLeft;
+use crate::client_gone::ClientGone;
 use crate::git::{GitError, Id, Repository};
 use crate::verify::{Stage, Target, VerifyError, commands, copies, target, verify};
 
@@ -52,7 +52,7 @@ impl VerifyApiServer for Api {
         let folder = copies(&self.paths.state);
         let (launcher, env) = (&self.launcher, &params.env);
         let stage = Stage { repository: &repository, folder, launcher, env, stop: &stop };
-        let CallerLeft(left) = extensions.get().cloned().unwrap_or_default();
+        let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
         let mut rerun = pin!(stage.rerun(&passes));
         let findings = tokio::select! {
             findings = &mut rerun => findings,

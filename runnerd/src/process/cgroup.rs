@@ -33,7 +33,7 @@ const MAX_DEPTH: usize = 16;
 
 /// Why a daemon can make no groups.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoPlace {
+pub(super) enum NoGroupPlace {
     /// The kernel has none, or not of this version.
     #[error("the system has no control groups of version 2")]
     NoGroups,
@@ -53,15 +53,15 @@ pub(super) enum NoPlace {
 
 /// The place where a daemon makes groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct GroupPlace {
     folder: PathBuf,
     /// Tells this daemon's groups from those of others in the same place.
     prefix: String,
 }
 
-impl Place {
+impl GroupPlace {
     /// Finds the place, or says why there is none. `owner` is unique to the daemon on this machine.
-    pub(super) fn find(owner: &str) -> Result<Self, NoPlace> {
+    pub(super) fn find(owner: &str) -> Result<Self, NoGroupPlace> {
         let (mount, folder) = own_folder()?;
         check_right(&mount, &folder)?;
         Ok(Self { folder, prefix: format!("{PREFIX}{}", hex(owner, 6)) })
@@ -247,9 +247,9 @@ fn suffix(mark: &Mark) -> String {
 }
 
 /// Returns where the second version of control groups is mounted, and the folder of the caller's own group there.
-fn own_folder() -> Result<(PathBuf, PathBuf), NoPlace> {
-    let path = path_of("self").ok_or(NoPlace::NoGroups)?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(NoPlace::Mounts)?;
+fn own_folder() -> Result<(PathBuf, PathBuf), NoGroupPlace> {
+    let path = path_of("self").ok_or(NoGroupPlace::NoGroups)?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(NoGroupPlace::Mounts)?;
     let mut found = mounts.lines().filter_map(mounted);
     found
         .find_map(|(root, mount)| {
@@ -257,7 +257,7 @@ fn own_folder() -> Result<(PathBuf, PathBuf), NoPlace> {
             let is_inside = !below.components().any(|part| part.as_os_str() == "..");
             is_inside.then(|| (mount.into(), Path::new(mount).join(below)))
         })
-        .ok_or(NoPlace::NotMounted { group: path })
+        .ok_or(NoGroupPlace::NotMounted { group: path })
 }
 
 /// Reads the path of a process in the hierarchy of version 2.
@@ -274,11 +274,11 @@ fn mounted(line: &str) -> Option<(&str, &str)> {
 }
 
 /// A group that belongs to a service manager may be emptied or removed by it at any time.
-fn check_right(mount: &Path, folder: &Path) -> Result<(), NoPlace> {
+fn check_right(mount: &Path, folder: &Path) -> Result<(), NoGroupPlace> {
     if !geteuid().is_root() {
         let is_writable = |path: &Path| access(path, AccessFlags::W_OK).is_ok();
         let is_ours = is_writable(folder) && is_writable(&folder.join("cgroup.procs"));
-        return if is_ours { Ok(()) } else { Err(NoPlace::NotWritable { folder: folder.to_owned() }) };
+        return if is_ours { Ok(()) } else { Err(NoGroupPlace::NotWritable { folder: folder.to_owned() }) };
     }
     let is_delegated = |folder: &Path| {
         ["trusted.delegate", "user.delegate"].iter().any(|name| {
@@ -290,7 +290,7 @@ fn check_right(mount: &Path, folder: &Path) -> Result<(), NoPlace> {
     if !Path::new("/run/systemd/system").exists() || chain.any(is_delegated) {
         return Ok(());
     }
-    Err(NoPlace::NotDelegated { folder: folder.to_owned() })
+    Err(NoGroupPlace::NotDelegated { folder: folder.to_owned() })
 }
 
 #[cfg(test)]
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn groups_of_two_daemons_and_of_two_programs_have_different_names() {
-        let place = |owner: &str| Place { folder: "/g".into(), prefix: format!("{PREFIX}{}", hex(owner, 6)) };
+        let place = |owner: &str| GroupPlace { folder: "/g".into(), prefix: format!("{PREFIX}{}", hex(owner, 6)) };
         let name = |owner, mark| place(owner).group_of(&Mark::new(mark)).display().to_string();
         assert_ne!(name("a", "m"), name("b", "m"));
         assert_ne!(name("a", "m"), name("a", "n"));

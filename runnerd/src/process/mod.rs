@@ -41,9 +41,9 @@ mod spec;
 mod supervise;
 mod table;
 mod tap;
-mod vigil;
 mod walk;
 mod watch;
+mod watchdog;
 mod wire;
 
 use tokio_util::sync::CancellationToken;
@@ -66,7 +66,7 @@ use self::{
     capture::Capture,
     output::{Listeners, Output},
     supervise::Supervision,
-    vigil::Vigil,
+    watchdog::Watchdog,
 };
 use crate::clock::since_boot;
 
@@ -85,7 +85,7 @@ pub async fn run(launcher: &Launcher, mut spec: Spec<'_>, stop: &CancellationTok
     let supervision = Supervision {
         link,
         output: Output::new(pipes, capture, Listeners { follower: spec.follower, watcher: spec.output }),
-        vigil: Vigil::new(began, spec.limits),
+        watchdog: Watchdog::new(began, spec.limits),
         containment: launcher.offer().level_for(spec.no_new_privs),
         mark: spec.mark,
         began,

@@ -2,13 +2,13 @@
 
 use protocol::words::Containment;
 
-use super::{cgroup::Place, namespace::Namespaces};
+use super::{cgroup::GroupPlace, namespace::Namespaces};
 
 /// What is put around every program, besides the walk that always is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Walls {
     /// Where its control group is made.
-    pub place: Option<Place>,
+    pub place: Option<GroupPlace>,
     /// How its PID namespace is made.
     pub namespaces: Option<Namespaces>,
 }

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Farewell, Launcher, Limits, LogFile, Mark, Missing, Offer, Piece, Report, SpawnError, Spec,
-    cgroup::{NoPlace, Place},
+    cgroup::{GroupPlace, NoGroupPlace},
     namespace::Namespaces,
     offer::Walls,
 };
@@ -58,7 +58,7 @@ enum Unused {
     Unwanted(Containment),
     /// There is no place for control groups.
     #[error(transparent)]
-    NoPlace(#[from] NoPlace),
+    NoGroupPlace(#[from] NoGroupPlace),
     /// There is no room for the files of the probe.
     #[error("creating {}: {error}", folder.display())]
     Files { folder: PathBuf, error: io::Error },
@@ -98,12 +98,12 @@ pub async fn probe(launcher: &Launcher, wanted: Wanted<'_>) -> Offer {
     let place = tokio::task::spawn_blocking({
         let owner = wanted.owner.to_owned();
         move || {
-            let place = Place::find(&owner)?;
+            let place = GroupPlace::find(&owner)?;
             place.end_leftovers(LEFTOVERS_LIMIT);
             Ok(place)
         }
     });
-    let place: Result<Place, NoPlace> = place.await.expect("BUG: looking for a control group does not panic");
+    let place: Result<GroupPlace, NoGroupPlace> = place.await.expect("BUG: looking for a control group does not panic");
     let probe = Probe { launcher, folder: wanted.folder, owner: wanted.owner };
     let place = match place {
         _ if wanted.strongest < Containment::Cgroup => Err(Unused::Unwanted(wanted.strongest)),
@@ -117,7 +117,7 @@ pub async fn probe(launcher: &Launcher, wanted: Wanted<'_>) -> Offer {
     offer(place, namespaces, wanted.strongest)
 }
 
-fn offer(place: Result<Place, Unused>, namespaces: Result<Namespaces, Unused>, strongest: Containment) -> Offer {
+fn offer(place: Result<GroupPlace, Unused>, namespaces: Result<Namespaces, Unused>, strongest: Containment) -> Offer {
     let missing = |level, why: Option<&Unused>| {
         Some(Missing { level, why: why?.to_string(), raise: raise(level, strongest < level) })
     };
@@ -159,7 +159,7 @@ struct Probe<'a> {
 
 impl Probe<'_> {
     /// Finds a way to make PID namespaces, together with a control group where there are any.
-    async fn namespaces(&self, place: Option<&Place>) -> Result<Namespaces, Unused> {
+    async fn namespaces(&self, place: Option<&GroupPlace>) -> Result<Namespaces, Unused> {
         let trial = async |namespaces| {
             self.trial(Walls { place: place.cloned(), namespaces: Some(namespaces) }).await.map(|()| namespaces)
         };

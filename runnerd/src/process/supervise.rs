@@ -1,4 +1,4 @@
-//! The daemon's part while a program runs: it takes the output, and does what the vigil says.
+//! The daemon's part while a program runs: it takes the output, and does what the watchdog says.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{
     link::Link,
     orphans::{self, StillAlive, Swept},
     output::Output,
-    vigil::{Action, Vigil},
+    watchdog::{Action, Watchdog},
     wire::{Cause, Command, Over, Word},
 };
 use crate::clock::since_boot;
@@ -25,7 +25,7 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 pub(super) struct Supervision<'a> {
     pub link: Link,
     pub output: Output<'a>,
-    pub vigil: Vigil,
+    pub watchdog: Watchdog,
     pub mark: Mark,
     /// What is in force.
     pub containment: Containment,
@@ -61,7 +61,7 @@ impl Supervision<'_> {
         let mut next_probe = self.began;
         loop {
             self.probe(&mut next_probe);
-            let pause = match self.vigil.next(since_boot()) {
+            let pause = match self.watchdog.next(since_boot()) {
                 Action::Wait(pause) => pause,
                 Action::Stop => {
                     self.link.send(&[Command::Stop.to_byte()]).await;
@@ -76,11 +76,11 @@ impl Supervision<'_> {
             select! {
                 biased;
                 word = self.link.next_word() => match word? {
-                    Word::LeaderGone => self.vigil.saw_leader_go(since_boot()),
+                    Word::LeaderGone => self.watchdog.saw_leader_go(since_boot()),
                     Word::Over(over) => return Some(over),
                     Word::Started | Word::Refused { .. } => {}
                 },
-                () = stop.cancelled(), if !self.vigil.is_stop_wanted() => self.vigil.want_stop(),
+                () = stop.cancelled(), if !self.watchdog.is_stop_wanted() => self.watchdog.want_stop(),
                 () = self.output.ready(), if self.output.is_open() => self.take_output().await,
                 () = sleep(pause) => {}
             }
@@ -90,9 +90,9 @@ impl Supervision<'_> {
     async fn take_output(&mut self) {
         self.output.take().await;
         if self.output.is_open() {
-            self.vigil.saw_output(since_boot());
+            self.watchdog.saw_output(since_boot());
         } else {
-            self.vigil.saw_output_close();
+            self.watchdog.saw_output_close();
         }
     }
 
@@ -101,7 +101,7 @@ impl Supervision<'_> {
         if now >= *next {
             *next = now + PROBE;
             if self.output.has_answered() {
-                self.vigil.saw_answer(now);
+                self.watchdog.saw_answer(now);
             }
         }
     }
@@ -111,7 +111,7 @@ impl Supervision<'_> {
             Cause::Exited(code) => Ended::Exited(code),
             Cause::Signaled(signal) => Ended::Signaled(signal),
             Cause::Deadline => Ended::TimedOut,
-            Cause::Asked => self.vigil.ended(since_boot()),
+            Cause::Asked => self.watchdog.ended(since_boot()),
         }
     }
 
@@ -121,7 +121,7 @@ impl Supervision<'_> {
 
     /// Ends a shim that does not answer, and then all that it left.
     async fn end_without_shim(&mut self) -> (Ended, u32, Option<StillAlive>) {
-        let ended = self.vigil.ended(since_boot());
+        let ended = self.watchdog.ended(since_boot());
         self.link.kill().await;
         let mark = self.mark.clone();
         let sweep = tokio::task::spawn_blocking(move || orphans::sweep(&mark, since_boot() + SWEEP_LIMIT));

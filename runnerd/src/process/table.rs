@@ -13,7 +13,7 @@ const MOST_BYTES: u64 = 4 << 20;
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ProcessEntry {
     pub pid: i32,
     pub parent: i32,
     pub group: i32,
@@ -36,12 +36,12 @@ pub fn read_text(pid: impl Display, file: &str) -> io::Result<String> {
 }
 
 /// Reads the entry of one process.
-pub(super) fn entry(pid: i32) -> Option<Entry> {
+pub(super) fn entry(pid: i32) -> Option<ProcessEntry> {
     parse(pid, &read(pid, "stat").ok()?)
 }
 
 /// Reads the entries of all processes, each when it is asked for.
-pub(super) fn entries() -> io::Result<impl Iterator<Item = Entry>> {
+pub(super) fn entries() -> io::Result<impl Iterator<Item = ProcessEntry>> {
     let items = fs::read_dir("/proc")?.flatten();
     Ok(items.filter_map(|item| item.file_name().to_str()?.parse().ok()).filter_map(entry))
 }
@@ -49,7 +49,7 @@ pub(super) fn entries() -> io::Result<impl Iterator<Item = Entry>> {
 /// Reads the entries of the children of a process that has one thread.
 ///
 /// A kernel may be built without the list of them; then all processes are looked through.
-pub(super) fn children(of: i32) -> io::Result<Vec<Entry>> {
+pub(super) fn children(of: i32) -> io::Result<Vec<ProcessEntry>> {
     match read_text(of, &format!("task/{of}/children")) {
         Ok(list) => Ok(list.split_whitespace().filter_map(|pid| entry(pid.parse().ok()?)).collect()),
         Err(_) => Ok(entries()?.filter(|entry| entry.parent == of).collect()),
@@ -64,11 +64,11 @@ pub(super) fn number_inside(pid: i32) -> Option<i32> {
 }
 
 /// The name in parentheses may hold anything, parentheses too: the fields begin after the last one.
-fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
+fn parse(pid: i32, stat: &[u8]) -> Option<ProcessEntry> {
     let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
     let fields = str::from_utf8(&stat[end_of_name + 1..]).ok()?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
-    Some(Entry {
+    Some(ProcessEntry {
         pid,
         is_zombie: matches!(*fields.first()?, "Z" | "X"),
         parent: fields.get(1)?.parse().ok()?,

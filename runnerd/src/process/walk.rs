@@ -14,7 +14,7 @@ use rustix::process::Signal;
 
 use super::{
     pidfd::PidFd,
-    table::{self, Entry},
+    table::{self, ProcessEntry},
 };
 
 /// Passes of a SIGTERM: a process born during one is seen by the next.
@@ -30,7 +30,7 @@ pub(super) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
         let _ = killpg(group, NixSignal::SIGTERM);
         let _ = killpg(group, NixSignal::SIGCONT);
     }
-    let is_meant = |entry: &Entry| group.is_none_or(|group| entry.group != group.as_raw()) && !is(entry, spared);
+    let is_meant = |entry: &ProcessEntry| group.is_none_or(|group| entry.group != group.as_raw()) && !is(entry, spared);
     let mut asked = HashSet::new();
     for _ in 0..TERM_PASSES {
         let mut others = look();
@@ -51,12 +51,12 @@ pub(super) fn interrupt(process: Option<Pid>) {
     }
 }
 
-fn is(entry: &Entry, pid: Option<Pid>) -> bool {
+fn is(entry: &ProcessEntry, pid: Option<Pid>) -> bool {
     pid.is_some_and(|pid| pid.as_raw() == entry.pid)
 }
 
 /// Returns the living descendants that one pass finds.
-pub(super) fn look() -> Vec<Entry> {
+pub(super) fn look() -> Vec<ProcessEntry> {
     living_below(getpid(), entries())
 }
 
@@ -64,9 +64,9 @@ pub(super) fn look() -> Vec<Entry> {
 ///
 /// A child is killed as soon as it is seen: processes that replace themselves all the time, each the orphan of the one
 /// before, live too short for anything later.
-pub(super) fn kill() -> Vec<Entry> {
+pub(super) fn kill() -> Vec<ProcessEntry> {
     let own = getpid();
-    let is_child = |entry: &Entry| entry.parent == own.as_raw();
+    let is_child = |entry: &ProcessEntry| entry.parent == own.as_raw();
     let table = entries().inspect(|entry| {
         if is_child(entry) {
             // Its number is its own until the caller reaps it.
@@ -81,7 +81,7 @@ pub(super) fn kill() -> Vec<Entry> {
 }
 
 /// A process that may not be signalled stays in the table, where the caller sees it again.
-fn signal(entry: &Entry, signals: &[Signal]) {
+fn signal(entry: &ProcessEntry, signals: &[Signal]) {
     let is_same = || table::entry(entry.pid).is_some_and(|now| now.started == entry.started);
     if let Ok(Some(process)) = PidFd::open(entry.pid, is_same) {
         for signal in signals {
@@ -91,12 +91,12 @@ fn signal(entry: &Entry, signals: &[Signal]) {
 }
 
 /// A table that cannot be read now is read again in the next pass.
-fn entries() -> impl Iterator<Item = Entry> {
+fn entries() -> impl Iterator<Item = ProcessEntry> {
     table::entries().into_iter().flatten()
 }
 
-fn living_below(root: Pid, table: impl Iterator<Item = Entry>) -> Vec<Entry> {
-    let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
+fn living_below(root: Pid, table: impl Iterator<Item = ProcessEntry>) -> Vec<ProcessEntry> {
+    let mut children: HashMap<i32, Vec<ProcessEntry>> = HashMap::new();
     for entry in table {
         children.entry(entry.parent).or_default().push(entry);
     }
@@ -114,8 +114,8 @@ fn living_below(root: Pid, table: impl Iterator<Item = Entry>) -> Vec<Entry> {
 mod tests {
     use super::*;
 
-    fn process(pid: i32, parent: i32) -> Entry {
-        Entry { pid, parent, group: pid, started: 0, is_zombie: false }
+    fn process(pid: i32, parent: i32) -> ProcessEntry {
+        ProcessEntry { pid, parent, group: pid, started: 0, is_zombie: false }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::{
     cgroup::Group,
     init::Init,
     shim::Under,
-    table::Entry,
+    table::ProcessEntry,
     walk,
     wire::{self, Cause, Command, Order, Over, Word},
 };
@@ -184,7 +184,7 @@ impl Watch {
         if self.is_gone() {
             return self.over(HashSet::new(), Vec::new());
         }
-        let id = |entry: &Entry| (entry.pid, entry.started);
+        let id = |entry: &ProcessEntry| (entry.pid, entry.started);
         // Before the kill: what dies at once cannot be counted after it.
         let mut killed: HashSet<_> = walk::look().iter().map(id).collect();
         let give_up = since_boot() + KILL_LIMIT;
@@ -206,7 +206,7 @@ impl Watch {
 
     /// Names what a kill has left. Where it could not see what the kernel says is there, it names the shim itself: whoever
     /// hears of one number looks by the mark.
-    fn still_alive(&self, left: &[Entry]) -> Vec<i32> {
+    fn still_alive(&self, left: &[ProcessEntry]) -> Vec<i32> {
         let members = self.group.as_ref().map(Group::members).unwrap_or_default();
         let seen: Vec<i32> = left.iter().map(|entry| entry.pid).chain(members).collect();
         if seen.is_empty() { vec![getpid().as_raw()] } else { seen }

@@ -251,12 +251,12 @@ mod tests {
         const VERSION: u32 = 3;
     }
 
-    struct Place {
+    struct Scratch {
         home: tempfile::TempDir,
         vault: Vault,
     }
 
-    impl Place {
+    impl Scratch {
         fn new() -> Self {
             let home = tempfile::tempdir().unwrap();
             let vault = Vault::new(home.path().to_owned(), Key::random().unwrap());
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn note_is_read_as_it_was_written_and_absent_before() {
-        let place = Place::new();
+        let place = Scratch::new();
         let note = place.note::<Small>("a.json");
         assert_eq!(note.read().unwrap(), None);
         note.write(&Small { number: 7 }).unwrap();
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn note_that_was_rewritten_by_hand_is_refused_and_stays() {
-        let place = Place::new();
+        let place = Scratch::new();
         let note = place.note::<Small>("a.json");
         note.write(&Small { number: 7 }).unwrap();
         let right = fs::read_to_string(note.path()).unwrap();
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn note_of_another_place_is_refused() {
-        let place = Place::new();
+        let place = Scratch::new();
         place.note::<Small>("a.json").write(&Small { number: 7 }).unwrap();
         fs::rename(place.home.path().join("a.json"), place.home.path().join("b.json")).unwrap();
         assert_eq!(fault(&place.note::<Small>("b.json")), Fault::Unsealed(Unsealed::Wrong));
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn note_of_another_kind_or_version_is_named_as_what_it_is() {
-        let place = Place::new();
+        let place = Scratch::new();
         place.note::<Other>("a.json").write(&Other { number: 7 }).unwrap();
         assert_eq!(fault(&place.note::<Small>("a.json")), Fault::Kind { found: "other".into(), known: "small" });
         place.note::<Newer>("a.json").write(&Newer { number: 7 }).unwrap();
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn note_is_for_its_owner_alone() {
         use std::os::unix::fs::PermissionsExt as _;
-        let place = Place::new();
+        let place = Scratch::new();
         let note = place.note::<Small>("a.json");
         note.write(&Small { number: 7 }).unwrap();
         assert_eq!(fs::metadata(note.path()).unwrap().permissions().mode() & 0o777, 0o600);

@@ -1,5 +1,5 @@
 //! Calls run in tasks of their own: a client that goes away stops nothing halfway, and a panic becomes an
-//! error. A call is told when nobody waits for it any more ([`CallerLeft`]), and may have something to clear away.
+//! error. A call is told when nobody waits for it any more ([`ClientGone`]), and may have something to clear away.
 //!
 //! Batches are switched off in the server's configuration, because they would pass by here.
 
@@ -13,7 +13,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::turn::Permit;
 use super::wrapped::{Around, Service};
-use crate::caller::CallerLeft;
+use crate::client_gone::ClientGone;
 
 /// Methods that only wait, or that belong to their connection: they end with it. Detached ones would pile
 /// up behind clients that come and go.
@@ -34,7 +34,7 @@ impl Around for Detach {
     ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
         let mut request = owned(request);
         let left = CancellationToken::new();
-        request.extensions.insert(CallerLeft(left.clone()));
+        request.extensions.insert(ClientGone(left.clone()));
         // Kept until the work is done, whoever waits for it, and then with the reply.
         let place = request.extensions.remove::<Permit>();
         let (id, method) = (request.id.clone(), request.method.clone());

@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::line::Line;
+use super::line::Connection;
 
 /// A Unix stream with a limit on how long a write may make no progress.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) struct GuardedIo<Held> {
 /// How long a peer may be silent.
 #[derive(Debug)]
 struct Patience {
-    line: Line,
+    line: Connection,
     /// Runs until something is to have been called.
     greeting: Option<Pin<Box<Sleep>>>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -78,7 +78,7 @@ impl<Held> GuardedIo<Held> {
     }
 
     /// Cuts the peer off when its line is closed, or if it has called nothing for `greeting`.
-    pub(super) fn patient(mut self, line: Line, greeting: Duration) -> Self {
+    pub(super) fn patient(mut self, line: Connection, greeting: Duration) -> Self {
         let closing = Box::pin(line.closing().clone().cancelled_owned());
         self.patience = Some(Patience { line, greeting: Some(Box::pin(sleep(greeting))), closing, has_read: false });
         self

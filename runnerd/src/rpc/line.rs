@@ -66,7 +66,7 @@ impl State {
 
 /// One open connection; dropping the last clone takes it from the table.
 #[derive(Debug, Clone)]
-pub(super) struct Line(Arc<Open>);
+pub(super) struct Connection(Arc<Open>);
 
 #[derive(Debug)]
 struct Open {
@@ -77,7 +77,7 @@ struct Open {
 
 impl Lines {
     /// Adds a connection that may have so many calls under way.
-    pub(super) fn open(&self, most_calls: u32) -> Line {
+    pub(super) fn open(&self, most_calls: u32) -> Connection {
         let closing = CancellationToken::new();
         let mut table = self.table();
         table.tick += 1;
@@ -93,7 +93,7 @@ impl Lines {
             closing: closing.clone(),
         };
         table.lines.insert(id, state);
-        Line(Arc::new(Open { id, all: self.clone(), closing }))
+        Connection(Arc::new(Open { id, all: self.clone(), closing }))
     }
 
     /// Closes the connection that gives way first; false if all are waited for.
@@ -109,7 +109,7 @@ impl Lines {
     }
 }
 
-impl Line {
+impl Connection {
     /// Returns what is cancelled when the connection is to be closed.
     pub(super) fn closing(&self) -> &CancellationToken {
         &self.0.closing
@@ -175,7 +175,7 @@ impl Drop for Open {
 }
 
 /// A call whose reply is not known yet.
-struct Waiting(Option<Line>);
+struct Waiting(Option<Connection>);
 
 impl Waiting {
     /// The connection waits for as long as it lives: for events.
@@ -211,7 +211,7 @@ impl Around for Noted {
         service: S,
         request: Request<'a>,
     ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
-        let waiting = request.extensions.get::<Line>().map(Line::begin);
+        let waiting = request.extensions.get::<Connection>().map(Connection::begin);
         async move {
             let mut response = service.call(request).await;
             let place = response.extensions_mut().remove::<Permit>();
@@ -232,7 +232,7 @@ mod tests {
 
     const MOST: u32 = 2;
 
-    fn closed(lines: &[&Line]) -> Vec<bool> {
+    fn closed(lines: &[&Connection]) -> Vec<bool> {
         lines.iter().map(|line| line.closing().is_cancelled()).collect()
     }
 

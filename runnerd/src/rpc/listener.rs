@@ -28,7 +28,7 @@ use tower::{Layer, Service as _};
 use super::access::{Access, Refusals};
 use super::detach::Detach;
 use super::guard::GuardedIo;
-use super::line::{Line, Lines, Noted};
+use super::line::{Connection, Lines, Noted};
 use super::turn::Turns;
 use super::wrapped::Wrapped;
 use super::{Bound, Peer, PeerRole};
@@ -245,7 +245,7 @@ struct Protocol {
 }
 
 impl Protocol {
-    async fn converse(self, io: GuardedIo<Places>, peer: Peer, line: Line) {
+    async fn converse(self, io: GuardedIo<Places>, peer: Peer, line: Connection) {
         if let Err(error) = self.serve(io, peer, line).await {
             tracing::debug!(?peer, error, "connection ended");
         }
@@ -256,7 +256,7 @@ impl Protocol {
         self,
         io: GuardedIo<Places>,
         peer: Peer,
-        line: Line,
+        line: Connection,
     ) -> Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>> {
         let stopped = self.stop_handle.clone().shutdown();
         let service = tower::service_fn(move |mut request: HttpRequest<Incoming>| {

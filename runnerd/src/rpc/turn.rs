@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::peer::{Peer, PeerRole};
 use super::wrapped::{Around, Service};
-use crate::caller::FromInside;
+use crate::client_gone::FromInside;
 
 /// Calls from inside that are carried out, or whose replies are not read, at the same time.
 const CALLS_FROM_INSIDE: usize = 8;

@@ -6,7 +6,7 @@
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::ReviewReply;
 use protocol::words::{ReviewVerdict, RunStatus};
-use runner_core::approval::{self, Decision, Pending, Word};
+use runner_core::approval::{self, Decision, Pending, PersonDecision};
 use tokio::task::block_in_place;
 
 use super::changes::told;
@@ -42,7 +42,7 @@ impl Desk {
         };
         let was_paused = run.state == RunStatus::Paused;
         self.put_into_queue(&run, |record| {
-            record.uncommitted.word = Some(Word { on, decision });
+            record.uncommitted.word = Some(PersonDecision { on, decision });
             record.asked = was_paused.then_some(AskedFor::Step);
         })?;
         let run = self.run(&run.id).map(|run| self.summary(run)).ok_or_else(|| not_found(&run.id))?;

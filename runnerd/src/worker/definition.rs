@@ -17,7 +17,7 @@ use super::mischief::{self, Standing};
 use super::open::MAX_PERSON_COMMITS;
 use super::site::{Obstacle, Site};
 use crate::config::{PatternPlace as Place, Patterns};
-use crate::git::{Entry, EntryKind, GitError, Id, Repository};
+use crate::git::{CommitEntry, EntryKind, GitError, Id, Repository};
 use crate::repo::kept::{Kept, Note};
 use crate::repo::layout::Layout;
 
@@ -40,7 +40,7 @@ pub(super) fn in_commit(repository: &Repository, commit: &Id, patterns: &Pattern
             Place::Folder(folder) => entries.extend(repository.entries(commit, &folder)?),
         }
     }
-    let file = |entry: Entry| Some((String::from_utf8(entry.path.clone()).ok()?, form(&entry)?));
+    let file = |entry: CommitEntry| Some((String::from_utf8(entry.path.clone()).ok()?, form(&entry)?));
     Ok(entries.into_iter().filter_map(file).filter(|(path, _)| is_part(path, patterns)).collect())
 }
 
@@ -146,7 +146,7 @@ fn is_part(path: &str, patterns: &Patterns) -> bool {
     !is_under(Layout::FOLDER) && !is_under(".git") && patterns.matches_path(path)
 }
 
-fn form(entry: &Entry) -> Option<String> {
+fn form(entry: &CommitEntry) -> Option<String> {
     match entry.kind {
         EntryKind::File => Some(entry.id.to_string()),
         EntryKind::Executable => Some(format!("100755:{}", entry.id)),

@@ -78,7 +78,7 @@ pub(super) fn examine_tree(loaded: &Loaded, task: &Task, session: &SessionEnd, t
         SessionHow::Answered(answer) => Some(answer),
         _ => None,
     };
-    let session = examine::Session {
+    let session = examine::LeftBySession {
         from: &loaded.tree,
         node: &task.node,
         text,

@@ -19,7 +19,7 @@ use super::aside::Aside;
 use super::load::Loaded;
 use super::site::{Obstacle, Site};
 use super::tampering;
-use crate::git::{Entry, EntryKind, Fingerprint, Head, HoldBack, Id, Repository, Restore, SnapshotRequest};
+use crate::git::{CommitEntry, EntryKind, Fingerprint, Head, HoldBack, Id, Repository, Restore, SnapshotRequest};
 use crate::repo::durable::{self, Access, MAX_BYTES};
 use crate::repo::kept::{Kept, Note};
 use crate::repo::layout::{Layout, Ownership, class};
@@ -95,7 +95,7 @@ pub(super) fn hold_back(loaded: &Loaded) -> HoldBack {
 /// What should stand where something else stands: a file of From, a text, or nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Right {
-    From(Entry),
+    From(CommitEntry),
     Text(Vec<u8>),
     Nothing,
 }
@@ -286,8 +286,9 @@ impl Undo<'_> {
     fn wrong_files(&self) -> Result<BTreeMap<PathBuf, Right>, Obstacle> {
         let mut wrong = BTreeMap::new();
         let entries = self.repository.entries(&self.after.from, Layout::FOLDER)?;
-        let path_of = |entry: &Entry| PathBuf::from(OsStr::from_bytes(&entry.path));
-        let mut known: BTreeMap<PathBuf, Entry> = entries.into_iter().map(|entry| (path_of(&entry), entry)).collect();
+        let path_of = |entry: &CommitEntry| PathBuf::from(OsStr::from_bytes(&entry.path));
+        let mut known: BTreeMap<PathBuf, CommitEntry> =
+            entries.into_iter().map(|entry| (path_of(&entry), entry)).collect();
         for path in present(self.site)? {
             let entry = known.remove(&path);
             wrong.extend(self.verdict(&path, entry)?.map(|right| (path, right)));
@@ -299,7 +300,7 @@ impl Undo<'_> {
     }
 
     /// Says what should stand at a path of From that is gone; an agent may remove what is its own.
-    fn gone(&self, path: &str, entry: Entry) -> Option<Right> {
+    fn gone(&self, path: &str, entry: CommitEntry) -> Option<Right> {
         if path == Layout::TREE {
             return self.tree();
         }
@@ -312,7 +313,7 @@ impl Undo<'_> {
     }
 
     /// Says what should stand at a path, if it is not what stands there.
-    fn verdict(&self, path: &Path, entry: Option<Entry>) -> Result<Option<Right>, Obstacle> {
+    fn verdict(&self, path: &Path, entry: Option<CommitEntry>) -> Result<Option<Right>, Obstacle> {
         let file = self.site.layout.root().join(path);
         let name = &*path.to_string_lossy();
         if name == Layout::TREE {
@@ -337,7 +338,7 @@ impl Undo<'_> {
 
     /// Says what should stand in the place of the task tree. One that is too large to be one is not left for git to
     /// read either.
-    fn tree_verdict(&self, standing: Standing, entry: Option<Entry>) -> Option<Right> {
+    fn tree_verdict(&self, standing: Standing, entry: Option<CommitEntry>) -> Option<Right> {
         match (self.tree(), standing) {
             (Some(Right::Text(text)), Standing::File(now)) if text == now => None,
             (None, Standing::TooLarge) => Some(entry.map_or(Right::Nothing, Right::From)),

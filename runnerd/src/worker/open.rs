@@ -106,7 +106,7 @@ fn unreadable(error: &LoadError) -> StopReason {
 /// do, or for a ceiling that cannot be kept.
 fn unbuilt(site: &Site, loaded: &Loaded) -> Option<StopReason> {
     let blind = loaded.config.check_ceilings().err();
-    crate::unbuilt::loose(&loaded.config, site.launcher.offer())
+    crate::containment_check::loose(&loaded.config, site.launcher.offer())
         .map(|unbuilt| reason(unbuilt.message, &format!("{}, commit, and: runnerctl resume", unbuilt.hint)))
         .or_else(|| {
             blind.map(|blind| {

@@ -7,7 +7,7 @@ use protocol::verify::AuditRule;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::ledger::Ledger;
+use super::findings::Findings;
 use crate::{json, layout, tree};
 
 /// What is said where only the form of a file is wrong.
@@ -25,7 +25,7 @@ pub(super) struct File<'a, T> {
 }
 
 /// Compares the task tree of a commit with the one that the rules lead to; `before` is From's.
-pub(super) fn trees(before: &TaskTree, expected: &TaskTree, found: &File<'_, TaskTree>, ledger: &mut Ledger) {
+pub(super) fn trees(before: &TaskTree, expected: &TaskTree, found: &File<'_, TaskTree>, findings: &mut Findings) {
     if tree::is_canonical(expected, found.bytes) {
         return;
     }
@@ -45,12 +45,12 @@ pub(super) fn trees(before: &TaskTree, expected: &TaskTree, found: &File<'_, Tas
             };
             named += 1;
             if named <= MAX_NAMED {
-                ledger.violation(rule, &format!("node {id}: {field}"), (&expected, &found));
+                findings.violation(rule, &format!("node {id}: {field}"), (&expected, &found));
             }
         }
     }
     if named == 0 {
-        ledger.violation(AuditRule::Tree, layout::TREE, FORM);
+        findings.violation(AuditRule::Tree, layout::TREE, FORM);
     }
 }
 
@@ -83,17 +83,17 @@ pub(super) fn values<T: Serialize>(
     (rule, path): (AuditRule, &str),
     expected: &T,
     found: &File<'_, T>,
-    ledger: &mut Ledger,
+    findings: &mut Findings,
 ) {
     if json::is_canonical(expected, found.bytes) {
         return;
     }
     let differing = differing(expected, found.value);
     for (field, expected, found) in &differing {
-        ledger.violation(rule, &format!("{path}: {field}"), (expected, found));
+        findings.violation(rule, &format!("{path}: {field}"), (expected, found));
     }
     if differing.is_empty() {
-        ledger.violation(rule, path, FORM);
+        findings.violation(rule, path, FORM);
     }
 }
 

@@ -1,8 +1,6 @@
 //! What of a branch is not here, why, and whether that is nobody's fault: a clone may leave things with a remote; what else
 //! is missing is a violation.
 
-use super::plan::Plan;
-
 /// Why something is not here in a clone that leaves objects with a remote.
 const PARTIAL: &str = "this clone is partial, and `git fetch --refetch --no-filter` brings it";
 /// Why something is not here that should be.
@@ -29,8 +27,8 @@ impl End {
         !matches!(self, Self::Shallow | Self::Partial)
     }
 
-    /// Says what of the branch is not here, where its start is not.
-    pub(super) fn sentence(self, plan: &Plan) -> Option<String> {
+    /// Says what of the branch is not here that came before its `oldest` commit.
+    pub(super) fn sentence(self, oldest: &str) -> Option<String> {
         let why = match self {
             Self::Root => return None,
             Self::Shallow => "this clone is shallow, and `git fetch --unshallow` brings it",
@@ -38,8 +36,7 @@ impl End {
             Self::Missing => MISSING,
             Self::Long => "the branch has more commits than are looked at",
         };
-        let oldest = plan.before().filter(|_| !plan.has_start())?;
-        Some(format!("what came before commit {}: {why}", oldest.id))
+        Some(format!("what came before commit {oldest}: {why}"))
     }
 }
 

@@ -8,7 +8,7 @@ use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{ChildSpec, TaskTree};
 use protocol::words::PhaseName;
 
-use super::state::Known;
+use super::state::CommittedState;
 use crate::examine::{self, Examined};
 use crate::iteration::{Event, GuardEnd, GuardHow, IllegalEvent, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
 use crate::layout;
@@ -55,9 +55,9 @@ pub(super) struct Evidence<'a> {
     /// What the runner testifies.
     pub receipt: &'a Receipt,
     /// The state at From.
-    pub from: &'a Known<'a>,
+    pub from: &'a CommittedState<'a>,
     /// The state after it.
-    pub to: &'a Known<'a>,
+    pub to: &'a CommittedState<'a>,
     /// The task tree that was not taken, where it is at hand.
     pub raw: Option<&'a [u8]>,
     /// Whether a path outside `.runner/` that the guard did not write differs from From.
@@ -135,9 +135,9 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn left_with(&self, text: Option<&'a [u8]>) -> examine::Session<'_> {
+    fn left_with(&self, text: Option<&'a [u8]>) -> examine::LeftBySession<'_> {
         let max_attempts = self.from.settings.policy.max_attempts_default;
-        examine::Session { from: self.from.tree, node: &self.task.node, text, answer: None, max_attempts }
+        examine::LeftBySession { from: self.from.tree, node: &self.task.node, text, answer: None, max_attempts }
     }
 
     fn session(&self, verdict: &Verdict) -> SessionEnd {

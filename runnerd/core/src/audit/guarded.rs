@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::verify::AuditRule;
 
-use super::ledger::Ledger;
+use super::findings::Findings;
 use super::link::{PathChange, Readers, Stored};
-use super::net::Net;
-use super::state::{Known, State};
+use super::net_diff::NetDiff;
+use super::state::{CommittedState, State};
 use crate::definition::{self, Definition, Departure, Guarded};
 use crate::layout;
 use crate::message::Receipt;
@@ -56,7 +56,7 @@ impl Ground {
     }
 
     /// Takes over what a commit changed; what it changed stood there before.
-    pub(super) fn apply(&mut self, changes: &[PathChange], readers: &Readers, ledger: &mut Ledger) {
+    pub(super) fn apply(&mut self, changes: &[PathChange], readers: &Readers, findings: &mut Findings) {
         let Some(files) = &mut self.files else { return };
         for change in changes.iter().filter(|change| !change.path.starts_with(b".runner/")) {
             let Ok(path) = String::from_utf8(change.path.clone()) else { continue };
@@ -64,7 +64,7 @@ impl Ground {
             if let Some(told) = files.get(&path).filter(|told| Some(*told) != old.as_ref()) {
                 let found = old.as_deref().unwrap_or("nothing");
                 let at = format!("{}: guard_definition: {path}", layout::RUN_STATE);
-                ledger.violation(AuditRule::Milestone, &at, (found, told));
+                findings.violation(AuditRule::Milestone, &at, (found, told));
             }
             if let Some(standing) = self.standing.as_mut().filter(|it| (readers.is_definition)(&it.globs, &path)) {
                 put(&mut standing.definition, &path, change.new.as_ref());
@@ -89,12 +89,12 @@ impl Ground {
         &self.standing.insert(known.unwrap_or_else(named)).definition
     }
 
-    /// Returns what follows at the commit at which a session begins, after a stretch of people's commits; none before a
+    /// Returns what follows at the commit at which a session begins, after people's commits; none before a
     /// start.
     pub(super) fn at_from(
         &mut self,
         last: Option<&State>,
-        (state, stretch): (&State, &Net),
+        (state, people): (&State, &NetDiff),
         readers: &Readers,
     ) -> Option<Accepted> {
         let (last, from) = (last?.known().ok()?, state.known().ok()?);
@@ -103,7 +103,7 @@ impl Ground {
         let mut before = self.standing(old_globs, readers).clone();
         let committed = self.standing(globs, readers).clone();
         let mut now = committed.clone();
-        for (path, (old, new)) in stretch.code_with_sides() {
+        for (path, (old, new)) in people.code_with_sides() {
             put(&mut before, path, old.as_ref().filter(|_| (readers.is_definition)(old_globs, path)));
             put(&mut now, path, new.as_ref().filter(|_| (readers.is_definition)(globs, path)));
         }
@@ -114,7 +114,7 @@ impl Ground {
 
     /// Takes over what a commit of the runner says of files that a new configuration has made part of the definition and
     /// that no commit has changed; a later commit that changes one tells whether it was so.
-    pub(super) fn learn(&mut self, accepted: &Accepted, (told, net): (&Definition, &Net)) {
+    pub(super) fn learn(&mut self, accepted: &Accepted, (told, net): (&Definition, &NetDiff)) {
         let Some(files) = self.files.as_mut().filter(|_| !accepted.is_whole) else { return };
         let changed: BTreeSet<&str> = net.code_with_sides().map(|(path, _)| path).collect();
         let unknown = accepted.unknown(told).filter(|(path, _)| !changed.contains(path.as_str()));
@@ -127,9 +127,9 @@ impl Ground {
     /// Checks that the receipt names every file that departs from what was accepted at From.
     pub(super) fn check(
         &mut self,
-        (from, accepted): (&Known<'_>, &Accepted),
+        (from, accepted): (&CommittedState<'_>, &Accepted),
         (receipt, readers): (&Receipt, &Readers),
-        ledger: &mut Ledger,
+        findings: &mut Findings,
     ) {
         let globs = &from.settings.definition;
         let standing = self.standing(globs, readers);
@@ -139,23 +139,23 @@ impl Ground {
         for path in &departing {
             let expected = format!("{path}, which no person has accepted");
             if missing.contains(&path) {
-                ledger.violation(AuditRule::Receipt, ANNOUNCED, (&expected, "not named"));
+                findings.violation(AuditRule::Receipt, ANNOUNCED, (&expected, "not named"));
             } else if !named.items().iter().any(|name| name == path.as_bytes()) {
                 // Who reads the receipt alone does not learn of it, so whoever asks the audit does.
-                ledger.warning(AuditRule::Receipt, ANNOUNCED, (&expected, "counted, and not named"));
+                findings.warning(AuditRule::Receipt, ANNOUNCED, (&expected, "counted, and not named"));
             }
         }
         if !named.is_sorted() {
-            ledger.violation(AuditRule::Receipt, ANNOUNCED, ("names in order, each once", &named.to_string()));
+            findings.violation(AuditRule::Receipt, ANNOUNCED, ("names in order, each once", &named.to_string()));
         }
         let is_part = |name: &str| (readers.is_definition)(globs, name);
         for name in named.items().iter().filter(|name| !str::from_utf8(name).is_ok_and(is_part)) {
             let name = String::from_utf8_lossy(name);
-            ledger.violation(AuditRule::Receipt, ANNOUNCED, ("files of the guard's definition", &name));
+            findings.violation(AuditRule::Receipt, ANNOUNCED, ("files of the guard's definition", &name));
         }
         if receipt.version.rules >= Rules::SECOND && named.more() > 0 && !named.is_full() {
             let found = format!("{} that are counted only", named.more());
-            ledger.violation(AuditRule::Receipt, ANNOUNCED, ("every file by its name", &found));
+            findings.violation(AuditRule::Receipt, ANNOUNCED, ("every file by its name", &found));
         }
     }
 }

@@ -5,17 +5,17 @@ use protocol::verify::AuditRule;
 use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
 
 use super::compare::{self, File};
+use super::decision::Said;
 use super::evidence::{Evidence, Told};
+use super::findings::Findings;
 use super::guarded::Accepted;
-use super::ledger::Ledger;
 use super::link::Link;
-use super::net::Net;
+use super::net_diff::NetDiff;
 use super::owned;
 use super::prompts::{self, Rebuilt};
-use super::state::Known;
+use super::state::CommittedState;
 use super::trailers;
-use super::word::Said;
-use crate::approval::{self, Decision, Word};
+use crate::approval::{self, Decision, PersonDecision};
 use crate::definition::{Definition, notice};
 use crate::digest::Digest;
 use crate::iteration::{Outcome, ReviewEnd};
@@ -33,11 +33,11 @@ pub(super) struct Iteration<'a> {
     /// What the runner testifies.
     pub receipt: &'a Receipt,
     /// The state at From.
-    pub from: &'a Known<'a>,
+    pub from: &'a CommittedState<'a>,
     /// The state after it.
-    pub to: &'a Known<'a>,
+    pub to: &'a CommittedState<'a>,
     /// What differs between the two.
-    pub net: &'a Net,
+    pub net: &'a NetDiff,
     /// Commits between the two that changed a path outside `.runner/`.
     pub of_code: u32,
     /// Whether a path outside `.runner/` differs from the base.
@@ -52,49 +52,49 @@ pub(super) struct Iteration<'a> {
 
 impl Iteration<'_> {
     /// Checks everything about it; returns what became of its prompt.
-    pub(super) fn check(&self, ledger: &mut Ledger) -> Rebuilt {
-        self.chain(ledger);
-        let Some(task) = self.task(ledger) else { return Rebuilt::Unknown };
+    pub(super) fn check(&self, findings: &mut Findings) -> Rebuilt {
+        self.chain(findings);
+        let Some(task) = self.task(findings) else { return Rebuilt::Unknown };
         let on_change = self.from.settings.policy.on_change;
         let notice = self.accepted.and_then(|accepted| notice(on_change, &accepted.guarded));
         let sources = (self.from, notice.as_deref());
         let (rebuilt, notes) = if task.decision.is_some() {
             (Rebuilt::NotSent, Vec::new())
         } else {
-            prompts::check_review(self.receipt, sources, (&task, self.link.diff.as_deref()), ledger);
-            prompts::check(self.receipt, sources, &task, ledger)
+            prompts::check_review(self.receipt, sources, (&task, self.link.diff.as_deref()), findings);
+            prompts::check(self.receipt, sources, &task, findings)
         };
         let evidence = self.evidence(&task);
         let Some(mut told) = evidence.told() else {
             let found = self.receipt.verdict.to_string();
-            ledger.violation(AuditRule::Verdict, "Runner-Verdict", ("details that the runner writes", &found));
+            findings.violation(AuditRule::Verdict, "Runner-Verdict", ("details that the runner writes", &found));
             return rebuilt;
         };
-        self.verdict(&told, ledger);
-        self.raw(&told, ledger);
+        self.verdict(&told, findings);
+        self.raw(&told, findings);
         let left = told.tree.take();
         let after = self.after(&told.outcome, left, notes);
-        self.files(&told, &after, ledger);
-        self.receipt(&told, ledger);
+        self.files(&told, &after, findings);
+        self.receipt(&told, findings);
         rebuilt
     }
 
     /// The receipt names the tree that it began with, and the number that was next.
-    fn chain(&self, ledger: &mut Ledger) {
+    fn chain(&self, findings: &mut Findings) {
         // The file has the canonical form nearly always: then it is not written anew to be hashed.
         if self.from.bytes(layout::TREE).map(Digest::of).as_ref() != Some(&self.receipt.tree_from) {
             let expected = Digest::of(tree::canonical(self.from.tree).as_bytes());
-            same(ledger, (AuditRule::Chain, "Runner-Tree-From"), &expected, &self.receipt.tree_from);
+            same(findings, (AuditRule::Chain, "Runner-Tree-From"), &expected, &self.receipt.tree_from);
         }
-        same(ledger, (AuditRule::Number, "iter"), &self.from.run_state.next_iter, &self.receipt.iter);
+        same(findings, (AuditRule::Number, "iter"), &self.from.run_state.next_iter, &self.receipt.iter);
         for (at, id) in [("GOAL.md", &self.from.goal.id), ("run_state.json", &self.from.run_state.run_id)] {
             let id = id.as_deref().unwrap_or("none");
-            same(ledger, (AuditRule::Number, at), &self.receipt.run.as_str(), &id);
+            same(findings, (AuditRule::Number, at), &self.receipt.run.as_str(), &id);
         }
     }
 
     /// What the rules ask of a session that begins at From.
-    fn task(&self, ledger: &mut Ledger) -> Option<Task> {
+    fn task(&self, findings: &mut Findings) -> Option<Task> {
         let standing = Standing {
             policy: &self.from.settings.policy,
             tree: self.from.tree,
@@ -111,28 +111,28 @@ impl Iteration<'_> {
             Next::GoOn(task) => task,
             Next::End { reason, .. } | Next::Pause(reason) | Next::WaitForPerson(reason) | Next::Wait(_, reason) => {
                 let found = format!("an iteration on {}", self.receipt.node);
-                ledger.violation(AuditRule::Selection, "run", (&format!("no iteration: {}", reason.message), &found));
+                findings.violation(AuditRule::Selection, "run", (&format!("no iteration: {}", reason.message), &found));
                 return None;
             }
         };
-        same(ledger, (AuditRule::Selection, "node"), &task.node, &self.receipt.node);
-        same(ledger, (AuditRule::Selection, "Runner-Role"), &task.role, &self.receipt.role);
+        same(findings, (AuditRule::Selection, "node"), &task.node, &self.receipt.node);
+        same(findings, (AuditRule::Selection, "Runner-Role"), &task.role, &self.receipt.role);
         let kinds = standing.policy.kinds.of(task.role);
         let agent = self.receipt.agent.as_ref().filter(|agent| !kinds.is_empty() && !kinds.contains(&agent.kind));
         if let Some(agent) = agent {
-            ledger.violation(AuditRule::Selection, "Runner-Agent", (&kinds.join(" or "), &agent.kind));
+            findings.violation(AuditRule::Selection, "Runner-Agent", (&kinds.join(" or "), &agent.kind));
         }
         let recheck = task.decision.is_some() && self.changed_between;
         Some(Task { from: self.receipt.from.clone(), recheck, ..task })
     }
 
     /// A person's word on what waits for one, where the receipt tells of it.
-    fn word(&self, standing: &Standing<'_>) -> Option<Word> {
+    fn word(&self, standing: &Standing<'_>) -> Option<PersonDecision> {
         let review = self.receipt.review.as_ref().filter(|_| self.receipt.role == Role::Human)?;
         let told = self.to.feedback.nodes.get(&self.receipt.node).and_then(|told| told.failure.as_ref());
         let reasons = told.map(|failure| failure.text.clone()).unwrap_or_default();
         let decision = if review.accepted { Decision::Approve } else { Decision::Reject { reasons } };
-        approval::pending(standing).map(|on| Word { on, decision })
+        approval::pending(standing).map(|on| PersonDecision { on, decision })
     }
 
     fn evidence<'a>(&'a self, task: &'a Task) -> Evidence<'a> {
@@ -161,28 +161,28 @@ impl Iteration<'_> {
     }
 
     /// The verdict is the one that the table gives for what is told.
-    fn verdict(&self, told: &Told, ledger: &mut Ledger) {
+    fn verdict(&self, told: &Told, findings: &mut Findings) {
         let found = self.receipt.verdict.to_string();
         match &told.judged {
-            Ok(judged) if line(&judged.verdict) == self.receipt.verdict => self.processes(judged, ledger),
+            Ok(judged) if line(&judged.verdict) == self.receipt.verdict => self.processes(judged, findings),
             Ok(judged) => {
                 let expected = line(&judged.verdict).to_string();
-                ledger.violation(AuditRule::Verdict, "Runner-Verdict", (&expected, &found));
+                findings.violation(AuditRule::Verdict, "Runner-Verdict", (&expected, &found));
             }
-            Err(why) => ledger.violation(AuditRule::Verdict, "Runner-Verdict", (&why.to_string(), &found)),
+            Err(why) => findings.violation(AuditRule::Verdict, "Runner-Verdict", (&why.to_string(), &found)),
         }
         let is_history = matches!(&told.outcome.verdict, Verdict::Broken(breach) if breach.rule == Rule::History);
         let kept = self.net.code().count();
         if is_history && (self.of_code > 0 || kept > 0) {
             let found = format!("{} commits and {kept} paths of the session", self.of_code);
-            ledger.violation(AuditRule::Verdict, "history", ("everything as it was at From", &found));
+            findings.violation(AuditRule::Verdict, "history", ("everything as it was at From", &found));
         }
     }
 
     /// A tree that was not taken breaks the rule that it was not taken for.
-    fn raw(&self, told: &Told, ledger: &mut Ledger) {
+    fn raw(&self, told: &Told, findings: &mut Findings) {
         let Some(raw) = self.link.raw.as_deref() else { return };
-        let left = crate::examine::examine(&crate::examine::Session {
+        let left = crate::examine::examine(&crate::examine::LeftBySession {
             from: self.from.tree,
             node: &told.outcome.work.task.node,
             text: Some(raw),
@@ -205,7 +205,7 @@ impl Iteration<'_> {
             return;
         }
         let found = broken.map_or("a legal tree", Rule::as_str);
-        ledger.violation(AuditRule::Verdict, "Runner-Raw", (expected, found));
+        findings.violation(AuditRule::Verdict, "Runner-Raw", (expected, found));
     }
 
     /// What the runner must have written of the guard's definition.
@@ -239,30 +239,30 @@ impl Iteration<'_> {
     }
 
     /// What is committed under `.runner/` is what the outcome leads to.
-    fn files(&self, told: &Told, after: &After, ledger: &mut Ledger) {
+    fn files(&self, told: &Told, after: &After, findings: &mut Findings) {
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let left = &told.outcome.work.finding.tree;
         let takes = row(told.outcome.verdict.name()).tree;
         match left {
             TreeFinding::Illegal(breach) if takes != TreeTaken::Froms && self.receipt.raw.is_none() => {
                 let rule = if breach.rule == Rule::PassedNode { AuditRule::Passed } else { AuditRule::Tree };
-                ledger.violation(rule, &format!("node {}", breach.at), (breach.rule.as_str(), &breach.seen));
+                findings.violation(rule, &format!("node {}", breach.at), (breach.rule.as_str(), &breach.seen));
             }
             TreeFinding::Legal { .. } | TreeFinding::Invalid { .. } | TreeFinding::Illegal(_) => {
                 let tree = File { value: self.to.tree, bytes: bytes(layout::TREE) };
-                compare::trees(self.from.tree, &after.tree, &tree, ledger);
+                compare::trees(self.from.tree, &after.tree, &tree, findings);
             }
         }
         let run_state = (AuditRule::RunState, layout::RUN_STATE);
         let found = File { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) };
-        compare::values(run_state, &after.run_state, &found, ledger);
+        compare::values(run_state, &after.run_state, &found, findings);
         let feedback = (AuditRule::Feedback, layout::FEEDBACK);
         let found = File { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) };
-        compare::values(feedback, &after.feedback, &found, ledger);
+        compare::values(feedback, &after.feedback, &found, findings);
         if after.progress.as_bytes() != bytes(layout::PROGRESS) {
             let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
             let (expected, found) = (last(&after.progress), last(&self.to.text(layout::PROGRESS)));
-            ledger.violation(AuditRule::Progress, layout::PROGRESS, (&expected, &found));
+            findings.violation(AuditRule::Progress, layout::PROGRESS, (&expected, &found));
         }
         let mut settled = owned::SETTLED.to_vec();
         if let Some(line) = &after.guardrail {
@@ -270,14 +270,14 @@ impl Iteration<'_> {
             let before = self.from.bytes(layout::GUARDRAILS).unwrap_or_default();
             if !line.follows(before, bytes(layout::GUARDRAILS)) {
                 let expected = ("what was there, and a line for what failed twice in the same way", "something else");
-                ledger.violation(AuditRule::Guardrails, layout::GUARDRAILS, expected);
+                findings.violation(AuditRule::Guardrails, layout::GUARDRAILS, expected);
             }
         }
-        owned::check(self.from.state(), self.net, &settled, ledger);
+        owned::check(self.from.state(), self.net, &settled, findings);
     }
 
     /// What the receipt says of its commit is the case.
-    fn receipt(&self, told: &Told, ledger: &mut Ledger) {
+    fn receipt(&self, told: &Told, findings: &mut Findings) {
         let (receipt, task) = (self.receipt, &told.outcome.work.task);
         let node = tree::find(self.to.tree, &task.node);
         let charged = node.map_or(task.attempts, |node| node.attempts);
@@ -298,16 +298,16 @@ impl Iteration<'_> {
         let differing = expected.lines().zip(found.lines()).find(|(expected, found)| expected != found);
         if let Some((expected, found)) = differing {
             let at = if found.starts_with("Runner-") { found.split(':').next().unwrap_or_default() } else { "message" };
-            ledger.violation(AuditRule::Receipt, at, (expected, found));
+            findings.violation(AuditRule::Receipt, at, (expected, found));
         }
         let is_kept = |breach: &Breach| breach.rule <= Rule::KeepPlace && breach.unfit() != Some(Unfit::Gone);
         let needs_raw = matches!(&told.outcome.verdict, Verdict::Broken(breach) if is_kept(breach));
         if needs_raw && receipt.raw.is_none() {
-            ledger.violation(AuditRule::Receipt, "Runner-Raw", ("the tree that was not taken", "nothing"));
+            findings.violation(AuditRule::Receipt, "Runner-Raw", ("the tree that was not taken", "nothing"));
         }
         let asked = told.judged.as_ref().ok().filter(|judged| !matches!(judged.verdict, Verdict::Interrupted { .. }));
         let guard = asked.map(|judged| judged.guard.is_some());
-        trailers::check(receipt, trailers::Asked { session: task.decision.is_none(), guard }, ledger);
+        trailers::check(receipt, trailers::Asked { session: task.decision.is_none(), guard }, findings);
         if task.decision.is_some() {
             let said = Said {
                 receipt,
@@ -318,16 +318,16 @@ impl Iteration<'_> {
                 reverted: &self.to.run_state.reverted,
                 accepted: self.accepted,
             };
-            said.check(ledger);
+            said.check(findings);
         }
         let writes = self.net.code().next().is_some();
         if writes && receipt.mode == Mode::Decompose {
-            ledger.violation(AuditRule::Receipt, "Runner-Mode", ("execute", "decompose"));
+            findings.violation(AuditRule::Receipt, "Runner-Mode", ("execute", "decompose"));
         }
     }
 
     /// What guard and reviewer said is in the receipt where they were asked, and nowhere else.
-    fn processes(&self, judged: &Outcome, ledger: &mut Ledger) {
+    fn processes(&self, judged: &Outcome, findings: &mut Findings) {
         // Who stops an iteration may stop it while one of them runs.
         if matches!(judged.verdict, Verdict::Interrupted { .. }) {
             return;
@@ -349,7 +349,7 @@ impl Iteration<'_> {
         ] {
             let told = |is_there| if is_there { "what it said" } else { "nothing" };
             if !is_right {
-                ledger.violation(AuditRule::Receipt, at, (told(!is_there), told(is_there)));
+                findings.violation(AuditRule::Receipt, at, (told(!is_there), told(is_there)));
             }
         }
     }
@@ -364,8 +364,13 @@ fn line(verdict: &Verdict) -> VerdictLine {
     VerdictLine::new(verdict.name(), verdict.detail().as_deref())
 }
 
-fn same<T: PartialEq + std::fmt::Display>(ledger: &mut Ledger, (rule, at): (AuditRule, &str), expected: &T, found: &T) {
+fn same<T: PartialEq + std::fmt::Display>(
+    findings: &mut Findings,
+    (rule, at): (AuditRule, &str),
+    expected: &T,
+    found: &T,
+) {
     if expected != found {
-        ledger.violation(rule, at, (&expected.to_string(), &found.to_string()));
+        findings.violation(rule, at, (&expected.to_string(), &found.to_string()));
     }
 }

@@ -5,11 +5,11 @@ use protocol::verify::AuditRule;
 use protocol::words::GuardOutcome;
 
 use super::compare::{self, File};
+use super::findings::Findings;
 use super::guarded::Accepted;
-use super::ledger::Ledger;
-use super::net::Net;
+use super::net_diff::NetDiff;
 use super::owned;
-use super::state::{Known, State};
+use super::state::{CommittedState, State};
 use crate::definition::Definition;
 use crate::message::{Milestone, ProcessEnd, Receipt};
 use crate::transition::PROGRESS_HEADING;
@@ -24,9 +24,9 @@ pub(super) struct Step<'a> {
     /// The state before it.
     pub before: &'a State,
     /// The state after it.
-    pub to: &'a Known<'a>,
+    pub to: &'a CommittedState<'a>,
     /// What it changed.
-    pub net: &'a Net,
+    pub net: &'a NetDiff,
     /// What a person has accepted of the guard's definition, as far as the branch tells.
     pub accepted: Option<&'a Accepted>,
     /// The receipt of the parent, where that is the end of an iteration.
@@ -36,15 +36,15 @@ pub(super) struct Step<'a> {
 impl Step<'_> {
     /// Checks a start: nothing but `.runner/`, with bookkeeping that knows of no iteration, or in a fork of those before
     /// it. Returns whether it is a fork's.
-    pub(super) fn start(&self, ledger: &mut Ledger) -> bool {
-        self.upon(ledger);
-        self.no_code(ledger);
+    pub(super) fn start(&self, findings: &mut Findings) -> bool {
+        self.upon(findings);
+        self.no_code(findings);
         if self.to.goal.id.as_deref() != Some(&self.milestone.run) {
             let found = self.to.goal.id.as_deref().unwrap_or("none");
-            ledger.violation(AuditRule::Milestone, layout::GOAL, (&self.milestone.run, found));
+            findings.violation(AuditRule::Milestone, layout::GOAL, (&self.milestone.run, found));
         }
         if let Err(overreach) = person::check_start(self.before.tree(), self.to.tree) {
-            ledger.violation(
+            findings.violation(
                 AuditRule::Passes,
                 layout::TREE,
                 ("a fresh tree, or the one that was there", &overreach.to_string()),
@@ -52,7 +52,7 @@ impl Step<'_> {
         }
         let is_fork = self.is_fork();
         if !is_fork {
-            self.fresh(ledger);
+            self.fresh(findings);
         }
         is_fork
     }
@@ -69,7 +69,7 @@ impl Step<'_> {
             && !self.net.runners().any(|(path, _)| same.contains(&path.as_ref()))
     }
 
-    fn fresh(&self, ledger: &mut Ledger) {
+    fn fresh(&self, findings: &mut Findings) {
         let state = self.to.run_state;
         let expected = RunState {
             run_id: Some(self.milestone.run.clone()),
@@ -80,34 +80,34 @@ impl Step<'_> {
         };
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let run_state = (AuditRule::Milestone, layout::RUN_STATE);
-        compare::values(run_state, &expected, &File { value: state, bytes: bytes(layout::RUN_STATE) }, ledger);
+        compare::values(run_state, &expected, &File { value: state, bytes: bytes(layout::RUN_STATE) }, findings);
         let feedback = (AuditRule::Milestone, layout::FEEDBACK);
         compare::values(
             feedback,
             &Feedback::default(),
             &File { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
-            ledger,
+            findings,
         );
         if bytes(layout::PROGRESS) != PROGRESS_HEADING.as_bytes() {
-            ledger.violation(AuditRule::Milestone, layout::PROGRESS, ("no line", "lines"));
+            findings.violation(AuditRule::Milestone, layout::PROGRESS, ("no line", "lines"));
         }
     }
 
     /// Checks a baseline: the guard's result, and the time that it took.
-    pub(super) fn baseline(&self, guard: GuardOutcome, ledger: &mut Ledger) {
+    pub(super) fn baseline(&self, guard: GuardOutcome, findings: &mut Findings) {
         // What lies between From and this commit the guard has committed.
         if self.milestone.from.is_none() {
-            self.upon(ledger);
+            self.upon(findings);
         }
         let before = match self.before.known() {
             Ok(before) => before,
             Err((path, fault)) => {
-                return ledger.violation(AuditRule::Valid, path, ("a valid file before it", &fault.to_string()));
+                return findings.violation(AuditRule::Valid, path, ("a valid file before it", &fault.to_string()));
             }
         };
         let asked = before.settings.baseline && before.run_state.next_iter == 1 && before.feedback.baseline.is_none();
         if !asked {
-            ledger.violation(AuditRule::Milestone, "baseline", ("no baseline: none is due", "one"));
+            findings.violation(AuditRule::Milestone, "baseline", ("no baseline: none is due", "one"));
         }
         let ran = self.milestone.guard_run.as_ref().map_or(GuardOutcome::Skipped, |run| match run.end {
             ProcessEnd::Exit(0) => GuardOutcome::Pass,
@@ -117,21 +117,21 @@ impl Step<'_> {
         for (at, found) in [("guard=", Some(guard)), ("feedback.json: baseline", told.map(|told| told.guard))] {
             if found != Some(ran) {
                 let found = found.map_or("none", GuardOutcome::as_str);
-                ledger.violation(AuditRule::Milestone, at, (ran.as_str(), found));
+                findings.violation(AuditRule::Milestone, at, (ran.as_str(), found));
             }
         }
         let guard_definition = self.guard_definition();
         let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, guard_definition, ..before.run_state.clone() };
         let feedback = Feedback { baseline: told.cloned(), ..before.feedback.clone() };
-        self.bookkeeping(&state, &feedback, ledger);
-        owned::check(self.before, self.net, &[layout::RUN_STATE, layout::FEEDBACK], ledger);
-        self.same_tree(&before, ledger);
+        self.bookkeeping(&state, &feedback, findings);
+        owned::check(self.before, self.net, &[layout::RUN_STATE, layout::FEEDBACK], findings);
+        self.same_tree(&before, findings);
     }
 
     /// Checks a resume: counters that stopped the run are reset, iterations are granted.
-    pub(super) fn resume(&self, ledger: &mut Ledger) {
-        self.upon(ledger);
-        self.no_code(ledger);
+    pub(super) fn resume(&self, findings: &mut Findings) {
+        self.upon(findings);
+        self.no_code(findings);
         let Ok(before) = self.before.known() else { return };
         let (old, new) = (before.run_state, self.to.run_state);
         let more = new.allowance.saturating_sub(old.allowance);
@@ -139,9 +139,9 @@ impl Step<'_> {
         let granted = RunState { allowance, guard_definition: self.guard_definition(), ..old.clone() };
         let reset = RunState { guard_definition: self.guard_definition(), ..run::resumed(old, more) };
         let expected = if *new == granted { granted } else { reset };
-        self.bookkeeping(&expected, before.feedback, ledger);
-        owned::check(self.before, self.net, &[layout::RUN_STATE], ledger);
-        self.same_tree(&before, ledger);
+        self.bookkeeping(&expected, before.feedback, findings);
+        owned::check(self.before, self.net, &[layout::RUN_STATE], findings);
+        self.same_tree(&before, findings);
     }
 
     /// What it must have written of the guard's definition.
@@ -151,34 +151,39 @@ impl Step<'_> {
     }
 
     /// It says what it was made upon.
-    fn upon(&self, ledger: &mut Ledger) {
+    fn upon(&self, findings: &mut Findings) {
         let from = self.milestone.from.as_deref().unwrap_or("none");
         if from != self.parent {
-            ledger.violation(AuditRule::Chain, "Runner-From", (self.parent, from));
+            findings.violation(AuditRule::Chain, "Runner-From", (self.parent, from));
         }
     }
 
-    fn no_code(&self, ledger: &mut Ledger) {
+    fn no_code(&self, findings: &mut Findings) {
         if let Some(path) = self.net.code().next() {
             let at = String::from_utf8_lossy(path);
-            ledger.violation(AuditRule::Milestone, &at, ("no change outside .runner/", "a change"));
+            findings.violation(AuditRule::Milestone, &at, ("no change outside .runner/", "a change"));
         }
     }
 
-    fn bookkeeping(&self, state: &RunState, feedback: &Feedback, ledger: &mut Ledger) {
+    fn bookkeeping(&self, state: &RunState, feedback: &Feedback, findings: &mut Findings) {
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let run_state = (AuditRule::Milestone, layout::RUN_STATE);
-        compare::values(run_state, state, &File { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) }, ledger);
+        compare::values(
+            run_state,
+            state,
+            &File { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) },
+            findings,
+        );
         if self.net.runners().any(|(path, _)| path == layout::FEEDBACK) {
             let at = (AuditRule::Milestone, layout::FEEDBACK);
-            compare::values(at, feedback, &File { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) }, ledger);
+            compare::values(at, feedback, &File { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) }, findings);
         }
     }
 
-    fn same_tree(&self, before: &Known<'_>, ledger: &mut Ledger) {
+    fn same_tree(&self, before: &CommittedState<'_>, findings: &mut Findings) {
         if self.net.runners().any(|(path, _)| path == layout::TREE) {
             let bytes = tree::canonical(self.to.tree);
-            compare::trees(before.tree, before.tree, &File { value: self.to.tree, bytes: bytes.as_bytes() }, ledger);
+            compare::trees(before.tree, before.tree, &File { value: self.to.tree, bytes: bytes.as_bytes() }, findings);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use protocol::verify::AuditRule;
 
-use super::ledger::Ledger;
+use super::findings::Findings;
 use super::link::Stored;
-use super::net::Net;
+use super::net_diff::NetDiff;
 use super::state::State;
 use crate::layout::{self, Ownership, class};
 
@@ -13,7 +13,7 @@ pub(super) const SETTLED: [&str; 4] = [layout::TREE, layout::RUN_STATE, layout::
 
 /// Checks what a session that began at `from` has left under `.runner/`; what `settled` names is the runner's to write,
 /// and checked elsewhere.
-pub(super) fn check(from: &State, net: &Net, settled: &[&str], ledger: &mut Ledger) {
+pub(super) fn check(from: &State, net: &NetDiff, settled: &[&str], findings: &mut Findings) {
     for (path, (old, new)) in net.runners() {
         let is_settled = settled.contains(&path.as_ref());
         let (expected, is_right) = match (class(path.strip_prefix(".runner/").unwrap_or_default()), new) {
@@ -26,7 +26,7 @@ pub(super) fn check(from: &State, net: &Net, settled: &[&str], ledger: &mut Ledg
             (Ownership::AppendOnly | Ownership::Runner | Ownership::Ignored, _) => ("no change", false),
         };
         if !is_right {
-            ledger.violation(AuditRule::Owned, &path, (expected, &change(old.as_ref(), new.as_ref())));
+            findings.violation(AuditRule::Owned, &path, (expected, &change(old.as_ref(), new.as_ref())));
         }
     }
 }

@@ -90,7 +90,8 @@ impl Plan {
 
     /// Says what of the branch is not here, where its start is not.
     pub(super) fn cut(&self) -> Option<String> {
-        self.end.sentence(self)
+        let oldest = self.before().filter(|_| !self.has_start())?;
+        self.end.sentence(&oldest.id)
     }
 
     /// Returns whether it begins at an iteration, as where a fork's parent is the oldest commit that is here: then files

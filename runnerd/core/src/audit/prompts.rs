@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use protocol::verify::AuditRule;
 use protocol::words::Role;
 
-use super::ledger::Ledger;
-use super::state::Known;
+use super::findings::Findings;
+use super::state::CommittedState;
 use crate::digest::Digest;
 use crate::message::{Receipt, RunnerVersion};
 use crate::policy::RolesMode;
@@ -28,7 +28,7 @@ pub(super) enum Rebuilt {
 }
 
 /// The state at From, and what its sessions are told of the guard's definition.
-pub(super) type Sources<'a> = (&'a Known<'a>, Option<&'a str>);
+pub(super) type Sources<'a> = (&'a CommittedState<'a>, Option<&'a str>);
 
 /// The overrides of prompt templates, by role.
 const OVERRIDES: [(Role, &str); 4] = [
@@ -39,11 +39,16 @@ const OVERRIDES: [(Role, &str); 4] = [
 ];
 
 /// Builds the prompt of a task again; returns what became of it, and the notes in it.
-pub(super) fn check(receipt: &Receipt, from: Sources<'_>, task: &Task, ledger: &mut Ledger) -> (Rebuilt, Vec<String>) {
+pub(super) fn check(
+    receipt: &Receipt,
+    from: Sources<'_>,
+    task: &Task,
+    findings: &mut Findings,
+) -> (Rebuilt, Vec<String>) {
     if !is_known(&receipt.version) {
         let found = receipt.version.to_string();
         let expected = format!("prompt={PROMPT_FORMAT} templates={}", short_templates());
-        ledger.warning(
+        findings.warning(
             AuditRule::Prompt,
             "Runner-Version",
             (&format!("{expected}, to build the prompt again"), &found),
@@ -58,7 +63,7 @@ pub(super) fn check(receipt: &Receipt, from: Sources<'_>, task: &Task, ledger: &
         return (Rebuilt::Same, built.notes);
     }
     let found = found.map_or_else(|| "none".to_owned(), ToString::to_string);
-    ledger.violation(AuditRule::Prompt, "Runner-Prompt", (&expected.to_string(), &found));
+    findings.violation(AuditRule::Prompt, "Runner-Prompt", (&expected.to_string(), &found));
     (Rebuilt::Differs, built.notes)
 }
 
@@ -76,7 +81,7 @@ pub(super) fn check_review(
     receipt: &Receipt,
     from: Sources<'_>,
     (task, diff): (&Task, Option<&[u8]>),
-    ledger: &mut Ledger,
+    findings: &mut Findings,
 ) {
     let told = receipt.review.as_ref().and_then(|review| review.prompt.as_ref());
     let (Some(found), Some(diff)) = (told, diff.filter(|_| is_known(&receipt.version))) else { return };
@@ -86,7 +91,7 @@ pub(super) fn check_review(
     let expected = Digest::of(build(from, &task, Some(review)).text.as_bytes());
     if *found != expected {
         let (expected, found) = (expected.to_string(), found.to_string());
-        ledger.violation(AuditRule::Prompt, "Runner-Review", (&expected, &found));
+        findings.violation(AuditRule::Prompt, "Runner-Review", (&expected, &found));
     }
 }
 

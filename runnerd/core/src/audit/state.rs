@@ -36,7 +36,7 @@ pub(super) struct State {
 
 /// The files of a commit in which all that decisions are made from can be read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct CommittedState<'a> {
     state: &'a State,
     /// The task tree.
     pub tree: &'a TaskTree,
@@ -105,12 +105,12 @@ impl State {
     }
 
     /// Returns what decisions are made from, or the first file that cannot be read and why.
-    pub(super) fn known(&self) -> Result<Known<'_>, (&'static str, &FileFault)> {
+    pub(super) fn known(&self) -> Result<CommittedState<'_>, (&'static str, &FileFault)> {
         fn file<'a, T>(path: &'static str, read: Option<&'a Read<T>>) -> Result<&'a T, (&'static str, &'a FileFault)> {
             read.ok_or((path, &FileFault::Missing))?.as_deref().map_err(|fault| (path, fault))
         }
         let read = &self.read;
-        Ok(Known {
+        Ok(CommittedState {
             state: self,
             tree: file(layout::TREE, read.tree.as_ref())?,
             run_state: file(layout::RUN_STATE, read.bookkeeping.as_ref())?,
@@ -131,7 +131,7 @@ impl State {
     }
 }
 
-impl<'a> Known<'a> {
+impl<'a> CommittedState<'a> {
     /// Returns all files of the commit.
     pub(super) fn state(&self) -> &'a State {
         self.state

@@ -5,7 +5,7 @@
 use protocol::verify::AuditRule;
 use protocol::words::VerdictName;
 
-use super::ledger::Ledger;
+use super::findings::Findings;
 use crate::message::Receipt;
 use crate::verdict::Rule;
 
@@ -28,7 +28,7 @@ pub(super) struct Asked {
 }
 
 /// Checks that each trailer is there where it must be, and nowhere else.
-pub(super) fn check(receipt: &Receipt, asked: Asked, ledger: &mut Ledger) {
+pub(super) fn check(receipt: &Receipt, asked: Asked, findings: &mut Findings) {
     let is_word = !asked.session;
     let of_session = if is_word { Due::Never } else { Due::Always };
     let open_or_never = |may_be: bool| if may_be { Due::Open } else { Due::Never };
@@ -53,9 +53,9 @@ pub(super) fn check(receipt: &Receipt, asked: Asked, ledger: &mut Ledger) {
     for (at, due, is_there) in table {
         match (due, is_there) {
             (Due::Always, false) => {
-                ledger.violation(AuditRule::Receipt, at, ("what the runner always writes", "nothing"));
+                findings.violation(AuditRule::Receipt, at, ("what the runner always writes", "nothing"));
             }
-            (Due::Never, true) => ledger.violation(AuditRule::Receipt, at, ("nothing", "something")),
+            (Due::Never, true) => findings.violation(AuditRule::Receipt, at, ("nothing", "something")),
             (Due::Always, true) | (Due::Never, false) | (Due::Open, _) => {}
         }
     }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::fold::{Key, Line};
+use super::fold::{Key, ShownLine};
 use super::runner::Runner;
 use super::shortlist::Shortlist;
 use crate::clip::fit;
@@ -63,7 +63,7 @@ impl Failure {
     fn render(&self, limit: usize) -> String {
         let mut list = Shortlist::new(limit);
         for line in &self.lines {
-            list.take(Line::new(line.clone()), Key::of(line));
+            list.take(ShownLine::new(line.clone()), Key::of(line));
         }
         list.finish(limit)
     }

@@ -14,7 +14,7 @@ const FEW_ERRORS: usize = 8;
 
 /// A line as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct ShownLine {
     /// Its text.
     pub(super) text: String,
     /// How often it came again at once.
@@ -23,7 +23,7 @@ pub(super) struct Line {
     pub(super) span: usize,
 }
 
-impl Line {
+impl ShownLine {
     /// A line that came once.
     pub(super) fn new(text: String) -> Self {
         Self { text, again: 0, span: 1 }
@@ -77,15 +77,15 @@ impl Key {
 #[derive(Debug, Default)]
 pub(super) struct Fold {
     key: Key,
-    first: Vec<Line>,
+    first: Vec<ShownLine>,
     few: usize,
     left_out: usize,
-    last: Option<Line>,
+    last: Option<ShownLine>,
 }
 
 impl Fold {
     /// Takes a line, and hands on those of which nothing more can come.
-    pub(super) fn take(&mut self, line: Line, key: Key, out: &mut impl FnMut(Line)) {
+    pub(super) fn take(&mut self, line: ShownLine, key: Key, out: &mut impl FnMut(ShownLine)) {
         if let Some(latest) = self.last.as_mut().or(self.first.last_mut()).filter(|latest| latest.text == line.text) {
             // Blank lines add nothing by being many.
             return if line.text.is_empty() { latest.span += 1 } else { latest.repeat() };
@@ -111,7 +111,7 @@ impl Fold {
     }
 
     /// Hands on what is held back.
-    pub(super) fn finish(&mut self, out: &mut impl FnMut(Line)) {
+    pub(super) fn finish(&mut self, out: &mut impl FnMut(ShownLine)) {
         let first = take(&mut self.first);
         let is_neutral = self.few < FEW_ERRORS;
         let kept = if self.left_out > 0 && is_neutral { 1 } else { first.len() };
@@ -120,8 +120,8 @@ impl Fold {
         first.into_iter().take(kept).for_each(&mut *out);
         match hidden {
             0 => {}
-            1 => out(Line::mark("[… 1 line like these …]".to_owned(), 1)),
-            n => out(Line::mark(format!("[… {n} lines like these …]"), n)),
+            1 => out(ShownLine::mark("[… 1 line like these …]".to_owned(), 1)),
+            n => out(ShownLine::mark(format!("[… {n} lines like these …]"), n)),
         }
         self.last.take().into_iter().for_each(&mut *out);
         self.few = FEW - 1;
@@ -135,7 +135,7 @@ mod tests {
     fn folded(lines: &[&str]) -> Vec<String> {
         let (mut fold, mut out) = (Fold::default(), Vec::new());
         for line in lines {
-            fold.take(Line::new((*line).to_owned()), Key::of(line), &mut |line| out.push(line));
+            fold.take(ShownLine::new((*line).to_owned()), Key::of(line), &mut |line| out.push(line));
         }
         fold.finish(&mut |line| out.push(line));
         assert_eq!(out.iter().map(|line| line.span).sum::<usize>(), lines.len(), "no line is forgotten");

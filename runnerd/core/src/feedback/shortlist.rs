@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::fold::{Fold, Key, Line};
+use super::fold::{Fold, Key, ShownLine};
 use super::words::look_like_error;
 
 /// What the mark of a gap may take, in bytes.
@@ -18,7 +18,7 @@ const LINES_AFTER_ERROR: usize = 8;
 /// A line that may be kept.
 #[derive(Debug)]
 struct Candidate {
-    line: Line,
+    line: ShownLine,
     /// Number of its first line in the text.
     at: usize,
     is_error: bool,
@@ -54,7 +54,7 @@ impl Shortlist {
     }
 
     /// Takes the next line.
-    pub(super) fn take(&mut self, line: Line, key: Key) {
+    pub(super) fn take(&mut self, line: ShownLine, key: Key) {
         let held = &mut self.held;
         self.fold.take(line, key, &mut |line| held.take(line));
     }
@@ -71,7 +71,7 @@ impl Shortlist {
 }
 
 impl Held {
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: ShownLine) {
         let at = self.total;
         self.total += line.span;
         // Where the share of the errors is spent, more of them would not be kept.
@@ -191,7 +191,7 @@ mod tests {
 
     fn reduced(lines: impl Iterator<Item = String>, limit: usize) -> String {
         let mut list = Shortlist::new(limit);
-        lines.for_each(|line| list.take(Line::new(line), Key::Own));
+        lines.for_each(|line| list.take(ShownLine::new(line), Key::Own));
         list.finish(limit)
     }
 
@@ -207,7 +207,7 @@ mod tests {
         let mut list = Shortlist::new(4_000);
         for n in 0..200_000 {
             let text = if n % 3 == 0 { format!("error {n}") } else { format!("step {n}") };
-            list.take(Line::new(text), Key::Own);
+            list.take(ShownLine::new(text), Key::Own);
         }
         assert!(list.held.early.len() + list.held.tail.len() < 1_500);
         assert!(list.finish(4_000).contains("error 0\n"));

@@ -3,7 +3,7 @@
 use std::mem::take;
 
 use super::failures::{Failure, Failures};
-use super::fold::{Key, Line};
+use super::fold::{Key, ShownLine};
 use super::runner::{self, Next, Runner, Sign};
 use super::shortlist::Shortlist;
 
@@ -35,10 +35,10 @@ struct Taken {
 }
 
 impl Taken {
-    fn mark(&self) -> Line {
+    fn mark(&self) -> ShownLine {
         let count = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
         let text = format!("[… {} of {} …]", count(self.lines, "line"), count(self.failures, "failure"));
-        Line::mark(text, self.lines)
+        ShownLine::mark(text, self.lines)
     }
 }
 
@@ -108,14 +108,14 @@ impl Sorter {
             Sign::Begins(_) | Sign::Ends => Key::of(line),
         };
         self.mark();
-        self.rest.take(Line::new(line.to_owned()), key);
+        self.rest.take(ShownLine::new(line.to_owned()), key);
     }
 
     /// Puts a line to the rest.
     fn leave(&mut self, line: String) {
         self.mark();
         let key = Key::of(&line);
-        self.rest.take(Line::new(line), key);
+        self.rest.take(ShownLine::new(line), key);
     }
 
     /// Marks in the rest what was taken out of it.

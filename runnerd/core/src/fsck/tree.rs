@@ -16,7 +16,7 @@ const WRITTEN: [u32; 5] = [0o100_644, 0o100_755, LINK, FOLDER, 0o160_000];
 
 /// One entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct RawEntry<'a> {
     /// The mode as it is spelled.
     spelled: &'a [u8],
     mode: u32,
@@ -85,7 +85,7 @@ impl TreeFault {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> RawEntry<'a> {
     /// Whether it is a folder.
     pub fn is_folder(&self) -> bool {
         self.mode & KIND == FOLDER
@@ -123,10 +123,10 @@ impl<'a> Entry<'a> {
 }
 
 /// Returns the entries of a tree, and whether that is all of it.
-pub(super) fn entries(bytes: &[u8], id_len: usize) -> (Vec<Entry<'_>>, bool) {
+pub(super) fn entries(bytes: &[u8], id_len: usize) -> (Vec<RawEntry<'_>>, bool) {
     let (mut entries, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
-        let Some((entry, after)) = Entry::first(rest, id_len) else { return (entries, false) };
+        let Some((entry, after)) = RawEntry::first(rest, id_len) else { return (entries, false) };
         entries.push(entry);
         rest = after;
     }
@@ -136,7 +136,7 @@ pub(super) fn entries(bytes: &[u8], id_len: usize) -> (Vec<Entry<'_>>, bool) {
 /// Returns what is wrong with a tree, each with the name of its entry; empty for the tree itself. What was wrong with an
 /// entry of the same name `before` is left out.
 pub(super) fn faults<'a>(
-    before: &'a [Entry<'a>],
+    before: &'a [RawEntry<'a>],
     (bytes, id_len): (&'a [u8], usize),
 ) -> impl Iterator<Item = (Vec<u8>, TreeFault)> {
     let (entries, is_all) = entries(bytes, id_len);
@@ -153,7 +153,7 @@ pub(super) fn faults<'a>(
     found.extend(unsorted.map(|two| (two[1].name.to_vec(), TreeFault::Unsorted)));
     let stood = move |(name, fault): &(Vec<u8>, TreeFault)| {
         let same = before.iter().filter(|entry| entry.name == name);
-        fault.is_of_entry() && same.flat_map(Entry::faults).any(|known| known == *fault)
+        fault.is_of_entry() && same.flat_map(RawEntry::faults).any(|known| known == *fault)
     };
     found.into_iter().filter(move |it| !stood(it))
 }

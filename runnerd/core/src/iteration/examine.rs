@@ -17,7 +17,7 @@ const MAX_INVALID_TEXT: usize = 8 * 1024;
 
 /// What a session started from and left.
 #[derive(Debug, Clone, Copy)]
-pub struct Session<'a> {
+pub struct LeftBySession<'a> {
     /// The tree at From.
     pub from: &'a TaskTree,
     /// Id of the selected leaf.
@@ -40,7 +40,7 @@ pub struct Examined {
 }
 
 /// Compares the tree that a session left with From's.
-pub fn examine(session: &Session<'_>) -> Examined {
+pub fn examine(session: &LeftBySession<'_>) -> Examined {
     let Some(text) = session.text else {
         return invalid(vec![TreeFault::whole(Unfit::Gone)], b"");
     };
@@ -51,7 +51,7 @@ pub fn examine(session: &Session<'_>) -> Examined {
 }
 
 /// Says what [`examine`] says of a session whose text holds this tree, which keeps every rule by itself.
-pub fn examine_read(session: &Session<'_>, mut left: TaskTree) -> Examined {
+pub fn examine_read(session: &LeftBySession<'_>, mut left: TaskTree) -> Examined {
     reset_owned(&mut left, session.from, session.max_attempts);
     if left == *session.from {
         return examine_untouched(session);
@@ -63,7 +63,7 @@ pub fn examine_read(session: &Session<'_>, mut left: TaskTree) -> Examined {
 }
 
 /// Says what [`examine`] says of a session whose text is From's, which has been read and found to keep every rule.
-pub fn examine_untouched(session: &Session<'_>) -> Examined {
+pub fn examine_untouched(session: &LeftBySession<'_>) -> Examined {
     let mut left = session.from.clone();
     if brought(session).is_some() {
         return taken(session, left, session.text.unwrap_or_default());
@@ -73,7 +73,7 @@ pub fn examine_untouched(session: &Session<'_>) -> Examined {
 }
 
 /// Takes a tree in which no node breaks a rule, with the children that the answer brought.
-fn taken(session: &Session<'_>, mut left: TaskTree, text: &[u8]) -> Examined {
+fn taken(session: &LeftBySession<'_>, mut left: TaskTree, text: &[u8]) -> Examined {
     let gained = gained(session, &left);
     let finding = TreeFinding::Legal { gained, reworded: reworded(session, &left) };
     if let Some(children) = brought(session).filter(|_| gained == 0) {
@@ -150,20 +150,20 @@ fn changed_field(before: &Node, now: &Node) -> Option<&'static str> {
     fields.into_iter().find(|(_, same)| !same).map(|(name, _)| name)
 }
 
-fn reworded(session: &Session<'_>, left: &TaskTree) -> bool {
+fn reworded(session: &LeftBySession<'_>, left: &TaskTree) -> bool {
     let wording =
         |tree: &TaskTree| tree::find(tree, session.node).map(|node| (node.goal.clone(), node.acceptance.clone()));
     wording(session.from) != wording(left)
 }
 
 /// The children that the selected node has got in the tree.
-fn gained(session: &Session<'_>, left: &TaskTree) -> u32 {
+fn gained(session: &LeftBySession<'_>, left: &TaskTree) -> u32 {
     let gained = tree::find(left, session.node).map_or(0, |node| node.children.len());
     u32::try_from(gained).unwrap_or(u32::MAX)
 }
 
 /// The children that the answer brought.
-fn brought<'a>(session: &Session<'a>) -> Option<&'a [ChildSpec]> {
+fn brought<'a>(session: &LeftBySession<'a>) -> Option<&'a [ChildSpec]> {
     let answer = session.answer.filter(|answer| answer.status == AnswerStatus::Decomposed)?;
     answer.children.as_deref()
 }

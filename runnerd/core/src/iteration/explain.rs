@@ -131,7 +131,7 @@ fn left_by(ground: &Ground<'_>, task: &Task, ending: Ending) -> Examined {
         node.goal = format!("{} (less of it)", node.goal);
     }
     let text = (ending != Ending::InvalidTree).then(|| tree::canonical(&left));
-    examine(&examine::Session {
+    examine(&examine::LeftBySession {
         from,
         node: &task.node,
         text: text.as_deref().map(str::as_bytes),

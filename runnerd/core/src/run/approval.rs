@@ -24,7 +24,7 @@ pub struct Pending {
 /// A person's word on one finished node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Word {
+pub struct PersonDecision {
     /// What it is about; it says nothing of any other iteration.
     pub on: Pending,
     /// What was decided.

@@ -24,9 +24,9 @@ pub const MAX_SECRET: usize = 32 * 1024;
 
 /// The secrets of a run, ready to be looked for. A clone is cheap.
 #[derive(Debug, Clone, Default)]
-pub struct Secrets(Option<Arc<Known>>);
+pub struct Secrets(Option<Arc<KnownSecrets>>);
 
-struct Known {
+struct KnownSecrets {
     /// Names of the variables, as the markers show them.
     names: Vec<String>,
     patterns: Vec<Pattern>,
@@ -54,9 +54,9 @@ struct Span {
     weight: usize,
 }
 
-impl std::fmt::Debug for Known {
+impl std::fmt::Debug for KnownSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Known").field("names", &self.names).finish_non_exhaustive()
+        f.debug_struct("KnownSecrets").field("names", &self.names).finish_non_exhaustive()
     }
 }
 
@@ -78,7 +78,7 @@ impl Secrets {
         if spellings.is_empty() {
             return Ok(Self::default());
         }
-        Known::new(spellings).map(|known| Self(Some(Arc::new(known))))
+        KnownSecrets::new(spellings).map(|known| Self(Some(Arc::new(known))))
     }
 
     /// Returns whether there is nothing to hide.
@@ -130,7 +130,7 @@ impl Secrets {
     }
 }
 
-impl Known {
+impl KnownSecrets {
     fn new(spellings: BTreeMap<Vec<u8>, String>) -> Result<Self, BuildError> {
         let names: BTreeSet<String> = spellings.values().cloned().collect();
         let names: Vec<String> = names.into_iter().collect();

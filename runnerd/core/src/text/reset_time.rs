@@ -51,7 +51,7 @@ pub fn find(text: &str, clock: &Clock<'_>) -> Option<Timestamp> {
 }
 
 /// Something of the form of a time.
-struct Seen {
+struct Candidate {
     /// The time, where it is one.
     time: Option<Timestamp>,
     /// Whether words of waiting lead to it.
@@ -62,17 +62,17 @@ struct Seen {
     end: usize,
 }
 
-fn look(cursor: Cursor<'_>, clock: &Clock<'_>) -> Option<Seen> {
+fn look(cursor: Cursor<'_>, clock: &Clock<'_>) -> Option<Candidate> {
     if let Some(span) = span::read(cursor) {
         let time = clock.now.checked_add(span.length).ok();
-        return Some(Seen { time, is_awaited: true, is_certain: false, end: span.end });
+        return Some(Candidate { time, is_awaited: true, is_certain: false, end: span.end });
     }
     if let Some((time, end)) = epoch(cursor) {
         let is_awaited = cursor.follows('|') || anchor::leads_to(cursor);
-        return Some(Seen { time: Some(time), is_awaited, is_certain: false, end });
+        return Some(Candidate { time: Some(time), is_awaited, is_certain: false, end });
     }
     let moment = moment::read(cursor, clock)?;
-    Some(Seen {
+    Some(Candidate {
         time: moment.resolve(clock),
         is_awaited: anchor::leads_to(cursor) || anchor::follows(cursor, moment.end),
         is_certain: moment.is_certain(),

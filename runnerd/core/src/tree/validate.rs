@@ -185,7 +185,7 @@ pub fn check(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
 }
 
 /// A node, and how one comes to it.
-struct Place<'a> {
+struct NodePlace<'a> {
     node: &'a Node,
     /// Which place is its parent's, and which of its children it is.
     from: Option<(usize, usize)>,
@@ -193,20 +193,20 @@ struct Place<'a> {
 }
 
 /// Returns the places of all nodes, parents before children, siblings in the order they stand in.
-fn places(tree: &TaskTree) -> Vec<Place<'_>> {
-    let mut stack = vec![Place { node: &tree.root, from: None, depth: 1 }];
+fn places(tree: &TaskTree) -> Vec<NodePlace<'_>> {
+    let mut stack = vec![NodePlace { node: &tree.root, from: None, depth: 1 }];
     let mut places = Vec::new();
     while let Some(place) = stack.pop() {
         let (parent, depth) = (places.len(), place.depth + 1);
         let children = place.node.children.iter().enumerate().rev();
-        stack.extend(children.map(|(at, node)| Place { node, from: Some((parent, at)), depth }));
+        stack.extend(children.map(|(at, node)| NodePlace { node, from: Some((parent, at)), depth }));
         places.push(place);
     }
     places
 }
 
 /// Spells out where a node stands.
-fn path(places: &[Place<'_>], at: usize) -> String {
+fn path(places: &[NodePlace<'_>], at: usize) -> String {
     let ways = std::iter::successors(places[at].from, |(parent, _)| places[*parent].from);
     let steps: Vec<String> = ways.map(|(_, at)| format!(".children[{at}]")).collect();
     std::iter::once("root".to_owned()).chain(steps.into_iter().rev()).collect()
@@ -216,7 +216,7 @@ fn lowercase(id: &str) -> Cow<'_, str> {
     if id.bytes().any(|byte| byte.is_ascii_uppercase()) { id.to_ascii_lowercase().into() } else { id.into() }
 }
 
-fn check_node(&Place { node, depth, .. }: &Place<'_>, wrong: &mut impl FnMut(String)) {
+fn check_node(&NodePlace { node, depth, .. }: &NodePlace<'_>, wrong: &mut impl FnMut(String)) {
     if let Err(error) = check_id(&node.id) {
         wrong(error.to_string());
     }

@@ -2,7 +2,7 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};
-use runner_core::examine::{Examined, Session, examine, examine_read, examine_untouched};
+use runner_core::examine::{Examined, LeftBySession, examine, examine_read, examine_untouched};
 use runner_core::tree::{canonical, find};
 use runner_core::validate::load;
 use runner_core::verdict::{Breach, Rule, SessionHow, TreeFinding};
@@ -19,7 +19,7 @@ fn from() -> TaskTree {
 }
 
 fn look(left: &[u8], answer: Option<&AgentAnswer>) -> Examined {
-    examine(&Session { from: &from(), node: "b", text: Some(left), answer, max_attempts: 4 })
+    examine(&LeftBySession { from: &from(), node: "b", text: Some(left), answer, max_attempts: 4 })
 }
 
 /// What is found when a session changed the tree as `change` does and answered `retry`.
@@ -64,7 +64,7 @@ fn a_tree_that_is_not_read_again_is_judged_as_if_it_were() {
     let too_many = brought(20_000);
     for answer in [None, Some(&answer(AnswerStatus::Done)), Some(&brought(2)), Some(&too_many)] {
         let from = from();
-        let session = Session { from: &from, node: "b", text: Some(text.as_bytes()), answer, max_attempts: 4 };
+        let session = LeftBySession { from: &from, node: "b", text: Some(text.as_bytes()), answer, max_attempts: 4 };
         assert_eq!(examine_untouched(&session), examine(&session));
         assert_eq!(examine_read(&session, from.clone()), examine(&session));
     }
@@ -210,7 +210,7 @@ fn of_two_breaches_the_first_rule_of_the_list_is_reported() {
     assert_eq!(rule(&moved_first), (Rule::KeepNodes, "c2"));
     let from = tree(inner("root", 0, vec![leaf("o", 1), passed("q", 2), leaf("s", 3)]));
     let left = canonical(&tree(inner("root", 0, vec![leaf("s", 3)])));
-    let session = Session { from: &from, node: "o", text: Some(left.as_bytes()), answer: None, max_attempts: 3 };
+    let session = LeftBySession { from: &from, node: "o", text: Some(left.as_bytes()), answer: None, max_attempts: 3 };
     assert_eq!(rule(&examine(&session)), (Rule::PassedNode, "q"));
 }
 
@@ -249,7 +249,7 @@ fn children_that_would_stand_too_deep_make_the_tree_invalid() {
     let text = canonical(&from);
     let answer = brought(1);
     let session =
-        Session { from: &from, node: "n64", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
+        LeftBySession { from: &from, node: "n64", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
     assert!(faults(examine(&session))[0].contains("(id n64.1): it is 65 levels deep, more than 64"));
 }
 
@@ -259,13 +259,13 @@ fn children_beyond_the_limit_of_nodes_make_the_tree_invalid() {
     let text = canonical(&from);
     let answer = brought(1);
     let session =
-        Session { from: &from, node: "n1", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
+        LeftBySession { from: &from, node: "n1", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
     assert_eq!(faults(examine(&session)), ["it has 20001 nodes, more than 20000"]);
 }
 
 #[test]
 fn a_tree_that_is_gone_or_cannot_be_read_is_invalid() {
-    let gone = examine(&Session { from: &from(), node: "b", text: None, answer: None, max_attempts: 3 });
+    let gone = examine(&LeftBySession { from: &from(), node: "b", text: None, answer: None, max_attempts: 3 });
     assert_eq!(faults(gone), ["the file is gone"]);
     for text in ["", "{", "null", "<<<<<<< HEAD"] {
         assert!(!faults(look(text.as_bytes(), None)).is_empty());

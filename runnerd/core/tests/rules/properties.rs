@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use protocol::tree::{Node, TaskTree};
-use runner_core::examine::{Session, examine};
+use runner_core::examine::{LeftBySession, examine};
 use runner_core::select::{Selection, select};
 use runner_core::tree::{canonical, derive_passes, for_each_mut, index, sort, walk};
 use runner_core::validate::{load, load_agents};
@@ -144,7 +144,7 @@ proptest! {
         }
         let text = canonical(&left);
         let node = first_open(&tree);
-        let session = Session { from: &tree, node: &node, text: Some(text.as_bytes()), answer: None, max_attempts: 3 };
+        let session = LeftBySession { from: &tree, node: &node, text: Some(text.as_bytes()), answer: None, max_attempts: 3 };
         let Some(taken) = examine(&session).tree else { return Ok(()) };
         prop_assert_eq!(load(canonical(&taken).as_bytes()), Ok(taken.clone()));
         let (before, after) = (index(&tree), index(&taken));

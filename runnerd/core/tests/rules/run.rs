@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use protocol::state::{Attempt, Deaths, Feedback, RunState, Stall, UsageTotal};
 use protocol::tree::{Node, TaskTree};
 use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
-use runner_core::approval::{Decision, Pending, Word, pending};
+use runner_core::approval::{Decision, Pending, PersonDecision, pending};
 use runner_core::fallback::{self, Outage};
 use runner_core::policy::{Kinds, Policy, ReviewBy};
 use runner_core::run::{Asked, Next, Standing, is_active, is_packed_after, next, on_resume, resumed, role};
@@ -20,7 +20,7 @@ struct Situation {
     tree: TaskTree,
     state: RunState,
     feedback: Feedback,
-    word: Option<Word>,
+    word: Option<PersonDecision>,
     verdict: Option<Verdict>,
     outages: Vec<Outage>,
     tried: Spent,
@@ -108,8 +108,8 @@ fn finish(it: &mut Situation) {
 }
 
 /// A person's word on what `finish` has finished.
-fn word(iter: u32, decision: Decision) -> Word {
-    Word { on: Pending { node: "b".to_owned(), iter }, decision }
+fn word(iter: u32, decision: Decision) -> PersonDecision {
+    PersonDecision { on: Pending { node: "b".to_owned(), iter }, decision }
 }
 
 type Reason = (&'static str, RunStatus, fn(&mut Situation));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runner_core::approval::{self, Decision, Word};
+use runner_core::approval::{self, Decision, PersonDecision};
 use runner_core::digest::Digest;
 use runner_core::iteration::Outcome;
 use runner_core::message::{ReviewRun, RunnerCommit};
@@ -29,7 +29,7 @@ impl Course {
         let reasons = || "it has no test\nnor a comment".to_owned();
         let decision = if self.random.one_in(3) { Decision::Reject { reasons: reasons() } } else { Decision::Approve };
         decision.check().map_err(|wrong| Halt::Broken(wrong.to_string()))?;
-        self.record.uncommitted.word = Some(Word { on, decision });
+        self.record.uncommitted.word = Some(PersonDecision { on, decision });
         self.queue();
         Ok(())
     }

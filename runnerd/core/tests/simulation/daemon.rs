@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use protocol::view::StopReason;
 use protocol::words::RunStatus;
-use runner_core::approval::Word;
+use runner_core::approval::PersonDecision;
 use runner_core::change::Change;
 use runner_core::definition::Departure;
 use runner_core::examine::Examined;
@@ -66,7 +66,7 @@ pub(crate) struct Uncommitted {
     /// What tries of the next iteration have spent.
     pub(crate) tried: Spent,
     /// A person's word that no commit holds yet.
-    pub(crate) word: Option<Word>,
+    pub(crate) word: Option<PersonDecision>,
     /// Mark of the last iteration that has changed this.
     followed: u32,
 }

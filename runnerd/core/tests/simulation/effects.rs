@@ -251,7 +251,7 @@ impl Course {
         let text = self.agents_tree();
         let answer = if let SessionHow::Answered(answer) = &session.how { Some(answer) } else { None };
         let examine = || {
-            examine::examine(&examine::Session {
+            examine::examine(&examine::LeftBySession {
                 from: &loaded.tree,
                 node: &task.node,
                 text: text.as_deref(),

@@ -92,12 +92,12 @@ mod tests {
     use crate::config;
 
     /// A home with a folder for temporary files in it.
-    struct Place {
+    struct Home {
         home: TempDir,
         temporary: PathBuf,
     }
 
-    impl Place {
+    impl Home {
         fn new() -> Self {
             let home = tempfile::tempdir().unwrap();
             let temporary = home.path().join("tmp");
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_login_is_a_file_a_key_or_another_service() {
-        let place = Place::new();
+        let place = Home::new();
         let unfit = place.check("", &[]).unwrap_err();
         assert!(unfit.what.contains("auth.json") && unfit.fix.starts_with("codex login"), "{unfit}");
         assert_eq!(place.check("", &[("CODEX_API_KEY", "dummy")]), Ok(()));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn folder_below_the_temporary_one_is_refused_with_a_sandbox() {
-        let place = Place::new();
+        let place = Home::new();
         place.log_in();
         let below = place.temporary.join("codex");
         let env = [("CODEX_HOME", below.to_str().unwrap()), ("CODEX_API_KEY", "dummy")];
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn key_that_a_provider_names_must_be_given() {
-        let place = Place::new();
+        let place = Home::new();
         let provider = r#"extra_args = ["-c", "model_provider=\"x\"", "-c", "model_providers.x={name=\"x\",env_key = \"X_KEY\"}"]"#;
         let unfit = place.check(provider, &[]).unwrap_err();
         assert!(unfit.fix.contains("agent = [\"X_KEY\"]"), "{unfit}");

@@ -123,7 +123,7 @@ fn read(lines: &[u8]) -> Rollout {
     let mut rollout = Rollout::default();
     let mut limits = Limits::default();
     for line in lines.split(|byte| *byte == b'\n') {
-        let Ok(Line { payload }) = serde_json::from_slice(line) else { continue };
+        let Ok(RolloutLine { payload }) = serde_json::from_slice(line) else { continue };
         let total = payload.info.map(|info| info.total_token_usage).or(payload.thread_token_usage);
         rollout.usage = total.map(SessionUsage::from).or(rollout.usage);
         rollout.cause = payload.error.or(rollout.cause);
@@ -136,7 +136,7 @@ fn read(lines: &[u8]) -> Rollout {
 
 /// A line, of which the payload is what counts.
 #[derive(Debug, Deserialize)]
-struct Line {
+struct RolloutLine {
     payload: Payload,
 }
 

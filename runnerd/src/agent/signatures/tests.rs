@@ -43,12 +43,12 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/agent/samples")
 }
 
-fn place(line: &Line) -> PathBuf {
+fn place(line: &Signature) -> PathBuf {
     let backend = line.backend.map_or("any", ExecutorKind::as_str);
     folder().join(backend).join(format!("{}.toml", line.sample))
 }
 
-fn sample(line: &Line) -> Sample {
+fn sample(line: &Signature) -> Sample {
     let path = place(line);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{line}: {}: {error}", path.display()));
     toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -63,7 +63,7 @@ impl Sample {
         evidence
     }
 
-    fn classify(&self, kind: ExecutorKind) -> Option<Known> {
+    fn classify(&self, kind: ExecutorKind) -> Option<KnownFailure> {
         let zone = |name: &str| TimeZone::get(name).ok();
         let local = self.zone.as_deref().map_or(TimeZone::UTC, |name| zone(name).expect("the zone is known"));
         classify(kind, &self.evidence(), &Clock { now: self.at, local, zone: &zone })
@@ -144,7 +144,7 @@ fn a_table_is_read_strictly() {
 }
 
 /// Classes a message of a program at 20:00 UTC on 22 November 2026, in Berlin.
-fn said(kind: ExecutorKind, signals: &[(&'static str, &str)]) -> Option<Known> {
+fn said(kind: ExecutorKind, signals: &[(&'static str, &str)]) -> Option<KnownFailure> {
     let mut evidence = Evidence::default();
     for (field, value) in signals {
         evidence.add(field, *value);

@@ -152,7 +152,7 @@ impl Chain<'_> {
             let found = checked::at_path(&self.repo, tree.object(), folder.into())?;
             let Some((_, id)) = found.filter(|(mode, _)| mode.is_tree()) else { return Ok(Vec::new()) };
             let entries = files(&self.repo, id, &format!("{folder}/"))?;
-            let file = |entry: super::Entry| {
+            let file = |entry: super::CommitEntry| {
                 let is_wanted = wanted(&entry.path) && entry.kind != super::EntryKind::Submodule;
                 let content = if is_wanted { self.content(entry.id.object())? } else { None };
                 Ok((entry.path, ChainFile { mode: entry.kind.mode(), id: entry.id, content }))

@@ -16,7 +16,7 @@ use crate::git::{GitError, Id, Repository};
 
 /// One file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct CommitEntry {
     /// The path from the root, as bytes.
     pub path: Vec<u8>,
     /// The blob, or the commit of a submodule.
@@ -73,22 +73,23 @@ impl Repository {
     }
 
     /// Returns what `path` is in `commit`; none where there is nothing, or a folder.
-    pub fn entry(&self, commit: &Id, path: &str) -> Result<Option<Entry>, GitError> {
+    pub fn entry(&self, commit: &Id, path: &str) -> Result<Option<CommitEntry>, GitError> {
         let repo = self.open()?;
-        let read = || -> gix::Result<Option<Entry>> {
+        let read = || -> gix::Result<Option<CommitEntry>> {
             let root = checked::commit(&repo, commit.object())?.tree_id()?;
             let found = checked::at_path(&repo, root.detach(), path.into())?;
-            Ok(found
-                .and_then(|(mode, id)| Some(Entry { path: path.into(), id: id.into(), kind: EntryKind::of(mode)? })))
+            Ok(found.and_then(|(mode, id)| {
+                Some(CommitEntry { path: path.into(), id: id.into(), kind: EntryKind::of(mode)? })
+            }))
         };
         read().map_err(GitError::library("looking up a file of a commit", self.git_dir()))
     }
 
     /// Returns all files below `folder` in `commit`, sorted by path; none if there is no such folder. The empty name is
     /// the root.
-    pub fn entries(&self, commit: &Id, folder: &str) -> Result<Vec<Entry>, GitError> {
+    pub fn entries(&self, commit: &Id, folder: &str) -> Result<Vec<CommitEntry>, GitError> {
         let repo = self.open()?;
-        let read = || -> gix::Result<Vec<Entry>> {
+        let read = || -> gix::Result<Vec<CommitEntry>> {
             let root = checked::commit(&repo, commit.object())?.tree_id()?.detach();
             let folder = folder.trim_matches('/');
             if folder.is_empty() {
@@ -105,7 +106,7 @@ impl Repository {
     pub(in crate::git) fn check_files(&self, commit: &Id) -> Result<(), GitError> {
         let repo = self.open()?;
         let files = self.entries(commit, "")?.into_iter().filter(|entry| entry.kind != EntryKind::Submodule);
-        let check = |entry: Entry| checked::blob(&repo, entry.id.object()).map(drop);
+        let check = |entry: CommitEntry| checked::blob(&repo, entry.id.object()).map(drop);
         let mut files = files.map(check);
         files.try_for_each(|checked| checked.map_err(GitError::library("reading a file of a commit", self.git_dir())))
     }
@@ -134,7 +135,7 @@ impl Repository {
 }
 
 /// Returns all files of a tree, sorted by path, each with `prefix` in front.
-pub(in crate::git) fn files(repo: &gix::Repository, tree: ObjectId, prefix: &str) -> gix::Result<Vec<Entry>> {
+pub(in crate::git) fn files(repo: &gix::Repository, tree: ObjectId, prefix: &str) -> gix::Result<Vec<CommitEntry>> {
     let (mut entries, mut room) = (Vec::new(), Room::default());
     let mut folders = vec![(prefix.as_bytes().to_vec(), tree)];
     while let Some((folder, id)) = folders.pop() {
@@ -142,7 +143,7 @@ pub(in crate::git) fn files(repo: &gix::Repository, tree: ObjectId, prefix: &str
             let path = [&folder[..], &name].concat();
             room.take(&path)?;
             match EntryKind::of(mode) {
-                Some(kind) => entries.push(Entry { path, id: id.into(), kind }),
+                Some(kind) => entries.push(CommitEntry { path, id: id.into(), kind }),
                 None => folders.push(([&path[..], b"/"].concat(), id)),
             }
         }

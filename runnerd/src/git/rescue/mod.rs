@@ -15,7 +15,7 @@ use gix::bstr::{BString, ByteSlice as _};
 use crate::git::durable;
 use crate::git::index;
 use crate::git::objects::checked;
-use crate::git::objects::{Entry, EntryKind};
+use crate::git::objects::{CommitEntry, EntryKind};
 use crate::git::path::display;
 use crate::git::refs::{Before, Move};
 use crate::git::repository::identity::Identity;
@@ -211,12 +211,12 @@ impl Repository {
         Ok(removed)
     }
 
-    fn files_of(&self, repo: &gix::Repository, tree: ObjectId) -> Result<Vec<Entry>, GitError> {
+    fn files_of(&self, repo: &gix::Repository, tree: ObjectId) -> Result<Vec<CommitEntry>, GitError> {
         crate::git::objects::files(repo, tree, "").map_err(GitError::library("listing a tree", self.git_dir()))
     }
 }
 
-fn files(entries: Vec<Entry>) -> Files {
+fn files(entries: Vec<CommitEntry>) -> Files {
     entries.into_iter().map(|entry| (entry.path, (entry.kind, entry.id))).collect()
 }
 

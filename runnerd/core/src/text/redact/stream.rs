@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use super::{Known, Span};
+use super::{KnownSecrets, Span};
 
 /// A text on its way through the redaction.
 #[derive(Debug, Default)]
 pub struct Stream {
-    known: Option<Arc<Known>>,
+    known: Option<Arc<KnownSecrets>>,
     /// The end of what came, which may be the beginning of a secret.
     held: Vec<u8>,
     /// How many of the held bytes belong to a secret whose marker has been returned.
@@ -17,7 +17,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(known: Option<Arc<Known>>) -> Self {
+    pub(super) fn new(known: Option<Arc<KnownSecrets>>) -> Self {
         Self { known, held: Vec::new(), hidden: 0 }
     }
 
@@ -59,7 +59,7 @@ impl Stream {
         self.hidden = 0;
     }
 
-    fn spans(&self, known: &Known) -> Vec<Span> {
+    fn spans(&self, known: &KnownSecrets) -> Vec<Span> {
         let shown = Span { start: 0, end: self.hidden, name: None, weight: 0 };
         let mut spans: Vec<Span> = (self.hidden > 0).then_some(shown).into_iter().collect();
         known.add_spans(&self.held, &mut spans);

@@ -4,9 +4,9 @@
 
 use protocol::verify::AuditRule;
 
+use super::findings::Findings;
 use super::guarded::{Accepted, form};
-use super::ledger::Ledger;
-use super::net::{Net, Sides};
+use super::net_diff::{NetDiff, Sides};
 use crate::message::Receipt;
 
 /// What there is to look at.
@@ -15,7 +15,7 @@ pub(super) struct Said<'a> {
     /// The receipt.
     pub receipt: &'a Receipt,
     /// What differs between From and the commit.
-    pub net: &'a Net,
+    pub net: &'a NetDiff,
     /// Commits between the two that changed a path outside `.runner/`. Where the runner was kept from its own commit, a
     /// person may have committed what it had written of that.
     pub commits: u32,
@@ -30,10 +30,10 @@ pub(super) struct Said<'a> {
 impl Said<'_> {
     /// Checks that nothing outside `.runner/` differs from From but what the guard that was asked again has written, and
     /// files of its definition that were put back to what a person has accepted.
-    pub(super) fn check(&self, ledger: &mut Ledger) {
+    pub(super) fn check(&self, findings: &mut Findings) {
         if self.commits > 0 && !self.asked_guard {
             let found = format!("{} between From and the receipt", self.commits);
-            ledger.violation(AuditRule::Owned, "commits", ("none: no process ran", &found));
+            findings.violation(AuditRule::Owned, "commits", ("none: no process ran", &found));
         }
         let put_back = self.net.code_with_sides().filter(|it| self.is_put_back(*it));
         let put_back: Vec<&[u8]> = put_back.map(|(path, _)| path.as_bytes()).collect();
@@ -42,7 +42,7 @@ impl Said<'_> {
             if self.asked_guard { self.receipt.guard_wrote.missing(&brought) } else { brought.iter().collect() };
         for path in unexplained {
             let path = String::from_utf8_lossy(path);
-            ledger.violation(AuditRule::Owned, &path, ("as it was when a person spoke", "a change"));
+            findings.violation(AuditRule::Owned, &path, ("as it was when a person spoke", "a change"));
         }
     }
 

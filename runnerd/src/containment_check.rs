@@ -8,7 +8,7 @@ use crate::process::Offer;
 
 /// A setting that would not be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unbuilt {
+pub struct Unmet {
     /// What is asked for, naming the key.
     pub message: String,
     /// What to change.
@@ -16,7 +16,7 @@ pub struct Unbuilt {
 }
 
 /// Returns why programs would be held more loosely than the repository requires, where that is so.
-pub fn loose(config: &RepoConfig, offer: &Offer) -> Option<Unbuilt> {
+pub fn loose(config: &RepoConfig, offer: &Offer) -> Option<Unmet> {
     let required = config.containment.require;
     let missing = offer.missing().iter().find(|missing| missing.level == required);
     let is_wrapped = config.executor.by_section().into_iter().any(|(_, executor)| !executor.wrapper.is_empty());
@@ -30,11 +30,11 @@ pub fn loose(config: &RepoConfig, offer: &Offer) -> Option<Unbuilt> {
     let why = missing.map(|missing| format!(": {}", missing.why)).unwrap_or_default();
     let message = format!("containment.require is \"{required}\", but {who} reaches no more than \"{reached}\"{why}");
     let hint = format!("{change}; or lower containment.require in .runner/state/config.toml");
-    (reached < required).then(|| unbuilt(message, hint))
+    (reached < required).then(|| unmet(message, hint))
 }
 
-fn unbuilt(message: impl Into<String>, hint: impl Into<String>) -> Unbuilt {
-    Unbuilt { message: message.into(), hint: hint.into() }
+fn unmet(message: impl Into<String>, hint: impl Into<String>) -> Unmet {
+    Unmet { message: message.into(), hint: hint.into() }
 }
 
 #[cfg(test)]

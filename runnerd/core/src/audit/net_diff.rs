@@ -7,14 +7,14 @@ use super::link::{PathChange, Stored};
 
 /// What differs, by path: before and after.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Net {
+pub(super) struct NetDiff {
     paths: BTreeMap<Vec<u8>, (Option<Stored>, Option<Stored>)>,
 }
 
 /// A path that differs: before and after.
 pub(super) type Sides<'a> = (&'a Option<Stored>, &'a Option<Stored>);
 
-impl Net {
+impl NetDiff {
     /// Adds what the next commit changed.
     pub(super) fn add<'a>(&mut self, changes: impl IntoIterator<Item = &'a PathChange>) {
         for change in changes {

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Is cancelled when the caller has gone away.
 #[derive(Debug, Clone, Default)]
-pub struct CallerLeft(pub CancellationToken);
+pub struct ClientGone(pub CancellationToken);
 
 /// Is there where the caller runs inside of an iteration, or may do so.
 #[derive(Debug, Clone, Copy)]

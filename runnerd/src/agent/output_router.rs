@@ -15,7 +15,7 @@ use crate::process::{Follower, Stream};
 const MAX_ERRORS: usize = 16 << 10;
 
 /// What follows a session.
-pub(super) struct Ears {
+pub(super) struct OutputRouter {
     reader: Box<dyn Reader>,
     lines: Lines,
     errors: Tail,
@@ -24,7 +24,7 @@ pub(super) struct Ears {
     activity: Option<mpsc::Sender<Activity>>,
 }
 
-impl Ears {
+impl OutputRouter {
     pub(super) fn new(
         reader: Box<dyn Reader>,
         output: Option<(PathBuf, Form)>,
@@ -41,7 +41,7 @@ impl Ears {
     }
 }
 
-impl Follower for Ears {
+impl Follower for OutputRouter {
     fn hear(&mut self, stream: Stream, bytes: &[u8]) {
         let Self { reader, lines, errors, activity, .. } = self;
         match stream {
@@ -87,7 +87,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("output.json");
         std::fs::write(&file, r#"{"status":"done","summary":"x"}"#).unwrap();
-        let has_answered = |output| Ears::new(Box::new(AtWork), output, None).has_answered();
+        let has_answered = |output| OutputRouter::new(Box::new(AtWork), output, None).has_answered();
         assert!(has_answered(Some((file.clone(), Form::Answer))));
         assert!(!has_answered(Some((file, Form::Review))), "that is no review");
         assert!(!has_answered(None), "the session goes on to its last message");

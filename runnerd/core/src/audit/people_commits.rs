@@ -3,9 +3,9 @@
 use protocol::verify::{AuditRule, PersonCommit};
 
 use super::compare;
-use super::ledger::Ledger;
+use super::findings::Findings;
 use super::link::{Head, PathChange};
-use super::net::Net;
+use super::net_diff::NetDiff;
 use super::owned::change;
 use super::state::State;
 use crate::message::human_command;
@@ -37,8 +37,8 @@ pub(super) fn describe(head: &Head, changes: &[PathChange]) -> PersonCommit {
     }
 }
 
-/// Checks the net change of a stretch of people's commits, from the runner's last commit to where a session begins.
-pub(super) fn check(before: &State, after: &State, net: &Net, ledger: &mut Ledger) {
+/// Checks the net change of people's commits, from the runner's last commit to where a session begins.
+pub(super) fn check(before: &State, after: &State, net: &NetDiff, findings: &mut Findings) {
     // Without a change to a file there is none to what the files say.
     if net.runners().next().is_none() {
         return;
@@ -50,24 +50,24 @@ pub(super) fn check(before: &State, after: &State, net: &Net, ledger: &mut Ledge
             Overreach::SetToPass { .. } => AuditRule::Passes,
             Overreach::Passed { .. } | Overreach::Attempts { .. } => AuditRule::Person,
         };
-        ledger.violation(rule, layout::TREE, ("what a person may change", &overreach.to_string()));
+        findings.violation(rule, layout::TREE, ("what a person may change", &overreach.to_string()));
     }
     let (Ok(old), Ok(new)) = (before.known(), after.known()) else { return };
     for (field, expected, found) in compare::differing(old.run_state, new.run_state) {
         let at = format!("{}: {field}", layout::RUN_STATE);
         if COURSE.contains(&field.as_str()) {
-            ledger.violation(AuditRule::Person, &at, (&expected, &found));
+            findings.violation(AuditRule::Person, &at, (&expected, &found));
         } else if field != ACCEPTED {
-            ledger.warning(AuditRule::Person, &at, (&expected, &found));
+            findings.warning(AuditRule::Person, &at, (&expected, &found));
         }
     }
     if old.goal.id != new.goal.id {
         let id = |id: &Option<String>| id.clone().unwrap_or_else(|| "none".to_owned());
         // Another run may be meant to begin there; an iteration of this one would not have begun.
-        ledger.warning(AuditRule::Person, "GOAL.md: id", (&id(&old.goal.id), &id(&new.goal.id)));
+        findings.warning(AuditRule::Person, "GOAL.md: id", (&id(&old.goal.id), &id(&new.goal.id)));
     }
     let runners = [layout::FEEDBACK, layout::PROGRESS, layout::SCHEMA, layout::ANSWER_SCHEMA];
     for (path, (old, new)) in net.runners().filter(|(path, _)| runners.contains(&path.as_ref())) {
-        ledger.warning(AuditRule::Person, &path, ("what the runner wrote", &change(old.as_ref(), new.as_ref())));
+        findings.warning(AuditRule::Person, &path, ("what the runner wrote", &change(old.as_ref(), new.as_ref())));
     }
 }

@@ -11,13 +11,13 @@ const MAX_SHOWN: usize = 300;
 
 /// The findings of an audit.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
-    findings: Vec<AuditFinding>,
+pub(super) struct Findings {
+    all: Vec<AuditFinding>,
     commit: String,
     iter: Option<u32>,
 }
 
-impl Ledger {
+impl Findings {
     /// Begins with the next commit.
     pub(super) fn turn_to(&mut self, commit: &str, iter: Option<u32>) {
         commit.clone_into(&mut self.commit);
@@ -35,11 +35,11 @@ impl Ledger {
     }
 
     fn put(&mut self, (severity, rule): (Severity, AuditRule), at: &str, (expected, found): (&str, &str)) {
-        if self.findings.iter().filter(|finding| finding.severity == severity).count() >= MAX_FINDINGS {
+        if self.all.iter().filter(|finding| finding.severity == severity).count() >= MAX_FINDINGS {
             return;
         }
         let shown = |text: &str| fence::one_line(text, MAX_SHOWN);
-        self.findings.push(AuditFinding {
+        self.all.push(AuditFinding {
             commit: self.commit.clone(),
             iter: self.iter,
             rule,
@@ -52,7 +52,7 @@ impl Ledger {
 
     /// Returns what was put down, in order.
     pub(super) fn into_findings(self) -> Vec<AuditFinding> {
-        self.findings
+        self.all
     }
 }
 
@@ -62,12 +62,12 @@ mod tests {
 
     #[test]
     fn no_number_of_warnings_hides_a_violation() {
-        let mut ledger = Ledger::default();
+        let mut findings = Findings::default();
         for number in 0..2 * MAX_FINDINGS {
-            ledger.warning(AuditRule::Form, &number.to_string(), ("one", "another"));
+            findings.warning(AuditRule::Form, &number.to_string(), ("one", "another"));
         }
-        ledger.violation(AuditRule::Passes, "node a", ("not passed", "passed"));
-        let found = ledger.into_findings();
+        findings.violation(AuditRule::Passes, "node a", ("not passed", "passed"));
+        let found = findings.into_findings();
         assert_eq!(found.len(), MAX_FINDINGS + 1);
         assert_eq!(found.last().map(|found| found.severity), Some(Severity::Violation));
     }

@@ -32,7 +32,7 @@ pub(super) enum Action {
 }
 
 /// All that is known about a running program.
-pub(super) struct Vigil {
+pub(super) struct Watchdog {
     deadline: Duration,
     limits: Limits,
     last_output: Duration,
@@ -50,7 +50,7 @@ enum State {
     Killing { since: Duration },
 }
 
-impl Vigil {
+impl Watchdog {
     pub(super) fn new(began: Duration, limits: Limits) -> Self {
         Self {
             deadline: began + limits.budget,
@@ -157,97 +157,97 @@ mod tests {
     }
 
     /// Began at 0, with 60 s, 5 s of them grace, and 20 s of silence allowed.
-    fn vigil() -> Vigil {
-        Vigil::new(ms(0), Limits { budget: ms(60_000), idle: Some(ms(20_000)), grace: ms(5_000) })
+    fn watchdog() -> Watchdog {
+        Watchdog::new(ms(0), Limits { budget: ms(60_000), idle: Some(ms(20_000)), grace: ms(5_000) })
     }
 
     #[test]
     fn no_pause_is_longer_than_a_slice_or_than_the_next_duty() {
-        assert_eq!(vigil().next(ms(0)), Action::Wait(ms(500)));
-        assert_eq!(vigil().next(ms(19_900)), Action::Wait(ms(100)));
+        assert_eq!(watchdog().next(ms(0)), Action::Wait(ms(500)));
+        assert_eq!(watchdog().next(ms(19_900)), Action::Wait(ms(100)));
     }
 
     #[test]
     fn silence_ends_the_program_and_output_puts_it_off() {
-        let mut vigil = vigil();
-        vigil.saw_output(ms(19_000));
-        assert_eq!(vigil.next(ms(38_999)), Action::Wait(ms(1)));
-        assert_eq!(vigil.next(ms(39_000)), Action::Stop);
-        assert_eq!(vigil.ended(ms(39_000)), Ended::Silent);
+        let mut watchdog = watchdog();
+        watchdog.saw_output(ms(19_000));
+        assert_eq!(watchdog.next(ms(38_999)), Action::Wait(ms(1)));
+        assert_eq!(watchdog.next(ms(39_000)), Action::Stop);
+        assert_eq!(watchdog.ended(ms(39_000)), Ended::Silent);
     }
 
     #[test]
     fn budget_that_ran_out_goes_before_silence() {
-        assert_eq!(vigil().next(ms(61_000)), Action::Wait(ms(500)));
-        assert_eq!(vigil().ended(ms(61_000)), Ended::TimedOut);
+        assert_eq!(watchdog().next(ms(61_000)), Action::Wait(ms(500)));
+        assert_eq!(watchdog().ended(ms(61_000)), Ended::TimedOut);
     }
 
     #[test]
     fn program_that_stays_after_its_answer_has_ten_seconds() {
-        let mut vigil = vigil();
-        vigil.saw_answer(ms(1_000));
-        vigil.saw_answer(ms(9_000));
-        assert_eq!(vigil.next(ms(10_999)), Action::Wait(ms(1)));
-        assert_eq!(vigil.next(ms(11_000)), Action::Stop);
-        assert_eq!(vigil.ended(ms(11_000)), Ended::Lingered);
+        let mut watchdog = watchdog();
+        watchdog.saw_answer(ms(1_000));
+        watchdog.saw_answer(ms(9_000));
+        assert_eq!(watchdog.next(ms(10_999)), Action::Wait(ms(1)));
+        assert_eq!(watchdog.next(ms(11_000)), Action::Stop);
+        assert_eq!(watchdog.ended(ms(11_000)), Ended::Lingered);
     }
 
     #[test]
     fn stop_is_told_once_and_is_the_reason_whatever_else_is_due() {
-        let mut vigil = vigil();
-        vigil.want_stop();
-        assert_eq!(vigil.next(ms(30_000)), Action::Stop);
-        assert_eq!(vigil.next(ms(30_001)), Action::Wait(ms(500)));
-        assert_eq!(vigil.ended(ms(30_001)), Ended::Stopped);
+        let mut watchdog = watchdog();
+        watchdog.want_stop();
+        assert_eq!(watchdog.next(ms(30_000)), Action::Stop);
+        assert_eq!(watchdog.next(ms(30_001)), Action::Wait(ms(500)));
+        assert_eq!(watchdog.ended(ms(30_001)), Ended::Stopped);
     }
 
     #[test]
     fn shim_that_does_not_stop_is_given_up_after_the_grace() {
-        let mut vigil = vigil();
-        vigil.want_stop();
-        vigil.next(ms(0));
-        assert_eq!(vigil.next(ms(9_999)), Action::Wait(ms(1)));
-        assert_eq!(vigil.next(ms(10_000)), Action::GiveUp);
+        let mut watchdog = watchdog();
+        watchdog.want_stop();
+        watchdog.next(ms(0));
+        assert_eq!(watchdog.next(ms(9_999)), Action::Wait(ms(1)));
+        assert_eq!(watchdog.next(ms(10_000)), Action::GiveUp);
     }
 
     #[test]
     fn sleep_of_the_machine_counts_against_the_deadline() {
-        let mut vigil = Vigil::new(ms(0), Limits { budget: ms(60_000), idle: None, grace: ms(0) });
-        assert_eq!(vigil.next(ms(1_000)), Action::Wait(ms(500)));
-        assert_eq!(vigil.next(ms(3_600_000)), Action::GiveUp);
-        assert_eq!(vigil.ended(ms(3_600_000)), Ended::TimedOut);
+        let mut watchdog = Watchdog::new(ms(0), Limits { budget: ms(60_000), idle: None, grace: ms(0) });
+        assert_eq!(watchdog.next(ms(1_000)), Action::Wait(ms(500)));
+        assert_eq!(watchdog.next(ms(3_600_000)), Action::GiveUp);
+        assert_eq!(watchdog.ended(ms(3_600_000)), Ended::TimedOut);
     }
 
     #[test]
     fn shim_that_is_gone_early_is_lost() {
-        assert_eq!(vigil().ended(ms(1)), Ended::SupervisorLost);
+        assert_eq!(watchdog().ended(ms(1)), Ended::SupervisorLost);
     }
 
     #[test]
     fn drain_lasts_until_it_is_quiet() {
-        let mut vigil = vigil();
-        vigil.saw_leader_go(ms(1_000));
-        assert_eq!(vigil.next(ms(1_000)), Action::Wait(ms(100)));
-        vigil.saw_output(ms(1_080));
-        assert_eq!(vigil.next(ms(1_100)), Action::Wait(ms(80)));
-        assert_eq!(vigil.next(ms(1_180)), Action::Kill);
-        assert_eq!(vigil.next(ms(1_180)), Action::Wait(ms(500)));
+        let mut watchdog = watchdog();
+        watchdog.saw_leader_go(ms(1_000));
+        assert_eq!(watchdog.next(ms(1_000)), Action::Wait(ms(100)));
+        watchdog.saw_output(ms(1_080));
+        assert_eq!(watchdog.next(ms(1_100)), Action::Wait(ms(80)));
+        assert_eq!(watchdog.next(ms(1_180)), Action::Kill);
+        assert_eq!(watchdog.next(ms(1_180)), Action::Wait(ms(500)));
     }
 
     #[test]
     fn drain_ends_in_spite_of_a_chatterer() {
-        let mut vigil = vigil();
-        vigil.saw_leader_go(ms(1_000));
-        vigil.saw_output(ms(2_990));
-        assert_eq!(vigil.next(ms(2_990)), Action::Wait(ms(10)));
-        assert_eq!(vigil.next(ms(3_000)), Action::Kill);
+        let mut watchdog = watchdog();
+        watchdog.saw_leader_go(ms(1_000));
+        watchdog.saw_output(ms(2_990));
+        assert_eq!(watchdog.next(ms(2_990)), Action::Wait(ms(10)));
+        assert_eq!(watchdog.next(ms(3_000)), Action::Kill);
     }
 
     #[test]
     fn drain_ends_when_nobody_can_write_any_more_or_nobody_wants_to_wait() {
-        let (mut closed, mut stopped) = (vigil(), vigil());
-        for vigil in [&mut closed, &mut stopped] {
-            vigil.saw_leader_go(ms(1_000));
+        let (mut closed, mut stopped) = (watchdog(), watchdog());
+        for watchdog in [&mut closed, &mut stopped] {
+            watchdog.saw_leader_go(ms(1_000));
         }
         closed.saw_output_close();
         stopped.want_stop();
@@ -257,10 +257,10 @@ mod tests {
 
     #[test]
     fn leader_that_ends_while_it_is_stopped_does_not_shorten_the_grace_of_others() {
-        let mut vigil = vigil();
-        vigil.want_stop();
-        vigil.next(ms(0));
-        vigil.saw_leader_go(ms(10));
-        assert_eq!(vigil.next(ms(1_000)), Action::Wait(ms(500)));
+        let mut watchdog = watchdog();
+        watchdog.want_stop();
+        watchdog.next(ms(0));
+        watchdog.saw_leader_go(ms(10));
+        assert_eq!(watchdog.next(ms(1_000)), Action::Wait(ms(500)));
     }
 }
