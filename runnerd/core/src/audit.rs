@@ -28,7 +28,7 @@ use protocol::words::VerdictName;
 
 pub use self::cut::{End, Unread};
 use self::findings::Findings;
-use self::guarded::{Accepted, Ground};
+use self::guarded::{Accepted, Announced, Ground};
 use self::iteration::Iteration;
 pub use self::link::{FileFault, Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
 use self::milestone::Step;
@@ -347,7 +347,7 @@ impl Audit {
         }
         .check(&mut self.findings);
         if let Some(accepted) = &session.accepted {
-            self.ground.check((&from, accepted), (receipt, &self.readers), &mut self.findings);
+            self.ground.check(Announced { from: &from, accepted, receipt }, &self.readers, &mut self.findings);
             self.ground.learn(accepted, (&to.run_state.guard_definition, &session.net));
         }
         self.since_iteration = NetDiff::default();

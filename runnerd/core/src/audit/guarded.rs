@@ -35,6 +35,17 @@ struct Standing {
     definition: Definition,
 }
 
+/// What a receipt says of files that depart from what was accepted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Announced<'a> {
+    /// The state at From.
+    pub from: &'a CommittedState<'a>,
+    /// What a person had accepted there.
+    pub accepted: &'a Accepted,
+    /// The receipt.
+    pub receipt: &'a Receipt,
+}
+
 impl Ground {
     /// Takes over the files of a commit, where the run begins at an iteration of another.
     pub(super) fn stand(&mut self, before: &[PathChange]) {
@@ -125,12 +136,8 @@ impl Ground {
     }
 
     /// Checks that the receipt names every file that departs from what was accepted at From.
-    pub(super) fn check(
-        &mut self,
-        (from, accepted): (&CommittedState<'_>, &Accepted),
-        (receipt, readers): (&Receipt, &Readers),
-        findings: &mut Findings,
-    ) {
+    pub(super) fn check(&mut self, announced: Announced<'_>, readers: &Readers, findings: &mut Findings) {
+        let Announced { from, accepted, receipt } = announced;
         let globs = &from.settings.definition;
         let standing = self.standing(globs, readers);
         let named = &receipt.guard_changed;

@@ -12,7 +12,7 @@ use super::guarded::Accepted;
 use super::link::Link;
 use super::net_diff::NetDiff;
 use super::owned;
-use super::prompts::{self, Rebuilt};
+use super::prompts::{self, Rebuilt, Sources};
 use super::state::CommittedState;
 use super::trailers;
 use crate::approval::{self, Decision, PersonDecision};
@@ -57,12 +57,12 @@ impl Iteration<'_> {
         let Some(task) = self.task(findings) else { return Rebuilt::Unknown };
         let on_change = self.from.settings.policy.on_change;
         let notice = self.accepted.and_then(|accepted| notice(on_change, &accepted.guarded));
-        let sources = (self.from, notice.as_deref());
+        let sources = Sources { from: self.from, guard_notice: notice.as_deref(), task: &task };
         let (rebuilt, notes) = if task.decision.is_some() {
             (Rebuilt::NotSent, Vec::new())
         } else {
-            prompts::check_review(self.receipt, sources, (&task, self.link.diff.as_deref()), findings);
-            prompts::check(self.receipt, sources, &task, findings)
+            prompts::check_review(self.receipt, sources, self.link.diff.as_deref(), findings);
+            prompts::check(self.receipt, sources, findings)
         };
         let evidence = self.evidence(&task);
         let Some(mut told) = evidence.told() else {

@@ -27,8 +27,16 @@ pub(super) enum Rebuilt {
     NotSent,
 }
 
-/// The state at From, and what its sessions are told of the guard's definition.
-pub(super) type Sources<'a> = (&'a CommittedState<'a>, Option<&'a str>);
+/// What prompts are built from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sources<'a> {
+    /// The state at From.
+    pub from: &'a CommittedState<'a>,
+    /// What its sessions are told of the guard's definition.
+    pub guard_notice: Option<&'a str>,
+    /// What they were asked.
+    pub task: &'a Task,
+}
 
 /// The overrides of prompt templates, by role.
 const OVERRIDES: [(Role, &str); 4] = [
@@ -39,12 +47,7 @@ const OVERRIDES: [(Role, &str); 4] = [
 ];
 
 /// Builds the prompt of a task again; returns what became of it, and the notes in it.
-pub(super) fn check(
-    receipt: &Receipt,
-    from: Sources<'_>,
-    task: &Task,
-    findings: &mut Findings,
-) -> (Rebuilt, Vec<String>) {
+pub(super) fn check(receipt: &Receipt, sources: Sources<'_>, findings: &mut Findings) -> (Rebuilt, Vec<String>) {
     if !is_known(&receipt.version) {
         let found = receipt.version.to_string();
         let expected = format!("prompt={PROMPT_FORMAT} templates={}", short_templates());
@@ -56,7 +59,7 @@ pub(super) fn check(
         let notes = receipt.notes.items().iter().map(|note| String::from_utf8_lossy(note).into_owned());
         return (Rebuilt::Unknown, notes.collect());
     }
-    let built = build(from, task, None);
+    let built = build(sources, sources.task, None);
     let expected = Digest::of(built.text.as_bytes());
     let found = receipt.prompt.as_ref();
     if found == Some(&expected) {
@@ -77,25 +80,20 @@ fn short_templates() -> String {
 }
 
 /// Builds the prompt of the reviewer again, where one decided and what it saw is at hand.
-pub(super) fn check_review(
-    receipt: &Receipt,
-    from: Sources<'_>,
-    (task, diff): (&Task, Option<&[u8]>),
-    findings: &mut Findings,
-) {
+pub(super) fn check_review(receipt: &Receipt, sources: Sources<'_>, diff: Option<&[u8]>, findings: &mut Findings) {
     let told = receipt.review.as_ref().and_then(|review| review.prompt.as_ref());
     let (Some(found), Some(diff)) = (told, diff.filter(|_| is_known(&receipt.version))) else { return };
     let diff = String::from_utf8_lossy(diff);
-    let review = Review { from: &task.from, criteria: &from.0.settings.criteria, diff: &diff };
-    let task = Task { role: Role::Reviewer, ..task.clone() };
-    let expected = Digest::of(build(from, &task, Some(review)).text.as_bytes());
+    let review = Review { from: &sources.task.from, criteria: &sources.from.settings.criteria, diff: &diff };
+    let task = Task { role: Role::Reviewer, ..sources.task.clone() };
+    let expected = Digest::of(build(sources, &task, Some(review)).text.as_bytes());
     if *found != expected {
         let (expected, found) = (expected.to_string(), found.to_string());
         findings.violation(AuditRule::Prompt, "Runner-Review", (&expected, &found));
     }
 }
 
-fn build((from, guard_notice): Sources<'_>, task: &Task, review: Option<Review<'_>>) -> Prompt {
+fn build(Sources { from, guard_notice, .. }: Sources<'_>, task: &Task, review: Option<Review<'_>>) -> Prompt {
     let text = |path: &str| from.bytes(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let overrides: BTreeMap<Role, String> =
         OVERRIDES.into_iter().filter_map(|(role, path)| Some((role, text(path)?))).collect();
