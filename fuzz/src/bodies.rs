@@ -19,7 +19,7 @@ use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, 
 use runner_core::message::{MessageError, RunnerCommit, human_command};
 use runner_core::policy::Policy;
 use runner_core::redact::Secrets;
-use runner_core::run::{self, Asked, Next, Standing};
+use runner_core::run::{self, Next, Standing};
 use runner_core::transition::{Before, Facts, apply};
 use runner_core::usage::Spent;
 use runner_core::validate::{check, load, load_agents, load_persons};
@@ -85,7 +85,7 @@ pub fn transition(input: &[u8]) {
         tried: &tried,
         now,
     };
-    let Next::GoOn(task) = run::next(&standing, None, Asked::Nothing) else { return };
+    let Next::GoOn(task) = run::next(&standing, None, None) else { return };
     let answer: Option<AgentAnswer> = answer.and_then(|text| serde_json::from_slice(text).ok());
     let session = examine::LeftBySession {
         from: &from,

@@ -13,6 +13,7 @@ use protocol::path::WirePath;
 use protocol::request::StartParams;
 use runner_core::ids::check_id;
 use runner_core::obstacle::Nature;
+use runner_core::run::{Beginning, Start};
 
 use crate::agent::{self, Candidates};
 use crate::causes::in_one_line;
@@ -26,7 +27,8 @@ use crate::repo::goal::Goal;
 use crate::repo::kept::{Kept, KeptError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
-use crate::worker::{self, Beginning, IdChoice, StartOrder, Trusted};
+
+use crate::worker::{self, IdChoice, StartOrder, Trusted};
 
 pub use self::fork::fork;
 pub use self::programs::find as find_programs;
@@ -178,19 +180,15 @@ pub fn start(
     if !begun {
         refuse_templates(&layout)?;
     }
-    let order = StartOrder {
-        id,
-        path: WirePath::from(repository.work_dir()),
-        beginning: Beginning {
-            base: base(repository, params.base.as_deref())?,
-            goal: params.goal.clone(),
-            keep_tree: params.keep_tree,
-            fork: false,
-        },
-        queue_only: params.queue_only,
-        begun,
+    let beginning = Beginning {
+        base: base(repository, params.base.as_deref())?,
+        goal: params.goal.clone(),
+        keep_tree: params.keep_tree,
+        fork: false,
     };
-    Ok((order, commands))
+    let path = WirePath::from(repository.work_dir());
+    let start = Start { path, beginning, queue_only: params.queue_only, is_begun: begun };
+    Ok((StartOrder { id, start }, commands))
 }
 
 /// Checks what a step or a resume needs: nothing holds git up, the commands of the run's branch can be found and are

@@ -224,6 +224,7 @@ mod tests {
 
     use protocol::event::EventKind;
     use protocol::words::RunStatus;
+    use runner_core::run::RunRecord;
     use tokio::sync::Semaphore;
     use tokio_util::sync::CancellationToken;
 
@@ -232,7 +233,6 @@ mod tests {
     use crate::hidden::Hidden;
     use crate::process::{Inhibitor, Launcher};
     use crate::repo::seal::Key;
-    use crate::store::RunRecord;
 
     fn vault(home: &tempfile::TempDir) -> Vault {
         Vault::new(home.path().to_owned(), Key::random().unwrap())

@@ -12,17 +12,11 @@ mod left_tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
 use protocol::path::WirePath;
 use protocol::request::CallerEnv;
-use protocol::view::StopReason;
-use protocol::words::RunStatus;
-use runner_core::approval::PersonDecision;
 use runner_core::digest::sha256_hex;
-use runner_core::fallback::Outage;
 use runner_core::obstacle::Nature;
-use runner_core::usage::Spent;
-use runner_core::wait::Wait;
+use runner_core::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::obstruction::Obstructs;
@@ -91,141 +85,6 @@ impl RepoFile {
             hooks: Hooks::default(),
         }
     }
-}
-
-/// One run as the daemon remembers it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RunRecord {
-    /// Id of the run.
-    pub id: String,
-    /// The work tree it runs in.
-    pub path: WirePath,
-    /// Its state.
-    pub state: RunStatus,
-    /// Why it is not running.
-    pub reason: Option<StopReason>,
-    /// When it was put into the queue.
-    pub queued_at: Timestamp,
-    /// When it reached a terminal state.
-    pub ended_at: Option<Timestamp>,
-    /// How it begins; gone once its start is committed.
-    pub beginning: Option<Beginning>,
-    /// What is to be done in a commit of its own before it goes on.
-    pub resume: Option<ResumeOrder>,
-    /// What was asked and has not taken effect.
-    pub asked: Option<AskedFor>,
-    /// What a waiting run waits for; it goes on by itself.
-    pub wait: Option<Wait>,
-    /// What is known of its sessions that no commit holds.
-    #[serde(default)]
-    pub uncommitted: Uncommitted,
-}
-
-impl RunRecord {
-    /// Returns a run that waits for its turn, and of which nothing else is known.
-    pub fn queued(id: impl Into<String>, path: WirePath, queued_at: Timestamp) -> Self {
-        Self {
-            id: id.into(),
-            path,
-            state: RunStatus::Queued,
-            reason: None,
-            queued_at,
-            ended_at: None,
-            beginning: None,
-            resume: None,
-            asked: None,
-            wait: None,
-            uncommitted: Uncommitted::default(),
-        }
-    }
-}
-
-/// What is known of a run's sessions that no commit holds.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Uncommitted {
-    /// Kinds of agents whose services were not available when they were last asked.
-    pub outages: Vec<Outage>,
-    /// What tries of the next iteration have spent; it goes into its commit.
-    pub tried: Spent,
-    /// Mark of the last iteration that has changed this.
-    pub followed: Option<String>,
-    /// A person's word on a finished node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub word: Option<PersonDecision>,
-}
-
-impl Uncommitted {
-    /// Has every service asked again at once.
-    pub fn ask_at_once(&mut self, now: Timestamp) {
-        for outage in &mut self.outages {
-            outage.cut_short(now);
-        }
-    }
-}
-
-/// How a run begins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Beginning {
-    /// Commit of the base; none: the end of the run before it.
-    pub base: Option<String>,
-    /// Text of a new goal.
-    pub goal: Option<String>,
-    /// Keep the task tree although the id changes.
-    pub keep_tree: bool,
-    /// Take over tree and state of the base, which is an iteration's commit.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub fork: bool,
-}
-
-/// Counters to reset and iterations to grant before a run goes on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ResumeOrder {
-    /// Iterations to grant.
-    pub more: u32,
-    /// Whether the counters that stopped it are reset.
-    pub reset: bool,
-    /// Commit upon which this is done; kept before it is.
-    pub from: Option<String>,
-    /// Iterations to grant in a commit after it: what is asked once `from` is kept must not be lost in it.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub then: u32,
-}
-
-impl ResumeOrder {
-    /// Adds what is asked now to what was ordered before and may be committed already.
-    pub fn upon(before: Option<Self>, more: u32, reset: bool) -> Self {
-        match before {
-            None => Self { more, reset, from: None, then: 0 },
-            Some(order) if order.from.is_some() => Self { then: order.then.saturating_add(more), ..order },
-            Some(order) => Self { more: order.more.saturating_add(more), reset: order.reset || reset, ..order },
-        }
-    }
-
-    /// Returns what is left to do when this is committed.
-    pub fn rest(&self) -> Option<Self> {
-        (self.then > 0).then_some(Self { more: self.then, reset: false, from: None, then: 0 })
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_none(iterations: &u32) -> bool {
-    *iterations == 0
-}
-
-/// What was asked of a run and has not taken effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AskedFor {
-    /// To pause.
-    Pause,
-    /// To end.
-    Cancel,
-    /// To pause, because one iteration is all that was asked for.
-    Step,
 }
 
 /// What is wrong with the daemon's state of a repository.
@@ -397,10 +256,10 @@ impl<D: Disk> Store<D> {
 
     /// Writes `repo.json` durably, dropping the oldest of many past runs.
     pub fn save(&self, file: &mut RepoFile) -> Result<(), StoreError> {
-        let past = file.runs.iter().filter(|run| run.state.is_terminal()).count();
+        let past = file.runs.iter().filter(|run| run.state.is_over()).count();
         let mut surplus = past.saturating_sub(MAX_PAST_RUNS);
         file.runs.retain(|run| {
-            let dropped = run.state.is_terminal() && surplus > 0;
+            let dropped = run.state.is_over() && surplus > 0;
             surplus -= usize::from(dropped);
             !dropped
         });
@@ -444,35 +303,5 @@ mod tests {
         assert!(being_written.iter().all(|path| path.exists()));
         assert!(store.take_over().unwrap().is_some());
         assert!(!being_written.iter().any(|path| path.exists()), "nobody writes what a life that was killed has left");
-    }
-
-    #[test]
-    fn what_may_be_granted_already_is_not_granted_again() {
-        let kept = ResumeOrder { more: 3, reset: true, from: Some("c".repeat(40)), then: 0 };
-        let asked = ResumeOrder::upon(Some(kept.clone()), 2, false);
-        assert_eq!(asked, ResumeOrder { then: 2, ..kept.clone() });
-        assert_eq!(ResumeOrder::upon(Some(asked), 4, false), ResumeOrder { then: 6, ..kept });
-    }
-
-    #[test]
-    fn what_is_asked_before_anything_is_committed_is_one_grant() {
-        let first = ResumeOrder::upon(None, 3, false);
-        assert_eq!(first.rest(), None);
-        let both = ResumeOrder::upon(Some(first), 2, true);
-        assert_eq!(both, ResumeOrder { more: 5, reset: true, from: None, then: 0 });
-    }
-
-    #[test]
-    fn a_grant_after_another_is_left_when_that_is_committed() {
-        let order = ResumeOrder { more: 3, reset: true, from: Some("c".repeat(40)), then: 2 };
-        assert_eq!(order.rest(), Some(ResumeOrder { more: 2, reset: false, from: None, then: 0 }));
-    }
-
-    #[test]
-    fn an_order_without_a_grant_after_it_is_written_as_it_ever_was() {
-        let order = ResumeOrder { more: 3, reset: true, from: None, then: 0 };
-        let text = serde_json::to_string(&order).unwrap();
-        assert_eq!(text, r#"{"more":3,"reset":true,"from":null}"#);
-        assert_eq!(serde_json::from_str::<ResumeOrder>(&text).unwrap(), order);
     }
 }

@@ -11,8 +11,10 @@ use super::{
     Commands, Ground, Passed, check_config, git_error, invalid_config, refuse_operation, refuse_other_case,
     refuse_paths, refuse_pipes, refuse_protected,
 };
+use runner_core::run::{Beginning, Start};
+
 use crate::git::{Change, Id, Repository};
-use crate::worker::{self, Beginning, IdChoice, StartOrder};
+use crate::worker::{self, IdChoice, StartOrder};
 
 /// Most commits looked through for the iteration.
 const MAX_COMMITS: usize = 100_000;
@@ -38,14 +40,10 @@ pub fn fork(
         refuse_protected(&config, id)?;
     }
     let commands = check_config(repository, &config, Passed { env: &params.env.0, offer: ground.offer })?;
-    let order = StartOrder {
-        id,
-        path: WirePath::from(repository.work_dir()),
-        beginning: Beginning { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true },
-        queue_only: params.queue_only,
-        begun: false,
-    };
-    Ok((order, commands))
+    let beginning = Beginning { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true };
+    let path = WirePath::from(repository.work_dir());
+    let start = Start { path, beginning, queue_only: params.queue_only, is_begun: false };
+    Ok((StartOrder { id, start }, commands))
 }
 
 /// Finds the commit that an iteration ended in.

@@ -6,14 +6,15 @@ use protocol::tree::{Node, TaskTree};
 use protocol::view::RunSummary;
 use runner_core::explain::{Course, Ground, courses, steps};
 use runner_core::message::Subject;
-use runner_core::run::{self, Asked, Next, Standing};
+use runner_core::run::{self, Next, Standing};
 use runner_core::select::{Selection, select};
 use runner_core::tree;
 use runner_core::verdict::{Task, TreeTaken, row};
 
 use crate::repo::layout::Layout;
-use crate::store::{Store, Uncommitted};
+use crate::store::Store;
 use crate::worker::{Loaded, node_ref};
+use runner_core::run::Uncommitted;
 
 /// Explains the next session of a run; what no commit holds of it is read from its store.
 pub(super) fn explain(loaded: &Loaded, summary: Option<RunSummary>, store: &Store) -> ExplainReply {
@@ -22,7 +23,7 @@ pub(super) fn explain(loaded: &Loaded, summary: Option<RunSummary>, store: &Stor
     let resumed = run::on_resume(&standing, true, 0);
     let (standing, next, after_resume) = if_resumed(standing, &resumed);
     // Who is asked does not depend on whether a service is waited for.
-    let task = match run::next(&Standing { outages: &[], ..standing }, None, Asked::Nothing) {
+    let task = match run::next(&Standing { outages: &[], ..standing }, None, None) {
         Next::GoOn(task) => Some(task),
         Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_) | Next::End { .. } => None,
     };
@@ -54,9 +55,9 @@ fn uncommitted(store: &Store, summary: Option<&RunSummary>) -> Uncommitted {
 
 /// Returns what a run does next: as if it had been resumed, where it would be over otherwise and resuming helps.
 fn if_resumed<'a>(standing: Standing<'a>, resumed: &'a RunState) -> (Standing<'a>, Next, bool) {
-    let next = run::next(&standing, None, Asked::Nothing);
+    let next = run::next(&standing, None, None);
     let then = Standing { run_state: resumed, ..standing };
-    match (&next, run::next(&then, None, Asked::Nothing)) {
+    match (&next, run::next(&then, None, None)) {
         (Next::End { .. }, again @ (Next::GoOn(_) | Next::Wait(..))) => (then, again, true),
         _ => (standing, next, false),
     }
@@ -115,6 +116,6 @@ fn view(next: &Next) -> NextView {
         Next::Wait(wait, reason) => NextView::Waits { until: wait.until, reason: reason.clone() },
         Next::WaitForPerson(reason) => NextView::WaitsForPerson { reason: reason.clone() },
         Next::Pause(reason) => NextView::Pauses { reason: reason.clone() },
-        Next::End { status, reason } => NextView::Ends { state: *status, reason: reason.clone() },
+        Next::End { end, reason } => NextView::Ends { state: end.status(), reason: reason.clone() },
     }
 }

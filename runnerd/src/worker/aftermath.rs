@@ -2,16 +2,13 @@
 
 use protocol::event::EventKind;
 use protocol::meta::SecretSeen;
-use protocol::view::StopReason;
-use protocol::words::{GuardOutcome, RunStatus};
-use runner_core::fallback::{self, Outage};
-use runner_core::run::{self, Asked, Next};
+use protocol::words::GuardOutcome;
+use runner_core::fallback::Outage;
+use runner_core::run::{self, Event, IllegalEvent, Next};
 use runner_core::tree;
-use runner_core::usage::Spent;
-use runner_core::verdict::{StopCause, Task, Verdict, row};
+use runner_core::verdict::{Task, Verdict, row};
 use tokio::task::block_in_place;
 
-use super::desk;
 use super::failure::Failure;
 use super::life::{Life, Then};
 use super::load::Loaded;
@@ -20,7 +17,6 @@ use super::open::Found;
 use super::site::Site;
 use crate::clock;
 use crate::git::CommitInfo;
-use crate::store::{AskedFor, RunRecord, Uncommitted};
 
 /// What people are told of an iteration, and what decides nothing.
 #[derive(Debug, Clone)]
@@ -52,20 +48,14 @@ pub(super) struct Settled<'a> {
 
 impl Life {
     /// Follows an iteration that began nothing.
-    pub(super) async fn untouched(&mut self, id: &str, found: Option<Found>) -> Then {
-        match found {
-            // A stop that came meanwhile goes before a wait.
-            Some(Found::Next(Next::Wait(..))) if self.stopped_before_work(id).await => Then::Rest,
-            Some(Found::Next(next)) => self.follow(id, next).await,
-            Some(Found::Hold(why)) => {
-                self.write(id, |run| hold(run, why.clone())).await;
-                Then::Rest
-            }
-            Some(Found::Task(..)) | None => {
-                self.stopped_before_work(id).await;
-                Then::Rest
-            }
-        }
+    pub(super) async fn untouched(&mut self, id: &str, found: Option<Found>) -> Result<Then, IllegalEvent> {
+        let event = match found {
+            Some(Found::Next(next)) => return self.follow(id, next, Event::Declined).await,
+            Some(Found::Hold(why)) => Event::Hold(why),
+            Some(Found::Task(..)) | None => Event::Between,
+        };
+        self.happens(id, event).await?;
+        Ok(Then::Rest)
     }
 
     /// Follows an iteration that was settled.
@@ -79,48 +69,31 @@ impl Life {
             Ok((site.shelf.load(&repository, tip)?, made.and_then(|made| made.into_iter().next())))
         })?;
         self.tell_settled(&loaded, settled, made.as_ref());
-        self.learn(id, settled).await;
+        self.learn(id, settled).await?;
         self.tell_questions(site, settled.task, &loaded);
         let Some(run) = self.desk.run(id) else { return Ok(Then::Rest) };
-        let asked = match run.asked {
-            None => Asked::Nothing,
-            Some(AskedFor::Pause) => Asked::Pause,
-            Some(AskedFor::Step) => Asked::Step,
-            Some(AskedFor::Cancel) => Asked::Cancel,
-        };
-        let next = run::next(&loaded.standing(&run.uncommitted), Some(verdict), asked);
+        let next = run::next(&loaded.standing(&run.uncommitted), Some(verdict), run.asked);
         if !matches!(next, Next::GoOn(_)) {
             // Whoever sees that the run has stopped sees all that led to it.
             self.refresh();
         }
-        Ok(self.follow(id, next).await)
+        Ok(self.follow(id, next, Event::Followed).await?)
     }
 
-    /// Keeps what no commit holds of an iteration, once: it may be followed again after a crash.
-    async fn learn(&mut self, id: &str, settled: Settled<'_>) {
+    /// Keeps what no commit holds of an iteration.
+    async fn learn(&mut self, id: &str, settled: Settled<'_>) -> Result<(), IllegalEvent> {
         let Settled { mark, task, verdict, facts, commit, .. } = settled;
-        let Some(before) = self.desk.run(id).map(|run| &run.uncommitted) else { return };
-        let kind = |kind: &Option<String>| kind.clone().unwrap_or_default();
-        let (worker, reviewer) = (kind(&task.kind), kind(&task.reviewer));
-        let outages = if facts.is_reviewed {
-            fallback::after_review(&before.outages, (&worker, &reviewer), verdict, clock::now())
-        } else {
-            fallback::after(&before.outages, &worker, verdict, clock::now())
-        };
-        let tried = if commit.is_some() { Spent::default() } else { before.tried.and(&facts.spent) };
-        let word = before.word.clone().filter(|_| is_still_said(settled));
-        let is_followed = before.followed.as_deref() == Some(mark);
-        let is_another = outages != before.outages || tried != before.tried || word != before.word;
-        if !is_followed && is_another {
-            if let (Verdict::Unavailable { .. }, Some(Outage { kind, why, wait, .. })) =
-                (verdict, outages.last().cloned())
-            {
-                let kind = EventKind::Outage { agent: kind, why, until: wait.until };
-                self.desk.tell(id, Some(task.iter), kind);
-            }
-            let after = Uncommitted { outages, tried, followed: Some(mark.to_owned()), word };
-            self.write(id, |run| run.uncommitted.clone_from(&after)).await;
+        let Some(run) = self.desk.run(id) else { return Ok(()) };
+        let is_committed = commit.is_some();
+        let seen =
+            run::Settled { mark, task, verdict, is_reviewed: facts.is_reviewed, spent: &facts.spent, is_committed };
+        let Some(after) = run.uncommitted.after(seen, clock::now()) else { return Ok(()) };
+        if let (Verdict::Unavailable { .. }, Some(Outage { kind, why, wait, .. })) =
+            (verdict, after.outages.last().cloned())
+        {
+            self.desk.tell(id, Some(task.iter), EventKind::Outage { agent: kind, why, until: wait.until });
         }
+        self.happens(id, Event::Learned(after)).await.map(drop)
     }
 
     fn tell_settled(&mut self, loaded: &Loaded, settled: Settled<'_>, commit: Option<&CommitInfo>) {
@@ -158,50 +131,9 @@ impl Life {
     }
 
     /// Writes down what a run does next.
-    async fn follow(&mut self, id: &str, next: Next) -> Then {
-        match next {
-            Next::GoOn(_) => return Then::GoOn,
-            Next::Wait(wait, reason) => {
-                self.write(id, |run| {
-                    run.state = RunStatus::Waiting;
-                    run.reason = Some(reason.clone());
-                    run.wait = Some(wait);
-                })
-                .await;
-            }
-            Next::WaitForPerson(reason) => {
-                self.write(id, |run| {
-                    run.state = RunStatus::Waiting;
-                    run.reason = Some(reason.clone());
-                })
-                .await;
-            }
-            Next::Pause(why) => self.write(id, |run| pause(run, why.clone())).await,
-            Next::End { status, reason } => self.write(id, |run| desk::end(run, status, reason.clone())).await,
-        }
-        Then::Rest
+    async fn follow(&mut self, id: &str, next: Next, event: fn(Next) -> Event) -> Result<Then, IllegalEvent> {
+        let then = if matches!(next, Next::GoOn(_)) { Then::GoOn } else { Then::Rest };
+        self.happens(id, event(next)).await?;
+        Ok(then)
     }
-}
-
-/// Whether a person's word is said again when the run goes on: it was cut off, or the guard could not be asked.
-fn is_still_said(settled: Settled<'_>) -> bool {
-    let Settled { verdict, commit, .. } = settled;
-    let is_cut_off = match verdict {
-        Verdict::Interrupted { by } => *by != StopCause::Cancel,
-        verdict => matches!(verdict, Verdict::Timeout { .. } | Verdict::Misconfigured { .. }),
-    };
-    commit.is_none() && is_cut_off
-}
-
-/// Pauses a run's record.
-pub(super) fn pause(run: &mut RunRecord, why: StopReason) {
-    run.state = RunStatus::Paused;
-    run.reason = Some(why);
-    run.asked = None;
-}
-
-/// Holds a run's record until somebody looks.
-pub(super) fn hold(run: &mut RunRecord, why: StopReason) {
-    run.state = RunStatus::Held;
-    run.reason = Some(why);
 }

@@ -7,24 +7,23 @@ use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::message::{Milestone, NameList, RunnerCommit};
 use runner_core::person;
-use runner_core::run;
+use runner_core::run::{self, Beginning, ResumeOrder};
 use runner_core::transition::PROGRESS_HEADING;
 use runner_core::{json, schema, tree, validate};
 
 use super::definition;
 use super::desk::reason;
 use super::load::{LoadError, load};
-use super::open::persons_commits;
+use super::open::{MAX_PERSON_COMMITS, persons_commits};
 use super::settle::version;
 use super::site::{Obstacle, Site};
 use crate::causes::in_one_line;
 use crate::config::{self, RepoConfig};
-use crate::git::{Change, CommitRequest, GitError, HoldBack, Id, Repository};
+use crate::git::{Change, CommitInfo, CommitRequest, GitError, HoldBack, Id, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::goal::Goal;
 use crate::repo::init::{InitError, InitOptions, init};
 use crate::repo::layout::Layout;
-use crate::store::{Beginning, ResumeOrder};
 
 /// Why a beginning failed.
 #[derive(Debug, thiserror::Error)]
@@ -82,9 +81,11 @@ pub(super) fn begin(site: &Site, beginning: &Beginning, previous: Option<&str>) 
     }
     refuse_pipes(&repository)?;
     refuse_dirty(&repository)?;
+    let was_there = repository.branch(&site.branch())?.is_some();
     let base = check_out(site, &repository, beginning, previous)?;
     let head = repository.head()?.commit();
-    if head.is_some_and(|head| is_begun(site, &repository, head)) {
+    let is_begun = |head| if was_there { is_begun(site, &repository, head) } else { is_named(site, &repository, head) };
+    if head.map_or(Ok(false), is_begun)? {
         return Ok(repository.flush_head()?);
     }
     let summary = if beginning.fork {
@@ -125,7 +126,7 @@ fn refuse(foreign: &[String]) -> Result<(), BeginError> {
 /// Puts a run that has begun on its branch when it goes on, and returns HEAD.
 ///
 /// Another run may have had its turn since. What is not committed stays where it is, and is refused.
-pub(super) fn take_up(site: &Site) -> Result<Option<Id>, BeginError> {
+pub(super) fn take_up(site: &Site) -> Result<Id, BeginError> {
     let repository = site.repository()?;
     repository.clear_stale_locks()?;
     let branch = site.branch();
@@ -134,7 +135,11 @@ pub(super) fn take_up(site: &Site) -> Result<Option<Id>, BeginError> {
         refuse(&Site::changes(&repository)?.iter().map(Change::display_path).collect::<Vec<_>>())?;
         repository.switch(&branch)?;
     }
-    Ok(repository.head()?.commit())
+    let unborn = || format!("HEAD of {} has no commit, but the run is on {branch}", repository.work_dir().display());
+    repository
+        .head()?
+        .commit()
+        .ok_or_else(|| BeginError::Hold(reason(unborn(), &format!("git switch {branch}, and: runnerctl resume"))))
 }
 
 /// Checks out the run's branch, making it if there is none; returns the base.
@@ -182,12 +187,14 @@ fn check_out_fork(site: &Site, repository: &Repository, beginning: &Beginning) -
         let what = beginning.base.as_deref().unwrap_or("no commit");
         BeginError::Hold(reason(format!("the commit that the fork begins from is gone: {what}"), "runnerctl cancel"))
     })?;
-    match repository.branch(&branch)? {
+    let tip = repository.branch(&branch)?;
+    let is_own = tip.map_or(Ok(false), |tip| Ok::<_, GitError>(tip == base || is_begun(site, repository, tip)?))?;
+    match tip {
         None => {
             refuse(&Site::changes(repository)?.iter().map(Change::display_path).collect::<Vec<_>>())?;
             repository.start_branch(&branch, &base)?;
         }
-        Some(tip) if tip == base || is_begun(site, repository, tip) => {
+        Some(_) if is_own => {
             if repository.head()?.branch() != Some(branch.as_str()) {
                 repository.switch(&branch)?;
             }
@@ -220,10 +227,19 @@ fn write_fork(site: &Site, repository: &Repository, base: Id) -> Result<String, 
 }
 
 /// Whether the run's identity stands in the commit already.
-fn is_begun(site: &Site, repository: &Repository, head: Id) -> bool {
-    load(repository, head).is_ok_and(|loaded| {
-        loaded.goal.id() == Some(site.run.as_str()) && loaded.run_state.run_id.as_deref() == Some(site.run.as_str())
-    })
+fn is_named(site: &Site, repository: &Repository, head: Id) -> Result<bool, GitError> {
+    let run = Some(site.run.as_str());
+    match load(repository, head) {
+        Ok(loaded) => Ok(loaded.goal.id() == run && loaded.run_state.run_id.as_deref() == run),
+        Err(LoadError::Git(error)) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Whether a branch has the run's start, though a person may have made its state unreadable since.
+fn is_begun(site: &Site, repository: &Repository, tip: Id) -> Result<bool, GitError> {
+    let is_start = |commit: &CommitInfo| matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Start(start)) if start.run == site.run);
+    Ok(is_named(site, repository, tip)? || repository.first_parents(&tip, MAX_PERSON_COMMITS)?.iter().any(is_start))
 }
 
 fn write_beginning(

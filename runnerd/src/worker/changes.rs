@@ -22,7 +22,8 @@ use super::setting;
 use super::site::{Obstacle, Site};
 use crate::causes::in_one_line;
 use crate::git::Id;
-use crate::store::{Queued, RunRecord, StoreError};
+use crate::store::{Queued, StoreError};
+use runner_core::run::{Request, RunRecord};
 
 /// Most requests of a repository that wait.
 const MAX_WAITING: usize = 100;
@@ -46,7 +47,7 @@ impl Desk {
     }
 
     fn take_for(&mut self, run: &RunRecord, order: ChangeOrder) -> Result<ChangeReply, ErrorData> {
-        order.change.check_state(run.state).map_err(|refusal| refused(&refusal))?;
+        self.ask(&run.id, Request::Change(order.change.subject()))?;
         if self.changes.queue.len() >= MAX_WAITING {
             let message = format!("{MAX_WAITING} requests wait for the session to end");
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl pause --now"));

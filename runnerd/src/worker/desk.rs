@@ -8,12 +8,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use protocol::error::ErrorData;
 use protocol::event::EventKind;
+use protocol::path::WirePath;
 use protocol::reply::StepReply;
 use protocol::view::{ChangeView, PendingControl, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, PhaseName, RunStatus};
 use runner_core::change::Change;
 use runner_core::obstacle::Obstruction;
-use runner_core::run;
+use runner_core::run::{self, Asked, Effect, RunRecord, Step, Turn, Wanted};
 use runner_core::verdict::StopCause;
 use runner_core::wait::Wait;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
@@ -21,27 +22,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::Message;
 use super::ledger::Ledger;
-use super::requests::held_error;
 use super::shelf::Shelf;
 use super::snapshot::{self, Seen, outages, repo_view, summary};
 use crate::clock;
 use crate::events::{About, Events};
 use crate::hidden::Hidden;
 use crate::process::{Awake, Inhibitor};
-use crate::store::{AskedFor, Changes, RepoFile, RunRecord, Store, StoreError};
-
-/// What a worker does next with the queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// Drive this run.
-    Run(String),
-    /// Drive one iteration of this run.
-    Step(String),
-    /// Nothing until a time, or until somebody asks.
-    Rest(Option<Wait>),
-    /// The daemon goes down.
-    Leave,
-}
+use crate::store::{Changes, RepoFile, Store, StoreError};
 
 /// The desk.
 #[derive(Debug)]
@@ -89,6 +76,7 @@ pub(super) struct Desk {
     /// The run whose iteration a previous life has begun; its journal is gone through when it has its turn.
     pub unfinished: Option<String>,
     pub(super) live: Option<String>,
+    /// The request for which a held repository is to be looked at again.
     pub(super) recheck: Option<Message>,
     /// Whether nobody can ask anything any more.
     pub(super) forsaken: bool,
@@ -160,29 +148,17 @@ impl Desk {
         }
     }
 
-    /// Decides what to do next with the queue: what was running goes on, else the first run that is not over.
-    pub(super) fn turn(&self, now: Timestamp) -> Turn {
+    /// Decides what to do next with the queue; nothing when the daemon goes down.
+    pub(super) fn turn(&self, now: Timestamp) -> Option<Turn> {
         if self.is_leaving() || self.forsaken {
-            return Turn::Leave;
+            return None;
         }
         if self.held.is_some() {
-            return Turn::Rest(self.look_again);
+            return Some(Turn::Rest(self.look_again));
         }
-        let mut queue = self.file.runs.iter().filter(|run| !run.state.is_terminal());
-        if let Some(run) = queue.clone().find(|run| run.state == RunStatus::Running) {
-            return Turn::Run(run.id.clone());
-        }
-        let may_step = |run: &String| self.unfinished.as_ref().is_none_or(|unfinished| unfinished == run);
-        if let Some((run, _)) = self.steps.iter().find(|(run, _)| may_step(run)) {
-            return Turn::Step(run.clone());
-        }
-        let Some(run) = queue.next() else { return Turn::Rest(None) };
-        match (run.state, run.wait) {
-            (RunStatus::Queued | RunStatus::Running, _) => Turn::Run(run.id.clone()),
-            (RunStatus::Waiting, Some(wait)) if wait.is_over(now) => Turn::Run(run.id.clone()),
-            (RunStatus::Waiting, wait) => Turn::Rest(wait),
-            _ => Turn::Rest(None),
-        }
+        let steps: Vec<String> = self.steps.iter().map(|(run, _)| run.clone()).collect();
+        let wanted = Wanted { steps: &steps, unfinished: self.unfinished.as_deref() };
+        Some(run::turn(&self.file.runs, wanted, now))
     }
 
     /// Returns whether nothing new is to begin.
@@ -200,20 +176,27 @@ impl Desk {
         self.file.runs.iter().find(|run| run.id == id)
     }
 
-    /// Changes a run's record durably, then the view.
-    pub(super) fn change(&mut self, id: &str, change: impl FnOnce(&mut RunRecord)) -> Result<(), StoreError> {
-        let mut file = self.file.clone();
-        let Some(run) = file.runs.iter_mut().find(|run| run.id == id) else { return Ok(()) };
-        let before = run.state;
-        change(run);
-        let after = run.clone();
-        self.keep(file)?;
-        if before != after.state {
-            let until = after.wait.map(|wait| wait.until);
-            let kind = EventKind::RunState { state: after.state, reason: after.reason, until };
-            self.tell(&after.id, None, kind);
+    /// Writes down what a run comes to, then shows it; what is to be done beside it comes back.
+    pub(super) fn come_to(&mut self, step: Step) -> Result<Vec<Effect>, StoreError> {
+        self.come_to_in(None, step)
+    }
+
+    /// Does so for a run that begins in a work tree.
+    pub(super) fn come_to_in(&mut self, path: Option<WirePath>, step: Step) -> Result<Vec<Effect>, StoreError> {
+        let Step { record, effects } = step;
+        let before = self.run(&record.id).cloned();
+        if before.as_ref() != Some(&record) || effects.contains(&Effect::GoLast) {
+            let mut file = self.file.clone();
+            file.path = path.unwrap_or(file.path);
+            run::put(&mut file.runs, record.clone(), effects.contains(&Effect::GoLast));
+            self.keep(file)?;
         }
-        Ok(())
+        let state = record.state.status();
+        if before.is_none_or(|before| before.state.status() != state) || effects.contains(&Effect::Tell) {
+            let until = record.state.wait().map(|wait| wait.until);
+            self.tell(&record.id, None, EventKind::RunState { state, reason: record.reason, until });
+        }
+        Ok(effects)
     }
 
     pub(super) fn keep(&mut self, mut file: RepoFile) -> Result<(), StoreError> {
@@ -273,7 +256,7 @@ impl Desk {
     /// Keeps the machine awake while a run goes on by itself: now, or before long.
     pub(super) fn mind_sleep(&mut self) {
         let now = clock::now();
-        let is_active = self.file.runs.iter().any(|run| run::is_active(run.state, run.wait, now));
+        let is_active = self.file.runs.iter().any(|run| run.state.is_active(now));
         if is_active {
             self.awake.get_or_insert_with(|| self.inhibitor.hold());
         } else {
@@ -301,24 +284,6 @@ impl Desk {
         seen
     }
 
-    /// Returns the request for which a held repository is to be looked at again.
-    pub(super) fn take_recheck(&mut self) -> Option<Message> {
-        self.recheck.take()
-    }
-
-    /// Answers a request that had the repository looked at again.
-    pub(super) fn answer_rechecked(&mut self, message: Message) {
-        let Message::Resume { run, now, more, reply } = message else { return };
-        let going_on = self.find(run.as_deref()).ok().filter(|run| run.state == RunStatus::Running);
-        let answer = match (&self.held, going_on.map(|run| run.id.clone())) {
-            (Some(held), _) => Err(held_error(held)),
-            (None, Some(id)) => self.controlled(&id, false),
-            (None, None) => self.resume(run.as_deref(), now, more),
-        };
-        // Whoever has stopped waiting needs no answer.
-        let _ = reply.send(answer);
-    }
-
     pub(super) fn run_view(&self) -> Option<RunView> {
         let current = self.current()?;
         let mut view = self.view.clone().filter(|view| view.summary.id == current.id)?;
@@ -329,13 +294,13 @@ impl Desk {
         if let Some(phase) = &mut view.phase {
             phase.obstacle = self.obstacle.as_ref().map(|obstacle| obstacle.what.clone());
         }
-        view.wait_until = current.wait.map(|wait| wait.until);
+        view.wait_until = current.state.wait().map(|wait| wait.until);
         view.outages = outages(current);
         view.changes = self.waiting(&current.id);
         view.pending = current.asked.and_then(|asked| match asked {
-            AskedFor::Pause => Some(PendingControl::Pause),
-            AskedFor::Cancel => Some(PendingControl::Cancel),
-            AskedFor::Step => None,
+            Asked::Pause => Some(PendingControl::Pause),
+            Asked::Cancel => Some(PendingControl::Cancel),
+            Asked::Step => None,
         });
         Some(view)
     }
@@ -352,18 +317,14 @@ impl Desk {
 
     /// Describes a run as it is seen now: one that an obstacle keeps from going on waits.
     pub(super) fn summary(&self, run: &RunRecord) -> RunSummary {
-        let mut summary = summary(run);
         let obstacle = self.obstacle.as_ref().filter(|_| self.live.as_ref() == Some(&run.id));
-        if let (Some(obstacle), RunStatus::Running) = (obstacle, summary.state) {
-            summary.state = RunStatus::Waiting;
-            summary.reason = Some(obstacle.waiting());
-        }
-        summary
+        let (state, reason) = run.shown(obstacle);
+        RunSummary { state, reason, ..summary(run) }
     }
 
     /// Describes the repository as it is seen now.
     pub(super) fn repo_view(&self) -> RepoView {
-        let queue = self.file.runs.iter().filter(|run| !run.state.is_terminal());
+        let queue = self.file.runs.iter().filter(|run| !run.state.is_over());
         RepoView { queue: queue.map(|run| self.summary(run)).collect(), ..repo_view(&self.file, self.held.clone()) }
     }
 
@@ -398,7 +359,7 @@ impl Desk {
     /// Returns the run that is being driven, else the one at the head of the queue, else the last one that ended.
     pub(super) fn current(&self) -> Option<&RunRecord> {
         let live = self.live.as_ref().and_then(|live| self.run(live));
-        live.or_else(|| current(&self.file))
+        live.or_else(|| run::current(&self.file.runs))
     }
 
     /// Waits for a request, or for as long as a timer may sleep, or for the daemon to go down.
@@ -446,22 +407,6 @@ impl Desk {
             }
         }
     }
-}
-
-/// Returns the run at the head of the queue, else the last one that ended.
-pub(super) fn current(file: &RepoFile) -> Option<&RunRecord> {
-    let head = file.runs.iter().find(|run| !run.state.is_terminal());
-    head.or_else(|| file.runs.iter().max_by_key(|run| run.ended_at))
-}
-
-/// Ends a run's record.
-pub(super) fn end(run: &mut RunRecord, state: RunStatus, reason: StopReason) {
-    run.state = state;
-    run.reason = Some(reason);
-    run.ended_at = Some(clock::now());
-    run.asked = None;
-    run.wait = None;
-    run.uncommitted.outages.clear();
 }
 
 /// Builds a reason.

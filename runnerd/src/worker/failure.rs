@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use runner_core::obstacle::Nature;
+use runner_core::run::IllegalEvent;
 
 use super::drive::DriveError;
 use super::journal::JournalError;
@@ -49,6 +50,9 @@ pub(super) enum Failure {
     /// The branch that was committed to is gone.
     #[error("the run's branch is gone")]
     NoBranch,
+    /// A bug: what has happened cannot happen to the run.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
     /// A bug: what is over was never begun.
     #[error("an iteration was settled that was not opened")]
     NotOpened,
@@ -64,7 +68,8 @@ impl Obstructs for Failure {
             Self::Store(error) => error.nature(),
             Self::Journal(error) => error.nature(),
             Self::Drive(error) => error.nature(),
-            Self::NoCommit(_) | Self::NoRecord { .. } | Self::NoBranch | Self::NotOpened => Nature::Lasting,
+            Self::NoCommit(_) | Self::NoRecord { .. } | Self::NoBranch => Nature::Lasting,
+            Self::Illegal(_) | Self::NotOpened => Nature::Lasting,
         }
     }
 
@@ -77,7 +82,8 @@ impl Obstructs for Failure {
             Self::Store(error) => error.remedy(),
             Self::Journal(error) => error.remedy(),
             Self::Drive(error) => error.remedy(),
-            Self::NoCommit(_) | Self::NoRecord { .. } | Self::NoBranch | Self::NotOpened => None,
+            Self::NoCommit(_) | Self::NoRecord { .. } | Self::NoBranch => None,
+            Self::Illegal(_) | Self::NotOpened => None,
         }
     }
 }

@@ -17,7 +17,8 @@ use crate::causes::in_one_line;
 use crate::git::{CommitInfo, GitError, Graft, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
-use crate::store::{Queued, RunRecord, Store};
+use crate::store::{Queued, Store};
+use runner_core::run::RunRecord;
 
 /// Commits upon the one that was kept that are looked through for one's own.
 const MAX_UPON: usize = 1_000;

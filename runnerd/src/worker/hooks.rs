@@ -28,7 +28,8 @@ use crate::git::Id;
 use crate::process::{self, Ended, Farewell, Launcher, Limits, LogFile, Mark, Spec};
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
-use crate::store::{PendingHook, RepoFile, RunRecord};
+use crate::store::{PendingHook, RepoFile};
+use runner_core::run::RunRecord;
 
 /// Time that a hook has.
 const BUDGET: Duration = Duration::from_mins(1);
@@ -44,8 +45,10 @@ const MAX_WAITING: usize = 100;
 /// Adds the hooks that the changes of states between two records call.
 pub(super) fn called_by(before: &RepoFile, after: &mut RepoFile) {
     for run in &after.runs {
-        let was = before.runs.iter().find(|old| old.id == run.id).map(|old| old.state);
-        let Some(hook) = hook::of_state(run.state).filter(|_| was != Some(run.state)) else { continue };
+        let was = before.runs.iter().find(|old| old.id == run.id).map(|old| old.state.status());
+        let Some(hook) = hook::of_state(run.state.status()).filter(|_| was != Some(run.state.status())) else {
+            continue;
+        };
         let event = HookEvent { reason: run.reason.clone(), ..event(&after.id, run, hook) };
         after.hooks.queue.push(PendingHook { event, begun: false });
     }
@@ -63,7 +66,7 @@ fn event(repo: &str, run: &RunRecord, hook: HookName) -> HookEvent {
         path: run.path.clone(),
         run: run.id.clone(),
         branch: format!("runner/{}", run.id),
-        state: run.state,
+        state: run.state.status(),
         reason: None,
         questions: Vec::new(),
     }

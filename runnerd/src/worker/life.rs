@@ -9,14 +9,15 @@ use protocol::view::{StatusView, StopReason};
 use protocol::words::{GuardOutcome, PhaseName, RunStatus};
 use runner_core::iteration::{Over, Phase};
 use runner_core::obstacle::{Nature, Obstruction};
-use runner_core::run;
+use runner_core::run::{self, Effect, Event, IllegalEvent, Preparation, RunRecord, State, Turn};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, block_in_place};
 use tokio_util::sync::CancellationToken;
 
-use super::aftermath::{Seen, Settled, hold, pause};
+use super::aftermath::{Seen, Settled};
+use super::begin::BeginError;
 use super::claim::Claim;
-use super::desk::{self, Desk, Turn, Wires, reason};
+use super::desk::{Desk, Wires, reason};
 use super::drive::{Drive, Drove, pause_before};
 use super::failure::Failure;
 use super::journal::Recorded;
@@ -33,7 +34,7 @@ use crate::hidden::Hidden;
 use crate::obstruction::obstruction;
 use crate::process::{Inhibitor, Launcher};
 use crate::repo::layout::Layout;
-use crate::store::{AskedFor, RepoFile, ResumeOrder, RunRecord, Store};
+use crate::store::{RepoFile, Store};
 
 /// Requests that may wait for a worker.
 const MAILBOX: usize = 64;
@@ -86,7 +87,7 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Life) 
     let (sender, mailbox) = mpsc::channel(MAILBOX);
     let id = file.id.clone();
     let containment = means.launcher.offer().level();
-    let run = desk::current(&file).map(|run| snapshot::blank(run, containment));
+    let run = run::current(&file.runs).map(|run| snapshot::blank(run, containment));
     let (status, seen) = watch::channel(Arc::new(StatusView { repo: snapshot::repo_view(&file, None), run }));
     let wires = Wires {
         own: sender.downgrade(),
@@ -147,12 +148,12 @@ impl Life {
             self.desk.mind_sleep();
             self.start_hook();
             match self.desk.turn(clock::now()) {
-                Turn::Run(run) => Box::pin(self.take_turn(&run, false)).await,
-                Turn::Step(run) => Box::pin(self.take_turn(&run, true)).await,
-                Turn::Rest(until) => self.desk.rest(until).await,
-                Turn::Leave => return self.leave().await,
+                None => return self.leave().await,
+                Some(Turn::Run(run)) => Box::pin(self.take_turn(&run, false)).await,
+                Some(Turn::Step(run)) => Box::pin(self.take_turn(&run, true)).await,
+                Some(Turn::Rest(until)) => self.desk.rest(until).await,
             }
-            if let Some(message) = self.desk.take_recheck() {
+            if let Some(message) = self.desk.recheck.take() {
                 self.recover();
                 self.desk.answer_rechecked(message);
             } else if self.desk.look_again.is_some_and(|wait| wait.is_over(clock::now())) {
@@ -207,7 +208,7 @@ impl Life {
         self.desk.shelf.clear();
         self.desk.commit_changes_at_rest();
         self.refresh();
-        if self.desk.run(run).is_none_or(|run| run.state != RunStatus::Running) {
+        if !self.is_running(run) {
             let iteration = self.desk.view.as_ref().and_then(|view| view.recent.first().cloned());
             let iteration = iteration.filter(|iteration| Some(iteration.iter) == self.desk.stepped_iter);
             self.desk.stepped(run, iteration.as_ref());
@@ -215,22 +216,19 @@ impl Life {
     }
 
     /// Waits if what has ended a turn passes by itself, else holds the run: what is journaled is gone through again.
-    ///
-    /// A run that is to end does so if its repository is lost: there is nothing that its work could be committed to.
     async fn stopped_by(&mut self, id: &str, error: &Failure) {
         self.tries = self.tries.saturating_add(1);
         let obstruction = obstruction(error);
-        let is_to_end = self.desk.run(id).is_some_and(|run| run.asked == Some(AskedFor::Cancel));
-        match obstruction.nature {
-            Nature::Passing => _ = self.wait_for_obstacle(id, &obstruction, self.tries).await,
-            Nature::Lost if is_to_end => {
-                let why = reason(format!("cancelled by the user; {}", obstruction.what), "runnerctl start");
-                self.write(id, |run| desk::end(run, RunStatus::Cancelled, why.clone())).await;
-                self.close_journal();
+        let what = &obstruction.what;
+        match self.happens(id, Event::Obstructed(obstruction.clone())).await {
+            Ok(effects) if effects.contains(&Effect::RemoveJournal) => self.close_journal(),
+            Ok(effects) if effects.iter().any(|effect| matches!(effect, Effect::WaitOut(_))) => {
+                self.wait_for_obstacle(id, &obstruction, self.tries).await;
             }
-            Nature::Lasting | Nature::Lost => {
-                tracing::error!(repo = self.desk.file.id, run = id, what = obstruction.what, "run held");
-                self.write(id, |run| hold(run, obstruction.holding())).await;
+            Ok(_) => tracing::error!(repo = self.desk.file.id, run = id, what, "run held"),
+            Err(illegal) => {
+                let bug = in_one_line(&illegal);
+                tracing::error!(repo = self.desk.file.id, run = id, what, bug, "the run has come to rest before");
             }
         }
         self.recover();
@@ -238,21 +236,8 @@ impl Life {
 
     async fn drive_run(&mut self, id: &str, is_step: bool) -> Result<(), Failure> {
         self.desk.stepped_iter = None;
-        self.write(id, |run| {
-            if is_step {
-                // Who asks for a session now does not want to wait for one.
-                run.uncommitted.ask_at_once(clock::now());
-                run.asked = Some(AskedFor::Step);
-                let reset = run.state.is_terminal();
-                run.resume = run.resume.take().or(Some(ResumeOrder::upon(None, 0, reset)));
-            }
-            run.state = RunStatus::Running;
-            run.reason = None;
-            run.wait = None;
-            run.ended_at = None;
-        })
-        .await;
-        let Some(_claim) = self.claim(id).await else { return Ok(()) };
+        self.happens(id, Event::Turn { step: is_step }).await?;
+        let Some(_claim) = self.claim(id).await? else { return Ok(()) };
         let mut is_first = true;
         while self.begin(id, is_first).await? {
             is_first = false;
@@ -267,21 +252,21 @@ impl Life {
     }
 
     /// Takes the repository, waiting until no other daemon drives it; nothing if the turn is to end before that.
-    async fn claim(&mut self, id: &str) -> Option<Claim> {
+    async fn claim(&mut self, id: &str) -> Result<Option<Claim>, IllegalEvent> {
         let folder = self.desk.file.common_dir.clone();
         for tries in 1.. {
             // An iteration that a previous life has left is brought to its end before a run ends.
-            if self.desk.is_shutting_down() || self.recorded.is_none() && self.stopped_before_work(id).await {
-                return None;
+            if self.desk.is_shutting_down() || self.recorded.is_none() && self.stopped_before_work(id).await? {
+                break;
             }
             match Claim::take(folder.as_path()) {
-                Ok(claim) => return Some(claim),
+                Ok(claim) => return Ok(Some(claim)),
                 Err(taken) => {
                     self.wait_for_obstacle(id, &obstruction(&taken), tries).await;
                 }
             }
         }
-        None
+        Ok(None)
     }
 
     pub(super) fn site(&self, run: &RunRecord) -> Result<Site, crate::store::StoreError> {
@@ -311,26 +296,29 @@ impl Life {
         let mut needs_baseline = is_first;
         let mut tries = 0;
         loop {
-            if self.stopped_before_work(id).await || self.desk.is_shutting_down() {
+            if self.desk.is_shutting_down() || self.stopped_before_work(id).await? {
                 return Ok(false);
             }
             let Some(run) = self.desk.run(id).cloned() else { return Ok(false) };
-            let is_prepared = run.beginning.is_none() && run.resume.is_none();
-            let result = match (is_prepared, needs_baseline) {
-                (true, false) => match self.desk.commit_changes() {
+            let done = match run.preparation() {
+                Some(step) => self.prepare(&run, &step).map(Some),
+                None if needs_baseline => {
+                    let is_done = self.baseline(&self.site(&run)?).await;
+                    is_done.map(|is_done| needs_baseline = !is_done).map(|()| None)
+                }
+                None => match self.desk.commit_changes() {
                     Ok(()) => return Ok(true),
                     Err(error) => Err(error),
                 },
-                (true, true) => self.baseline(&self.site(&run)?).await.map(|is_done| needs_baseline = !is_done),
-                (false, _) => self.prepare(&self.site(&run)?, &run).await,
             };
-            match result {
-                Ok(()) => {}
-                Err(begin::BeginError::Hold(why)) => {
-                    self.write(id, |run| hold(run, why.clone())).await;
+            match done {
+                Ok(None) => {}
+                Ok(Some(event)) => drop(self.happens(id, event).await?),
+                Err(BeginError::Hold(why)) => {
+                    self.happens(id, Event::Hold(why)).await?;
                     return Ok(false);
                 }
-                Err(begin::BeginError::Obstacle(obstacle)) => {
+                Err(BeginError::Obstacle(obstacle)) => {
                     tries += 1;
                     if !self.wait_for_obstacle(id, &obstruction(&*obstacle), tries).await {
                         return Err(obstacle.into());
@@ -340,27 +328,22 @@ impl Life {
         }
     }
 
-    /// Does the next step of a beginning, and writes down that it is done before the one after it.
-    async fn prepare(&mut self, site: &Site, run: &RunRecord) -> Result<(), begin::BeginError> {
-        let previous = self.previous(&run.id);
-        let (mut beginning, mut resume) = (run.beginning.clone(), run.resume.clone());
-        block_in_place(|| -> Result<(), begin::BeginError> {
-            match (&beginning, &mut resume) {
-                (Some(order), _) => begin::begin(site, order, previous.as_deref())?,
-                (None, Some(order)) if order.from.is_none() => {
-                    order.from = begin::take_up(site)?.map(|head| head.to_string());
-                    return Ok(());
+    /// Does the next step of a beginning; it is written down before the one after it.
+    fn prepare(&mut self, run: &RunRecord, step: &Preparation) -> Result<Event, BeginError> {
+        let (site, previous) = (self.site(run)?, self.previous(&run.id));
+        block_in_place(|| {
+            Ok(match step {
+                Preparation::Begin(order) => {
+                    begin::begin(&site, order, previous.as_deref())?;
+                    Event::Begun
                 }
-                (None, Some(order)) => begin::resume(site, order)?,
-                (None, None) => {}
-            }
-            if beginning.take().is_none() {
-                resume = resume.as_ref().and_then(ResumeOrder::rest);
-            }
-            Ok(())
-        })?;
-        self.write(&run.id, |run| (run.beginning, run.resume) = (beginning.clone(), resume.clone())).await;
-        Ok(())
+                Preparation::TakeUp => Event::TakenUp { from: begin::take_up(&site)?.to_string() },
+                Preparation::Resume(order) => {
+                    begin::resume(&site, order)?;
+                    Event::Resumed
+                }
+            })
+        })
     }
 
     /// Runs the guard on the base, if that has not been done; false if it was stopped before its end.
@@ -394,7 +377,7 @@ impl Life {
     fn previous(&self, id: &str) -> Option<String> {
         let at = self.desk.file.runs.iter().position(|run| run.id == id)?;
         let before = &self.desk.file.runs[..at];
-        before.iter().rev().find(|run| run.state.is_terminal()).map(|run| run.id.clone())
+        before.iter().rev().find(|run| run.state.is_over()).map(|run| run.id.clone())
     }
 
     /// Runs one iteration and writes down what follows from it.
@@ -412,7 +395,7 @@ impl Life {
         match drove? {
             Drove::Left => Ok(Then::Rest),
             Drove::Over(Over::Untouched) => {
-                let then = self.untouched(id, scene.found.take()).await;
+                let then = self.untouched(id, scene.found.take()).await?;
                 self.close_journal();
                 Ok(then)
             }
@@ -433,37 +416,38 @@ impl Life {
         }
     }
 
-    /// Writes down a stop that was asked for before anything was begun, if one was.
-    pub(super) async fn stopped_before_work(&mut self, id: &str) -> bool {
-        let asked = self.desk.run(id).and_then(|run| run.asked);
-        let stop = asked.filter(|asked| *asked != AskedFor::Step);
-        let Some(stop) = stop else { return false };
-        self.write(id, |run| match stop {
-            AskedFor::Cancel => {
-                desk::end(run, RunStatus::Cancelled, reason("cancelled by the user", "runnerctl start"));
-            }
-            AskedFor::Pause | AskedFor::Step => pause(run, reason("paused by the user", "runnerctl resume")),
-        })
-        .await;
-        true
+    /// Lets a stop that was asked for take effect before anything is begun; whether one did.
+    pub(super) async fn stopped_before_work(&mut self, id: &str) -> Result<bool, IllegalEvent> {
+        self.happens(id, Event::Between).await?;
+        Ok(!self.is_running(id))
     }
 
-    /// Changes a run's record, however long the disk refuses: going on without it would forget a decision.
+    fn is_running(&self, id: &str) -> bool {
+        self.desk.run(id).is_some_and(|run| run.state == State::Running)
+    }
+
+    /// Writes down what an event makes of a run, however long the disk refuses: going on without it would forget a decision.
     ///
     /// Requests are answered meanwhile, and what they change stays changed.
-    pub(super) async fn write(&mut self, id: &str, change: impl Fn(&mut RunRecord)) {
-        let mut tries = 0;
-        while let Err(error) = self.desk.change(id, &change) {
-            if self.desk.is_shutting_down() {
-                return;
+    pub(super) async fn happens(&mut self, id: &str, event: Event) -> Result<Vec<Effect>, IllegalEvent> {
+        for tries in 1.. {
+            let Some(run) = self.desk.run(id) else { break };
+            let step = run::decide(run, event.clone(), clock::now())?;
+            match self.desk.come_to(step) {
+                Ok(effects) if tries == 1 => return Ok(effects),
+                Ok(effects) => {
+                    self.desk.obstacle = None;
+                    self.desk.show();
+                    return Ok(effects);
+                }
+                Err(_) if self.desk.is_shutting_down() => break,
+                Err(error) => {
+                    let passing = Obstruction { nature: Nature::Passing, ..obstruction(&error) };
+                    self.wait_for_obstacle(id, &passing, tries).await;
+                }
             }
-            tries += 1;
-            self.wait_for_obstacle(id, &Obstruction { nature: Nature::Passing, ..obstruction(&error) }, tries).await;
         }
-        if tries > 0 {
-            self.desk.obstacle = None;
-            self.desk.show();
-        }
+        Ok(Vec::new())
     }
 }
 

@@ -21,7 +21,7 @@ use crate::obstruction::Obstructs;
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts::{self, OVERRIDES};
-use crate::store::Uncommitted;
+use runner_core::run::Uncommitted;
 
 /// The committed state at one commit.
 #[derive(Debug, Clone)]

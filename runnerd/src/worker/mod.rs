@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::hook::HookEvent;
-use protocol::path::WirePath;
 use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StartReply, StepReply};
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 use runner_core::approval::Decision;
 use runner_core::change::Change;
+use runner_core::run::Start;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -74,7 +74,6 @@ mod trusted;
 mod world;
 
 pub use self::trusted::Trusted;
-pub use crate::store::Beginning;
 pub use begin::make_layout;
 pub use brief::MAX_REVIEWED_BYTES;
 pub use definition::is_of_definition;
@@ -183,14 +182,8 @@ pub struct ChangeOrder {
 pub struct StartOrder {
     /// Its id.
     pub id: IdChoice,
-    /// The work tree.
-    pub path: WirePath,
-    /// How it begins.
-    pub beginning: Beginning,
-    /// Do not begin yet.
-    pub queue_only: bool,
-    /// Whether its branch is there.
-    pub begun: bool,
+    /// How it is to be started.
+    pub start: Start,
 }
 
 /// The id of a run to be.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use protocol::view::StopReason;
 use runner_core::message::RunnerCommit;
 use runner_core::person;
-use runner_core::run::{self, Asked, Next};
+use runner_core::run::{self, Next};
 use runner_core::verdict::Task;
 
 use super::definition;
@@ -53,7 +53,7 @@ pub(super) fn open(site: &Site) -> Result<Found, Obstacle> {
     {
         return Ok(Found::Hold(hold));
     }
-    let mut task = match run::next(&loaded.standing(&site.uncommitted), None, Asked::Nothing) {
+    let mut task = match run::next(&loaded.standing(&site.uncommitted), None, None) {
         Next::GoOn(task) => task,
         next => return Ok(Found::Next(next)),
     };

@@ -1,10 +1,10 @@
 //! What a previous life has left: state that is read, or holds the repository, and a journal that is gone through again.
 
 use jiff::SignedDuration;
-use protocol::words::RunStatus;
 use runner_core::iteration::{Event, Phase};
 use runner_core::message::{Receipt, RunnerCommit};
 use runner_core::obstacle::{Nature, Obstruction};
+use runner_core::run::{self, Effect};
 use runner_core::verdict::Task;
 use runner_core::wait::Wait;
 use tokio::task::block_in_place;
@@ -64,7 +64,7 @@ impl Life {
         let Some(recorded) = block_in_place(|| place.read())? else { return Ok(()) };
         let Some(run) = self.desk.run(&recorded.header.run) else { return Ok(()) };
         let is_over = matches!(journal::replay(place.path(), &recorded), Ok(Phase::Over { .. }));
-        if run.state != RunStatus::Running && (is_over || run.state.is_terminal()) {
+        if run::decide(run, run::Event::Restarted { is_over }, clock::now())?.effects.contains(&Effect::RemoveJournal) {
             // What followed from it is written down.
             return Ok(place.remove()?);
         }

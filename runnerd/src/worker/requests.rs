@@ -1,21 +1,21 @@
-//! What clients ask of a repository's queue: each request changes the durable record first and is answered after.
+//! What people ask of a repository's queue: found, handed to the rules, written down, answered.
 //!
-//! What a request means for the live run is handed to whoever drives.
+//! Which request is legal in which state, and what a refusal says, is `runner_core::run`'s. What a request means for the
+//! live run is handed to whoever drives.
 
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::event::EventKind;
 use protocol::reply::{ControlReply, StartReply, StepReply};
 use protocol::view::{IterationView, RunView, StatusView, StopReason};
-use protocol::words::RunStatus;
+use runner_core::run::{self, Asked, Effect, Request, RunRecord, Situation, Standing, State, Step, Work};
 use runner_core::verdict::StopCause;
-use tokio::sync::oneshot;
+use tokio::task::block_in_place;
 
-use super::desk::{Desk, end, reason};
-use super::load::load;
-use super::{IdChoice, Message, StartOrder};
+use super::changes::told;
+use super::desk::Desk;
+use super::ground::Ground;
+use super::{IdChoice, Message, Reply, StartOrder};
 use crate::clock;
-use crate::git::Repository;
-use crate::store::{AskedFor, ResumeOrder, RunRecord, StoreError};
+use crate::store::StoreError;
 
 impl Desk {
     /// Answers a request; returns what it means for the live run.
@@ -23,56 +23,114 @@ impl Desk {
         match message {
             Message::Start(order, reply) => {
                 let _ = reply.send(self.start(*order));
-                None
             }
-            Message::Step { run, reply } => {
-                self.step(run.as_deref(), reply);
-                None
-            }
-            Message::Pause { run, now, reply } => {
-                let (answer, cause) = self.pause(run.as_deref(), now);
-                let _ = reply.send(answer);
-                cause
-            }
-            message @ Message::Resume { .. } if self.held.is_some() => {
-                self.recheck = Some(message);
-                None
+            Message::Step { run, reply } => self.step(run.as_deref(), reply),
+            Message::Pause { run, now, reply } => return self.control(run.as_deref(), Request::Pause { now }, reply),
+            Message::Resume { run, now, more, reply } if self.held.is_some() => {
+                self.recheck = Some(Message::Resume { run, now, more, reply });
             }
             Message::Resume { run, now, more, reply } => {
-                let _ = reply.send(self.resume(run.as_deref(), now, more));
-                None
+                return self.control(run.as_deref(), Request::Resume { now, more, looked: false }, reply);
             }
-            Message::Cancel { run, reply } => {
-                let (answer, cause) = self.cancel(run.as_deref());
-                let _ = reply.send(answer);
-                cause
-            }
+            Message::Cancel { run, reply } => return self.control(run.as_deref(), Request::Cancel, reply),
             Message::Change(order, reply) => {
                 let _ = reply.send(self.take_change(*order));
-                None
             }
             Message::Review { run, decision, reply } => {
                 let _ = reply.send(self.take_word(run.as_deref(), decision));
-                None
             }
-            Message::HookEnded { event, failure } => {
-                self.hook_ended(&event, failure);
-                None
-            }
+            Message::HookEnded { event, failure } => self.hook_ended(&event, failure),
             Message::Confirm { digest, reply } => {
                 let _ = reply.send(self.confirm(digest));
-                None
             }
             Message::Describe { run, reply } => {
                 let _ = reply.send(self.describe(&run));
-                None
             }
             Message::List { reply } => {
-                let _ = reply
-                    .send((self.file.runs.iter().map(|run| self.summary(run)).collect(), self.file.confirmed.clone()));
-                None
+                let runs = self.file.runs.iter().map(|run| self.summary(run)).collect();
+                let _ = reply.send((runs, self.file.confirmed.clone()));
             }
         }
+        None
+    }
+
+    /// Answers a request for which a held repository was looked at again.
+    pub(super) fn answer_rechecked(&mut self, message: Message) {
+        let Message::Resume { run, now, more, reply } = message else { return };
+        self.control(run.as_deref(), Request::Resume { now, more, looked: true }, reply);
+    }
+
+    /// Asks something of a run: what it comes to is written down, and what is to be done beside it comes back.
+    pub(super) fn ask(&mut self, id: &str, request: Request) -> Result<Vec<Effect>, ErrorData> {
+        let step = self.answer(id, request)?;
+        self.come_to(step).map_err(|error| fault(&error))
+    }
+
+    fn answer(&self, id: &str, request: Request) -> Result<Step, ErrorData> {
+        let run = self.run(id).ok_or_else(|| not_found(id))?;
+        let ground = self.ground(run, &request)?;
+        let standing = ground.as_ref().map(|ground| ground.loaded.standing(&run.uncommitted));
+        run::ask(run, request, &self.situation(run, standing)).map_err(|refusal| refusal.told(id))
+    }
+
+    /// Reads what is committed where that has a say in the answer. A word on what cannot be read is refused for that; what a
+    /// resumed run cannot read is said when it has its turn.
+    fn ground(&self, run: &RunRecord, request: &Request) -> Result<Option<Ground>, ErrorData> {
+        let is_refused_anyway = self.held.is_some() || self.work(&run.id) != Work::Nothing;
+        if is_refused_anyway || !request.reads_commit(run.state) {
+            return Ok(None);
+        }
+        match (block_in_place(|| Ground::of(&self.store, run)), request) {
+            (Err(error), Request::Review(_)) => Err(told(&error)),
+            (ground, _) => Ok(ground.ok().flatten()),
+        }
+    }
+
+    fn situation<'a>(&'a self, run: &RunRecord, standing: Option<Standing<'a>>) -> Situation<'a> {
+        let running = || self.file.runs.iter().find(|run| run.state == State::Running).map(|run| &run.id);
+        Situation {
+            held: self.held.as_ref(),
+            work: self.work(&run.id),
+            driven: self.live.as_ref().or(self.unfinished.as_ref()).or_else(running).map(String::as_str),
+            obstacle: self.obstacle.as_ref().filter(|_| self.live.as_ref() == Some(&run.id)),
+            standing,
+            now: clock::now(),
+        }
+    }
+
+    fn work(&self, id: &str) -> Work {
+        match (self.live.as_deref() == Some(id), self.unfinished.as_deref() == Some(id)) {
+            (true, _) => Work::Live,
+            (false, true) => Work::Unfinished,
+            (false, false) => Work::Nothing,
+        }
+    }
+
+    /// Answers a request to let a run stop or go on; returns what it means for the live run.
+    fn control(&mut self, run: Option<&str>, request: Request, reply: Reply<ControlReply>) -> Option<StopCause> {
+        let found = self.find(run).map(|run| run.id.clone());
+        let asked = found.and_then(|id| Ok((self.ask(&id, request)?, id)));
+        let (answer, stop) = match asked {
+            Ok((effects, id)) => {
+                let stop = effects
+                    .iter()
+                    .find_map(|effect| if let Effect::Stop(cause) = effect { Some(*cause) } else { None });
+                if effects.contains(&Effect::AnswerSteps) {
+                    self.stepped(&id, None);
+                }
+                (self.controlled(&id), stop)
+            }
+            Err(error) => (Err(error), None),
+        };
+        // Whoever has stopped waiting needs no answer.
+        let _ = reply.send(answer);
+        stop
+    }
+
+    fn controlled(&self, id: &str) -> Result<ControlReply, ErrorData> {
+        let run = self.run(id).ok_or_else(|| not_found(id))?;
+        let pending = matches!(run.asked, Some(Asked::Pause | Asked::Cancel));
+        Ok(ControlReply { run: self.summary(run), pending })
     }
 
     fn describe(&mut self, run: &str) -> Result<StatusView, ErrorData> {
@@ -96,72 +154,33 @@ impl Desk {
         if let Some(held) = &self.held {
             return Err(held_error(held));
         }
-        let mut file = self.file.clone();
-        let id = match &order.id {
-            IdChoice::Given(id) => id.clone(),
-            IdChoice::Derived { stem, taken } => free_id(stem, |id| taken.contains(id) || self.run(id).is_some()),
+        let StartOrder { id, start } = order;
+        let id = match id {
+            IdChoice::Given(id) => id,
+            IdChoice::Derived { stem, taken } => run::free_id(&stem, |id| taken.contains(id) || self.run(id).is_some()),
         };
-        if let Some(other) = file.runs.iter().find(|run| run.id != id && run.id.eq_ignore_ascii_case(&id)) {
+        if let Some(other) = self.file.runs.iter().find(|run| run.id != id && run.id.eq_ignore_ascii_case(&id)) {
             let message = format!("id {id} differs from run {} only in case", other.id);
             return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("choose another id with --id"));
         }
-        let known = file.runs.iter().position(|run| run.id == id);
-        if known.is_some() && order.beginning.fork {
-            return Err(wrong_state(
-                &format!("run {id} is there already, and a fork is a new run"),
-                "choose another id with --id",
-            ));
-        }
-        if let Some(run) = known.map(|at| &file.runs[at]).filter(|run| !run.state.is_terminal()) {
-            return self.already_queued(&run.clone(), order.queue_only);
-        }
-        let uncommitted = known.map(|at| file.runs.remove(at).uncommitted).unwrap_or_default();
-        let resumed = order.begun || known.is_some();
-        file.path = order.path.clone();
-        file.runs.push(RunRecord {
-            state: if order.queue_only { RunStatus::Paused } else { RunStatus::Queued },
-            reason: order.queue_only.then(|| reason("queued and not to be started yet", "runnerctl resume")),
-            // The counters that have stopped the other run do not stop its fork.
-            resume: (resumed || order.beginning.fork).then(|| ResumeOrder::upon(None, 0, true)),
-            beginning: Some(order.beginning),
-            uncommitted,
-            ..RunRecord::queued(&id, order.path, clock::now())
-        });
-        let ahead = file.runs.iter().filter(|run| !run.state.is_terminal()).count() - 1;
-        self.keep(file).map_err(|error| fault(&error))?;
+        let known = self.run(&id).map(|run| run.state);
+        let resumed = known.is_some() || start.is_begun;
+        let path = start.path.clone();
+        let step = match known {
+            Some(_) => self.answer(&id, Request::Start(start))?,
+            None => run::begin(&id, start, clock::now()),
+        };
+        let path = known.is_none_or(State::is_over).then_some(path);
+        self.come_to_in(path, step).map_err(|error| fault(&error))?;
         let run = self.run(&id).map(|run| self.summary(run)).ok_or_else(|| not_found(&id))?;
-        self.tell(&id, None, EventKind::RunState { state: run.state, reason: run.reason.clone(), until: None });
-        Ok(StartReply { run, ahead: u32::try_from(ahead).unwrap_or(u32::MAX), resumed })
+        let ahead = self.file.runs.iter().filter(|run| !run.state.is_over()).position(|other| other.id == id);
+        Ok(StartReply { run, ahead: u32::try_from(ahead.unwrap_or(0)).unwrap_or(u32::MAX), resumed })
     }
 
-    /// Starting a run that is in the queue lets it go on if the user had stopped it, unless it is only to be queued.
-    fn already_queued(&mut self, run: &RunRecord, queue_only: bool) -> Result<StartReply, ErrorData> {
-        if !queue_only && matches!(run.state, RunStatus::Paused | RunStatus::Held) {
-            self.resume(Some(&run.id), false, None)?;
-        }
-        let ahead = self.file.runs.iter().filter(|run| !run.state.is_terminal()).position(|other| other.id == run.id);
-        let run = self.run(&run.id).map(|run| self.summary(run)).ok_or_else(|| not_found(&run.id))?;
-        Ok(StartReply { run, ahead: u32::try_from(ahead.unwrap_or(0)).unwrap_or(u32::MAX), resumed: true })
-    }
-
-    fn step(&mut self, run: Option<&str>, reply: oneshot::Sender<Result<StepReply, ErrorData>>) {
-        let running = self.live.as_ref().or(self.unfinished.as_ref());
-        let running = running.or(self.file.runs.iter().find(|run| run.state == RunStatus::Running).map(|run| &run.id));
-        let found = self.find(run).and_then(|run| match (&self.held, running, run.state) {
-            (Some(held), _, _) => Err(held_error(held)),
-            (None, Some(other), _) if *other != run.id || run.state == RunStatus::Running => {
-                Err(wrong_state(&format!("run {other} is running"), "runnerctl pause"))
-            }
-            (None, _, RunStatus::Completed | RunStatus::Cancelled) => {
-                Err(wrong_state(&format!("run {} is {}", run.id, run.state), "runnerctl start"))
-            }
-            (None, _, RunStatus::Waiting) if run.wait.is_none() => {
-                self.waits_for_review(run).map_or_else(|| Ok(run.id.clone()), Err)
-            }
-            (None, _, _) => Ok(run.id.clone()),
-        });
-        match found {
-            Ok(run) => self.steps.push((run, reply)),
+    fn step(&mut self, run: Option<&str>, reply: Reply<StepReply>) {
+        let found = self.find(run).map(|run| run.id.clone());
+        match found.and_then(|id| self.ask(&id, Request::Step).map(|_| id)) {
+            Ok(id) => self.steps.push((id, reply)),
             Err(error) => {
                 let _ = reply.send(Err(error));
             }
@@ -189,150 +208,6 @@ impl Desk {
         }
     }
 
-    fn pause(&mut self, run: Option<&str>, now: bool) -> (Result<ControlReply, ErrorData>, Option<StopCause>) {
-        let run = match self.find(run) {
-            Ok(run) => run.clone(),
-            Err(error) => return (Err(error), None),
-        };
-        let is_live = self.live.as_ref() == Some(&run.id);
-        // An iteration that a previous life has begun comes to its end first.
-        let is_live = is_live || self.is_unfinished(&run.id) && run.state == RunStatus::Running;
-        if run.state.is_terminal() {
-            return (Err(wrong_state(&format!("run {} is {}", run.id, run.state), "runnerctl status")), None);
-        }
-        let changed = self.change(&run.id, |run| {
-            if is_live {
-                run.asked = run.asked.filter(|asked| *asked == AskedFor::Cancel).or(Some(AskedFor::Pause));
-            } else {
-                run.state = RunStatus::Paused;
-                run.reason = Some(reason("paused by the user", "runnerctl resume"));
-                run.wait = None;
-            }
-        });
-        let answer = changed.map_err(|error| fault(&error)).and_then(|()| self.controlled(&run.id, is_live));
-        if answer.is_ok() && !is_live {
-            self.stepped(&run.id, None);
-        }
-        let cause = (answer.is_ok() && is_live && now).then_some(StopCause::Pause);
-        (answer, cause)
-    }
-
-    fn cancel(&mut self, run: Option<&str>) -> (Result<ControlReply, ErrorData>, Option<StopCause>) {
-        let run = match self.find(run) {
-            Ok(run) => run.clone(),
-            Err(error) => return (Err(error), None),
-        };
-        let is_live = self.live.as_ref() == Some(&run.id);
-        let is_unfinished = self.is_unfinished(&run.id);
-        if run.state.is_terminal() {
-            return (Err(wrong_state(&format!("run {} is {}", run.id, run.state), "runnerctl status")), None);
-        }
-        let changed = self.change(&run.id, |run| {
-            if is_live || is_unfinished {
-                // What a session has left is committed before the run ends.
-                run.asked = Some(AskedFor::Cancel);
-                run.state = RunStatus::Running;
-            } else {
-                let command = format!("runnerctl start --id {}", run.id);
-                run.uncommitted.word = None;
-                end(run, RunStatus::Cancelled, reason("cancelled by the user", &command));
-            }
-        });
-        let answer =
-            changed.map_err(|error| fault(&error)).and_then(|()| self.controlled(&run.id, is_live || is_unfinished));
-        if answer.is_ok() && !is_live && !is_unfinished {
-            self.stepped(&run.id, None);
-        }
-        let cause = (answer.is_ok() && is_live).then_some(StopCause::Cancel);
-        (answer, cause)
-    }
-
-    pub(super) fn resume(
-        &mut self,
-        run: Option<&str>,
-        now: bool,
-        more: Option<u32>,
-    ) -> Result<ControlReply, ErrorData> {
-        let run = self.find(run)?.clone();
-        let refused = match run.state {
-            RunStatus::Completed => {
-                Some(wrong_state(&format!("run {} is completed", run.id), "runnerctl start --goal FILE"))
-            }
-            RunStatus::Cancelled => {
-                let hint = format!("runnerctl start --id {}", run.id);
-                Some(wrong_state(&format!("run {} is cancelled", run.id), &hint))
-            }
-            RunStatus::Waiting if run.wait.is_none() => self.waits_for_review(&run),
-            RunStatus::Waiting if !now => {
-                let message = format!("run {} waits and goes on by itself", run.id);
-                Some(wrong_state(&message, "runnerctl resume --now"))
-            }
-            RunStatus::Running if run.asked.is_none() && more.is_none() => Some(self.is_going_on(&run)),
-            RunStatus::Stuck => tokio::task::block_in_place(|| still_stuck(&run)),
-            _ => None,
-        };
-        if let Some(refused) = refused {
-            return Err(refused);
-        }
-        let was_over = run.state.is_terminal();
-        self.put_into_queue(&run, |record| {
-            if now {
-                record.uncommitted.ask_at_once(clock::now());
-            }
-            if record.state != RunStatus::Running || more.is_some() {
-                record.resume = Some(ResumeOrder::upon(record.resume.take(), more.unwrap_or(0), was_over));
-            }
-        })?;
-        self.controlled(&run.id, false)
-    }
-
-    /// Puts a run that is not being driven into the queue, one that was over behind the others.
-    pub(super) fn put_into_queue(
-        &mut self,
-        run: &RunRecord,
-        change: impl FnOnce(&mut RunRecord),
-    ) -> Result<(), ErrorData> {
-        let was_over = run.state.is_terminal();
-        let mut file = self.file.clone();
-        file.runs.retain(|other| other.id != run.id || !was_over);
-        if was_over {
-            file.runs.push(run.clone());
-        }
-        if let Some(record) = file.runs.iter_mut().find(|other| other.id == run.id) {
-            record.asked = None;
-            record.wait = None;
-            record.reason = None;
-            record.ended_at = None;
-            change(record);
-            if record.state != RunStatus::Running {
-                record.state = RunStatus::Queued;
-            }
-        }
-        self.keep(file).map_err(|error| fault(&error))?;
-        let state = self.run(&run.id).map_or(RunStatus::Queued, |run| run.state);
-        self.tell(&run.id, None, EventKind::RunState { state, reason: None, until: None });
-        Ok(())
-    }
-
-    /// Says that a run needs no resuming, and what it waits for if it does.
-    fn is_going_on(&self, run: &RunRecord) -> ErrorData {
-        let seen = self.summary(run);
-        let waits = seen.reason.filter(|_| seen.state == RunStatus::Waiting);
-        let message = match waits {
-            Some(why) => format!("run {} goes on by itself when this has passed: {}", run.id, why.message),
-            None => format!("run {} is running", run.id),
-        };
-        wrong_state(&message, "runnerctl status")
-    }
-
-    fn is_unfinished(&self, id: &str) -> bool {
-        self.unfinished.as_deref() == Some(id)
-    }
-
-    pub(super) fn controlled(&self, id: &str, pending: bool) -> Result<ControlReply, ErrorData> {
-        self.run(id).map(|run| ControlReply { run: self.summary(run), pending }).ok_or_else(|| not_found(id))
-    }
-
     /// Finds a run by id or unique prefix; none: the current one.
     pub(super) fn find(&self, wanted: Option<&str>) -> Result<&RunRecord, ErrorData> {
         let Some(wanted) = wanted else {
@@ -357,34 +232,12 @@ impl Desk {
     }
 }
 
-/// Says why resuming a stuck run would change nothing, if that is so: what is committed is as it was.
-///
-/// What cannot be read is said when the run has its turn.
-fn still_stuck(run: &RunRecord) -> Option<ErrorData> {
-    let repository = Repository::discover(run.path.as_path()).ok()?;
-    let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
-    let loaded = load(&repository, tip).ok()?;
-    let why = runner_core::run::stays_stuck(&loaded.tree)?;
-    Some(wrong_state(&format!("run {} is still stuck: {}", run.id, why.message), &why.command.unwrap_or_default()))
-}
-
-fn free_id(stem: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    if !is_taken(stem) {
-        return stem.to_owned();
-    }
-    (2..=u64::MAX).map(|number| format!("{stem}-{number}")).find(|id| !is_taken(id)).unwrap_or_else(|| stem.to_owned())
-}
-
 pub(super) fn fault(error: &StoreError) -> ErrorData {
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
 
 pub(super) fn not_found(id: &str) -> ErrorData {
     ErrorData::new(ErrorKind::NotFound, format!("no run {id} in this repository")).hint("runnerctl queue --ended")
-}
-
-pub(super) fn wrong_state(message: &str, hint: &str) -> ErrorData {
-    ErrorData::new(ErrorKind::WrongState, message).hint(hint)
 }
 
 pub(super) fn held_error(held: &StopReason) -> ErrorData {

@@ -23,7 +23,8 @@ use crate::process::{Launcher, SpawnError};
 use crate::repo::durable::DurableError;
 use crate::repo::kept::{Kept, KeptError, Note};
 use crate::repo::layout::Layout;
-use crate::store::{Store, Uncommitted};
+use crate::store::Store;
+use runner_core::run::Uncommitted;
 
 /// Commits that are looked through for one that was made before a crash.
 const MAX_COMMITS_UPON: usize = 10_000;

@@ -21,7 +21,8 @@ use crate::clock;
 use crate::git::{CommitInfo, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
-use crate::store::{RepoFile, RunRecord, Store};
+use crate::store::{RepoFile, Store};
+use runner_core::run::RunRecord;
 
 /// Iterations shown in a status.
 const RECENT: usize = 5;
@@ -38,7 +39,7 @@ pub(super) fn repo_view(file: &RepoFile, held: Option<StopReason>) -> RepoView {
         id: file.id.clone(),
         path: file.path.clone(),
         held,
-        queue: file.runs.iter().filter(|run| !run.state.is_terminal()).map(summary).collect(),
+        queue: file.runs.iter().filter(|run| !run.state.is_over()).map(summary).collect(),
     }
 }
 
@@ -48,10 +49,10 @@ pub fn summary(run: &RunRecord) -> RunSummary {
         id: run.id.clone(),
         branch: format!("runner/{}", run.id),
         path: run.path.clone(),
-        state: run.state,
+        state: run.state.status(),
         reason: run.reason.clone(),
         queued_at: run.queued_at,
-        ended_at: run.ended_at,
+        ended_at: run.state.ended_at(),
     }
 }
 
@@ -68,7 +69,7 @@ pub(super) fn outages(run: &RunRecord) -> Vec<OutageView> {
 pub(super) fn blank(run: &RunRecord, containment: Containment) -> RunView {
     RunView {
         summary: summary(run),
-        wait_until: run.wait.map(|wait| wait.until),
+        wait_until: run.state.wait().map(|wait| wait.until),
         outages: Vec::new(),
         phase: None,
         node: None,

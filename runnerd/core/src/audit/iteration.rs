@@ -20,7 +20,7 @@ use crate::definition::{Definition, notice};
 use crate::digest::Digest;
 use crate::iteration::{Outcome, ReviewEnd};
 use crate::message::{Attempts, NameList, Receipt, VerdictLine};
-use crate::run::{self, Asked, Next, Standing};
+use crate::run::{self, Next, Standing};
 use crate::transition::{self, After, Before, Facts};
 use crate::usage::{self, Spent};
 use crate::validate::Unfit;
@@ -107,7 +107,7 @@ impl Iteration<'_> {
         };
         let word = self.word(&standing);
         let standing = Standing { word: word.as_ref(), ..standing };
-        let task = match run::next(&standing, None, Asked::Nothing) {
+        let task = match run::next(&standing, None, None) {
             Next::GoOn(task) => task,
             Next::End { reason, .. } | Next::Pause(reason) | Next::WaitForPerson(reason) | Next::Wait(_, reason) => {
                 let found = format!("an iteration on {}", self.receipt.node);

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
-use protocol::words::RunStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::Guarded;
@@ -20,6 +19,17 @@ use crate::{merge, notes, person, questions, tree, validate};
 
 /// Most bytes of a text in a commit's summary line.
 const MAX_SHOWN: usize = 200;
+
+/// What of a run a request is about: whether it may be asked depends on the run's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// What the next session is told.
+    Note,
+    /// The task tree.
+    Tree,
+    /// Other files.
+    Files,
+}
 
 /// One request of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,16 +191,12 @@ impl Change {
         matches!(self, Self::Note { .. })
     }
 
-    /// Checks whether a run in this state may be asked for it.
-    pub fn check_state(&self, state: RunStatus) -> Result<(), Refusal> {
-        match (self, state) {
-            (Self::Note { .. }, RunStatus::Completed | RunStatus::Cancelled) => {
-                Err(Refusal::Rule(format!("the run is {state}: no session of it would read a note")))
-            }
-            (Self::Retry { .. } | Self::Add(_) | Self::Edit { .. }, RunStatus::Completed) => {
-                Err(Refusal::Rule("the run is completed: every node has passed, and what has passed stays".to_owned()))
-            }
-            _ => Ok(()),
+    /// Returns what of a run it is about.
+    pub fn subject(&self) -> Subject {
+        match self {
+            Self::Note { .. } => Subject::Note,
+            Self::Retry { .. } | Self::Add(_) | Self::Edit { .. } => Subject::Tree,
+            Self::Answer { .. } | Self::Accept { .. } | Self::Config { .. } => Subject::Files,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::examine::{self, Examined, examine};
 use crate::fallback;
 use crate::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, decide};
 use crate::policy::{Policy, ReviewBy, RolesMode};
-use crate::run::{self, Asked, Next, Standing};
+use crate::run::{self, Next, Standing};
 use crate::transition::{self, After, Before, Facts};
 use crate::tree;
 use crate::usage::Spent;
@@ -91,7 +91,7 @@ fn course(ground: &Ground<'_>, task: &Task, supposed: Supposed) -> Option<Course
         tried: if after.is_some() { &Spent::default() } else { standing.tried },
         ..*standing
     };
-    let next = run::next(&then, Some(&outcome.verdict), Asked::Nothing);
+    let next = run::next(&then, Some(&outcome.verdict), None);
     Some(Course { ending: supposed.ending, outcome, next, after })
 }
 

@@ -2,7 +2,6 @@
 
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
-use protocol::words::RunStatus;
 use runner_core::change::{Addition, Change, Changed, Documents, Refusal, to_accept};
 use runner_core::definition::Guarded;
 use runner_core::{notes, questions, tree};
@@ -62,17 +61,6 @@ fn a_note_gets_into_its_file_under_the_id_that_was_acknowledged() {
     assert!(refused(&Change::Note { id: "n1".into(), text: " \n".into() }).contains("needs a text"));
     let long = "x".repeat(notes::MAX_NOTE_BYTES + 1);
     assert!(refused(&Change::Note { id: "n1".into(), text: long }).contains("8192 bytes"));
-}
-
-#[test]
-fn a_note_is_not_taken_where_no_session_would_read_it() {
-    let note = Change::Note { id: "n1".into(), text: "a".into() };
-    for &state in RunStatus::ALL {
-        let is_over = matches!(state, RunStatus::Completed | RunStatus::Cancelled);
-        assert_eq!(note.check_state(state).is_err(), is_over, "{state}");
-    }
-    assert!(Change::Retry { node: "b".into() }.check_state(RunStatus::Completed).is_err());
-    assert!(Change::Retry { node: "b".into() }.check_state(RunStatus::Stuck).is_ok());
 }
 
 #[test]

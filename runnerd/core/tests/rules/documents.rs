@@ -1,4 +1,5 @@
-//! Generated parts of documents: made by the code and compared with the page. Here are the tables of `docs/iteration.md`.
+//! Generated parts of documents: made by the code and compared with the page. Here are the tables of `docs/iteration.md`
+//! and `docs/run.md`.
 //!
 //! `UPDATE_GENERATED=1` rewrites the page; the prose around the parts is written by hand.
 
@@ -9,7 +10,7 @@ use protocol::words::{GuardOutcome, VerdictName};
 use runner_core::iteration::Effect;
 use runner_core::verdict::{FeedbackEffect, Row, RunEffect, TreeTaken, row};
 
-use crate::{iteration, precedence};
+use crate::{iteration, precedence, run};
 
 /// The row of a verdict in the words of the page.
 fn cells(row: Row) -> [String; 6] {
@@ -87,4 +88,11 @@ fn the_page_about_iterations_has_the_tables_of_the_code() {
         ("verdicts", verdicts()),
     ];
     compare("docs/iteration.md", &parts);
+}
+
+#[test]
+fn the_page_about_runs_has_the_tables_of_the_code() {
+    let parts =
+        [("requests", run::requests_table()), ("refusals", run::refusals_table()), ("events", run::events_table())];
+    compare("docs/run.md", &parts);
 }

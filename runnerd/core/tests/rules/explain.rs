@@ -6,7 +6,7 @@ use protocol::tree::TaskTree;
 use protocol::words::{Role, RunStatus, VerdictName};
 use runner_core::explain::{Course, Ground, courses, steps};
 use runner_core::policy::{Policy, ReviewBy, RolesMode};
-use runner_core::run::{self, Asked, Next, Standing};
+use runner_core::run::{self, Next, Standing};
 use runner_core::tree::find;
 use runner_core::usage::Spent;
 
@@ -17,7 +17,7 @@ fn explained(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Cour
     let now = jiff::Timestamp::UNIX_EPOCH;
     let standing =
         Standing { policy, tree, run_state, feedback: &feedback, word: None, outages: &[], tried: &tried, now };
-    let Next::GoOn(task) = run::next(&standing, None, Asked::Nothing) else { panic!("a leaf is open") };
+    let Next::GoOn(task) = run::next(&standing, None, None) else { panic!("a leaf is open") };
     courses(&Ground { standing, progress: "" }, &task)
 }
 
@@ -38,7 +38,7 @@ fn goes_on(course: &Course) -> (&str, Role) {
 }
 
 fn ends(course: &Course) -> Option<RunStatus> {
-    if let Next::End { status, .. } = course.next { Some(status) } else { None }
+    if let Next::End { end, .. } = course.next { Some(end.status()) } else { None }
 }
 
 #[test]

@@ -1,537 +1,769 @@
-//! What a run does next: the order of precedence, waits, roles, stalls, and what `resume` resets.
+//! The table of a run's life: every edge typed by hand, and a walk over all reachable records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
-use protocol::state::{Attempt, Deaths, Feedback, RunState, Stall, UsageTotal};
-use protocol::tree::{Node, TaskTree};
-use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
-use runner_core::approval::{Decision, Pending, PersonDecision, pending};
-use runner_core::fallback::{self, Outage};
-use runner_core::policy::{Kinds, Policy, ReviewBy};
-use runner_core::run::{Asked, Next, Standing, is_active, is_packed_after, next, on_resume, resumed, role};
+use protocol::path::WirePath;
+use protocol::state::{Feedback, RunState};
+use protocol::tree::TaskTree;
+use protocol::view::StopReason;
+use protocol::words::{GuardOutcome, IterationStatus};
+use runner_core::approval::Decision;
+use runner_core::change::Subject;
+use runner_core::obstacle::{Nature, Obstruction};
+use runner_core::policy::{Policy, ReviewBy};
+use runner_core::run::{
+    Asked, Beginning, Effect, End, Event, Next, Refusal, Request, ResumeOrder, RunRecord, Situation, Standing, Start,
+    State, Step, Turn, Uncommitted, Wanted, Work, ask, begin, current, decide, turn,
+};
 use runner_core::usage::Spent;
-use runner_core::verdict::{FaultKind, StopCause, Task, Verdict};
 use runner_core::wait::Wait;
 
-use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
+use crate::fixture::{node, sample, task};
 
-/// All that `next` looks at.
-struct Situation {
-    policy: Policy,
-    tree: TaskTree,
-    state: RunState,
-    feedback: Feedback,
-    word: Option<PersonDecision>,
-    verdict: Option<Verdict>,
-    outages: Vec<Outage>,
-    tried: Spent,
-    asked: Asked,
-}
-
-impl Situation {
-    fn new() -> Self {
-        Self {
-            policy: Policy { kinds: kinds(&["first"]), ..Policy::default() },
-            tree: sample(),
-            state: RunState { run_id: Some("run-1".to_owned()), ..RunState::default() },
-            feedback: Feedback::default(),
-            word: None,
-            verdict: None,
-            outages: Vec::new(),
-            tried: Spent::default(),
-            asked: Asked::Nothing,
-        }
-    }
-
-    fn with(set: impl FnOnce(&mut Self)) -> Self {
-        let mut situation = Self::new();
-        set(&mut situation);
-        situation
-    }
-
-    fn next(&self) -> Next {
-        let ended = self.verdict.as_ref();
-        let outages = ended.map(|verdict| fallback::after(&self.outages, "first", verdict, now()));
-        next(&self.standing(outages.as_ref().unwrap_or(&self.outages)), ended, self.asked)
-    }
-
-    fn standing<'a>(&'a self, outages: &'a [Outage]) -> Standing<'a> {
-        Standing {
-            policy: &self.policy,
-            tree: &self.tree,
-            run_state: &self.state,
-            feedback: &self.feedback,
-            word: self.word.as_ref(),
-            outages,
-            tried: &self.tried,
-            now: now(),
-        }
-    }
-
-    fn task(&self) -> Task {
-        match self.next() {
-            Next::GoOn(task) => task,
-            other => panic!("it does not go on: {other:?}"),
-        }
-    }
-}
-
-fn kinds(words: &[&str]) -> Kinds {
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    Kinds { work: words.clone(), plan: words.clone(), review: words }
-}
+const ENDS: [End; 6] = [End::Completed, End::Stuck, End::Limit, End::TimedOut, End::Failed, End::Cancelled];
 
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().expect("a time")
 }
 
-/// The state that follows, in words.
-fn state(next: &Next) -> RunStatus {
-    match next {
-        Next::GoOn(_) => RunStatus::Running,
-        Next::Wait(..) | Next::WaitForPerson(_) => RunStatus::Waiting,
-        Next::Pause(_) => RunStatus::Paused,
-        Next::End { status, .. } => *status,
+fn wait() -> Wait {
+    Wait { since: now(), until: now() + SignedDuration::from_hours(1) }
+}
+
+fn why() -> StopReason {
+    StopReason { message: "why".to_owned(), command: Some("runnerctl resume".to_owned()) }
+}
+
+fn order() -> Start {
+    let beginning = Beginning { base: None, goal: None, keep_tree: false, fork: false };
+    Start { path: WirePath("/work".into()), beginning, queue_only: false, is_begun: false }
+}
+
+fn run(state: State) -> RunRecord {
+    let reason = (!matches!(state, State::Queued | State::Running)).then(why);
+    RunRecord { state, reason, ..RunRecord::queued("r", WirePath("/work".into()), now()) }
+}
+
+fn states() -> Vec<State> {
+    let mut states = vec![
+        State::Queued,
+        State::Running,
+        State::Paused,
+        State::WaitsForService(wait()),
+        State::WaitsForPerson,
+        State::Held,
+    ];
+    states.extend(ENDS.map(|end| State::Over { end, at: now() }));
+    states
+}
+
+fn word(state: State) -> String {
+    match state {
+        State::WaitsForService(_) => "waits for a service".to_owned(),
+        State::WaitsForPerson => "waits for a person".to_owned(),
+        state => state.status().to_string().replace('_', " "),
     }
 }
 
-fn pass_all(tree: &mut TaskTree) {
-    runner_core::tree::for_each_mut(tree, |node| node.passes = true);
+/// What a request finds beside the record: a done node, and no attempts where it is stuck.
+struct Found {
+    policy: Policy,
+    tree: TaskTree,
+    state: RunState,
+    feedback: Feedback,
+    tried: Spent,
+    obstacle: Obstruction,
 }
 
-/// Finishes `b` in iteration 7, for a person to review.
-fn finish(it: &mut Situation) {
-    it.policy.review = ReviewBy::Human;
-    it.state.last_status = Some(IterationStatus::Done);
-    it.state.last_guard = Some(GuardOutcome::Pass);
-    it.state.last_node = Some("b".to_owned());
-    it.state.next_iter = it.state.next_iter.max(8);
+impl Found {
+    fn new() -> Self {
+        let last_node = Some("b".to_owned());
+        Self {
+            policy: Policy { review: ReviewBy::Human, ..Policy::default() },
+            tree: sample(),
+            state: RunState {
+                next_iter: 4,
+                last_node,
+                last_status: Some(IterationStatus::Done),
+                last_guard: Some(GuardOutcome::Pass),
+                ..RunState::default()
+            },
+            feedback: Feedback::default(),
+            tried: Spent::default(),
+            obstacle: obstruction(Nature::Passing),
+        }
+    }
+
+    fn exhausted() -> Self {
+        let mut found = Self::new();
+        node(&mut found.tree, "b").attempts = 3;
+        found
+    }
+
+    fn standing(&self) -> Standing<'_> {
+        Standing {
+            policy: &self.policy,
+            tree: &self.tree,
+            run_state: &self.state,
+            feedback: &self.feedback,
+            word: None,
+            outages: &[],
+            tried: &self.tried,
+            now: now(),
+        }
+    }
+
+    /// A situation in which the run is at work where its record says so.
+    fn situation(&self, run: &RunRecord) -> Situation<'_> {
+        let is_driven = run.state == State::Running;
+        Situation {
+            held: None,
+            work: if is_driven { Work::Live } else { Work::Nothing },
+            driven: is_driven.then_some("r"),
+            obstacle: None,
+            standing: Some(self.standing()),
+            now: now(),
+        }
+    }
 }
 
-/// A person's word on what `finish` has finished.
-fn word(iter: u32, decision: Decision) -> PersonDecision {
-    PersonDecision { on: Pending { node: "b".to_owned(), iter }, decision }
+fn obstruction(nature: Nature) -> Obstruction {
+    Obstruction { what: "the disk is full".to_owned(), remedy: "make room".to_owned(), nature }
 }
 
-type Reason = (&'static str, RunStatus, fn(&mut Situation));
-
-/// Why a run does not just go on, in order; reasons of one state stand together.
-fn reasons() -> Vec<Reason> {
+fn requests() -> Vec<(&'static str, Request)> {
+    let resume = |now, more| Request::Resume { now, more, looked: false };
     vec![
-        ("complete", RunStatus::Completed, |it| pass_all(&mut it.tree)),
-        ("exhausted", RunStatus::Stuck, |it| node(&mut it.tree, "b").attempts = 3),
-        ("stalled", RunStatus::Stuck, |it| it.state.stall.count = 5),
-        ("decomposing", RunStatus::Stuck, |it| it.state.decomposed_in_row = 20),
-        ("misconfigured", RunStatus::Failed, |it| {
-            it.verdict = Some(Verdict::Misconfigured { what: "log in".to_owned() });
-        }),
-        ("deaths", RunStatus::Failed, |it| it.state.deaths.count = 10),
-        ("faults", RunStatus::Failed, |it| it.state.consecutive_faults = 3),
-        ("timed out", RunStatus::TimedOut, |it| it.verdict = Some(Verdict::Timeout { during: PhaseName::Guard })),
-        ("iterations", RunStatus::Limit, |it| it.state.next_iter = 101),
-        ("cost", RunStatus::Limit, |it| {
-            it.policy.max_cost_micro_usd = Some(5);
-            it.state.usage.cost_micro_usd = Some(5);
-        }),
-        ("tokens", RunStatus::Limit, |it| {
-            it.policy.max_tokens = Some(6);
-            it.state.usage.input_tokens = Some(1);
-            it.state.usage.cached_tokens = Some(2);
-            it.state.usage.output_tokens = Some(3);
-        }),
-        ("time", RunStatus::Limit, |it| {
-            it.policy.max_run_ms = Some(1_000);
-            it.state.elapsed_ms = 1_000;
-        }),
-        ("cancel --now", RunStatus::Cancelled, |it| it.verdict = Some(Verdict::Interrupted { by: StopCause::Cancel })),
-        ("cancel", RunStatus::Cancelled, |it| it.asked = Asked::Cancel),
-        ("pause --now", RunStatus::Paused, |it| it.verdict = Some(Verdict::Interrupted { by: StopCause::Pause })),
-        ("pause", RunStatus::Paused, |it| it.asked = Asked::Pause),
-        ("unavailable", RunStatus::Waiting, |it| {
-            it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
-        }),
-        ("pending", RunStatus::Waiting, finish),
+        ("start", Request::Start(order())),
+        ("step", Request::Step),
+        ("pause", Request::Pause { now: false }),
+        ("pause --now", Request::Pause { now: true }),
+        ("resume", resume(false, None)),
+        ("resume --now", resume(true, None)),
+        ("resume --more 5", resume(false, Some(5))),
+        ("cancel", Request::Cancel),
+        ("approve", Request::Review(Decision::Approve)),
+        ("note", Request::Change(Subject::Note)),
+        ("retry, add, edit", Request::Change(Subject::Tree)),
+        ("answer, accept, config", Request::Change(Subject::Files)),
     ]
 }
 
+fn events() -> Vec<(String, Event)> {
+    let mut events = vec![
+        ("Turn".to_owned(), Event::Turn { step: false }),
+        ("Turn(step)".to_owned(), Event::Turn { step: true }),
+        ("Begun".to_owned(), Event::Begun),
+        ("TakenUp".to_owned(), Event::TakenUp { from: "c".repeat(40) }),
+        ("Resumed".to_owned(), Event::Resumed),
+        ("Between".to_owned(), Event::Between),
+        (
+            "Learned".to_owned(),
+            Event::Learned(Uncommitted { followed: Some("m".to_owned()), ..Uncommitted::default() }),
+        ),
+        ("Hold".to_owned(), Event::Hold(why())),
+        ("Restarted(journal is over)".to_owned(), Event::Restarted { is_over: true }),
+        ("Restarted(journal goes on)".to_owned(), Event::Restarted { is_over: false }),
+    ];
+    for nature in [Nature::Passing, Nature::Lasting, Nature::Lost] {
+        events.push((format!("Obstructed({nature:?})"), Event::Obstructed(obstruction(nature))));
+    }
+    let mut nexts = vec![
+        ("go on".to_owned(), Next::GoOn(task())),
+        ("wait".to_owned(), Next::Wait(wait(), why())),
+        ("wait for a person".to_owned(), Next::WaitForPerson(why())),
+        ("pause".to_owned(), Next::Pause(why())),
+    ];
+    nexts.extend(
+        ENDS.map(|end| (format!("end, {}", word(State::Over { end, at: now() })), Next::End { end, reason: why() })),
+    );
+    for (name, next) in nexts {
+        events.push((format!("Declined({name})"), Event::Declined(next.clone())));
+        events.push((format!("Followed({name})"), Event::Followed(next)));
+    }
+    events
+}
+
+/// A request whose answer depends on the state, and what the answer is: a state, or the name of the refusal.
+const ANSWERS: &[(&str, [&str; 12])] = &[
+    // queued, running, paused, service, person, held, completed, stuck, limit, timed out, failed, cancelled
+    (
+        "start",
+        [
+            "queued",
+            "running",
+            "queued",
+            "waits for a service",
+            "waits for a person",
+            "queued",
+            "queued",
+            "queued",
+            "queued",
+            "queued",
+            "queued",
+            "queued",
+        ],
+    ),
+    (
+        "step",
+        [
+            "queued",
+            "IsDriven",
+            "paused",
+            "waits for a service",
+            "WaitsForReview",
+            "held",
+            "HasEnded",
+            "stuck",
+            "limit",
+            "timed out",
+            "failed",
+            "HasEnded",
+        ],
+    ),
+    (
+        "pause",
+        [
+            "paused", "running", "paused", "paused", "paused", "paused", "IsOver", "IsOver", "IsOver", "IsOver",
+            "IsOver", "IsOver",
+        ],
+    ),
+    (
+        "pause --now",
+        [
+            "paused", "running", "paused", "paused", "paused", "paused", "IsOver", "IsOver", "IsOver", "IsOver",
+            "IsOver", "IsOver",
+        ],
+    ),
+    (
+        "resume",
+        [
+            "queued",
+            "IsRunning",
+            "queued",
+            "WaitsForService",
+            "WaitsForReview",
+            "queued",
+            "IsCompleted",
+            "StillStuck",
+            "queued",
+            "queued",
+            "queued",
+            "IsCancelled",
+        ],
+    ),
+    (
+        "resume --now",
+        [
+            "queued",
+            "IsRunning",
+            "queued",
+            "queued",
+            "WaitsForReview",
+            "queued",
+            "IsCompleted",
+            "StillStuck",
+            "queued",
+            "queued",
+            "queued",
+            "IsCancelled",
+        ],
+    ),
+    (
+        "resume --more 5",
+        [
+            "queued",
+            "running",
+            "queued",
+            "WaitsForService",
+            "WaitsForReview",
+            "queued",
+            "IsCompleted",
+            "StillStuck",
+            "queued",
+            "queued",
+            "queued",
+            "IsCancelled",
+        ],
+    ),
+    (
+        "cancel",
+        [
+            "cancelled",
+            "running",
+            "cancelled",
+            "cancelled",
+            "cancelled",
+            "cancelled",
+            "IsOver",
+            "IsOver",
+            "IsOver",
+            "IsOver",
+            "IsOver",
+            "IsOver",
+        ],
+    ),
+    (
+        "approve",
+        [
+            "queued",
+            "IsAtWork",
+            "queued",
+            "queued",
+            "queued",
+            "queued",
+            "NothingToReview",
+            "NothingToReview",
+            "queued",
+            "queued",
+            "queued",
+            "IsCancelled",
+        ],
+    ),
+    (
+        "note",
+        [
+            "queued",
+            "running",
+            "paused",
+            "waits for a service",
+            "waits for a person",
+            "held",
+            "NoReader",
+            "stuck",
+            "limit",
+            "timed out",
+            "failed",
+            "NoReader",
+        ],
+    ),
+    (
+        "retry, add, edit",
+        [
+            "queued",
+            "running",
+            "paused",
+            "waits for a service",
+            "waits for a person",
+            "held",
+            "AllPassed",
+            "stuck",
+            "limit",
+            "timed out",
+            "failed",
+            "cancelled",
+        ],
+    ),
+    (
+        "answer, accept, config",
+        [
+            "queued",
+            "running",
+            "paused",
+            "waits for a service",
+            "waits for a person",
+            "held",
+            "completed",
+            "stuck",
+            "limit",
+            "timed out",
+            "failed",
+            "cancelled",
+        ],
+    ),
+];
+
+/// Answers a request to a run: one that is completed or stuck has nothing to review.
+fn answer(run: &RunRecord, request: &Request) -> Result<Step, Refusal> {
+    let found = match run.state {
+        State::Over { end: End::Completed | End::Stuck, .. } => Found::exhausted(),
+        _ => Found::new(),
+    };
+    ask(run, request.clone(), &found.situation(run))
+}
+
+fn name(refusal: &Refusal) -> String {
+    let text = format!("{refusal:?}");
+    text.split(['(', ' ']).next().unwrap_or_default().to_owned()
+}
+
 #[test]
-fn each_reason_alone_decides() {
-    for (name, expect, set) in reasons() {
-        assert_eq!(state(&Situation::with(set).next()), expect, "{name}");
+fn every_request_is_answered_in_every_state_as_it_is_typed_here() {
+    for (row, (label, request)) in ANSWERS.iter().zip(requests()) {
+        assert_eq!(row.0, label);
+        for (state, expect) in states().into_iter().zip(row.1) {
+            let found = match answer(&run(state), &request) {
+                Ok(step) => word(step.record.state),
+                Err(refusal) => name(&refusal),
+            };
+            assert_eq!(found, expect, "{label} of a run that is {}", word(state));
+        }
+    }
+}
+
+/// What leads from one state to another, of all that can happen; everything else is a bug, or changes no state.
+const EDGES: &[(&str, &str, &str)] = &[
+    ("queued", "Turn", "running"),
+    ("queued", "Turn(step)", "running"),
+    ("paused", "Turn(step)", "running"),
+    ("waits for a service", "Turn", "running"),
+    ("waits for a service", "Turn(step)", "running"),
+    ("waits for a person", "Turn(step)", "running"),
+    ("held", "Turn(step)", "running"),
+    ("stuck", "Turn(step)", "running"),
+    ("limit", "Turn(step)", "running"),
+    ("timed out", "Turn(step)", "running"),
+    ("failed", "Turn(step)", "running"),
+    ("running", "Hold", "held"),
+    ("running", "Obstructed(Lasting)", "held"),
+    ("running", "Obstructed(Lost)", "held"),
+    ("running", "Declined(wait)", "waits for a service"),
+    ("running", "Followed(wait)", "waits for a service"),
+    ("running", "Declined(wait for a person)", "waits for a person"),
+    ("running", "Followed(wait for a person)", "waits for a person"),
+    ("running", "Declined(pause)", "paused"),
+    ("running", "Followed(pause)", "paused"),
+];
+
+#[test]
+fn what_happens_leads_where_it_is_typed_here_and_is_a_bug_where_nothing_is_being_driven() {
+    let mut found = BTreeSet::new();
+    for (state, (label, event)) in states().iter().flat_map(|state| events().into_iter().map(move |it| (*state, it))) {
+        let step = decide(&run(state), event.clone(), now());
+        let has_turn = state == State::Running || matches!(event, Event::Turn { .. } | Event::Restarted { .. });
+        assert!(step.is_err() || has_turn, "{label} of a run that is {}", word(state));
+        let Ok(step) = step else { continue };
+        if step.record.state != state {
+            found.insert((word(state), label, word(step.record.state)));
+        }
+    }
+    let ends = ENDS.map(|end| word(State::Over { end, at: now() }));
+    let ends = ends.iter().flat_map(|end| ["Declined", "Followed"].map(|event| (format!("{event}(end, {end})"), end)));
+    let typed = EDGES.iter().map(|(from, event, to)| (from.to_string(), event.to_string(), to.to_string()));
+    let typed = typed.chain(ends.map(|(event, end)| ("running".to_owned(), event, end.clone())));
+    assert_eq!(found, typed.collect());
+}
+
+#[test]
+fn a_run_that_is_over_has_its_turn_only_if_a_step_can_lead_on() {
+    for end in [End::Completed, End::Cancelled] {
+        let over = run(State::Over { end, at: now() });
+        for step in [false, true] {
+            assert!(decide(&over, Event::Turn { step }, now()).is_err(), "{end:?}");
+        }
+    }
+    for state in [State::Paused, State::Held, State::WaitsForPerson] {
+        assert!(decide(&run(state), Event::Turn { step: false }, now()).is_err(), "{state:?}");
     }
 }
 
 #[test]
-fn of_two_reasons_the_first_of_the_order_decides() {
-    let reasons = reasons();
-    for (at, (first, expect, set_first)) in reasons.iter().enumerate() {
-        for (second, _, set_second) in &reasons[at + 1..] {
-            let mut it = Situation::new();
-            set_second(&mut it);
-            set_first(&mut it);
-            assert_eq!(state(&it.next()), *expect, "{first} and {second}");
+fn what_was_asked_takes_effect_between_two_iterations_and_goes_before_a_wait() {
+    let asked = |asked| RunRecord { asked: Some(asked), ..run(State::Running) };
+    let after = |run: &RunRecord, event| decide(run, event, now()).expect("it is being driven").record;
+    let wait = || Event::Declined(Next::Wait(wait(), why()));
+    for event in [Event::Between, wait()] {
+        assert_eq!(after(&asked(Asked::Pause), event.clone()).state, State::Paused);
+        assert_eq!(after(&asked(Asked::Cancel), event).state, State::Over { end: End::Cancelled, at: now() });
+    }
+    assert_eq!(after(&asked(Asked::Step), Event::Between).state, State::Running);
+    assert_eq!(after(&asked(Asked::Step), wait()).state, State::WaitsForService(self::wait()));
+    let lost = decide(&asked(Asked::Cancel), Event::Obstructed(obstruction(Nature::Lost)), now()).expect("driven");
+    assert_eq!(lost.record.state, State::Over { end: End::Cancelled, at: now() });
+    assert_eq!(lost.effects, [Effect::RemoveJournal]);
+}
+
+#[test]
+fn a_restart_changes_no_record_and_keeps_the_journal_of_what_was_not_followed() {
+    for state in states() {
+        for is_over in [false, true] {
+            let step = decide(&run(state), Event::Restarted { is_over }, now()).expect("it may happen at any time");
+            assert_eq!(step.record, run(state));
+            let is_followed = state.is_over() || is_over && state != State::Running;
+            let expect = if is_followed { Effect::RemoveJournal } else { Effect::KeepJournal };
+            assert_eq!(step.effects, [expect], "{state:?}, {is_over}");
         }
     }
 }
 
 #[test]
-fn every_stop_says_why_in_a_sentence_and_names_a_command() {
-    for (name, expect, set) in reasons() {
-        let reason = match Situation::with(set).next() {
-            Next::Wait(_, reason) | Next::WaitForPerson(reason) | Next::Pause(reason) | Next::End { reason, .. } => {
-                reason
+fn an_iteration_that_the_daemon_died_in_comes_to_its_end_before_its_run_does() {
+    let found = Found::new();
+    let unfinished = |run: &RunRecord, request| {
+        let situation = Situation { work: Work::Unfinished, driven: Some("r"), ..found.situation(run) };
+        ask(run, request, &situation).expect("it is not over").record
+    };
+    for state in [State::Running, State::Held, State::Paused] {
+        let cancelled = unfinished(&run(state), Request::Cancel);
+        assert_eq!((cancelled.state, cancelled.asked), (State::Running, Some(Asked::Cancel)));
+        let paused = unfinished(&run(state), Request::Pause { now: false });
+        assert_eq!(paused.state, if state == State::Running { State::Running } else { State::Paused });
+    }
+}
+
+#[test]
+fn nothing_is_done_with_a_repository_that_is_held_but_to_stop_its_runs() {
+    let (found, held) = (Found::new(), why());
+    for (label, request) in requests() {
+        let run = run(State::Queued);
+        let situation = Situation { held: Some(&held), ..found.situation(&run) };
+        let answer = ask(&run, request.clone(), &situation);
+        match request {
+            Request::Pause { .. } | Request::Cancel => assert!(answer.is_ok(), "{label}"),
+            Request::Resume { now, more, .. } => {
+                assert_eq!(answer.expect("it is looked at again").effects, [Effect::LookAgain]);
+                let again = ask(&run, Request::Resume { now, more, looked: true }, &situation);
+                assert_eq!(again, Err(Refusal::RepositoryHeld(why())));
             }
-            Next::GoOn(task) => panic!("{name} goes on: {task:?}"),
-        };
-        assert!(!reason.message.is_empty() && !reason.message.contains('\n'), "{name}: {}", reason.message);
-        let goes_on = |command: &str| {
-            ["runnerctl resume", "runnerctl start", "runnerctl approve", "runnerctl retry", "runnerctl note"]
-                .iter()
-                .any(|known| command.starts_with(known))
-        };
-        assert_eq!(reason.command.as_deref().is_some_and(goes_on), expect != RunStatus::Completed, "{name}");
+            _ => assert_eq!(answer, Err(Refusal::RepositoryHeld(why())), "{label}"),
+        }
     }
 }
 
 #[test]
-fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
-    type Change = fn(&mut Situation);
-    let changes: [Change; 7] = [
-        |it| it.policy.review = ReviewBy::Off,
-        |it| it.policy.review = ReviewBy::Agent,
-        |it| it.state.last_status = Some(IterationStatus::Fault),
-        |it| it.state.last_guard = Some(GuardOutcome::Fail),
-        |it| it.state.last_node = Some("c1".to_owned()),
-        |it| node(&mut it.tree, "b").children = vec![leaf("b.1", 1)],
-        |it| {
-            let rejected = Attempt { iter: 7, verdict: VerdictName::Rejected, summary: None, failure_digest: None };
-            it.feedback.nodes.entry("b".to_owned()).or_default().history.push(rejected);
-        },
+fn what_a_request_does_beside_the_record() {
+    let effects = |state, request| answer(&run(state), &request).expect("it is not refused").effects;
+    let resume = Request::Resume { now: false, more: None, looked: false };
+    let failed = State::Over { end: End::Failed, at: now() };
+    assert_eq!(effects(State::Running, Request::Pause { now: false }), []);
+    assert_eq!(
+        effects(State::Running, Request::Pause { now: true }),
+        [Effect::Stop(runner_core::verdict::StopCause::Pause)]
+    );
+    assert_eq!(effects(State::Running, Request::Cancel), [Effect::Stop(runner_core::verdict::StopCause::Cancel)]);
+    assert_eq!(effects(State::Queued, Request::Cancel), [Effect::AnswerSteps]);
+    assert_eq!(effects(State::Held, resume.clone()), [Effect::Tell]);
+    assert_eq!(effects(failed, resume), [Effect::Tell, Effect::GoLast]);
+    assert_eq!(effects(failed, Request::Step), [Effect::AwaitStep]);
+    assert_eq!(effects(failed, Request::Start(order())), [Effect::Tell, Effect::GoLast]);
+}
+
+#[test]
+fn a_cancelled_session_is_not_paused_by_a_pause_that_comes_later() {
+    let asked = RunRecord { asked: Some(Asked::Cancel), ..run(State::Running) };
+    assert_eq!(answer(&asked, &Request::Pause { now: false }).expect("it runs").record.asked, Some(Asked::Cancel));
+}
+
+#[test]
+fn a_run_that_ended_is_resumed_with_its_counters_reset_and_one_that_rests_is_not() {
+    let resumed = |state| answer(&run(state), &requests()[6].1).expect("it goes on").record.resume;
+    let granted = |reset| Some(ResumeOrder { more: 5, reset, from: None, then: 0 });
+    assert_eq!(resumed(State::Over { end: End::Limit, at: now() }), granted(true));
+    assert_eq!(resumed(State::Paused), granted(false));
+    let started = answer(&run(State::Over { end: End::Stuck, at: now() }), &requests()[0].1).expect("it begins anew");
+    assert_eq!(started.record.resume, Some(ResumeOrder { more: 0, reset: true, from: None, then: 0 }));
+    let fork = Start { beginning: Beginning { fork: true, ..order().beginning }, ..order() };
+    assert_eq!(answer(&run(State::Queued), &Request::Start(fork)), Err(Refusal::IsThere));
+}
+
+#[test]
+fn a_person_who_had_paused_the_run_finds_it_paused_after_their_word() {
+    let asked = |state| answer(&run(state), &Request::Review(Decision::Approve)).expect("a node waits").record.asked;
+    assert_eq!((asked(State::Paused), asked(State::WaitsForPerson)), (Some(Asked::Step), None));
+}
+
+#[test]
+fn the_turn_is_whose_run_was_running_then_of_who_asked_for_a_step_then_of_the_first() {
+    let named = |id: &str, state| RunRecord { id: id.to_owned(), ..run(state) };
+    let nobody = Wanted { steps: &[], unfinished: None };
+    let (over, later) = (wait().until, wait().until + SignedDuration::from_secs(1));
+    let steps = ["b".to_owned()];
+    let runs = |first, second| [named("a", first), named("b", second)];
+    let table = [
+        (runs(State::Queued, State::Running), nobody, Turn::Run("b".to_owned())),
+        (runs(State::Queued, State::Paused), Wanted { steps: &steps, ..nobody }, Turn::Step("b".to_owned())),
+        (
+            runs(State::Queued, State::Paused),
+            Wanted { steps: &steps, unfinished: Some("a") },
+            Turn::Run("a".to_owned()),
+        ),
+        (runs(State::Paused, State::Queued), nobody, Turn::Rest(None)),
+        (runs(State::WaitsForPerson, State::Queued), nobody, Turn::Rest(None)),
+        (runs(State::Held, State::Queued), nobody, Turn::Rest(None)),
+        (runs(State::Over { end: End::Stuck, at: now() }, State::Queued), nobody, Turn::Run("b".to_owned())),
     ];
-    let it = Situation::with(finish);
-    assert_eq!(pending(&it.standing(&[])), Some(Pending { node: "b".to_owned(), iter: 7 }));
-    for change in changes {
-        let it = Situation::with(|it| {
-            finish(it);
-            change(it);
-        });
-        assert_eq!(pending(&it.standing(&[])), None);
-        assert_eq!(state(&it.next()), RunStatus::Running);
+    for (runs, wanted, expect) in table {
+        assert_eq!(turn(&runs, wanted, now()), expect, "{runs:?}");
     }
-}
-
-#[test]
-fn a_persons_word_is_an_iteration_without_a_session_whatever_the_ceilings_say() {
-    for decision in [Decision::Approve, Decision::Reject { reasons: "no test".to_owned() }] {
-        let it = Situation::with(|it| {
-            it.state.next_iter = 101;
-            finish(it);
-            it.word = Some(word(100, decision.clone()));
-        });
-        let task = it.task();
-        assert_eq!((task.role, task.kind, task.decision), (Role::Human, None, Some(decision)));
-        assert_eq!((task.node.as_str(), task.iter), ("b", 101));
-    }
-}
-
-#[test]
-fn a_word_on_another_iteration_or_after_the_one_that_it_was_is_not_heard() {
-    let late = Situation::with(|it| {
-        finish(it);
-        it.word = Some(word(6, Decision::Approve));
-    });
-    assert_eq!(state(&late.next()), RunStatus::Waiting);
-    let missing = Situation::with(|it| {
-        finish(it);
-        it.word = Some(word(7, Decision::Approve));
-        it.verdict = Some(Verdict::Misconfigured { what: "install just".to_owned() });
-    });
-    assert_eq!(state(&missing.next()), RunStatus::Failed, "it is not said again at once");
-}
-
-#[test]
-fn nobody_works_while_nobody_can_review() {
-    let it = Situation::with(|it| {
-        it.policy.review = ReviewBy::Agent;
-        it.policy.kinds.review = vec!["judge".to_owned()];
-        let limit = Verdict::Unavailable { why: "limit".to_owned(), until: None };
-        it.outages = fallback::after(&[], "judge", &limit, now());
-    });
-    assert_eq!(state(&it.next()), RunStatus::Waiting);
-    let it = Situation { outages: Vec::new(), ..it };
-    assert_eq!(it.task().reviewer.as_deref(), Some("judge"));
-}
-
-#[test]
-fn verdicts_that_go_on_go_on() {
-    for verdict in verdicts() {
-        let stops = matches!(
-            verdict,
-            Verdict::Unavailable { .. }
-                | Verdict::Timeout { .. }
-                | Verdict::Misconfigured { .. }
-                | Verdict::Interrupted { .. }
-        );
-        let next = Situation::with(|it| it.verdict = Some(verdict.clone())).next();
-        assert_eq!(state(&next) == RunStatus::Running, !stops, "{verdict:?}");
-    }
-    for by in [StopCause::Shutdown, StopCause::Death] {
-        let next = Situation::with(|it| it.verdict = Some(Verdict::Interrupted { by })).next();
-        assert_eq!(state(&next), RunStatus::Running, "{by:?}");
-    }
-}
-
-#[test]
-fn counters_below_their_limit_let_a_run_go_on() {
-    let it = Situation::with(|it| {
-        it.policy.max_cost_micro_usd = Some(6);
-        it.policy.max_tokens = Some(6);
-        it.policy.max_run_ms = Some(6);
-        it.state = RunState {
-            stall: Stall { digest: None, count: 4 },
-            decomposed_in_row: 19,
-            deaths: Deaths { node: Some("b".to_owned()), count: 9 },
-            consecutive_faults: 2,
-            next_iter: 100,
-            elapsed_ms: 5,
-            ..it.state.clone()
-        };
-        it.state.usage.cost_micro_usd = Some(5);
-        it.state.usage.output_tokens = Some(5);
-        it.verdict = Some(fault());
-        node(&mut it.tree, "b").attempts = 2;
-    });
-    assert_eq!(state(&it.next()), RunStatus::Running);
-}
-
-#[test]
-fn an_allowance_adds_to_the_iterations() {
-    let at =
-        |next_iter| state(&Situation::with(|it| (it.state.next_iter, it.state.allowance) = (next_iter, 20)).next());
-    assert_eq!((at(120), at(121)), (RunStatus::Running, RunStatus::Limit));
-}
-
-#[test]
-fn without_ceilings_nothing_is_counted() {
-    let it = Situation::with(|it| {
-        it.state.usage.cost_micro_usd = Some(u64::MAX);
-        it.state.usage.output_tokens = Some(u64::MAX);
-        it.state.elapsed_ms = u64::MAX;
-    });
-    assert_eq!(state(&it.next()), RunStatus::Running);
-}
-
-#[test]
-fn what_was_tried_without_a_commit_counts_towards_every_ceiling() {
-    let with = |set: fn(&mut Policy), tried: u64| {
-        let it = Situation::with(|it| {
-            set(&mut it.policy);
-            it.state.usage = UsageTotal { cost_micro_usd: Some(4), cached_tokens: Some(4), ..UsageTotal::default() };
-            it.state.elapsed_ms = 4;
-            it.tried.usage =
-                UsageTotal { cost_micro_usd: Some(tried), input_tokens: Some(tried), ..UsageTotal::default() };
-            it.tried.elapsed_ms = tried;
-        });
-        state(&it.next())
-    };
-    let ceilings: [fn(&mut Policy); 3] = [
-        |policy| policy.max_cost_micro_usd = Some(6),
-        |policy| policy.max_tokens = Some(6),
-        |policy| policy.max_run_ms = Some(6),
-    ];
-    for set in ceilings {
-        assert_eq!((with(set, 1), with(set, 2)), (RunStatus::Running, RunStatus::Limit));
-    }
-}
-
-#[test]
-fn a_session_is_asked_of_the_first_kind_that_is_not_out() {
-    let with = |verdict: Option<Verdict>| {
-        Situation::with(|it| (it.policy.kinds, it.verdict) = (kinds(&["first", "second"]), verdict)).task().kind
-    };
-    assert_eq!(with(None).as_deref(), Some("first"));
-    assert_eq!(with(Some(fault())).as_deref(), Some("first"));
-    let limit = Verdict::Unavailable { why: "limit".to_owned(), until: None };
-    assert_eq!(with(Some(limit)).as_deref(), Some("second"), "it goes on instead of waiting");
-}
-
-#[test]
-fn a_run_waits_at_its_beginning_too_where_every_service_is_known_to_be_out() {
-    let unavailable = |why: &str| Verdict::Unavailable { why: why.to_owned(), until: None };
-    let it = Situation::with(|it| {
-        it.policy.kinds = kinds(&["first", "second"]);
-        it.outages = fallback::after(&[], "first", &unavailable("limit"), now());
-        it.outages = fallback::after(&it.outages, "first", &unavailable("limit"), now());
-        it.outages = fallback::after(&it.outages, "second", &unavailable("overloaded"), now());
-    });
-    let Next::Wait(wait, reason) = it.next() else { panic!("it does not wait") };
-    assert_eq!(wait.until.to_string(), "2026-01-01T12:01:00Z", "the earliest");
-    assert_eq!(reason.message, "no service is available: first: limit; second: overloaded");
-    assert_eq!(reason.command.as_deref(), Some("runnerctl resume --now"));
-}
-
-#[test]
-fn each_role_has_kinds_of_its_own() {
-    let mut it = Situation::with(|it| {
-        it.policy.kinds.plan = vec!["planner".to_owned()];
-        it.outages =
-            fallback::after(&[], "first", &Verdict::Unavailable { why: "limit".to_owned(), until: None }, now());
-    });
-    assert_eq!(state(&it.next()), RunStatus::Waiting, "a worker is next");
-    node(&mut it.tree, "b").attempts = 2;
-    assert_eq!(it.task().kind.as_deref(), Some("planner"));
+    let waiting = runs(State::WaitsForService(wait()), State::Queued);
+    assert_eq!(turn(&waiting, nobody, now()), Turn::Rest(Some(wait())));
+    assert_eq!(turn(&waiting, nobody, over), Turn::Run("a".to_owned()));
+    let ended = |at| State::Over { end: End::Stuck, at };
+    assert_eq!(current(&runs(ended(later), ended(over))).map(|run| run.id.as_str()), Some("a"));
 }
 
 #[test]
 fn the_machine_is_kept_awake_for_what_goes_on_by_itself_within_twelve_hours() {
-    let wait = |hours: i64| Wait { since: now(), until: now() + SignedDuration::from_hours(hours) };
-    for state in RunStatus::ALL {
-        let is_awake = |hours| is_active(*state, Some(wait(hours)), now());
-        let expect = match state {
-            RunStatus::Running => (true, true),
-            RunStatus::Waiting => (true, false),
-            _ => (false, false),
-        };
-        assert_eq!((is_awake(12), is_awake(13)), expect, "{state}");
+    let waits = |hours| State::WaitsForService(Wait { since: now(), until: now() + SignedDuration::from_hours(hours) });
+    assert!(waits(12).is_active(now()) && !waits(13).is_active(now()));
+    for state in states().into_iter().filter(|state| state.wait().is_none()) {
+        assert_eq!(state.is_active(now()), state == State::Running, "{state:?}");
     }
-    assert!(!is_active(RunStatus::Waiting, None, now()), "a person's review may take days");
 }
 
-#[test]
-fn the_task_tells_the_leaf_its_path_and_its_attempts() {
-    let it = Situation::with(|it| {
-        it.state.next_iter = 8;
-        node(&mut it.tree, "b").passes = true;
-        node(&mut it.tree, "c1").attempts = 1;
-    });
-    let task = it.task();
-    assert_eq!((task.run.as_str(), task.iter, task.node.as_str()), ("run-1", 8, "c1"));
-    assert_eq!((task.path, task.attempts, task.max_attempts), (vec!["root".into(), "c".into(), "c1".into()], 1, 3));
-}
-
-#[test]
-fn roles_follow_from_repair_root_and_the_last_attempt() {
-    let with = |attempts, max_attempts| Node { attempts, max_attempts, ..leaf("b", 1) };
-    let state = RunState::default();
-    for (attempts, max_attempts, expect) in [
-        (0, 1, Role::Worker),
-        (0, 2, Role::Worker),
-        (1, 2, Role::Planner),
-        (0, 3, Role::Worker),
-        (1, 3, Role::Worker),
-        (2, 3, Role::Planner),
-        (8, 10, Role::Worker),
-        (9, 10, Role::Planner),
-        (u32::MAX, u32::MAX, Role::Worker),
-    ] {
-        assert_eq!(role(&state, &with(attempts, max_attempts), false), expect, "{attempts}/{max_attempts}");
-        assert_eq!(role(&state, &with(attempts, max_attempts), true), Role::Planner);
-    }
-    let repair = RunState { repair: Some("b".to_owned()), ..state.clone() };
-    assert_eq!(role(&repair, &with(2, 3), true), Role::Repair);
-    let other = RunState { repair: Some("a".to_owned()), ..state };
-    assert_eq!(role(&other, &with(2, 3), false), Role::Planner);
-}
-
-#[test]
-fn a_planner_may_narrow_on_the_last_attempt_once_per_node() {
-    let narrowing = |tree: TaskTree, set: fn(&mut RunState)| {
-        let it = Situation::with(|it| {
-            it.tree = tree;
-            set(&mut it.state);
-        });
-        it.task().narrowing
-    };
-    let at = |attempts, max_attempts| {
-        let mut tree = sample();
-        (node(&mut tree, "b").attempts, node(&mut tree, "b").max_attempts) = (attempts, max_attempts);
-        tree
-    };
-    let alone = |attempts, max_attempts| tree(Node { attempts, max_attempts, ..leaf("root", 0) });
-    assert!(narrowing(at(2, 3), |_| {}));
-    assert!(!narrowing(at(1, 3), |_| {}));
-    assert!(!narrowing(at(2, 3), |state| state.narrowed = vec!["a".to_owned(), "b".to_owned()]));
-    assert!(narrowing(at(2, 3), |state| state.narrowed = vec!["a".to_owned()]));
-    assert!(!narrowing(at(2, 3), |state| state.repair = Some("b".to_owned())));
-    assert!(!narrowing(at(0, 1), |_| {}), "a worker does not narrow");
-    assert!(!narrowing(alone(0, 3), |_| {}), "the root's planner has attempts left");
-    assert!(narrowing(alone(2, 3), |_| {}));
-    assert!(narrowing(alone(0, 1), |_| {}), "an only attempt is the last one");
-}
-
-#[test]
-fn the_root_alone_is_planned() {
-    let alone = Situation::with(|it| it.tree = tree(leaf("root", 0)));
-    assert_eq!(alone.task().role, Role::Planner);
-    let below = Situation::with(|it| it.tree = tree(inner("root", 0, vec![passed("a", 1), leaf("b", 2)])));
-    assert_eq!(below.task().role, Role::Worker);
-}
-
-#[test]
-fn failed_run_says_what_its_last_session_came_to() {
-    let message_of = |count, kind, what: &str| {
-        let it = Situation::with(|it| {
-            (it.policy.max_consecutive_faults, it.state.consecutive_faults) = (count, count);
-            it.verdict = Some(Verdict::Fault { kind, what: what.to_owned() });
-        });
-        match it.next() {
-            Next::End { reason, .. } => reason.message,
-            other => panic!("it goes on: {other:?}"),
+/// All records that requests and events lead to, and what led from each to the next.
+fn walk() -> Vec<(RunRecord, String, Step)> {
+    let (requests, events) = (requests(), events());
+    let mut seen = BTreeSet::new();
+    let mut open = vec![begin("r", order(), now()).record];
+    let mut edges = Vec::new();
+    while let Some(run) = open.pop() {
+        if !seen.insert(format!("{run:?}")) {
+            continue;
         }
-    };
-    let message = |count| message_of(count, FaultKind::Exit, "it exited with code 3");
-    assert!(message(1).starts_with("a session gave no valid answer (it exited with code 3); "), "{}", message(1));
-    assert!(message(3).starts_with("3 sessions in a row gave no valid answer (it exited with code 3); "));
-    let lost = message_of(1, FaultKind::Guard, "it was lost");
-    assert_eq!(
-        lost,
-        "a session could not be checked (it was lost); `runnerctl log --guard` shows what the last one printed"
-    );
-    let lost = message_of(3, FaultKind::Guard, "it was lost");
-    assert!(lost.starts_with("3 sessions in a row gave no valid answer or could not be checked (it was lost); "));
+        let asked =
+            requests.iter().filter_map(|(label, request)| Some((label.to_string(), answer(&run, request).ok()?)));
+        let happened =
+            events.iter().filter_map(|(label, event)| Some((label.clone(), decide(&run, event.clone(), now()).ok()?)));
+        for (label, mut step) in asked.chain(happened) {
+            // How often iterations are granted makes no other record.
+            if let Some(order) = &mut step.record.resume {
+                (order.more, order.then) = (order.more.min(1), order.then.min(1));
+            }
+            open.push(step.record.clone());
+            edges.push((run.clone(), label, step));
+        }
+    }
+    edges
 }
 
 #[test]
-fn resume_resets_what_stopped_the_run_and_keeps_the_rest() {
-    let stopped = RunState {
-        run_id: Some("run-1".to_owned()),
-        next_iter: 9,
-        consecutive_faults: 3,
-        stall: Stall { digest: Some("d".to_owned()), count: 5 },
-        decomposed_in_row: 20,
-        deaths: Deaths { node: Some("b".to_owned()), count: 10 },
-        narrowed: vec!["b".to_owned()],
-        repair: Some("b".to_owned()),
-        notes_used: vec!["n1".to_owned()],
-        allowance: 5,
-        elapsed_ms: 77,
-        ..RunState::default()
-    };
-    let expect = RunState {
-        consecutive_faults: 0,
-        stall: Stall::default(),
-        decomposed_in_row: 0,
-        deaths: Deaths::default(),
-        allowance: 25,
-        ..stopped.clone()
-    };
-    assert_eq!(resumed(&stopped, 20), expect);
-    assert_eq!(resumed(&expect, 0), expect);
-    assert_eq!(resumed(&expect, u32::MAX).allowance, u32::MAX);
+fn wherever_a_run_comes_to_it_says_why_it_stands_and_can_be_stored() {
+    let edges = walk();
+    let states: BTreeSet<String> = edges.iter().map(|(_, _, step)| word(step.record.state)).collect();
+    assert_eq!(states.len(), 12, "{states:?}");
+    for (from, label, step) in edges {
+        let run = step.record;
+        let stands = !matches!(run.state, State::Queued | State::Running);
+        assert_eq!(run.reason.is_some(), stands, "{label}: {from:?} -> {run:?}");
+        let is_done_with = matches!(run.state, State::Queued | State::Paused | State::Over { .. });
+        assert!(!is_done_with || !matches!(run.asked, Some(Asked::Pause | Asked::Cancel)), "{label}: {run:?}");
+        let stored = serde_json::to_string(&run).expect("it is data");
+        assert_eq!(serde_json::from_str::<RunRecord>(&stored).expect("it is read again"), run);
+        if matches!(from.state, State::Over { end: End::Completed | End::Cancelled, .. }) && run.state != from.state {
+            assert_eq!(label, "start", "{from:?} -> {run:?}");
+        }
+        if run.state.is_over() && !from.state.is_over() {
+            assert!(from.state == State::Running || label == "cancel", "{label}: {from:?}");
+        }
+    }
 }
 
 #[test]
-fn counters_are_reset_only_where_they_would_stop_a_run_that_had_ended() {
-    let resume =
-        |situation: &Situation, had_ended: bool, more: u32| on_resume(&situation.standing(&[]), had_ended, more);
-    let counting = Situation::with(|situation| situation.state.consecutive_faults = 1);
-    assert_eq!(resume(&counting, true, 0), counting.state, "one fault does not stop a run");
-    let failed = Situation::with(|situation| situation.state.consecutive_faults = 3);
-    assert_eq!(resume(&failed, true, 0).consecutive_faults, 0);
-    assert_eq!(resume(&failed, false, 2), RunState { allowance: 2, ..failed.state.clone() });
+fn every_record_that_is_reached_goes_on_again() {
+    let edges = walk();
+    let mut before: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (from, _, step) in &edges {
+        before.entry(format!("{:?}", step.record)).or_default().push(format!("{from:?}"));
+    }
+    let running = edges.iter().map(|(_, _, step)| &step.record).filter(|run| run.state == State::Running);
+    let mut open: Vec<String> = running.map(|run| format!("{run:?}")).collect();
+    let mut goes_on = BTreeSet::new();
+    while let Some(record) = open.pop() {
+        if goes_on.insert(record.clone()) {
+            open.extend(before.get(&record).into_iter().flatten().cloned());
+        }
+    }
+    for (_, label, step) in edges {
+        assert!(goes_on.contains(&format!("{:?}", step.record)), "{label} leads to what nothing leads from: {step:?}");
+    }
 }
 
 #[test]
-fn git_packs_after_every_fiftieth_iteration() {
-    let packed: Vec<u32> = (1..=200).filter(|iter| is_packed_after(*iter)).collect();
-    assert_eq!(packed, [50, 100, 150, 200]);
+fn a_record_of_a_build_before_is_read() {
+    let stored = |state: &str, wait: &str| {
+        format!(
+            r#"{{"id":"r","path":"/work","state":"{state}","reason":null,"queued_at":"2026-01-01T12:00:00Z",
+            "ended_at":null,"beginning":null,"resume":null,"asked":"step","wait":{wait}}}"#
+        )
+    };
+    let read =
+        |state: &str, wait: &str| serde_json::from_str::<RunRecord>(&stored(state, wait)).expect("it is a record");
+    let time = r#"{"since":"2026-01-01T12:00:00Z","until":"2026-01-01T13:00:00Z"}"#;
+    assert_eq!(read("waiting", time).state, State::WaitsForService(wait()));
+    assert_eq!(read("waiting", "null").state, State::WaitsForPerson);
+    assert_eq!(read("limit", "null").state, State::Over { end: End::Limit, at: now() });
+    assert_eq!(read("queued", "null").asked, Some(Asked::Step));
+    assert!(serde_json::from_str::<RunRecord>(&stored("waiting", "null").replace("asked", "aksed")).is_err());
+}
+
+/// The table of requests for the page.
+pub(crate) fn requests_table() -> String {
+    let mut text = String::from("| a run that | ");
+    let requests = requests();
+    let labels: Vec<String> = requests.iter().map(|(label, _)| format!("`{label}`")).collect();
+    writeln!(text, "{} |", labels.join(" | ")).expect("writes");
+    writeln!(text, "|---|{}", "---|".repeat(labels.len())).expect("writes");
+    for state in states() {
+        let cells = requests.iter().map(|(_, request)| match answer(&run(state), request) {
+            Ok(step) => granted(state, &step),
+            Err(refusal) => format!("*{}*", name(&refusal)),
+        });
+        let is = if word(state).starts_with("waits") { "" } else { "is " };
+        writeln!(text, "| {is}{} | {} |", word(state), cells.collect::<Vec<_>>().join(" | ")).expect("writes");
+    }
+    text
+}
+
+fn granted(state: State, step: &Step) -> String {
+    let mut words = vec![if step.record.state == state { "as it is".to_owned() } else { word(step.record.state) }];
+    words.extend(step.record.asked.map(|asked| format!("asked to {}", format!("{asked:?}").to_lowercase())));
+    words.extend(step.effects.iter().filter_map(|effect| match effect {
+        Effect::GoLast => Some("behind the others".to_owned()),
+        Effect::Stop(_) => Some("the session ends".to_owned()),
+        Effect::AwaitStep => Some("one iteration".to_owned()),
+        _ => None,
+    }));
+    words.join(", ")
+}
+
+/// The refusals for the page: what they say, and what they name to type.
+pub(crate) fn refusals_table() -> String {
+    let mut told = BTreeMap::new();
+    let runs = states().into_iter().map(run);
+    let mut add = |refusal: Refusal| {
+        told.insert(name(&refusal), (refusal.message("ID"), refusal.command("ID").unwrap_or_else(|| "–".to_owned())));
+    };
+    for run in runs {
+        for (_, request) in requests() {
+            answer(&run, &request).err().into_iter().for_each(&mut add);
+        }
+    }
+    let found = Found::new();
+    let running = run(State::Running);
+    let obstructed = Situation { obstacle: Some(&found.obstacle), ..found.situation(&running) };
+    ask(&running, requests()[4].1.clone(), &obstructed).err().into_iter().for_each(&mut add);
+    let fork = Start { beginning: Beginning { fork: true, ..order().beginning }, ..order() };
+    answer(&running, &Request::Start(fork)).err().into_iter().for_each(&mut add);
+    let empty = Decision::Reject { reasons: String::new() };
+    answer(&run(State::WaitsForPerson), &Request::Review(empty)).err().into_iter().for_each(&mut add);
+    let mut text = String::from("| refusal | says | and names |\n|---|---|---|\n");
+    for (name, (message, command)) in told {
+        writeln!(text, "| *{name}* | {message} | {command} |").expect("writes");
+    }
+    text
+}
+
+/// The table of events for the page.
+pub(crate) fn events_table() -> String {
+    let mut text = String::from("| event | from | to | beside the record |\n|---|---|---|---|\n");
+    for (label, event) in events() {
+        let mut rows: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+        for state in states() {
+            let Ok(step) = decide(&run(state), event.clone(), now()) else { continue };
+            let to = if step.record.state == state { "as it was".to_owned() } else { word(step.record.state) };
+            let effects: Vec<String> = step
+                .effects
+                .iter()
+                .map(|effect| format!("{effect:?}").split(['(', ' ']).next().unwrap_or("").to_owned())
+                .collect();
+            rows.entry((to, effects.join(", "))).or_default().push(word(state));
+        }
+        for ((to, effects), from) in rows {
+            writeln!(text, "| {label} | {} | {to} | {effects} |", from.join(", ")).expect("writes");
+        }
+    }
+    text
 }

@@ -47,7 +47,8 @@ impl Course {
         chain.iter().position(|commit| self.begins(commit)).unwrap_or(1)
     }
 
-    fn begins(&self, commit: &Commit) -> bool {
+    /// Whether a commit is the start of the run.
+    pub(crate) fn begins(&self, commit: &Commit) -> bool {
         matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Start(start)) if start.run == self.run)
     }
 

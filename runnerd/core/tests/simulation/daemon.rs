@@ -8,20 +8,19 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use protocol::view::StopReason;
-use protocol::words::RunStatus;
-use runner_core::approval::PersonDecision;
 use runner_core::change::Change;
 use runner_core::definition::Departure;
 use runner_core::examine::Examined;
-use runner_core::fallback::Outage;
 use runner_core::iteration::{Event, Over, Phase, decide};
 use runner_core::policy::Policy;
-use runner_core::run::{self, Asked, Next};
+use runner_core::run::{
+    self, Effect, End, Next, Preparation, Refusal, Request, RunRecord, Settled, Situation, State, Step, Turn, Wanted,
+    Work,
+};
+use runner_core::tree;
 use runner_core::usage::Spent;
 use runner_core::verdict::{StopCause, Task, Verdict};
-use runner_core::{fallback, tree};
 
-use super::approval::is_still_said;
 use super::definition::Moved;
 use super::drive::Drove;
 use super::fork::Known;
@@ -56,44 +55,6 @@ pub(crate) type Lived<T> = Result<T, Halt>;
 /// Fails with what is broken, unless it holds.
 pub(crate) fn promise(holds: bool, broken: impl FnOnce() -> String) -> Lived<()> {
     if holds { Ok(()) } else { Err(Halt::Broken(broken())) }
-}
-
-/// What is known of a run's sessions that no commit holds.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Uncommitted {
-    /// Services that were not available.
-    pub(crate) outages: Vec<Outage>,
-    /// What tries of the next iteration have spent.
-    pub(crate) tried: Spent,
-    /// A person's word that no commit holds yet.
-    pub(crate) word: Option<PersonDecision>,
-    /// Mark of the last iteration that has changed this.
-    followed: u32,
-}
-
-/// How a run is to go on.
-#[derive(Debug, Clone)]
-pub(crate) struct Order {
-    /// The commit that was the tip when it was begun.
-    pub(crate) from: Option<String>,
-    /// Iterations that are granted.
-    pub(crate) more: u32,
-    /// Whether the run had ended.
-    pub(crate) reset: bool,
-}
-
-/// What the daemon has written down of the run.
-#[derive(Debug, Clone)]
-pub(crate) struct Record {
-    pub(crate) state: RunStatus,
-    pub(crate) reason: Option<StopReason>,
-    pub(crate) wait: Option<runner_core::wait::Wait>,
-    pub(crate) asked: Asked,
-    pub(crate) is_begun: bool,
-    pub(crate) resume: Option<Order>,
-    pub(crate) uncommitted: Uncommitted,
-    /// What people have asked for, and the tip at which each was begun.
-    pub(crate) changes: Vec<(Change, Option<String>)>,
 }
 
 /// The events of the iteration that is under way.
@@ -139,13 +100,22 @@ pub(crate) struct Course {
     pub(crate) habits: Habits,
     pub(crate) mistake: Option<Mistake>,
     pub(crate) repository: Repository,
-    pub(crate) record: Record,
+    pub(crate) record: RunRecord,
+    /// What people have asked of its files, and the tip at which each was begun.
+    pub(crate) changes: Vec<(Change, Option<String>)>,
     pub(crate) journal: Option<Journal>,
     pub(crate) live: Live,
     pub(crate) now: Timestamp,
     /// Marks that were given.
     pub(crate) marks: u32,
     pub(crate) witness: Witness,
+    /// Whether the run was ended because its repository was lost.
+    pub(crate) is_lost: bool,
+    /// Whether the run is being driven, and the steps that are waited for.
+    pub(crate) is_driving: bool,
+    pub(crate) steps: Vec<String>,
+    /// Mark of the last iteration that the witness has seen followed.
+    pub(crate) followed: u32,
     /// What a life of the daemon has in memory: the state at From, what Open found, and who wants it to end.
     pub(crate) loaded: Option<Arc<Loaded>>,
     pub(crate) declined: Option<Declined>,
@@ -203,22 +173,28 @@ impl Course {
                 Err(Halt::Broken(why)) => return Err(why),
             }
         }
-        Err(format!("P13: it does not come to an end; it is {}: {:?}", self.record.state, self.record.reason))
+        Err(format!("P13: it does not come to an end; it is {:?}: {:?}", self.record.state, self.record.reason))
     }
 
     /// Does what is next; true when the course is over.
     fn turn(&mut self) -> Lived<bool> {
+        if self.is_lost {
+            return Ok(true);
+        }
         let is_enough = self.settled >= self.habits.iterations;
         if is_enough {
             self.habits.calm();
         }
-        if self.record.state == RunStatus::Completed || is_enough && self.journal.is_none() {
+        let is_completed = matches!(self.record.state, State::Over { end: End::Completed, .. });
+        if is_completed || is_enough && self.journal.is_none() {
             return Ok(self.make_amends());
         }
-        self.seen.insert(self.record.state.to_string());
-        match self.record.state {
-            RunStatus::Queued | RunStatus::Running => self.drive_run()?,
-            _ => self.at_rest()?,
+        self.seen.insert(self.record.state.status().to_string());
+        let wanted = Wanted { steps: &self.steps, unfinished: self.journal.as_ref().map(|_| self.run) };
+        match run::turn(std::slice::from_ref(&self.record), wanted, self.now) {
+            Turn::Run(_) => self.drive_run(false)?,
+            Turn::Step(_) => self.drive_run(true)?,
+            Turn::Rest(_) => self.at_rest()?,
         }
         Ok(false)
     }
@@ -226,16 +202,66 @@ impl Course {
     /// Begins the next life: only what is durable is known.
     pub(crate) fn rise(&mut self) {
         (self.loaded, self.declined, self.stop, self.is_leaving) = (None, None, None, false);
+        self.steps.clear();
         self.read = RefCell::default();
         let Some(journal) = &mut self.journal else { return };
         if self.mistake == Some(Mistake::LoseEvent) {
             journal.events.pop();
         }
         let is_over = matches!(replay(journal), Ok(Phase::Over { .. }));
-        let state = self.record.state;
-        if state != RunStatus::Running && (is_over || state.is_terminal()) {
+        let step = run::decide(&self.record, run::Event::Restarted { is_over }, self.now);
+        if step.is_ok_and(|step| step.effects.contains(&Effect::RemoveJournal)) {
             self.journal = None;
         }
+    }
+
+    /// Lets something happen to the run; what is to be done beside the record comes back.
+    pub(crate) fn happens(&mut self, event: run::Event) -> Lived<Vec<Effect>> {
+        let step = run::decide(&self.record, event, self.now).map_err(|illegal| Halt::Broken(illegal.to_string()))?;
+        self.come_to(step)
+    }
+
+    /// Asks something of the run; what is to be done comes back, or the refusal.
+    pub(crate) fn ask(&mut self, request: Request) -> Lived<Result<Vec<Effect>, Refusal>> {
+        let tip = self.tip().ok().filter(|_| request.reads_commit(self.record.state));
+        let situation = Situation {
+            held: None,
+            work: match (self.is_driving, &self.journal) {
+                (true, _) => Work::Live,
+                (false, Some(_)) => Work::Unfinished,
+                (false, None) => Work::Nothing,
+            },
+            driven: (self.is_driving || self.journal.is_some()).then_some(self.run),
+            obstacle: None,
+            standing: tip.as_ref().map(|tip| tip.standing(&self.record.uncommitted, self.now)),
+            now: self.now,
+        };
+        match run::ask(&self.record, request, &situation) {
+            Ok(step) => Ok(Ok(self.come_to(step)?)),
+            Err(refusal) => {
+                let message = refusal.message(self.run);
+                promise(!message.is_empty(), || format!("P13: it is refused without a word: {refusal:?}"))?;
+                Ok(Err(refusal))
+            }
+        }
+    }
+
+    /// Writes down where the run stands; whoever stands still says why, and what goes on.
+    fn come_to(&mut self, step: Step) -> Lived<Vec<Effect>> {
+        let run = step.record;
+        let stands = !matches!(run.state, State::Queued | State::Running);
+        if stands && run.state != self.record.state {
+            let why = || Halt::Broken(format!("P13: it stops without a reason: {:?}", run.state));
+            let reason = run.reason.clone().ok_or_else(why)?;
+            let is_completed = matches!(run.state, State::Over { end: End::Completed, .. });
+            let has_command = reason.command.as_deref().is_some_and(|command| command.contains("runnerctl"));
+            promise(!reason.message.is_empty() && (has_command || is_completed), || {
+                format!("P13: it stops without saying why or what goes on: {reason:?}")
+            })?;
+        }
+        promise(stands || run.reason.is_none(), || format!("P13: it goes on, and says why it does not: {run:?}"))?;
+        self.record = run;
+        Ok(step.effects)
     }
 
     /// Reads the state at the tip of the branch; an error is a sentence.
@@ -254,20 +280,29 @@ impl Course {
         if self.random.one_in(self.habits.deaths) { Err(Halt::Death) } else { Ok(()) }
     }
 
-    fn drive_run(&mut self) -> Lived<()> {
-        (self.record.state, self.record.reason, self.record.wait) = (RunStatus::Running, None, None);
+    fn drive_run(&mut self, step: bool) -> Lived<()> {
+        self.happens(run::Event::Turn { step })?;
+        self.steps.clear();
         self.may_die()?;
+        self.is_driving = true;
+        let driven = self.drive_on();
+        self.is_driving = false;
+        driven?;
+        if self.is_leaving {
+            self.rise();
+        }
+        Ok(())
+    }
+
+    fn drive_on(&mut self) -> Lived<()> {
         let mut is_first = true;
         while self.begin(is_first)? {
             is_first = false;
-            self.ask_meanwhile();
+            self.ask_meanwhile()?;
             if self.iterate()? == Then::Rest || self.settled >= self.habits.iterations {
                 break;
             }
             self.commit_by_hand();
-        }
-        if self.is_leaving {
-            self.rise();
         }
         Ok(())
     }
@@ -276,27 +311,29 @@ impl Course {
     fn begin(&mut self, is_first: bool) -> Lived<bool> {
         let mut needs_baseline = is_first;
         while self.journal.is_none() {
-            if self.stopped_before_work() {
+            if self.stopped_before_work()? {
                 return Ok(false);
             }
-            match (self.record.is_begun, &mut self.record.resume) {
-                (false, _) => {
+            match self.record.preparation() {
+                Some(Preparation::Begin(_)) => {
                     self.start()?;
-                    self.record.is_begun = true;
+                    self.happens(run::Event::Begun)?;
                 }
-                (true, Some(order)) if order.from.is_none() => order.from = Some(self.repository.tip.clone()),
-                (true, Some(order)) => {
-                    let order = order.clone();
+                Some(Preparation::TakeUp) => {
+                    let from = self.repository.tip.clone();
+                    self.happens(run::Event::TakenUp { from })?;
+                }
+                Some(Preparation::Resume(order)) => {
                     self.resume(&order)?;
-                    self.record.resume = None;
+                    self.happens(run::Event::Resumed)?;
                 }
-                (true, None) if needs_baseline => {
+                None if needs_baseline => {
                     needs_baseline = false;
                     if !self.baseline()? {
                         return Ok(false);
                     }
                 }
-                (true, None) => {
+                None => {
                     self.commit_changes()?;
                     return Ok(true);
                 }
@@ -306,32 +343,23 @@ impl Course {
         Ok(true)
     }
 
-    fn stopped_before_work(&mut self) -> bool {
-        let reason = |message: &str, command: &str| StopReason {
-            message: message.to_owned(),
-            command: Some(command.to_owned()),
-        };
-        match self.record.asked {
-            Asked::Nothing | Asked::Step => return false,
-            Asked::Pause => self.pause(reason("paused by the user", "runnerctl resume")),
-            Asked::Cancel => self.end(RunStatus::Cancelled, reason("cancelled by the user", "runnerctl start")),
+    fn stopped_before_work(&mut self) -> Lived<bool> {
+        self.happens(run::Event::Between)?;
+        Ok(self.is_stopped())
+    }
+
+    /// Whether the run goes on no more; a stop that was asked for is done with.
+    fn is_stopped(&mut self) -> bool {
+        let is_stopped = self.record.state != State::Running;
+        if is_stopped {
+            self.stop = None;
         }
-        true
-    }
-
-    fn pause(&mut self, reason: StopReason) {
-        (self.record.state, self.record.reason) = (RunStatus::Paused, Some(reason));
-        (self.record.asked, self.stop) = (Asked::Nothing, None);
-    }
-
-    fn end(&mut self, state: RunStatus, reason: StopReason) {
-        (self.record.state, self.record.reason) = (state, Some(reason));
-        (self.record.asked, self.stop) = (Asked::Nothing, None);
+        is_stopped
     }
 
     /// Holds the run until somebody looks.
-    pub(crate) fn hold(&mut self, reason: StopReason) {
-        (self.record.state, self.record.reason) = (RunStatus::Held, Some(reason));
+    pub(crate) fn hold(&mut self, reason: StopReason) -> Lived<()> {
+        self.happens(run::Event::Hold(reason)).map(drop)
     }
 
     fn iterate(&mut self) -> Lived<Then> {
@@ -344,8 +372,10 @@ impl Course {
         };
         match self.drive(phase)? {
             Drove::Left => Ok(Then::Rest),
-            Drove::Held(reason) => {
-                self.hold(reason);
+            Drove::Obstructed(obstruction) => {
+                let effects = self.happens(run::Event::Obstructed(obstruction))?;
+                // There is no repository any more.
+                self.is_lost = effects.contains(&Effect::RemoveJournal);
                 Ok(Then::Rest)
             }
             Drove::Over(Over::Untouched) => {
@@ -363,18 +393,14 @@ impl Course {
     }
 
     fn untouched(&mut self) -> Lived<Then> {
-        match self.declined.take() {
-            Some(Declined::Next(Next::Wait(..))) if self.stopped_before_work() => Ok(Then::Rest),
-            Some(Declined::Next(next)) => self.follow(&next),
-            Some(Declined::Hold(reason)) => {
-                self.hold(reason);
-                Ok(Then::Rest)
-            }
-            None => {
-                self.stopped_before_work();
-                Ok(Then::Rest)
-            }
-        }
+        let event = match self.declined.take() {
+            Some(Declined::Next(next)) => return self.follow(next, run::Event::Declined),
+            Some(Declined::Hold(reason)) => run::Event::Hold(reason),
+            None => run::Event::Between,
+        };
+        self.happens(event)?;
+        self.is_stopped();
+        Ok(Then::Rest)
     }
 
     /// Follows an iteration that was settled.
@@ -383,7 +409,8 @@ impl Course {
         check_memory(&journal)?;
         let tip = self.tip().map_err(|why| Halt::Broken(format!("P2: {why}")))?;
         let (task, spent) = facts(&journal.events)?;
-        if self.record.uncommitted.followed != journal.mark {
+        if self.followed != journal.mark {
+            self.followed = journal.mark;
             self.witness.check(&self.repository, &tip, (verdict, commit)).map_err(Halt::Broken)?;
             if let Some(commit) = commit {
                 self.claim = self.witness.claim(&self.repository, verdict);
@@ -395,10 +422,21 @@ impl Course {
             (self.said, self.amends) = (None, None);
             self.see(&task, verdict);
         }
-        self.learn(&journal, &task, (verdict, commit, &spent));
+        let mark = journal.mark.to_string();
+        let settled = Settled {
+            mark: &mark,
+            task: &task,
+            verdict,
+            is_reviewed: journal.events.iter().any(|event| matches!(event, Event::ReviewEnded(_))),
+            spent: &spent,
+            is_committed: commit.is_some(),
+        };
+        if let Some(after) = self.record.uncommitted.after(settled, self.now) {
+            self.happens(run::Event::Learned(after))?;
+        }
         self.may_die()?;
         let next = run::next(&tip.standing(&self.record.uncommitted, self.now), Some(verdict), self.record.asked);
-        self.follow(&next)
+        self.follow(next, run::Event::Followed)
     }
 
     fn see(&mut self, task: &Task, verdict: &Verdict) {
@@ -408,54 +446,20 @@ impl Course {
         }
     }
 
-    /// Keeps what no commit holds of an iteration, once.
-    fn learn(&mut self, journal: &Journal, task: &Task, (verdict, commit, spent): (&Verdict, Option<&str>, &Spent)) {
-        let before = &self.record.uncommitted;
-        if before.followed == journal.mark {
-            return;
-        }
-        let kind = |kind: &Option<String>| kind.clone().unwrap_or_default();
-        let (worker, reviewer) = (kind(&task.kind), kind(&task.reviewer));
-        let outages = if journal.events.iter().any(|event| matches!(event, Event::ReviewEnded(_))) {
-            fallback::after_review(&before.outages, (&worker, &reviewer), verdict, self.now)
-        } else {
-            fallback::after(&before.outages, &worker, verdict, self.now)
-        };
-        let tried = if commit.is_some() { Spent::default() } else { before.tried.and(spent) };
-        let word = before.word.clone().filter(|_| is_still_said(verdict, commit));
-        self.record.uncommitted = Uncommitted { outages, tried, word, followed: journal.mark };
-    }
-
     /// Writes down what a run does next.
-    fn follow(&mut self, next: &Next) -> Lived<Then> {
-        let reason = match next {
-            Next::GoOn(_) => return Ok(Then::GoOn),
-            Next::Wait(_, reason) | Next::WaitForPerson(reason) | Next::Pause(reason) | Next::End { reason, .. } => {
-                reason.clone()
-            }
-        };
-        let is_completed = matches!(next, Next::End { status: RunStatus::Completed, .. });
-        let has_command = reason.command.as_deref().is_some_and(|command| command.contains("runnerctl"));
-        promise(!reason.message.is_empty() && (has_command || is_completed), || {
-            format!("P13: it stops without saying why or what goes on: {reason:?}")
-        })?;
-        match next {
-            Next::GoOn(_) => {}
-            Next::Wait(wait, _) => {
-                promise(!wait.is_over(self.now), || format!("P13: it waits for what is over: {reason:?}"))?;
-                (self.record.state, self.record.reason) = (RunStatus::Waiting, Some(reason));
-                self.record.wait = Some(*wait);
-            }
-            Next::WaitForPerson(_) => (self.record.state, self.record.reason) = (RunStatus::Waiting, Some(reason)),
-            Next::Pause(_) => self.pause(reason),
-            Next::End { status, .. } => {
-                let is_said = self.said.as_ref() == Some(&reason.message) && *status != RunStatus::Cancelled;
-                promise(!is_said, || format!("P13: it was resumed as it said, and says the same again: {reason:?}"))?;
-                self.said = Some(reason.message.clone());
-                self.end(*status, reason);
-            }
+    fn follow(&mut self, next: Next, event: impl FnOnce(Next) -> run::Event) -> Lived<Then> {
+        let goes_on = matches!(next, Next::GoOn(_));
+        if let Next::Wait(wait, reason) = &next {
+            promise(!wait.is_over(self.now), || format!("P13: it waits for what is over: {reason:?}"))?;
         }
-        Ok(Then::Rest)
+        self.happens(event(next))?;
+        self.is_stopped();
+        if let (State::Over { end, .. }, Some(reason)) = (self.record.state, &self.record.reason) {
+            let is_said = self.said.as_ref() == Some(&reason.message) && end != End::Cancelled;
+            promise(!is_said, || format!("P13: it was resumed as it said, and says the same again: {reason:?}"))?;
+            self.said = Some(reason.message.clone());
+        }
+        Ok(if goes_on { Then::GoOn } else { Then::Rest })
     }
 }
 

@@ -3,10 +3,10 @@
 //! How effects, stops and refusals of the disk interleave in time is shown by the real loop in `worker/tests`.
 
 use jiff::SignedDuration;
-use protocol::view::StopReason;
 use runner_core::iteration::{Effect, Event, Over, Phase, decide};
 use runner_core::obstacle::{self, Answer, Nature, Obstruction};
 use runner_core::policy::Policy;
+use runner_core::run::Request;
 use runner_core::verdict::StopCause;
 
 use super::daemon::{Course, Halt, Journal, Lived, promise};
@@ -20,7 +20,7 @@ const MAX_EVENTS: usize = 60;
 pub(crate) enum Drove {
     Over(Over),
     Left,
-    Held(StopReason),
+    Obstructed(Obstruction),
 }
 
 impl Course {
@@ -44,7 +44,7 @@ impl Course {
                 promise(same.as_ref() == Ok(&phase), || format!("an obstacle leads from {phase:?} to {same:?}"))?;
                 match obstacle::answer(obstruction.nature, tries) {
                     Answer::TryAgain { secs } => self.pass(SignedDuration::from_secs(secs.cast_signed())),
-                    Answer::Hold => return Ok(Drove::Held(obstruction.holding())),
+                    Answer::Hold => return Ok(Drove::Obstructed(obstruction)),
                 }
                 continue;
             }
@@ -60,7 +60,7 @@ impl Course {
     fn attend(&mut self, begun: &Phase) -> Lived<Option<Phase>> {
         let effect = begun.effect();
         let (mut phase, mut is_cut) = (begun.clone(), false);
-        if let Some(cause) = self.comes_meanwhile() {
+        if let Some(cause) = self.comes_meanwhile()? {
             phase = self.take(phase, Event::Stop(cause))?;
             is_cut = phase.effect() != effect || self.is_leaving;
             if matches!(phase, Phase::Over { .. }) {
@@ -119,17 +119,17 @@ impl Course {
     }
 
     /// Somebody may want the iteration to end now, or the daemon to leave.
-    fn comes_meanwhile(&mut self) -> Option<StopCause> {
+    fn comes_meanwhile(&mut self) -> Lived<Option<StopCause>> {
         if !self.random.one_in(self.habits.stops) {
-            return self.stop.take();
+            return Ok(self.stop.take());
         }
         let cause = *self.random.pick(&[StopCause::Pause, StopCause::Cancel, StopCause::Shutdown]);
         match cause {
-            StopCause::Pause => self.record.asked = runner_core::run::Asked::Pause,
-            StopCause::Cancel => self.record.asked = runner_core::run::Asked::Cancel,
+            StopCause::Pause => self.want(Request::Pause { now: true })?,
+            StopCause::Cancel => self.want(Request::Cancel)?,
             StopCause::Shutdown | StopCause::Death => self.is_leaving = true,
         }
-        Some(cause)
+        Ok(Some(cause))
     }
 
     /// Lets time pass.

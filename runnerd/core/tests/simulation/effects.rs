@@ -17,7 +17,7 @@ use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Phase, ReviewEnd
 use runner_core::message::RunnerCommit;
 use runner_core::policy::{OnChange, RolesMode};
 use runner_core::prompt::{self, Memory, Prompt, PromptInput, Review};
-use runner_core::run::{self, Asked, Next};
+use runner_core::run::{self, Next};
 use runner_core::verdict::{Finding, SessionEnd, SessionHow, Task, TreeFinding};
 use runner_core::{layout, notes, person};
 
@@ -84,7 +84,7 @@ impl Course {
             }
         }
         self.breach(&loaded).map_or(Ok(()), |breach| Err(hold(breach)))?;
-        let next = run::next(&loaded.standing(&self.record.uncommitted, self.now), None, Asked::Nothing);
+        let next = run::next(&loaded.standing(&self.record.uncommitted, self.now), None, None);
         let Next::GoOn(task) = next else { return Err(Box::new(Declined::Next(next))) };
         let changes = self.repository.changes();
         if !changes.is_empty() {

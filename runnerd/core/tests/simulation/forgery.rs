@@ -317,6 +317,9 @@ impl Forgery {
     /// Adds a commit of a person's that changes a node.
     fn person(&mut self, fits: fn(&protocol::tree::Node) -> bool, change: impl Fn(&mut protocol::tree::Node)) -> bool {
         let Some((at, node)) = self.node(fits) else { return false };
+        if self.is_undone(at, &node) {
+            return false;
+        }
         let before = self.chain[at].clone();
         let person = Commit { id: "f".repeat(40), message: "A person's commit\n".to_owned(), ..before.clone() };
         let from = format!("Runner-From: {}", before.id);
@@ -325,6 +328,13 @@ impl Forgery {
         }
         self.chain.insert(at + 1, person);
         self.carry(at + 1, &node, change)
+    }
+
+    /// Whether people decompose a node before the next session, which takes back whatever was said of it.
+    fn is_undone(&self, at: usize, node: &str) -> bool {
+        let stretch = self.chain[at + 1..].iter().take_while(|commit| read(commit).is_none());
+        let mut trees = stretch.filter_map(tree_of);
+        trees.any(|tree| tree::find(&tree, node).is_some_and(|node| !node.is_leaf()))
     }
 
     fn lose_node(&mut self) -> bool {

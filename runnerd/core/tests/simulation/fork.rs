@@ -22,6 +22,9 @@ pub(crate) struct Known {
 impl Course {
     /// Forks the run at one of its iterations, which nobody is at work on any more; false where it has none.
     pub(crate) fn fork(&mut self) -> bool {
+        if self.is_lost {
+            return false;
+        }
         let all: Vec<String> = self
             .repository
             .chain()
@@ -35,8 +38,9 @@ impl Course {
         let known = self.known[&from].clone();
         self.repository.restore(&from);
         (self.claim, self.accepted) = (known.claim, known.accepted);
-        (self.run, self.record, self.habits) = ("run-2", Self::queued(), self.lively.clone());
+        (self.run, self.record, self.habits) = ("run-2", Self::queued("run-2"), self.lively.clone());
         (self.journal, self.live, self.amends, self.said) = (None, Live::default(), None, None);
+        self.changes.clear();
         self.habits.iterations = self.settled + ITERATIONS;
         self.rise();
         true

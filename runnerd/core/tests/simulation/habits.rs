@@ -1,14 +1,14 @@
 //! What a course is like: how it is configured, what it begins with, and how often the world interferes.
 
 use jiff::Timestamp;
+use protocol::path::WirePath;
 use protocol::tree::{ChildSpec, Node};
-use protocol::words::RunStatus;
 use runner_core::policy::{Kinds, OnChange, OnTimeout, Policy, ReviewBy, RolesMode};
 use runner_core::rules::Rules;
-use runner_core::run::Asked;
+use runner_core::run::{self, Beginning, RunRecord, Start};
 use runner_core::{layout, tree};
 
-use super::daemon::{Course, Live, Record, Uncommitted};
+use super::daemon::{Course, Live};
 use super::definition::{DEFINITION, JUSTFILE};
 use super::loaded::Config;
 use super::mistake::Mistake;
@@ -95,7 +95,12 @@ impl Course {
         let repository = Repository::with(base(&habits, &mut random));
         Self {
             mistake,
-            record: Self::queued(),
+            record: Self::queued("run-1"),
+            changes: Vec::new(),
+            is_lost: false,
+            is_driving: false,
+            steps: Vec::new(),
+            followed: 0,
             run: "run-1",
             known: std::collections::BTreeMap::new(),
             lively: habits.clone(),
@@ -122,17 +127,11 @@ impl Course {
     }
 
     /// A run that is to begin.
-    pub(crate) fn queued() -> Record {
-        Record {
-            state: RunStatus::Queued,
-            reason: None,
-            wait: None,
-            asked: Asked::Nothing,
-            is_begun: false,
-            resume: None,
-            uncommitted: Uncommitted::default(),
-            changes: Vec::new(),
-        }
+    pub(crate) fn queued(run: &str) -> RunRecord {
+        let beginning = Beginning { base: None, goal: None, keep_tree: false, fork: false };
+        let path = WirePath("/work".into());
+        let start = Start { path, beginning, queue_only: false, is_begun: false };
+        run::begin(run, start, Timestamp::UNIX_EPOCH).record
     }
 }
 

@@ -6,11 +6,10 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use runner_core::audit::{FileFault, Goal, Readers, Settings};
 use runner_core::policy::Policy;
-use runner_core::run::Standing;
+use runner_core::run::{Standing, Uncommitted};
 use runner_core::{json, layout, validate};
 use serde::{Deserialize, Serialize};
 
-use super::daemon::Uncommitted;
 use super::repository::{Commit, Files};
 
 /// What stands in for `config.toml`, whose form is not one of the rules.

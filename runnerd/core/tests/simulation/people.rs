@@ -4,32 +4,45 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use protocol::tree::TaskTree;
-use protocol::words::RunStatus;
 use runner_core::change::{self, Addition, Change};
 use runner_core::iteration::Phase;
 use runner_core::message::RunnerCommit;
 use runner_core::policy::{OnChange, ReviewBy};
-use runner_core::run::Asked;
-use runner_core::verdict::StopCause;
+use runner_core::run::{Beginning, Effect, Refusal, Request, Start, State};
 use runner_core::{layout, notes, questions, tree};
 
-use super::daemon::{Course, Halt, Lived, Order, open_leaves, replay};
+use super::daemon::{Course, Halt, Lived, open_leaves, promise, replay};
 use super::definition::{DEFINITION, JUSTFILE};
 use super::loaded::{Config, Loaded, goal_text};
 use super::repository::{Commit, Files};
 
 impl Course {
     /// Asks for something while the run goes on.
-    pub(crate) fn ask_meanwhile(&mut self) {
+    pub(crate) fn ask_meanwhile(&mut self) -> Lived<()> {
         if !self.random.one_in(self.habits.people) {
-            return;
+            return Ok(());
         }
         match self.random.below(12) {
-            0 => self.record.asked = Asked::Pause,
-            1 => (self.record.asked, self.stop) = (Asked::Pause, Some(StopCause::Pause)),
-            2 => (self.record.asked, self.stop) = (Asked::Cancel, Some(StopCause::Cancel)),
-            _ => self.ask_for_change(),
+            0 => self.want(Request::Pause { now: false }),
+            1 => self.want(Request::Pause { now: true }),
+            2 => self.want(Request::Cancel),
+            3 => {
+                let refused = self.ask(Request::Step)?.is_err();
+                promise(refused, || "P13: a step of a run is taken that is being driven".to_owned())
+            }
+            _ => {
+                self.ask_for_change();
+                Ok(())
+            }
         }
+    }
+
+    /// Asks for what is never refused of a run that is at work; what ends the session is remembered.
+    pub(crate) fn want(&mut self, request: Request) -> Lived<()> {
+        let effects = self.ask(request)?.map_err(|refusal| Halt::Broken(format!("P13: refused: {refusal:?}")))?;
+        let stop = effects.iter().find_map(|effect| if let Effect::Stop(cause) = effect { Some(*cause) } else { None });
+        self.stop = stop.or(self.stop);
+        Ok(())
     }
 
     /// Asks for a change of the files: it is tried on what is committed, and committed before the next session.
@@ -59,7 +72,7 @@ impl Course {
                 Change::Edit { base: tree::canonical(&loaded.tree), edited: tree::canonical(&edited) }
             }
         };
-        self.record.changes.push((change, None));
+        self.changes.push((change, None));
     }
 
     /// Sets a key of the configuration.
@@ -201,40 +214,59 @@ impl Course {
 
     /// Looks at a run that rests, and goes on with it as it says.
     pub(crate) fn at_rest(&mut self) -> Lived<()> {
-        match (self.record.state, self.record.wait) {
-            (RunStatus::Waiting, Some(wait)) if self.random.one_in(4) => {
-                for outage in &mut self.record.uncommitted.outages {
-                    outage.cut_short(self.now);
-                }
+        if self.random.one_in(24) {
+            // Before or after that, somebody asks for something else; what ends the run is begun again.
+            let request = [Request::Cancel, Request::Pause { now: false }, Request::Step];
+            let request = self.random.pick(&request).clone();
+            return self.ask_at_rest(request);
+        }
+        match self.record.state {
+            State::WaitsForService(wait) if self.random.one_in(4) => {
                 self.pass(SignedDuration::from_secs(wait.nap(self.now).as_secs().min(2)));
-                self.go_on(0, false);
+                self.go_on(None, true)
             }
-            (RunStatus::Waiting, Some(wait)) => {
+            State::WaitsForService(wait) => {
                 self.now = self.now.max(wait.until);
-                self.record.state = RunStatus::Queued;
+                Ok(())
             }
-            (RunStatus::Waiting, None) => self.say()?,
-            (RunStatus::Held, _) => {
+            State::WaitsForPerson => self.say(),
+            State::Held => {
                 self.make_amends();
-                self.go_on(0, false);
+                self.go_on(None, false)
             }
-            (RunStatus::Paused, _) => self.go_on(0, false),
-            (state, _) if state.is_terminal() => self.follow_advice()?,
-            (state, _) => return Err(Halt::Broken(format!("P13: it is {state}, and nothing goes on with it"))),
+            State::Paused if self.random.one_in(8) => self.ask_at_rest(Request::Step),
+            State::Paused => self.go_on(None, false),
+            State::Over { .. } => self.follow_advice(),
+            State::Queued | State::Running => {
+                Err(Halt::Broken(format!("P13: it is {}, and nothing goes on with it", self.record.state.status())))
+            }
+        }
+    }
+
+    fn ask_at_rest(&mut self, request: Request) -> Lived<()> {
+        if self.ask(request)?.is_ok_and(|effects| effects.contains(&Effect::AwaitStep)) {
+            self.steps.push(self.run.to_owned());
+            // Who steps has not done what the end of the run has said.
+            self.said = None;
         }
         Ok(())
     }
 
-    /// Puts the run into the queue; one that is stepped through is stepped again.
-    pub(crate) fn queue(&mut self) {
-        self.record.asked = if self.random.one_in(8) { Asked::Step } else { Asked::Nothing };
-        self.record.state = RunStatus::Queued;
-    }
-
-    fn go_on(&mut self, more: u32, reset: bool) {
-        let from = self.record.resume.take().and_then(|order| order.from);
-        self.record.resume = Some(Order { from, more, reset });
-        self.queue();
+    /// Resumes the run; what makes it stuck may be that somebody has to put something right first.
+    pub(crate) fn go_on(&mut self, more: Option<u32>, now: bool) -> Lived<()> {
+        match self.ask(Request::Resume { now, more, looked: false })? {
+            Ok(_) => Ok(()),
+            Err(Refusal::StillStuck(_)) => {
+                self.make_amends();
+                Ok(())
+            }
+            Err(Refusal::IsCancelled) => {
+                let beginning = Beginning { base: None, goal: None, keep_tree: true, fork: false };
+                let path = self.record.path.clone();
+                self.want(Request::Start(Start { path, beginning, queue_only: false, is_begun: true }))
+            }
+            Err(refusal) => Err(Halt::Broken(format!("P13: it says that it can be resumed: {refusal:?}"))),
+        }
     }
 
     /// Does what the reason of an end says.
@@ -245,7 +277,7 @@ impl Course {
         if let Some(rest) = command.strip_prefix("runnerctl retry ") {
             let node = rest.split(',').next().unwrap_or_default().to_owned();
             let change = if self.random.one_in(3) { Change::Add(addition(&node, 1)) } else { Change::Retry { node } };
-            self.record.changes.push((change, None));
+            self.changes.push((change, None));
         } else if reason.message.contains("raise it in .runner/state/config.toml") {
             self.make_amends();
             self.change_config(|config| {
@@ -254,9 +286,9 @@ impl Course {
             });
             self.commit_as_person("Raise it");
         }
-        let more = if command.contains("--more") { 1 + u32::try_from(self.random.below(20)).unwrap_or(0) } else { 0 };
-        self.go_on(more, true);
-        Ok(())
+        self.commit_changes()?;
+        let more = command.contains("--more").then(|| 1 + u32::try_from(self.random.below(20)).unwrap_or(0));
+        self.go_on(more, false)
     }
 }
 

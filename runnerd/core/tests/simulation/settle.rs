@@ -12,12 +12,13 @@ use runner_core::message::{
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::rules::Rules;
+use runner_core::run::ResumeOrder;
 use runner_core::transition::{self, After, Before, Facts, PROGRESS_HEADING};
 use runner_core::verdict::row;
 use runner_core::{json, layout, run, schema, tree, validate};
 
 use super::approval::review_run;
-use super::daemon::{Course, Halt, Lived, Order};
+use super::daemon::{Course, Halt, Lived};
 use super::definition;
 use super::loaded::{Config, Loaded, goal_text};
 use super::mischief;
@@ -171,8 +172,9 @@ impl Course {
     /// Makes the start commit, unless it is there.
     pub(crate) fn start(&mut self) -> Lived<()> {
         let tip = self.tip();
-        let is_begun = tip.as_ref().is_ok_and(|loaded| loaded.run_state.run_id.as_deref() == Some(self.run));
-        if is_begun {
+        let is_named = tip.as_ref().is_ok_and(|loaded| loaded.run_state.run_id.as_deref() == Some(self.run));
+        // A person may have made the state unreadable since.
+        if is_named || self.repository.chain().iter().any(|commit| self.begins(commit)) {
             return Ok(());
         }
         if let Some(from) = tip.ok().filter(|loaded| loaded.run_state.run_id.is_some()) {
@@ -235,7 +237,7 @@ impl Course {
         let how = self.run_guard();
         self.may_die()?;
         if let GuardHow::Missing { what } = how {
-            self.hold(protocol::view::StopReason { message: what, command: Some("runnerctl resume".to_owned()) });
+            self.hold(protocol::view::StopReason { message: what, command: Some("runnerctl resume".to_owned()) })?;
             return Ok(false);
         }
         let end = GuardEnd { digest: Some(Digest::of(b"it ran").to_string()), ..GuardEnd::new(how) };
@@ -260,7 +262,7 @@ impl Course {
     }
 
     /// Resets counters and grants iterations, in a commit of its own where there is anything to do.
-    pub(crate) fn resume(&mut self, order: &Order) -> Lived<()> {
+    pub(crate) fn resume(&mut self, order: &ResumeOrder) -> Lived<()> {
         let from = order.from.clone().unwrap_or_default();
         if self.was_made(&from, |commit| matches!(commit, RunnerCommit::Resume(_))).is_some() {
             return Ok(());
@@ -290,15 +292,15 @@ impl Course {
 
     /// Commits what people have asked for, each as a commit of its own; what cannot be done any more is dropped.
     pub(crate) fn commit_changes(&mut self) -> Lived<()> {
-        while let Some((change, from)) = self.record.changes.first().cloned() {
+        while let Some((change, from)) = self.changes.first().cloned() {
             if from.is_none() {
-                self.record.changes[0].1 = Some(self.repository.tip.clone());
+                self.changes[0].1 = Some(self.repository.tip.clone());
                 self.may_die()?;
                 continue;
             }
             self.commit_change(&change, &from.unwrap_or_default())?;
             self.may_die()?;
-            self.record.changes.remove(0);
+            self.changes.remove(0);
         }
         Ok(())
     }

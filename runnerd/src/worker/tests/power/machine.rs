@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use protocol::path::WirePath;
-use protocol::words::RunStatus;
 use runner_core::digest::sha256_hex;
 use runner_core::iteration::{Over, Phase};
 
@@ -17,10 +16,13 @@ use crate::repo::durable::{self, Access};
 use crate::repo::kept::Vault;
 use crate::repo::seal::Key;
 use crate::repo::simulated_disk::SimulatedDisk;
-use crate::store::{RepoFile, RunRecord, Store, StoreError};
+use crate::store::{RepoFile, Store, StoreError};
 use crate::worker::drive::{Drive, DriveError, Drove};
 use crate::worker::journal::{JournalError, Place};
 use crate::worker::log::{Entries, JournalLog};
+use runner_core::run::{End, RunRecord, State};
+
+const COMPLETED: State = State::Over { end: End::Completed, at: jiff::Timestamp::UNIX_EPOCH };
 
 /// What was said or done outside of the machine, and cannot be taken back.
 #[derive(Debug, Clone, Default)]
@@ -80,10 +82,10 @@ impl Machine {
     pub(super) fn live(&self) -> Result<(), String> {
         let store = self.store();
         let mut file = self.registered(&store)?;
-        if file.runs[0].state == RunStatus::Completed {
+        if file.runs[0].state == COMPLETED {
             return Ok(());
         }
-        change(&store, &mut file, |run| run.state = RunStatus::Running)?;
+        change(&store, &mut file, |run| run.state = State::Running)?;
         let place = Place::of(&store);
         loop {
             let recorded = insist(|| place.read(), JournalError::is_obstacle)?;
@@ -97,7 +99,7 @@ impl Machine {
             };
             match self.drive(phase, log)? {
                 Over::Untouched => {
-                    change(&store, &mut file, |run| run.state = RunStatus::Completed)?;
+                    change(&store, &mut file, |run| run.state = COMPLETED)?;
                     lock(&self.outside).is_completed = true;
                     let _ = place.remove();
                     return Ok(());
@@ -206,7 +208,7 @@ impl Machine {
         let names = self.disk.list("/tree".as_ref()).unwrap();
         match names.iter().find(|name| durable::is_leftover(name)) {
             Some(left) => Err(format!("{left:?} would be committed")),
-            None if file.runs[0].state != RunStatus::Completed => Err("the run is not over".into()),
+            None if file.runs[0].state != COMPLETED => Err("the run is not over".into()),
             None => Ok(()),
         }
     }

@@ -1,0 +1,70 @@
+//! The queue of a repository: whose turn it is, and which run is meant.
+
+use jiff::Timestamp;
+
+use super::record::{RunRecord, State};
+use crate::wait::Wait;
+
+/// What is done next with a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// Drive this run.
+    Run(String),
+    /// Drive one iteration of this run.
+    Step(String),
+    /// Nothing until a time, or until somebody asks.
+    Rest(Option<Wait>),
+}
+
+/// What beside the runs themselves decides whose turn it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Runs of which a step was asked for, in that order.
+    pub steps: &'a [String],
+    /// The run whose iteration a life of the daemon before this one has begun.
+    pub unfinished: Option<&'a str>,
+}
+
+/// Decides whose turn it is: what was running goes on, else a step that was asked for, else the first run that is not over.
+pub fn turn(runs: &[RunRecord], wanted: Wanted<'_>, now: Timestamp) -> Turn {
+    let mut queue = runs.iter().filter(|run| !run.state.is_over());
+    if let Some(run) = queue.clone().find(|run| run.state == State::Running) {
+        return Turn::Run(run.id.clone());
+    }
+    let may_step = |run: &&String| wanted.unfinished.is_none_or(|unfinished| unfinished == **run);
+    if let Some(run) = wanted.steps.iter().find(may_step) {
+        return Turn::Step(run.clone());
+    }
+    let Some(run) = queue.next() else { return Turn::Rest(None) };
+    match run.state {
+        State::Queued | State::Running => Turn::Run(run.id.clone()),
+        State::WaitsForService(wait) if wait.is_over(now) => Turn::Run(run.id.clone()),
+        State::WaitsForService(wait) => Turn::Rest(Some(wait)),
+        State::Paused | State::WaitsForPerson | State::Held | State::Over { .. } => Turn::Rest(None),
+    }
+}
+
+/// Returns the run at the head of the queue, else the one that ended last.
+pub fn current(runs: &[RunRecord]) -> Option<&RunRecord> {
+    let head = runs.iter().find(|run| !run.state.is_over());
+    head.or_else(|| runs.iter().max_by_key(|run| run.state.ended_at()))
+}
+
+/// Puts what became of a run back into the list, where it was or behind the others.
+pub fn put(runs: &mut Vec<RunRecord>, record: RunRecord, is_last: bool) {
+    match runs.iter().position(|run| run.id == record.id) {
+        Some(at) if !is_last => runs[at] = record,
+        at => {
+            at.map(|at| runs.remove(at));
+            runs.push(record);
+        }
+    }
+}
+
+/// Returns `stem`, or the first of `stem-2`, `stem-3`… that is free.
+pub fn free_id(stem: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    if !is_taken(stem) {
+        return stem.to_owned();
+    }
+    (2..=u64::MAX).map(|number| format!("{stem}-{number}")).find(|id| !is_taken(id)).unwrap_or_else(|| stem.to_owned())
+}

@@ -1,0 +1,120 @@
+//! Why a request is refused: what it is made of, and the sentence and the command that people read.
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::view::StopReason;
+use protocol::words::RunStatus;
+
+use crate::approval::{Pending, WrongReasons};
+
+/// What a person types about a node that waits for them.
+const WAYS_ON: &str = "runnerctl approve, or: runnerctl reject REASON";
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nothing may be done with the repository.
+    RepositoryHeld(StopReason),
+    /// The run has come to a state in which there is nothing to stop.
+    IsOver(RunStatus),
+    /// The run has come to an end from which no step leads on.
+    HasEnded(RunStatus),
+    /// The run has reached its goal.
+    IsCompleted,
+    /// The run was ended by a person, and is started again as it was begun.
+    IsCancelled,
+    /// A run of the repository is being driven.
+    IsDriven(String),
+    /// The run is being driven, and there is nothing to resume.
+    IsRunning,
+    /// The run goes on when an obstacle is gone.
+    IsObstructed(StopReason),
+    /// The run goes on at a time.
+    WaitsForService,
+    /// The run goes on when a person has said their word.
+    WaitsForReview(Pending),
+    /// What has made the run stuck is as it was.
+    StillStuck(StopReason),
+    /// A session may be at what would be reviewed.
+    IsAtWork,
+    /// No node waits for a review.
+    NothingToReview(RunStatus),
+    /// A person's word is not as it should be.
+    InvalidWord(WrongReasons),
+    /// A fork would have the id of a run that is there.
+    IsThere,
+    /// No session would read a note.
+    NoReader(RunStatus),
+    /// The tree cannot change any more.
+    AllPassed,
+}
+
+impl Refusal {
+    /// Tells what a request to run `id` is answered.
+    pub fn told(&self, id: &str) -> ErrorData {
+        let error = ErrorData::new(self.kind(), self.message(id));
+        self.command(id).into_iter().fold(error, ErrorData::hint)
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::RepositoryHeld(_) => ErrorKind::Held,
+            Self::InvalidWord(_) => ErrorKind::InvalidRequest,
+            Self::IsOver(_)
+            | Self::HasEnded(_)
+            | Self::IsCompleted
+            | Self::IsCancelled
+            | Self::IsDriven(_)
+            | Self::IsRunning
+            | Self::IsObstructed(_)
+            | Self::WaitsForService
+            | Self::WaitsForReview(_)
+            | Self::StillStuck(_)
+            | Self::IsAtWork
+            | Self::NothingToReview(_)
+            | Self::IsThere
+            | Self::NoReader(_)
+            | Self::AllPassed => ErrorKind::WrongState,
+        }
+    }
+
+    /// Returns the sentence, about run `id`.
+    pub fn message(&self, id: &str) -> String {
+        match self {
+            Self::RepositoryHeld(why) => why.message.clone(),
+            Self::IsOver(status) | Self::HasEnded(status) => format!("run {id} is {status}"),
+            Self::IsCompleted => format!("run {id} is completed"),
+            Self::IsCancelled => format!("run {id} is cancelled"),
+            Self::IsDriven(other) => format!("run {other} is running"),
+            Self::IsRunning => format!("run {id} is running"),
+            Self::IsObstructed(why) => format!("run {id} goes on by itself when this has passed: {}", why.message),
+            Self::WaitsForService => format!("run {id} waits and goes on by itself"),
+            Self::WaitsForReview(on) => format!("run {id} waits for a person to review node {}", on.node),
+            Self::StillStuck(why) => format!("run {id} is still stuck: {}", why.message),
+            Self::IsAtWork => format!("nothing waits for a review: run {id} is at work"),
+            Self::NothingToReview(status) => format!("nothing waits for a review: run {id} is {status}"),
+            Self::InvalidWord(wrong) => wrong.to_string(),
+            Self::IsThere => format!("run {id} is there already, and a fork is a new run"),
+            Self::NoReader(status) => format!("the run is {status}: no session of it would read a note"),
+            Self::AllPassed => "the run is completed: every node has passed, and what has passed stays".to_owned(),
+        }
+    }
+
+    /// Returns the command to type next.
+    pub fn command(&self, id: &str) -> Option<String> {
+        let command = match self {
+            Self::RepositoryHeld(why) | Self::StillStuck(why) => return why.command.clone(),
+            Self::IsCancelled => return Some(format!("runnerctl start --id {id}")),
+            Self::IsCompleted => "runnerctl start --goal FILE",
+            Self::HasEnded(_) => "runnerctl start",
+            Self::IsDriven(_) => "runnerctl pause",
+            Self::WaitsForService => "runnerctl resume --now",
+            Self::WaitsForReview(_) => WAYS_ON,
+            Self::IsThere => "choose another id with --id",
+            Self::IsOver(_) | Self::IsRunning | Self::IsObstructed(_) | Self::IsAtWork | Self::NothingToReview(_) => {
+                "runnerctl status"
+            }
+            Self::InvalidWord(_) | Self::NoReader(_) | Self::AllPassed => return None,
+        };
+        Some(command.to_owned())
+    }
+}

@@ -1,0 +1,521 @@
+//! What a run does next: the order of precedence, waits, roles, stalls, and what `resume` resets.
+
+use jiff::Timestamp;
+use protocol::state::{Attempt, Deaths, Feedback, RunState, Stall, UsageTotal};
+use protocol::tree::{Node, TaskTree};
+use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
+use runner_core::approval::{Decision, Pending, PersonDecision, pending};
+use runner_core::fallback::{self, Outage};
+use runner_core::policy::{Kinds, Policy, ReviewBy};
+use runner_core::run::{Asked, Next, Standing, is_packed_after, next, on_resume, resumed, role};
+use runner_core::usage::Spent;
+use runner_core::verdict::{FaultKind, StopCause, Task, Verdict};
+
+use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
+
+/// All that `next` looks at.
+struct Situation {
+    policy: Policy,
+    tree: TaskTree,
+    state: RunState,
+    feedback: Feedback,
+    word: Option<PersonDecision>,
+    verdict: Option<Verdict>,
+    outages: Vec<Outage>,
+    tried: Spent,
+    asked: Option<Asked>,
+}
+
+impl Situation {
+    fn new() -> Self {
+        Self {
+            policy: Policy { kinds: kinds(&["first"]), ..Policy::default() },
+            tree: sample(),
+            state: RunState { run_id: Some("run-1".to_owned()), ..RunState::default() },
+            feedback: Feedback::default(),
+            word: None,
+            verdict: None,
+            outages: Vec::new(),
+            tried: Spent::default(),
+            asked: None,
+        }
+    }
+
+    fn with(set: impl FnOnce(&mut Self)) -> Self {
+        let mut situation = Self::new();
+        set(&mut situation);
+        situation
+    }
+
+    fn next(&self) -> Next {
+        let ended = self.verdict.as_ref();
+        let outages = ended.map(|verdict| fallback::after(&self.outages, "first", verdict, now()));
+        next(&self.standing(outages.as_ref().unwrap_or(&self.outages)), ended, self.asked)
+    }
+
+    fn standing<'a>(&'a self, outages: &'a [Outage]) -> Standing<'a> {
+        Standing {
+            policy: &self.policy,
+            tree: &self.tree,
+            run_state: &self.state,
+            feedback: &self.feedback,
+            word: self.word.as_ref(),
+            outages,
+            tried: &self.tried,
+            now: now(),
+        }
+    }
+
+    fn task(&self) -> Task {
+        match self.next() {
+            Next::GoOn(task) => task,
+            other => panic!("it does not go on: {other:?}"),
+        }
+    }
+}
+
+fn kinds(words: &[&str]) -> Kinds {
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    Kinds { work: words.clone(), plan: words.clone(), review: words }
+}
+
+fn now() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().expect("a time")
+}
+
+/// The state that follows, in words.
+fn state(next: &Next) -> RunStatus {
+    match next {
+        Next::GoOn(_) => RunStatus::Running,
+        Next::Wait(..) | Next::WaitForPerson(_) => RunStatus::Waiting,
+        Next::Pause(_) => RunStatus::Paused,
+        Next::End { end, .. } => end.status(),
+    }
+}
+
+fn pass_all(tree: &mut TaskTree) {
+    runner_core::tree::for_each_mut(tree, |node| node.passes = true);
+}
+
+/// Finishes `b` in iteration 7, for a person to review.
+fn finish(it: &mut Situation) {
+    it.policy.review = ReviewBy::Human;
+    it.state.last_status = Some(IterationStatus::Done);
+    it.state.last_guard = Some(GuardOutcome::Pass);
+    it.state.last_node = Some("b".to_owned());
+    it.state.next_iter = it.state.next_iter.max(8);
+}
+
+/// A person's word on what `finish` has finished.
+fn word(iter: u32, decision: Decision) -> PersonDecision {
+    PersonDecision { on: Pending { node: "b".to_owned(), iter }, decision }
+}
+
+type Reason = (&'static str, RunStatus, fn(&mut Situation));
+
+/// Why a run does not just go on, in order; reasons of one state stand together.
+fn reasons() -> Vec<Reason> {
+    vec![
+        ("complete", RunStatus::Completed, |it| pass_all(&mut it.tree)),
+        ("exhausted", RunStatus::Stuck, |it| node(&mut it.tree, "b").attempts = 3),
+        ("stalled", RunStatus::Stuck, |it| it.state.stall.count = 5),
+        ("decomposing", RunStatus::Stuck, |it| it.state.decomposed_in_row = 20),
+        ("misconfigured", RunStatus::Failed, |it| {
+            it.verdict = Some(Verdict::Misconfigured { what: "log in".to_owned() });
+        }),
+        ("deaths", RunStatus::Failed, |it| it.state.deaths.count = 10),
+        ("faults", RunStatus::Failed, |it| it.state.consecutive_faults = 3),
+        ("timed out", RunStatus::TimedOut, |it| it.verdict = Some(Verdict::Timeout { during: PhaseName::Guard })),
+        ("iterations", RunStatus::Limit, |it| it.state.next_iter = 101),
+        ("cost", RunStatus::Limit, |it| {
+            it.policy.max_cost_micro_usd = Some(5);
+            it.state.usage.cost_micro_usd = Some(5);
+        }),
+        ("tokens", RunStatus::Limit, |it| {
+            it.policy.max_tokens = Some(6);
+            it.state.usage.input_tokens = Some(1);
+            it.state.usage.cached_tokens = Some(2);
+            it.state.usage.output_tokens = Some(3);
+        }),
+        ("time", RunStatus::Limit, |it| {
+            it.policy.max_run_ms = Some(1_000);
+            it.state.elapsed_ms = 1_000;
+        }),
+        ("cancel --now", RunStatus::Cancelled, |it| it.verdict = Some(Verdict::Interrupted { by: StopCause::Cancel })),
+        ("cancel", RunStatus::Cancelled, |it| it.asked = Some(Asked::Cancel)),
+        ("pause --now", RunStatus::Paused, |it| it.verdict = Some(Verdict::Interrupted { by: StopCause::Pause })),
+        ("pause", RunStatus::Paused, |it| it.asked = Some(Asked::Pause)),
+        ("unavailable", RunStatus::Waiting, |it| {
+            it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
+        }),
+        ("pending", RunStatus::Waiting, finish),
+    ]
+}
+
+#[test]
+fn each_reason_alone_decides() {
+    for (name, expect, set) in reasons() {
+        assert_eq!(state(&Situation::with(set).next()), expect, "{name}");
+    }
+}
+
+#[test]
+fn of_two_reasons_the_first_of_the_order_decides() {
+    let reasons = reasons();
+    for (at, (first, expect, set_first)) in reasons.iter().enumerate() {
+        for (second, _, set_second) in &reasons[at + 1..] {
+            let mut it = Situation::new();
+            set_second(&mut it);
+            set_first(&mut it);
+            assert_eq!(state(&it.next()), *expect, "{first} and {second}");
+        }
+    }
+}
+
+#[test]
+fn every_stop_says_why_in_a_sentence_and_names_a_command() {
+    for (name, expect, set) in reasons() {
+        let reason = match Situation::with(set).next() {
+            Next::Wait(_, reason) | Next::WaitForPerson(reason) | Next::Pause(reason) | Next::End { reason, .. } => {
+                reason
+            }
+            Next::GoOn(task) => panic!("{name} goes on: {task:?}"),
+        };
+        assert!(!reason.message.is_empty() && !reason.message.contains('\n'), "{name}: {}", reason.message);
+        let goes_on = |command: &str| {
+            ["runnerctl resume", "runnerctl start", "runnerctl approve", "runnerctl retry", "runnerctl note"]
+                .iter()
+                .any(|known| command.starts_with(known))
+        };
+        assert_eq!(reason.command.as_deref().is_some_and(goes_on), expect != RunStatus::Completed, "{name}");
+    }
+}
+
+#[test]
+fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
+    type Change = fn(&mut Situation);
+    let changes: [Change; 7] = [
+        |it| it.policy.review = ReviewBy::Off,
+        |it| it.policy.review = ReviewBy::Agent,
+        |it| it.state.last_status = Some(IterationStatus::Fault),
+        |it| it.state.last_guard = Some(GuardOutcome::Fail),
+        |it| it.state.last_node = Some("c1".to_owned()),
+        |it| node(&mut it.tree, "b").children = vec![leaf("b.1", 1)],
+        |it| {
+            let rejected = Attempt { iter: 7, verdict: VerdictName::Rejected, summary: None, failure_digest: None };
+            it.feedback.nodes.entry("b".to_owned()).or_default().history.push(rejected);
+        },
+    ];
+    let it = Situation::with(finish);
+    assert_eq!(pending(&it.standing(&[])), Some(Pending { node: "b".to_owned(), iter: 7 }));
+    for change in changes {
+        let it = Situation::with(|it| {
+            finish(it);
+            change(it);
+        });
+        assert_eq!(pending(&it.standing(&[])), None);
+        assert_eq!(state(&it.next()), RunStatus::Running);
+    }
+}
+
+#[test]
+fn a_persons_word_is_an_iteration_without_a_session_whatever_the_ceilings_say() {
+    for decision in [Decision::Approve, Decision::Reject { reasons: "no test".to_owned() }] {
+        let it = Situation::with(|it| {
+            it.state.next_iter = 101;
+            finish(it);
+            it.word = Some(word(100, decision.clone()));
+        });
+        let task = it.task();
+        assert_eq!((task.role, task.kind, task.decision), (Role::Human, None, Some(decision)));
+        assert_eq!((task.node.as_str(), task.iter), ("b", 101));
+    }
+}
+
+#[test]
+fn a_word_on_another_iteration_or_after_the_one_that_it_was_is_not_heard() {
+    let late = Situation::with(|it| {
+        finish(it);
+        it.word = Some(word(6, Decision::Approve));
+    });
+    assert_eq!(state(&late.next()), RunStatus::Waiting);
+    let missing = Situation::with(|it| {
+        finish(it);
+        it.word = Some(word(7, Decision::Approve));
+        it.verdict = Some(Verdict::Misconfigured { what: "install just".to_owned() });
+    });
+    assert_eq!(state(&missing.next()), RunStatus::Failed, "it is not said again at once");
+}
+
+#[test]
+fn nobody_works_while_nobody_can_review() {
+    let it = Situation::with(|it| {
+        it.policy.review = ReviewBy::Agent;
+        it.policy.kinds.review = vec!["judge".to_owned()];
+        let limit = Verdict::Unavailable { why: "limit".to_owned(), until: None };
+        it.outages = fallback::after(&[], "judge", &limit, now());
+    });
+    assert_eq!(state(&it.next()), RunStatus::Waiting);
+    let it = Situation { outages: Vec::new(), ..it };
+    assert_eq!(it.task().reviewer.as_deref(), Some("judge"));
+}
+
+#[test]
+fn verdicts_that_go_on_go_on() {
+    for verdict in verdicts() {
+        let stops = matches!(
+            verdict,
+            Verdict::Unavailable { .. }
+                | Verdict::Timeout { .. }
+                | Verdict::Misconfigured { .. }
+                | Verdict::Interrupted { .. }
+        );
+        let next = Situation::with(|it| it.verdict = Some(verdict.clone())).next();
+        assert_eq!(state(&next) == RunStatus::Running, !stops, "{verdict:?}");
+    }
+    for by in [StopCause::Shutdown, StopCause::Death] {
+        let next = Situation::with(|it| it.verdict = Some(Verdict::Interrupted { by })).next();
+        assert_eq!(state(&next), RunStatus::Running, "{by:?}");
+    }
+}
+
+#[test]
+fn counters_below_their_limit_let_a_run_go_on() {
+    let it = Situation::with(|it| {
+        it.policy.max_cost_micro_usd = Some(6);
+        it.policy.max_tokens = Some(6);
+        it.policy.max_run_ms = Some(6);
+        it.state = RunState {
+            stall: Stall { digest: None, count: 4 },
+            decomposed_in_row: 19,
+            deaths: Deaths { node: Some("b".to_owned()), count: 9 },
+            consecutive_faults: 2,
+            next_iter: 100,
+            elapsed_ms: 5,
+            ..it.state.clone()
+        };
+        it.state.usage.cost_micro_usd = Some(5);
+        it.state.usage.output_tokens = Some(5);
+        it.verdict = Some(fault());
+        node(&mut it.tree, "b").attempts = 2;
+    });
+    assert_eq!(state(&it.next()), RunStatus::Running);
+}
+
+#[test]
+fn an_allowance_adds_to_the_iterations() {
+    let at =
+        |next_iter| state(&Situation::with(|it| (it.state.next_iter, it.state.allowance) = (next_iter, 20)).next());
+    assert_eq!((at(120), at(121)), (RunStatus::Running, RunStatus::Limit));
+}
+
+#[test]
+fn without_ceilings_nothing_is_counted() {
+    let it = Situation::with(|it| {
+        it.state.usage.cost_micro_usd = Some(u64::MAX);
+        it.state.usage.output_tokens = Some(u64::MAX);
+        it.state.elapsed_ms = u64::MAX;
+    });
+    assert_eq!(state(&it.next()), RunStatus::Running);
+}
+
+#[test]
+fn what_was_tried_without_a_commit_counts_towards_every_ceiling() {
+    let with = |set: fn(&mut Policy), tried: u64| {
+        let it = Situation::with(|it| {
+            set(&mut it.policy);
+            it.state.usage = UsageTotal { cost_micro_usd: Some(4), cached_tokens: Some(4), ..UsageTotal::default() };
+            it.state.elapsed_ms = 4;
+            it.tried.usage =
+                UsageTotal { cost_micro_usd: Some(tried), input_tokens: Some(tried), ..UsageTotal::default() };
+            it.tried.elapsed_ms = tried;
+        });
+        state(&it.next())
+    };
+    let ceilings: [fn(&mut Policy); 3] = [
+        |policy| policy.max_cost_micro_usd = Some(6),
+        |policy| policy.max_tokens = Some(6),
+        |policy| policy.max_run_ms = Some(6),
+    ];
+    for set in ceilings {
+        assert_eq!((with(set, 1), with(set, 2)), (RunStatus::Running, RunStatus::Limit));
+    }
+}
+
+#[test]
+fn a_session_is_asked_of_the_first_kind_that_is_not_out() {
+    let with = |verdict: Option<Verdict>| {
+        Situation::with(|it| (it.policy.kinds, it.verdict) = (kinds(&["first", "second"]), verdict)).task().kind
+    };
+    assert_eq!(with(None).as_deref(), Some("first"));
+    assert_eq!(with(Some(fault())).as_deref(), Some("first"));
+    let limit = Verdict::Unavailable { why: "limit".to_owned(), until: None };
+    assert_eq!(with(Some(limit)).as_deref(), Some("second"), "it goes on instead of waiting");
+}
+
+#[test]
+fn a_run_waits_at_its_beginning_too_where_every_service_is_known_to_be_out() {
+    let unavailable = |why: &str| Verdict::Unavailable { why: why.to_owned(), until: None };
+    let it = Situation::with(|it| {
+        it.policy.kinds = kinds(&["first", "second"]);
+        it.outages = fallback::after(&[], "first", &unavailable("limit"), now());
+        it.outages = fallback::after(&it.outages, "first", &unavailable("limit"), now());
+        it.outages = fallback::after(&it.outages, "second", &unavailable("overloaded"), now());
+    });
+    let Next::Wait(wait, reason) = it.next() else { panic!("it does not wait") };
+    assert_eq!(wait.until.to_string(), "2026-01-01T12:01:00Z", "the earliest");
+    assert_eq!(reason.message, "no service is available: first: limit; second: overloaded");
+    assert_eq!(reason.command.as_deref(), Some("runnerctl resume --now"));
+}
+
+#[test]
+fn each_role_has_kinds_of_its_own() {
+    let mut it = Situation::with(|it| {
+        it.policy.kinds.plan = vec!["planner".to_owned()];
+        it.outages =
+            fallback::after(&[], "first", &Verdict::Unavailable { why: "limit".to_owned(), until: None }, now());
+    });
+    assert_eq!(state(&it.next()), RunStatus::Waiting, "a worker is next");
+    node(&mut it.tree, "b").attempts = 2;
+    assert_eq!(it.task().kind.as_deref(), Some("planner"));
+}
+
+#[test]
+fn the_task_tells_the_leaf_its_path_and_its_attempts() {
+    let it = Situation::with(|it| {
+        it.state.next_iter = 8;
+        node(&mut it.tree, "b").passes = true;
+        node(&mut it.tree, "c1").attempts = 1;
+    });
+    let task = it.task();
+    assert_eq!((task.run.as_str(), task.iter, task.node.as_str()), ("run-1", 8, "c1"));
+    assert_eq!((task.path, task.attempts, task.max_attempts), (vec!["root".into(), "c".into(), "c1".into()], 1, 3));
+}
+
+#[test]
+fn roles_follow_from_repair_root_and_the_last_attempt() {
+    let with = |attempts, max_attempts| Node { attempts, max_attempts, ..leaf("b", 1) };
+    let state = RunState::default();
+    for (attempts, max_attempts, expect) in [
+        (0, 1, Role::Worker),
+        (0, 2, Role::Worker),
+        (1, 2, Role::Planner),
+        (0, 3, Role::Worker),
+        (1, 3, Role::Worker),
+        (2, 3, Role::Planner),
+        (8, 10, Role::Worker),
+        (9, 10, Role::Planner),
+        (u32::MAX, u32::MAX, Role::Worker),
+    ] {
+        assert_eq!(role(&state, &with(attempts, max_attempts), false), expect, "{attempts}/{max_attempts}");
+        assert_eq!(role(&state, &with(attempts, max_attempts), true), Role::Planner);
+    }
+    let repair = RunState { repair: Some("b".to_owned()), ..state.clone() };
+    assert_eq!(role(&repair, &with(2, 3), true), Role::Repair);
+    let other = RunState { repair: Some("a".to_owned()), ..state };
+    assert_eq!(role(&other, &with(2, 3), false), Role::Planner);
+}
+
+#[test]
+fn a_planner_may_narrow_on_the_last_attempt_once_per_node() {
+    let narrowing = |tree: TaskTree, set: fn(&mut RunState)| {
+        let it = Situation::with(|it| {
+            it.tree = tree;
+            set(&mut it.state);
+        });
+        it.task().narrowing
+    };
+    let at = |attempts, max_attempts| {
+        let mut tree = sample();
+        (node(&mut tree, "b").attempts, node(&mut tree, "b").max_attempts) = (attempts, max_attempts);
+        tree
+    };
+    let alone = |attempts, max_attempts| tree(Node { attempts, max_attempts, ..leaf("root", 0) });
+    assert!(narrowing(at(2, 3), |_| {}));
+    assert!(!narrowing(at(1, 3), |_| {}));
+    assert!(!narrowing(at(2, 3), |state| state.narrowed = vec!["a".to_owned(), "b".to_owned()]));
+    assert!(narrowing(at(2, 3), |state| state.narrowed = vec!["a".to_owned()]));
+    assert!(!narrowing(at(2, 3), |state| state.repair = Some("b".to_owned())));
+    assert!(!narrowing(at(0, 1), |_| {}), "a worker does not narrow");
+    assert!(!narrowing(alone(0, 3), |_| {}), "the root's planner has attempts left");
+    assert!(narrowing(alone(2, 3), |_| {}));
+    assert!(narrowing(alone(0, 1), |_| {}), "an only attempt is the last one");
+}
+
+#[test]
+fn the_root_alone_is_planned() {
+    let alone = Situation::with(|it| it.tree = tree(leaf("root", 0)));
+    assert_eq!(alone.task().role, Role::Planner);
+    let below = Situation::with(|it| it.tree = tree(inner("root", 0, vec![passed("a", 1), leaf("b", 2)])));
+    assert_eq!(below.task().role, Role::Worker);
+}
+
+#[test]
+fn failed_run_says_what_its_last_session_came_to() {
+    let message_of = |count, kind, what: &str| {
+        let it = Situation::with(|it| {
+            (it.policy.max_consecutive_faults, it.state.consecutive_faults) = (count, count);
+            it.verdict = Some(Verdict::Fault { kind, what: what.to_owned() });
+        });
+        match it.next() {
+            Next::End { reason, .. } => reason.message,
+            other => panic!("it goes on: {other:?}"),
+        }
+    };
+    let message = |count| message_of(count, FaultKind::Exit, "it exited with code 3");
+    assert!(message(1).starts_with("a session gave no valid answer (it exited with code 3); "), "{}", message(1));
+    assert!(message(3).starts_with("3 sessions in a row gave no valid answer (it exited with code 3); "));
+    let lost = message_of(1, FaultKind::Guard, "it was lost");
+    assert_eq!(
+        lost,
+        "a session could not be checked (it was lost); `runnerctl log --guard` shows what the last one printed"
+    );
+    let lost = message_of(3, FaultKind::Guard, "it was lost");
+    assert!(lost.starts_with("3 sessions in a row gave no valid answer or could not be checked (it was lost); "));
+}
+
+#[test]
+fn resume_resets_what_stopped_the_run_and_keeps_the_rest() {
+    let stopped = RunState {
+        run_id: Some("run-1".to_owned()),
+        next_iter: 9,
+        consecutive_faults: 3,
+        stall: Stall { digest: Some("d".to_owned()), count: 5 },
+        decomposed_in_row: 20,
+        deaths: Deaths { node: Some("b".to_owned()), count: 10 },
+        narrowed: vec!["b".to_owned()],
+        repair: Some("b".to_owned()),
+        notes_used: vec!["n1".to_owned()],
+        allowance: 5,
+        elapsed_ms: 77,
+        ..RunState::default()
+    };
+    let expect = RunState {
+        consecutive_faults: 0,
+        stall: Stall::default(),
+        decomposed_in_row: 0,
+        deaths: Deaths::default(),
+        allowance: 25,
+        ..stopped.clone()
+    };
+    assert_eq!(resumed(&stopped, 20), expect);
+    assert_eq!(resumed(&expect, 0), expect);
+    assert_eq!(resumed(&expect, u32::MAX).allowance, u32::MAX);
+}
+
+#[test]
+fn counters_are_reset_only_where_they_would_stop_a_run_that_had_ended() {
+    let resume =
+        |situation: &Situation, had_ended: bool, more: u32| on_resume(&situation.standing(&[]), had_ended, more);
+    let counting = Situation::with(|situation| situation.state.consecutive_faults = 1);
+    assert_eq!(resume(&counting, true, 0), counting.state, "one fault does not stop a run");
+    let failed = Situation::with(|situation| situation.state.consecutive_faults = 3);
+    assert_eq!(resume(&failed, true, 0).consecutive_faults, 0);
+    assert_eq!(resume(&failed, false, 2), RunState { allowance: 2, ..failed.state.clone() });
+}
+
+#[test]
+fn git_packs_after_every_fiftieth_iteration() {
+    let packed: Vec<u32> = (1..=200).filter(|iter| is_packed_after(*iter)).collect();
+    assert_eq!(packed, [50, 100, 150, 200]);
+}
