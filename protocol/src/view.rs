@@ -130,13 +130,20 @@ pub struct QuestionView {
     pub run: String,
 }
 
-/// Why a run stopped, and what goes on (P13).
+/// Why a run stopped, and what goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopReason {
     /// One sentence.
     pub message: String,
     /// The command that goes on.
     pub command: Option<String>,
+}
+
+impl StopReason {
+    /// Makes a reason; an empty command is none.
+    pub fn new(message: impl Into<String>, command: &str) -> Self {
+        Self { message: message.into(), command: (!command.is_empty()).then(|| command.to_owned()) }
+    }
 }
 
 /// One repository in detail.

@@ -201,8 +201,10 @@ fn stepped(mut run: RunRecord, now: Timestamp) -> RunRecord {
 
 fn between(run: RunRecord, now: Timestamp) -> RunRecord {
     match run.asked {
-        Some(Asked::Cancel) => end(run, End::Cancelled, because("cancelled by the user", "runnerctl start"), now),
-        Some(Asked::Pause) => paused(run, because("paused by the user", "runnerctl resume")),
+        Some(Asked::Cancel) => {
+            end(run, End::Cancelled, StopReason::new("cancelled by the user", "runnerctl start"), now)
+        }
+        Some(Asked::Pause) => paused(run, StopReason::new("paused by the user", "runnerctl resume")),
         Some(Asked::Step) | None => run,
     }
 }
@@ -223,7 +225,7 @@ fn obstructed(run: RunRecord, obstruction: Obstruction, now: Timestamp) -> Step 
     match (obstruction.nature, run.asked) {
         (Nature::Passing, _) => Step::from(run).with(Effect::WaitOut(obstruction)),
         (Nature::Lost, Some(Asked::Cancel)) => {
-            let why = because(&format!("cancelled by the user; {}", obstruction.what), "runnerctl start");
+            let why = StopReason::new(format!("cancelled by the user; {}", obstruction.what), "runnerctl start");
             Step::from(end(run, End::Cancelled, why, now)).with(Effect::RemoveJournal)
         }
         (Nature::Lasting | Nature::Lost, _) => hold(run, obstruction.holding()).into(),
@@ -241,8 +243,4 @@ fn paused(run: RunRecord, why: StopReason) -> RunRecord {
 fn end(mut run: RunRecord, end: End, why: StopReason, now: Timestamp) -> RunRecord {
     run.uncommitted.outages.clear();
     RunRecord { state: State::Over { end, at: now }, reason: Some(why), asked: None, ..run }
-}
-
-fn because(message: &str, command: &str) -> StopReason {
-    StopReason { message: message.to_owned(), command: Some(command.to_owned()) }
 }

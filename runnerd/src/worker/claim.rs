@@ -14,7 +14,7 @@ use crate::obstruction::Obstructs;
 /// Another daemon drives a run of the repository.
 #[derive(Debug, thiserror::Error)]
 #[error("another daemon{} drives a run of this repository and has locked {}", by(*holder), path.display())]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     /// Git's folder.
     path: PathBuf,
     /// The process that has it, where the system tells.
@@ -34,7 +34,7 @@ impl Obstructs for Taken {
 
 /// A repository that no other daemon drives; dropping it lets the next one.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     _folder: Option<File>,
 }
 
@@ -43,7 +43,7 @@ impl Claim {
     ///
     /// A folder that cannot be locked, since it is gone or its file system knows no locks, keeps nobody out: what is
     /// done in it says what is wrong.
-    pub(super) fn take(folder: &Path) -> Result<Self, Taken> {
+    pub(crate) fn take(folder: &Path) -> Result<Self, Taken> {
         let Ok(file) = File::open(folder) else { return Ok(Self { _folder: None }) };
         match file.try_lock() {
             Ok(()) => Ok(Self { _folder: Some(file) }),

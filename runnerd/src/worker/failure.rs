@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use runner_core::obstacle::Nature;
 use runner_core::run::IllegalEvent;
 
-use super::drive::DriveError;
-use super::journal::JournalError;
-use super::load::LoadError;
-use super::site::Obstacle;
 use crate::git::{GitError, InvalidId};
 use crate::obstruction::Obstructs;
 use crate::repo::durable::DurableError;
 use crate::store::StoreError;
+use crate::worker::context::Obstacle;
+use crate::worker::iteration::drive::DriveError;
+use crate::worker::journal::JournalError;
+use crate::worker::load::LoadError;
 
 /// Why a run cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// What a run begins with cannot be done.
     #[error(transparent)]
     Obstacle(#[from] Box<Obstacle>),

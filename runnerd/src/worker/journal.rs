@@ -23,12 +23,12 @@ use crate::repo::seal::{Belonging, Key, Seal};
 use crate::store::Store;
 
 /// Version of the format.
-pub(super) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// First line: what the fold needs besides the events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Header {
+pub(crate) struct Header {
     /// Version of this format.
     pub version: u32,
     /// Id of the run.
@@ -42,7 +42,7 @@ pub(super) struct Header {
 /// One event with its time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// When it was written.
     pub at: Timestamp,
     /// What happened.
@@ -51,7 +51,7 @@ pub(super) struct Entry {
 
 /// A journal as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Recorded {
+pub(crate) struct Recorded {
     /// Its header.
     pub header: Header,
     /// Its events, oldest first.
@@ -60,7 +60,7 @@ pub(super) struct Recorded {
 
 /// What is wrong with a journal.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum JournalError {
+pub(crate) enum JournalError {
     /// It could not be read or written.
     #[error(transparent)]
     Disk(#[from] DurableError),
@@ -105,14 +105,14 @@ impl Obstructs for JournalError {
 
 impl JournalError {
     /// Tells whether the same call may succeed later: the disk refuses, the text is fine.
-    pub(super) fn is_obstacle(&self) -> bool {
+    pub(crate) fn is_obstacle(&self) -> bool {
         matches!(self, Self::Disk(_))
     }
 }
 
 /// Where a journal is, and what its lines are sealed for.
 #[derive(Debug, Clone)]
-pub(super) struct Place<D = RealDisk> {
+pub(crate) struct Place<D = RealDisk> {
     disk: D,
     path: PathBuf,
     key: Key,
@@ -121,7 +121,7 @@ pub(super) struct Place<D = RealDisk> {
 
 /// The journal that is being written.
 #[derive(Debug)]
-pub(super) struct Journal<D = RealDisk> {
+pub(crate) struct Journal<D = RealDisk> {
     place: Place<D>,
     recorded: Recorded,
     /// What is on the disk; none once it refused some, for then nobody knows.
@@ -141,20 +141,20 @@ struct End {
 
 impl<D: Disk> Journal<D> {
     /// Begins the journal of an iteration with its first event, in place of the one before.
-    pub(super) fn begin(place: &Place<D>, header: Header, first: Entry) -> Result<Self, JournalError> {
+    pub(crate) fn begin(place: &Place<D>, header: Header, first: Entry) -> Result<Self, JournalError> {
         Self::reopen(place, Recorded { header, entries: vec![first] })
     }
 
     /// Goes on with a journal that a previous life has left.
     ///
     /// The file is written anew from what was understood, so that a line that was cut does not stay.
-    pub(super) fn reopen(place: &Place<D>, recorded: Recorded) -> Result<Self, JournalError> {
+    pub(crate) fn reopen(place: &Place<D>, recorded: Recorded) -> Result<Self, JournalError> {
         let end = Some(place.rewrite(&recorded)?);
         Ok(Self { place: place.clone(), recorded, end })
     }
 
     /// Appends an event durably, in place of what a failed try may have left.
-    pub(super) fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
+    pub(crate) fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
         let End { len, lines, seal } = match self.end.take() {
             Some(end) => end,
             None => self.place.rewrite(&self.recorded)?,
@@ -167,30 +167,30 @@ impl<D: Disk> Journal<D> {
     }
 
     /// Returns what has been recorded.
-    pub(super) fn recorded(&self) -> &Recorded {
+    pub(crate) fn recorded(&self) -> &Recorded {
         &self.recorded
     }
 }
 
 impl<D: Disk> Place<D> {
     /// Names the journal of a repository.
-    pub(super) fn of(store: &Store<D>) -> Self {
+    pub(crate) fn of(store: &Store<D>) -> Self {
         let (name, path) = store.journal();
         Self { disk: store.disk().clone(), path, key: store.key().clone(), name }
     }
 
     /// Returns the file.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Removes the journal, if there is one.
-    pub(super) fn remove(&self) -> Result<(), JournalError> {
+    pub(crate) fn remove(&self) -> Result<(), JournalError> {
         Ok(durable::on(&self.disk).remove(&self.path)?)
     }
 
     /// Reads the journal that a previous life has left; none if there is no such file.
-    pub(super) fn read(&self) -> Result<Option<Recorded>, JournalError> {
+    pub(crate) fn read(&self) -> Result<Option<Recorded>, JournalError> {
         let Some(bytes) = durable::on(&self.disk).read(&self.path)? else { return Ok(None) };
         let damaged =
             |line: u64, at: usize, fault| JournalError::Damaged { path: self.path.clone(), line: line + 1, at, fault };
@@ -251,7 +251,7 @@ impl<D: Disk> Place<D> {
 }
 
 /// Returns the phase that the events lead to.
-pub(super) fn replay(path: &Path, recorded: &Recorded) -> Result<Phase, JournalError> {
+pub(crate) fn replay(path: &Path, recorded: &Recorded) -> Result<Phase, JournalError> {
     recorded.entries.iter().try_fold(Phase::Open, |phase, entry| {
         decide(&recorded.header.policy, phase, entry.event.clone())
             .map_err(|source| JournalError::Illegal { path: path.to_owned(), source })

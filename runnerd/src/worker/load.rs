@@ -45,7 +45,7 @@ pub struct Loaded {
     /// What is wrong with the repository's own templates.
     pub template_faults: Vec<String>,
     /// The guard's definition, once somebody has asked for it.
-    pub(super) guarded: OnceLock<Guarded>,
+    pub(crate) guarded: OnceLock<Guarded>,
     /// The task tree in canonical form, once somebody has asked for it.
     canonical: OnceLock<String>,
 }

@@ -1,9 +1,9 @@
 //! One worker per repository: its queue is worked off one run at a time, one iteration after another.
 //!
 //! ```text
-//!   rpc ──Message──▶ desk ──Turn──▶ life ──Phase──▶ drive ◀──Event── world ──▶ agent, guard, git, repo
-//!                     │                                │
-//!                     └──────── StatusView ◀───────────┘ (journal before every step)
+//!   rpc ──Message──▶ requests ──▶ queue ──Turn──▶ run ──Phase──▶ iteration ◀──Event── world ──▶ agent, guard, git, repo
+//!                                   │                               │
+//!                                   └───────── StatusView ◀─────────┘ (journal before every step)
 //! ```
 //!
 //! The worker owns the repository's durable state alone; others send messages and read snapshots. It
@@ -23,66 +23,42 @@ use runner_core::run::Start;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-mod aftermath;
-mod approval;
-mod aside;
-mod baseline;
-mod begin;
-mod brief;
-mod changes;
+mod caches;
 mod claim;
-mod definition;
-mod desk;
-mod drive;
-mod exposure;
+mod clear;
+mod context;
 mod failure;
-mod ground;
-mod hooks;
-mod inspect;
+mod hook_calls;
+mod integrity;
+mod iteration;
 mod journal;
-mod ledger;
-mod life;
 mod load;
-mod log;
-mod look;
-mod mischief;
-mod open;
-mod pilot;
+mod people;
 #[cfg(test)]
 #[path = "tests/power.rs"]
 mod power;
+mod queue;
+mod receipt;
 mod record;
-mod recover;
-mod relay;
-mod relocate;
 mod requests;
-mod review;
-mod scene;
-mod session;
-mod setting;
-mod settle;
-mod shelf;
+mod run;
 #[cfg(test)]
 #[path = "tests/simulation.rs"]
 mod simulation;
-mod site;
-mod snapshot;
-mod swap;
-mod tampering;
-mod tools;
 mod trusted;
-mod world;
+mod unready;
+mod view;
 
+pub use self::integrity::definition::is_of_definition;
+pub use self::iteration::brief::MAX_REVIEWED_BYTES;
+pub use self::iteration::tools::faults_of_work_tree as tool_faults;
+pub use self::load::{LoadError, Loaded, load, load_config, policy_of};
+pub use self::requests::setting::set as set_key;
+pub use self::run::begin::make_layout;
+pub use self::run::{Means, spawn, spawn_after_bug, spawn_held};
 pub use self::trusted::Trusted;
-pub use begin::make_layout;
-pub use brief::MAX_REVIEWED_BYTES;
-pub use definition::is_of_definition;
-pub use life::{Means, spawn, spawn_after_bug, spawn_held};
-pub use load::{LoadError, Loaded, load, load_config, policy_of};
-pub use setting::set as set_key;
-pub use snapshot::summary;
-pub use snapshot::{add_durations, iterations, meta_in, node_ref};
-pub use tools::faults_of_work_tree as tool_faults;
+pub use self::view::iterations::{add_durations, iterations, meta_in};
+pub use self::view::snapshot::{node_ref, summary};
 
 /// Answers a request.
 pub type Reply<T> = oneshot::Sender<Result<T, ErrorData>>;

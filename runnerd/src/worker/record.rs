@@ -2,6 +2,7 @@
 //!
 //! Written plainly: nothing that is decided is ever read from here.
 
+use crate::worker::clear;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -15,41 +16,40 @@ use runner_core::iteration::{Event, Outcome};
 use runner_core::json;
 use runner_core::verdict::Task;
 
-use super::journal::Entry;
-use super::mischief;
-use super::site::{Obstacle, Site};
 use crate::agent;
 use crate::git::{Id, Repository};
 use crate::hidden::Hidden;
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
+use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::journal::Entry;
 
 /// Most bytes of a patch in a record.
 const MAX_PATCH_BYTES: usize = 1024 * 1024;
 
 /// Begins the record of an iteration; what a previous try has left there is set aside.
-pub(super) fn begin(site: &Site, task: &Task, tree: &str, prompt: Option<&str>) -> Result<(), Obstacle> {
-    let folder = site.layout.iteration(&site.run, task.iter);
+pub(crate) fn begin(context: &RunContext, task: &Task, tree: &str, prompt: Option<&str>) -> Result<(), Obstacle> {
+    let folder = context.layout.iteration(&context.run, task.iter);
     if folder.join("meta.json").exists() {
-        set_aside(site, task.iter)?;
+        set_aside(context, task.iter)?;
     } else if folder.exists() {
         std::fs::remove_dir_all(&folder).map_err(Obstacle::system("clearing", &folder))?;
     }
-    make_folder(site, &folder)?;
-    write(site, &folder.join("tree.before.json"), tree.as_bytes())?;
-    prompt.map_or(Ok(()), |prompt| write(site, &folder.join("prompt.md"), prompt.as_bytes()))
+    make_folder(context, &folder)?;
+    write(context, &folder.join("tree.before.json"), tree.as_bytes())?;
+    prompt.map_or(Ok(()), |prompt| write(context, &folder.join("prompt.md"), prompt.as_bytes()))
 }
 
 /// Makes a folder of records. What an agent has put in the way, a link to somewhere else, is removed.
-pub(super) fn make_folder(site: &Site, folder: &Path) -> Result<(), Obstacle> {
-    let relative = folder.strip_prefix(site.layout.root()).unwrap_or(folder);
-    mischief::clear_way(site, relative)?;
-    durable::put_dir_below(site.layout.root(), relative, Access::Repository)?;
+pub(crate) fn make_folder(context: &RunContext, folder: &Path) -> Result<(), Obstacle> {
+    let relative = folder.strip_prefix(context.layout.root()).unwrap_or(folder);
+    clear::clear_way(context, relative)?;
+    durable::put_dir_below(context.layout.root(), relative, Access::Repository)?;
     Ok(())
 }
 
 /// Adds an event to the list of its run, once the run has records; for people, so a refusal is left at that.
-pub(super) fn note((work_tree, run): (&Path, &str), event: &protocol::event::Event, hidden: &Hidden) {
+pub(crate) fn note((work_tree, run): (&Path, &str), event: &protocol::event::Event, hidden: &Hidden) {
     let folder = Layout::new(work_tree).run_records(run);
     let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     if !folder.parent().is_some_and(is_folder) || !is_folder(&folder) {
@@ -65,10 +65,11 @@ pub(super) fn note((work_tree, run): (&Path, &str), event: &protocol::event::Eve
 }
 
 /// Moves the record of a try that left no commit to `<iter>.w<k>`.
-pub(super) fn set_aside(site: &Site, iter: u32) -> Result<(), Obstacle> {
-    let folder = site.layout.iteration(&site.run, iter);
-    let free =
-        (1..=u32::MAX).map(|wait| site.layout.waited_iteration(&site.run, iter, wait)).find(|path| !path.exists());
+pub(crate) fn set_aside(context: &RunContext, iter: u32) -> Result<(), Obstacle> {
+    let folder = context.layout.iteration(&context.run, iter);
+    let free = (1..=u32::MAX)
+        .map(|wait| context.layout.waited_iteration(&context.run, iter, wait))
+        .find(|path| !path.exists());
     match free {
         Some(aside) if folder.exists() => std::fs::rename(&folder, &aside).map_err(Obstacle::system("moving", &folder)),
         _ => Ok(()),
@@ -77,7 +78,7 @@ pub(super) fn set_aside(site: &Site, iter: u32) -> Result<(), Obstacle> {
 
 /// What the record of a settled iteration is made from.
 #[derive(Debug)]
-pub(super) struct Settled<'a> {
+pub(crate) struct Settled<'a> {
     /// The outcome.
     pub outcome: &'a Outcome,
     /// The events, oldest first.
@@ -99,41 +100,41 @@ pub(super) struct Settled<'a> {
 }
 
 /// Completes the record.
-pub(super) fn complete(site: &Site, repository: &Repository, settled: &Settled<'_>) -> Result<(), Obstacle> {
-    let folder = site.layout.iteration(&site.run, settled.outcome.work.task.iter);
-    make_folder(site, &folder)?;
+pub(crate) fn complete(context: &RunContext, repository: &Repository, settled: &Settled<'_>) -> Result<(), Obstacle> {
+    let folder = context.layout.iteration(&context.run, settled.outcome.work.task.iter);
+    make_folder(context, &folder)?;
     // A session that was cut has left it as it was.
     for answer in ["output.json", "review.json"] {
-        agent::redact_answer(&folder.join(answer), &site.secrets);
+        agent::redact_answer(&folder.join(answer), &context.secrets);
     }
     // The session could remove what the record began with.
     if let Some(prompt) = settled.prompt {
-        write(site, &folder.join("prompt.md"), prompt.as_bytes())?;
+        write(context, &folder.join("prompt.md"), prompt.as_bytes())?;
     }
     if let Some(word) = &settled.word {
-        write(site, &folder.join("review.json"), word.as_bytes())?;
+        write(context, &folder.join("review.json"), word.as_bytes())?;
     }
-    write(site, &folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
-    write(site, &folder.join("tree.after.json"), settled.tree.as_bytes())?;
+    write(context, &folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
+    write(context, &folder.join("tree.after.json"), settled.tree.as_bytes())?;
     if let Some(tree) = settled.agents_tree {
         let file = folder.join("tree.agent.json");
         let is_untouched = tree == settled.tree_before.as_bytes();
         if !is_untouched || link(&folder.join("tree.before.json"), &file).is_err() {
-            write(site, &file, tree)?;
+            write(context, &file, tree)?;
         }
     }
     let lines: Vec<String> = settled.entries.iter().filter_map(|entry| serde_json::to_string(entry).ok()).collect();
-    write(site, &folder.join("events.jsonl"), format!("{}\n", lines.join("\n")).as_bytes())?;
+    write(context, &folder.join("events.jsonl"), format!("{}\n", lines.join("\n")).as_bytes())?;
     if let (Some(commit), Ok(from)) = (settled.commit, settled.outcome.work.task.from.parse::<Id>()) {
-        let patch = repository.diff(&from, &commit, MAX_PATCH_BYTES + site.secrets.longest())?;
-        let end = site.secrets.whole_from(&patch, patch.len().min(MAX_PATCH_BYTES));
-        write(site, &folder.join("diff.patch"), &patch[..end])?;
+        let patch = repository.diff(&from, &commit, MAX_PATCH_BYTES + context.secrets.longest())?;
+        let end = context.secrets.whole_from(&patch, patch.len().min(MAX_PATCH_BYTES));
+        write(context, &folder.join("diff.patch"), &patch[..end])?;
     }
-    write(site, &folder.join("meta.json"), json::canonical(settled.meta).as_bytes())
+    write(context, &folder.join("meta.json"), json::canonical(settled.meta).as_bytes())
 }
 
 /// Returns how long each phase took, from the times of the events.
-pub(super) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
+pub(crate) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
     let ended = |event: &Event| match event {
         Event::Opened(_) => Some(PhaseName::Open),
         Event::Briefed => Some(PhaseName::Brief),
@@ -157,15 +158,15 @@ pub(super) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
 
 /// Gives a file of the record a second name, for what would be the same bytes.
 fn link(file: &Path, name: &Path) -> Result<(), Obstacle> {
-    mischief::remove(name)?;
+    clear::remove(name)?;
     std::fs::hard_link(file, name).map_err(Obstacle::system("linking", name))
 }
 
 /// Writes a file anew, without the secrets that are known: what an agent has put in its place, be it a second name of a
 /// file elsewhere, is not written to.
-pub(super) fn write(site: &Site, path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
-    mischief::remove(path)?;
+pub(crate) fn write(context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
+    clear::remove(path)?;
     let opened = OpenOptions::new().write(true).create_new(true).open(path);
-    let written = opened.and_then(|mut file| file.write_all(&site.secrets.redact_bytes(bytes)));
+    let written = opened.and_then(|mut file| file.write_all(&context.secrets.redact_bytes(bytes)));
     written.map_err(Obstacle::system("writing", path))
 }

@@ -91,11 +91,7 @@ pub fn next(standing: &Standing<'_>, ended: Option<&Verdict>, asked: Option<Aske
 }
 
 fn end(end: End, message: impl Into<String>, command: &str) -> Next {
-    Next::End { end, reason: reason(message, command) }
-}
-
-fn reason(message: impl Into<String>, command: &str) -> StopReason {
-    StopReason { message: message.into(), command: (!command.is_empty()).then(|| command.to_owned()) }
+    Next::End { end, reason: StopReason::new(message, command) }
 }
 
 fn stalled(standing: &Standing<'_>, leaf: &Node) -> Option<Next> {
@@ -126,7 +122,7 @@ pub fn stays_stuck(tree: &TaskTree) -> Option<StopReason> {
 /// Names the three ways on: raise, reword, decompose.
 fn used_up_attempts(leaf: &Node) -> StopReason {
     let Node { id, max_attempts, .. } = leaf;
-    reason(
+    StopReason::new(
         format!("node {id} has used its {max_attempts} attempts"),
         &format!("runnerctl retry {id}, or {}; then: runnerctl resume", by_hand(leaf)),
     )
@@ -215,13 +211,13 @@ fn paused(why: &str, ended: Option<&Verdict>) -> Next {
         }
         _ => why.to_owned(),
     };
-    Next::Pause(reason(message, "runnerctl resume"))
+    Next::Pause(StopReason::new(message, "runnerctl resume"))
 }
 
 fn review(pending: &Pending) -> Next {
     let Pending { node, iter } = pending;
     let message = format!("node {node} is done and waits for your review: `runnerctl log {iter} --diff` shows it");
-    Next::WaitForPerson(reason(message, "runnerctl approve, or: runnerctl reject REASON"))
+    Next::WaitForPerson(StopReason::new(message, "runnerctl approve, or: runnerctl reject REASON"))
 }
 
 /// Chooses the kinds that the session and its review are asked of; waits where the service of none of them is available:
@@ -241,7 +237,9 @@ fn ask(standing: &Standing<'_>, task: Task) -> Next {
 fn chosen(standing: &Standing<'_>, role: Role) -> Result<Option<String>, Box<Next>> {
     match choose(standing.policy.kinds.of(role), standing.outages, standing.now) {
         Choice::Ask(kind) => Ok(kind.map(str::to_owned)),
-        Choice::Wait(wait, out) => Err(Box::new(Next::Wait(wait, reason(unavailable(&out), "runnerctl resume --now")))),
+        Choice::Wait(wait, out) => {
+            Err(Box::new(Next::Wait(wait, StopReason::new(unavailable(&out), "runnerctl resume --now"))))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use protocol::view::StopReason;
 use super::next::{Standing, stays_stuck};
 use super::record::{Asked, Beginning, End, ResumeOrder, RunRecord, State};
 use super::refusal::Refusal;
-use super::{Effect, Step, because, end, paused};
+use super::{Effect, Step, end, paused};
 use crate::approval::{self, Decision, Pending, PersonDecision};
 use crate::change::Subject;
 use crate::obstacle::Obstruction;
@@ -146,7 +146,7 @@ pub fn begin(id: &str, start: Start, now: Timestamp) -> Step {
     // The counters that have stopped another run do not stop its fork.
     let resume = (is_begun || beginning.fork).then(|| ResumeOrder::upon(None, 0, true));
     let run = RunRecord { beginning: Some(beginning), resume, ..run };
-    let why = || because("queued and not to be started yet", "runnerctl resume");
+    let why = || StopReason::new("queued and not to be started yet", "runnerctl resume");
     Step::from(if queue_only { paused(run, why()) } else { run }).with(Effect::Tell)
 }
 
@@ -184,7 +184,7 @@ fn pause(run: RunRecord, now: bool, situation: &Situation<'_>) -> Result<Step, R
             Ok(if now { step.with(Effect::Stop(StopCause::Pause)) } else { step })
         }
         _ => {
-            let why = because("paused by the user", "runnerctl resume");
+            let why = StopReason::new("paused by the user", "runnerctl resume");
             Ok(Step::from(paused(run, why)).with(Effect::AnswerSteps))
         }
     }
@@ -199,7 +199,7 @@ fn cancel(run: RunRecord, situation: &Situation<'_>) -> Result<Step, Refusal> {
             Ok(Step::from(run).with(Effect::Stop(StopCause::Cancel)))
         }
         (_, Work::Nothing) => {
-            let why = because("cancelled by the user", &format!("runnerctl start --id {}", run.id));
+            let why = StopReason::new("cancelled by the user", &format!("runnerctl start --id {}", run.id));
             let mut run = end(run, End::Cancelled, why, situation.now);
             run.uncommitted.word = None;
             Ok(Step::from(run).with(Effect::AnswerSteps))

@@ -14,9 +14,9 @@ use runner_core::verdict::{FaultKind, Finding, SessionEnd, SessionHow, StopCause
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::drive::{Drive, Drove};
+use super::iteration::drive::{Drive, Drove};
+use super::iteration::world::{Control, Log, World};
 use super::journal::{self, Entry, Header, JournalError, Recorded};
-use super::world::{Control, Log, World};
 use crate::repo::durable::DurableError;
 
 /// Seeds that are tried.

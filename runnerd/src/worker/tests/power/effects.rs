@@ -17,10 +17,10 @@ use crate::obstruction::obstruction;
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, Access};
 use crate::repo::simulated_disk::SimulatedDisk;
+use crate::worker::iteration::log::JournalLog;
+use crate::worker::iteration::world::{Control, Log, World};
 use crate::worker::journal::JournalError;
-use crate::worker::log::JournalLog;
 use crate::worker::simulation;
-use crate::worker::world::{Control, Log, World};
 
 /// The effects, each the writes of the real one in their order.
 pub(super) struct Scripted {

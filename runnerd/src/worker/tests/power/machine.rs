@@ -17,9 +17,9 @@ use crate::repo::kept::Vault;
 use crate::repo::seal::Key;
 use crate::repo::simulated_disk::SimulatedDisk;
 use crate::store::{RepoFile, Store, StoreError};
-use crate::worker::drive::{Drive, DriveError, Drove};
+use crate::worker::iteration::drive::{Drive, DriveError, Drove};
+use crate::worker::iteration::log::{Entries, JournalLog};
 use crate::worker::journal::{JournalError, Place};
-use crate::worker::log::{Entries, JournalLog};
 use runner_core::run::{End, RunRecord, State};
 
 const COMPLETED: State = State::Over { end: End::Completed, at: jiff::Timestamp::UNIX_EPOCH };

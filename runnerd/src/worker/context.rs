@@ -1,0 +1,225 @@
+//! Where a run takes place: the work tree, the daemon's folder for it, and what effects work with.
+//!
+//! A value: what it names may be gone by the time it is used.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use runner_core::message::RunnerCommit;
+use runner_core::obstacle::Nature;
+use runner_core::redact::Secrets;
+
+use crate::config::Patterns;
+use crate::events::Events;
+use crate::git::{Change, GitError, Id, Identity, Repository};
+use crate::obstruction::{Obstructs, remedy_at};
+use crate::process::{Launcher, SpawnError};
+use crate::repo::durable::DurableError;
+use crate::repo::kept::{Kept, KeptError, Note};
+use crate::repo::layout::Layout;
+use crate::store::Store;
+use crate::worker::caches::LastLoad;
+use crate::worker::caches::LastScan;
+use crate::worker::load::LoadError;
+use crate::worker::trusted::Trusted;
+use runner_core::run::Uncommitted;
+
+/// Commits that are looked through for one that was made before a crash.
+const MAX_COMMITS_UPON: usize = 10_000;
+
+/// Where a run takes place.
+#[derive(Debug, Clone)]
+pub(crate) struct RunContext {
+    /// Id of the run.
+    pub run: String,
+    /// The work tree.
+    pub layout: Layout,
+    /// The daemon's folder for the repository.
+    pub store: Store,
+    /// Starts processes.
+    pub launcher: Launcher,
+    /// The daemon's stream of events.
+    pub(crate) events: Events,
+    /// The caller's environment.
+    pub env: BTreeMap<String, String>,
+    /// What of it must not get into a record or a commit.
+    pub secrets: Secrets,
+    /// What differed from HEAD when it was looked last.
+    pub(crate) last_scan: LastScan,
+    /// The repository that is open, and its committed state that was read last.
+    pub(crate) last_load: LastLoad,
+    /// What was known of its sessions when the iteration began, and no commit holds.
+    pub uncommitted: Uncommitted,
+}
+
+/// An effect that cannot be done for now.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Obstacle {
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The disk.
+    #[error(transparent)]
+    Disk(#[from] DurableError),
+    /// A note that the daemon has kept: what it would tell is not known, and nothing goes on without it.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
+    /// Something else of the system.
+    #[error("{doing} {path}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// To which path.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The committed state that an effect goes back to cannot be read any more.
+    #[error(transparent)]
+    State(#[from] LoadError),
+    /// A commit that was journaled is no object id.
+    #[error("`{0}` is no commit")]
+    NoCommit(String),
+    /// The run state names a file of the guard's definition by what is no object id.
+    #[error("`{0}` in guard_definition of run_state.json is no blob")]
+    NoBlob(String),
+    /// Processes of an earlier life do not end.
+    #[error(transparent)]
+    Alive(#[from] crate::process::orphans::StillAlive),
+    /// A process could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+impl Obstructs for Obstacle {
+    fn nature(&self) -> Nature {
+        match self {
+            Self::Git(error) => error.nature(),
+            Self::Disk(error) => error.nature(),
+            Self::Kept(error) => error.nature(),
+            Self::System { source, .. } => source.nature(),
+            Self::State(error) => error.nature(),
+            Self::Alive(error) => error.nature(),
+            Self::Spawn(error) => error.nature(),
+            Self::NoCommit(_) | Self::NoBlob(_) => Nature::Lasting,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Git(error) => error.remedy(),
+            Self::Disk(error) => error.remedy(),
+            Self::Kept(error) => error.remedy(),
+            Self::System { path, source, .. } => Some(remedy_at(path, source)),
+            Self::State(error) => error.remedy(),
+            Self::Alive(error) => error.remedy(),
+            Self::Spawn(error) => error.remedy(),
+            Self::NoCommit(_) | Self::NoBlob(_) => None,
+        }
+    }
+}
+
+impl Obstacle {
+    /// Names what was being done to a path when the system refused.
+    pub(crate) fn system(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::System { doing, path: path.to_owned(), source }
+    }
+}
+
+impl RunContext {
+    /// Looks what differs from HEAD.
+    pub(crate) fn look(&self) -> Result<Vec<Change>, GitError> {
+        let changes = self.repository()?.changes()?;
+        self.last_scan.set(&changes);
+        Ok(changes)
+    }
+
+    /// Returns what differs from HEAD, as it was seen last; looks where something may have changed it since.
+    pub(crate) fn seen(&self) -> Result<Vec<Change>, GitError> {
+        self.last_scan.get().map_or_else(|| self.look(), Ok)
+    }
+
+    /// Finds what is secret in the caller's environment.
+    pub(crate) fn secrets_in(env: &BTreeMap<String, String>) -> Secrets {
+        let variables = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        Secrets::of(variables).expect("BUG: an environment fits into a request, and so its secrets into an automaton")
+    }
+
+    /// Returns the repository, bound to the configuration that was captured when a person asked for the run.
+    pub(crate) fn repository(&self) -> Result<Repository, GitError> {
+        if let Some(open) = self.last_load.repository(self.layout.root()) {
+            return Ok(open);
+        }
+        let found = Trusted::of(&self.store, self.layout.root()).bound()?;
+        self.last_load.keep(&found);
+        Ok(found)
+    }
+
+    /// Returns what differs from HEAD; an index that a death left behind HEAD does not count.
+    pub(crate) fn changes(repository: &Repository) -> Result<Vec<Change>, GitError> {
+        let changes = repository.changes()?;
+        if changes.is_empty() {
+            return Ok(changes);
+        }
+        repository.clear_stale_locks()?;
+        if repository.catch_up_index()? { repository.changes() } else { Ok(changes) }
+    }
+
+    /// Returns whether one of the commits upon `from` is what `is_it` looks for: an effect that is done again
+    /// recognises by it what it has made. What others have committed on top hides nothing.
+    pub(crate) fn was_made(
+        repository: &Repository,
+        from: &str,
+        is_it: impl Fn(&RunnerCommit) -> bool,
+    ) -> Result<Option<Id>, GitError> {
+        let Some(head) = repository.head()?.commit().filter(|head| head.to_string() != from) else { return Ok(None) };
+        let commits = repository.first_parents(&head, MAX_COMMITS_UPON)?;
+        let upon = commits.iter().take_while(|commit| commit.id.to_string() != from);
+        let made = upon.filter(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|commit| is_it(&commit)));
+        Ok(made.last().map(|commit| commit.id))
+    }
+
+    /// Returns a note that effects of iteration `iter` keep.
+    pub(crate) fn note<T: Note>(&self, iter: u32, name: impl fmt::Display) -> Kept<T> {
+        self.store.live_note(&format!("{}-{iter:04}-{name}.json", self.run))
+    }
+
+    /// Returns a note that outlives all that is forgotten with an iteration.
+    pub(crate) fn note_of_run<T: Note>(&self, name: &str) -> Kept<T> {
+        self.store.live_note(&format!("{}-{name}.json", self.run))
+    }
+
+    /// Forgets what a try of iteration `iter` has kept for its effects to be done again.
+    pub(crate) fn forget_kept(&self, iter: u32) -> Result<(), Obstacle> {
+        let folder = self.store.live();
+        let start = format!("{}-{iter:04}-", self.run);
+        for file in std::fs::read_dir(&folder).map_err(Obstacle::system("listing", &folder))? {
+            // One that was passed over would be taken for a note of the next try.
+            let file = file.map_err(Obstacle::system("listing", &folder))?;
+            if file.file_name().to_string_lossy().starts_with(&start) {
+                std::fs::remove_file(file.path()).map_err(Obstacle::system("removing", &file.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the name of the run's branch.
+    pub(crate) fn branch(&self) -> String {
+        format!("runner/{}", self.run)
+    }
+
+    /// Returns who commits: the user as configured, else the runner.
+    pub(crate) fn identity(repository: &Repository) -> Identity {
+        repository.identity().unwrap_or_else(Identity::runner)
+    }
+
+    /// Returns the environment of a guard: what every program needs, and what `names` adds.
+    ///
+    /// Everything else of the caller's and the daemon's environment stays out.
+    pub(crate) fn guard_env(&self, names: &Patterns) -> Vec<(OsString, OsString)> {
+        let passed = self.env.iter().filter(|(name, _)| names.passes(name));
+        passed.map(|(name, value)| (name.into(), value.into())).collect()
+    }
+}

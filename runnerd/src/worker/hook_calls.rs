@@ -1,0 +1,41 @@
+//! Which hooks wait to be called: an event is in the same write of `repo.json` that makes it true.
+
+use protocol::hook::{HOOK_SCHEMA, HookEvent, HookName};
+use runner_core::hook;
+use runner_core::run::RunRecord;
+
+use crate::clock;
+use crate::store::{PendingHook, RepoFile};
+
+/// Most events that wait; older ones are dropped for newer.
+const MAX_WAITING: usize = 100;
+
+/// Adds the hooks that the changes of states between two records call.
+pub(crate) fn called_by(before: &RepoFile, after: &mut RepoFile) {
+    for run in &after.runs {
+        let was = before.runs.iter().find(|old| old.id == run.id).map(|old| old.state.status());
+        let Some(hook) = hook::of_state(run.state.status()).filter(|_| was != Some(run.state.status())) else {
+            continue;
+        };
+        let event = HookEvent { reason: run.reason.clone(), ..event(&after.id, run, hook) };
+        after.hooks.queue.push(PendingHook { event, begun: false });
+    }
+    let surplus = after.hooks.queue.len().saturating_sub(MAX_WAITING);
+    after.hooks.queue.drain(..surplus);
+}
+
+/// Makes an event of what a run is like now.
+pub(crate) fn event(repo: &str, run: &RunRecord, hook: HookName) -> HookEvent {
+    HookEvent {
+        schema: HOOK_SCHEMA.to_owned(),
+        hook,
+        time: clock::now(),
+        repo: repo.to_owned(),
+        path: run.path.clone(),
+        run: run.id.clone(),
+        branch: format!("runner/{}", run.id),
+        state: run.state.status(),
+        reason: None,
+        questions: Vec::new(),
+    }
+}

@@ -1,0 +1,254 @@
+//! The guard's definition in a commit and in the work tree, each file as git would store it.
+//!
+//! What follows from a difference is `runner_core::definition`'s.
+
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use runner_core::definition::{self, Definition, Departure, Guarded};
+use runner_core::message::RunnerCommit;
+
+use crate::config::{PatternPlace as Place, Patterns};
+use crate::git::{CommitEntry, EntryKind, GitError, Id, Repository};
+use crate::repo::kept::{Kept, Note};
+use crate::repo::layout::Layout;
+use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::restore::{self, Standing};
+use crate::worker::load::{LoadError, Loaded, load_config};
+use crate::worker::people::MAX_PERSON_COMMITS;
+
+/// Reads the definition at a commit, and what was accepted as the commit tells it.
+pub(crate) fn at(repository: &Repository, loaded: &Loaded) -> Result<Guarded, LoadError> {
+    if let Some(guarded) = loaded.guarded.get() {
+        return Ok(guarded.clone());
+    }
+    let committed = in_commit(repository, &loaded.commit, &loaded.config.guard.definition)?;
+    let guarded = Guarded { accepted: accepted(repository, loaded, &committed)?, committed };
+    Ok(loaded.guarded.get_or_init(|| guarded).clone())
+}
+
+/// Returns the definition in a commit.
+pub(crate) fn in_commit(repository: &Repository, commit: &Id, patterns: &Patterns) -> Result<Definition, GitError> {
+    let mut entries = Vec::new();
+    for place in patterns.places() {
+        match place {
+            Place::File(path) => entries.extend(repository.entry(commit, &path)?),
+            Place::Folder(folder) => entries.extend(repository.entries(commit, &folder)?),
+        }
+    }
+    let file = |entry: CommitEntry| Some((String::from_utf8(entry.path.clone()).ok()?, form(&entry)?));
+    Ok(entries.into_iter().filter_map(file).filter(|(path, _)| is_part(path, patterns)).collect())
+}
+
+/// Returns what a person has accepted last, as the commit that was loaded tells it.
+fn accepted(repository: &Repository, loaded: &Loaded, now: &Definition) -> Result<Definition, LoadError> {
+    let kept = &loaded.run_state.guard_definition;
+    let commits = repository.first_parents(&loaded.commit, 1)?;
+    let is_runners = |message: &str| RunnerCommit::parse(message).is_ok();
+    let accepted = if commits.first().is_some_and(|commit| is_runners(&commit.message)) {
+        kept.clone()
+    } else {
+        let commits = repository.first_parents(&loaded.commit, MAX_PERSON_COMMITS)?;
+        let Some(last) = commits.iter().find(|commit| is_runners(&commit.message)) else { return Ok(kept.clone()) };
+        // A file that a person's commit of the configuration makes part of it counts as changed by that commit.
+        let patterns = load_config(repository, last.id)?.guard.definition;
+        definition::accepted(kept, &in_commit(repository, &last.id, &patterns)?, now)
+    };
+    let patterns = &loaded.config.guard.definition;
+    Ok(accepted.into_iter().filter(|(path, _)| is_part(path, patterns)).collect())
+}
+
+/// Compares the work tree with what was accepted before a guard runs, and keeps what was found: where it is done again,
+/// it finds what has not been put back meanwhile.
+pub(crate) fn look(context: &RunContext, loaded: &Loaded, iter: u32) -> Result<Departure, Obstacle> {
+    let found = departure(context, &context.repository()?, loaded)?;
+    note(context, iter).write(&noted(context, iter)?.and(&found))?;
+    Ok(found)
+}
+
+/// Returns all that was found before the guards of this iteration; nothing where nobody has looked yet.
+pub(crate) fn noted(context: &RunContext, iter: u32) -> Result<Departure, Obstacle> {
+    Ok(note(context, iter).read()?.unwrap_or_default())
+}
+
+fn note(context: &RunContext, iter: u32) -> Kept<Departure> {
+    context.note(iter, "definition")
+}
+
+impl Note for Departure {
+    const KIND: &'static str = "definition";
+    const VERSION: u32 = 1;
+}
+
+/// Has the files of the definition, and the runner's own, be read by every look, whatever their times say.
+pub(crate) fn watch(repository: &Repository, loaded: &Loaded) -> Result<(), LoadError> {
+    let Guarded { accepted, committed } = at(repository, loaded)?;
+    let own = format!("{}/", Layout::FOLDER);
+    repository.always_read(accepted.into_keys().chain(committed.into_keys()).chain([own]));
+    Ok(())
+}
+
+/// Compares the work tree with what was accepted, ignored files and all: a guard sees them too.
+pub(crate) fn departure(context: &RunContext, repository: &Repository, loaded: &Loaded) -> Result<Departure, Obstacle> {
+    watch(repository, loaded)?;
+    let accepted = at(repository, loaded)?.accepted;
+    let mut standing = in_work_tree(context, repository, &loaded.config.guard.definition)?;
+    let doubtful = |path: &&String| accepted.get(*path) != standing.get(*path) && standing.contains_key(*path);
+    let doubtful: Vec<String> = accepted.keys().filter(doubtful).cloned().collect();
+    for path in as_committed(repository, doubtful)? {
+        // A filter, line endings: what git takes for the same is the same.
+        let committed = repository.head()?.commit().map(|head| repository.entry(&head, &path)).transpose()?.flatten();
+        standing.extend(committed.as_ref().and_then(form).map(|form| (path, form)));
+    }
+    Ok(Departure::between(&accepted, &standing))
+}
+
+/// Returns those of the paths in which git sees no difference from HEAD.
+fn as_committed(repository: &Repository, mut paths: Vec<String>) -> Result<Vec<String>, GitError> {
+    if !paths.is_empty() {
+        let changes: BTreeSet<Vec<u8>> = repository.changes()?.into_iter().map(|change| change.path).collect();
+        paths.retain(|path| !changes.contains(path.as_bytes()));
+    }
+    Ok(paths)
+}
+
+/// Returns the definition as the work tree has it. No link is followed, and repositories inside are left out.
+fn in_work_tree(context: &RunContext, repository: &Repository, patterns: &Patterns) -> Result<Definition, Obstacle> {
+    let mut paths = BTreeSet::new();
+    for place in patterns.places() {
+        match place {
+            Place::File(path) => paths.extend([path]),
+            Place::Folder(folder) => paths.extend(files_below(&context.layout, &folder)?),
+        }
+    }
+    let mut definition = Definition::new();
+    for path in paths.into_iter().filter(|path| is_part(path, patterns)) {
+        if let Some(form) = standing_form(context, repository, &path)? {
+            definition.insert(path, form);
+        }
+    }
+    Ok(definition)
+}
+
+/// Tells whether a path belongs to the definition that these globs name.
+pub fn is_of_definition(globs: &[String], path: &str) -> bool {
+    is_part(path, &Patterns::new(globs.iter().cloned()))
+}
+
+/// What the runner owns is none of a definition's business, nor is git's own folder.
+fn is_part(path: &str, patterns: &Patterns) -> bool {
+    let is_under =
+        |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    !is_under(Layout::FOLDER) && !is_under(".git") && patterns.matches_path(path)
+}
+
+fn form(entry: &CommitEntry) -> Option<String> {
+    match entry.kind {
+        EntryKind::File => Some(entry.id.to_string()),
+        EntryKind::Executable => Some(format!("100755:{}", entry.id)),
+        EntryKind::Symlink => Some(format!("120000:{}", entry.id)),
+        EntryKind::Submodule => None,
+    }
+}
+
+/// Returns what a file of the work tree is; none where there is neither file nor link on a way without links.
+pub(crate) fn standing_form(
+    context: &RunContext,
+    repository: &Repository,
+    path: &str,
+) -> Result<Option<String>, Obstacle> {
+    let file = context.layout.path(path);
+    if leads_elsewhere(context, path) {
+        return Ok(None);
+    }
+    let found = match looked_at(&file) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(None),
+        // The guard cannot read it either.
+        Err(Obstacle::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+            return Ok(Some("unreadable".to_owned()));
+        }
+        Err(error) => return Err(error),
+    };
+    if found.is_symlink() {
+        let target = std::fs::read_link(&file).map_err(Obstacle::system("reading", &file))?;
+        return Ok(Some(format!("120000:{}", repository.hash_blob(target.as_os_str().as_bytes())?)));
+    }
+    let bytes = match restore::standing(&file) {
+        Ok(Standing::File(bytes)) => bytes,
+        Ok(Standing::NoFile) => return Ok(None),
+        Ok(Standing::TooLarge) => return Ok(Some("too large".to_owned())),
+        // The guard cannot read it either.
+        Err(Obstacle::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+            return Ok(Some("unreadable".to_owned()));
+        }
+        Err(error) => return Err(error),
+    };
+    let mode = if found.permissions().mode() & 0o100 == 0 { "" } else { "100755:" };
+    Ok(Some(format!("{mode}{}", repository.hash_blob(&bytes)?)))
+}
+
+/// Whether something else than a folder stands on the way to a path.
+fn leads_elsewhere(context: &RunContext, path: &str) -> bool {
+    let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
+    let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    folders.into_iter().any(|folder| !is_folder(&context.layout.path(folder)))
+}
+
+/// Looks at what stands at a path, where anything does.
+///
+/// A file that is there for the guard must not be compared as if it were not: what the system refuses is told.
+fn looked_at(file: &Path) -> Result<Option<Metadata>, Obstacle> {
+    match std::fs::symlink_metadata(file) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(Obstacle::system("looking at", file)(error)),
+    }
+}
+
+/// Lists what is below a folder and no folder, by paths that are text.
+fn files_below(layout: &Layout, folder: &str) -> Result<Vec<String>, Obstacle> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        let absolute = layout.path(&folder);
+        let is_folder = std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir());
+        let is_repository = !folder.is_empty() && std::fs::symlink_metadata(absolute.join(".git")).is_ok();
+        if !is_folder || is_repository {
+            continue;
+        }
+        for entry in std::fs::read_dir(&absolute).map_err(Obstacle::system("listing", &absolute))? {
+            let entry = entry.map_err(Obstacle::system("listing", &absolute))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => {
+                    if !matches!(path.as_str(), ".git" | Layout::FOLDER) {
+                        folders.push(path);
+                    }
+                }
+                _ => files.push(path),
+            }
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_the_system_refuses_to_show_is_not_taken_for_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("guard.sh");
+        assert!(looked_at(&file).unwrap().is_none());
+        std::fs::write(&file, "").unwrap();
+        assert!(looked_at(&file).unwrap().is_some());
+        assert!(looked_at(&file.join("below")).unwrap().is_none());
+        looked_at(&folder.path().join("x".repeat(300))).unwrap_err();
+    }
+}

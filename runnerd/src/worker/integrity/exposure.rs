@@ -1,0 +1,119 @@
+//! Looks for known secrets in the files that a session has changed, so that somebody is told.
+//!
+//! Files of agents are theirs: nothing is changed or held back here. What a file held between two commits of the
+//! session, and what git keeps of it, is not looked at.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use protocol::meta::SecretSeen;
+use runner_core::redact::Secrets;
+
+/// Most findings that are told of an iteration.
+const MAX_SEEN: usize = 100;
+/// Bytes of one file that are looked through.
+const MAX_FILE: u64 = 64 << 20;
+/// Bytes of all files that are looked through.
+const MAX_TOTAL: u64 = 1 << 30;
+/// Bytes that are looked at together, besides what a secret may have before them.
+const WINDOW: usize = 1 << 20;
+
+/// Returns which of the changed files hold which secrets; `paths` are relative to the work tree.
+pub(crate) fn look(root: &Path, paths: &[Vec<u8>], secrets: &Secrets) -> Vec<SecretSeen> {
+    let mut seen = Vec::new();
+    let mut left = MAX_TOTAL;
+    for path in paths.iter().collect::<BTreeSet<_>>() {
+        if secrets.is_empty() || seen.len() >= MAX_SEEN || left == 0 {
+            break;
+        }
+        let mut names = secrets.names_in(path);
+        if let Ok(Some(file)) = open(&root.join(OsStr::from_bytes(path))) {
+            // Half of a file is looked through where the rest cannot be read: this is a report, not a gate.
+            let _ = add_names(file.take(MAX_FILE.min(left)), secrets, &mut names, &mut left);
+        }
+        let shown = secrets.redact(&String::from_utf8_lossy(path)).into_owned();
+        seen.extend(names.into_iter().map(|variable| SecretSeen { path: shown.clone(), variable }));
+    }
+    seen.truncate(MAX_SEEN);
+    seen
+}
+
+/// Opens a regular file; neither a link nor a pipe is followed.
+fn open(path: &Path) -> io::Result<Option<File>> {
+    let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
+fn add_names(
+    mut file: io::Take<File>,
+    secrets: &Secrets,
+    names: &mut BTreeSet<String>,
+    left: &mut u64,
+) -> io::Result<()> {
+    let mut window = Vec::new();
+    loop {
+        let read = (&mut file).take(WINDOW as u64).read_to_end(&mut window)?;
+        if read == 0 {
+            return Ok(());
+        }
+        *left = left.saturating_sub(read as u64);
+        names.append(&mut secrets.names_in(&window));
+        let before = window.len().min(secrets.longest().saturating_sub(1));
+        window.drain(..window.len() - before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-abcdefgh12345678";
+
+    fn seen_in(files: &[(&str, &[u8])]) -> Vec<(String, String)> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            std::fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        let paths: Vec<Vec<u8>> = files.iter().map(|(name, _)| name.as_bytes().to_vec()).collect();
+        let secrets = Secrets::of([("API_KEY", KEY), ("DB_PASSWORD", "correct-horse")]).unwrap();
+        look(folder.path(), &paths, &secrets).into_iter().map(|seen| (seen.path, seen.variable)).collect()
+    }
+
+    fn told(path: &str, variable: &str) -> (String, String) {
+        (path.to_owned(), variable.to_owned())
+    }
+
+    #[test]
+    fn file_and_variable_are_told_and_not_the_value() {
+        let both = format!("{KEY} correct-horse");
+        let seen = seen_in(&[("a", both.as_bytes()), ("b", b"nothing"), (KEY, b"")]);
+        let name = "[redacted: API_KEY]";
+        assert_eq!(seen, [told("a", "API_KEY"), told("a", "DB_PASSWORD"), told(name, "API_KEY")]);
+    }
+
+    #[test]
+    fn secret_across_the_border_of_two_windows_is_found() {
+        for before in [WINDOW - 1, WINDOW - KEY.len() + 1, WINDOW - KEY.len() / 2] {
+            let text = [&vec![b'.'; before][..], KEY.as_bytes()].concat();
+            assert_eq!(seen_in(&[("a", &text)]), [told("a", "API_KEY")], "{before}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_passed_by() {
+        let folder = tempfile::tempdir().unwrap();
+        let secrets = Secrets::of([("API_KEY", KEY)]).unwrap();
+        std::fs::write(folder.path().join("elsewhere"), KEY).unwrap();
+        std::os::unix::fs::symlink("elsewhere", folder.path().join("link")).unwrap();
+        nix::unistd::mkfifo(&folder.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::create_dir(folder.path().join("folder")).unwrap();
+        let paths = ["link", "pipe", "folder", "gone"].map(|name| name.as_bytes().to_vec());
+        assert!(look(folder.path(), &paths, &secrets).is_empty());
+    }
+}

@@ -1,0 +1,222 @@
+//! The accepted definition of the guard in the place of the one that a session has left: for one run of the guard, or for
+//! good.
+//!
+//! What stands in the way is moved to `live/`, where no guard has any business, so that it comes back exactly as it was.
+//! Before anything is moved, a list of it is there: whoever finds the list puts everything back first.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use runner_core::definition::{Definition, Departure};
+use serde::{Deserialize, Serialize};
+
+use crate::git::{Id, Repository};
+use crate::repo::durable::{self, Access};
+use crate::repo::kept::{Kept, Note};
+use crate::worker::clear::remove;
+use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::definition::standing_form;
+use crate::worker::integrity::quarantine::Quarantine;
+use crate::worker::integrity::relocate::{relocate, sync_folder_of};
+
+/// What is out of its place for one run of the guard.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Swap {
+    /// Number of the iteration.
+    iter: u32,
+    /// What stood in the way; the n-th is kept under the name n.
+    moved: Vec<String>,
+    /// The files that were put there, each with its form.
+    laid: Definition,
+    /// Folders that were made for them, the outermost first.
+    made: Vec<String>,
+    /// Whether it is kept in `live/`; builds before kept it in the record of the iteration.
+    #[serde(default)]
+    in_live: bool,
+}
+
+impl Note for Swap {
+    const KIND: &'static str = "swap";
+    const VERSION: u32 = 1;
+}
+
+/// Puts the accepted files in the place of those that depart, until [`back`].
+pub(crate) fn lay(
+    context: &RunContext,
+    iter: u32,
+    accepted: &Definition,
+    departure: &Departure,
+) -> Result<(), Obstacle> {
+    let laid = laid(accepted, departure);
+    let missing = |folder: &&str| std::fs::symlink_metadata(context.layout.path(folder)).is_err();
+    let made: BTreeSet<&str> = laid.keys().flat_map(|path| folders(path)).filter(missing).collect();
+    let made = made.into_iter().map(str::to_owned).collect();
+    let swap = Swap { iter, moved: in_the_way(context, departure), laid, made, in_live: true };
+    let folder = kept_in(context, &swap);
+    durable::create_dir(&folder, Access::Private)?;
+    list(context).write(&swap)?;
+    for (number, path) in swap.moved.iter().enumerate() {
+        relocate(&context.layout.path(path), &folder.join(number.to_string()))?;
+    }
+    put(context, &swap.laid)
+}
+
+/// Puts the accepted files there for good; what stood in the way is kept in the record.
+pub(crate) fn revert(
+    context: &RunContext,
+    iter: u32,
+    accepted: &Definition,
+    departure: &Departure,
+) -> Result<(), Obstacle> {
+    for path in in_the_way(context, departure) {
+        keep(context, iter, ("definition", &path))?;
+    }
+    put(context, &laid(accepted, departure))
+}
+
+/// Puts back what [`lay`] has moved, if anything is out of its place. Done again it finds nothing.
+///
+/// A list that cannot be relied on holds the run, and everything stays where it is: nobody else knows what belongs where.
+pub(crate) fn back(context: &RunContext) -> Result<(), Obstacle> {
+    let Some(swap) = list(context).read()? else { return Ok(()) };
+    let folder = kept_in(context, &swap);
+    for (number, path) in swap.moved.iter().enumerate() {
+        let kept = folder.join(number.to_string());
+        if !is_kept(&kept)? {
+            continue;
+        }
+        clear(context, &swap, path)?;
+        make_folders(context, path)?;
+        remove_leftovers(context, path)?;
+        relocate(&kept, &context.layout.path(path))?;
+    }
+    let is_moved = |path: &&String| swap.moved.iter().any(|moved| is_below(path, moved));
+    for path in swap.laid.keys().filter(|path| !is_moved(path)) {
+        clear(context, &swap, path)?;
+        remove_leftovers(context, path)?;
+    }
+    for folder in swap.made.iter().rev() {
+        // What the guard has written there stays, and its folder with it.
+        let _ = std::fs::remove_dir(context.layout.path(folder));
+    }
+    list(context).remove()?;
+    // Empty by now.
+    let _ = std::fs::remove_dir(&folder);
+    Ok(())
+}
+
+/// Takes away what was put at a path; what the guard has made of it is kept in the record.
+fn clear(context: &RunContext, swap: &Swap, path: &str) -> Result<(), Obstacle> {
+    let repository = context.repository()?;
+    let is_as_laid = |form: &String| swap.laid.get(path) == Some(form);
+    match standing_form(context, &repository, path)? {
+        Some(form) if is_as_laid(&form) => remove(&context.layout.path(path)),
+        _ => keep(context, swap.iter, ("swapped", path)),
+    }
+}
+
+/// Keeps what stands at a path in the record, apart from what others keep there.
+fn keep(context: &RunContext, iter: u32, (as_what, path): (&str, &str)) -> Result<(), Obstacle> {
+    let file = context.layout.path(path);
+    if std::fs::symlink_metadata(&file).is_err() {
+        return Ok(());
+    }
+    Quarantine::of(context, iter).take(&format!("{as_what}/{path}"), &file)?;
+    sync_folder_of(&file)
+}
+
+/// Returns the accepted files among those that depart.
+fn laid(accepted: &Definition, departure: &Departure) -> Definition {
+    let of = |path: &String| Some((path.clone(), accepted.get(path)?.clone()));
+    departure.paths.iter().filter_map(of).collect()
+}
+
+/// Names what stands where the accepted files go: at their paths, or in the place of a folder on the way to one.
+fn in_the_way(context: &RunContext, departure: &Departure) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for path in &departure.paths {
+        let is_folder =
+            |path: &str| std::fs::symlink_metadata(context.layout.path(path)).is_ok_and(|found| found.is_dir());
+        let first = folders(path).find(|folder| !is_folder(folder)).unwrap_or(path);
+        let stands = std::fs::symlink_metadata(context.layout.path(first)).is_ok();
+        if stands && !found.iter().any(|known| is_below(first, known)) {
+            found.push(first.to_owned());
+        }
+    }
+    found
+}
+
+/// Writes files as git has stored them.
+fn put(context: &RunContext, files: &Definition) -> Result<(), Obstacle> {
+    let repository = context.repository()?;
+    for (path, form) in files {
+        make_folders(context, path)?;
+        remove_leftovers(context, path)?;
+        put_one(&repository, &context.layout.path(path), form)?;
+    }
+    Ok(())
+}
+
+fn put_one(repository: &Repository, file: &Path, form: &str) -> Result<(), Obstacle> {
+    let (mode, id) = form.split_once(':').unwrap_or(("100644", form));
+    let id: Id = id.parse().map_err(|_| Obstacle::NoBlob(form.to_owned()))?;
+    let bytes = repository.blob(&id)?;
+    if mode == "120000" {
+        return symlink(OsStr::from_bytes(&bytes), file).map_err(Obstacle::system("linking", file));
+    }
+    durable::replace(file, &bytes, Access::Repository)?;
+    if mode == "100755" {
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(file, executable).map_err(Obstacle::system("making executable", file))?;
+    }
+    Ok(())
+}
+
+fn make_folders(context: &RunContext, path: &str) -> Result<(), Obstacle> {
+    if let Some((folder, _)) = path.rsplit_once('/') {
+        durable::put_dir_below(context.layout.root(), folder, Access::Repository)?;
+    }
+    Ok(())
+}
+
+/// A write that was cut short by a kill leaves a file beside its own.
+fn remove_leftovers(context: &RunContext, path: &str) -> Result<(), Obstacle> {
+    let file = context.layout.path(path);
+    let folder = file.parent().filter(|folder| folder.is_dir());
+    Ok(folder.map_or(Ok(0), durable::remove_leftovers).map(drop)?)
+}
+
+/// Whether something is kept there: what is not is back in its place, or was not moved yet.
+fn is_kept(path: &Path) -> Result<bool, Obstacle> {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Obstacle::system("looking at", path)(error)),
+    }
+}
+
+/// Returns the folders on the way to a path, the outermost first.
+fn folders(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(at, _)| &path[..at])
+}
+
+fn is_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Not named by the iteration: it outlives all that is forgotten with one. What it lists does, too.
+fn list(context: &RunContext) -> Kept<Swap> {
+    context.note_of_run("swap")
+}
+
+fn kept_in(context: &RunContext, swap: &Swap) -> PathBuf {
+    if swap.in_live {
+        context.store.live().join(format!("{}-swapped", context.run))
+    } else {
+        context.layout.iteration(&context.run, swap.iter).join("swapped")
+    }
+}

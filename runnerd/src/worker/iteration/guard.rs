@@ -1,0 +1,171 @@
+//! The project's own checks after a claim: run, looked after, and compared with what stood before them.
+
+use crate::git::{Change, GitError, Id};
+use crate::guard;
+use crate::process::Mark;
+use crate::repo::kept::Note;
+use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::definition;
+use crate::worker::integrity::restore::{self, After, Found};
+use crate::worker::integrity::swap;
+use crate::worker::iteration::inspect;
+use crate::worker::iteration::relay;
+use crate::worker::load::Loaded;
+use crate::worker::record;
+use protocol::words::PhaseName;
+use runner_core::iteration::{GuardEnd, GuardHow, Worked};
+use runner_core::policy::OnChange;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+use tokio::task::block_in_place;
+
+use crate::worker::iteration::session::Surroundings;
+
+/// One run of the guard.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Check {
+    /// How much of the budget is used up.
+    pub(crate) spent_ms: u64,
+    /// Whether it runs with the accepted definition in the place of the one that the session has left.
+    pub(crate) with_accepted: bool,
+}
+
+/// Runs the guard, and looks at what it did.
+pub(crate) async fn check(around: Surroundings<'_>, work: &Worked, check: Check) -> Result<GuardEnd, Obstacle> {
+    let Surroundings { context, loaded, mark, stop } = around;
+    let folder = context.layout.iteration(&context.run, work.task.iter);
+    let before = block_in_place(|| {
+        // The session could lead the folder elsewhere.
+        record::make_folder(context, &folder)?;
+        lay_out(context, loaded, work.task.iter, check.with_accepted)
+    })?;
+    let left = loaded.policy.budget_ms.saturating_sub(check.spent_ms);
+    let guard = guard::Guard {
+        config: &loaded.config.guard,
+        folder: context.layout.root(),
+        env: context.guard_env(&loaded.config.env.guard),
+        log: folder.join(if check.with_accepted { "guard-accepted.log" } else { "guard.log" }),
+        budget: Duration::from_millis(left),
+        live: Some(relay::begin(context, work.task.iter, PhaseName::Guard)),
+        secrets: context.secrets.clone(),
+        mark: Mark::new(format!("{mark}-guard")),
+        lock: context.store.live().join("shim.lock"),
+    };
+    context.last_scan.forget();
+    let timed_out = || Ok(GuardEnd::new(GuardHow::TimedOut));
+    let end = if left == 0 { timed_out() } else { guard::run(guard, &context.launcher, stop).await };
+    block_in_place(|| {
+        swap::back(context)?;
+        let end = end?;
+        let wrote = written_since(context, &before)?;
+        look_after(context, loaded, work, GuardEnd { wrote, ..end })
+    })
+}
+
+/// Makes the definition what the guard is to run with, and returns how things stood before the first guard.
+fn lay_out(context: &RunContext, loaded: &Loaded, iter: u32, with_accepted: bool) -> Result<Before, Obstacle> {
+    // A life that was killed may have left the accepted one there.
+    swap::back(context)?;
+    let departure = definition::look(context, loaded, iter)?;
+    let accepted = || Ok::<_, Obstacle>(definition::at(&context.repository()?, loaded)?.accepted);
+    if departure.answer(loaded.policy.on_change) == OnChange::Revert {
+        swap::revert(context, iter, &accepted()?, &departure)?;
+        context.last_scan.forget();
+    }
+    let before = before_guard(context, iter)?;
+    if with_accepted {
+        swap::lay(context, iter, &accepted()?, &departure)?;
+    }
+    Ok(before)
+}
+
+/// Returns the end of a guard that nobody runs any more.
+pub(crate) fn cut(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<GuardEnd, Obstacle> {
+    swap::back(context)?;
+    let wrote = written_since(context, &before_guard(context, work.task.iter)?)?;
+    look_after(context, loaded, work, GuardEnd { wrote, ..GuardEnd::new(GuardHow::Cut) })
+}
+
+fn look_after(context: &RunContext, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Result<GuardEnd, Obstacle> {
+    let repository = context.repository()?;
+    let text = inspect::tree_to_stand(context, loaded, &work.task, &work.session)?;
+    let after = After {
+        from: loaded.commit,
+        iter: work.task.iter,
+        phase: PhaseName::Guard,
+        tree: Some(text.as_bytes()),
+        scenery: None,
+    };
+    let undone = restore::undo(context, &repository, loaded, after)?;
+    let Found { history, mut reverted, moved_refs, .. } = undone;
+    let departure = definition::noted(context, work.task.iter)?;
+    if departure.answer(loaded.policy.on_change) == OnChange::Revert {
+        reverted.extend_from_slice(&departure.paths);
+    }
+    Ok(GuardEnd { history, reverted, moved_refs, departure, ..end })
+}
+
+/// How the work tree stood before the first guard of an iteration.
+#[derive(Debug, Serialize, Deserialize)]
+struct Before {
+    head: Option<String>,
+    stamps: Stamps,
+}
+
+impl Note for Before {
+    const KIND: &'static str = "before-guard";
+    const VERSION: u32 = 1;
+}
+
+/// Every path that differs from HEAD, with what tells whether it was written.
+type Stamps = BTreeMap<String, (u64, i64, i64)>;
+
+/// Returns how things stood before the first guard of an iteration, kept when it began: what a guard has written is the
+/// guard's, although the daemon died while it ran.
+fn before_guard(context: &RunContext, iter: u32) -> Result<Before, Obstacle> {
+    let kept = context.note::<Before>(iter, "before-guard");
+    if let Some(before) = kept.read()? {
+        return Ok(before);
+    }
+    let head = context.repository()?.head()?.commit().map(|head| head.to_string());
+    let before = Before { head, stamps: stamps(context, &context.seen()?) };
+    kept.write(&before)?;
+    Ok(before)
+}
+
+/// Returns the paths outside `.runner/` that were written since, in commits of a guard's own too.
+fn written_since(context: &RunContext, before: &Before) -> Result<Vec<String>, Obstacle> {
+    let mut now = stamps(context, &context.look()?);
+    let repository = context.repository()?;
+    let as_id = |head: &String| head.parse::<Id>().map_err(|_| Obstacle::NoCommit(head.clone()));
+    let old = before.head.as_ref().map(as_id).transpose()?;
+    // A guard may have garbled HEAD or lost the commit that it names. What is looked at next finds that and puts history
+    // back, and then nothing of what was committed upon it stays.
+    let head = repository.head().ok().and_then(|head| head.commit());
+    let committed = match (old, head) {
+        (Some(old), Some(new)) if old != new => match repository.changed_paths(&old, &new) {
+            Err(error @ GitError::FalseObject { .. }) => return Err(error.into()),
+            changed => changed.unwrap_or_default(),
+        },
+        _ => Vec::new(),
+    };
+    for path in committed {
+        let path = String::from_utf8_lossy(&path).into_owned();
+        let stamp = stamp(context, &path);
+        now.insert(path, stamp);
+    }
+    let wrote = now.into_iter().filter(|(path, stamp)| before.stamps.get(path) != Some(stamp));
+    Ok(wrote.map(|(path, _)| path).filter(|path| !path.starts_with(".runner/")).collect())
+}
+
+fn stamps(context: &RunContext, changes: &[Change]) -> Stamps {
+    let paths = changes.iter().map(Change::display_path);
+    paths.map(|path| (path.clone(), stamp(context, &path))).collect()
+}
+
+fn stamp(context: &RunContext, path: &str) -> (u64, i64, i64) {
+    let found = std::fs::symlink_metadata(context.layout.path(path));
+    found.map_or((0, 0, 0), |found| (found.len(), found.mtime(), found.mtime_nsec()))
+}

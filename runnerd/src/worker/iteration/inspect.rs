@@ -1,0 +1,148 @@
+//! Inspect: what a session has left, as facts; what it must not have changed is put back.
+//!
+//! The task tree is read once and kept in `live/`: the guard, the settlement and a redo after a crash
+//! all see what was parsed here.
+
+use std::io::Read as _;
+
+use protocol::tree::TaskTree;
+use protocol::words::PhaseName;
+use runner_core::examine::{self, Examined};
+use runner_core::redact::Secrets;
+use runner_core::tree::{self, MAX_TREE_BYTES};
+use runner_core::validate::TreeFault;
+use runner_core::verdict::{Breach, Finding, SessionEnd, SessionHow, Task, TreeFinding};
+
+use crate::git::Id;
+use crate::store::LeftTree;
+use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::exposure;
+use crate::worker::integrity::restore::{self, After};
+use crate::worker::load::Loaded;
+
+/// Looks at what a session has left.
+pub(crate) fn inspect(
+    context: &RunContext,
+    loaded: &Loaded,
+    task: &Task,
+    session: &SessionEnd,
+) -> Result<Finding, Obstacle> {
+    let repository = context.repository()?;
+    let text = agents_tree(context, task)?;
+    let after = After { from: loaded.commit, iter: task.iter, phase: PhaseName::Work, tree: None, scenery: None };
+    let undone = restore::undo(context, &repository, loaded, after)?;
+    let tree = if undone.history.is_some() {
+        TreeFinding::UNTOUCHED
+    } else {
+        let text = text.as_deref();
+        without_secrets(examine_tree(loaded, task, session, text).finding, text, &context.secrets)
+    };
+    let head = repository.head()?.commit();
+    let uncommitted: Vec<Vec<u8>> = context.look()?.into_iter().map(|change| change.path).collect();
+    let committed = |commit: &Id| -> Result<Vec<Vec<u8>>, Obstacle> {
+        let committed = head.map(|head| repository.changed_paths(commit, &head)).transpose()?;
+        Ok(committed.unwrap_or_default())
+    };
+    let has_code = |paths: &[Vec<u8>]| paths.iter().any(|path| is_code(path));
+    let changes = [uncommitted.clone(), committed(&loaded.commit)?].concat();
+    let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
+    // Even a commit that changes nothing is one: what a session leaves on the branch belongs to a receipt.
+    let has_moved = head != Some(loaded.commit);
+    Ok(Finding {
+        secrets: exposure::look(context.layout.root(), &changes, &context.secrets),
+        changed: has_moved || !changes.is_empty() || !undone.reverted.is_empty() || undone.history.is_some(),
+        history: undone.history,
+        tree,
+        changed_code: has_code(&changes),
+        changed_since_base: has_code(&uncommitted) || has_code(&committed(&base)?),
+        reverted: undone.reverted,
+        moved_refs: undone.moved_refs,
+    })
+}
+
+/// Takes the secrets out of what is told of a tree: it gets into feedback and prompts.
+fn without_secrets(finding: TreeFinding, text: Option<&[u8]>, secrets: &Secrets) -> TreeFinding {
+    let clean = |text: String| secrets.redact(&text).into_owned();
+    match finding {
+        TreeFinding::Legal { .. } => finding,
+        TreeFinding::Illegal(breach) => {
+            TreeFinding::Illegal(Breach { at: clean(breach.at), seen: clean(breach.seen), ..breach })
+        }
+        TreeFinding::Invalid { faults, blob, .. } => {
+            let clean_fault = |fault: TreeFault| TreeFault { path: clean(fault.path), rule: clean(fault.rule) };
+            // From the whole text: one that was cut may end within a secret.
+            let text = examine::kept_text(&secrets.redact_bytes(text.unwrap_or_default()));
+            TreeFinding::Invalid { faults: faults.into_iter().map(clean_fault).collect(), text, blob }
+        }
+    }
+}
+
+/// Judges the tree that a session has left, as it was kept.
+pub(crate) fn examine_tree(loaded: &Loaded, task: &Task, session: &SessionEnd, text: Option<&[u8]>) -> Examined {
+    let answer = match &session.how {
+        SessionHow::Answered(answer) => Some(answer),
+        _ => None,
+    };
+    let session = examine::LeftBySession {
+        from: &loaded.tree,
+        node: &task.node,
+        text,
+        answer,
+        max_attempts: loaded.policy.max_attempts_default,
+    };
+    let is_untouched = text == Some(loaded.canonical_tree().as_bytes());
+    if is_untouched { examine::examine_untouched(&session) } else { examine::examine(&session) }
+}
+
+/// Returns the tree of a session that can be taken, as it was kept.
+pub(crate) fn legal_tree(
+    context: &RunContext,
+    loaded: &Loaded,
+    task: &Task,
+    session: &SessionEnd,
+) -> Result<Option<TaskTree>, Obstacle> {
+    let text = agents_tree(context, task)?;
+    Ok(examine_tree(loaded, task, session, text.as_deref()).tree)
+}
+
+/// Returns the canonical form of the tree that a session has left, or of From's where it cannot be taken.
+pub(crate) fn tree_to_stand(
+    context: &RunContext,
+    loaded: &Loaded,
+    task: &Task,
+    session: &SessionEnd,
+) -> Result<String, Obstacle> {
+    let legal = legal_tree(context, loaded, task, session)?.filter(|legal| *legal != loaded.tree);
+    Ok(legal.map_or_else(|| loaded.canonical_tree().to_owned(), |legal| tree::canonical(&legal)))
+}
+
+/// Reads the tree as the session has left it, the first time from the work tree, then as it was kept.
+///
+/// None where there is no regular file.
+pub(crate) fn agents_tree(context: &RunContext, task: &Task) -> Result<Option<Vec<u8>>, Obstacle> {
+    let kept = context.note::<LeftTree>(task.iter, "tree");
+    let left = if let Some(left) = kept.read()? {
+        left
+    } else {
+        let left = read_left(&context.layout.tree())?.map_or(LeftTree::None, LeftTree::of);
+        kept.write(&left)?;
+        left
+    };
+    left.bytes().map_err(|error| Obstacle::Kept(kept.malformed(&error)))
+}
+
+/// Reads a file up to more than any legal tree has; a link or a pipe is no file.
+fn read_left(path: &std::path::Path) -> Result<Option<Vec<u8>>, Obstacle> {
+    if !std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+        return Ok(None);
+    }
+    let file = std::fs::File::open(path).map_err(Obstacle::system("reading", path))?;
+    let mut text = Vec::new();
+    let limit = 4 * MAX_TREE_BYTES as u64 + 1;
+    file.take(limit).read_to_end(&mut text).map_err(Obstacle::system("reading", path))?;
+    Ok(Some(text))
+}
+
+fn is_code(path: &[u8]) -> bool {
+    !path.starts_with(b".runner/")
+}

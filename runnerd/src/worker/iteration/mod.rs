@@ -1,0 +1,15 @@
+//! One iteration: the loop, what it asks of the world, and a file for each effect.
+
+pub(crate) mod brief;
+pub(crate) mod drive;
+pub(crate) mod effects;
+pub(crate) mod guard;
+pub(crate) mod inspect;
+pub(crate) mod log;
+pub(crate) mod open;
+pub(crate) mod relay;
+pub(crate) mod review;
+pub(crate) mod session;
+pub(crate) mod settle;
+pub(crate) mod tools;
+pub(crate) mod world;

@@ -1,0 +1,99 @@
+//! Work and Guard: what runs a process, and what is looked at around them. The reviewer's session is `review`'s.
+
+use std::time::Duration;
+
+use protocol::answer::SessionUsage;
+use protocol::words::{PhaseName, Role};
+use runner_core::verdict::{SessionEnd, Task};
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent;
+use crate::config::{Executor, ExecutorKind};
+use crate::process::Mark;
+use crate::process::orphans;
+use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::tampering;
+use crate::worker::iteration::brief;
+use crate::worker::iteration::relay;
+use crate::worker::iteration::tools;
+use crate::worker::load::Loaded;
+
+/// Time in which processes of an earlier life must be gone.
+const SWEEP_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the processes of an iteration have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    /// Where they run.
+    pub(crate) context: &'a RunContext,
+    /// The state at From.
+    pub(crate) loaded: &'a Loaded,
+    /// By which they are found.
+    pub(crate) mark: &'a str,
+    /// Ends them.
+    pub(crate) stop: &'a CancellationToken,
+}
+
+/// Runs the agent's session.
+pub(crate) async fn work(around: Surroundings<'_>, task: &Task) -> Result<SessionEnd, Obstacle> {
+    let Surroundings { context, loaded, mark, stop } = around;
+    let folder = context.layout.iteration(&context.run, task.iter);
+    let executor = block_in_place(|| narrowed(context, loaded, task))?;
+    let session = agent::Session {
+        executor: &executor,
+        prompt: context.secrets.redact(&block_in_place(|| brief::prompt(context, loaded, task))?.text).into_owned(),
+        folder: context.layout.root(),
+        git_folder: block_in_place(|| context.repository())?.common_dir().to_owned(),
+        env: agent::environment(&executor, &loaded.config.env.agent, &context.env),
+        record: folder.clone(),
+        output: folder.join("output.json"),
+        log: folder.join("executor.log"),
+        budget: Duration::from_millis(loaded.policy.budget_ms),
+        live: Some(relay::begin(context, task.iter, PhaseName::Work)),
+        activity: Some(relay::activity(context, task.iter)),
+        secrets: context.secrets.clone(),
+        mark: Mark::new(format!("{mark}-work")),
+        lock: context.store.live().join("shim.lock"),
+    };
+    block_in_place(|| tampering::look_before(context, task.iter))?;
+    context.last_scan.forget();
+    let mut end: SessionEnd = agent::run(session, &context.launcher, stop).await?;
+    price(loaded, &executor, &mut end.usage);
+    Ok(end)
+}
+
+/// Fills in what a session cost, where its agent does not say and the configuration has a price.
+pub(crate) fn price(loaded: &Loaded, executor: &Executor, usage: &mut SessionUsage) {
+    if usage.cost_micro_usd.is_none() {
+        usage.cost_micro_usd = loaded.config.price_of(executor).and_then(|price| price.of(usage));
+    }
+}
+
+/// Returns how the session of a task is run, less what its node does not allow.
+fn narrowed(context: &RunContext, loaded: &Loaded, task: &Task) -> Result<Executor, Obstacle> {
+    let mut executor = executor(loaded, task);
+    // What cannot be read holds the run before a session is begun.
+    for limits in tools::on_path(&context.repository()?, &loaded.commit, &task.path)?.unwrap_or_default() {
+        limits.narrow(&mut executor);
+    }
+    Ok(executor)
+}
+
+/// Returns how the session of a task is run: as its role is configured, with the kind that was chosen for it.
+pub(crate) fn executor(loaded: &Loaded, task: &Task) -> Executor {
+    let configured = match task.role {
+        Role::Planner => &loaded.config.executor.plan,
+        Role::Reviewer => &loaded.config.executor.review,
+        Role::Worker | Role::Repair | Role::Human => &loaded.config.executor.work,
+    };
+    let chosen = task.kind.as_deref().and_then(ExecutorKind::from_spelling);
+    configured.for_fallback(chosen.unwrap_or(configured.kind))
+}
+
+/// Ends what an earlier life has left of a phase, and returns how many processes there were.
+pub(crate) fn sweep(context: &RunContext, mark: &str, phase: PhaseName) -> Result<u32, Obstacle> {
+    let mark = Mark::new(format!("{mark}-{phase}"));
+    let swept = orphans::end_survivors(&mark, &context.store.live().join("shim.lock"), SWEEP_LIMIT)?;
+    Ok(u32::try_from(swept.ended.len()).unwrap_or(u32::MAX))
+}

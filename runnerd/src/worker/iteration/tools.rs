@@ -1,0 +1,149 @@
+//! `nodes/<id>/tools.json`: what sessions on a node, and on all below it, may do less than the configuration allows.
+//!
+//! Read from From and a person's to write: an agent's change is put back. Whether an agent's own sandbox can keep it is
+//! its backend's.
+
+use std::fs;
+
+use serde::Deserialize;
+
+use crate::config::{Executor, Sandbox};
+use crate::git::{GitError, Id, Repository};
+use crate::repo::durable::{self, DurableError};
+use crate::repo::layout::Layout;
+
+/// The name of the file in the folder of a node.
+const FILE: &str = "tools.json";
+/// Bytes that it may have.
+const LIMIT: usize = 4 * 1024;
+
+/// What is allowed at most; what is not named is as configured.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limits {
+    #[serde(default)]
+    sandbox: Option<Sandbox>,
+    #[serde(default)]
+    network: Option<bool>,
+}
+
+impl Limits {
+    /// Takes from an executor what is not allowed; nothing is ever added to it.
+    pub(crate) fn narrow(&self, executor: &mut Executor) {
+        executor.sandbox = self.sandbox.map_or(executor.sandbox, |most| most.min(executor.sandbox));
+        executor.network &= self.network.unwrap_or(true);
+        // Without a sandbox there is nothing that could keep the network away.
+        if self.network == Some(false) {
+            executor.sandbox = executor.sandbox.min(Sandbox::WorkspaceWrite);
+        }
+    }
+}
+
+/// What is wrong with such a file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LimitsError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Disk(#[from] DurableError),
+    /// It is larger than any.
+    #[error("it has {0} bytes, and at most {LIMIT} are taken")]
+    TooLarge(usize),
+    /// It has another form.
+    #[error(transparent)]
+    Form(#[from] serde_json::Error),
+}
+
+/// A file of limits that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {error}")]
+pub(crate) struct WrongLimits {
+    file: String,
+    error: LimitsError,
+}
+
+impl WrongLimits {
+    fn of(id: &str) -> impl FnOnce(LimitsError) -> Self {
+        move |error| Self { file: file(id), error }
+    }
+}
+
+/// Returns the file of a node, from the root of the work tree.
+fn file(id: &str) -> String {
+    format!("{}/{id}/{FILE}", Layout::NODES)
+}
+
+/// Returns the limits on the way from the root to a node, or what is wrong with one of their files.
+pub(crate) fn on_path(
+    repository: &Repository,
+    commit: &Id,
+    path: &[String],
+) -> Result<Result<Vec<Limits>, WrongLimits>, GitError> {
+    let mut limits = Vec::new();
+    for id in path {
+        let Some(bytes) = repository.read(commit, &file(id))? else { continue };
+        match parse(&bytes) {
+            Ok(found) => limits.push(found),
+            Err(error) => return Ok(Err(WrongLimits::of(id)(error))),
+        }
+    }
+    Ok(Ok(limits))
+}
+
+/// Returns what is wrong with such files of a work tree.
+pub fn faults_of_work_tree(layout: &Layout) -> Vec<String> {
+    let nodes = fs::read_dir(layout.nodes()).into_iter().flatten().flatten();
+    let mut ids: Vec<String> = nodes.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    ids.sort();
+    let fault = |id: &String| {
+        let bytes = durable::read(&layout.node(id).join(FILE)).transpose()?;
+        let parsed = bytes.map_err(LimitsError::from).and_then(|bytes| parse(&bytes));
+        Some(WrongLimits::of(id)(parsed.err()?).to_string())
+    };
+    ids.iter().filter_map(fault).collect()
+}
+
+fn parse(bytes: &[u8]) -> Result<Limits, LimitsError> {
+    if bytes.len() > LIMIT {
+        return Err(LimitsError::TooLarge(bytes.len()));
+    }
+    Ok(serde_json::from_slice(bytes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::RepoConfig;
+
+    fn narrowed(text: &str, sandbox: Sandbox, network: bool) -> (Sandbox, bool) {
+        let mut executor = Executor { sandbox, network, ..RepoConfig::default().executor.work };
+        parse(text.as_bytes()).expect("valid").narrow(&mut executor);
+        (executor.sandbox, executor.network)
+    }
+
+    #[test]
+    fn a_node_takes_away_and_never_gives() {
+        use Sandbox::{DangerFullAccess, ReadOnly, WorkspaceWrite};
+        for sandbox in [ReadOnly, WorkspaceWrite, DangerFullAccess] {
+            for network in [true, false] {
+                assert_eq!(narrowed("{}", sandbox, network), (sandbox, network));
+                let widest = r#"{"sandbox": "danger-full-access", "network": true}"#;
+                assert_eq!(narrowed(widest, sandbox, network), (sandbox, network));
+                assert_eq!(narrowed(r#"{"sandbox": "read-only"}"#, sandbox, network), (ReadOnly, network));
+                let (kept, none) = narrowed(r#"{"network": false}"#, sandbox, network);
+                assert_eq!((kept, none), (sandbox.min(WorkspaceWrite), false));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_error_with_its_place() {
+        let wrong = |text: &str| parse(text.as_bytes()).expect_err("invalid").to_string();
+        insta::assert_snapshot!(
+            [wrong("{\n  \"deny\": []}"), wrong("{\"sandbox\": \"none\"}"), wrong("{\"network\": 1}")].join("\n"), @r"
+        unknown field `deny`, expected `sandbox` or `network` at line 2 column 8
+        unknown variant `none`, expected one of `read-only`, `workspace-write`, `danger-full-access` at line 1 column 18
+        invalid type: integer `1`, expected a boolean at line 1 column 13
+        ");
+        assert!(wrong(&" ".repeat(LIMIT + 1)).contains("4097 bytes"));
+    }
+}

@@ -1,0 +1,80 @@
+//! Steers an iteration from the queue, and shows where it is.
+
+use super::mailbox;
+use std::time::Duration;
+
+use protocol::event::EventKind;
+use protocol::view::{PhaseView, RunView};
+use runner_core::iteration::Phase;
+use runner_core::obstacle::Obstruction;
+use runner_core::verdict::StopCause;
+
+use crate::clock;
+use crate::worker::iteration::world::Control;
+use crate::worker::queue::RepoQueue;
+
+/// Whoever steers one iteration.
+pub(crate) struct IterationControl<'a> {
+    queue: &'a mut RepoQueue,
+    run: String,
+    iter: Option<u32>,
+}
+
+impl<'a> IterationControl<'a> {
+    /// Sits down at the desk for a run.
+    pub(crate) fn new(queue: &'a mut RepoQueue, run: &str) -> Self {
+        Self { queue, run: run.to_owned(), iter: None }
+    }
+}
+
+impl Control for IterationControl<'_> {
+    async fn stop(&mut self) -> StopCause {
+        mailbox::stop(self.queue).await
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.queue.is_shutting_down()
+    }
+
+    fn entered(&mut self, phase: &Phase) {
+        let now = clock::now();
+        if let Some(task) = phase.task() {
+            self.iter = Some(task.iter);
+        }
+        let budget_ms = self.queue.budget_ms;
+        if let Some(view) = &mut self.queue.view {
+            let began =
+                view.phase.as_ref().filter(|_| !matches!(phase, Phase::Open)).map(|phase| phase.iteration_since);
+            view.phase = Some(PhaseView {
+                name: phase.name(),
+                since: now,
+                iteration_since: began.unwrap_or(now),
+                budget_ms,
+                agent: phase.task().and_then(|task| task.kind.clone()),
+                obstacle: None,
+                baseline: false,
+            });
+            show_task(view, phase);
+        }
+        self.queue.obstacle = None;
+        self.queue.show();
+        let node = phase.task().map(|task| task.node.clone());
+        self.queue.tell(&self.run, self.iter, EventKind::Phase { phase: phase.name(), node });
+    }
+
+    fn obstructed(&mut self, obstruction: &Obstruction) {
+        self.queue.obstructed(&self.run, self.iter, obstruction);
+    }
+
+    async fn wait(&mut self, pause: Duration) -> Option<StopCause> {
+        mailbox::wait_out(self.queue, pause).await
+    }
+}
+
+fn show_task(view: &mut RunView, phase: &Phase) {
+    let Some(task) = phase.task() else { return };
+    view.iteration = task.iter;
+    if let Some(node) = &mut view.node {
+        node.role = Some(task.role);
+    }
+}

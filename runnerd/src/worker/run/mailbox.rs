@@ -1,0 +1,89 @@
+//! Waiting at the mailbox: requests are answered while a run rests, runs, or waits for an obstacle to go away.
+
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+use runner_core::verdict::StopCause;
+use runner_core::wait::Wait;
+
+use crate::clock;
+use crate::worker::queue::RepoQueue;
+use crate::worker::requests;
+
+/// Waits for an obstacle to go away; returns the stop that somebody wants instead.
+///
+/// Meanwhile another repository may have the place.
+pub(crate) async fn wait_out(queue: &mut RepoQueue, pause: Duration) -> Option<StopCause> {
+    let had_place = queue.slot.take().is_some();
+    let slots = Arc::clone(&queue.slots);
+    let again = async {
+        tokio::time::sleep(pause).await;
+        if had_place { slots.acquire_owned().await.ok() } else { None }
+    };
+    let slot = tokio::select! {
+        biased;
+        cause = stop(queue) => return Some(cause),
+        slot = again => slot,
+    };
+    queue.slot = slot;
+    None
+}
+
+/// Waits for a request, or for as long as a timer may sleep, or for the daemon to go down.
+pub(crate) async fn rest(queue: &mut RepoQueue, wait: Option<Wait>) {
+    let timer = async {
+        match wait.map(|wait| wait.nap(clock::now())) {
+            Some(nap) => tokio::time::sleep(nap.try_into().unwrap_or(Duration::ZERO)).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = queue.shutdown.cancelled() => {}
+        () = queue.drain.cancelled() => {}
+        message = queue.mailbox.recv() => {
+            match message {
+                Some(message) => drop(requests::handle(queue, message)),
+                None => queue.forsaken = true,
+            }
+        }
+        () = timer => {}
+    }
+}
+
+/// Waits until somebody wants the live run to stop now. Cancel-safe.
+///
+/// That everything is to end is said once; after it only requests are answered.
+pub(crate) async fn stop(queue: &mut RepoQueue) -> StopCause {
+    loop {
+        let message = tokio::select! {
+            biased;
+            () = queue.shutdown.cancelled(), if !queue.told => {
+                queue.told = true;
+                return StopCause::Shutdown;
+            }
+            message = queue.mailbox.recv() => message,
+        };
+        match message {
+            Some(message) => {
+                if let Some(cause) = requests::handle(queue, message) {
+                    return cause;
+                }
+            }
+            None if queue.told => std::future::pending().await,
+            None => queue.shutdown.cancelled().await,
+        }
+    }
+}
+
+/// Lets something come to its end while requests are answered; a stop that is asked for is passed on.
+pub(crate) async fn attend<T>(queue: &mut RepoQueue, running: impl Future<Output = T>, stop: &CancellationToken) -> T {
+    let mut running = std::pin::pin!(running);
+    loop {
+        tokio::select! {
+            biased;
+            result = running.as_mut() => return result,
+            _ = self::stop(queue) => stop.cancel(),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What comes before an iteration: the run's beginning, one step after the other, the baseline, and what people have asked.
+
+use protocol::event::EventKind;
+use protocol::words::{GuardOutcome, PhaseName};
+use runner_core::run::{Event, Preparation, RunRecord};
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use super::worker::Worker;
+use super::{baseline, begin, mailbox};
+use crate::obstruction::obstruction;
+use crate::worker::context::RunContext;
+use crate::worker::failure::Failure;
+use crate::worker::requests::changes;
+use crate::worker::unready::Unready;
+
+/// Does what is to be done before the next iteration; false if the run cannot go on now.
+pub(crate) async fn prepare(worker: &mut Worker, id: &str, is_first: bool) -> Result<bool, Failure> {
+    if worker.recorded.as_ref().is_some_and(|recorded| recorded.header.run == id) {
+        return Ok(true);
+    }
+    let mut needs_baseline = is_first;
+    let mut tries = 0;
+    loop {
+        if worker.queue.is_shutting_down() || worker.stopped_before_work(id).await? {
+            return Ok(false);
+        }
+        let Some(run) = worker.queue.run(id).cloned() else { return Ok(false) };
+        let done = match run.preparation() {
+            Some(step) => do_step(worker, &run, &step).map(Some),
+            None if needs_baseline => {
+                let context = worker.context(&run)?;
+                let is_done = run_baseline(worker, &context).await;
+                is_done.map(|is_done| needs_baseline = !is_done).map(|()| None)
+            }
+            None => match changes::commit_changes(&mut worker.queue) {
+                Ok(()) => return Ok(true),
+                Err(error) => Err(error),
+            },
+        };
+        match done {
+            Ok(None) => {}
+            Ok(Some(event)) => drop(worker.happens(id, event).await?),
+            Err(Unready::Hold(why)) => {
+                worker.happens(id, Event::Hold(why)).await?;
+                return Ok(false);
+            }
+            Err(Unready::Obstacle(obstacle)) => {
+                tries += 1;
+                if !worker.wait_for_obstacle(id, &obstruction(&*obstacle), tries).await {
+                    return Err(obstacle.into());
+                }
+            }
+        }
+    }
+}
+
+/// Does the next step of a beginning; it is written down before the one after it.
+fn do_step(worker: &mut Worker, run: &RunRecord, step: &Preparation) -> Result<Event, Unready> {
+    let (context, previous) = (worker.context(run)?, worker.previous(&run.id));
+    block_in_place(|| {
+        Ok(match step {
+            Preparation::Begin(order) => {
+                begin::begin(&context, order, previous.as_deref())?;
+                Event::Begun
+            }
+            Preparation::TakeUp => Event::TakenUp { from: begin::take_up(&context)?.to_string() },
+            Preparation::Resume(order) => {
+                begin::resume(&context, order)?;
+                Event::Resumed
+            }
+        })
+    })
+}
+
+/// Runs the guard on the base, if that has not been done; false if it was stopped before its end.
+async fn run_baseline(worker: &mut Worker, context: &RunContext) -> Result<bool, Unready> {
+    let Some(loaded) = block_in_place(|| baseline::needed(context))? else { return Ok(true) };
+    worker.refresh();
+    worker.queue.show_baseline();
+    worker.queue.tell(&context.run, None, EventKind::Phase { phase: PhaseName::Guard, node: None });
+    let stop = CancellationToken::new();
+    let ended = mailbox::attend(&mut worker.queue, Box::pin(baseline::baseline(context, &loaded, &stop)), &stop).await;
+    worker.refresh();
+    let result = worker.queue.view.as_ref().and_then(|view| view.baseline);
+    if matches!(result, Some(GuardOutcome::Fail | GuardOutcome::Skipped)) {
+        let log = context.layout.run_records(&context.run).join("baseline.log");
+        let message = format!("the guard is not green on the base, before any session; see {}", log.display());
+        worker.queue.tell(&context.run, None, EventKind::Warning { message });
+    }
+    ended
+}
