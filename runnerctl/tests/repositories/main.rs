@@ -6,6 +6,7 @@ mod answers;
 mod begin;
 mod contents;
 mod guards;
+mod old_branches;
 mod place;
 mod readme;
 mod refusals;
