@@ -1,11 +1,11 @@
 //! The repository as the runner needs it: what changed, one commit with all of it, branches, history, and a way back
-//! that loses nothing. The only place that says gix, and one file of it (`program`) the only one that starts the git
-//! program. It decides nothing about runs, is synchronous, and reaches no network.
+//! that loses nothing. The only place that says gix, and one file of it (`repository/program.rs`) the only one that starts
+//! the git program. It decides nothing about runs, is synchronous, and reaches no network.
 //!
 //! A [`Repository`] is a few paths that can be cloned and sent to another thread. What is in the repository is read by
-//! each operation anew; a captured configuration is read once for all of its clones. Two engines carry out the operations on the work tree: the library, and the git program for
-//! repositories that use what the library does not do as git does (`preflight`). Both give the same trees. No hooks are
-//! run by either.
+//! each operation anew; a captured configuration is read once for all of its clones. Two engines carry out the operations
+//! on the work tree: the library, and the git program for repositories that use what the library does not do as git does
+//! (`repository/preflight.rs`). Both give the same trees. No hooks are run by either.
 //!
 //! | to do | folder |
 //! |---|---|

@@ -31,7 +31,17 @@ pub(in crate::git) struct Files {
     pub(in crate::git) tree: ObjectId,
 }
 
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Memory")
+    }
+}
+
 impl Memory {
+    pub(in crate::git) fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes the files that are known, and the paths that are always read.
     pub(in crate::git) fn take(&self) -> (Option<Files>, BTreeSet<BString>) {
         let mut memory = self.lock();
@@ -42,18 +52,6 @@ impl Memory {
             }
         }
         (memory.files.take(), memory.always.clone())
-    }
-}
-
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Memory")
-    }
-}
-
-impl Memory {
-    pub(in crate::git) fn lock(&self) -> MutexGuard<'_, Remembered> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers the files of a tree, as they were read.

@@ -285,8 +285,8 @@ fn restore(path: &Path, seen: Option<&FileState>) -> Result<(), GitError> {
     }
     clear(path)?;
     match seen {
-        Some(FileState::File { mode, hex }) => replace_file(path, &bytes_of(hex), *mode),
-        Some(FileState::Link { hex }) => symlink(std::ffi::OsStr::from_bytes(&bytes_of(hex)), path),
+        Some(FileState::File { mode, hex }) => bytes_of(hex).and_then(|bytes| replace_file(path, &bytes, *mode)),
+        Some(FileState::Link { hex }) => bytes_of(hex).and_then(|to| symlink(std::ffi::OsStr::from_bytes(&to), path)),
         Some(FileState::Large { .. } | FileState::Other) | None => Ok(()),
     }
     .map_err(GitError::io("putting back", path))
@@ -325,6 +325,6 @@ fn name_of(path: &[u8]) -> String {
     path.to_str().map_or_else(|_| format!("\0{}", to_hex(path)), str::to_owned)
 }
 
-fn bytes_of(hex: &str) -> Vec<u8> {
-    from_hex(hex).unwrap_or_default()
+fn bytes_of(hex: &str) -> io::Result<Vec<u8>> {
+    from_hex(hex).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
