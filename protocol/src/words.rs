@@ -108,6 +108,27 @@ words! {
     }
 }
 
+impl VerdictName {
+    /// Returns what people read; the name itself is for receipts and programs.
+    pub fn plain(self) -> &'static str {
+        match self {
+            Self::Accepted => "finished",
+            Self::RedGuard => "guard failed",
+            Self::Rejected => "rejected",
+            Self::Pending => "waits for review",
+            Self::Retry => "handed over",
+            Self::Narrowed => "narrowed",
+            Self::Decomposed => "split",
+            Self::Broken => "rules broken",
+            Self::Fault => "no answer",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timed out",
+            Self::Misconfigured => "misconfigured",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
 words! {
     /// What a session was asked to be.
     Role {

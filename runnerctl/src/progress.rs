@@ -158,7 +158,7 @@ impl<'a> From<&'a IterationView> for Finished<'a> {
 
 impl Finished<'_> {
     fn line(&self) -> String {
-        let verdict = paint(of_verdict(self.verdict), self.verdict.as_str());
+        let verdict = paint(of_verdict(self.verdict), self.verdict.plain());
         let guard = paint(of_guard(self.guard), &format!("guard={}", self.guard));
         let time = self.ms.map(|ms| format!("  {}", paint(DIM, &span(ms)))).unwrap_or_default();
         format!("{:04} {verdict}  {}  {guard}{time}", self.iter, safe(self.node))
@@ -249,7 +249,7 @@ mod tests {
         ~ 0003 work     parser.lex  0s
         ~ 0003 guard    parser.lex  12s
         ~ 0003 settle   parser.lex  14s
-        0003 RedGuard  parser.lex  guard=fail  14s
+        0003 guard failed  parser.lex  guard=fail  14s
         ");
     }
 
@@ -273,7 +273,7 @@ mod tests {
         run.recent.remove(0);
         progress.status(&run, &Screen::fixed());
         let lines = progress.status(&samples::run(), &Screen::fixed());
-        assert!(text(&lines).starts_with("0003 RedGuard  parser.lex  guard=fail  14s\n"), "{lines:?}");
+        assert!(text(&lines).starts_with("0003 guard failed  parser.lex  guard=fail  14s\n"), "{lines:?}");
         assert_eq!(progress.event(&event(3, 14, over(VerdictName::RedGuard, GuardOutcome::Fail))), []);
     }
 

@@ -67,7 +67,7 @@ fn waiting_tells_each_phase_and_ends_with_the_state_of_the_run() {
     --- stderr
     0003 work     a.b  0s
     0003 guard    a.b  12s
-    0003 RedGuard  a.b  guard=fail  14s
+    0003 guard failed  a.b  guard=fail  14s
     --- exit 3
     ");
 }

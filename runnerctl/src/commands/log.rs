@@ -313,8 +313,8 @@ mod tests {
         let run = samples::run();
         insta::assert_snapshot!(strip_str(&list(&run.recent, &Screen::fixed())), @r"
         ITER  VERDICT   GUARD       NODE        TIME    COST   COMMIT    SUMMARY
-        0003  RedGuard  guard=fail  parser.lex  14s     $0.42  01234567  the lexer knows numbers
-        0002  Accepted  guard=pass  parser.ast  1m 01s  $?     01234567
+        0003  guard failed  guard=fail  parser.lex  14s     $0.42  01234567  the lexer knows numbers
+        0002  finished      guard=pass  parser.ast  1m 01s  $?     01234567
         ");
     }
 
@@ -361,7 +361,7 @@ mod tests {
             meta: None,
         };
         insta::assert_snapshot!(strip_str(&summary(&reply, &Screen::fixed())), @r"
-        0003  RedGuard  guard=fail  parser.lex  14s  $0.42  01234567
+        0003  guard failed  guard=fail  parser.lex  14s  $0.42  01234567
           summary  the lexer knows numbers
           commit   0123456789abcdef0123456789abcdef01234567
           record   /home/me/proj/.runner/iterations/run-1a2b3c4d/0003

@@ -77,7 +77,7 @@ mod tests {
     fn the_iteration_comes_before_the_state() {
         let reply = StepReply { run: samples::summary(), iteration: Some(samples::iteration()) };
         insta::assert_snapshot!(strip_str(&render(&reply, &Screen::fixed())), @r"
-        0003  RedGuard  guard=fail  parser.lex  14s  $0.42  01234567  the lexer knows numbers
+        0003  guard failed  guard=fail  parser.lex  14s  $0.42  01234567  the lexer knows numbers
         run run-1a2b3c4d running on branch runner/run-1a2b3c4d
         ");
     }

@@ -55,7 +55,7 @@ impl Page<'_> {
     }
 
     fn ending(&self, view: &EndingView) -> String {
-        let verdict = paint(of_verdict(view.verdict), view.verdict.as_str());
+        let verdict = paint(of_verdict(view.verdict), view.verdict.plain());
         let detail = view.detail.as_ref().map(|detail| format!(": {}", safe(detail)));
         let detail = detail.filter(|_| view.ending == Ending::Broken).unwrap_or_default();
         let facts = [commit(view), tree(view), format!("attempts {}/{}", view.attempts, view.max_attempts)];

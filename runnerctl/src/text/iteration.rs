@@ -45,7 +45,7 @@ fn row(iteration: &IterationView, screen: &Screen) -> [Cell; 8] {
     let guard = if screen.is_plain { guard } else { format!("guard={guard}") };
     [
         number(iteration).into(),
-        Cell::styled(of_verdict(iteration.verdict), iteration.verdict.as_str()),
+        Cell::styled(of_verdict(iteration.verdict), iteration.verdict.plain()),
         Cell::styled(of_guard(iteration.guard), &guard),
         Cell::from(&iteration.node),
         iteration.duration_ms.map(span).unwrap_or_default().into(),

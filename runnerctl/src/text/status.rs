@@ -255,8 +255,8 @@ mod tests {
           containment  walk; what is missing: runnerctl daemon status
 
           last iterations
-            0003  RedGuard  guard=fail  parser.lex  14s     $0.42  01234567  the lexer knows numbers
-            0002  Accepted  guard=pass  parser.ast  1m 01s  $?     01234567
+            0003  guard failed  guard=fail  parser.lex  14s     $0.42  01234567  the lexer knows numbers
+            0002  finished      guard=pass  parser.ast  1m 01s  $?     01234567
 
           held back (1)
             .env

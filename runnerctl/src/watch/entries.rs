@@ -49,7 +49,7 @@ fn told(kind: &EventKind) -> Option<(Style, String)> {
             } else {
                 format!(", attempts {attempts}/{max_attempts}")
             };
-            (of_verdict(*verdict), format!("{verdict} {node}, guard={guard}{tried}{cost}"))
+            (of_verdict(*verdict), format!("{} {node}, guard={guard}{tried}{cost}", verdict.plain()))
         }
         EventKind::Tree { leaves_passed, leaves_total } => {
             (PLAIN, format!("{leaves_passed}/{leaves_total} leaves pass"))

@@ -113,7 +113,8 @@ fn controlled(reply: &ControlReply, pending: &str) -> String {
 
 fn stepped(reply: &StepReply) -> String {
     let iteration = reply.iteration.as_ref();
-    let ran = iteration.map(|view| format!("{:04} {} {}, ", view.iter, view.verdict, view.node)).unwrap_or_default();
+    let ran =
+        iteration.map(|view| format!("{:04} {} {}, ", view.iter, view.verdict.plain(), view.node)).unwrap_or_default();
     format!("{ran}run {} {}", reply.run.id, reply.run.state)
 }
 

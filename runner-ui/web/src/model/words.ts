@@ -26,16 +26,16 @@ const runs: Record<RunStatus, [string, string, Tone]> = {
 };
 
 const verdicts: Record<VerdictName, [string, string, Tone]> = {
-  Accepted: ['✔', 'accepted', 'good'],
-  RedGuard: ['✖', 'guard red', 'bad'],
+  Accepted: ['✔', 'finished', 'good'],
+  RedGuard: ['✖', 'guard failed', 'bad'],
   Rejected: ['✖', 'rejected', 'bad'],
   Pending: ['◇', 'waits for review', 'look'],
-  Retry: ['↻', 'retry', 'look'],
+  Retry: ['↻', 'handed over', 'look'],
   Narrowed: ['▽', 'narrowed', 'look'],
-  Decomposed: ['⋔', 'decomposed', 'live'],
-  Broken: ['✖', 'rule broken', 'bad'],
+  Decomposed: ['⋔', 'split', 'live'],
+  Broken: ['✖', 'rules broken', 'bad'],
   Fault: ['!', 'no answer', 'bad'],
-  Unavailable: ['◔', 'service away', 'wait'],
+  Unavailable: ['◔', 'unavailable', 'wait'],
   Timeout: ['■', 'timed out', 'bad'],
   Misconfigured: ['▲', 'misconfigured', 'bad'],
   Interrupted: ['–', 'interrupted', 'quiet'],

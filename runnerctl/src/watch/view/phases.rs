@@ -81,7 +81,7 @@ fn last(model: &Model, run: &RunView) -> Vec<Span<'static>> {
     let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
     vec![
         model.look.span(DIM, &format!("last {:04} ", view.iter)),
-        model.look.span(of_verdict(view.verdict), view.verdict.as_str()),
+        model.look.span(of_verdict(view.verdict), view.verdict.plain()),
         model.look.span(DIM, &format!(" {}, guard={}{took}{cost}", view.node, view.guard)),
     ]
 }

@@ -32,7 +32,7 @@ fn heading(model: &Model, reader: &Reader) -> Vec<Span<'static>> {
     let same = |view: &&protocol::view::IterationView| (view.iter, view.wait) == (key.iter, key.wait);
     match model.iterations.iter().find(same).filter(|_| model.shown.as_ref() == Some(reader.target())) {
         Some(view) => {
-            spans.push(look.span(of_verdict(view.verdict), view.verdict.as_str()));
+            spans.push(look.span(of_verdict(view.verdict), view.verdict.plain()));
             spans.push(look.span(PLAIN, &format!("  {}  guard={}  ", view.node, view.guard)));
             spans.push(look.span(DIM, view.summary.as_deref().unwrap_or_default()));
         }
