@@ -1,4 +1,4 @@
-//! The connection to the daemon, made again when it is lost; what comes over it goes to the hub.
+//! What comes from the daemon, over a connection that is made again when it is lost, to the hub.
 //!
 //! A daemon that has ended in order, and that no other follows, ends the server too.
 
@@ -8,19 +8,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jsonrpsee::core::client::Client;
 use protocol::api::EventApiClient as _;
-use protocol::client::{ConnectOptions, Connection};
+use protocol::client::{self, ConnectOptions, Connection, Link};
 use protocol::event::{Event, EventKind};
 use protocol::request::Subscription;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::hub::{EventId, Hub, News};
 use crate::wire::Notice;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Time for the successor of a daemon that has ended in order, as at an update.
 const SUCCESSION: Duration = Duration::from_secs(5);
 
@@ -43,116 +41,83 @@ pub(crate) enum Standing {
 /// end of a daemon without a successor.
 pub(crate) async fn keep(options: ConnectOptions, hub: Hub, stop: CancellationToken) -> watch::Receiver<Standing> {
     let (standing, seen) = watch::channel(Standing::Never);
-    let mut link = Link { options, hub, standing, stop, is_ending: false, is_started_by_asking: false };
-    let first = link.connect().await;
-    tokio::spawn(async move { link.run(first).await });
+    let events = Link::new(options, Subscription { path: None, since: Some(1), output: false });
+    let mut relay = Relay { events, hub, standing, output: None, is_ending: false, is_started_by_asking: false };
+    if let Ok(connection) = relay.events.connect().await {
+        relay.connected(connection);
+    }
+    tokio::spawn(async move {
+        while let Some(news) = relay.next().await {
+            relay.pass_on(news);
+        }
+        stop.cancel();
+    });
     seen
 }
 
-/// A connection, and the events that come over it.
-struct Line {
-    connection: Arc<Connection>,
-    events: Events,
-}
-
-type Events = jsonrpsee::core::client::Subscription<Event>;
-
-struct Link {
-    options: ConnectOptions,
+/// From the link to the hub.
+struct Relay {
+    events: Link,
     hub: Hub,
     standing: watch::Sender<Standing>,
-    stop: CancellationToken,
+    /// The task that passes output on.
+    output: Option<AbortHandle>,
     /// Whether the daemon has said that it goes down.
     is_ending: bool,
     /// Whether whoever connects starts a daemon.
     is_started_by_asking: bool,
 }
 
-impl Link {
-    async fn run(&mut self, mut next: Option<Line>) {
-        loop {
-            let line = match next.take() {
-                Some(line) => line,
-                None if self.is_ending => match self.successor().await {
-                    Some(line) => line,
-                    None => return self.stop.cancel(),
-                },
-                None => self.reconnect().await,
-            };
-            let output = self.relay_output(&line.connection);
-            self.relay_events(line).await;
-            output.abort();
-            self.standing.send_replace(Standing::Away { since: Timestamp::now() });
-            self.hub.tell(News::Gone(notice("the daemon went away")));
+impl Relay {
+    /// Waits for news; there is none after the end of a daemon that has ended in order and has no successor.
+    async fn next(&mut self) -> Option<client::News> {
+        let is_over = self.is_ending && self.events.connection().is_none();
+        if !is_over {
+            return Some(self.events.next().await);
         }
-    }
-
-    /// Waits for the successor of a daemon that has ended in order. Where a service manager keeps the socket, asking for one
-    /// would start it: what a person has just stopped stays so.
-    async fn successor(&mut self) -> Option<Line> {
+        // Where a service manager keeps the socket, asking for a successor would start it: what a person has just stopped
+        // stays so.
         if self.is_started_by_asking {
             return None;
         }
-        timeout(SUCCESSION, self.reconnect()).await.ok()
+        timeout(SUCCESSION, self.events.connected()).await.ok().map(client::News::Connected)
     }
 
-    async fn reconnect(&mut self) -> Line {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-            if let Some(line) = self.connect().await {
+    fn pass_on(&mut self, news: client::News) {
+        match news {
+            client::News::Connected(connection) => {
+                self.connected(connection);
                 self.hub.tell(News::Back(notice("a daemon answers")));
-                return line;
             }
+            client::News::Event(event) if event.kind == EventKind::Lagged => self.resync(event.seq),
+            client::News::Event(event) => {
+                self.is_ending |= event.kind == EventKind::Stopping;
+                self.hub.publish(*event);
+            }
+            client::News::Unreadable => self.hub.tell(News::Resync(notice("an event is not known here"))),
+            client::News::Lost => self.lost(),
+            client::News::Unreachable(_) => {}
         }
     }
 
-    /// Connects, and follows the events before anybody hears of it: a daemon that ends next must not seem to have died.
-    /// Another daemon than before counts them anew.
-    async fn connect(&mut self) -> Option<Line> {
-        let connection = Connection::open(&self.options).await.ok()?;
+    /// Takes a connection; another daemon than before counts its events anew.
+    fn connected(&mut self, connection: Arc<Connection>) {
         let life = connection.daemon().started_at.as_millisecond();
         if self.hub.last().is_none_or(|last| last.life != life) {
             self.hub.begin(EventId { life, seq: 0 });
             self.is_ending = false;
         }
-        let events = self.subscribe(connection.client()).await?;
         self.is_started_by_asking = connection.daemon().socket_passed;
-        let connection = Arc::new(connection);
-        self.standing.send_replace(Standing::Up(Arc::clone(&connection)));
-        Some(Line { connection, events })
+        self.output = Some(self.relay_output(&connection));
+        self.standing.send_replace(Standing::Up(connection));
     }
 
-    /// Asks for the events after the last one that is known.
-    async fn subscribe(&self, client: &Client) -> Option<Events> {
-        let since = self.hub.last()?.seq + 1;
-        client.subscribe_events(Subscription { path: None, since: Some(since), output: false }).await.ok()
-    }
-
-    /// Passes events on until the connection is gone.
-    async fn relay_events(&mut self, Line { connection, events }: Line) {
-        let mut next = Some(events);
-        while let Some(mut events) = next {
-            while let Some(event) = events.next().await {
-                match event {
-                    Ok(Event { kind: EventKind::Lagged, seq, .. }) => self.resync(seq),
-                    Ok(event) => {
-                        self.is_ending |= event.kind == EventKind::Stopping;
-                        self.hub.publish(event);
-                    }
-                    // An event of a later version: the state tells what it did.
-                    Err(_) => self.hub.tell(News::Resync(notice("an event is not known here"))),
-                }
-            }
-            let client = connection.client();
-            if self.is_ending {
-                // It tells no more, and may take its time.
-                client.on_disconnect().await;
-                return;
-            }
-            next = self.subscribe(client).await;
+    fn lost(&mut self) {
+        if let Some(output) = self.output.take() {
+            output.abort();
         }
+        self.standing.send_replace(Standing::Away { since: Timestamp::now() });
+        self.hub.tell(News::Gone(notice("the daemon went away")));
     }
 
     fn resync(&self, seq: u64) {

@@ -3,17 +3,18 @@
 //! Events are passed on as they come; after them the state is read once. What is shown is in `progress` and `status`.
 
 use std::future::ready;
+use std::sync::Arc;
 use std::time::Duration;
 
-use jsonrpsee::core::client::{Client, Error, Subscription as Stream};
-use protocol::api::{EventApiClient as _, RunApiClient as _};
-use protocol::client::{CallError, Connection};
+use jsonrpsee::core::client::{Client, Error};
+use protocol::api::RunApiClient as _;
+use protocol::client::{self, CallError, Connection, Link};
 use protocol::error::ExitStatus;
 use protocol::event::Event;
 use protocol::path::WirePath;
 use protocol::request::{AtRun, Subscription};
 use protocol::view::StatusView;
-use tokio::time::{Instant, sleep};
+use tokio::time::timeout;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -22,8 +23,6 @@ use crate::invocation::Invocation;
 pub(crate) const AWAY: &str = "the daemon went away; waiting for it to come back";
 /// A daemon that is away for longer is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is followed.
 pub(crate) trait Subject {
@@ -62,107 +61,70 @@ pub(crate) enum News<V> {
 
 /// Follows one run, or all there is.
 #[derive(Debug)]
-pub(crate) struct Feed<'a, S> {
-    invocation: &'a Invocation<'a>,
+pub(crate) struct Feed<S> {
     subject: S,
-    link: Option<Link>,
+    link: Link,
     /// Whether the state is older than the last event.
     stale: bool,
 }
 
-#[derive(Debug)]
-struct Link {
-    connection: Connection,
-    events: Stream<Event>,
-}
-
-impl<'a, S: Subject> Feed<'a, S> {
+impl<S: Subject> Feed<S> {
     /// Subscribes to the events of what the daemon knows.
-    pub(crate) async fn open(invocation: &'a Invocation<'a>, subject: S) -> Result<Self, Failure> {
-        let link = Link::open(invocation.connect().await?, &subject).await?;
-        Ok(Self { invocation, subject, link: Some(link), stale: true })
+    pub(crate) async fn open(invocation: &Invocation<'_>, subject: S) -> Result<Self, Failure> {
+        let wanted = Subscription { path: subject.path().cloned(), since: None, output: false };
+        let mut link = Link::new(invocation.connect_options(false), wanted);
+        link.follow(Arc::new(invocation.connect().await?)).await?;
+        Ok(Self { subject, link, stale: true })
     }
 
     /// Returns the connection, where there is one at this moment.
     pub(crate) fn connection(&self) -> Option<&Connection> {
-        self.link.as_ref().map(|link| &link.connection)
+        self.link.connection().map(Arc::as_ref)
     }
 
     /// Waits for the next piece of news; fails where the daemon stays away.
-    pub(crate) async fn next(&mut self) -> Result<News<S::View>, Failure> {
-        if self.link.is_none() {
-            let open = async |connection| Link::open(connection, &self.subject).await;
-            self.link = Some(reconnect(self.invocation, open).await?);
-            self.stale = true;
-        }
-        let link = self.link.as_mut().expect("BUG: a link was just made");
-        let Some(news) = link.next(self.stale, &self.subject).await? else {
-            self.link = None;
-            return Ok(News::Lost);
-        };
-        self.stale = matches!(news, News::Event(_));
-        Ok(news)
-    }
-}
-
-impl Link {
-    async fn open(connection: Connection, subject: &impl Subject) -> Result<Self, CallError> {
-        let wanted = Subscription { path: subject.path().cloned(), since: None, output: false };
-        let events = connection.client().subscribe_events(wanted).await?;
-        Ok(Self { connection, events })
-    }
-
-    /// Returns the next event, or the state once no event is left to be read; none where the connection is gone.
     ///
     /// The state that is returned is never older than an event that came before it.
-    async fn next<S: Subject>(&mut self, mut stale: bool, subject: &S) -> Result<Option<News<S::View>>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<News<S::View>, Failure> {
+        self.stale |= self.link.connection().is_none();
+        let connection = connected(&mut self.link).await?;
         let mut answer = None;
         loop {
             tokio::select! {
                 biased;
-                event = self.events.next() => match event {
-                    Some(Ok(event)) => return Ok(Some(News::Event(Box::new(event)))),
-                    // An event of a later version: the state tells what it did.
-                    Some(Err(_)) => (stale, answer) = (true, None),
-                    None => return Ok(None),
+                told = self.link.next() => match told {
+                    client::News::Event(event) => {
+                        self.stale = true;
+                        return Ok(News::Event(event));
+                    }
+                    client::News::Unreadable => (self.stale, answer) = (true, None),
+                    client::News::Lost | client::News::Connected(_) | client::News::Unreachable(_) => return Ok(News::Lost),
                 },
-                () = ready(()), if answer.is_some() => return Ok(answer),
-                () = ready(()), if stale => match self.state(subject).await? {
-                    None => return Ok(None),
-                    read => answer = read,
-                },
+                () = ready(()), if answer.is_some() => break,
+                () = ready(()), if self.stale => {
+                    answer = self.state(&connection).await?;
+                    self.stale = false;
+                }
             }
         }
+        Ok(answer.map_or(News::Lost, News::Status))
     }
 
-    async fn state<S: Subject>(&self, subject: &S) -> Result<Option<News<S::View>>, Failure> {
-        match subject.read(self.connection.client()).await.map_err(CallError::from) {
-            Ok(status) => Ok(Some(News::Status(Box::new(status)))),
+    /// Reads the state; none where the connection is gone.
+    async fn state(&self, connection: &Connection) -> Result<Option<Box<S::View>>, Failure> {
+        match self.subject.read(connection.client()).await.map_err(CallError::from) {
+            Ok(status) => Ok(Some(Box::new(status))),
             Err(CallError::Gone) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Connects to the daemon that follows one that went away, and opens what is wanted of it; it is for others to start it.
-pub(crate) async fn reconnect<T>(
-    invocation: &Invocation<'_>,
-    open: impl AsyncFn(Connection) -> Result<T, CallError>,
-) -> Result<T, Failure> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut pause = FIRST_PAUSE;
-    loop {
-        if let Ok(connection) = invocation.connect_running().await
-            && let Ok(opened) = open(connection).await
-        {
-            return Ok(opened);
-        }
-        if Instant::now() + pause > deadline {
-            let lost = format!("the daemon went away and did not come back within {} s", PATIENCE.as_secs());
-            return Err(Failure::new(ExitStatus::NoDaemon, "no_daemon", lost)
-                .hint("runnerctl status (starts the daemon, and the run goes on)"));
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
+/// Waits for the daemon where it is away; it is for others to start it.
+pub(crate) async fn connected(link: &mut Link) -> Result<Arc<Connection>, Failure> {
+    timeout(PATIENCE, link.connected()).await.map_err(|_| {
+        let lost = format!("the daemon went away and did not come back within {} s", PATIENCE.as_secs());
+        Failure::new(ExitStatus::NoDaemon, "no_daemon", lost)
+            .hint("runnerctl status (starts the daemon, and the run goes on)")
+    })
 }

@@ -8,6 +8,7 @@ mod brief;
 mod dial;
 mod error;
 mod hello;
+mod link;
 mod start;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ pub use self::brief::Brief;
 use self::brief::Halves;
 use self::dial::Listeners;
 pub use self::error::{CallError, ConnectError, StartError};
+pub use self::link::{Link, News};
 use crate::paths::Paths;
 use crate::view::DaemonView;
 

@@ -150,7 +150,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<Ex
         (Some(stream), iter) => {
             let at = at_iteration(at, iter.or(last));
             let params = LogParams { at, stream, offset: 0, raw: false };
-            let reader = Reader { invocation, connection, at: params };
+            let reader = Reader { invocation, connection: connection.into(), at: params };
             match (args.follow, args.raw) {
                 (true, _) => reader.follow().await?,
                 (false, true) => reader.raw().await?,

@@ -1,19 +1,18 @@
 //! Reads a file of a record: as a whole, as it grows, or byte for byte.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
 use std::time::Duration;
 
-use jsonrpsee::core::client::Subscription as Stream;
-use protocol::api::{EventApiClient as _, IterationApiClient as _, RunApiClient as _};
-use protocol::client::{CallError, Connection};
+use protocol::api::{IterationApiClient as _, RunApiClient as _};
+use protocol::client::{CallError, Connection, Link};
 use protocol::error::ErrorKind;
-use protocol::event::Event;
-use protocol::path::WirePath;
 use protocol::request::{AtRun, LogParams, Subscription};
 use protocol::view::TextView;
+use tokio::time::timeout;
 
 use crate::failure::{Failure, is_refusal};
-use crate::feed::{AWAY, reconnect};
+use crate::feed::{AWAY, connected};
 use crate::invocation::Invocation;
 use crate::pager::Pager;
 use crate::text::safe::safe_lines;
@@ -27,7 +26,7 @@ pub(super) struct Reader<'a> {
     /// Where it is shown, and how a daemon is reached.
     pub(super) invocation: &'a Invocation<'a>,
     /// Whom to ask.
-    pub(super) connection: Connection,
+    pub(super) connection: Arc<Connection>,
     /// What is read next.
     pub(super) at: LogParams,
 }
@@ -77,26 +76,27 @@ impl Reader<'_> {
 
     /// Prints what is there and what comes, until nobody writes any more; also after the daemon was started anew.
     pub(super) async fn follow(mut self) -> Result<(), Failure> {
-        let path = self.at.at.path.clone();
-        let mut events = subscribe(&self.connection, &path).await?;
+        let wanted = Subscription { path: Some(self.at.at.path.clone()), since: None, output: true };
+        let mut link = Link::new(self.invocation.connect_options(false), wanted);
+        link.follow(Arc::clone(&self.connection)).await?;
         let mut is_told = false;
         loop {
             let part = match self.piece().await {
                 Ok(part) => part,
                 Err(CallError::Gone) => {
                     self.invocation.ui.note(&format!("{AWAY}\n"));
-                    (self.connection, events) = reconnect(self.invocation, async |connection| {
-                        let events = subscribe(&connection, &path).await?;
-                        Ok((connection, events))
-                    })
-                    .await?;
+                    // The link hears of it in its own time.
+                    while link.connection().is_some_and(|known| Arc::ptr_eq(known, &self.connection)) {
+                        link.next().await;
+                    }
+                    self.connection = connected(&mut link).await?;
                     continue;
                 }
                 Err(error) if self.is_to_come(&error).await => {
                     if !std::mem::replace(&mut is_told, true) {
                         self.invocation.ui.note("No iteration yet; waiting for the first.\n");
                     }
-                    wait_for_more(&mut events).await;
+                    wait_for_more(&mut link).await;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -111,7 +111,7 @@ impl Reader<'_> {
                 return Ok(());
             }
             if part.text.is_empty() {
-                wait_for_more(&mut events).await;
+                wait_for_more(&mut link).await;
             }
         }
     }
@@ -137,15 +137,9 @@ impl Reader<'_> {
     }
 }
 
-/// Asks for the events of a repository, output included.
-async fn subscribe(connection: &Connection, path: &WirePath) -> Result<Stream<Event>, CallError> {
-    let wanted = Subscription { path: Some(path.clone()), since: None, output: true };
-    Ok(connection.client().subscribe_events(wanted).await?)
-}
-
 /// Returns when something happened in the repository, or after a while.
-async fn wait_for_more(events: &mut Stream<Event>) {
-    let _ = tokio::time::timeout(LONGEST_WAIT, events.next()).await;
+async fn wait_for_more(link: &mut Link) {
+    let _ = timeout(LONGEST_WAIT, link.next()).await;
 }
 
 /// Returns the bytes of base64 as the daemon writes it: whole groups, padded.
