@@ -16,7 +16,6 @@ mod invocation;
 mod pager;
 mod progress;
 mod record;
-mod repaint;
 mod text;
 mod ui;
 mod wait;

@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl status              the repository around here, else all
   runnerctl status ~/proj --json
   runnerctl status --all        one line per repository
-  runnerctl status --watch      in the same place, whenever something changes
+  runnerctl status --watch      again below, whenever something changes
   runnerctl status --all --watch --json    an object per change, on a line";
 
 /// Tell how far a run is, and why it stopped

@@ -1,4 +1,4 @@
-//! `status` that stays: painted over in its place on a terminal, else a block or an object per change.
+//! `status` that stays: a block or an object per change.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};
@@ -10,8 +10,6 @@ use runner_testkit::{Gate, Tty};
 use serde_json::Value;
 
 use crate::play::{Play, sample};
-
-const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 50)];
 
 /// A run in its first session, which goes on once its gate is open; a second one follows.
 fn working() -> (Play, Gate) {
@@ -65,49 +63,31 @@ impl Drop for Piped {
 }
 
 #[test]
-fn a_state_is_painted_over_in_its_place_at_three_sizes() {
+fn on_a_terminal_each_change_is_a_block_and_the_live_view_is_named() {
     let (play, gate) = working();
-    let mut ttys: Vec<Tty> =
-        SIZES.map(|size| Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), size)).into();
-    for tty in &mut ttys {
-        // A terminal shows what it is given piece by piece.
-        tty.sees_that("the whole state", |screen| {
-            ["0001 work", "attempts     0/3 used", "leaves       1/4 passed"].iter().all(|fact| screen.contains(fact))
-        });
-    }
-    gate.open();
-    for tty in &mut ttys {
-        tty.sees_that("one state, and nothing of the one before it", |screen| {
-            screen.contains("run play limit") && screen.matches("run play ").count() == 1 && !screen.contains("phase")
-        });
-        tty.keys("\u{3}");
-        assert_eq!(tty.ended(), 130);
-        assert!(tty.is_given_back() && tty.screen().contains("run play limit"), "it stays when it is left");
-    }
-}
-
-#[test]
-fn another_size_of_the_terminal_leaves_nothing_of_the_old_one() {
-    let (play, _gate) = working();
-    let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), SIZES[2]);
-    tty.sees("0001 work");
-    tty.resize((60, 6));
-    tty.sees_that("it is laid out anew", |screen| {
-        screen.contains("more lines") && screen.matches("run play running").count() == 1
+    let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), (120, 50));
+    tty.sees_that("the first state, and how to see more", |screen| {
+        screen.contains("runnerctl watch") && screen.contains("0001 work") && screen.contains("leaves       1/4 passed")
     });
+    gate.open();
+    tty.sees_that("a state below the one before", |screen| {
+        screen.contains("run play limit") && screen.matches("run play ").count() > 1
+    });
+    tty.keys("\u{3}");
+    assert_eq!(tty.ended(), 130);
+    assert!(tty.is_given_back(), "nothing was taken from it");
 }
 
 #[test]
 fn a_daemon_that_is_killed_is_waited_for() {
     let (mut play, gate) = working();
-    let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), SIZES[0]);
+    let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), (120, 50));
     tty.sees("0001 work");
     play.kill();
     tty.sees_that("it is said, and what was seen stays", |screen| {
         screen.contains("the daemon went away; waiting for it to come back") && screen.contains("run play running")
     });
     play.restart();
-    tty.sees_no("the daemon went away");
     tty.sees("run play limit");
     drop(gate);
 }

@@ -1,7 +1,7 @@
 //! What `status` shows: one repository, or all of them.
 
 use protocol::error::ExitStatus;
-use protocol::view::{RunView, StatusView};
+use protocol::view::StatusView;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -50,15 +50,6 @@ impl Shown {
         match self {
             Self::One(status) => detail(status, screen),
             Self::All(all) => overview(all, screen),
-        }
-    }
-
-    /// Whether something in it changes with the time alone.
-    pub(super) fn needs_clock(&self) -> bool {
-        let counts = |run: &RunView| run.phase.is_some() || run.wait_until.is_some();
-        match self {
-            Self::One(status) => status.run.as_ref().is_some_and(counts),
-            Self::All(all) => all.iter().filter_map(|status| status.run.as_ref()).any(counts),
         }
     }
 }
