@@ -12,6 +12,10 @@ demo *OPTIONS:
 test *OPTIONS:
     scripts/test.sh {{ OPTIONS }}
 
+# Build one crate and run the tests of what was changed: `just check runnerd/core/src/select.rs`, `just check runnerctl`.
+check *OPTIONS:
+    scripts/check.sh {{ OPTIONS }}
+
 # Run what takes longer: the fault matrix and all slow tests.
 test-faults *OPTIONS:
     scripts/test.sh --workspace --profile faults {{ OPTIONS }}
