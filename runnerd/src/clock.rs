@@ -2,21 +2,14 @@
 //!
 //! [`now`] is for people and for names; [`since_boot`] is for everything that measures. Nothing here waits.
 
-use std::{fs, io, time::Duration};
+use std::{fs, io};
 
-use nix::time::ClockId;
+/// Its values mean nothing in another boot: see [`boot_id`].
+pub use supervisor::since_boot;
 
 /// Returns the time of day.
 pub fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
-}
-
-/// Returns the time since the machine started, the time it slept included.
-///
-/// Setting the clock does not change it, and all processes of one boot read the same value. It means nothing in
-/// another boot: see [`boot_id`].
-pub fn since_boot() -> Duration {
-    ClockId::CLOCK_BOOTTIME.now().expect("BUG: every supported kernel has CLOCK_BOOTTIME").into()
 }
 
 /// Returns how far the time of day is ahead of the time since the machine started, in milliseconds: less than before if the

@@ -108,7 +108,7 @@ struct Given {
 /// Finds how programs can be held here. The lock on the state folder is held: no other daemon has its name.
 async fn launcher(paths: &Paths, config: &DaemonConfig, given: Given) -> Launcher {
     let Given { private, descriptors } = given;
-    let launcher = Launcher::this_binary().with_descriptors(descriptors.given).hiding(private);
+    let launcher = Launcher::installed().await.with_descriptors(descriptors.given).hiding(private);
     let owner = paths.state.to_string_lossy();
     let wanted = Wanted { strongest: config.containment, owner: &owner, folder: &paths.state };
     let offer = probe(&launcher, wanted).await;

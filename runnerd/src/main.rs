@@ -45,10 +45,8 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match std::env::args_os().nth(1) {
-        Some(word) if word == process::SHIM_COMMAND => return process::shim_main(),
-        Some(word) if word == process::PROBE_COMMAND => return process::probe_main(),
-        _ => {}
+    if let Some(code) = supervisor::main() {
+        return code;
     }
     if let Err(error) = process::shield_daemon() {
         eprint(&format!("error: shielding the daemon from its children: {error}"));

@@ -7,13 +7,15 @@ use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use rustix::process::Signal;
+use supervisor::{table, walk};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{INIT_COMMAND, KEEPER_COMMAND, walk};
+use super::{INIT_COMMAND, KEEPER_COMMAND};
 use crate::fault::Fault;
 
 /// Bytes of a stream that are kept: the first and the last half of them.
@@ -88,8 +90,7 @@ impl Held {
     pub(crate) fn start_with(wanted: &Wanted<'_>, stdout: Stdio, stderr: Stdio) -> Result<Self, Fault> {
         let failed = |error| Fault::new(format!("starting {}", wanted.program.display())).caused_by(&error);
         let own = this_program()?;
-        let mark = format!("{MARK}={}", unique());
-        let (name, value) = mark.split_once('=').unwrap_or_default();
+        let mark = unique();
         let mut command = Command::new(&own);
         command.arg(KEEPER_COMMAND).arg(wanted.grace.as_millis().to_string());
         if wanted.walled
@@ -98,7 +99,7 @@ impl Held {
             command.args(walls).arg(&own).arg(INIT_COMMAND);
         }
         command.arg(&wanted.program).args(&wanted.arguments).current_dir(wanted.folder);
-        command.env_clear().envs(wanted.env).env(name, value);
+        command.env_clear().envs(wanted.env).env(MARK, &mark);
         command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         let mut keeper = command.spawn().map_err(failed)?;
         let line = keeper.stdin.take();
@@ -128,7 +129,9 @@ impl Held {
 
     /// Kills the program where its keeper can no longer do it, and cannot be known by its environment: it hides that.
     pub(crate) fn kill_without_keeper(pid: u32) {
-        walk::kill(i32::try_from(pid).unwrap_or(i32::MAX));
+        if let Some(process) = i32::try_from(pid).ok().and_then(table::entry) {
+            walk::signal(&process, &[Signal::KILL]);
+        }
     }
 
     /// Waits for its end within a time, and takes what it prints meanwhile.
@@ -172,7 +175,7 @@ impl Held {
         let mut quiet = 0;
         for _ in 0..WALKS {
             let mark = self.mark.clone();
-            let found = tokio::task::spawn_blocking(move || walk::kill_marked(&mark)).await.unwrap_or_default();
+            let found = tokio::task::spawn_blocking(move || kill_marked(&mark)).await.unwrap_or_default();
             quiet = if found == 0 { quiet + 1 } else { 0 };
             if quiet == QUIET_WALKS {
                 return;
@@ -180,6 +183,15 @@ impl Held {
             sleep(WALK_AGAIN).await;
         }
     }
+}
+
+/// Kills every process that bears a mark, as it is at this moment, and returns how many there were.
+fn kill_marked(mark: &str) -> usize {
+    let is_marked = |process: &table::ProcessEntry| {
+        table::variable(process.pid, MARK).is_some_and(|value| value == mark.as_bytes())
+    };
+    let kill = |process: &table::ProcessEntry| walk::signal(process, &[Signal::KILL]);
+    table::entries().into_iter().flatten().filter(is_marked).inspect(kill).count()
 }
 
 /// Reads a stream to its end and keeps the first and the last part of it, with a line between that counts the rest.

@@ -14,10 +14,9 @@ use std::time::Duration;
 
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
-use nix::unistd::{getpid, setsid};
-use rustix::process::{WaitOptions, wait};
-
-use super::walk;
+use nix::unistd::setsid;
+use rustix::process::{Signal as Sent, WaitOptions, wait};
+use supervisor::{table, walk};
 
 /// First argument that makes this binary a keeper; the second is the grace in milliseconds, then comes the program.
 pub(crate) const KEEPER_COMMAND: &str = "__keep";
@@ -90,7 +89,9 @@ fn until_nobody(program: i32, news: &Receiver<News>, grace: Duration) -> ExitSta
     match news.recv() {
         Ok(News::Program(status)) => ended = Some(status),
         Ok(News::Cut) if !grace.is_zero() => {
-            walk::ask(program);
+            if let Some(program) = table::entry(program) {
+                walk::signal(&program, &[Sent::TERM]);
+            }
             if let Ok(News::Program(status)) = news.recv_timeout(grace) {
                 ended = Some(status);
             }
@@ -98,7 +99,7 @@ fn until_nobody(program: i32, news: &Receiver<News>, grace: Duration) -> ExitSta
         _ => {}
     }
     loop {
-        walk::kill_below(getpid().as_raw());
+        walk::kill();
         match news.recv_timeout(WALK_AGAIN) {
             Ok(News::Program(status)) => ended = Some(status),
             Ok(News::Nobody) | Err(mpsc::RecvTimeoutError::Disconnected) => break,

@@ -1,11 +1,9 @@
 //! Holds a program so that nothing of it outlives it: a small process between the harness and the program.
 //!
-//! `keeper` is that process, `held` is the harness's end of it, `walk` finds and ends what descends from a process. Nothing
-//! here knows cases or runs.
+//! `keeper` is that process, `held` is the harness's end of it. Nothing here knows cases or runs.
 
 mod held;
 mod keeper;
-mod walk;
 
 pub(crate) use self::held::{Captured, Ended, Held, Wanted, level};
 pub(crate) use self::keeper::{INIT_COMMAND, KEEPER_COMMAND, init_main, keeper_main};

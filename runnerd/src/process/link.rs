@@ -20,11 +20,9 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    Spec, mark,
-    tap::Tap,
-    wire::{SHIM_COMMAND, Word},
-};
+use supervisor::{SHIM_COMMAND, VARIABLE, Word};
+
+use super::{Spec, tap::Tap};
 
 /// Time for a shim to end after its last word.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
@@ -59,7 +57,7 @@ impl Link {
         let child = Program::new(shim)
             .arg(SHIM_COMMAND)
             .env_clear()
-            .env(mark::VARIABLE, spec.mark.as_str())
+            .env(VARIABLE, spec.mark.as_str())
             .stdin(Stdio::from(OwnedFd::from(shims_end)))
             .stdout(output_writer)
             .stderr(error_writer)

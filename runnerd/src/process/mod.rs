@@ -1,6 +1,6 @@
 //! Runs agents, guards and reviewers, and makes sure that nothing of them is left: the only place that starts them.
 //!
-//! Every program runs under a *shim*: the daemon's own binary started anew as a small single-threaded process.
+//! Every program runs under a *shim*: a small single-threaded process, whose code is the crate `supervisor`.
 //!
 //! ```text
 //! daemon ── line: commands ─────────▶ shim ── TERM, KILL, wait ──▶ leader and all that descends from it
@@ -20,47 +20,32 @@
 //! Nothing here knows what an agent, a guard or a run is.
 
 mod capture;
-mod cgroup;
-mod descriptors;
 mod inhibit;
-mod init;
-mod leader;
 mod link;
-mod mark;
-mod namespace;
 mod offer;
 pub mod orphans;
 mod output;
-mod pidfd;
 mod probe;
 mod program;
-mod shield;
 mod shim;
 mod spawn;
 mod spec;
 mod supervise;
-mod table;
 mod tap;
-mod walk;
-mod watch;
 mod watchdog;
-mod wire;
 
+use supervisor::since_boot;
 use tokio_util::sync::CancellationToken;
 
-pub use descriptors::Descriptors;
 pub use inhibit::{Awake, Inhibitor, Sleep};
-pub use mark::Mark;
 pub use offer::{Missing, Offer};
 pub use orphans::{StillAlive, Swept, end_survivors, until_gone};
-pub use probe::{PROBE_COMMAND, Wanted, probe, probe_main};
+pub use probe::{Wanted, probe};
 pub use program::find as find_program;
-pub use shield::shield_daemon;
-pub use shim::shim_main;
 pub use spawn::{Launcher, SpawnError};
-pub use spec::{Ended, Farewell, Follower, Limits, LogFile, Piece, Report, Spec, Stream};
-pub use table::{read as read_of_process, read_text as read_text_of_process};
-pub use wire::SHIM_COMMAND;
+pub use spec::{Ended, Follower, Limits, LogFile, Piece, Report, Spec, Stream};
+pub use supervisor::table::{read as read_of_process, read_text as read_text_of_process};
+pub use supervisor::{Descriptors, Farewell, Mark, shield_daemon};
 
 use self::{
     capture::Capture,
@@ -68,7 +53,6 @@ use self::{
     supervise::Supervision,
     watchdog::Watchdog,
 };
-use crate::clock::since_boot;
 
 /// Runs one program to its end, and everything that it started to theirs.
 ///

@@ -2,7 +2,7 @@
 
 use protocol::words::Containment;
 
-use super::{cgroup::GroupPlace, namespace::Namespaces};
+use supervisor::{GroupPlace, Namespaces};
 
 /// What is put around every program, besides the walk that always is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,10 +7,9 @@ use std::{fs::File, io, path::Path, thread, time::Duration};
 
 use runner_core::obstacle::Nature;
 use rustix::process::Signal;
+use supervisor::{Mark, PidFd, end_all, groups_of, kill_all, since_boot, table};
 use thiserror::Error;
 
-use super::{Mark, cgroup, pidfd::PidFd, table};
-use crate::clock::since_boot;
 use crate::obstruction::Obstructs;
 
 /// Pause before another attempt, at the shim's lock or at the table of processes.
@@ -89,12 +88,12 @@ pub async fn until_gone(mark: &Mark, lock: &Path, left: Option<StillAlive>) {
 /// Ends every process that bears the mark, again and again until two looks in a row find none.
 pub(super) fn sweep(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
     let swept = sweep_marked(mark, until)?;
-    cgroup::end_all(&cgroup::groups_of(mark), until);
+    end_all(&groups_of(mark), until);
     Ok(swept)
 }
 
 fn sweep_marked(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
-    let groups = cgroup::groups_of(mark);
+    let groups = groups_of(mark);
     let mut ended = Vec::new();
     let mut empty = 0;
     while empty < EMPTY_PASSES {
@@ -108,7 +107,7 @@ fn sweep_marked(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
             Err(source) if is_last => return Err(StillAlive::Unknown { mark: mark.clone(), source }),
             Ok(found) => {
                 empty = 0;
-                cgroup::kill_all(&groups);
+                kill_all(&groups);
                 ended.extend(kill(&found, until));
             }
             Err(_) => {

@@ -2,38 +2,24 @@
 //! and is killed.
 
 use std::{
-    env,
     error::Error,
     ffi::OsString,
-    fs,
-    io::{self, Write as _},
-    os::unix::fs::MetadataExt as _,
+    fs, io,
     path::{Path, PathBuf},
-    process::ExitCode,
     time::Duration,
 };
 
-use nix::{
-    sys::signal::SigSet,
-    unistd::{geteuid, getppid, pause},
-};
+use nix::unistd::geteuid;
 use protocol::words::Containment;
 use runner_core::redact::Secrets;
+use supervisor::{FOLDER, GroupPlace, Namespaces, NoGroupPlace, PROBE_COMMAND, identity};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Farewell, Launcher, Limits, LogFile, Mark, Missing, Offer, Piece, Report, SpawnError, Spec,
-    cgroup::{GroupPlace, NoGroupPlace},
-    namespace::Namespaces,
-    offer::Walls,
-};
+use super::{Farewell, Launcher, Limits, LogFile, Mark, Missing, Offer, Piece, Report, SpawnError, Spec, offer::Walls};
 
-/// First argument that makes the daemon's binary the program of a probe.
-pub const PROBE_COMMAND: &str = "__probe";
-
-/// Before what tells a folder, in the words of a probe.
-const FOLDER: &str = "folder ";
+/// The file of the shim that starts it.
+const SHIMS_OWN: &str = "/proc/self/exe";
 /// Longest probe, however busy the machine is.
 const LIMIT: Duration = Duration::from_secs(20);
 /// Time for the leftovers of a dead daemon to end.
@@ -195,10 +181,9 @@ impl Probe<'_> {
     }
 
     fn spec(&self, files: &Path, output: mpsc::Sender<Piece>) -> Spec<'static> {
-        let program = OsString::from(self.launcher.program.clone());
         let hidden = self.launcher.hidden().map(OsString::from);
         Spec {
-            argv: [program, OsString::from(PROBE_COMMAND)].into_iter().chain(hidden).collect(),
+            argv: [SHIMS_OWN, PROBE_COMMAND].map(OsString::from).into_iter().chain(hidden).collect(),
             cwd: "/".into(),
             env: Vec::new(),
             stdin: Vec::new(),
@@ -242,31 +227,6 @@ impl Expected<'_> {
     }
 }
 
-/// Returns what tells a folder from another one that is mounted in its place.
-fn identity(folder: &Path) -> io::Result<String> {
-    let found = fs::symlink_metadata(folder)?;
-    Ok(format!("{FOLDER}{} {}", found.dev(), found.ino()))
-}
-
 fn with_cause(error: &dyn Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
-}
-
-/// Is the program of a probe: all of `main` when the first argument is [`PROBE_COMMAND`].
-///
-/// It says where it is, and stays until it is killed.
-pub fn probe_main() -> ExitCode {
-    let place = || -> io::Result<()> {
-        SigSet::all().thread_block()?;
-        let groups = fs::read_to_string("/proc/self/cgroup")?;
-        let folder = env::args_os().nth(2).map(|folder| identity(Path::new(&folder))).transpose()?;
-        let folder = folder.unwrap_or_default();
-        io::stdout().write_all(format!("parent {}\n{groups}{folder}\n", getppid()).as_bytes())
-    };
-    if place().is_err() {
-        return ExitCode::FAILURE;
-    }
-    loop {
-        pause();
-    }
 }

@@ -3,6 +3,7 @@
 //! An error from here means that the program did not run: nothing has to be undone or charged.
 
 use std::{
+    env,
     ffi::OsString,
     fs, io,
     os::unix::fs::MetadataExt as _,
@@ -12,6 +13,7 @@ use std::{
 };
 
 use runner_core::obstacle::{self, Nature};
+use supervisor::{Order, Step, Word, to_line};
 use thiserror::Error;
 use tokio::time::timeout;
 
@@ -19,7 +21,7 @@ use super::{
     Offer, Spec,
     link::{Link, Pipes},
     program,
-    wire::{self, Order, Step, Word},
+    shim::Shim,
 };
 use crate::obstruction::{Obstructs, remedy_at};
 
@@ -93,10 +95,10 @@ pub enum SpawnError {
         /// The folder.
         path: PathBuf,
     },
-    /// The daemon's own binary does not work as a shim.
+    /// The program of shims does not work as one.
     #[error("supervising through {}", program.display())]
     Shim {
-        /// The binary.
+        /// The program.
         program: PathBuf,
         /// What went wrong.
         source: io::Error,
@@ -144,10 +146,10 @@ impl SpawnError {
     }
 }
 
-/// Knows the binary that shims are made of, and what they put around programs.
+/// Knows what shims are made of, and what they put around programs.
 #[derive(Debug, Clone)]
 pub struct Launcher {
-    pub(super) program: PathBuf,
+    pub(super) shim: Shim,
     pub(super) offer: Arc<Offer>,
     descriptors: Option<u64>,
     hidden: Option<Hidden>,
@@ -168,9 +170,13 @@ impl Hidden {
 }
 
 impl Launcher {
-    /// Makes shims of the given binary, which must call [`shim_main`](super::shim_main) for [`SHIM_COMMAND`](super::SHIM_COMMAND).
+    /// Makes shims of the given binary, whose `main` must be [`supervisor::main`] where that is something.
     pub fn new(program: PathBuf) -> Self {
-        Self { program, offer: Arc::default(), descriptors: None, hidden: None }
+        Self::of(Shim::of(program))
+    }
+
+    fn of(shim: Shim) -> Self {
+        Self { shim, offer: Arc::default(), descriptors: None, hidden: None }
     }
 
     /// Puts around programs what a machine offers.
@@ -219,6 +225,24 @@ impl Launcher {
         &self.offer
     }
 
+    /// Makes shims of the small program beside the running one, else of the running one.
+    pub async fn installed() -> Self {
+        let beside = async { Self::beside(&env::current_exe()?).await };
+        beside.await.unwrap_or_else(|why| {
+            tracing::info!(%why, "runnerd-shim is not used: shims are made of the daemon's own program");
+            Self::this_binary()
+        })
+    }
+
+    /// Makes shims of the small program in the folder of a daemon's program.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none, or if it is of another build than the caller or cannot be started.
+    pub async fn beside(daemon: &Path) -> io::Result<Self> {
+        Ok(Self::of(Shim::beside(daemon).await?))
+    }
+
     /// Makes shims of the running binary, the file that was started even if another took its path meanwhile.
     pub fn this_binary() -> Self {
         Self::new("/proc/self/exe".into())
@@ -229,11 +253,11 @@ impl Launcher {
 pub(super) async fn start(launcher: &Launcher, spec: &Spec<'_>, began: Duration) -> Result<(Link, Pipes), SpawnError> {
     launcher.refuse_moved()?;
     let order = order(launcher, spec, began)?;
-    let shim = &launcher.program;
+    let shim = &launcher.shim.path;
     let (mut link, output) =
         Link::open(shim, spec).map_err(|error| SpawnError::of(error, |error| broken(shim, error)))?;
     let start = async {
-        link.send(&wire::to_line(&order)).await;
+        link.send(&to_line(&order)).await;
         link.next_word().await
     };
     match timeout(START_LIMIT, start).await {

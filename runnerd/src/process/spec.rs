@@ -6,9 +6,7 @@ use protocol::words::Containment;
 use runner_core::redact::Secrets;
 use tokio::sync::mpsc;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Mark, StillAlive};
+use super::{Farewell, Mark, StillAlive};
 
 /// Follows a program while it runs.
 pub trait Follower: Send + Sync {
@@ -36,15 +34,6 @@ pub enum Stream {
     Output,
     /// Standard error.
     Error,
-}
-
-/// How a program is asked to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Farewell {
-    /// SIGTERM to it and to all that descends from it.
-    Terminate,
-    /// SIGINT to the program alone, which then ends what it has started and says what it consumed.
-    Interrupt,
 }
 
 /// One program to run.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use protocol::words::Containment;
+use supervisor::{Cause, Command, Over, Word, since_boot};
 use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -12,9 +13,7 @@ use super::{
     orphans::{self, StillAlive, Swept},
     output::Output,
     watchdog::{Action, Watchdog},
-    wire::{Cause, Command, Over, Word},
 };
-use crate::clock::since_boot;
 
 /// Time between two questions for the answer.
 const PROBE: Duration = Duration::from_millis(500);

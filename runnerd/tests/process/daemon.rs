@@ -147,7 +147,7 @@ fn assert_death_of_daemon_ends_all(call: &str, count: usize) {
     let bench = Bench::new();
     let mut daemon = Daemon::start("shim", call, &bench);
     let mut processes = daemon.processes(count);
-    let shim = processes.iter().map(Watched::parent).find(|parent| parent.name() == "runnerd");
+    let shim = processes.iter().map(Watched::parent).find(|parent| parent.name() == "runnerd-shim");
     processes.push(shim.expect("one of the processes is the leader, whose parent is the shim"));
     daemon.kill();
     for process in &processes {

@@ -93,7 +93,7 @@ pub(crate) fn agent(call: &str) -> Vec<OsString> {
 }
 
 pub(crate) fn launcher() -> Launcher {
-    Launcher::new(env!("CARGO_BIN_EXE_runnerd").into())
+    Launcher::new(env!("CARGO_BIN_EXE_runnerd-shim").into())
 }
 
 /// Returns a launcher that reaches exactly this level, if the machine offers it.
@@ -206,7 +206,7 @@ impl Watched {
     /// The shim that the process, a leader, has above itself, with what is between them.
     pub(crate) fn supervisors(&self) -> Vec<Self> {
         let mut found = vec![self.parent()];
-        while found.len() < 3 && found.last().unwrap().parent().name() == "runnerd" {
+        while found.len() < 3 && found.last().unwrap().parent().name() == "runnerd-shim" {
             found.push(found.last().unwrap().parent());
         }
         found

@@ -285,7 +285,7 @@ async fn program_starts_clean_at_every_level() {
 
 #[tokio::test]
 async fn program_in_a_namespace_sees_no_other_process_and_cannot_end_its_first() {
-    let script = "kill -9 1; kill -STOP 1; echo $PPID; grep -l '^runnerd$' /proc/[0-9]*/comm; echo /proc/[0-9]*";
+    let script = "kill -9 1; kill -STOP 1; echo $PPID; grep -l '^runnerd-shim$' /proc/[0-9]*/comm; echo /proc/[0-9]*";
     let Some(printed) = printed_at(Containment::Pidns, script).await else { return };
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(

@@ -1,6 +1,10 @@
 //! What a program starts with, and programs that cannot start.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
 
 use runnerd::process::{Ended, Launcher, Mark, SpawnError, Spec, run};
 use tokio_util::sync::CancellationToken;
@@ -128,4 +132,43 @@ async fn binary_that_is_no_shim_is_told_from_the_program() {
     let launcher = Launcher::new("/bin/true".into());
     let error = run(&launcher, bench.sh("true"), &CancellationToken::new()).await.expect_err("nothing can be started");
     assert!(matches!(error, SpawnError::Shim { .. }), "{error:?}");
+}
+
+/// The programs of an installation of its own: the daemon's, and the small one beside it.
+fn installed(bench: &Bench) -> [PathBuf; 2] {
+    let built = [env!("CARGO_BIN_EXE_runnerd"), env!("CARGO_BIN_EXE_runnerd-shim")];
+    built.map(|program| {
+        let installed = bench.folder().join(Path::new(program).file_name().unwrap());
+        fs::copy(program, &installed).unwrap();
+        installed
+    })
+}
+
+#[tokio::test]
+async fn the_small_program_serves_as_it_was_when_it_was_found() {
+    let bench = Bench::new();
+    let [daemon, shim] = installed(&bench);
+    let launcher = Launcher::beside(&daemon).await.unwrap();
+    fs::write(&shim, "#!/bin/sh\necho somebody else's\n").unwrap();
+    let ran = run(&launcher, bench.sh("echo ran"), &CancellationToken::new()).await.unwrap();
+    assert_eq!((ran.ended, bench.log().as_str()), (Ended::Exited(0), "ran\n"));
+}
+
+#[tokio::test]
+async fn a_program_of_another_build_is_no_shim() {
+    let bench = Bench::new();
+    let [daemon, shim] = installed(&bench);
+    fs::copy("/bin/echo", &shim).unwrap();
+    let refused = Launcher::beside(&daemon).await.unwrap_err();
+    assert_eq!(refused.to_string(), "it is of another build than the daemon");
+    fs::remove_file(&shim).unwrap();
+    assert_eq!(Launcher::beside(&daemon).await.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn the_daemons_own_program_serves_where_there_is_no_other() {
+    let bench = Bench::new();
+    let launcher = Launcher::new(env!("CARGO_BIN_EXE_runnerd").into());
+    let ran = run(&launcher, bench.sh("echo ran"), &CancellationToken::new()).await.unwrap();
+    assert_eq!((ran.ended, bench.log().as_str()), (Ended::Exited(0), "ran\n"));
 }

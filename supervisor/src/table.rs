@@ -13,9 +13,12 @@ const MOST_BYTES: u64 = 4 << 20;
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ProcessEntry {
+pub struct ProcessEntry {
+    /// Its number.
     pub pid: i32,
+    /// Its parent's number.
     pub parent: i32,
+    /// Its process group.
     pub group: i32,
     /// Clock ticks since boot; with the number, it names a process well enough to tell it from its successor.
     pub started: u64,
@@ -24,6 +27,10 @@ pub(super) struct ProcessEntry {
 }
 
 /// Reads a file of a process.
+///
+/// # Errors
+///
+/// Fails if there is no such process or it may not be read.
 pub fn read(pid: impl Display, file: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(AT_ONCE);
     File::open(format!("/proc/{pid}/{file}"))?.take(MOST_BYTES).read_to_end(&mut bytes)?;
@@ -35,13 +42,20 @@ pub fn read_text(pid: impl Display, file: &str) -> io::Result<String> {
     String::from_utf8(read(pid, file)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
+/// Reads a variable that a process was started with.
+pub fn variable(of: i32, name: &str) -> Option<Vec<u8>> {
+    let environment = read(of, "environ").ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.find_map(|variable| Some(variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec()))
+}
+
 /// Reads the entry of one process.
-pub(super) fn entry(pid: i32) -> Option<ProcessEntry> {
+pub fn entry(pid: i32) -> Option<ProcessEntry> {
     parse(pid, &read(pid, "stat").ok()?)
 }
 
 /// Reads the entries of all processes, each when it is asked for.
-pub(super) fn entries() -> io::Result<impl Iterator<Item = ProcessEntry>> {
+pub fn entries() -> io::Result<impl Iterator<Item = ProcessEntry>> {
     let items = fs::read_dir("/proc")?.flatten();
     Ok(items.filter_map(|item| item.file_name().to_str()?.parse().ok()).filter_map(entry))
 }
@@ -49,7 +63,7 @@ pub(super) fn entries() -> io::Result<impl Iterator<Item = ProcessEntry>> {
 /// Reads the entries of the children of a process that has one thread.
 ///
 /// A kernel may be built without the list of them; then all processes are looked through.
-pub(super) fn children(of: i32) -> io::Result<Vec<ProcessEntry>> {
+pub(crate) fn children(of: i32) -> io::Result<Vec<ProcessEntry>> {
     match read_text(of, &format!("task/{of}/children")) {
         Ok(list) => Ok(list.split_whitespace().filter_map(|pid| entry(pid.parse().ok()?)).collect()),
         Err(_) => Ok(entries()?.filter(|entry| entry.parent == of).collect()),
@@ -57,7 +71,7 @@ pub(super) fn children(of: i32) -> io::Result<Vec<ProcessEntry>> {
 }
 
 /// Returns the number that a process has inside the innermost PID namespace that it lives in.
-pub(super) fn number_inside(pid: i32) -> Option<i32> {
+pub(crate) fn number_inside(pid: i32) -> Option<i32> {
     let status = read_text(pid, "status").ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_whitespace().last()?.parse().ok()

@@ -31,7 +31,7 @@ impl Descriptors {
 /// Sets the limit that the programs of the calling process begin with, as far as the system allows.
 ///
 /// More than they were ever given can harm them: some keep a table of all numbers that there could be.
-pub(super) fn give(limit: u64) {
+pub(crate) fn give(limit: u64) {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, limit.min(most), most);
     }

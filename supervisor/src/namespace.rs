@@ -18,7 +18,7 @@ const NOTHING: Option<&str> = None;
 
 /// How a PID namespace is had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Namespaces {
+pub enum Namespaces {
     /// By privilege.
     Privileged,
     /// Inside a user namespace in which the user is itself and nobody else: set-user-id programs have no effect there,
@@ -29,7 +29,7 @@ pub(super) enum Namespaces {
 /// Makes the namespaces for the caller's next child, which will be the first process there.
 ///
 /// The caller must be dumpable, or the files that map users are not its own.
-pub(super) fn unshare_for_child(namespaces: Namespaces) -> io::Result<()> {
+pub(crate) fn unshare_for_child(namespaces: Namespaces) -> io::Result<()> {
     match namespaces {
         Namespaces::Privileged => Ok(unshare(CloneFlags::CLONE_NEWPID)?),
         Namespaces::WithUser => {
@@ -44,7 +44,7 @@ pub(super) fn unshare_for_child(namespaces: Namespaces) -> io::Result<()> {
 
 /// Gives the calling process, the first of its PID namespace, mounts of its own, and among them the `/proc` of that
 /// namespace. Mounts that are made outside later still appear; those made inside do not leave.
-pub(super) fn mount_own_proc() -> nix::Result<()> {
+pub(crate) fn mount_own_proc() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
@@ -58,7 +58,7 @@ pub(super) fn mount_own_proc() -> nix::Result<()> {
 /// mounts, and the kernel locks those together. A mount point cannot be renamed, but a folder above it could be, with
 /// another one put in its place for the daemon to find: so those above, too, are bound to themselves, after the cover, so
 /// that it is in the copies. The caller's folder is still below the mounts from before and must be entered anew.
-pub(super) fn cover(folder: &Path, namespaces: Namespaces) -> nix::Result<()> {
+pub(crate) fn cover(folder: &Path, namespaces: Namespaces) -> nix::Result<()> {
     let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("none"), folder, Some("tmpfs"), flags, Some(NO_ROOM))?;
     match namespaces {

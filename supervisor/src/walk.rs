@@ -12,7 +12,7 @@ use nix::{
 };
 use rustix::process::Signal;
 
-use super::{
+use crate::{
     pidfd::PidFd,
     table::{self, ProcessEntry},
 };
@@ -24,7 +24,7 @@ const TERM_PASSES: u32 = 3;
 ///
 /// SIGCONT follows, because a stopped process would not see the request. The group's leader must be a child of the caller
 /// that it has not reaped: its group could be another's by then.
-pub(super) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
+pub(crate) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
     if let Some(group) = group {
         // A group without members is no error: its leader is a zombie.
         let _ = killpg(group, NixSignal::SIGTERM);
@@ -45,7 +45,7 @@ pub(super) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
 }
 
 /// Asks one descendant to end as a person would; SIGCONT follows, because a stopped process would not see it.
-pub(super) fn interrupt(process: Option<Pid>) {
+pub(crate) fn interrupt(process: Option<Pid>) {
     for entry in look().iter().filter(|entry| is(entry, process)) {
         signal(entry, &[Signal::INT, Signal::CONT]);
     }
@@ -56,7 +56,7 @@ fn is(entry: &ProcessEntry, pid: Option<Pid>) -> bool {
 }
 
 /// Returns the living descendants that one pass finds.
-pub(super) fn look() -> Vec<ProcessEntry> {
+pub(crate) fn look() -> Vec<ProcessEntry> {
     living_below(getpid(), entries())
 }
 
@@ -64,7 +64,7 @@ pub(super) fn look() -> Vec<ProcessEntry> {
 ///
 /// A child is killed as soon as it is seen: processes that replace themselves all the time, each the orphan of the one
 /// before, live too short for anything later.
-pub(super) fn kill() -> Vec<ProcessEntry> {
+pub fn kill() -> Vec<ProcessEntry> {
     let own = getpid();
     let is_child = |entry: &ProcessEntry| entry.parent == own.as_raw();
     let table = entries().inspect(|entry| {
@@ -80,8 +80,9 @@ pub(super) fn kill() -> Vec<ProcessEntry> {
     found
 }
 
-/// A process that may not be signalled stays in the table, where the caller sees it again.
-fn signal(entry: &ProcessEntry, signals: &[Signal]) {
+/// Sends signals to a process if it is still the one that was seen. One that may not be signalled stays in the table, where
+/// the caller sees it again.
+pub fn signal(entry: &ProcessEntry, signals: &[Signal]) {
     let is_same = || table::entry(entry.pid).is_some_and(|now| now.started == entry.started);
     if let Ok(Some(process)) = PidFd::open(entry.pid, is_same) {
         for signal in signals {

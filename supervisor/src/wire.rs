@@ -1,7 +1,7 @@
 //! What daemon and shim say to each other: one order down, commands down, words up.
 //!
-//! Both ends are the same binary, so there is no version. The order travels through a socket, never through argv or
-//! environment, where every process of the machine could read it.
+//! Both ends are built of the same source, which the daemon makes sure of ([`BUILD`](crate::BUILD)), so there is no version. The
+//! order travels through a socket, never through argv or environment, where every process of the machine could read it.
 
 use std::{
     ffi::OsString,
@@ -13,30 +13,50 @@ use std::{
 use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Farewell, namespace::Namespaces};
+use crate::namespace::Namespaces;
 
-/// First argument that makes the daemon's binary a shim.
+/// First argument that makes a program a shim.
 pub const SHIM_COMMAND: &str = "__shim";
+
+/// How a program is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Farewell {
+    /// SIGTERM to it and to all that descends from it.
+    Terminate,
+    /// SIGINT to the program alone, which then ends what it has started and says what it consumed.
+    Interrupt,
+}
 
 /// All that a shim has to know.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub struct Order {
+    /// File of the program.
     pub program: OsString,
+    /// Its arguments, its name first.
     pub argv: Vec<OsString>,
+    /// Folder that it starts in.
     pub cwd: OsString,
+    /// Its whole environment, but for the mark.
     pub env: Vec<(OsString, OsString)>,
+    /// What it reads.
     pub stdin: Vec<u8>,
+    /// Text of its mark.
     pub mark: String,
+    /// File that is locked as long as anything of it may be alive.
     pub lock: OsString,
-    /// Time since boot.
+    /// When it is killed: time since boot.
     pub deadline: Duration,
+    /// Time between the request to end and the kill.
     pub grace: Duration,
+    /// How it is asked to end.
     pub farewell: Farewell,
+    /// Whether it is denied privileges beyond the user's own.
     pub no_new_privs: bool,
     /// Most descriptors that may be open; none for as many as in the daemon.
     pub descriptors: Option<u64>,
     /// Folder of the control group that is made for the program.
     pub cgroup: Option<OsString>,
+    /// What is put around it besides; none where the machine has no PID namespaces.
     pub namespaces: Option<Namespaces>,
     /// Folder that the program is not to see; only where there are namespaces.
     pub hidden: Option<OsString>,
@@ -44,7 +64,7 @@ pub(super) struct Order {
 
 /// One byte from the daemon; the end of the line means [`Command::Kill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Command {
+pub enum Command {
     /// The request to end, the grace, SIGKILL.
     Stop,
     /// SIGKILL.
@@ -52,7 +72,8 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) fn to_byte(self) -> u8 {
+    /// Returns what is sent.
+    pub fn to_byte(self) -> u8 {
         match self {
             Self::Stop => b'T',
             Self::Kill => b'K',
@@ -60,18 +81,23 @@ impl Command {
     }
 
     /// Reads a byte; one that means nothing is taken for the safe command.
-    pub(super) fn from_byte(byte: u8) -> Self {
+    pub(crate) fn from_byte(byte: u8) -> Self {
         if byte == b'T' { Self::Stop } else { Self::Kill }
     }
 }
 
 /// One line to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Word {
+pub enum Word {
     /// The leader runs.
     Started,
     /// The leader could not be started; nothing ran. The last word.
-    Refused { step: Step, errno: i32 },
+    Refused {
+        /// What was being done.
+        step: Step,
+        /// What the system says.
+        errno: i32,
+    },
     /// The leader ended by itself and others are left: the output may be drained before [`Command::Kill`].
     LeaderGone,
     /// Everything is over. The last word.
@@ -80,34 +106,46 @@ pub(super) enum Word {
 
 /// What the shim was doing when it failed.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) enum Step {
+pub enum Step {
+    /// It was getting ready.
     SetUp,
     /// The shim has more threads than one.
     Threads,
+    /// The control group could not be made or entered.
     Cgroup,
+    /// The PID namespace could not be made.
     Namespace,
     /// The folder that the program is not to see could not be covered.
     Hide,
+    /// The lock file could not be opened.
     LockFile,
     /// Another process holds it.
     Lock,
+    /// The program's folder could not be entered.
     Folder,
+    /// The program could not be run.
     Exec,
 }
 
 /// How it ended.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Over {
+pub struct Over {
+    /// What happened first.
     pub cause: Cause,
+    /// How many processes were killed besides the leader.
     pub survivors: u32,
+    /// Those that the kill has left.
     pub still_alive: Vec<i32>,
 }
 
 /// What happened first.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) enum Cause {
+pub enum Cause {
+    /// The leader exited with a code.
     Exited(i32),
+    /// A signal ended the leader.
     Signaled(i32),
+    /// Its time was over.
     Deadline,
     /// The daemon asked, or is gone.
     Asked,
@@ -115,7 +153,7 @@ pub(super) enum Cause {
 
 impl Cause {
     /// Reads how a process ended.
-    pub(super) fn of(status: WaitStatus) -> Self {
+    pub(crate) fn of(status: WaitStatus) -> Self {
         match status.terminating_signal() {
             Some(signal) => Self::Signaled(signal),
             None => Self::Exited(status.exit_status().unwrap_or(0)),
@@ -124,19 +162,19 @@ impl Cause {
 }
 
 /// Puts a message on a line of its own.
-pub(super) fn to_line(message: &impl Serialize) -> Vec<u8> {
+pub fn to_line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("BUG: messages to and from the shim are plain data");
     line.push(b'\n');
     line
 }
 
 /// Tells the daemon.
-pub(super) fn say(mut status: &File, word: &Word) -> io::Result<()> {
+pub(crate) fn say(mut status: &File, word: &Word) -> io::Result<()> {
     status.write_all(&to_line(word))
 }
 
 /// Reads the message on the next line.
-pub(super) fn read_line<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<T> {
+pub(crate) fn read_line<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<T> {
     let mut line = Vec::new();
     from.read_until(b'\n', &mut line)?;
     if line.last() != Some(&b'\n') {

@@ -20,7 +20,8 @@ use rustix::{
     process::{WaitOptions, wait},
 };
 
-use super::{
+use crate::clock::since_boot;
+use crate::{
     Farewell,
     cgroup::Group,
     init::Init,
@@ -29,7 +30,6 @@ use super::{
     walk,
     wire::{self, Cause, Command, Order, Over, Word},
 };
-use crate::clock::since_boot;
 
 /// Longest sleep between two looks at the clock: `poll` does not count a machine's sleep.
 const SLICE: Duration = Duration::from_millis(500);
@@ -43,7 +43,7 @@ const KILL_PASS: Duration = Duration::from_millis(5);
 const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// A program under watch.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     leader: Option<Pid>,
     init: Option<Init>,
     group: Option<Group>,
@@ -81,7 +81,7 @@ enum Heard {
 }
 
 impl Watch {
-    pub(super) fn new(under: Under, order: Order) -> Self {
+    pub(crate) fn new(under: Under, order: Order) -> Self {
         let Under { leader, group, signals } = under;
         Self {
             leader: leader.pid,
@@ -99,7 +99,7 @@ impl Watch {
     }
 
     /// Watches until nothing that descends from the leader is alive.
-    pub(super) fn until_over(mut self, line: &File) -> Over {
+    pub(crate) fn until_over(mut self, line: &File) -> Over {
         loop {
             if matches!(self.reap(), Children::None) {
                 // Others may have come into the group that do not descend from the leader.

@@ -18,11 +18,11 @@ use nix::{
 };
 use rustix::fs::getxattr;
 
-use super::{
+use crate::clock::since_boot;
+use crate::{
     mark::{Mark, hex},
     table,
 };
-use crate::clock::since_boot;
 
 /// Start of the names of all groups.
 const PREFIX: &str = "runnerd-";
@@ -33,7 +33,7 @@ const MAX_DEPTH: usize = 16;
 
 /// Why a daemon can make no groups.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoGroupPlace {
+pub enum NoGroupPlace {
     /// The kernel has none, or not of this version.
     #[error("the system has no control groups of version 2")]
     NoGroups,
@@ -42,18 +42,27 @@ pub(super) enum NoGroupPlace {
     Mounts(io::Error),
     /// The daemon's own group is out of sight.
     #[error("the control group {group} of the daemon is not mounted")]
-    NotMounted { group: String },
+    NotMounted {
+        /// The group.
+        group: String,
+    },
     /// The daemon's own group is somebody else's.
     #[error("{} is not writable for this user", folder.display())]
-    NotWritable { folder: PathBuf },
+    NotWritable {
+        /// The group's folder.
+        folder: PathBuf,
+    },
     /// The daemon's own group is the service manager's.
     #[error("{} belongs to systemd and is not delegated", folder.display())]
-    NotDelegated { folder: PathBuf },
+    NotDelegated {
+        /// The group's folder.
+        folder: PathBuf,
+    },
 }
 
 /// The place where a daemon makes groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct GroupPlace {
+pub struct GroupPlace {
     folder: PathBuf,
     /// Tells this daemon's groups from those of others in the same place.
     prefix: String,
@@ -61,54 +70,54 @@ pub(super) struct GroupPlace {
 
 impl GroupPlace {
     /// Finds the place, or says why there is none. `owner` is unique to the daemon on this machine.
-    pub(super) fn find(owner: &str) -> Result<Self, NoGroupPlace> {
+    pub fn find(owner: &str) -> Result<Self, NoGroupPlace> {
         let (mount, folder) = own_folder()?;
         check_right(&mount, &folder)?;
         Ok(Self { folder, prefix: format!("{PREFIX}{}", hex(owner, 6)) })
     }
 
     /// Returns the folder of the group for the program with this mark.
-    pub(super) fn group_of(&self, mark: &Mark) -> PathBuf {
+    pub fn group_of(&self, mark: &Mark) -> PathBuf {
         self.folder.join(format!("{}{}", self.prefix, suffix(mark)))
     }
 
     /// Kills and removes what an earlier life of the same daemon has left here.
-    pub(super) fn end_leftovers(&self, within: Duration) {
+    pub fn end_leftovers(&self, within: Duration) {
         let until = since_boot() + within;
         end_all(&groups(&self.folder, |name| name.starts_with(&self.prefix)), until);
     }
 }
 
 /// Returns the folders of the groups of the program with this mark that are below the caller's own group.
-pub(super) fn groups_of(mark: &Mark) -> Vec<PathBuf> {
+pub fn groups_of(mark: &Mark) -> Vec<PathBuf> {
     let Ok((_, folder)) = own_folder() else { return Vec::new() };
     let suffix = suffix(mark);
     groups(&folder, |name| name.starts_with(PREFIX) && name.ends_with(&suffix))
 }
 
 /// Kills every process in these groups.
-pub(super) fn kill_all(groups: &[PathBuf]) {
+pub fn kill_all(groups: &[PathBuf]) {
     for group in groups {
         kill(group);
     }
 }
 
 /// Kills every process in these groups and removes them, as far as they are empty by `until`.
-pub(super) fn end_all(groups: &[PathBuf], until: Duration) {
+pub fn end_all(groups: &[PathBuf], until: Duration) {
     for group in groups {
         end(group, until);
     }
 }
 
 /// Returns whether a process is in the group of the program with this mark, wherever that group is.
-pub(super) fn is_in_group_of(mark: &Mark, pid: i32) -> bool {
+pub(crate) fn is_in_group_of(mark: &Mark, pid: i32) -> bool {
     let suffix = suffix(mark);
     let is_its = |part: &str| part.starts_with(PREFIX) && part.ends_with(&suffix);
     path_of(&pid.to_string()).is_some_and(|path| path.split('/').any(is_its))
 }
 
 /// Returns whether a process is in the group of any program in which the caller is not.
-pub(super) fn is_in_any_group(pid: i32) -> bool {
+pub(crate) fn is_in_any_group(pid: i32) -> bool {
     let own = path_of("self").unwrap_or_default();
     let is_foreign = |path: String| {
         let below = Path::new(&path).strip_prefix(&own).unwrap_or(Path::new(&path)).components();
@@ -118,14 +127,14 @@ pub(super) fn is_in_any_group(pid: i32) -> bool {
 }
 
 /// The group of one program.
-pub(super) struct Group {
+pub(crate) struct Group {
     folder: PathBuf,
     members: File,
 }
 
 impl Group {
     /// Makes the group; an empty one that is there is taken over.
-    pub(super) fn create(folder: &Path) -> io::Result<Self> {
+    pub(crate) fn create(folder: &Path) -> io::Result<Self> {
         match fs::create_dir(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
@@ -145,12 +154,12 @@ impl Group {
     }
 
     /// Opens the same group once more.
-    pub(super) fn try_clone(&self) -> io::Result<Self> {
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { folder: self.folder.clone(), members: self.members.try_clone()? })
     }
 
     /// Puts the calling process into the group, and so its future children. Allocates nothing.
-    pub(super) fn enter(&self) -> nix::Result<()> {
+    pub(crate) fn enter(&self) -> nix::Result<()> {
         write(&self.members, b"0").map(drop)
     }
 
@@ -158,7 +167,7 @@ impl Group {
     ///
     /// To enter it later takes until every processor has taken note: ten milliseconds and more.
     #[expect(unsafe_code, reason = "no library calls clone3")]
-    pub(super) fn fork(&self) -> io::Result<ForkResult> {
+    pub(crate) fn fork(&self) -> io::Result<ForkResult> {
         const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
         let folder = File::open(&self.folder)?;
         let order = libc::clone_args {
@@ -185,23 +194,23 @@ impl Group {
     }
 
     /// Kills every process in it.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         kill(&self.folder);
     }
 
     /// Returns whether no process in it is alive.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         is_empty(&self.folder)
     }
 
     /// Returns the numbers of the processes in it, those in groups inside of it left out.
-    pub(super) fn members(&self) -> Vec<i32> {
+    pub(crate) fn members(&self) -> Vec<i32> {
         let text = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
     /// Removes the group, which must be empty. One that stays is removed when a daemon starts here again.
-    pub(super) fn remove(&self) {
+    pub(crate) fn remove(&self) {
         remove(&self.folder, MAX_DEPTH);
     }
 }

@@ -22,7 +22,7 @@ use nix::{
 use rustix::process::{WaitOptions, wait};
 use serde::{Deserialize, Serialize};
 
-use super::{
+use crate::{
     cgroup::Group,
     leader::{self, Plan},
     namespace,
@@ -35,7 +35,7 @@ use super::{
 const MAX_WORD: usize = 256;
 
 /// The first process of a program's namespace, seen from the shim.
-pub(super) struct Init {
+pub(crate) struct Init {
     pub pid: Pid,
     words: OwnedFd,
 }
@@ -54,7 +54,7 @@ enum Word {
 /// Starts the first process of the namespaces that were made for the caller's next child, and through it the leader.
 ///
 /// The second value is the leader's number outside; `None` if it had ended by the time it was looked up.
-pub(super) fn start(plan: Plan<'_>) -> Result<(Init, Option<Pid>), (Step, io::Error)> {
+pub(crate) fn start(plan: Plan<'_>) -> Result<(Init, Option<Pid>), (Step, io::Error)> {
     let in_namespace = |error: io::Error| (Step::Namespace, error);
     let (words, told) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
         .map_err(|errno| in_namespace(errno.into()))?;
@@ -76,7 +76,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<(Init, Option<Pid>), (Step, io::Er
 
 impl Init {
     /// Returns how the leader ended, once.
-    pub(super) fn leader_exit(&self) -> Option<Cause> {
+    pub(crate) fn leader_exit(&self) -> Option<Cause> {
         match self.next_word(MsgFlags::MSG_DONTWAIT)? {
             Word::Ended(cause) => Some(cause),
             Word::Started { .. } | Word::Refused { .. } => None,
@@ -84,7 +84,7 @@ impl Init {
     }
 
     /// Becomes readable when [`leader_exit`](Self::leader_exit) has something to return.
-    pub(super) fn words(&self) -> &OwnedFd {
+    pub(crate) fn words(&self) -> &OwnedFd {
         &self.words
     }
 

@@ -21,10 +21,10 @@ use nix::{
     unistd::{Pid, getpid, getppid, setsid},
 };
 
-use super::{cgroup::Group, mark, wire::Order};
+use crate::{cgroup::Group, mark, wire::Order};
 
 /// What a leader is started with.
-pub(super) struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     pub order: &'a Order,
     pub stdin: OwnedFd,
     /// Its standard output and standard error.
@@ -37,7 +37,7 @@ pub(super) struct Plan<'a> {
 ///
 /// It starts in the caller's folder, is the leader of a session of its own, without a terminal, and holds no descriptor
 /// but 0, 1 and 2, provided that every other one of the caller's is closed on exec.
-pub(super) fn start(plan: Plan<'_>) -> io::Result<Pid> {
+pub(crate) fn start(plan: Plan<'_>) -> io::Result<Pid> {
     let Plan { order, stdin, outputs: [output, error], group } = plan;
     let mut command = Command::new(&order.program);
     if let Some((name, arguments)) = order.argv.split_first() {

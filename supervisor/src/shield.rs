@@ -30,26 +30,26 @@ pub fn shield_daemon() -> nix::Result<()> {
 }
 
 /// Shields the shim from signals that ask a process to end, and returns the descriptor that tells of ended children.
-pub(super) fn shield_shim() -> nix::Result<SignalFd> {
+pub(crate) fn shield_shim() -> nix::Result<SignalFd> {
     SigSet::all().thread_set_mask()?;
     SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
 }
 
 /// Makes writes return instead of waiting.
-pub(super) fn set_nonblocking(fd: &impl AsFd) -> nix::Result<()> {
+pub(crate) fn set_nonblocking(fd: &impl AsFd) -> nix::Result<()> {
     let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
     fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).map(drop)
 }
 
 /// The caller's place among those that the system ends when memory runs out: raised while a child is born that is to
 /// inherit it. As far as the system allows.
-pub(super) struct OomScore {
+pub(crate) struct OomScore {
     /// Opened before the process is closed to others, which also takes this file from it.
     file: Option<(File, i32)>,
 }
 
 impl OomScore {
-    pub(super) fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let open = || {
             let mut file = File::options().read(true).write(true).open("/proc/self/oom_score_adj").ok()?;
             let mut text = String::new();
@@ -59,11 +59,11 @@ impl OomScore {
         Self { file: open() }
     }
 
-    pub(super) fn raise(&self) {
+    pub(crate) fn raise(&self) {
         self.set(OOM_EXTRA);
     }
 
-    pub(super) fn restore(&self) {
+    pub(crate) fn restore(&self) {
         self.set(0);
     }
 

@@ -4,16 +4,20 @@
 //! ignored since 2.6, hands on to every child, and lets no ordinary process raise again; and, where there are control
 //! groups, in the name of the program's group.
 
-use std::{env, ffi::OsString, fmt, os::unix::ffi::OsStringExt as _};
+use std::{
+    env,
+    ffi::OsString,
+    fmt::{self, Write as _},
+    os::unix::ffi::OsStringExt as _,
+};
 
 use nix::sys::resource::{Resource, setrlimit};
-use runner_core::digest::sha256_hex;
 use sha2::{Digest as _, Sha256};
 
-use super::{cgroup, table};
+use crate::{cgroup, table};
 
 /// Variable that holds the mark.
-pub(super) const VARIABLE: &str = "RUNNERD_MARK";
+pub const VARIABLE: &str = "RUNNERD_MARK";
 
 /// A text that belongs to one process and its descendants alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +52,7 @@ impl Mark {
     /// Marks the calling process and its future children.
     ///
     /// Fails where a lower limit is in force already; the variable is the only mark then.
-    pub(super) fn put_on_this_process(&self) -> nix::Result<()> {
+    pub(crate) fn put_on_this_process(&self) -> nix::Result<()> {
         let limit = self.lock_limit();
         setrlimit(Resource::RLIMIT_LOCKS, limit, limit)
     }
@@ -67,8 +71,13 @@ impl fmt::Display for Mark {
 }
 
 /// Returns the first bytes of a text's digest, for names.
-pub(super) fn hex(text: &str, bytes: usize) -> String {
-    sha256_hex(text.as_bytes())[..2 * bytes].to_owned()
+pub(crate) fn hex(text: &str, bytes: usize) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(bytes).fold(String::new(), |mut name, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(name, "{byte:02x}");
+        name
+    })
 }
 
 /// Readable for every process, also for one that hides its environment; nothing where there is no limit.
@@ -79,9 +88,7 @@ fn lock_limit_of(pid: impl fmt::Display) -> Option<u64> {
 }
 
 fn variable_of(pid: i32) -> Option<Vec<u8>> {
-    let environment = table::read(pid, "environ").ok()?;
-    let mut entries = environment.split(|byte| *byte == 0);
-    entries.find_map(|entry| Some(entry.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"=")?.to_vec()))
+    table::variable(pid, VARIABLE)
 }
 
 #[cfg(test)]

@@ -13,14 +13,16 @@ use rustix::{
 };
 
 /// One process, alive or dead, but never another one.
-pub(super) struct PidFd {
+#[derive(Debug)]
+pub struct PidFd {
+    /// Its number.
     pub pid: i32,
     fd: OwnedFd,
 }
 
 impl PidFd {
     /// Opens the process that has this number, if there is one and `is_it` still holds after it was opened.
-    pub(super) fn open(pid: i32, is_it: impl FnOnce() -> bool) -> io::Result<Option<Self>> {
+    pub fn open(pid: i32, is_it: impl FnOnce() -> bool) -> io::Result<Option<Self>> {
         let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         match pidfd_open(number, PidfdFlags::empty()) {
             Ok(fd) => Ok(is_it().then_some(Self { pid, fd })),
@@ -30,7 +32,7 @@ impl PidFd {
     }
 
     /// Sends a signal; a process that is dead by now is no error.
-    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.fd, signal) {
             Ok(()) | Err(Errno::SRCH) => Ok(()),
             Err(errno) => Err(errno.into()),
@@ -38,7 +40,7 @@ impl PidFd {
     }
 
     /// Waits until the process is dead, and returns whether it is.
-    pub(super) fn wait(&self, within: Duration) -> bool {
+    pub fn wait(&self, within: Duration) -> bool {
         let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(self.fd.as_fd(), PollFlags::POLLIN)];
         matches!(poll(&mut fds, timeout), Ok(ready) if ready > 0)
