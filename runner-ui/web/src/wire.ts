@@ -347,7 +347,7 @@ export interface RepoView {
   queue: RunSummary[];
 }
 /**
- * Why a run stopped, and what goes on (P13).
+ * Why a run stopped, and what goes on.
  */
 export interface StopReason {
   /**
