@@ -11,8 +11,7 @@ use runner_core::answer::Form;
 
 use super::evidence::Evidence;
 use super::unfit::Unfit;
-use super::{claude, codex, command, gemini, opencode};
-use crate::config::{Executor, ExecutorKind};
+use crate::config::Executor;
 use crate::process::Farewell;
 
 /// An agent program.
@@ -41,17 +40,6 @@ pub(super) trait Backend: Sync {
     /// Returns what understands the output of a session that is not there any more; nothing where it has no form.
     fn onlooker(&self) -> Option<Box<dyn Reader>> {
         None
-    }
-}
-
-/// Returns the backend for a kind.
-pub(super) fn of(kind: ExecutorKind) -> &'static dyn Backend {
-    match kind {
-        ExecutorKind::Command => &command::Command,
-        ExecutorKind::Codex => &codex::Codex,
-        ExecutorKind::Claude => &claude::Claude,
-        ExecutorKind::Gemini => &gemini::Gemini,
-        ExecutorKind::Opencode => &opencode::Opencode,
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use super::backend;
+use super::kinds;
 use crate::config::{Executor, ExecutorKind, Patterns, RepoConfig};
 
 /// How a program that speaks to a service gets through a proxy, and whom it trusts.
@@ -48,7 +48,7 @@ pub fn wanted_of_caller(config: &RepoConfig) -> Vec<String> {
 }
 
 fn variables(kind: ExecutorKind) -> impl Iterator<Item = &'static str> {
-    let about = backend::of(kind).about();
+    let about = kinds::of(kind).about();
     about.into_iter().flat_map(|about| NETWORK.iter().chain(about.variables).copied())
 }
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::backend::{self, Backend};
+use super::backend::Backend;
+use super::kinds;
 use super::probe::{self, Probe, Probed};
 use super::{Unfit, environment};
 use crate::config::{Executor, RepoConfig};
@@ -85,7 +86,7 @@ pub async fn check(candidates: Candidates<'_>, launcher: &Launcher) -> Result<()
 /// Finds out whether an agent can work: by files and variables, and by its word on its version.
 pub async fn examine(executor: &Executor, candidates: Candidates<'_>, launcher: &Launcher) -> Fitness {
     static ASKED: AtomicU32 = AtomicU32::new(0);
-    let backend = backend::of(executor.kind);
+    let backend = kinds::of(executor.kind);
     let env = environment(executor, &candidates.config.env.agent, candidates.env);
     if let Err(unfit) = preflight(backend, executor, &env) {
         return Fitness::Unfit(unfit);

@@ -8,7 +8,8 @@ use protocol::event::Activity;
 
 use runner_core::answer::Form;
 
-use super::backend::{Heard, Order, Rest, of};
+use super::backend::{Heard, Order, Rest};
+use super::kinds::of;
 use super::stream::Lines;
 use crate::config::{self, ExecutorKind};
 

@@ -15,6 +15,7 @@ mod fitness;
 mod gemini;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
+mod kinds;
 mod opencode;
 mod output_router;
 mod probe;
@@ -56,7 +57,7 @@ pub struct Program<'a> {
 
 /// Returns the program that a session starts first.
 pub fn program(executor: &Executor) -> Program<'_> {
-    let about = backend::of(executor.kind).about();
+    let about = kinds::of(executor.kind).about();
     match (executor.wrapper.first(), about) {
         (Some(wrapper), _) => Program { name: wrapper, install: None, key: "wrapper" },
         (None, Some(about)) => Program { name: about.program, install: Some(about.install), key: "kind" },

@@ -12,9 +12,10 @@ use tokio::sync::mpsc;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::backend::{self, Backend, Launch, Order};
+use super::backend::{Backend, Launch, Order};
 use super::end::{self, Left};
 use super::fitness::preflight;
+use super::kinds;
 use super::output_router::OutputRouter;
 use super::probe::{self, Probe, Probed};
 use super::{OUTPUT_VARIABLE, blank, keeps_privileges_out, zone};
@@ -67,7 +68,7 @@ pub async fn run<A: Answer + Clone>(
 ) -> Result<SessionEnd<A>, SpawnError> {
     let blank: SessionEnd<A> = blank(session.executor, launcher);
     let misconfigured = |what| SessionEnd { how: SessionHow::Misconfigured { what }, ..blank.clone() };
-    let backend = backend::of(session.executor.kind);
+    let backend = kinds::of(session.executor.kind);
     let fix = backend.about().map(|about| format!("; {}", about.install)).unwrap_or_default();
     match Box::pin(run_with(backend, session, &blank, Around { launcher, stop })).await {
         Err(error) if error.is_misconfigured() => {

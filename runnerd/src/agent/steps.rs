@@ -5,7 +5,7 @@ use protocol::reply::ActivityStep;
 use runner_core::feedback::clip;
 use runner_core::fence::clean;
 
-use super::backend;
+use super::kinds;
 use crate::config::ExecutorKind;
 
 /// Most bytes of a step of an agent's work.
@@ -18,7 +18,7 @@ pub fn bounded(step: &Activity) -> Activity {
 
 /// Returns the steps that whole lines of output tell; `offset` is where the output begins.
 pub fn steps(kind: ExecutorKind, output: &[u8], offset: u64) -> Vec<ActivityStep> {
-    let Some(mut reader) = backend::of(kind).onlooker() else { return Vec::new() };
+    let Some(mut reader) = kinds::of(kind).onlooker() else { return Vec::new() };
     let (mut steps, mut at) = (Vec::new(), offset);
     for line in output.split_inclusive(|byte| *byte == b'\n') {
         if let Some(step) = reader.line(line.strip_suffix(b"\n").unwrap_or(line)) {

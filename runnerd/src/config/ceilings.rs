@@ -2,7 +2,8 @@
 
 use super::executor::{Executor, ExecutorKind};
 use super::money::Price;
-use super::repository::{RepoConfig, Reviewer};
+use super::repository::RepoConfig;
+use super::words::Reviewer;
 
 /// A ceiling on cost that could not be kept, since an agent's cost would stay unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,28 +7,10 @@ use std::path::{Path, PathBuf};
 use protocol::words::Containment;
 use serde::{Deserialize, Serialize};
 
-use super::choice::choices;
 use super::error::ConfigError;
 use super::parse::{self, Source};
 use super::table;
-
-choices! {
-    /// How much the daemon's log contains.
-    LogLevel {
-        /// Nothing.
-        Off = "off",
-        /// What went wrong.
-        Error = "error",
-        /// What may go wrong, too.
-        Warn = "warn",
-        /// What was done, too.
-        Info = "info",
-        /// How it was done, too.
-        Debug = "debug",
-        /// Everything.
-        Trace = "trace",
-    }
-}
+use super::words::LogLevel;
 
 /// The settings of one user's daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

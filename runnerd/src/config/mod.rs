@@ -19,9 +19,10 @@ mod pattern;
 mod repository;
 mod table;
 mod text;
+mod words;
 
 pub use ceilings::UnpricedBackend;
-pub use daemon::{DaemonConfig, LogLevel};
+pub use daemon::DaemonConfig;
 pub use edit::{Origin, Setting, get, set, show, show_daemon, unset};
 pub use error::{ConfigError, Position, Problem};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
@@ -29,10 +30,11 @@ pub use money::{MicroUsd, Price};
 pub use parse::text;
 pub use pattern::{PatternPlace, Patterns};
 pub use repository::{
-    ContainmentConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, OnChange, OnTimeout, PromptConfig, RepoConfig,
-    ReviewConfig, Reviewer, RoleMode, RolesConfig, parse,
+    ContainmentConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, PromptConfig, RepoConfig, ReviewConfig,
+    RolesConfig, parse,
 };
 pub use text::{daemon_default_text, default_text, reference};
+pub use words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode};
 
 #[cfg(test)]
 mod tests;

@@ -9,57 +9,13 @@ use std::time::Duration;
 use protocol::words::Containment;
 use serde::{Deserialize, Serialize};
 
-use super::choice::choices;
 use super::error::{ConfigError, Problem};
 use super::executor::{ExecutorKind, Executors};
 use super::money::{MicroUsd, Price};
 use super::parse::{self, Source};
 use super::pattern::Patterns;
 use super::table;
-
-choices! {
-    /// What an iteration that ran out of time does to its run.
-    OnTimeout {
-        /// The run ends.
-        Stop = "stop",
-        /// The run goes on, the iteration counts as a fault.
-        Retry = "retry",
-    }
-}
-
-choices! {
-    /// How sessions divide planning and working.
-    RoleMode {
-        /// A session may do either.
-        Auto = "auto",
-        /// Planners do not touch code, workers do not decompose.
-        Strict = "strict",
-    }
-}
-
-choices! {
-    /// What follows when an agent changed the guard's definition.
-    OnChange {
-        /// Both the old and the new definition must pass.
-        Both = "both",
-        /// The change is only named.
-        Report = "report",
-        /// The accepted definition is put back before the guard runs.
-        Revert = "revert",
-    }
-}
-
-choices! {
-    /// Who reviews work that the guard has passed.
-    Reviewer {
-        /// Nobody.
-        Off = "off",
-        /// A fresh agent session.
-        Agent = "agent",
-        /// A person.
-        Human = "human",
-    }
-}
+use super::words::{OnChange, OnTimeout, Reviewer, RoleMode};
 
 /// The configuration of one repository, complete and checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

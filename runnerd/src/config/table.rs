@@ -3,13 +3,12 @@
 //! This is the only place that states a default. The types in [`super::repository`] and
 //! [`super::daemon`] must have exactly these keys; tests hold them together.
 
-use super::daemon::LogLevel;
 use super::executor::{ExecutorKind, Sandbox};
 use super::keys::Default::{Is, Off, Required};
 use super::keys::Kind::{AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text};
 use super::keys::Shown::{Entry, InFull, Override};
 use super::keys::{Key, Kind, Section};
-use super::repository::{OnChange, OnTimeout, Reviewer, RoleMode};
+use super::words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode};
 
 const COUNT: Kind = Number { min: 1, max: 1_000_000 };
 const SECONDS: Kind = Number { min: 1, max: 365 * 24 * 60 * 60 };

@@ -1,28 +1,34 @@
 //! `iteration.activity`: what an agent did, read from the output that its record keeps.
 
-use protocol::error::ErrorData;
 use protocol::reply::ActivityReply;
-use protocol::request::LogStream;
 
-use super::iteration::{IterationPlace, wanted};
 use crate::agent;
 use crate::config::ExecutorKind;
 
 /// Most bytes of output that are looked at for one reply; a longer line tells nothing.
-const MAX_OUTPUT: u64 = 1 << 20;
+pub(super) const MAX_OUTPUT: u64 = 1 << 20;
 
-/// Reads the steps from a byte of the output on.
-pub(super) fn read(at: &IterationPlace, offset: u64) -> Result<ActivityReply, ErrorData> {
-    let log = wanted(at, LogStream::Agent)?;
-    let (bytes, _) = log.read(offset, MAX_OUTPUT)?;
+/// A part of an agent's output.
+pub(super) struct Part {
+    /// Where in the output it begins.
+    pub(super) offset: u64,
+    /// At most [`MAX_OUTPUT`] bytes; fewer, where there are no more.
+    pub(super) bytes: Vec<u8>,
+    /// Whether more may be written.
+    pub(super) is_written: bool,
+}
+
+/// Reads the steps of a part of what an agent of this name and version has put out.
+pub(super) fn read(agent: Option<&str>, part: &Part) -> ActivityReply {
+    let Part { offset, bytes, is_written } = part;
     let is_last = (bytes.len() as u64) < MAX_OUTPUT;
-    let complete = is_last && !log.is_written;
-    let used = if complete { bytes.len() } else { whole_lines(&bytes, is_last) };
-    let steps = match at.agent().and_then(|agent| kind(&agent)) {
-        Some(kind) => agent::steps(kind, &bytes[..used], offset),
+    let complete = is_last && !is_written;
+    let used = if complete { bytes.len() } else { whole_lines(bytes, is_last) };
+    let steps = match agent.and_then(kind) {
+        Some(kind) => agent::steps(kind, &bytes[..used], *offset),
         None => Vec::new(),
     };
-    Ok(ActivityReply { steps, next_offset: offset + used as u64, complete })
+    ActivityReply { steps, next_offset: offset + used as u64, complete }
 }
 
 /// Returns the kind that is named in front of a version.

@@ -18,6 +18,7 @@ use protocol::view::{IterationView, RunView, TextView};
 use protocol::words::{PhaseName, RunStatus};
 use runner_core::fence;
 
+use super::activity::Part;
 use super::{Api, activity, blocking, records};
 use crate::admit::git_error;
 use crate::git::Repository;
@@ -53,7 +54,7 @@ impl IterationApiServer for Api {
 
     async fn activity(&self, params: ActivityParams) -> RpcResult<ActivityReply> {
         let at = self.place(params.at).await?;
-        Ok(blocking(move || activity::read(&at, params.offset)).await?)
+        Ok(blocking(move || steps(&at, params.offset)).await?)
     }
 
     async fn export(&self, params: ExportParams) -> RpcResult<ExportReply> {
@@ -274,6 +275,13 @@ fn on_base(at: &IterationPlace) -> Wanted {
     let message = format!("there is no record of the guard on the base of run {}", at.run);
     let absent = ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status");
     Wanted { path, is_written: at.is_on_base, absent }
+}
+
+/// Reads what the agent did, from a byte of its output on.
+fn steps(at: &IterationPlace, offset: u64) -> Result<ActivityReply, ErrorData> {
+    let log = wanted(at, LogStream::Agent)?;
+    let (bytes, _) = log.read(offset, activity::MAX_OUTPUT)?;
+    Ok(activity::read(at.agent().as_deref(), &Part { offset, bytes, is_written: log.is_written }))
 }
 
 fn piece(at: &IterationPlace, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {

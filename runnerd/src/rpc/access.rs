@@ -12,7 +12,7 @@ use jsonrpsee::types::Request;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 
-use super::peer::Sign;
+use super::ancestry::Sign;
 use super::wrapped::{Around, Service};
 use super::{Peer, PeerRole};
 use crate::clock;

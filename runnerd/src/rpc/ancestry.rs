@@ -12,8 +12,18 @@ use nix::sys::signal::kill;
 use nix::unistd::{Pid, getpid};
 use protocol::startup::MARK_VARIABLE;
 
-use super::peer::Sign;
 use crate::process::{Mark, read_of_process as read, read_text_of_process as read_text};
+
+/// What speaks against a person at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// It bears a mark, or descends from a program of a run.
+    Iteration,
+    /// It lives in another PID namespace than the daemon.
+    OtherNamespace,
+    /// It cannot be looked at.
+    Unseen,
+}
 
 /// First argument of the process that supervises an agent or a guard.
 const SHIM_ARGUMENT: &[u8] = b"__shim";

@@ -16,7 +16,8 @@ mod turn;
 mod wrapped;
 
 pub use self::access::READING;
+pub use self::ancestry::Sign;
 pub use self::listener::{ServeHandle, Served, connections_within, serve};
 pub use self::lock::{LockError, Locks};
-pub use self::peer::{Peer, PeerRole, Sign};
+pub use self::peer::{Peer, PeerRole};
 pub use self::socket::{Bound, SocketError};

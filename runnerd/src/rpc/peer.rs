@@ -10,7 +10,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
 use nix::unistd::{Pid, getpid};
 use tokio::net::UnixStream;
 
-use super::ancestry::{self, Descent};
+use super::ancestry::{self, Descent, Sign};
 use crate::process::read_text_of_process;
 
 /// Walks that may be begun anew because the processes changed meanwhile.
@@ -27,17 +27,6 @@ pub struct Peer {
     pub role: PeerRole,
     /// What speaks against a person, where something does.
     pub sign: Option<Sign>,
-}
-
-/// What speaks against a person at the other end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
-    /// It bears a mark, or descends from a program of a run.
-    Iteration,
-    /// It lives in another PID namespace than the daemon.
-    OtherNamespace,
-    /// It cannot be looked at.
-    Unseen,
 }
 
 /// What a peer may do.

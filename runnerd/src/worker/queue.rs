@@ -30,7 +30,7 @@ use crate::process::{Awake, Inhibitor};
 use crate::store::{Changes, RepoFile, Store, StoreError};
 use crate::worker::Message;
 use crate::worker::caches::LastLoad;
-use crate::worker::view::snapshot::{self, Seen, outages, repo_view, summary};
+use crate::worker::view::snapshot::{self, Snapshot, outages, repo_view, summary};
 use crate::worker::view::totals::Totals;
 
 /// The queue.
@@ -277,7 +277,7 @@ impl RepoQueue {
     }
 
     /// Describes a run from what is committed.
-    pub(crate) fn look_at(&mut self, run: &RunRecord) -> Seen {
+    pub(crate) fn look_at(&mut self, run: &RunRecord) -> Snapshot {
         let blank = snapshot::blank(run, self.containment);
         let memory = (&mut self.totals, &self.last_load);
         let seen = tokio::task::block_in_place(|| snapshot::of_run(&self.store, run, &blank, memory));

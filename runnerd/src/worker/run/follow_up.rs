@@ -21,7 +21,7 @@ use crate::worker::run::worker::{Then, Worker};
 
 /// What people are told of an iteration, and what decides nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct Notices {
     /// Files of the session that hold secrets.
     pub(crate) secrets: Vec<SecretSeen>,
     /// References of others that its processes moved.
@@ -42,7 +42,7 @@ pub(crate) struct Settled<'a> {
     /// Its session.
     pub(crate) facts: &'a SessionFacts,
     /// What was found in passing.
-    pub(crate) seen: &'a Seen,
+    pub(crate) seen: &'a Notices,
     /// Its commit, where it has one.
     pub(crate) commit: Option<&'a str>,
 }
@@ -106,7 +106,7 @@ fn tell_settled(worker: &mut Worker, loaded: &Loaded, settled: Settled<'_>, comm
     if !loaded.run_state.reverted.is_empty() && commit.is_some() {
         tell(EventKind::Reverted { paths: loaded.run_state.reverted.clone() });
     }
-    let Seen { secrets, moved_refs } = settled.seen.clone();
+    let Notices { secrets, moved_refs } = settled.seen.clone();
     if !secrets.is_empty() {
         tell(EventKind::Secrets { seen: secrets });
     }

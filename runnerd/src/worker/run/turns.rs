@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::block_in_place;
 
 use super::control::IterationControl;
-use super::follow_up::{self, Seen, Settled};
+use super::follow_up::{self, Notices, Settled};
 use super::worker::{Means, Then, Worker};
 use super::{hooks, mailbox, prepare, recover};
 use crate::causes::in_one_line;
@@ -237,7 +237,7 @@ async fn iterate(worker: &mut Worker, id: &str) -> Result<Then, Failure> {
         }
         Drove::Over(Over::Settled { verdict, commit }) => {
             let task = log.task().ok_or(Failure::NotOpened)?;
-            let seen = Seen { secrets: log.secrets_seen(), moved_refs: log.moved_refs() };
+            let seen = Notices { secrets: log.secrets_seen(), moved_refs: log.moved_refs() };
             let commit = commit.as_deref();
             let mark = log.header.mark.as_str();
             let facts = log.session_facts();

@@ -93,7 +93,7 @@ pub(crate) fn blank(run: &RunRecord, containment: Containment) -> RunView {
 
 /// What is seen of a run between two iterations.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct Snapshot {
     /// The view.
     pub(crate) view: RunView,
     /// Budget of an iteration, in milliseconds; 0 where the configuration cannot be read.
@@ -106,7 +106,7 @@ pub(crate) fn of_run(
     run: &RunRecord,
     blank: &RunView,
     (totals, last_load): (&mut Totals, &LastLoad),
-) -> Seen {
+) -> Snapshot {
     let mut read = || {
         let path = run.path.as_path();
         let repository = match last_load.repository(path) {
@@ -125,9 +125,9 @@ pub(crate) fn of_run(
         }
         view.notices = notices_in(&Layout::new(repository.work_dir()), &view.recent);
         view.secrets = secrets_in(&Layout::new(repository.work_dir()), &view.recent);
-        is_runs.then_some(Seen { view, budget_ms: loaded.policy.budget_ms })
+        is_runs.then_some(Snapshot { view, budget_ms: loaded.policy.budget_ms })
     };
-    read().unwrap_or_else(|| Seen { view: blank.clone(), budget_ms: 0 })
+    read().unwrap_or_else(|| Snapshot { view: blank.clone(), budget_ms: 0 })
 }
 
 /// Returns what the last commit before `tip` has that is valid: a person's may not be, and the run is held for that.

@@ -1,0 +1,65 @@
+//! The words that a configuration file may use where it has a choice.
+
+use super::choice::choices;
+
+choices! {
+    /// How much the daemon's log contains.
+    LogLevel {
+        /// Nothing.
+        Off = "off",
+        /// What went wrong.
+        Error = "error",
+        /// What may go wrong, too.
+        Warn = "warn",
+        /// What was done, too.
+        Info = "info",
+        /// How it was done, too.
+        Debug = "debug",
+        /// Everything.
+        Trace = "trace",
+    }
+}
+
+choices! {
+    /// What an iteration that ran out of time does to its run.
+    OnTimeout {
+        /// The run ends.
+        Stop = "stop",
+        /// The run goes on, the iteration counts as a fault.
+        Retry = "retry",
+    }
+}
+
+choices! {
+    /// How sessions divide planning and working.
+    RoleMode {
+        /// A session may do either.
+        Auto = "auto",
+        /// Planners do not touch code, workers do not decompose.
+        Strict = "strict",
+    }
+}
+
+choices! {
+    /// What follows when an agent changed the guard's definition.
+    OnChange {
+        /// Both the old and the new definition must pass.
+        Both = "both",
+        /// The change is only named.
+        Report = "report",
+        /// The accepted definition is put back before the guard runs.
+        Revert = "revert",
+    }
+}
+
+choices! {
+    /// Who reviews work that the guard has passed.
+    Reviewer {
+        /// Nobody.
+        Off = "off",
+        /// A fresh agent session.
+        Agent = "agent",
+        /// A person.
+        Human = "human",
+    }
+}
