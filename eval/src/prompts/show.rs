@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use protocol::safe::safe;
 
 use super::{Cell, Decision, Grid};
-use crate::report::html::{escape, page};
+use crate::report::escape::escape;
+use crate::report::html::page;
 use crate::report::text::table;
 
 /// Renders the grid for a terminal: a row per template, a column per input.

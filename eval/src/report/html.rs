@@ -3,17 +3,13 @@
 use std::fmt::Write as _;
 
 use super::compare::Comparison;
+use super::escape::escape;
 use super::plot;
 use super::text::{cost, interval, outcomes, seconds, share, tokens, told, whole};
 use super::{Report, Row};
 use crate::results::Entry;
 
 const STYLE: &str = include_str!("page.css");
-
-/// Returns text that a page shows as it is.
-pub(crate) fn escape(text: &str) -> String {
-    protocol::safe::safe(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
 
 /// Returns a whole page.
 pub(crate) fn page(title: &str, body: &str) -> String {

@@ -1,6 +1,7 @@
 //! From results to what is told of them: rows with rates, intervals and spreads. Pure; `text` and `html` show them.
 
 pub(crate) mod compare;
+pub(crate) mod escape;
 pub(crate) mod html;
 mod plot;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::html::escape;
+use super::escape::escape;
 use super::stats::real;
 use super::{Rate, Row};
 use crate::outcome::Outcome;

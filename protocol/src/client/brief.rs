@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jsonrpsee::client_transport::ws::{Receiver, Sender};
 use jsonrpsee::core::client::{
@@ -21,7 +22,8 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 use tokio_util::compat::Compat;
 
-use super::dial::REQUEST_TIMEOUT;
+/// A step waits for an iteration, whose budget may be hours.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// Both ends of a WebSocket over the daemon's socket.
 pub(super) type Halves = (Sender<Compat<UnixStream>>, Receiver<Compat<UnixStream>>);

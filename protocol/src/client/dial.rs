@@ -15,11 +15,9 @@ use jsonrpsee::core::client::{Client, ClientBuilder};
 use tokio::net::UnixStream;
 
 use super::ConnectError;
-use super::brief::Halves;
+use super::brief::{Halves, REQUEST_TIMEOUT};
 use crate::paths::{Paths, PathsError};
 
-/// A step waits for an iteration, whose budget may be hours.
-pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_hours(24);
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REQUEST_BYTES: u32 = 1 << 20;
 const MAX_REPLY_BYTES: u32 = 32 << 20;

@@ -40,7 +40,7 @@ fn a_run_that_ended_without_an_iteration_has_nothing_to_follow() {
 #[test]
 fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
     let play = ended();
-    for (args, wanted) in [(["log", "1"].as_slice(), "> 0001  Retry"), (&["log", "1", "--agent"], "> first")] {
+    for (args, wanted) in [(["log", "1"].as_slice(), "> 0001  handed over"), (&["log", "1", "--agent"], "> first")] {
         let mut command = play.home.ctl_command(&play.repo, args);
         let mut tty = Tty::start(command.env("PAGER", "sed 's/^/> /'"), SIZE);
         assert_eq!(tty.ended(), 0);

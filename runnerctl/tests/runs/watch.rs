@@ -139,7 +139,7 @@ fn the_log_is_read_and_searched_on_the_whole_screen() {
     gate.open();
     tty.sees("limit: ");
     tty.keys("l2").sees("has no guard.log");
-    tty.keys("[").sees("0001  Retry  b");
+    tty.keys("[").sees("0001  handed over  b");
 }
 
 #[test]

@@ -1,0 +1,6 @@
+//! Text as HTML has it.
+
+/// Returns text that a page shows as it is.
+pub(crate) fn escape(text: &str) -> String {
+    protocol::safe::safe(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
