@@ -9,12 +9,14 @@ pub mod explain;
 pub mod failure;
 mod review;
 pub mod transition;
+mod worked;
 
 use protocol::words::{Containment, GuardOutcome, Mode, PhaseName};
 use serde::{Deserialize, Serialize};
 
 pub use self::ends::{GuardEnd, GuardHow, ReviewEnd, ReviewHow};
 use self::review::Reviewed;
+pub use self::worked::{By, Worked};
 use crate::obstacle::Obstruction;
 use crate::policy::{Policy, ReviewBy};
 use crate::verdict::{
@@ -81,29 +83,10 @@ pub enum Phase {
     },
 }
 
-/// A session with what was found after it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Worked {
-    /// What was asked.
-    pub task: Task,
-    /// How the session ended.
-    pub session: SessionEnd,
-    /// What it left.
-    pub finding: Finding,
-}
-
-impl Worked {
-    fn spent_ms<'a>(&self, guards: impl IntoIterator<Item = &'a GuardEnd>, review: Option<&ReviewEnd>) -> u64 {
-        let of_guards = guards.into_iter().fold(0, |spent: u64, guard| spent.saturating_add(guard.elapsed_ms));
-        let of_review = review.map_or(0, |review| review.elapsed_ms);
-        self.session.elapsed_ms.saturating_add(of_guards).saturating_add(of_review)
-    }
-}
-
 /// All that the last phase needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The session and what it left.
+    /// The session and what it left, or a person's decision.
     pub work: Worked,
     /// The guard, where one was asked.
     pub guard: Option<GuardEnd>,
@@ -120,11 +103,13 @@ impl Outcome {
         crate::verdict::row(self.verdict.name()).guard.unwrap_or(ran)
     }
 
-    /// Returns how tightly the processes were held: as the one that was held least.
+    /// Returns how tightly the processes were held: as the one that was held least. None could have been held loosely where
+    /// none ran.
     pub fn containment(&self) -> Containment {
         let of_guard = self.guard.as_ref().and_then(|guard| guard.containment);
         let of_review = self.review.as_ref().and_then(|review| review.containment);
-        of_guard.into_iter().chain(of_review).fold(self.work.session.containment, Containment::min)
+        let of_session = self.work.session().map_or(Containment::Pidns, |session| session.containment);
+        of_guard.into_iter().chain(of_review).fold(of_session, Containment::min)
     }
 
     /// Returns the part of the budget that was used up, in milliseconds.
@@ -135,7 +120,8 @@ impl Outcome {
     /// Returns whether a path outside `.runner/` differs from From: the session, the guard or the runner, which puts the
     /// guard's definition back, has changed it.
     pub fn mode(&self) -> Mode {
-        if self.work.finding.changed_code || self.guard_changed_code() { Mode::Execute } else { Mode::Decompose }
+        let session_changed_code = self.work.finding().is_some_and(|finding| finding.changed_code);
+        if session_changed_code || self.guard_changed_code() { Mode::Execute } else { Mode::Decompose }
     }
 
     /// Whether the guard, or putting back what the guard is defined by, has changed a path outside `.runner/`.
@@ -150,8 +136,8 @@ impl Outcome {
         // A person's word that did not come to count is as if it had not been given.
         let unsaid =
             matches!(self.verdict, Verdict::Interrupted { .. } | Verdict::Timeout { .. } | Verdict::Fault { .. });
-        let idle = idle || unsaid && self.work.task.decision.is_some();
-        !idle || self.work.finding.changed || self.guard_changed_code()
+        let idle = idle || unsaid && self.work.decision().is_some();
+        !idle || self.work.finding().is_some_and(|finding| finding.changed) || self.guard_changed_code()
     }
 }
 
@@ -329,7 +315,7 @@ pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, Ille
         // A claim goes to the guard, everything else is settled. Only a person's stop is remembered: the
         // daemon's own leaves a phase whose effect is done again at the next start.
         (Phase::Inspect { task, session, stop }, Event::Inspected(finding)) => {
-            after_inspect(policy, Worked { task, session, finding }, stop)
+            after_inspect(policy, (task, session, finding), stop)
         }
         (Phase::Inspect { task, session, stop }, Event::Stop(cause)) => {
             Phase::Inspect { task, session, stop: asked(stop, cause) }
@@ -407,9 +393,11 @@ fn asked(stop: Option<StopCause>, cause: StopCause) -> Option<StopCause> {
     }
 }
 
-fn after_inspect(policy: &Policy, work: Worked, stop: Option<StopCause>) -> Phase {
-    let case = Case { policy, task: &work.task, stop, session: &work.session, finding: &work.finding };
-    match judge(case) {
+fn after_inspect(policy: &Policy, left: (Task, SessionEnd, Finding), stop: Option<StopCause>) -> Phase {
+    let (task, end, finding) = left;
+    let judgement = judge(Case { policy, task: &task, stop, session: &end, finding: &finding });
+    let work = Worked { task, by: By::Session { end, finding } };
+    match judgement {
         Judgement::Claimed => Phase::Guard { work, green: None, lost: None, stop: None },
         Judgement::Final(verdict) => settle(work, None, verdict),
     }
@@ -424,7 +412,7 @@ fn after_guard(policy: &Policy, work: Worked, guard: GuardEnd, stop: Option<Stop
         (GuardHow::Lost, None) => rewritten(&work.task, &guard).or(Some(guard_lost())),
         (GuardHow::Exited(_) | GuardHow::Signaled(_), None) => rewritten(&work.task, &guard).or(red(&guard)),
     };
-    match (verdict, review::by(policy, &work.task)) {
+    match (verdict, review::by(policy, &work)) {
         (Some(verdict), _) => settle(work, Some(guard), verdict),
         (None, _) if guard.needs_accepted(policy) => {
             Phase::Guard { work, green: Some(Box::new(guard)), lost: None, stop: None }

@@ -125,6 +125,13 @@ impl<A> SessionEnd<A> {
     }
 }
 
+impl SessionEnd {
+    /// Returns the answer, where it gave one.
+    pub fn answer(&self) -> Option<&AgentAnswer> {
+        if let SessionHow::Answered(answer) = &self.how { Some(answer) } else { None }
+    }
+}
+
 /// The class of a session's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -429,7 +436,7 @@ fn broken(case: &Case<'_>) -> Option<Breach> {
             return Some(Breach { rule: Rule::ValidTree, at: ".runner/state/tree.json".to_owned(), seen: first });
         }
     };
-    let SessionHow::Answered(answer) = &case.session.how else { return None };
+    let answer = case.session.answer()?;
     let brought = answer.children.as_ref().map_or(0, Vec::len);
     let strict = case.policy.roles == RolesMode::Strict;
     match answer.status {
@@ -460,7 +467,7 @@ fn is_idle_root(case: &Case<'_>) -> bool {
 }
 
 fn by_status(case: &Case<'_>) -> Judgement {
-    let SessionHow::Answered(answer) = &case.session.how else {
+    let Some(answer) = case.session.answer() else {
         return Judgement::Final(Verdict::Interrupted { by: StopCause::Death });
     };
     let reworded = matches!(case.finding.tree, TreeFinding::Legal { reworded: true, .. });

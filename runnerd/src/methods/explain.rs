@@ -9,7 +9,7 @@ use runner_core::message::Subject;
 use runner_core::run::{self, Next, Standing};
 use runner_core::select::{Selection, select};
 use runner_core::tree;
-use runner_core::verdict::{Task, TreeTaken, row};
+use runner_core::verdict::{Finding, Task, TreeTaken, row};
 
 use crate::repo::layout::Layout;
 use crate::store::Store;
@@ -86,7 +86,7 @@ fn ending(ground: &Ground<'_>, task: &Task, course: &Course) -> EndingView {
         detail: outcome.verdict.detail(),
         subject: course.after.is_some().then(|| subject.line()),
         guard,
-        tree_taken: row.tree != TreeTaken::Froms && outcome.work.finding.is_legal(),
+        tree_taken: row.tree != TreeTaken::Froms && outcome.work.finding().is_some_and(Finding::is_legal),
         attempts: node.map_or(task.attempts, |node| node.attempts),
         max_attempts: node.map_or(task.max_attempts, |node| node.max_attempts),
         passes: newly_passed(before, after),

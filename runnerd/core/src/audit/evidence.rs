@@ -5,12 +5,14 @@
 //! from it is not.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
-use protocol::tree::{ChildSpec, TaskTree};
+use protocol::tree::ChildSpec;
 use protocol::words::PhaseName;
 
 use super::state::CommittedState;
 use crate::examine::{self, Examined};
-use crate::iteration::{Event, GuardEnd, GuardHow, IllegalEvent, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
+use crate::iteration::{
+    By, Event, GuardEnd, GuardHow, IllegalEvent, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide,
+};
 use crate::layout;
 use crate::message::{ProcessEnd, Receipt};
 use crate::policy::Policy;
@@ -38,11 +40,10 @@ pub(super) enum Unjudged {
     Illegal(#[from] IllegalEvent),
 }
 
-/// How an iteration went on after its session, as far as it is told.
+/// How an iteration went on after its session, or a person's word, as far as it is told.
 #[derive(Debug, Clone, Copy)]
 struct Ends<'a> {
     stop: Option<StopCause>,
-    finding: &'a Finding,
     guard: Option<&'a GuardEnd>,
     review: Option<&'a ReviewEnd>,
 }
@@ -73,8 +74,8 @@ pub(super) struct Told {
     pub outcome: Outcome,
     /// The outcome that the table leads to, or why it leads to none.
     pub judged: Result<Box<Outcome>, Unjudged>,
-    /// The tree that the session left, where it is known and legal.
-    pub tree: Option<TaskTree>,
+    /// The task tree that was left, as far as it is known.
+    pub left: Examined,
 }
 
 impl<'a> Evidence<'a> {
@@ -82,21 +83,20 @@ impl<'a> Evidence<'a> {
     pub(super) fn told(&self) -> Option<Told> {
         let verdict = self.verdict()?;
         let left = self.left(&verdict);
-        let session = self.session(&verdict);
         let stop = if let Verdict::Interrupted { by } = verdict { Some(by) } else { None };
-        let finding = self.finding(&verdict, left.finding);
-        let guard = self.guard(&verdict);
-        let work = Worked { task: self.task.clone(), session, finding };
-        let policy = &self.from.settings.policy;
-        let begin = if self.task.decision.is_some() {
-            Phase::Brief { task: work.task.clone() }
+        let (guard, review) = (self.guard(&verdict), self.review(&verdict));
+        let task = self.task.clone();
+        let (begin, by) = if let Some(decision) = &task.decision {
+            ((Phase::Brief { task: task.clone() }, Event::Briefed), By::Person(decision.clone()))
         } else {
-            Phase::Inspect { task: work.task.clone(), session: work.session.clone(), stop }
+            let (end, finding) = (SessionEnd::new(self.how(&verdict)), self.finding(&verdict, left.finding.clone()));
+            let inspect = Phase::Inspect { task: task.clone(), session: end.clone(), stop };
+            ((inspect, Event::Inspected(finding.clone())), By::Session { end, finding })
         };
-        let review = self.review(&verdict);
-        let ends = Ends { stop, finding: &work.finding, guard: guard.as_ref(), review: review.as_ref() };
-        let judged = judged(policy, begin, ends);
-        Some(Told { outcome: Outcome { work, guard, review, verdict }, judged, tree: left.tree })
+        let ends = Ends { stop, guard: guard.as_ref(), review: review.as_ref() };
+        let judged = judged(&self.from.settings.policy, begin, ends);
+        let work = Worked { task, by };
+        Some(Told { outcome: Outcome { work, guard, review, verdict }, judged, left })
     }
 
     /// Whether the session gave an answer that counts.
@@ -140,14 +140,9 @@ impl<'a> Evidence<'a> {
         examine::LeftBySession { from: self.from.tree, node: &self.task.node, text, answer: None, max_attempts }
     }
 
-    fn session(&self, verdict: &Verdict) -> SessionEnd {
-        SessionEnd::new(self.how(verdict))
-    }
-
     /// How the session must have ended for this verdict.
     fn how(&self, verdict: &Verdict) -> SessionHow {
         match verdict {
-            _ if self.task.decision.is_some() => SessionHow::Cut,
             Verdict::Interrupted { .. } => SessionHow::Cut,
             Verdict::Broken(Breach { rule: Rule::Context, seen, .. }) => {
                 SessionHow::ContextExceeded { what: seen.clone() }
@@ -245,6 +240,8 @@ impl<'a> Evidence<'a> {
             digest: self.receipt.guard_run.as_ref().map(|run| run.output.to_string()),
             output: self.failure().unwrap_or_default().to_owned(),
             history,
+            // Which process wrote what had to be put back is not told.
+            reverted: self.to.run_state.reverted.clone(),
             wrote: wrote.items().iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect(),
             ..GuardEnd::new(how)
         })
@@ -273,14 +270,13 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Asks the table for the outcome, from the end of the session on.
-fn judged(policy: &Policy, mut phase: Phase, ends: Ends<'_>) -> Result<Box<Outcome>, Unjudged> {
-    let Ends { mut stop, finding, guard, review } = ends;
-    let mut asked = 0;
+/// Asks the table for the outcome, from what was found after the session on, or from a person's word.
+fn judged(policy: &Policy, begin: (Phase, Event), ends: Ends<'_>) -> Result<Box<Outcome>, Unjudged> {
+    let Ends { mut stop, guard, review } = ends;
+    let mut phase = decide(policy, begin.0, begin.1)?;
+    let mut asked = 1;
     loop {
         let event = match &phase {
-            Phase::Brief { task } if task.decision.is_some() => Event::Briefed,
-            Phase::Inspect { .. } => Event::Inspected(finding.clone()),
             // Who stops a person's word can only have stopped the guard that was asked again.
             Phase::Guard { .. } => match stop.take() {
                 Some(cause) => Event::Stop(cause),
@@ -288,9 +284,8 @@ fn judged(policy: &Policy, mut phase: Phase, ends: Ends<'_>) -> Result<Box<Outco
             },
             Phase::Review { .. } => Event::ReviewEnded(review.cloned().ok_or(Unjudged::NoReview)?),
             Phase::Settle { outcome } => return Ok(outcome.clone()),
-            Phase::Open | Phase::Brief { .. } | Phase::Work { .. } | Phase::Over { .. } => {
-                return Err(Unjudged::Endless);
-            }
+            Phase::Open | Phase::Brief { .. } | Phase::Work { .. } => return Err(Unjudged::Endless),
+            Phase::Inspect { .. } | Phase::Over { .. } => return Err(Unjudged::Endless),
         };
         asked += 1;
         if asked > 4 {

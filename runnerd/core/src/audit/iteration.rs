@@ -72,7 +72,7 @@ impl Iteration<'_> {
         };
         self.verdict(&told, findings);
         self.raw(&told, findings);
-        let left = told.tree.take();
+        let left = told.left.tree.take();
         let after = self.after(&told.outcome, left, notes);
         self.files(&told, &after, findings);
         self.receipt(&told, findings);
@@ -241,9 +241,8 @@ impl Iteration<'_> {
     /// What is committed under `.runner/` is what the outcome leads to.
     fn files(&self, told: &Told, after: &After, findings: &mut Findings) {
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
-        let left = &told.outcome.work.finding.tree;
         let takes = row(told.outcome.verdict.name()).tree;
-        match left {
+        match &told.left.finding {
             TreeFinding::Illegal(breach) if takes != TreeTaken::Froms && self.receipt.raw.is_none() => {
                 let rule = if breach.rule == Rule::PassedNode { AuditRule::Passed } else { AuditRule::Tree };
                 findings.violation(rule, &format!("node {}", breach.at), (breach.rule.as_str(), &breach.seen));
@@ -334,7 +333,7 @@ impl Iteration<'_> {
         }
         let is_green = matches!(judged.verdict, Verdict::Accepted | Verdict::Pending | Verdict::Rejected { .. });
         let reviewed = judged.review.as_ref().and_then(ReviewEnd::verdict).map(is_accepting);
-        let said = judged.work.task.decision.as_ref().map(|decision| *decision == Decision::Approve);
+        let said = judged.work.decision().map(|decision| *decision == Decision::Approve);
         let review = self.receipt.review.as_ref();
         let guard = self.receipt.guard_run.is_some();
         let is_right = match said {

@@ -1,11 +1,11 @@
 //! Reviews: who is asked, and what follows from a reviewer's end or from a person's word.
 
-use protocol::words::{Containment, PhaseName, Role};
+use protocol::words::PhaseName;
 
-use super::{GuardEnd, Outcome, Phase, ReviewEnd, ReviewHow, Worked};
+use super::{By, GuardEnd, Outcome, Phase, ReviewEnd, ReviewHow, Worked};
 use crate::approval::Decision;
 use crate::policy::{Policy, ReviewBy};
-use crate::verdict::{FaultKind, Finding, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict, timeout};
+use crate::verdict::{FaultKind, StopCause, Task, Verdict, timeout};
 
 /// Times that a reviewer is asked within the budget before its failing is a fault.
 const MAX_TRIES: u32 = 3;
@@ -21,27 +21,17 @@ pub(super) struct Reviewed {
 pub(super) fn after_brief(task: Task) -> Phase {
     let Some(decision) = task.decision.clone() else { return Phase::Work { task, stop: None } };
     let is_rechecked = task.recheck && decision == Decision::Approve;
-    let work = Worked { task, session: nobody(), finding: nothing() };
+    let verdict = decision.verdict();
+    let work = Worked { task, by: By::Person(decision) };
     if is_rechecked {
         return Phase::Guard { work, green: None, lost: None, stop: None };
     }
-    let outcome = Outcome { work, guard: None, review: None, verdict: decision.verdict() };
-    Phase::Settle { outcome: Box::new(outcome) }
-}
-
-/// What stands for a session where a person's word does: no process that could have been held loosely.
-fn nobody() -> SessionEnd {
-    SessionEnd { agent: Role::Human.to_string(), containment: Containment::Pidns, ..SessionEnd::new(SessionHow::Cut) }
-}
-
-/// What there is to find where nobody has worked.
-fn nothing() -> Finding {
-    Finding { changed_since_base: true, ..Finding::new(TreeFinding::UNTOUCHED) }
+    Phase::Settle { outcome: Box::new(Outcome { work, guard: None, review: None, verdict }) }
 }
 
 /// Returns who is asked after a green guard; nobody where a person has said their word.
-pub(super) fn by(policy: &Policy, task: &Task) -> ReviewBy {
-    if task.decision.is_some() { ReviewBy::Off } else { policy.review }
+pub(super) fn by(policy: &Policy, work: &Worked) -> ReviewBy {
+    if work.decision().is_some() { ReviewBy::Off } else { policy.review }
 }
 
 /// Returns the phase after a review.

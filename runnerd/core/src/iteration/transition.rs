@@ -5,20 +5,19 @@
 use protocol::answer::AgentAnswer;
 use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::tree::TaskTree;
-use protocol::words::{IterationStatus, Role};
+use protocol::words::IterationStatus;
 
-use crate::approval::Decision;
 use crate::definition::Definition;
 use crate::digest::sha256_hex;
 use crate::feedback::essence;
 use crate::fence::one_line;
 use crate::guardrails::{self, Guardrail};
-use crate::iteration::{GuardEnd, Outcome};
+use crate::iteration::{By, GuardEnd, Outcome};
 pub use crate::layout::PROGRESS_HEADING;
 use crate::tree;
 use crate::usage::{self, Spent};
 use crate::validate::TreeFault;
-use crate::verdict::{FeedbackEffect, Row, Rule, SessionHow, StopCause, TreeFinding, TreeTaken, Verdict, row};
+use crate::verdict::{FeedbackEffect, Finding, Row, Rule, StopCause, TreeFinding, TreeTaken, Verdict, row};
 
 /// Most attempts that are remembered of one node.
 const MAX_HISTORY: usize = 8;
@@ -88,14 +87,19 @@ pub fn apply(before: &Before<'_>, outcome: &Outcome, facts: &Facts) -> After {
         guardrail: next_guardrail(&feedback, outcome, row),
         feedback,
         progress: next_progress(before.progress, &tree, outcome),
-        tree_refused: matches!(outcome.work.finding.tree, TreeFinding::Invalid { .. } | TreeFinding::Illegal(_))
+        tree_refused: matches!(left_tree(outcome), Some(TreeFinding::Invalid { .. } | TreeFinding::Illegal(_)))
             || (row.tree == TreeTaken::Froms && facts.agents_tree.as_ref().is_some_and(|left| left != before.tree)),
         tree,
     }
 }
 
+/// What became of the task tree in the session, where there was one.
+fn left_tree(outcome: &Outcome) -> Option<&TreeFinding> {
+    outcome.work.finding().map(|finding| &finding.tree)
+}
+
 fn next_tree(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Row) -> TaskTree {
-    let agents = facts.agents_tree.as_ref().filter(|_| outcome.work.finding.is_legal());
+    let agents = facts.agents_tree.as_ref().filter(|_| outcome.work.finding().is_none_or(Finding::is_legal));
     let taken = match row.tree {
         TreeTaken::Agents | TreeTaken::AgentsPassed | TreeTaken::AgentsIfLegal => agents,
         TreeTaken::Froms => None,
@@ -144,17 +148,16 @@ fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Ro
 
 /// Returns what was said at the end: by the session, or by a person in its place.
 fn summary(outcome: &Outcome) -> Option<String> {
-    let words = outcome.work.task.decision.as_ref().map(Decision::summary);
-    words.or_else(|| answer(outcome).map(|answer| answer.summary.clone())).map(|words| clip(&words))
+    let words = match &outcome.work.by {
+        By::Person(decision) => Some(decision.summary()),
+        By::Session { .. } => answer(outcome).map(|answer| answer.summary.clone()),
+    };
+    words.map(|words| clip(&words))
 }
 
 /// Returns the answer, unless the session was cut short by somebody.
 fn answer(outcome: &Outcome) -> Option<&AgentAnswer> {
-    match (&outcome.work.session.how, &outcome.verdict) {
-        (_, Verdict::Interrupted { .. }) => None,
-        (SessionHow::Answered(answer), _) => Some(answer),
-        _ => None,
-    }
+    outcome.work.answer().filter(|_| !matches!(outcome.verdict, Verdict::Interrupted { .. }))
 }
 
 fn faults(in_row: u32, outcome: &Outcome) -> u32 {
@@ -208,17 +211,16 @@ fn next_repair(old: Option<&String>, outcome: &Outcome) -> Option<String> {
 fn reverted(outcome: &Outcome) -> Vec<String> {
     let guard = outcome.guard.iter().flat_map(|guard| guard.reverted.iter());
     let review = outcome.review.iter().flat_map(|review| review.reverted.iter());
-    let mut paths: Vec<String> = outcome.work.finding.reverted.iter().chain(guard).chain(review).cloned().collect();
+    let session = outcome.work.finding().into_iter().flat_map(|finding| finding.reverted.iter());
+    let mut paths: Vec<String> = session.chain(guard).chain(review).cloned().collect();
     paths.sort();
     paths.dedup();
     paths
 }
 
-/// Returns what an iteration consumed: its session, where no person's word stood for it, its reviewers, and the tries before
-/// it.
+/// Returns what an iteration consumed: its session, its reviewers, and the tries before it.
 pub fn iteration_usage(outcome: &Outcome, tried: &Spent) -> UsageTotal {
-    let by_person = outcome.work.task.role == Role::Human;
-    let session = if by_person { UsageTotal::default() } else { UsageTotal::from(&outcome.work.session.usage) };
+    let session = outcome.work.session().map(|session| UsageTotal::from(&session.usage)).unwrap_or_default();
     let reviewers = outcome.review.as_ref().map(|review| review.usage.clone()).unwrap_or_default();
     usage::sum(&usage::sum(&tried.usage, &session), &reviewers)
 }
@@ -299,8 +301,10 @@ fn red_text(guard: &GuardEnd) -> String {
 
 /// Returns what is wrong with a tree that the verdict is about, and its text.
 fn invalid_tree(outcome: &Outcome) -> Option<(&[TreeFault], &str)> {
-    match (&outcome.verdict, &outcome.work.finding.tree) {
-        (Verdict::Broken(breach), TreeFinding::Invalid { faults, text, .. }) if breach.rule == Rule::ValidTree => {
+    match (&outcome.verdict, left_tree(outcome)) {
+        (Verdict::Broken(breach), Some(TreeFinding::Invalid { faults, text, .. }))
+            if breach.rule == Rule::ValidTree =>
+        {
             Some((faults, text))
         }
         _ => None,

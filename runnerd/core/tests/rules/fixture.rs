@@ -7,7 +7,7 @@ use protocol::state::UsageTotal;
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
 use protocol::words::Role;
 use runner_core::definition::Departure;
-use runner_core::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
+use runner_core::iteration::{By, Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
 use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::policy::Policy;
 use runner_core::verdict::{
@@ -173,11 +173,21 @@ pub(crate) fn outcome(verdict: Verdict) -> Outcome {
         Verdict::Interrupted { .. } => (session(SessionHow::Cut), legal(), None),
     };
     Outcome {
-        work: Worked { task: task(), session: how, finding: finding(tree) },
+        work: Worked { task: task(), by: By::Session { end: how, finding: finding(tree) } },
         guard: guard_end,
         review: None,
         verdict,
     }
+}
+
+pub(crate) fn session_of(outcome: &mut Outcome) -> &mut SessionEnd {
+    let By::Session { end, .. } = &mut outcome.work.by else { panic!("a session") };
+    end
+}
+
+pub(crate) fn finding_of(outcome: &mut Outcome) -> &mut Finding {
+    let By::Session { finding, .. } = &mut outcome.work.by else { panic!("a session") };
+    finding
 }
 
 pub(crate) fn broken(rule: Rule) -> Verdict {

@@ -12,7 +12,7 @@ use runner_core::verdict::{Finding, Rule, SessionHow, StopCause, Task, TreeFindi
 
 use crate::fixture::{
     STOPS, answered, context_exceeded, decomposed, departed, drive, faulty, finding, full_disk, green, guard, illegal,
-    invalid, legal, misconfigured, outcome, review, session, task, unavailable,
+    invalid, legal, misconfigured, outcome, review, session, session_of, task, unavailable,
 };
 
 /// An edge of the graph: where, what happened, where to.
@@ -368,7 +368,7 @@ fn only_what_was_inspected_is_settled_and_only_what_was_settled_is_committed() {
         match edge.to {
             Phase::Settle { outcome } if edge.from.name() != PhaseName::Settle => {
                 let from = [PhaseName::Inspect, PhaseName::Guard, PhaseName::Review];
-                let is_said = outcome.work.task.decision.is_some() && edge.from.name() == PhaseName::Brief;
+                let is_said = outcome.work.decision().is_some() && edge.from.name() == PhaseName::Brief;
                 assert!(is_said || from.contains(&edge.from.name()), "{:?} -{}->", edge.from, edge.label);
                 assert_eq!(Some(&outcome.work.task), edge.from.task());
             }
@@ -580,7 +580,7 @@ fn an_iteration_was_held_as_tightly_as_the_one_of_its_processes_that_was_held_le
     let held = |of_session, of_guard| {
         let mut outcome = outcome(Verdict::Accepted);
         outcome.review = Some(ReviewEnd { containment: Some(Containment::Pidns), ..accepted() });
-        outcome.work.session.containment = of_session;
+        session_of(&mut outcome).containment = of_session;
         outcome.guard = Some(GuardEnd { containment: of_guard, ..green() });
         outcome.containment()
     };

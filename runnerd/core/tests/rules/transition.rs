@@ -3,9 +3,9 @@
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
 use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::tree::TaskTree;
-use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, VerdictName};
+use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, VerdictName};
 use runner_core::approval::Decision;
-use runner_core::iteration::{GuardEnd, Outcome};
+use runner_core::iteration::{By, GuardEnd, Outcome};
 use runner_core::json;
 use runner_core::transition::{After, Before, Facts, apply};
 use runner_core::tree::{canonical, find};
@@ -14,7 +14,8 @@ use runner_core::validate::load;
 use runner_core::verdict::{FaultKind, Rule, SessionHow, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{
-    answer, broken, decomposed, fault, green, inner, leaf, node, outcome, passed, sample, session, tree, verdicts,
+    answer, broken, decomposed, fault, finding_of, green, inner, leaf, node, outcome, passed, sample, session,
+    session_of, tree, verdicts,
 };
 
 /// A state with something in every field, so that a field that is lost is missed.
@@ -90,13 +91,13 @@ pub(crate) fn after(verdict: Verdict) -> After {
 pub(crate) fn summarised(verdict: Verdict, summary: &str) -> Outcome {
     let mut outcome = outcome(verdict);
     let answer = AgentAnswer { summary: summary.to_owned(), ..answer(AnswerStatus::Retry) };
-    outcome.work.session = session(SessionHow::Answered(answer));
+    *session_of(&mut outcome) = session(SessionHow::Answered(answer));
     outcome
 }
 
 pub(crate) fn with_tree(verdict: Verdict, tree: TreeFinding) -> Outcome {
     let mut outcome = outcome(verdict);
-    outcome.work.finding.tree = tree;
+    finding_of(&mut outcome).tree = tree;
     outcome
 }
 
@@ -126,7 +127,7 @@ fn a_tree_that_is_not_legal_is_never_taken() {
         assert!(after.tree_refused);
     }
     let mut rewritten = outcome(fault());
-    rewritten.work.finding.history = Some("HEAD is elsewhere".to_owned());
+    finding_of(&mut rewritten).history = Some("HEAD is elsewhere".to_owned());
     assert_eq!(applied(&rewritten).tree, before().0);
 }
 
@@ -238,7 +239,7 @@ fn a_fault_counts_an_answer_resets_and_all_else_leaves_it() {
         assert_eq!(faults(&outcome(verdict.clone())), expect, "{verdict:?}");
     }
     let mut exceeded = outcome(broken(Rule::Context));
-    exceeded.work.session = session(SessionHow::ContextExceeded { what: "too long".to_owned() });
+    *session_of(&mut exceeded) = session(SessionHow::ContextExceeded { what: "too long".to_owned() });
     assert_eq!(faults(&exceeded), 2, "an exceeded context is no answer");
     let reviewer = Verdict::Fault { kind: FaultKind::Reviewer, what: "no answer".to_owned() };
     assert_eq!(faults(&summarised(reviewer, "x")), 3);
@@ -355,7 +356,7 @@ fn notes_are_used_by_a_session_that_answers() {
 #[test]
 fn usage_adds_what_is_known_and_stays_unknown_where_nothing_is() {
     let mut known = outcome(Verdict::Retry);
-    known.work.session.usage = SessionUsage {
+    session_of(&mut known).usage = SessionUsage {
         input_tokens: Some(5),
         cached_tokens: None,
         output_tokens: Some(u64::MAX),
@@ -392,14 +393,19 @@ fn tries_that_left_no_commit_are_part_of_the_iteration_after_them() {
 #[test]
 fn a_persons_review_is_no_session() {
     let mut review = outcome(Verdict::Accepted);
-    review.work.task.role = Role::Human;
+    review.work.by = By::Person(Decision::Approve);
     assert_eq!(applied(&review).run_state.usage.sessions, 6);
+    review.guard = None;
+    assert_eq!((review.containment(), review.mode(), review.spent_ms()), (Containment::Pidns, Mode::Decompose, 0));
+    assert!(review.leaves_commit());
+    review.verdict = Verdict::Interrupted { by: StopCause::Cancel };
+    assert!(!review.leaves_commit(), "a word that did not come to count is as if it had not been given");
 }
 
 #[test]
 fn reverted_paths_are_those_of_session_and_guard_once_and_sorted() {
     let mut outcome = outcome(Verdict::Accepted);
-    outcome.work.finding.reverted = vec![".runner/z".to_owned(), ".runner/a".to_owned()];
+    finding_of(&mut outcome).reverted = vec![".runner/z".to_owned(), ".runner/a".to_owned()];
     outcome.guard = Some(GuardEnd { reverted: vec![".runner/m".to_owned(), ".runner/a".to_owned()], ..green() });
     assert_eq!(applied(&outcome).run_state.reverted, [".runner/a", ".runner/m", ".runner/z"]);
 }
@@ -423,7 +429,7 @@ fn the_same_outcome_yields_the_same_bytes() {
 #[test]
 fn an_answer_that_brings_children_opens_them() {
     let mut split = outcome(Verdict::Decomposed);
-    split.work.session = decomposed(2);
+    *session_of(&mut split) = decomposed(2);
     let mut left = before().0;
     node(&mut left, "b").children = vec![leaf("b.1", 1), leaf("b.2", 2)];
     let after = applied_with(&split, &Facts { agents_tree: Some(left), ..facts() }, "");
@@ -439,9 +445,7 @@ fn a_persons_word_is_no_answer_of_a_session() {
     let before = Before { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
     for decision in [Decision::Approve, Decision::Reject { reasons: "no test".to_owned() }] {
         let mut outcome = outcome(decision.verdict());
-        outcome.work.session = session(SessionHow::Cut);
-        outcome.work.task.role = Role::Human;
-        outcome.work.task.decision = Some(decision.clone());
+        outcome.work.by = By::Person(decision.clone());
         let after = apply(&before, &outcome, &Facts::default());
         let state = &after.run_state;
         assert_eq!(state.last_summary, Some(decision.summary()));

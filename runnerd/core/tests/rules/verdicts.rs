@@ -10,8 +10,8 @@ use runner_core::verdict::{
 };
 
 use crate::fixture::{
-    answer, answered, broken, context_exceeded, decomposed, drive, fault, faulty, finding, green, guard, illegal,
-    invalid, legal, misconfigured, outcome, review, session, task, unavailable, verdicts,
+    answer, answered, broken, context_exceeded, decomposed, drive, fault, faulty, finding, finding_of, green, guard,
+    illegal, invalid, legal, misconfigured, outcome, review, session, task, unavailable, verdicts,
 };
 
 /// The events of an iteration up to Inspect.
@@ -392,7 +392,7 @@ fn only_a_wait_or_a_misconfiguration_that_changed_nothing_leaves_no_commit() {
     for verdict in verdicts() {
         let mut outcome = outcome(verdict);
         assert!(outcome.leaves_commit());
-        outcome.work.finding.changed = false;
+        finding_of(&mut outcome).changed = false;
         let none = [VerdictName::Unavailable, VerdictName::Misconfigured].contains(&outcome.verdict.name());
         assert_eq!(outcome.leaves_commit(), !none, "{:?}", outcome.verdict);
         outcome.guard = Some(GuardEnd { wrote: vec!["lock".to_owned()], ..green() });
@@ -408,7 +408,7 @@ fn only_a_wait_or_a_misconfiguration_that_changed_nothing_leaves_no_commit() {
 fn an_iteration_executes_where_session_guard_or_runner_has_changed_code() {
     let mode = |changed_code, guard: Option<GuardEnd>| {
         let mut outcome = Outcome { guard, ..outcome(Verdict::Accepted) };
-        outcome.work.finding.changed_code = changed_code;
+        finding_of(&mut outcome).changed_code = changed_code;
         outcome.mode()
     };
     let reverted = |path: &str| GuardEnd { reverted: vec![path.to_owned()], ..green() };

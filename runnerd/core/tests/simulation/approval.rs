@@ -39,7 +39,7 @@ impl Course {
 
 /// Returns what a receipt says of a review: a person's word, or that of a reviewer who decided.
 pub(crate) fn review_run(outcome: &Outcome) -> Option<ReviewRun> {
-    if let Some(decision) = &outcome.work.task.decision {
+    if let Some(decision) = outcome.work.decision() {
         return Some(ReviewRun { accepted: *decision == Decision::Approve, prompt: None, output: None });
     }
     let review = outcome.review.as_ref()?;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use protocol::answer::SessionUsage;
+use protocol::answer::{AgentAnswer, SessionUsage};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use protocol::words::Containment;
@@ -214,7 +214,7 @@ impl Course {
         self.witness.nothing_is_lost(&self.repository, &[]).map_err(Halt::Broken)?;
         let tree = match history {
             Some(_) => TreeFinding::UNTOUCHED,
-            None => self.examined(&loaded, task, session).finding,
+            None => self.examined(&loaded, task, session.answer()).finding,
         };
         let mut changed = self.repository.changes();
         changed.extend(self.committed_since(&loaded.commit));
@@ -247,9 +247,8 @@ impl Course {
     }
 
     /// Judges the tree that the session has left: once, since that is much of what a course does.
-    pub(crate) fn examined(&mut self, loaded: &Loaded, task: &Task, session: &SessionEnd) -> Examined {
+    pub(crate) fn examined(&mut self, loaded: &Loaded, task: &Task, answer: Option<&AgentAnswer>) -> Examined {
         let text = self.agents_tree();
-        let answer = if let SessionHow::Answered(answer) = &session.how { Some(answer) } else { None };
         let examine = || {
             examine::examine(&examine::LeftBySession {
                 from: &loaded.tree,
@@ -303,7 +302,7 @@ impl Course {
     /// Looks at what a guard has done, and puts back what it may not have.
     fn look_after(&mut self, work: &Worked, end: GuardEnd) -> Lived<Event> {
         let loaded = self.loaded(&work.task)?;
-        let legal: Option<TaskTree> = self.examined(&loaded, &work.task, &work.session).tree;
+        let legal: Option<TaskTree> = self.examined(&loaded, &work.task, work.answer()).tree;
         let text = Self::standing_tree(&loaded, legal.as_ref());
         let after = After { phase: "guard", iter: work.task.iter, tree: Some(&text) };
         let Found { history, mut reverted, .. } = self.undo(&loaded, after)?;

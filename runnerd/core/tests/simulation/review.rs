@@ -35,7 +35,7 @@ impl Course {
             prompt: Some(prompt.to_string()),
             output: Some(Digest::of(b"a reviewer's answer").to_string()),
             tries: 1,
-            usage: (&work.session.usage).into(),
+            usage: work.session().map(|session| (&session.usage).into()).unwrap_or_default(),
             elapsed_ms: self.random.below(60_000),
             ..ReviewEnd::new(how)
         };
@@ -83,7 +83,7 @@ impl Course {
     fn put_back_scenery(&mut self, work: &Worked) -> Lived<Found> {
         let Some((tip, files)) = self.live.scenery.clone() else { return Ok(Found::default()) };
         let loaded = self.loaded(&work.task)?;
-        let legal = self.examined(&loaded, &work.task, &work.session).tree;
+        let legal = self.examined(&loaded, &work.task, work.answer()).tree;
         let text = Self::standing_tree(&loaded, legal.as_ref());
         let after = After { phase: "review", iter: work.task.iter, tree: Some(&text) };
         let mut found = self.live.found.get("review").cloned().unwrap_or_default();

@@ -14,7 +14,7 @@ use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::rules::Rules;
 use runner_core::run::ResumeOrder;
 use runner_core::transition::{self, After, Before, Facts, PROGRESS_HEADING};
-use runner_core::verdict::row;
+use runner_core::verdict::{SessionEnd, row};
 use runner_core::{json, layout, run, schema, tree, validate};
 
 use super::approval::review_run;
@@ -33,7 +33,7 @@ impl Course {
         self.may_die()?;
         let (prompt, notes) = self.prompt(&loaded, task).unzip();
         let facts = Facts {
-            agents_tree: self.examined(&loaded, task, &outcome.work.session).tree,
+            agents_tree: self.examined(&loaded, task, outcome.work.answer()).tree,
             notes: notes.unwrap_or_default(),
             held_back: self.repository.held_back(),
             guard_definition: self.guarded(&loaded).accepted,
@@ -109,11 +109,14 @@ impl Course {
         outcome: &Outcome,
         (after, raw): (&After, Option<String>),
     ) -> Receipt {
-        let (task, session, guard) = (&outcome.work.task, &outcome.work.session, outcome.guard.as_ref());
+        let (task, session, guard) = (&outcome.work.task, outcome.work.session(), outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
         let wrote = guard.map_or(&[][..], |guard| &guard.wrote);
         let used = after.run_state.notes_used.iter().filter(|note| !loaded.run_state.notes_used.contains(note));
-        let (kind, version) = session.agent.split_once(' ').unwrap_or((&session.agent, "unknown"));
+        let stamp = |SessionEnd { agent, .. }: &SessionEnd| {
+            let (kind, version) = agent.split_once(' ').unwrap_or((agent, "unknown"));
+            AgentStamp::new(kind, version)
+        };
         Receipt {
             run: task.run.clone(),
             iter: task.iter,
@@ -130,9 +133,9 @@ impl Course {
                 charged: node.map_or(task.attempts, |node| node.attempts),
                 allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
             },
-            agent: prompt.is_some().then(|| AgentStamp::new(kind, version)),
+            agent: session.map(stamp),
             prompt,
-            output: session.output_digest.as_ref().and_then(|digest| digest.parse().ok()),
+            output: session.and_then(|session| session.output_digest.as_ref()?.parse().ok()),
             guard_run: guard.and_then(guard_run),
             review: review_run(outcome),
             notes: NameList::new(used),

@@ -90,7 +90,7 @@ pub(crate) fn cut(context: &RunContext, loaded: &Loaded, work: &Worked) -> Resul
 
 fn look_after(context: &RunContext, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Result<GuardEnd, Obstacle> {
     let repository = context.repository()?;
-    let text = inspect::tree_to_stand(context, loaded, &work.task, &work.session)?;
+    let text = inspect::tree_to_stand(context, loaded, work)?;
     let after = After {
         from: loaded.commit,
         iter: work.task.iter,

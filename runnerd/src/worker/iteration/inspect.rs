@@ -5,13 +5,15 @@
 
 use std::io::Read as _;
 
+use protocol::answer::AgentAnswer;
 use protocol::tree::TaskTree;
 use protocol::words::PhaseName;
 use runner_core::examine::{self, Examined};
+use runner_core::iteration::Worked;
 use runner_core::redact::Secrets;
 use runner_core::tree::{self, MAX_TREE_BYTES};
 use runner_core::validate::TreeFault;
-use runner_core::verdict::{Breach, Finding, SessionEnd, SessionHow, Task, TreeFinding};
+use runner_core::verdict::{Breach, Finding, SessionEnd, Task, TreeFinding};
 
 use crate::git::Id;
 use crate::store::LeftTree;
@@ -35,7 +37,7 @@ pub(crate) fn inspect(
         TreeFinding::UNTOUCHED
     } else {
         let text = text.as_deref();
-        without_secrets(examine_tree(loaded, task, session, text).finding, text, &context.secrets)
+        without_secrets(examine_tree(loaded, (task, session.answer()), text).finding, text, &context.secrets)
     };
     let head = repository.head()?.commit();
     let uncommitted: Vec<Vec<u8>> = context.look()?.into_iter().map(|change| change.path).collect();
@@ -78,11 +80,7 @@ fn without_secrets(finding: TreeFinding, text: Option<&[u8]>, secrets: &Secrets)
 }
 
 /// Judges the tree that a session has left, as it was kept.
-pub(crate) fn examine_tree(loaded: &Loaded, task: &Task, session: &SessionEnd, text: Option<&[u8]>) -> Examined {
-    let answer = match &session.how {
-        SessionHow::Answered(answer) => Some(answer),
-        _ => None,
-    };
+fn examine_tree(loaded: &Loaded, (task, answer): (&Task, Option<&AgentAnswer>), text: Option<&[u8]>) -> Examined {
     let session = examine::LeftBySession {
         from: &loaded.tree,
         node: &task.node,
@@ -95,24 +93,14 @@ pub(crate) fn examine_tree(loaded: &Loaded, task: &Task, session: &SessionEnd, t
 }
 
 /// Returns the tree of a session that can be taken, as it was kept.
-pub(crate) fn legal_tree(
-    context: &RunContext,
-    loaded: &Loaded,
-    task: &Task,
-    session: &SessionEnd,
-) -> Result<Option<TaskTree>, Obstacle> {
-    let text = agents_tree(context, task)?;
-    Ok(examine_tree(loaded, task, session, text.as_deref()).tree)
+pub(crate) fn legal_tree(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<Option<TaskTree>, Obstacle> {
+    let text = agents_tree(context, &work.task)?;
+    Ok(examine_tree(loaded, (&work.task, work.answer()), text.as_deref()).tree)
 }
 
 /// Returns the canonical form of the tree that a session has left, or of From's where it cannot be taken.
-pub(crate) fn tree_to_stand(
-    context: &RunContext,
-    loaded: &Loaded,
-    task: &Task,
-    session: &SessionEnd,
-) -> Result<String, Obstacle> {
-    let legal = legal_tree(context, loaded, task, session)?.filter(|legal| *legal != loaded.tree);
+pub(crate) fn tree_to_stand(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<String, Obstacle> {
+    let legal = legal_tree(context, loaded, work)?.filter(|legal| *legal != loaded.tree);
     Ok(legal.map_or_else(|| loaded.canonical_tree().to_owned(), |legal| tree::canonical(&legal)))
 }
 

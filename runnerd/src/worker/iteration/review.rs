@@ -137,7 +137,7 @@ fn look_after(context: &RunContext, loaded: &Loaded, work: &Worked, end: ReviewE
 /// Puts back what a reviewer has written, if one was begun.
 fn undo(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<Found, Obstacle> {
     let Some(scenery) = scenery(context, work.task.iter)? else { return Ok(Found::default()) };
-    let text = inspect::tree_to_stand(context, loaded, &work.task, &work.session)?;
+    let text = inspect::tree_to_stand(context, loaded, work)?;
     let after = After {
         from: loaded.commit,
         iter: work.task.iter,

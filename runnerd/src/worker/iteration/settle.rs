@@ -16,7 +16,7 @@ use runner_core::message::{AgentStamp, Attempts, NameList, Receipt, ReviewRun, R
 use runner_core::prompt::Prompt;
 use runner_core::transition::{self, Before, Facts};
 use runner_core::tree;
-use runner_core::verdict::{Task, row};
+use runner_core::verdict::{SessionEnd, Task, row};
 use serde::{Deserialize, Serialize};
 
 use crate::causes::in_one_line;
@@ -115,8 +115,8 @@ impl<'a> Settling<'a> {
         outcome: &'a Outcome,
         repository: &'a Repository,
     ) -> Result<Self, Obstacle> {
-        let task = &outcome.work.task;
-        let prompt = task.decision.is_none().then(|| brief::prompt(context, loaded, task)).transpose()?;
+        let work = &outcome.work;
+        let prompt = work.session().map(|_| brief::prompt(context, loaded, &work.task)).transpose()?;
         Ok(Self { context, loaded, outcome, repository, prompt })
     }
 
@@ -124,10 +124,13 @@ impl<'a> Settling<'a> {
         &self.outcome.work.task
     }
 
+    fn session(&self) -> Option<&SessionEnd> {
+        self.outcome.work.session()
+    }
+
     fn after(&self, held_back: Vec<String>) -> Result<transition::After, Obstacle> {
-        let work = &self.outcome.work;
         let facts = Facts {
-            agents_tree: inspect::legal_tree(self.context, self.loaded, &work.task, &work.session)?,
+            agents_tree: inspect::legal_tree(self.context, self.loaded, &self.outcome.work)?,
             notes: self.prompt.as_ref().map(|prompt| prompt.notes.clone()).unwrap_or_default(),
             held_back,
             guard_definition: definition::at(self.repository, self.loaded)?.accepted,
@@ -245,7 +248,7 @@ impl<'a> Settling<'a> {
     }
 
     fn message(&self, Told { after, guard_changed, .. }: Told<'_>, raw: Option<Id>) -> String {
-        let (task, session, guard) = (self.task(), &self.outcome.work.session, self.outcome.guard.as_ref());
+        let (task, session, guard) = (self.task(), self.session(), self.outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
         let prompt = self.prompt.as_ref();
         let verdict = &self.outcome.verdict;
@@ -265,9 +268,9 @@ impl<'a> Settling<'a> {
                 charged: node.map_or(task.attempts, |node| node.attempts),
                 allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
             },
-            agent: prompt.is_some().then(|| stamp(&session.agent)),
+            agent: session.map(|session| stamp(&session.agent)),
             prompt: prompt.map(|prompt| Digest::of(prompt.text.as_bytes())),
-            output: session.output_digest.as_ref().and_then(|digest| digest.parse().ok()),
+            output: session.and_then(|session| session.output_digest.as_ref()?.parse().ok()),
             guard_run: guard.and_then(guard_run),
             review: self.review_run(),
             notes: NameList::new(self.notes_used(after)),
@@ -295,18 +298,20 @@ impl<'a> Settling<'a> {
         let of_review = self.outcome.review.as_ref().map(|review| &review.moved_refs);
         let of_guard = self.outcome.guard.as_ref().map(|guard| &guard.moved_refs);
         let later = of_review.into_iter().chain(of_guard).find(|moved| !moved.is_empty());
-        later.unwrap_or(&self.outcome.work.finding.moved_refs)
+        let of_session = self.outcome.work.finding().map_or(&[][..], |finding| &finding.moved_refs);
+        later.map_or(of_session, Vec::as_slice)
     }
 
     fn survivors(&self) -> u32 {
         let of_guard = self.outcome.guard.as_ref().map_or(0, |guard| guard.survivors);
         let of_review = self.outcome.review.as_ref().map_or(0, |review| review.survivors);
-        self.outcome.work.session.survivors.saturating_add(of_guard).saturating_add(of_review)
+        let of_session = self.session().map_or(0, |session| session.survivors);
+        of_session.saturating_add(of_guard).saturating_add(of_review)
     }
 
     /// Returns what the receipt says of the review, where one decided something.
     fn review_run(&self) -> Option<ReviewRun> {
-        if let Some(decision) = &self.task().decision {
+        if let Some(decision) = self.outcome.work.decision() {
             return Some(ReviewRun { accepted: *decision == Decision::Approve, prompt: None, output: None });
         }
         let review = self.outcome.review.as_ref()?;
@@ -317,8 +322,7 @@ impl<'a> Settling<'a> {
 
     /// Returns a person's review in the form of a reviewer's answer.
     fn said(&self) -> Option<ReviewAnswer> {
-        let decision = self.task().decision.as_ref()?;
-        let (verdict, reasons) = match decision {
+        let (verdict, reasons) = match self.outcome.work.decision()? {
             Decision::Approve => (ReviewVerdict::Accept, Vec::new()),
             Decision::Reject { reasons } => (ReviewVerdict::Reject, vec![reasons.clone()]),
         };
@@ -329,13 +333,13 @@ impl<'a> Settling<'a> {
     fn log_faults(&self) -> Vec<String> {
         let guard = self.outcome.guard.as_ref().and_then(|guard| guard.log_fault.as_ref());
         let review = self.outcome.review.as_ref().and_then(|review| review.log_fault.as_ref());
-        let session = self.outcome.work.session.log_fault.as_ref();
+        let session = self.session().and_then(|session| session.log_fault.as_ref());
         let logs = [("executor.log", session), ("guard.log", guard), ("reviewer.log", review)];
         logs.into_iter().filter_map(|(log, fault)| fault.map(|fault| format!("{log}: {fault}"))).collect()
     }
 
     fn record(&self, entries: &[Entry], commit: Option<Id>, told: Told<'_>) -> Result<(), Obstacle> {
-        let (task, session) = (self.task(), &self.outcome.work.session);
+        let (task, session) = (self.task(), self.session());
         let guard = self.outcome.guard.as_ref();
         let now = clock::now();
         let meta = IterationMeta {
@@ -346,25 +350,25 @@ impl<'a> Settling<'a> {
             node_path: task.path.clone(),
             role: task.role,
             mode: self.outcome.mode(),
-            agent: session.agent.clone(),
-            session_id: session.session_id.clone(),
+            agent: session.map_or_else(|| Role::Human.to_string(), |session| session.agent.clone()),
+            session_id: session.and_then(|session| session.session_id.clone()),
             verdict: self.outcome.verdict.name(),
             detail: self.outcome.verdict.detail(),
             status: row(self.outcome.verdict.name()).status,
             guard: self.outcome.guard_outcome(),
-            agent_exit: session.exit,
+            agent_exit: session.and_then(|session| session.exit),
             guard_exit: guard.and_then(guard_exit),
             started_at: entries.first().map_or(now, |entry| entry.at),
             ended_at: now,
             phases: record::phase_times(entries),
-            captured_bytes: session.captured_bytes,
-            dropped_bytes: session.dropped_bytes,
-            failure: session.failure.as_deref().cloned(),
-            usage: session.usage,
+            captured_bytes: session.map_or(0, |session| session.captured_bytes),
+            dropped_bytes: session.map_or(0, |session| session.dropped_bytes),
+            failure: session.and_then(|session| session.failure.as_deref().cloned()),
+            usage: session.map(|session| session.usage).unwrap_or_default(),
             review: self.outcome.review.as_ref().map(review_facts).or_else(|| self.said().as_ref().map(persons_facts)),
             containment: self.outcome.containment().min(self.context.launcher.offer().level()),
             survivors_ended: self.survivors(),
-            secrets: self.outcome.work.finding.secrets.clone(),
+            secrets: self.outcome.work.finding().map(|finding| finding.secrets.clone()).unwrap_or_default(),
             log_faults: self.log_faults(),
             moved_refs: self.moved_refs().to_vec(),
             guard_changed: told.guard_changed.to_vec(),
