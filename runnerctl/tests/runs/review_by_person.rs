@@ -250,3 +250,17 @@ fn without_reviews_in_the_configuration_nothing_waits_any_more() {
     play.seen(2).is(&ACCEPTED);
     assert_eq!(play.repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), format!("runner/{RUN}"));
 }
+
+#[test]
+fn what_the_guard_makes_of_the_tree_is_put_back_where_a_person_has_decided() {
+    let play = waiting(2);
+    play.script().guard_step(2, "sed -i 's/Title of c1/Title of another/' .runner/state/tree.json; exit 0");
+    play.repo.write("more.txt", "more\n");
+    play.repo.commit("More");
+    play.home.ctl_in(&play.repo, &["approve"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    let seen = play.seen(2);
+    seen.is(&ACCEPTED);
+    assert_eq!(play.repo.node("c1").title, "Title of c1");
+    assert_eq!(seen.receipt.trailer("Runner-Reverted"), Some(".runner/state/tree.json"));
+}

@@ -246,6 +246,12 @@ impl Course {
         self.live.tree.get_or_insert(there).clone().filter(|text| !text.is_empty())
     }
 
+    /// Returns the tree of a session that can be taken; where a person has decided, nobody's is.
+    pub(crate) fn legal_tree(&mut self, loaded: &Loaded, work: &Worked) -> Option<TaskTree> {
+        work.session()?;
+        self.examined(loaded, &work.task, work.answer()).tree
+    }
+
     /// Judges the tree that the session has left: once, since that is much of what a course does.
     pub(crate) fn examined(&mut self, loaded: &Loaded, task: &Task, answer: Option<&AgentAnswer>) -> Examined {
         let text = self.agents_tree();
@@ -302,7 +308,7 @@ impl Course {
     /// Looks at what a guard has done, and puts back what it may not have.
     fn look_after(&mut self, work: &Worked, end: GuardEnd) -> Lived<Event> {
         let loaded = self.loaded(&work.task)?;
-        let legal: Option<TaskTree> = self.examined(&loaded, &work.task, work.answer()).tree;
+        let legal = self.legal_tree(&loaded, work);
         let text = Self::standing_tree(&loaded, legal.as_ref());
         let after = After { phase: "guard", iter: work.task.iter, tree: Some(&text) };
         let Found { history, mut reverted, .. } = self.undo(&loaded, after)?;

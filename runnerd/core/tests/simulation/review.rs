@@ -83,7 +83,7 @@ impl Course {
     fn put_back_scenery(&mut self, work: &Worked) -> Lived<Found> {
         let Some((tip, files)) = self.live.scenery.clone() else { return Ok(Found::default()) };
         let loaded = self.loaded(&work.task)?;
-        let legal = self.examined(&loaded, &work.task, work.answer()).tree;
+        let legal = self.legal_tree(&loaded, work);
         let text = Self::standing_tree(&loaded, legal.as_ref());
         let after = After { phase: "review", iter: work.task.iter, tree: Some(&text) };
         let mut found = self.live.found.get("review").cloned().unwrap_or_default();

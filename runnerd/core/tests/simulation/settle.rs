@@ -33,7 +33,7 @@ impl Course {
         self.may_die()?;
         let (prompt, notes) = self.prompt(&loaded, task).unzip();
         let facts = Facts {
-            agents_tree: self.examined(&loaded, task, outcome.work.answer()).tree,
+            agents_tree: self.legal_tree(&loaded, &outcome.work),
             notes: notes.unwrap_or_default(),
             held_back: self.repository.held_back(),
             guard_definition: self.guarded(&loaded).accepted,

@@ -92,8 +92,11 @@ fn examine_tree(loaded: &Loaded, (task, answer): (&Task, Option<&AgentAnswer>), 
     if is_untouched { examine::examine_untouched(&session) } else { examine::examine(&session) }
 }
 
-/// Returns the tree of a session that can be taken, as it was kept.
+/// Returns the tree of a session that can be taken, as it was kept; where a person has decided, nobody's is.
 pub(crate) fn legal_tree(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<Option<TaskTree>, Obstacle> {
+    if work.session().is_none() {
+        return Ok(None);
+    }
     let text = agents_tree(context, &work.task)?;
     Ok(examine_tree(loaded, (&work.task, work.answer()), text.as_deref()).tree)
 }
