@@ -312,7 +312,7 @@ mod tests {
     fn iterations_are_listed_with_what_they_came_to() {
         let run = samples::run();
         insta::assert_snapshot!(strip_str(&list(&run.recent, &Screen::fixed())), @r"
-        ITER  VERDICT   GUARD       NODE        TIME    COST   COMMIT    SUMMARY
+        ITER  VERDICT       GUARD       NODE        TIME    COST   COMMIT    SUMMARY
         0003  guard failed  guard=fail  parser.lex  14s     $0.42  01234567  the lexer knows numbers
         0002  finished      guard=pass  parser.ast  1m 01s  $?     01234567
         ");

@@ -78,7 +78,7 @@ fn a_plain_reading_of_what_goes_on_is_a_line_after_the_other() {
     let mut tty = Tty::start(command.env("TERM", "xterm"), (80, 24));
     assert_eq!(tty.ended(), 4);
     let bytes = String::from_utf8_lossy(tty.bytes()).into_owned();
-    assert!(!bytes.contains('\u{1b}') && bytes.contains("0001 Retry  b"), "{bytes:?}");
+    assert!(!bytes.contains('\u{1b}') && bytes.contains("0001 handed over  b"), "{bytes:?}");
     let mut command = play.home.ctl_command(&play.repo, &["watch", "--plain"]);
     let mut tty = Tty::start(command.env("TERM", "xterm"), (80, 24));
     assert_eq!(tty.ended(), 2);

@@ -136,7 +136,9 @@ fn a_run_that_an_invalid_tree_holds_is_told_as_it_was_last_valid() {
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(6);
     let status = play.home.ctl_in(&play.repo, &["status"]).stdout;
     assert!(status.contains("run play held") && status.contains("tree.json is not valid"), "{status}");
-    for known in ["leaves       1/4 passed", "node         root/b", "sessions 1", "0001  handed over", "and still goes on."] {
+    for known in
+        ["leaves       1/4 passed", "node         root/b", "sessions 1", "0001  handed over", "and still goes on."]
+    {
         assert!(status.contains(known), "`{known}` is not in\n{status}");
     }
 }

@@ -71,7 +71,7 @@ fn what_happens_is_seen_as_it_happens() {
     let mut tty = watch(&play, SIZES[1], &[]);
     tty.sees("reading src/main.rs");
     gate.open();
-    tty.sees("Retry b");
+    tty.sees("handed over b");
     tty.sees("limit: ");
     tty.sees("Agent 0002");
 }
@@ -101,7 +101,7 @@ fn a_run_is_stepped_and_cancelled_after_a_yes() {
     gate.open();
     tty.sees("go on with: runnerctl resume");
     // The reply is told until the state of the run is another; what the iteration came to stays.
-    tty.keys("s").sees("0002 Retry b");
+    tty.keys("s").sees("0002 handed over b");
     tty.keys("c").sees("Cancel run play?");
     tty.keys("n").sees_no("Cancel run play?");
     assert_ne!(play.client().run(play.repo.path()).summary.state, RunStatus::Cancelled);

@@ -284,7 +284,9 @@ impl Home {
     fn end_daemons(&self) {
         let daemon = binary("runnerd");
         let is_daemon = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == daemon);
-        for pid in self.processes().into_iter().filter(is_daemon).chain(self.listener()) {
+        // The shims of one that was killed end by themselves, and all that they have started before them.
+        let is_its = |pid: &i32| is_daemon(pid) || processes::is_shim(*pid);
+        for pid in self.processes().into_iter().filter(is_its).chain(self.listener()) {
             processes::signal(pid, Signal::SIGTERM);
             processes::gone_within(pid, PATIENCE);
         }

@@ -30,6 +30,12 @@ fn belongs(pid: i32, folder: &Path) -> bool {
         || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
 }
 
+/// Whether a process is a shim, which is made of a program that has no file.
+pub(crate) fn is_shim(pid: i32) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(b"__shim")
+}
+
 /// Describes a process for the message of a failed test.
 pub(crate) fn describe(pid: i32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
