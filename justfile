@@ -12,7 +12,7 @@ demo *OPTIONS:
 test *OPTIONS:
     scripts/test.sh {{ OPTIONS }}
 
-# Build one crate and run the tests of what was changed: `just check runnerd/core/src/select.rs`, `just check runnerctl`.
+# Build one crate and run the tests of what was changed: `just check runnerd/core/src/tree/select.rs`, `just check runnerctl`.
 check *OPTIONS:
     scripts/check.sh {{ OPTIONS }}
 

@@ -686,7 +686,7 @@ fn a_record_of_a_build_before_is_read() {
     assert_eq!(read("waiting", "null").state, State::WaitsForPerson);
     assert_eq!(read("limit", "null").state, State::Over { end: End::Limit, at: now() });
     assert_eq!(read("queued", "null").asked, Some(Asked::Step));
-    assert!(serde_json::from_str::<RunRecord>(&stored("waiting", "null").replace("asked", "aksed")).is_err());
+    assert!(serde_json::from_str::<RunRecord>(&stored("waiting", "null").replace("asked", "wanted")).is_err());
 }
 
 /// The table of requests for the page.
