@@ -106,7 +106,7 @@ test('a run is followed from its first session to its goal, through the death of
   await page.getByText('FAIL', { exact: true }).waitFor();
   await page.locator('.stages [aria-current=step]', { hasText: 'guard' }).waitFor();
   await home.open('red');
-  await page.locator('.iteration header').getByText('guard red').waitFor();
+  await page.locator('.iteration header').getByText('guard failed').waitFor();
   const permanent = page.url();
 
   // A second reader follows the link in a browser of their own, on a small screen.
@@ -211,7 +211,7 @@ test('the steps of an agent are told while it works, and what they cost', async 
   await page.locator('.step.tool.failed, .step.tool_result.failed').first().waitFor();
   await shot(page, 'steps');
   await home.open('end');
-  await page.locator('.iteration header').getByText('accepted').waitFor();
+  await page.locator('.iteration header').getByText('finished').waitFor();
   await page.locator('.iteration header').getByText('2.1k tokens').waitFor();
   expect(complaints).toEqual([]);
   await context.close();

@@ -100,7 +100,7 @@ test('a run is read with the keyboard alone', async () => {
     expect(await active()).toBe('Numerals to numbers');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Numerals to numbers' }).waitFor();
-    await page.getByRole('link', { name: /guard red/ }).focus();
+    await page.getByRole('link', { name: /guard failed/ }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('tab', { name: 'Guard', selected: true }).focus();
     await page.keyboard.press('ArrowRight');

@@ -298,7 +298,7 @@ fn row_70_record_that_was_removed_is_missed_by_nobody() {
     fs::remove_dir_all(&records).expect("the last record is there");
     home.ctl_in(&repo, &["status"]).exits(0);
     let told = home.ctl_in(&repo, &["log", "1"]);
-    assert!(told.exits(0).stdout.contains("Retry"), "git has it: {}", told.stdout);
+    assert!(told.exits(0).stdout.contains("handed over"), "git has it: {}", told.stdout);
     assert_explains(&home.ctl_in(&repo, &["log", "1", "--prompt"]), &["0001", "hint:"]);
     assert_survived(&home, &repo, &["first\n", "second\n"]);
 }

@@ -141,8 +141,9 @@ fn row_64_state_of_another_repository_is_not_taken() {
     home.allow_repositories(2);
     let repos = ["one", "two"].map(|name| home.scripted(name));
     let daemon = home.daemon();
-    for repo in &repos {
-        let gate = repo.script().gate("session");
+    // A session goes on when its gate is gone.
+    let gates = repos.each_ref().map(|repo| repo.script().gate("session"));
+    for (repo, gate) in repos.iter().zip(&gates) {
         repo.script().step(1, "echo half > half.txt; gate session").step(2, "answer done 'It is done.'");
         home.ctl_in(repo, &["start", "--yes", "-m", "Do it"]).exits(0);
         gate.reached();
