@@ -2,7 +2,6 @@
 //!
 //! Every step is recognised if it was done before a crash. The baseline is `baseline`'s.
 
-use crate::worker::unready::Unready;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
@@ -12,8 +11,6 @@ use runner_core::run::{self, Beginning, ResumeOrder};
 use runner_core::transition::PROGRESS_HEADING;
 use runner_core::{json, schema, tree, validate};
 
-use crate::worker::integrity::definition;
-
 use crate::config::{self, RepoConfig};
 use crate::git::{Change, CommitInfo, CommitRequest, GitError, HoldBack, Id, Repository};
 use crate::repo::durable::{self, Access};
@@ -21,9 +18,11 @@ use crate::repo::goal::Goal;
 use crate::repo::init::{InitError, InitOptions, init};
 use crate::repo::layout::Layout;
 use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::definition;
 use crate::worker::load::{LoadError, load};
 use crate::worker::people::{MAX_PERSON_COMMITS, persons_commits};
 use crate::worker::receipt::version;
+use crate::worker::unready::Unready;
 
 /// Puts the run on its branch and makes its start commit, unless both are there.
 pub(crate) fn begin(context: &RunContext, beginning: &Beginning, previous: Option<&str>) -> Result<(), Unready> {
@@ -93,11 +92,15 @@ pub(crate) fn take_up(context: &RunContext) -> Result<Id, Unready> {
         refuse(&RunContext::changes(&repository)?.iter().map(Change::display_path).collect::<Vec<_>>())?;
         repository.switch(&branch)?;
     }
-    let unborn = || format!("HEAD of {} has no commit, but the run is on {branch}", repository.work_dir().display());
-    repository
-        .head()?
-        .commit()
-        .ok_or_else(|| Unready::Hold(StopReason::new(unborn(), &format!("git switch {branch}, and: runnerctl resume"))))
+    repository.head()?.commit().ok_or_else(|| {
+        let (what, ways) = if is_there {
+            ("HEAD has no commit".to_owned(), format!("git switch {branch}, and: runnerctl resume"))
+        } else {
+            let ways = format!("git branch {branch} COMMIT, and: runnerctl resume; or: runnerctl cancel");
+            (format!("branch {branch} is gone"), ways)
+        };
+        Unready::Hold(StopReason::new(format!("there is no commit to go on from: {what}"), &ways))
+    })
 }
 
 /// Checks out the run's branch, making it if there is none; returns the base.
