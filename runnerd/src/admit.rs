@@ -27,7 +27,6 @@ use crate::repo::goal::Goal;
 use crate::repo::kept::{Kept, KeptError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
-
 use crate::worker::{self, IdChoice, StartOrder, Trusted};
 
 pub use self::fork::fork;

@@ -6,13 +6,12 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::ForkParams;
 use runner_core::ids::check_id;
+use runner_core::run::{Beginning, Start};
 
 use super::{
     Commands, Ground, Passed, check_config, git_error, invalid_config, refuse_operation, refuse_other_case,
     refuse_paths, refuse_pipes, refuse_protected,
 };
-use runner_core::run::{Beginning, Start};
-
 use crate::git::{Change, Id, Repository};
 use crate::worker::{self, IdChoice, StartOrder};
 

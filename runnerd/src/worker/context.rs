@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use runner_core::message::RunnerCommit;
 use runner_core::obstacle::Nature;
 use runner_core::redact::Secrets;
+use runner_core::run::Uncommitted;
 
 use crate::config::Patterns;
 use crate::events::Events;
@@ -24,7 +25,6 @@ use crate::worker::caches::LastLoad;
 use crate::worker::caches::LastScan;
 use crate::worker::load::LoadError;
 use crate::worker::trusted::Trusted;
-use runner_core::run::Uncommitted;
 
 /// Commits that are looked through for one that was made before a crash.
 const MAX_COMMITS_UPON: usize = 10_000;

@@ -10,6 +10,7 @@ use runner_core::definition::Guarded;
 use runner_core::obstacle::Nature;
 use runner_core::policy::{self, Kinds, Policy};
 use runner_core::run::Standing;
+use runner_core::run::Uncommitted;
 use runner_core::tree;
 use runner_core::validate::{self, TreeFault};
 use serde::de::DeserializeOwned;
@@ -21,7 +22,6 @@ use crate::obstruction::Obstructs;
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts::{self, OVERRIDES};
-use runner_core::run::Uncommitted;
 
 /// The committed state at one commit.
 #[derive(Debug, Clone)]

@@ -1,15 +1,13 @@
-//! The desk of a repository: its queue, whose turn it is, and what clients see.
+//! The queue of a repository: its durable record, whose turn it is, and what clients see.
 //!
 //! One owner. What clients ask is `requests`'; no effects, and no rules of iterations.
 
-use crate::causes::in_one_line;
-use crate::worker::hook_calls;
-use protocol::hook::HookEvent;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
+use protocol::hook::HookEvent;
 use protocol::path::WirePath;
 use protocol::reply::StepReply;
 use protocol::view::{
@@ -23,6 +21,7 @@ use runner_core::wait::Wait;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::causes::in_one_line;
 use crate::clock;
 use crate::events::{About, Events};
 use crate::hidden::Hidden;
@@ -30,6 +29,7 @@ use crate::process::{Awake, Inhibitor};
 use crate::store::{Changes, RepoFile, Store, StoreError};
 use crate::worker::Message;
 use crate::worker::caches::LastLoad;
+use crate::worker::hook_calls;
 use crate::worker::view::snapshot::{self, Snapshot, outages, repo_view, summary};
 use crate::worker::view::totals::Totals;
 
@@ -88,7 +88,7 @@ pub(crate) struct RepoQueue {
     pub(crate) steps: Vec<(String, oneshot::Sender<Result<StepReply, ErrorData>>)>,
 }
 
-/// How a desk is connected.
+/// How a queue is connected.
 #[derive(Debug)]
 pub(crate) struct Wires {
     /// Where its own programs report to.
@@ -114,7 +114,7 @@ pub(crate) struct Wires {
 }
 
 impl RepoQueue {
-    /// Sets up the desk of a repository.
+    /// Sets up the queue of a repository.
     pub(crate) fn new(store: Store, file: RepoFile, wires: Wires) -> Self {
         let Wires { own, mailbox, status, events, hidden, shutdown, drain, containment, inhibitor, slots } = wires;
         Self {

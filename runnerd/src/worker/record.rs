@@ -2,14 +2,12 @@
 //!
 //! Written plainly: nothing that is decided is ever read from here.
 
-use crate::worker::clear;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
-
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::words::PhaseName;
 use runner_core::iteration::{Event, Outcome};
@@ -21,6 +19,7 @@ use crate::git::{Id, Repository};
 use crate::hidden::Hidden;
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
+use crate::worker::clear;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::journal::Entry;
 

@@ -2,10 +2,10 @@
 //!
 //! The folder lies where agents write, so what one has put in its place is removed, not followed.
 
-use crate::worker::clear;
 use std::path::{Path, PathBuf};
 
 use crate::repo::durable::{self, Access};
+use crate::worker::clear;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::record;
 

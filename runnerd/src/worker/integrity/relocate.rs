@@ -3,7 +3,6 @@
 //! On one file system that is one rename, however large it is. To another one it is copied beside its new place, flushed,
 //! renamed, and only then removed from its old one: whoever dies in between finds it in one of the two places, whole.
 
-use crate::worker::clear;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
@@ -14,6 +13,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
 use crate::repo::disk::RealDisk;
 use crate::repo::durable;
+use crate::worker::clear;
 use crate::worker::context::Obstacle;
 
 /// Most bytes that are copied: what a file with holes has more of than the disk would fill the disk.

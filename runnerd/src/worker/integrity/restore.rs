@@ -4,7 +4,6 @@
 //! runner's under `.runner/`. Before anything is put back, what was found is kept in `live/`, so that a crash in
 //! between does not forget it; work that would be lost is kept under a rescue ref.
 
-use crate::worker::clear::{clear_way, remove};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -20,6 +19,7 @@ use crate::git::{CommitEntry, EntryKind, Fingerprint, Head, HoldBack, Id, Reposi
 use crate::repo::durable::{self, Access, MAX_BYTES};
 use crate::repo::kept::{Kept, Note};
 use crate::repo::layout::{Layout, Ownership, class};
+use crate::worker::clear::{clear_way, remove};
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::quarantine::Quarantine;
 use crate::worker::integrity::tampering;
@@ -157,7 +157,7 @@ impl Undo<'_> {
         }
         if let Some(before) = &self.before {
             let seen = (before, self.after.iter);
-            let inside = tampering::look_inside(self.context, self.repository, seen, &self.aside())?;
+            let inside = tampering::look_inside(self.context, self.repository, seen, &self.quarantine())?;
             found.add(inside.put_back);
             found.moved_refs = inside.moved;
             self.write(&found)?;
@@ -183,7 +183,7 @@ impl Undo<'_> {
         let is_as_it_was = tampered.is_empty();
         found.add(tampered.into_iter().map(|tampered| tampered.name));
         self.write(found)?;
-        if is_as_it_was { Ok(()) } else { tampering::put_back(self.repository, before, &self.aside()) }
+        if is_as_it_was { Ok(()) } else { tampering::put_back(self.repository, before, &self.quarantine()) }
     }
 
     /// Keeps what was found, before anything is put back.
@@ -194,7 +194,7 @@ impl Undo<'_> {
         Ok(self.note().write(found)?)
     }
 
-    fn aside(&self) -> Quarantine<'_> {
+    fn quarantine(&self) -> Quarantine<'_> {
         Quarantine::of(self.context, self.after.iter)
     }
 
@@ -372,8 +372,8 @@ impl Undo<'_> {
     fn keep_aside(&self, path: &str, file: &Path) -> Result<(), Obstacle> {
         match standing(file)? {
             Standing::NoFile => Ok(()),
-            Standing::TooLarge => self.aside().take(within(path), file),
-            Standing::File(bytes) => self.aside().keep(within(path), &bytes),
+            Standing::TooLarge => self.quarantine().take(within(path), file),
+            Standing::File(bytes) => self.quarantine().keep(within(path), &bytes),
         }
     }
 }

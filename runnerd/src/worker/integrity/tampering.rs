@@ -47,7 +47,11 @@ fn kept_in(context: &RunContext, iter: u32) -> Kept<Fingerprint> {
 }
 
 /// Puts everything back that is not as it was, keeping what was found.
-pub(crate) fn put_back(repository: &Repository, before: &Fingerprint, aside: &Quarantine<'_>) -> Result<(), Obstacle> {
+pub(crate) fn put_back(
+    repository: &Repository,
+    before: &Fingerprint,
+    quarantine: &Quarantine<'_>,
+) -> Result<(), Obstacle> {
     for _ in 0..ROUNDS {
         let tampered = repository.tampered(before)?;
         if tampered.is_empty() {
@@ -55,7 +59,7 @@ pub(crate) fn put_back(repository: &Repository, before: &Fingerprint, aside: &Qu
         }
         for Tampered { name, found } in tampered {
             if let Some(found) = found {
-                aside.keep(&name, &found)?;
+                quarantine.keep(&name, &found)?;
             }
             repository.put_back(before, &name)?;
         }
@@ -79,7 +83,7 @@ pub(crate) fn look_inside(
     context: &RunContext,
     repository: &Repository,
     (before, iter): (&Fingerprint, u32),
-    aside: &Quarantine<'_>,
+    quarantine: &Quarantine<'_>,
 ) -> Result<Inside, Obstacle> {
     let mut put_back = repository.put_back_replaced(before)?;
     put_back.extend(repository.unhide(before)?.into_iter().map(|path| format!(".git/index: {path}")));
@@ -92,7 +96,7 @@ pub(crate) fn look_inside(
             moved.push(other);
         }
     }
-    keep_moved(context, repository, (&moved, iter), aside)?;
+    keep_moved(context, repository, (&moved, iter), quarantine)?;
     Ok(Inside { put_back, moved: moved.iter().take(MAX_TOLD_REFS).map(told).collect() })
 }
 
@@ -117,13 +121,13 @@ fn keep_moved(
     context: &RunContext,
     repository: &Repository,
     (moved, iter): (&[MovedRef], u32),
-    aside: &Quarantine<'_>,
+    quarantine: &Quarantine<'_>,
 ) -> Result<(), Obstacle> {
     if moved.is_empty() {
         return Ok(());
     }
     let text: String = moved.iter().map(|moved| told(moved) + "\n").collect();
-    aside.keep("refs.txt", context.secrets.redact(&text).as_bytes())?;
+    quarantine.keep("refs.txt", context.secrets.redact(&text).as_bytes())?;
     tracing::warn!(run = context.run, iter, refs = moved.len(), "a session has moved references of others");
     for MovedRef { name, before, .. } in moved.iter().take(MAX_KEPT_REFS) {
         let Some(id) = before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { continue };

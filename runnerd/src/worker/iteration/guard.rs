@@ -1,5 +1,15 @@
 //! The project's own checks after a claim: run, looked after, and compared with what stood before them.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+use protocol::words::PhaseName;
+use runner_core::iteration::{GuardEnd, GuardHow, Worked};
+use runner_core::policy::OnChange;
+use serde::{Deserialize, Serialize};
+use tokio::task::block_in_place;
+
 use crate::git::{Change, GitError, Id};
 use crate::guard;
 use crate::process::Mark;
@@ -10,18 +20,9 @@ use crate::worker::integrity::restore::{self, After, Found};
 use crate::worker::integrity::swap;
 use crate::worker::iteration::inspect;
 use crate::worker::iteration::relay;
+use crate::worker::iteration::session::Surroundings;
 use crate::worker::load::Loaded;
 use crate::worker::record;
-use protocol::words::PhaseName;
-use runner_core::iteration::{GuardEnd, GuardHow, Worked};
-use runner_core::policy::OnChange;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt as _;
-use std::time::Duration;
-use tokio::task::block_in_place;
-
-use crate::worker::iteration::session::Surroundings;
 
 /// One run of the guard.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,6 @@
 //! Looks only. What stops a run from being begun is a hold with the command that goes on; what ends it
 //! is decided by `runner_core::run`.
 
-use crate::worker::people::{MAX_PERSON_COMMITS, persons_commits};
 use std::sync::Arc;
 
 use protocol::view::StopReason;
@@ -11,14 +10,14 @@ use runner_core::message::RunnerCommit;
 use runner_core::run::{self, Next};
 use runner_core::verdict::Task;
 
-use crate::worker::integrity::definition;
-
 use crate::causes::in_one_line;
 use crate::git::{CommitInfo, GitError, Head, Id, Repository};
 use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::definition;
 use crate::worker::integrity::swap;
 use crate::worker::iteration::tools;
 use crate::worker::load::{LoadError, Loaded};
+use crate::worker::people::{MAX_PERSON_COMMITS, persons_commits};
 
 /// What Open found.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 //! How things stood is kept in `live/` and under a ref before a reviewer begins, so that one whose daemon died is cleaned
 //! up after before the next begins.
 
-use crate::worker::clear;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tokio::task::block_in_place;
 use crate::git::SnapshotRequest;
 use crate::process::Mark;
 use crate::repo::kept::Kept;
+use crate::worker::clear;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::restore::{self, After, Found, Scenery};
 use crate::worker::iteration::brief;

@@ -1,4 +1,4 @@
-//! Work and Guard: what runs a process, and what is looked at around them. The reviewer's session is `review`'s.
+//! Work: the session of an agent, and what is looked at around it. The guard is `guard`'s, the reviewer's session `review`'s.
 
 use std::time::Duration;
 

@@ -2,8 +2,6 @@
 //!
 //! Done again after a crash it writes the same bytes, and a commit that was made is recognised.
 
-use crate::worker::clear;
-use crate::worker::receipt::{guard_run, version};
 use protocol::answer::ReviewAnswer;
 use protocol::meta::{IterationMeta, ReviewFacts};
 use protocol::state::UsageTotal;
@@ -25,6 +23,7 @@ use crate::git::{Change, CommitRequest, Id, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::kept::Note;
 use crate::repo::layout::Layout;
+use crate::worker::clear;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::restore::hold_back;
@@ -32,6 +31,7 @@ use crate::worker::iteration::brief;
 use crate::worker::iteration::inspect;
 use crate::worker::journal::Entry;
 use crate::worker::load::Loaded;
+use crate::worker::receipt::{guard_run, version};
 use crate::worker::record;
 
 /// The commit upon which a settlement makes its own; empty where there is none.

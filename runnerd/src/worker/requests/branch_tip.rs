@@ -6,10 +6,8 @@ use protocol::state::RunState;
 use protocol::view::StopReason;
 use runner_core::change::{Change, Changed, Documents};
 use runner_core::definition::Guarded;
+use runner_core::run::RunRecord;
 use runner_core::{json, message, tree};
-
-use crate::worker::integrity::definition;
-use crate::worker::unready::Unready;
 
 use crate::causes::in_one_line;
 use crate::git::{CommitInfo, GitError, Graft, Id, Repository};
@@ -17,9 +15,10 @@ use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::store::{Queued, Store};
 use crate::worker::context::RunContext;
+use crate::worker::integrity::definition;
 use crate::worker::load::{LoadError, Loaded, load};
 use crate::worker::trusted::Trusted;
-use runner_core::run::RunRecord;
+use crate::worker::unready::Unready;
 
 /// Commits upon the one that was kept that are looked through for one's own.
 const MAX_UPON: usize = 1_000;

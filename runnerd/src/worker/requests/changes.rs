@@ -8,6 +8,7 @@ use protocol::event::EventKind;
 use protocol::reply::ChangeReply;
 use runner_core::change::{self, Change, Changed, Refusal};
 use runner_core::digest::sha256_hex;
+use runner_core::run::{Request, RunRecord};
 use runner_core::{message, notes, tree};
 use tokio::task::block_in_place;
 
@@ -23,7 +24,6 @@ use crate::worker::queue::held_error;
 use crate::worker::requests::branch_tip::{BranchTip, Made, documents_of_head};
 use crate::worker::requests::setting;
 use crate::worker::unready::Unready;
-use runner_core::run::{Request, RunRecord};
 
 /// Most requests of a repository that wait.
 const MAX_WAITING: usize = 100;

@@ -2,6 +2,8 @@
 //!
 //! A red one does not stop the run; it is shown and told to the sessions.
 
+use std::time::Duration;
+
 use protocol::state::{Baseline, Feedback, RunState};
 use protocol::view::StopReason;
 use protocol::words::PhaseName;
@@ -9,23 +11,21 @@ use runner_core::iteration::{GuardEnd, GuardHow};
 use runner_core::json;
 use runner_core::message::{Milestone, NameList, RunnerCommit};
 use runner_core::tree;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-use crate::worker::integrity::definition;
-use crate::worker::run::begin;
-use crate::worker::unready::Unready;
 
 use crate::guard;
 use crate::process::Mark;
 use crate::repo::durable::{self, Access};
 use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::definition;
 use crate::worker::integrity::restore::{self, After};
 use crate::worker::integrity::tampering;
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::{Surroundings, sweep};
 use crate::worker::load::{Loaded, load};
 use crate::worker::record;
+use crate::worker::run::begin;
+use crate::worker::unready::Unready;
 
 /// Returns the state at HEAD if the run still needs its baseline.
 pub(crate) fn needed(context: &RunContext) -> Result<Option<Loaded>, Obstacle> {

@@ -1,6 +1,5 @@
 //! Steers an iteration from the queue, and shows where it is.
 
-use super::mailbox;
 use std::time::Duration;
 
 use protocol::event::EventKind;
@@ -9,6 +8,7 @@ use runner_core::iteration::Phase;
 use runner_core::obstacle::Obstruction;
 use runner_core::verdict::StopCause;
 
+use super::mailbox;
 use crate::clock;
 use crate::worker::iteration::world::Control;
 use crate::worker::queue::RepoQueue;
@@ -21,7 +21,7 @@ pub(crate) struct IterationControl<'a> {
 }
 
 impl<'a> IterationControl<'a> {
-    /// Sits down at the desk for a run.
+    /// Steers the iterations of a run.
     pub(crate) fn new(queue: &'a mut RepoQueue, run: &str) -> Self {
         Self { queue, run: run.to_owned(), iter: None }
     }

@@ -1,6 +1,5 @@
 //! What follows from an iteration: told to subscribers, decided by `runner_core::run`, and written down.
 
-use super::hooks;
 use protocol::event::EventKind;
 use protocol::meta::SecretSeen;
 use protocol::words::GuardOutcome;
@@ -10,6 +9,7 @@ use runner_core::tree;
 use runner_core::verdict::{Task, Verdict, row};
 use tokio::task::block_in_place;
 
+use super::hooks;
 use crate::clock;
 use crate::git::CommitInfo;
 use crate::worker::context::RunContext;

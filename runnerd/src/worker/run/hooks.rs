@@ -4,7 +4,6 @@
 //! program is started: no event is told twice, whatever happens to the daemon. Hooks run one at a time beside the runs,
 //! under a shim as guards do, and their failure is told and never fatal.
 
-use crate::worker::hook_calls::event;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,6 +25,7 @@ use crate::repo::layout::Layout;
 use crate::store::PendingHook;
 use crate::worker::Message;
 use crate::worker::context::RunContext;
+use crate::worker::hook_calls::event;
 use crate::worker::load::{Loaded, load_config};
 use crate::worker::run::worker::Worker;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 use runner_core::verdict::StopCause;
 use runner_core::wait::Wait;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::worker::queue::RepoQueue;

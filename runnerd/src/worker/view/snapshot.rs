@@ -7,6 +7,7 @@ use protocol::state::UsageTotal;
 use protocol::view::{IterationView, NodeRef, OutageView, RepoView, RunSummary, RunView, StopReason};
 use protocol::words::Containment;
 use runner_core::fallback::Outage;
+use runner_core::run::RunRecord;
 use runner_core::select::{Selection, select};
 use runner_core::{notes, tree, usage};
 
@@ -20,7 +21,6 @@ use crate::worker::load::{Loaded, load};
 use crate::worker::trusted::Trusted;
 use crate::worker::view::iterations::{add_durations, iteration, meta};
 use crate::worker::view::totals::Totals;
-use runner_core::run::RunRecord;
 
 /// Iterations shown in a status.
 const RECENT: usize = 5;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use protocol::path::WirePath;
 use runner_core::digest::sha256_hex;
 use runner_core::iteration::{Over, Phase};
+use runner_core::run::{End, RunRecord, State};
 
 use super::effects::{Kept, Nobody, Scripted};
 use super::{ITERATIONS, Mistakes, TRIES};
@@ -20,7 +21,6 @@ use crate::store::{RepoFile, Store, StoreError};
 use crate::worker::iteration::drive::{Drive, DriveError, Drove};
 use crate::worker::iteration::log::{Entries, JournalLog};
 use crate::worker::journal::{JournalError, Place};
-use runner_core::run::{End, RunRecord, State};
 
 const COMPLETED: State = State::Over { end: End::Completed, at: jiff::Timestamp::UNIX_EPOCH };
 
