@@ -272,6 +272,8 @@ impl Course {
         self.lay_out(&loaded, with_accepted)?;
         self.witness.guards_with(&self.repository.work);
         let how = self.run_guard();
+        // What the session had left and the guard took away is nobody's loss, even if the daemon dies now.
+        self.witness.saw(&self.repository);
         self.may_die()?;
         self.swap_back();
         self.witness.saw(&self.repository);
