@@ -22,8 +22,10 @@ use tokio::time::timeout;
 
 /// Longest wait for the first thread that may block.
 const FIRST_THREAD_WITHIN: Duration = Duration::from_secs(5);
-/// How long a thread that may block waits for work: longer than a daemon lives.
-const THREADS_STAY: Duration = Duration::from_hours(24 * 365);
+/// How often a thread that may block is given something to do, so that there always is one.
+const THREAD_NEEDED_EVERY: Duration = Duration::from_mins(2);
+/// How long such a thread waits for work: those of a busy hour go, but for two at the most.
+const THREADS_STAY: Duration = Duration::from_mins(5);
 
 /// Drives coding agents through a task tree in git repositories. Steered with `runnerctl`.
 #[derive(Debug, Parser)]
@@ -123,7 +125,7 @@ fn prepare(args: &Args) -> anyhow::Result<(Parts, Logging, Runtime)> {
 
 /// Starts the threads, and one that may block.
 ///
-/// Where no thread can be started, such work waits for one of those that there are: this one stays.
+/// Where no thread can be started, such work waits for one of those that there are: one always is.
 fn runtime() -> anyhow::Result<Runtime> {
     // The library panics where it cannot start its own.
     drop(thread::Builder::new().spawn(|| ()).context("starting a thread")?);
@@ -136,7 +138,18 @@ fn runtime() -> anyhow::Result<Runtime> {
         .context("starting the runtime")?;
     let first = async { timeout(FIRST_THREAD_WITHIN, spawn_blocking(|| ())).await };
     runtime.block_on(first).context("no thread can be started")?.context("starting a thread")?;
+    runtime.spawn(keep_a_thread());
     Ok(runtime)
+}
+
+/// Gives the threads that may block something to do before the last of them goes.
+async fn keep_a_thread() {
+    let mut due = tokio::time::interval(THREAD_NEEDED_EVERY);
+    loop {
+        due.tick().await;
+        // It is over at once, unless the runtime is shutting down.
+        let _ = spawn_blocking(|| ()).await;
+    }
 }
 
 fn settings(args: &Args) -> anyhow::Result<(Paths, DaemonConfig)> {
