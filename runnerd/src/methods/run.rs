@@ -225,6 +225,9 @@ impl Api {
         let store = Store::new(&self.vault, &worker.id);
         let (trusted, is_running) = (Trusted::of(&store, repository.work_dir()), worker.is_driving());
         let is_live = self.is_live(worker);
+        // Another run may have begun since it was found.
+        let is_found_before = is_live && repository.captured().is_none();
+        let repository = if is_found_before { self.repository(repository.work_dir()).await? } else { repository };
         blocking(move || {
             let remembered = match trusted.repository() {
                 _ if !is_live => trusted.capture(&repository),

@@ -73,7 +73,10 @@ impl Trusted {
     }
 
     fn keep(&self, captured: Option<&Captured>) -> Result<(), GitError> {
-        captured.map_or(Ok(()), |captured| self.note.write(captured).map_err(|error| self.not_known(error)))
+        match captured {
+            Some(captured) => self.note.write(captured).map_err(|error| self.not_known(error)),
+            None => Err(self.not_known(Missing { path: self.note.path() })),
+        }
     }
 
     fn not_known(&self, source: impl std::error::Error + Send + Sync + 'static) -> GitError {
