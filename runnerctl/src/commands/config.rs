@@ -19,6 +19,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl config get guard.command                 one value
   runnerctl config set guard.command '[\"make\"]'      as TOML; a word as it is
   runnerctl config set max_cost_usd --default        as by default
+  runnerctl config set prices.gpt-5 '{input = 1.25, output = 10}'
   runnerctl config show --origin                     and where each is set
   runnerctl config path                              the file";
 

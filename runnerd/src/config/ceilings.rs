@@ -8,9 +8,9 @@ use super::words::Reviewer;
 /// A ceiling on cost that could not be kept, since an agent's cost would stay unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`max_cost_usd` is set, but `{kind}` (in [{section}]) reports no cost and there is no price \
-     table for it; add [prices.\"{price_name}\"] with `input` and `output` in dollars per million \
-     tokens, or remove `max_cost_usd`"
+    "`max_cost_usd` is set, but `{kind}` (in [{section}]) reports no cost and has no price; \
+     state it in dollars per million tokens: \
+     runnerctl config set prices.{price_name} '{{input = IN, output = OUT}}', or remove `max_cost_usd`"
 )]
 pub struct UnpricedBackend {
     /// The section that names the agent.

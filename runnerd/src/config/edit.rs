@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::de::DeTable;
 use toml::{Table, Value};
-use toml_edit::{DocumentMut, Item, TableLike};
+use toml_edit::{DocumentMut, InlineTable, Item, TableLike};
 
 use super::check;
 use super::error::{ConfigError, Position, Problem};
@@ -42,7 +42,7 @@ pub struct Setting {
 
 /// Returns the value of one key.
 pub fn get(text: &str, key: &str) -> Result<Setting, ConfigError> {
-    let path = Dotted::parse(key)?;
+    let path = Dotted::of(parts(key)?, key)?;
     let file = Shape::read(REPOSITORY, source(text))?;
     Ok(file.setting(&path.parents(), path.key))
 }
@@ -69,12 +69,27 @@ fn show_in(sections: &'static [Section], source: Source<'_>) -> Result<Vec<Setti
     Ok(settings.collect())
 }
 
-/// Sets a key to a value given as TOML, or as a bare word where only a string is possible.
-/// Returns the new text, which is valid as a whole.
+/// Sets a key to a value given as TOML, or as a bare word where only a string is possible; or the keys of a section to
+/// those of an inline table. Returns the new text, which is valid as a whole.
 pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
-    let path = Dotted::parse(key)?;
+    let parts = parts(key)?;
     let mut document = document(text)?;
-    let value = path.read_value(value)?;
+    match given_section(&parts, value) {
+        Some(values) => {
+            for (name, value) in values.iter() {
+                let path = Dotted::of([&parts[..], &[name.to_owned()]].concat(), key)?;
+                put(&mut document, &path, value.clone().decorated(" ", ""))?;
+            }
+        }
+        None => {
+            let path = Dotted::of(parts, key)?;
+            put(&mut document, &path, path.read_value(value)?)?;
+        }
+    }
+    accepted(document.to_string(), key)
+}
+
+fn put(document: &mut DocumentMut, path: &Dotted, value: toml_edit::Value) -> Result<(), ConfigError> {
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in path.parents() {
         let item = table.entry(part).or_insert_with(new_table);
@@ -90,12 +105,22 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
             table.insert(path.key.name, Item::Value(value));
         }
     }
-    accepted(document.to_string(), key)
+    Ok(())
+}
+
+/// Returns the inline table that a section is set to, where it is set as a whole.
+fn given_section(parts: &[String], value: &str) -> Option<InlineTable> {
+    let path: Vec<_> = parts.iter().map(String::as_str).collect();
+    keys::section(REPOSITORY, &path)?;
+    match value.parse() {
+        Ok(toml_edit::Value::InlineTable(table)) if !table.is_empty() => Some(table),
+        _ => None,
+    }
 }
 
 /// Removes a key, so that its default holds again, and returns the new text.
 pub fn unset(text: &str, key: &str) -> Result<String, ConfigError> {
-    let path = Dotted::parse(key)?;
+    let path = Dotted::of(parts(key)?, key)?;
     let mut document = document(text)?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in path.parents() {
@@ -114,11 +139,32 @@ struct Dotted {
     key: &'static Key,
 }
 
+/// Reads the names that a dotted key consists of.
+fn parts(key: &str) -> Result<Vec<String>, ConfigError> {
+    let parts = toml_edit::Key::parse(key).map_err(|_| unknown(&[], key))?;
+    Ok(joined(parts.iter().map(|part| part.get().to_owned()).collect()))
+}
+
+/// Takes a name with dots, as those of models have, for one without quotes too, where only a name can follow.
+fn joined(parts: Vec<String>) -> Vec<String> {
+    let named = REPOSITORY.iter().find(|section| match section.parts().split_last() {
+        Some((&"*", above)) => parts.len() > above.len() && above.iter().zip(&parts).all(|(a, b)| a == b),
+        _ => false,
+    });
+    let Some(section) = named else { return parts };
+    let from = section.parts().len() - 1;
+    let has_key = parts.len() > from + 1 && parts.last().is_some_and(|last| section.key(last).is_some());
+    let to = parts.len() - usize::from(has_key);
+    [&parts[..from], &[parts[from..to].join(".")], &parts[to..]].concat()
+}
+
+fn unknown(path: &[&str], name: &str) -> ConfigError {
+    ConfigError::in_value(check::unknown(REPOSITORY, path, name))
+}
+
 impl Dotted {
-    fn parse(key: &str) -> Result<Self, ConfigError> {
-        let unknown = |path: &[&str], name: &str| ConfigError::in_value(check::unknown(REPOSITORY, path, name));
-        let parts = toml_edit::Key::parse(key).map_err(|_| unknown(&[], key))?;
-        let parts: Vec<_> = parts.iter().map(|part| part.get().to_owned()).collect();
+    /// Finds the key with these names; `key` is what it was called.
+    fn of(parts: Vec<String>, key: &str) -> Result<Self, ConfigError> {
         let path: Vec<_> = parts.iter().map(String::as_str).collect();
         let leads = |end: &usize| keys::leads_to_section(REPOSITORY, &path[..*end]);
         let known = (1..=path.len()).take_while(leads).last().unwrap_or(0);
@@ -173,9 +219,13 @@ fn not_a_section(part: &str) -> ConfigError {
 /// Checks a changed text; a fault of the key just changed is reported without a place, since the
 /// text is nowhere yet.
 fn accepted(text: String, key: &str) -> Result<String, ConfigError> {
+    let is_it =
+        |faulty: &str| parts(faulty).ok().zip(parts(key).ok()).is_some_and(|(faulty, key)| faulty.starts_with(&key));
     match super::parse(&text, Path::new(FILE)) {
         Ok(_) => Ok(text),
-        Err(ConfigError::Wrong { problem, .. }) if problem.key() == Some(key) => Err(ConfigError::in_value(*problem)),
+        Err(ConfigError::Wrong { problem, .. }) if problem.key().is_some_and(is_it) => {
+            Err(ConfigError::in_value(*problem))
+        }
         Err(other) => Err(other),
     }
 }

@@ -335,7 +335,7 @@ fn a_cost_ceiling_needs_a_price_for_every_agent_that_may_run() {
 #[test]
 fn the_refusal_of_a_ceiling_says_what_to_add() {
     let refusal = read("max_cost_usd = 5").check_ceilings().unwrap_err();
-    insta::assert_snapshot!(refusal, @r#"`max_cost_usd` is set, but `codex` (in [executor]) reports no cost and there is no price table for it; add [prices."codex"] with `input` and `output` in dollars per million tokens, or remove `max_cost_usd`"#);
+    insta::assert_snapshot!(refusal, @r#"`max_cost_usd` is set, but `codex` (in [executor]) reports no cost and has no price; state it in dollars per million tokens: runnerctl config set prices.codex '{input = IN, output = OUT}', or remove `max_cost_usd`"#);
 }
 
 #[test]
@@ -397,6 +397,29 @@ fn setting_a_key_keeps_the_comments() {
 fn a_price_without_its_other_half_is_refused() {
     let error = set("", "prices.\"gpt-5.1\".input", "1.5").unwrap_err();
     assert!(error.to_string().contains("`prices.\"gpt-5.1\".output` is missing"), "{error}");
+}
+
+#[test]
+fn a_price_is_set_at_once_and_its_models_name_needs_no_quotes() {
+    let text = set("", "prices.gpt-5.1", "{input = 1.5, cached = 0.15, output = 6}").unwrap();
+    assert_eq!(text, "[prices.\"gpt-5.1\"]\ninput = 1.5\ncached = 0.15\noutput = 6\n");
+    let text = set(&text, "prices.gpt-5.1.output", "7").unwrap();
+    assert_eq!(get(&text, "prices.\"gpt-5.1\".output").unwrap().value.as_deref(), Some("7"));
+    let refused = |key: &str, value: &str| set("", key, value).unwrap_err().to_string();
+    let messages = [
+        refused("prices.m", "{input = 1.5}"),
+        refused("prices.m", "{input = 1.5, output = \"6\"}"),
+        refused("prices.m", "{input = 1.5, outputs = 6}"),
+        refused("prices.m", "1.5"),
+        refused("prices", "{m = 1}"),
+    ];
+    insta::assert_snapshot!(messages.join("\n"), @r#"
+    `prices.m.output` is missing
+    `prices.m.output` must be an amount of dollars, 0 or more, not "6"
+    unknown key `outputs` in [prices.m]; did you mean `output`?
+    `prices.m` is a section and cannot be given a value
+    `prices` is a section and cannot be given a value
+    "#);
 }
 
 #[test]
