@@ -159,10 +159,6 @@ pub fn start(
     }
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
-    if new_goal.as_ref().is_some_and(|goal| goal.body().trim().is_empty()) {
-        let message = "the goal is empty: there is nothing to reach";
-        return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl start -m 'What is to be true'"));
-    }
     let id = choose_id(repository, &layout, params, new_goal.as_ref())?;
     let begun = match &id {
         IdChoice::Given(id) => begun(repository, id, new_goal.is_some())?,
@@ -178,6 +174,10 @@ pub fn start(
     let commands = check_config(repository, &config, Passed { env: &params.env.0, offer: ground.offer })?;
     if !begun {
         refuse_templates(&layout)?;
+        // Which goal is at another base, is read when the run begins there.
+        if new_goal.is_some() || params.base.is_none() {
+            refuse_unwritten(new_goal.as_ref(), &layout)?;
+        }
     }
     let beginning = Beginning {
         base: base(repository, params.base.as_deref())?,
@@ -292,12 +292,32 @@ fn refuse_other_case(repository: &Repository, id: &str) -> Result<(), ErrorData>
     }
 }
 
+/// Refuses a goal that nobody has written yet: a session would be paid to reach nothing.
+fn refuse_unwritten(new: Option<&Goal>, layout: &Layout) -> Result<(), ErrorData> {
+    let (is_unwritten, message) = match new {
+        Some(goal) => (goal.is_unwritten(), "the goal is empty: there is nothing to reach"),
+        None => (
+            goal_of_work_tree(layout)?.is_none_or(|goal| goal.is_unwritten()),
+            "no goal is written in .runner/GOAL.md: there is nothing to reach",
+        ),
+    };
+    if is_unwritten {
+        let hint = "write it there and: runnerctl start; or: runnerctl start -m 'What is to be true'";
+        return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint));
+    }
+    Ok(())
+}
+
 /// Returns the id that `GOAL.md` in the work tree names.
 fn id_of_work_tree(layout: &Layout) -> Result<Option<String>, ErrorData> {
+    Ok(goal_of_work_tree(layout)?.and_then(|goal| goal.id().map(str::to_owned)))
+}
+
+/// Reads `GOAL.md` in the work tree, if there is one.
+fn goal_of_work_tree(layout: &Layout) -> Result<Option<Goal>, ErrorData> {
     let bytes = durable::read(&layout.goal())
         .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
-    let goal = bytes.map(|bytes| goal(&bytes, layout)).transpose()?;
-    Ok(goal.and_then(|goal| goal.id().map(str::to_owned)))
+    bytes.map(|bytes| goal(&bytes, layout)).transpose()
 }
 
 /// Whether the run's branch is there with its identity; a branch of that name that is another's is refused.

@@ -45,6 +45,43 @@ fn a_repository_without_commit_is_refused_and_init_in_it_is_not() {
 }
 
 #[test]
+fn a_goal_that_nobody_has_written_is_refused_before_anything_is_begun() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("one");
+    repo.git(&["rm", "-q", ".runner/GOAL.md"]);
+    repo.git(&["commit", "-q", "-m", "Take the goal away"]);
+    let place = Place::of(&home, &repo);
+    let start = ["start", "--yes"];
+    refused(&place, &start, (2, "invalid_request", "no goal is written in .runner/GOAL.md"));
+    place.ctl(&["init"]).exits(0);
+    refused(&place, &start, (2, "invalid_request", "no goal is written in .runner/GOAL.md"));
+    place.write(".runner/GOAL.md", b"---\nid: mine\n---\n\n# Goal\n\n");
+    place.ctl(&["start", "--yes", "--queue-only"]).exits(0);
+    refused(&place, &["start", "--yes", "-m", " \n"], (2, "invalid_request", "the goal is empty"));
+    assert_eq!(place.git(&["branch", "--format=%(refname:short)"]).trim(), "main");
+}
+
+#[test]
+fn a_goal_of_another_base_that_nobody_has_written_holds_the_run() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("one");
+    let place = Place::of(&home, &repo);
+    repo.git(&["rm", "-q", ".runner/GOAL.md"]);
+    repo.git(&["commit", "-q", "-m", "Take the goal away"]);
+    repo.git(&["branch", "bare"]);
+    repo.write(".runner/GOAL.md", "# Do it\n").commit("Set a goal");
+    place.ctl(&["start", "--yes", "--wait", "--base", "bare"]).exits(6);
+    let reason = home.client().run(repo.path()).summary.reason.expect("it says why it is held");
+    assert!(reason.message.contains("no goal is written"), "{reason:?}");
+    repo.script().always("echo it > it.txt; answer done 'It is done.'");
+    place.write(".runner/GOAL.md", b"# Do it\n");
+    place.ctl(&["resume"]).exits(0);
+    home.client().wait_until(repo.path(), |run| run.summary.state == RunStatus::Completed);
+}
+
+#[test]
 fn a_dirty_tree_is_refused_with_its_first_ten_paths() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -7,6 +7,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+/// The goal that is written where none was given: it asks for one, and is none.
+pub const TEMPLATE: &str = "\
+# Goal
+
+Say here what is to be reached, and how it can be seen that it is reached.
+";
+
 /// Bytes that a goal may have.
 pub const LIMIT: usize = 64 << 10;
 
@@ -140,6 +147,13 @@ impl Goal {
     /// Returns all that follows the front matter.
     pub fn body(&self) -> &str {
         &self.text[self.body..]
+    }
+
+    /// Whether there is nothing to reach yet: it is empty, or as it was made for somebody to write in.
+    pub fn is_unwritten(&self) -> bool {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let body = words(self.body());
+        body.is_empty() || body == words(TEMPLATE)
     }
 
     /// Returns the whole text.

@@ -4,15 +4,8 @@
 //! committed here, and what exists stays as it is unless replacing it was asked for.
 
 use super::durable::{self, Access, DurableError};
-use super::goal::{Goal, GoalError};
+use super::goal::{self, Goal, GoalError};
 use super::layout::Layout;
-
-/// The goal that is written where none was given.
-const DEFAULT_GOAL: &str = "\
-# Goal
-
-Say here what is to be reached, and how it can be seen that it is reached.
-";
 
 /// The lines that keep local files out of git.
 const IGNORED: [&str; 2] = ["context/", "iterations/"];
@@ -83,7 +76,7 @@ struct Writer<'w> {
 
 impl Writer<'_> {
     fn goal(&mut self, options: &InitOptions<'_>) -> Result<(), DurableError> {
-        let goal = options.goal.unwrap_or(DEFAULT_GOAL);
+        let goal = options.goal.unwrap_or(goal::TEMPLATE);
         let replaces = options.force && options.goal.is_some();
         self.file(Layout::GOAL, goal.as_bytes(), replaces)
     }

@@ -48,9 +48,12 @@ impl Repo {
         Config::new(&[&self.script.agent()], &[&self.script.checker()]).guard("baseline = false")
     }
 
-    /// Commits a configuration.
+    /// Commits a configuration, and a goal where there is none yet.
     pub fn configure(&self, config: &Config) -> &Self {
         self.write(".runner/state/config.toml", &config.text());
+        if !self.path().join(".runner/GOAL.md").exists() {
+            self.write(".runner/GOAL.md", "# Reach the goal\n");
+        }
         self.commit("Configure the runner");
         self
     }

@@ -220,6 +220,10 @@ fn write_beginning(
         Some(text) => Goal::parse(text.as_bytes(), &layout.goal()).map_err(|error| Unready::of_file(&error))?,
         None => old_goal,
     };
+    if goal.is_unwritten() {
+        let message = "no goal is written in .runner/GOAL.md: there is nothing to reach";
+        return Err(Unready::Hold(StopReason::new(message, "write it there, and: runnerctl resume")));
+    }
     let config = read_config(layout)?;
     let keeps_tree = beginning.keep_tree || before.run_id.as_ref().is_none_or(|id| *id == context.run);
     let tree = if keeps_tree { prepared_tree(layout, committed)? } else { fresh_tree(&config, &goal) };
