@@ -24,5 +24,6 @@ pub mod rpc;
 pub mod service;
 pub mod startup;
 pub mod store;
+mod temporary;
 pub mod verify;
 pub mod worker;

@@ -295,7 +295,7 @@ mod tests {
         store.save(&mut RepoFile::unknown("0123456789ab".to_owned())).unwrap();
         let being_written =
             [store.folder(), store.live()].map(|folder| folder.join(format!(".repo.json.x{TEMPORARY}")));
-        assert!(being_written.iter().all(|path| durable::is_leftover(path.file_name().unwrap())));
+        assert!(being_written.iter().all(|path| crate::temporary::is_one(path.file_name().unwrap())));
         for path in &being_written {
             std::fs::write(path, "half").unwrap();
         }

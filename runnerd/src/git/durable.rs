@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use gix::ObjectId;
 
 use super::GitError;
+use crate::temporary;
 
 /// Above this many new objects one flush of the whole file system costs less than one of each.
 const ONE_BY_ONE: usize = 16;
@@ -109,7 +110,9 @@ fn flush_object(object: &Path) -> Result<bool, GitError> {
 }
 
 fn copy_over(object: &Path) -> io::Result<()> {
-    let mut copy = tempfile::NamedTempFile::new_in(object.parent().unwrap_or(Path::new(".")))?;
+    // Beside the folders of objects, where the sweep looks.
+    let objects = object.ancestors().nth(2).unwrap_or(Path::new("."));
+    let mut copy = temporary::within(objects, object)?;
     copy.write_all(&fs::read(object)?)?;
     copy.as_file().set_permissions(fs::metadata(object)?.permissions())?;
     copy.as_file().sync_all()?;
@@ -141,7 +144,7 @@ pub(super) fn sync_known_ref(git_dir: &Path, name: &str) -> Result<(), GitError>
 pub(super) fn replace_file(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    let mut new = temporary::beside(file)?;
     new.write_all(bytes)?;
     new.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
     new.as_file().sync_all()?;

@@ -18,6 +18,7 @@ use crate::repo::durable::{self, Access};
 use crate::repo::kept::{Envelope, Note, Vault};
 use crate::repo::seal::Belonging;
 use crate::store::{Changes, LeftTree, RepoFile};
+use crate::temporary;
 
 /// The folder of the repositories, and the file of suspects: both had their names in the state folder itself.
 pub(super) const REPOSITORIES: &str = "repos";
@@ -75,7 +76,7 @@ fn take_over_repository(from: &Path, vault: &Vault, place: &str) -> Result<(), P
 fn take_over_file(old: &Path, vault: &Vault, place: &str) -> Result<(), PrivateError> {
     let Ok(found) = fs::symlink_metadata(old) else { return Ok(()) };
     let name = place.rsplit('/').next().unwrap_or(place);
-    if !found.is_file() || name == "shim.lock" || durable::is_leftover(name.as_ref()) {
+    if !found.is_file() || name == "shim.lock" || temporary::is_one(name.as_ref()) {
         return Ok(());
     }
     let Some(bytes) = durable::read(old)? else { return Ok(()) };

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 /// What marks a temporary file that a crash left behind.
-pub(crate) const TEMPORARY: &str = ".runnerd-tmp";
+pub(crate) use crate::temporary::ENDING as TEMPORARY;
 
 /// A disk: folders of files. No call follows a symbolic link in the last component of its path.
 pub trait Disk: Clone + Debug {

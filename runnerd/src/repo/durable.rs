@@ -4,15 +4,15 @@
 //! disk; asynchronous callers run them where blocking is allowed. The functions work on the disk of this
 //! machine, [`on`] on any.
 
-use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 use runner_core::obstacle::Nature;
 
-use super::disk::{self, Disk, DiskFile as _, Found, How, Kind, RealDisk, TEMPORARY};
+use super::disk::{self, Disk, DiskFile as _, Found, How, Kind, RealDisk};
 use crate::obstruction::{Obstructs, put_right, remedy_at};
+use crate::temporary;
 
 /// Files that are written for one replacement: what could not be flushed once may be lost although it can be
 /// flushed the next time, and is written anew.
@@ -237,7 +237,8 @@ impl<D: Disk> Durable<'_, D> {
     /// Removes what interrupted calls of [`Self::replace`] left in a folder, and returns how many files that were.
     pub fn remove_leftovers(&self, folder: &Path) -> Result<usize, DurableError> {
         let mut removed = 0;
-        for name in self.0.list(folder).map_err(failed("listing", folder))?.into_iter().filter(|name| is_leftover(name))
+        for name in
+            self.0.list(folder).map_err(failed("listing", folder))?.into_iter().filter(|name| temporary::is_one(name))
         {
             let path = folder.join(name);
             if self.0.look(&path).is_ok_and(|found| found.kind == Kind::File) {
@@ -260,7 +261,7 @@ impl<D: Disk> Durable<'_, D> {
     fn write_temporary(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, DurableError> {
         let mut tries = 1;
         loop {
-            let created = self.0.create_temporary(folder_of(path), &temporary_prefix(path));
+            let created = self.0.create_temporary(folder_of(path), &temporary::prefix(path));
             let (mut file, temporary) = created.map_err(failed("creating a temporary file beside", path))?;
             let written = file.write_all(bytes).map_err(failed("writing", path));
             let written = written.and_then(|()| file.set_mode(mode).map_err(failed("setting the mode of", path)));
@@ -327,19 +328,6 @@ impl<D: Disk> Durable<'_, D> {
     }
 }
 
-/// Tells whether a file name is that of a temporary file of a replacement.
-pub fn is_leftover(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    name.starts_with(b".") && name.ends_with(TEMPORARY.as_bytes())
-}
-
-fn temporary_prefix(path: &Path) -> OsString {
-    let mut prefix = OsString::from(".");
-    prefix.push(path.file_name().unwrap_or_default());
-    prefix.push(".");
-    prefix
-}
-
 fn expect_folder(path: &Path, found: Found) -> Result<(), DurableError> {
     match found.kind {
         Kind::Folder => Ok(()),
@@ -369,6 +357,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Durabl
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::fs::{self, File, Permissions};
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 

@@ -23,6 +23,7 @@ use crate::repo::layout::Layout;
 use crate::store::Store;
 use crate::worker::caches::LastLoad;
 use crate::worker::caches::LastScan;
+use crate::worker::clear::clear_leftovers;
 use crate::worker::load::LoadError;
 use crate::worker::trusted::Trusted;
 
@@ -163,8 +164,8 @@ impl RunContext {
         if changes.is_empty() {
             return Ok(changes);
         }
-        repository.clear_stale_locks()?;
-        if repository.catch_up_index()? { repository.changes() } else { Ok(changes) }
+        let is_cleared = clear_leftovers(repository)?;
+        if repository.catch_up_index()? || is_cleared { repository.changes() } else { Ok(changes) }
     }
 
     /// Returns whether one of the commits upon `from` is what `is_it` looks for: an effect that is done again

@@ -84,9 +84,11 @@ impl Repository {
 impl IndexLock {
     /// Takes the lock, waiting a moment for another git.
     pub(in crate::git) fn acquire(repo: &gix::Repository, paths: &Repository) -> Result<Self, GitError> {
-        let patience = Fail::AfterDurationWithBackoff(PATIENCE);
-        let lock = gix::lock::File::acquire_to_update_resource(paths.index_path(), patience, None, 0)
-            .map_err(GitError::library("locking", &paths.git_dir().join("index.lock")))?;
+        let lock = paths.unlocked(|| {
+            let patience = Fail::AfterDurationWithBackoff(PATIENCE);
+            gix::lock::File::acquire_to_update_resource(paths.index_path(), patience, None, 0)
+                .map_err(GitError::library("locking", &paths.git_dir().join("index.lock")))
+        })?;
         let skip_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false);
         Ok(Self { lock, repository: paths.clone(), skip_hash })
     }

@@ -88,8 +88,10 @@ impl Repository {
         let target = Target::Symbolic(full_name(&target, self)?);
         let edit = RefEdit::update(full_name("HEAD", self)?, target, PreviousValue::Any, "");
         let lock = self.git_dir().join("HEAD.lock");
-        let prepared = repo.refs.transaction().prepare([edit], REF_PATIENCE, PACKED_PATIENCE);
-        let prepared = prepared.map_err(GitError::library("moving", &lock))?;
+        let prepared = self.unlocked(|| {
+            let prepared = repo.refs.transaction().prepare([edit.clone()], REF_PATIENCE, PACKED_PATIENCE);
+            prepared.map_err(GitError::library("moving", &lock))
+        })?;
         durable::sync_lock(self.git_dir(), "HEAD")?;
         prepared
             .commit(Some(Identity::runner().signature().to_ref(&mut TimeBuf::default())))

@@ -136,7 +136,9 @@ impl Repository {
     pub fn refs(&self) -> Result<BTreeMap<String, String>, GitError> {
         let repo = self.open()?;
         match self.ref_store(&repo) {
-            RefStore::Files => refs_from_files(&repo).map_err(GitError::library("listing references", self.git_dir())),
+            RefStore::Files => {
+                refs_from_files(&repo, self).map_err(GitError::library("listing references", self.git_dir()))
+            }
             RefStore::Program => self.refs_by_program(),
         }
     }
@@ -168,6 +170,19 @@ impl Repository {
             message: "runner: keep",
             by: &Identity::runner(),
         })
+    }
+
+    /// Points `ref_name` to `id` as [`Self::keep`] does, whatever stands in its place, and tells whether it was elsewhere.
+    pub fn pin(&self, ref_name: &str, id: &Id) -> Result<bool, GitError> {
+        if matches!(self.find_ref(ref_name), Ok(Some(found)) if found == *id) {
+            return Ok(false);
+        }
+        let kept = self.keep(ref_name, id);
+        if matches!(kept, Err(GitError::Broken { .. })) {
+            durable::remove(&self.folder_of(ref_name).join(ref_name))?;
+            return self.keep(ref_name, id).map(|()| true);
+        }
+        kept.map(|()| true)
     }
 
     /// Resolves a reference by full name to an object id, through tags.
@@ -205,7 +220,7 @@ impl Repository {
     pub(in crate::git) fn move_ref(&self, request: &Move<'_>) -> Result<(), GitError> {
         let repo = self.open()?;
         match self.ref_store(&repo) {
-            RefStore::Files => self.move_in_files(&repo, request),
+            RefStore::Files => self.unlocked(|| self.move_in_files(&repo, request)),
             RefStore::Program => self.move_by_program(request),
         }
     }
@@ -304,15 +319,30 @@ impl Repository {
     }
 }
 
-fn refs_from_files(repo: &gix::Repository) -> Result<BTreeMap<String, String>, gix::Error> {
+/// Reads the files before the file of packed references: one that is packed meanwhile is in one of the two at least.
+fn refs_from_files(repo: &gix::Repository, paths: &Repository) -> Result<BTreeMap<String, String>, gix::Error> {
     let describe = |target: gix::refs::TargetRef<'_>| match target {
         gix::refs::TargetRef::Object(id) => id.to_string(),
         gix::refs::TargetRef::Symbolic(name) => format!("ref: {}", name.as_bstr()),
     };
-    let mut all = BTreeMap::new();
-    // One that cannot be read leads nowhere, and says nothing about the others.
-    for reference in repo.references()?.all()?.flatten() {
-        all.insert(reference.name().as_bstr().to_string(), describe(reference.target()));
+    let (mut all, mut is_any_garbled) = (BTreeMap::new(), false);
+    for reference in repo.refs.loose_iter().map_err(gix::Error::from_error)? {
+        // One that cannot be read leads nowhere, and says nothing about the others.
+        let Ok(reference) = reference else {
+            is_any_garbled = true;
+            continue;
+        };
+        all.insert(reference.name.as_bstr().to_string(), describe(reference.target.to_ref()));
+    }
+    if let Some(packed) = repo.refs.open_packed_buffer()? {
+        for reference in packed.iter()?.flatten() {
+            let name = reference.name.as_bstr().to_string();
+            // A file that cannot be read stands for the reference all the same.
+            let is_hidden = is_any_garbled && paths.common_dir().join(&name).is_file();
+            if !is_hidden || repo.try_find_reference(reference.name).is_ok() {
+                all.entry(name).or_insert_with(|| reference.target().to_string());
+            }
+        }
     }
     if let Some(head) = repo.try_find_reference("HEAD")? {
         all.insert("HEAD".to_owned(), describe(head.target()));

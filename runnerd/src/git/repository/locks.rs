@@ -1,40 +1,87 @@
-//! Lock files that a killed git left behind. Removes only what provably nobody uses; the rest is an obstacle with a name.
+//! Lock files and temporary files that a killed process left behind. Removes only what no living process can be using;
+//! a lock that is left then is an obstacle with a name. Whoever writes references or the index does so through
+//! [`Repository::unlocked`].
 
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::git::durable::remove;
 use crate::git::{GitError, Repository};
+use crate::temporary;
 
 /// Where the references of runs are.
 const RUNS: [&str; 2] = ["refs/heads/runner", "refs/runner"];
-/// Folders below these, as in `refs/runner/rescue/<run>/<iter>`.
-const MAX_DEPTH: u32 = 3;
+/// Folders below these, as in `refs/runner/moved/<run>/<iter>/heads/<name>`; a name has few of its own.
+const MAX_DEPTH: u32 = 16;
+/// Folders of git's own in which files are written beside those that they replace.
+const WRITTEN: [&str; 5] = ["", "info", "hooks", "objects", "objects/info"];
 
 impl Repository {
-    /// Removes the locks on index, HEAD, the current branch, packed references and all references of runs that no living
-    /// process can be using, and returns their paths.
+    /// Does what takes a lock, and once more where nobody can be using the lock that is in its way.
     ///
-    /// Fails with [`GitError::Locked`] if one is in use, or if that cannot be found out on this system.
-    pub fn clear_stale_locks(&self) -> Result<Vec<PathBuf>, GitError> {
+    /// Fails with [`GitError::Locked`] if somebody may.
+    pub(in crate::git) fn unlocked<T>(&self, attempt: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
+        match attempt() {
+            Err(GitError::Locked { path }) if self.clear_stale_lock(&path)? => attempt(),
+            done => done,
+        }
+    }
+
+    /// Removes what processes that were killed have left in git's own folder and in `others`, and returns the paths:
+    /// temporary files, and the locks on index, HEAD, the current branch, packed references and all references of runs.
+    ///
+    /// Fails with [`GitError::Locked`] if a lock is in use, or if that cannot be found out on this system.
+    pub fn clear_leftovers(&self, others: &[PathBuf]) -> Result<Vec<PathBuf>, GitError> {
         let mut cleared = Vec::new();
         for lock in self.lock_paths() {
-            if lock.symlink_metadata().is_err() {
-                continue;
+            if self.clear_stale_lock(&lock)? {
+                cleared.push(lock);
             }
-            if self.may_be_in_use(&lock) {
-                return Err(GitError::Locked { path: lock });
-            }
-            match fs::remove_file(&lock) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => {
-                    removed.map_err(GitError::io("removing", &lock))?;
-                    cleared.push(lock);
-                }
+        }
+        for file in self.temporary_files(others) {
+            // Somebody who writes a file is in nobody's way.
+            if !self.may_be_in_use(&file) {
+                remove(&file)?;
+                cleared.push(file);
             }
         }
         Ok(cleared)
+    }
+
+    /// Removes a lock that nobody can be using, and tells whether it did.
+    fn clear_stale_lock(&self, lock: &Path) -> Result<bool, GitError> {
+        if lock.symlink_metadata().is_err() {
+            return Ok(false);
+        }
+        if self.may_be_in_use(lock) {
+            return Err(GitError::Locked { path: lock.to_owned() });
+        }
+        match fs::remove_file(lock) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            removed => removed.map_err(GitError::io("removing", lock)).map(|()| true),
+        }
+    }
+
+    /// Returns the temporary files of the runner and of its library. No link to a folder is followed.
+    fn temporary_files(&self, others: &[PathBuf]) -> Vec<PathBuf> {
+        let own = Some(self.git_dir()).filter(|folder| *folder != self.common_dir());
+        let folders = own.into_iter().map(Path::to_owned).chain(WRITTEN.map(|name| self.common_dir().join(name)));
+        // What git may obey is laid out from there.
+        let laid_out = self.trusted.is_some().then(|| self.rules("").parent().map(Path::to_owned)).flatten();
+        let folders = folders.chain(laid_out).chain(others.iter().cloned());
+        let folders = folders.filter(|folder| folder.symlink_metadata().is_ok_and(|found| found.is_dir()));
+        let entries = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+        let is_temporary = |entry: &fs::DirEntry| {
+            temporary::is_one(&entry.file_name()) || is_object_under_way(&entry.path(), self.common_dir())
+        };
+        entries
+            .filter(is_temporary)
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+            .map(|entry| entry.path())
+            .collect()
     }
 
     /// Returns the lock files that are there, in use or left behind.
@@ -61,9 +108,9 @@ impl Repository {
     }
 
     /// git closes a lock file while it waits, for an editor say; so a git in this repository counts as much as an open
-    /// file.
-    pub(in crate::git) fn may_be_in_use(&self, lock: &Path) -> bool {
-        let Ok(processes) = fs::read_dir("/proc") else {
+    /// file. Of another user's process neither can be seen: any git of the file's owner counts.
+    pub(in crate::git) fn may_be_in_use(&self, file: &Path) -> bool {
+        let (Ok(processes), Ok(found)) = (fs::read_dir("/proc"), file.symlink_metadata()) else {
             return true;
         };
         let is_process = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes()[0].is_ascii_digit());
@@ -71,15 +118,24 @@ impl Repository {
             .flatten()
             .map(|entry| entry.path())
             .filter(is_process)
-            .any(|process| has_open(&process, lock) || is_git(&process) && self.is_inside(&process))
+            .any(|process| has_open(&process, file) || is_git(&process) && self.may_be_inside(&process, found.uid()))
     }
 
-    fn is_inside(&self, process: &Path) -> bool {
-        let Ok(folder) = fs::read_link(process.join("cwd")) else {
-            return false;
-        };
-        folder.starts_with(self.work_dir()) || folder.starts_with(self.common_dir())
+    fn may_be_inside(&self, process: &Path, owner: u32) -> bool {
+        match fs::read_link(process.join("cwd")) {
+            Ok(folder) => folder.starts_with(self.work_dir()) || folder.starts_with(self.common_dir()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                process.metadata().is_ok_and(|found| found.uid() == owner)
+            }
+            Err(_) => false,
+        }
     }
+}
+
+/// The library writes an object beside the folders of objects before it has its name.
+fn is_object_under_way(file: &Path, common_dir: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().as_bytes();
+    file.parent() == Some(&common_dir.join("objects")) && name.len() == 10 && name.starts_with(b".tmp")
 }
 
 /// Adds the lock files of a folder of references.

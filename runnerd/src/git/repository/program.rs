@@ -1,6 +1,7 @@
 //! Runs the git program, hardened: an environment of its own, no hooks, no helpers, no questions, a time limit. The
 //! only file of this module that starts a process.
 
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -144,15 +145,21 @@ impl<'a> Git<'a> {
     pub(in crate::git) fn outcome(mut self) -> Result<Outcome, GitError> {
         self.repository.refuse_moved()?;
         self.repository.lay_trusted()?;
-        let path = self.repository.work_dir().to_owned();
         self.command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = self.command.spawn().map_err(GitError::io("starting git in", &path))?;
-        let outcome = converse(child, self.input).map_err(GitError::io("running git in", &path))?;
-        match obstacle(&outcome, &path) {
-            Some(error) => Err(error),
-            None => Ok(outcome),
-        }
+        let (repository, command, input) = (self.repository, RefCell::new(self.command), self.input);
+        repository.unlocked(|| attempt(repository, &mut command.borrow_mut(), input.clone()))
+    }
+}
+
+/// Runs a command once.
+fn attempt(repository: &Repository, command: &mut Command, input: Vec<u8>) -> Result<Outcome, GitError> {
+    let path = repository.work_dir();
+    let child = command.spawn().map_err(GitError::io("starting git in", path))?;
+    let outcome = converse(child, input).map_err(GitError::io("running git in", path))?;
+    match obstacle(&outcome, path) {
+        Some(error) => Err(error),
+        None => Ok(outcome),
     }
 }
 

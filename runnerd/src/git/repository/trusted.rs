@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::exclude_block::without_blocks;
 use crate::git::GitError;
 use crate::git::durable::remove;
+use crate::temporary;
 
 /// The file of settings.
 pub(in crate::git) const SETTINGS: &str = "config";
@@ -125,7 +126,7 @@ impl Trusted {
         }
         let beside = self.folder.parent().unwrap_or(&self.folder);
         let write = || -> io::Result<()> {
-            let mut new = tempfile::NamedTempFile::new_in(beside)?;
+            let mut new = temporary::within(beside, file)?;
             new.write_all(bytes)?;
             new.persist(file)?;
             Ok(())

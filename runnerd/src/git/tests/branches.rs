@@ -263,10 +263,10 @@ fn stale_locks_are_removed_and_named() {
         fixture.write(format!(".git/{lock}"), "");
     }
     let repository = fixture.repository();
-    let mut cleared = repository.clear_stale_locks().unwrap();
+    let mut cleared = repository.clear_leftovers(&[]).unwrap();
     cleared.sort();
     assert_eq!(cleared, locks.map(|lock| repository.git_dir().join(lock)));
-    assert_eq!(repository.clear_stale_locks().unwrap(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(repository.clear_leftovers(&[]).unwrap(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]
@@ -275,11 +275,11 @@ fn lock_that_a_process_has_open_stays() {
     let repository = fixture.repository();
     let path = repository.git_dir().join("index.lock");
     let open = fs::File::create(&path).unwrap();
-    let error = repository.clear_stale_locks().unwrap_err();
+    let error = repository.clear_leftovers(&[]).unwrap_err();
     assert!(matches!(&error, GitError::Locked { path: named } if *named == path), "{error}");
     assert!(error.passes());
     drop(open);
-    assert_eq!(repository.clear_stale_locks().unwrap(), [path]);
+    assert_eq!(repository.clear_leftovers(&[]).unwrap(), [path]);
 }
 
 #[test]
@@ -316,4 +316,76 @@ fn program_works_where_the_library_differs_from_git() {
     }
     plain.write(".gitattributes", "*.txt working-tree-encoding=UTF-16\n");
     assert_eq!(chosen(&plain), Engine::Program);
+}
+
+#[test]
+fn lock_that_a_killed_process_has_left_keeps_no_reference_from_being_moved() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    let head = repository.head().unwrap().commit().unwrap();
+    for name in ["refs/runner/review/x/0001", "refs/runner/moved/x/0001/heads/a/b/c"] {
+        fixture.write(format!(".git/{name}.lock"), "");
+        repository.keep(name, &head).unwrap();
+        assert_eq!(repository.refs().unwrap()[name], head.to_string());
+    }
+    for lock in ["HEAD.lock", "index.lock"] {
+        fixture.write(format!(".git/{lock}"), "");
+    }
+    repository.start_branch("runner/x", &head).unwrap();
+    repository.catch_up_index().unwrap();
+    assert_eq!(repository.locks(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn temporary_files_that_nobody_has_open_are_removed() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    let dead = [".git/.HEAD.abc123.runnerd-tmp", ".git/objects/.tmpAbC123", ".git/info/.exclude.a.runnerd-tmp"];
+    for file in dead {
+        fixture.write(file, "");
+    }
+    let others = [".git/objects/.tmp", ".git/tmp_obj_abc", ".git/.hidden"];
+    for file in others {
+        fixture.write(file, "");
+    }
+    let open = fs::File::create(fixture.path(".git/objects/.tmpXyZ789")).unwrap();
+    let mut cleared = repository.clear_leftovers(&[]).unwrap();
+    cleared.sort();
+    let mut expected = dead.map(|file| fixture.path(file));
+    expected.sort();
+    assert_eq!(cleared, expected);
+    drop(open);
+    assert_eq!(repository.clear_leftovers(&[]).unwrap(), [fixture.path(".git/objects/.tmpXyZ789")]);
+    assert!(others.iter().all(|file| fixture.path(file).exists()));
+}
+
+#[test]
+fn references_are_all_there_while_somebody_packs_them() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    let head = repository.head().unwrap().commit().unwrap();
+    let before = repository.fingerprint(repository.work_dir()).unwrap();
+    let names: Vec<String> = (0..200).map(|number| format!("refs/runner/many/{number}")).collect();
+    let unpack = || {
+        for name in &names {
+            fixture.write(".git/new-reference", format!("{head}\n"));
+            fs::create_dir_all(fixture.path(".git/refs/runner/many")).unwrap();
+            fs::rename(fixture.path(".git/new-reference"), fixture.path(format!(".git/{name}"))).unwrap();
+        }
+    };
+    unpack();
+    std::thread::scope(|scope| {
+        let packing = scope.spawn(|| {
+            for _ in 0..5 {
+                fixture.git(&["pack-refs", "--all", "--prune"]);
+                unpack();
+            }
+        });
+        while !packing.is_finished() {
+            let refs = repository.refs().unwrap();
+            let missing: Vec<&String> = names.iter().filter(|name| !refs.contains_key(*name)).collect();
+            assert!(missing.is_empty(), "{missing:?}");
+        }
+    });
+    assert_eq!(repository.moved_refs(&before).unwrap(), []);
 }

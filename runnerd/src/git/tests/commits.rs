@@ -313,6 +313,7 @@ fn index_lock_is_an_obstacle_that_is_named() {
         let fixture = Fixture::new();
         fixture.write("a.txt", "x");
         fixture.write(".git/index.lock", "");
+        let _held = std::fs::File::open(fixture.path(".git/index.lock")).unwrap();
         let error = commit(&fixture.by(engine)).unwrap_err();
         assert!(error.passes(), "{error}");
         assert!(matches!(&error, GitError::Locked { path } if path.ends_with(".git/index.lock")), "{error}");
@@ -324,10 +325,11 @@ fn branch_lock_leaves_the_index_as_it_was() {
     let fixture = Fixture::new();
     fixture.write("a.txt", "x");
     fixture.write(".git/refs/heads/main.lock", "");
+    let held = std::fs::File::open(fixture.path(".git/refs/heads/main.lock")).unwrap();
     let error = commit(&fixture.repository()).unwrap_err();
     assert!(matches!(&error, GitError::Locked { path } if path.ends_with("refs/heads/main.lock")), "{error}");
     assert_eq!(fixture.status(), " M a.txt");
-    fixture.remove(".git/refs/heads/main.lock");
+    drop(held);
     commit(&fixture.repository()).unwrap();
     fixture.assert_sound();
 }

@@ -237,9 +237,10 @@ fn index_that_cannot_be_locked_for_the_program_is_an_obstacle_and_nothing_is_uns
     let fixture = Fixture::new();
     fixture.write("new", "work");
     fixture.write(".git/index.lock", "");
+    let held = std::fs::File::open(fixture.path(".git/index.lock")).unwrap();
     let error = commit(&fixture.by(Engine::Program)).unwrap_err();
     assert!(error.passes(), "{error}");
-    fixture.remove(".git/index.lock");
+    drop(held);
     assert_eq!(commit(&fixture.by(Engine::Program)).unwrap().unstorable, Vec::<String>::new());
     assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "new");
 }

@@ -19,7 +19,7 @@ use crate::git::{CommitEntry, EntryKind, Fingerprint, Head, HoldBack, Id, Reposi
 use crate::repo::durable::{self, Access, MAX_BYTES};
 use crate::repo::kept::{Kept, Note};
 use crate::repo::layout::{Layout, Ownership, class};
-use crate::worker::clear::{clear_way, remove};
+use crate::worker::clear::{clear_leftovers, clear_way, remove};
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::quarantine::Quarantine;
 use crate::worker::integrity::tampering;
@@ -140,7 +140,7 @@ impl Undo<'_> {
         let mut found = self.note().read()?.unwrap_or_default();
         // Before git is asked anything: what it is asked through must be the repository that it was.
         self.git_folder(&mut found)?;
-        self.repository.clear_stale_locks()?;
+        clear_leftovers(self.repository)?;
         let is_elsewhere = if let Some(scenery) = self.after.scenery {
             self.strayed(scenery, &mut found)?
         } else {

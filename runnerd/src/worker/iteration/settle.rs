@@ -23,7 +23,7 @@ use crate::git::{Change, CommitRequest, Id, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::kept::Note;
 use crate::repo::layout::Layout;
-use crate::worker::clear;
+use crate::worker::clear::{self, clear_leftovers};
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::restore::hold_back;
@@ -51,7 +51,7 @@ pub(crate) fn settle(
     entries: &[Entry],
 ) -> Result<Option<Id>, Obstacle> {
     let repository = context.repository()?;
-    repository.clear_stale_locks()?;
+    clear_leftovers(&repository)?;
     let settling = Settling::new(context, loaded, outcome, &repository)?;
     let head = repository.head()?.commit();
     let upon = settling.upon(head)?;

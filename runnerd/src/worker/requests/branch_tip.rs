@@ -14,6 +14,7 @@ use crate::git::{CommitInfo, GitError, Graft, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::store::{Queued, Store};
+use crate::worker::clear::clear_leftovers;
 use crate::worker::context::RunContext;
 use crate::worker::integrity::definition;
 use crate::worker::load::{LoadError, Loaded, load};
@@ -63,7 +64,7 @@ impl BranchTip {
             return Ok(());
         }
         let files = files(&made.before, &made.changed);
-        self.repository.clear_stale_locks()?;
+        clear_leftovers(&self.repository)?;
         Ok(self.repository.lay_out(&files.iter().map(|(path, _)| *path).collect::<Vec<_>>())?)
     }
 
@@ -95,7 +96,7 @@ impl BranchTip {
 
     /// Makes the commit of a request.
     pub(crate) fn commit(&self, run: &str, change: &Change, changed: &Changed) -> Result<Id, Unready> {
-        self.repository.clear_stale_locks()?;
+        clear_leftovers(&self.repository)?;
         let files = files(&self.documents(), changed);
         let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
         Ok(self.repository.graft(&Graft {

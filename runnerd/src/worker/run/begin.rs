@@ -17,6 +17,7 @@ use crate::repo::durable::{self, Access};
 use crate::repo::goal::Goal;
 use crate::repo::init::{InitError, InitOptions, init};
 use crate::repo::layout::Layout;
+use crate::worker::clear::clear_leftovers;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::load::{LoadError, load};
@@ -27,7 +28,7 @@ use crate::worker::unready::Unready;
 /// Puts the run on its branch and makes its start commit, unless both are there.
 pub(crate) fn begin(context: &RunContext, beginning: &Beginning, previous: Option<&str>) -> Result<(), Unready> {
     let repository = context.repository()?;
-    repository.clear_stale_locks()?;
+    clear_leftovers(&repository)?;
     if let Some(operation) = repository.operation() {
         let message = format!("a {operation} is under way in {}", repository.work_dir().display());
         return Err(Unready::Hold(StopReason::new(
@@ -85,7 +86,7 @@ fn refuse(foreign: &[String]) -> Result<(), Unready> {
 /// Another run may have had its turn since. What is not committed stays where it is, and is refused.
 pub(crate) fn take_up(context: &RunContext) -> Result<Id, Unready> {
     let repository = context.repository()?;
-    repository.clear_stale_locks()?;
+    clear_leftovers(&repository)?;
     let branch = context.branch();
     let is_there = repository.branch(&branch)?.is_some();
     if is_there && repository.operation().is_none() && repository.head()?.branch() != Some(branch.as_str()) {
@@ -329,7 +330,7 @@ fn fresh_tree(config: &RepoConfig, goal: &Goal) -> TaskTree {
 /// `order.from` was kept before; a commit upon it is recognised, so that nothing is granted twice.
 pub(crate) fn resume(context: &RunContext, order: &ResumeOrder) -> Result<(), Unready> {
     let repository = context.repository()?;
-    repository.clear_stale_locks()?;
+    clear_leftovers(&repository)?;
     let branch = context.branch();
     if repository.head()?.branch() != Some(branch.as_str()) && repository.branch(&branch)?.is_some() {
         refuse_dirty(&repository)?;

@@ -206,7 +206,7 @@ impl Machine {
         }
         let file = self.store().read().map_err(|error| error.to_string())?.ok_or("the queue is gone")?;
         let names = self.disk.list("/tree".as_ref()).unwrap();
-        match names.iter().find(|name| durable::is_leftover(name)) {
+        match names.iter().find(|name| crate::temporary::is_one(name)) {
             Some(left) => Err(format!("{left:?} would be committed")),
             None if file.runs[0].state != COMPLETED => Err("the run is not over".into()),
             None => Ok(()),

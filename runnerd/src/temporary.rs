@@ -1,0 +1,35 @@
+//! What files are called that are written beside those that they replace: one pattern, by which every sweep knows what
+//! an interrupted write has left. Neither writes nor removes anything.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+/// The end of every such name.
+pub(crate) const ENDING: &str = ".runnerd-tmp";
+
+/// Creates a file beside `file`, for its owner alone; it is removed where it is dropped.
+pub(crate) fn beside(file: &Path) -> io::Result<NamedTempFile> {
+    within(file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")), file)
+}
+
+/// Creates a file in `folder` that is to replace `file`.
+pub(crate) fn within(folder: &Path, file: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().prefix(&prefix(file)).suffix(ENDING).tempfile_in(folder)
+}
+
+/// Returns the beginning of such a name for a file.
+pub(crate) fn prefix(file: &Path) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(file.file_name().unwrap_or_default());
+    prefix.push(".");
+    prefix
+}
+
+/// Tells whether a name is one of these.
+pub(crate) fn is_one(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b".") && name.ends_with(ENDING.as_bytes())
+}
