@@ -103,6 +103,14 @@ pub enum GitError {
         /// In which repository.
         path: PathBuf,
     },
+    /// A commit that was there is gone, though a reference kept it.
+    #[error("commit {} is not in {} any more: its objects were removed", commit.short(12), path.display())]
+    Pruned {
+        /// The commit.
+        commit: Id,
+        /// The work tree.
+        path: PathBuf,
+    },
     /// The git program reported a failure.
     #[error("git {command} failed in {path} ({status}): {stderr}")]
     Program {
@@ -212,6 +220,7 @@ impl Obstructs for GitError {
             Self::Bare { .. }
             | Self::ForeignOwner { .. }
             | Self::FalseObject { .. }
+            | Self::Pruned { .. }
             | Self::Program { .. }
             | Self::OperationUnderWay { .. }
             | Self::Moved { .. }
@@ -230,6 +239,9 @@ impl Obstructs for GitError {
             Self::Locked { path } => Some(format!("end the git that holds {}", path.display())),
             Self::Broken { path, .. } | Self::FalseObject { path, .. } => {
                 Some(format!("mend what git -C {} fsck names", path.display()))
+            }
+            Self::Pruned { commit, path } => {
+                Some(format!("bring it back from a clone that has it: git -C {} fetch CLONE {commit}", path.display()))
             }
             Self::NotCaptured { .. } => Some("put that file back as the daemon wrote it".to_owned()),
             Self::Program { command, path, .. } => {

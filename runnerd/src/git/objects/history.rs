@@ -59,6 +59,14 @@ impl Repository {
         }
     }
 
+    /// Fails if a commit that was there is not in the repository any more.
+    pub fn refuse_pruned(&self, commit: &Id) -> Result<(), GitError> {
+        if self.open()?.has_object(commit.object()) {
+            return Ok(());
+        }
+        Err(GitError::Pruned { commit: *commit, path: self.work_dir().to_owned() })
+    }
+
     /// Tells whether `ancestor` is `of` itself or can be reached from it.
     pub fn is_ancestor(&self, ancestor: &Id, of: &Id) -> Result<bool, GitError> {
         if ancestor == of {

@@ -46,6 +46,8 @@ const OWN: [&str; 4] = ["config.worktree", "info/sparse-checkout", "commondir", 
 const FOLDERS: [&str; 3] = ["hooks", "info", "objects/info"];
 /// Where objects are named that stand for others.
 const REPLACED: &str = "refs/replace/";
+/// Times that references are looked at again which are not as they were, as long as they go on being moved.
+const LOOKS: usize = 3;
 /// Hooks above this number are not looked at.
 const MAX_ENTRIES: usize = 4096;
 
@@ -80,6 +82,21 @@ impl Fingerprint {
     /// Returns the user's own configuration as it was.
     pub fn users(&self) -> &UsersRules {
         &self.users
+    }
+
+    /// Returns each reference that is another one `now`, but for HEAD and the runner's own.
+    fn moved(&self, mut now: BTreeMap<String, String>) -> Vec<MovedRef> {
+        let is_runners = |name: &str| name == "HEAD" || name.starts_with("refs/runner/");
+        let mut moved = Vec::new();
+        for (name, before) in self.refs.iter().filter(|(name, _)| !is_runners(name)) {
+            let after = now.remove(name);
+            if after.as_ref() != Some(before) {
+                moved.push(MovedRef { name: name.clone(), before: Some(before.clone()), after });
+            }
+        }
+        let begun = now.into_iter().filter(|(name, _)| !is_runners(name));
+        moved.extend(begun.map(|(name, after)| MovedRef { name, before: None, after: Some(after) }));
+        moved
     }
 
     /// Returns when it was, if that still tells what has changed since.
@@ -164,20 +181,18 @@ impl Repository {
         replace_file(&file, text.as_bytes(), 0o644).map_err(GitError::io("putting back", &file))
     }
 
-    /// Puts references back that say which objects stand for others, and returns their names.
-    pub fn put_back_replaced(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
-        let replaced = self.moved_refs(before)?.into_iter().filter(|moved| moved.name.starts_with(REPLACED));
-        let mut names = Vec::new();
-        for MovedRef { name, before, .. } in replaced {
-            let git = Git::new(self, "update-ref").arg("--no-deref");
-            match before {
-                Some(id) => git.args([&name, &id]),
-                None => git.args(["-d", &name]),
-            }
-            .run()?;
-            names.push(name);
+    /// Puts a reference back that says which object stands for another, and tells whether it is one.
+    pub fn put_back_replaced(&self, MovedRef { name, before, .. }: &MovedRef) -> Result<bool, GitError> {
+        if !name.starts_with(REPLACED) {
+            return Ok(false);
         }
-        Ok(names)
+        let git = Git::new(self, "update-ref").arg("--no-deref");
+        match before {
+            Some(id) => git.args([name, id]),
+            None => git.args(["-d", name]),
+        }
+        .run()
+        .map(|_| true)
     }
 
     /// Makes git look again at files of the work tree that it was told not to look at since, and returns their paths.
@@ -216,18 +231,19 @@ impl Repository {
     }
 
     /// Returns each reference that is not as it was, but for HEAD and the runner's own.
+    ///
+    /// What is moved while it is looked, as when somebody packs references, is looked at again.
     pub fn moved_refs(&self, before: &Fingerprint) -> Result<Vec<MovedRef>, GitError> {
-        let mut now = self.refs()?;
-        let is_runners = |name: &str| name == "HEAD" || name.starts_with("refs/runner/");
-        let mut moved = Vec::new();
-        for (name, before) in before.refs.iter().filter(|(name, _)| !is_runners(name)) {
-            let after = now.remove(name);
-            if after.as_ref() != Some(before) {
-                moved.push(MovedRef { name: name.clone(), before: Some(before.clone()), after });
+        let mut moved = before.moved(self.refs()?);
+        for _ in 0..LOOKS {
+            if moved.is_empty() {
+                break;
+            }
+            let seen = std::mem::replace(&mut moved, before.moved(self.refs()?));
+            if seen == moved {
+                break;
             }
         }
-        let begun = now.into_iter().filter(|(name, _)| !is_runners(name));
-        moved.extend(begun.map(|(name, after)| MovedRef { name, before: None, after: Some(after) }));
         Ok(moved)
     }
 

@@ -156,8 +156,8 @@ impl Undo<'_> {
             self.rescue()?;
         }
         if let Some(before) = &self.before {
-            let seen = (before, self.after.iter);
-            let inside = tampering::look_inside(self.context, self.repository, seen, &self.quarantine())?;
+            let at = (self.after.from, self.after.iter);
+            let inside = tampering::look_inside(self.context, self.repository, before, at)?;
             found.add(inside.put_back);
             found.moved_refs = inside.moved;
             self.write(&found)?;
@@ -223,6 +223,7 @@ impl Undo<'_> {
     /// Says how history was rewritten, if it was: `from` is to be on the branch.
     fn rewritten(&self, from: Id) -> Result<Option<String>, Obstacle> {
         let branch = self.context.branch();
+        self.repository.refuse_pruned(&from)?;
         if let Some(unreadable) = self.repository.unreadable_refs(&branch)? {
             return Ok(Some(unreadable));
         }

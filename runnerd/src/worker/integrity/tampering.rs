@@ -25,14 +25,22 @@ impl Note for UsersRules {
     const VERSION: u32 = 1;
 }
 
-/// Looks at git's own folder before the processes of an iteration, unless that was done.
-pub(crate) fn look_before(context: &RunContext, iter: u32) -> Result<(), Obstacle> {
+/// Looks at git's own folder before the processes of an iteration, unless that was done, and keeps the commit at which
+/// they begin: a branch that a session moves holds it no longer, and what is put back is put back from it.
+pub(crate) fn look_before(context: &RunContext, (from, iter): (Id, u32)) -> Result<(), Obstacle> {
     let kept = kept_in(context, iter);
     if kept.read()?.is_some() {
         return Ok(());
     }
+    let repository = context.repository()?;
+    repository.pin(&from_ref(context), &from)?;
     // The record of the iteration was begun a moment ago.
-    Ok(kept.write(&context.repository()?.fingerprint(&context.layout.run_records(&context.run))?)?)
+    Ok(kept.write(&repository.fingerprint(&context.layout.run_records(&context.run))?)?)
+}
+
+/// Returns the reference that keeps the commit at which the iteration in hand began, and with it all that came before.
+fn from_ref(context: &RunContext) -> String {
+    format!("refs/runner/from/{}", context.run)
 }
 
 /// Returns what was seen before the processes of an iteration; none where none was begun.
@@ -82,21 +90,25 @@ pub(crate) struct Inside {
 pub(crate) fn look_inside(
     context: &RunContext,
     repository: &Repository,
-    (before, iter): (&Fingerprint, u32),
-    quarantine: &Quarantine<'_>,
+    before: &Fingerprint,
+    (from, iter): (Id, u32),
 ) -> Result<Inside, Obstacle> {
-    let mut put_back = repository.put_back_replaced(before)?;
-    put_back.extend(repository.unhide(before)?.into_iter().map(|path| format!(".git/index: {path}")));
+    let hidden = repository.unhide(before)?;
+    let mut put_back: Vec<String> = hidden.into_iter().map(|path| format!(".git/index: {path}")).collect();
+    let pin = from_ref(context);
+    if repository.pin(&pin, &from)? {
+        put_back.push(pin);
+    }
     let own = format!("refs/heads/{}", context.branch());
     let mut moved = Vec::new();
     for other in repository.moved_refs(before)?.into_iter().filter(|moved| moved.name != own) {
-        if repository.put_back_garbled(&other)? {
+        if repository.put_back_replaced(&other)? || repository.put_back_garbled(&other)? {
             put_back.push(other.name);
         } else {
             moved.push(other);
         }
     }
-    keep_moved(context, repository, (&moved, iter), quarantine)?;
+    keep_moved(context, repository, (&moved, iter))?;
     Ok(Inside { put_back, moved: moved.iter().take(MAX_TOLD_REFS).map(told).collect() })
 }
 
@@ -121,13 +133,12 @@ fn keep_moved(
     context: &RunContext,
     repository: &Repository,
     (moved, iter): (&[MovedRef], u32),
-    quarantine: &Quarantine<'_>,
 ) -> Result<(), Obstacle> {
     if moved.is_empty() {
         return Ok(());
     }
     let text: String = moved.iter().map(|moved| told(moved) + "\n").collect();
-    quarantine.keep("refs.txt", context.secrets.redact(&text).as_bytes())?;
+    Quarantine::of(context, iter).keep("refs.txt", context.secrets.redact(&text).as_bytes())?;
     tracing::warn!(run = context.run, iter, refs = moved.len(), "a session has moved references of others");
     for MovedRef { name, before, .. } in moved.iter().take(MAX_KEPT_REFS) {
         let Some(id) = before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { continue };

@@ -29,7 +29,7 @@ pub(crate) fn brief(context: &RunContext, loaded: &Loaded, task: &Task) -> Resul
     // A try that left no commit had the same number.
     context.forget_kept(task.iter)?;
     if task.decision.is_some() {
-        tampering::look_before(context, task.iter)?;
+        tampering::look_before(context, (loaded.commit, task.iter))?;
         return record::begin(context, task, loaded.canonical_tree(), None);
     }
     let repository = context.repository()?;

@@ -56,7 +56,7 @@ pub(crate) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
         mark: Mark::new(format!("{mark}-work")),
         lock: context.store.live().join("shim.lock"),
     };
-    block_in_place(|| tampering::look_before(context, task.iter))?;
+    block_in_place(|| tampering::look_before(context, (loaded.commit, task.iter)))?;
     context.last_scan.forget();
     let mut end: SessionEnd = agent::run(session, &context.launcher, stop).await?;
     price(loaded, &executor, &mut end.usage);

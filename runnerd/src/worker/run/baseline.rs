@@ -91,7 +91,7 @@ async fn run(around: Surroundings<'_>, left_ms: u64) -> Result<GuardEnd, Unready
         // What a guard of an earlier life has done is put back before it is forgotten.
         look_after(context, loaded)?;
         context.forget_kept(0)?;
-        tampering::look_before(context, 0)?;
+        tampering::look_before(context, (loaded.commit, 0))?;
         Ok(record::make_folder(context, &folder)?)
     })?;
     let guard = guard::Guard {
