@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git::{Captured, GitError, Repository};
 use crate::repo::kept::{Kept, Note};
+use crate::repo::layout::Layout;
 use crate::store::Store;
 
 impl Note for Captured {
@@ -44,7 +45,8 @@ impl Trusted {
     /// Returns the repository bound to what was captured, whatever has become of its git folder; none if nothing was.
     pub fn repository(&self) -> Result<Option<Repository>, GitError> {
         let captured = self.note.read().map_err(|error| self.not_known(error))?;
-        Ok(captured.map(|captured| Repository::of_captured(&self.folder, captured)))
+        let bound = captured.map(|captured| Repository::of_captured(&self.folder, captured));
+        Ok(bound.inspect(|repository| repository.never_track([Layout::CONTEXT, Layout::ITERATIONS])))
     }
 
     /// Returns the repository as [`Self::repository`] does, for those who would obey what it says without.

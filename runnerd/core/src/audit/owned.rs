@@ -18,7 +18,8 @@ pub(super) fn check(from: &State, net: &NetDiff, settled: &[&str], findings: &mu
         let is_settled = settled.contains(&path.as_ref());
         let (expected, is_right) = match (class(path.strip_prefix(".runner/").unwrap_or_default()), new) {
             (_, new) if is_settled => ("a file", new.as_ref().is_some_and(is_file)),
-            (Ownership::Agent, _) => continue,
+            // What is never tracked may have been, by whomever, and is taken out again.
+            (Ownership::Agent, _) | (Ownership::Ignored, None) => continue,
             (Ownership::AppendOnly, Some(new)) if is_file(new) => {
                 let (before, now) = (from.bytes(&path).unwrap_or_default(), new.content.as_deref().unwrap_or_default());
                 ("what was there stays its beginning", now.starts_with(before))

@@ -37,6 +37,23 @@ impl Names {
     }
 }
 
+impl Names {
+    /// Takes out what lies in folders of which nothing is tracked; what HEAD has there counts as removed.
+    pub(in crate::git) fn disown(&mut self, head: &State, never: &BTreeSet<BString>) {
+        let is_disowned = |path: &BString| never.iter().any(|folder| path.starts_with(folder));
+        for names in [&mut self.added, &mut self.unmerged] {
+            names.retain(|path| !is_disowned(path));
+        }
+        for names in [&mut self.missing, &mut self.staged] {
+            names.retain(|path| !is_disowned(path));
+        }
+        for folder in never {
+            let entries = head.prefixed_entries(folder.as_ref()).unwrap_or_default();
+            self.missing.extend(entries.iter().map(|entry| entry.path(head).to_owned()));
+        }
+    }
+}
+
 /// What is learned of the entries that are known, by position.
 #[derive(Default)]
 struct Learned {

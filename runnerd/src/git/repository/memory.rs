@@ -23,6 +23,8 @@ pub(in crate::git) struct Remembered {
     files: Option<Files>,
     pub(in crate::git) flush: Option<Flush>,
     pub(in crate::git) always: BTreeSet<BString>,
+    /// Folders of which nothing is ever tracked, each with a slash at its end.
+    pub(in crate::git) never: BTreeSet<BString>,
 }
 
 /// The files of a tree.

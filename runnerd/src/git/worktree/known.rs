@@ -13,6 +13,7 @@ use gix::index::entry::{Flags, Mode};
 use gix::index::extension::Tree;
 
 use crate::git::durable;
+use crate::git::index;
 use crate::git::index::cachetree;
 use crate::git::index::edits::{Edits, Stored, apply};
 use crate::git::index::marks::{HIDDEN, UNREAD};
@@ -48,6 +49,28 @@ impl Repository {
     /// a slash stands for all that is below it.
     pub fn always_read(&self, paths: impl IntoIterator<Item = String>) {
         self.memory.lock().always = paths.into_iter().map(BString::from).collect();
+    }
+
+    /// Has nothing below these folders be tracked, whatever HEAD and the index say: it is in no commit and is no change.
+    pub fn never_track<'f>(&self, folders: impl IntoIterator<Item = &'f str>) {
+        self.memory.lock().never = folders.into_iter().map(|folder| BString::from(format!("{folder}/"))).collect();
+    }
+
+    /// Returns the folders of which nothing is to be tracked, and something is, in HEAD or in the index.
+    pub fn wrongly_tracked(&self) -> Result<Vec<String>, GitError> {
+        let never = self.memory.lock().never.clone();
+        let head = self.head()?.commit();
+        let index = index::read(&self.open()?, self, head)?;
+        let mut tracked = Vec::new();
+        for folder in never {
+            let is_in_index = index.prefixed_entries(folder.as_ref()).is_some_and(|entries| !entries.is_empty());
+            let name = display(&folder);
+            let is_in = |head: Id| Ok(!self.entries(&head, name.trim_end_matches('/'))?.is_empty());
+            if is_in_index || head.map_or(Ok(false), is_in)? {
+                tracked.push(name);
+            }
+        }
+        Ok(tracked)
     }
 
     /// Makes what was written to the work tree survive a power cut, and every write that follows show.
@@ -87,6 +110,8 @@ impl<'a> Tracked<'a> {
         let mut tracked = Self::of_head(repo, paths, head)?;
         let is_new = tracked.names.is_new;
         tracked.names = names::read(repo, paths, (&mut tracked.state, head), is_new)?;
+        let never = paths.memory.lock().never.clone();
+        tracked.names.disown(&tracked.state, &never);
         tracked.remove_missing();
         Ok(tracked)
     }

@@ -13,10 +13,14 @@ use crate::git::{GitError, Repository};
 impl Repository {
     /// Returns everything that HEAD lacks or has otherwise: staged, changed and untracked paths, one by one, sorted.
     ///
-    /// Ignored files are left out, and what is changed only inside submodules.
+    /// Ignored files are left out, what is changed only inside submodules, and what is never tracked.
     pub fn changes(&self) -> Result<Vec<Change>, GitError> {
         let repo = self.open()?;
-        self.engine(&repo).carry_out(|| self.changes_by_library(&repo), || porcelain::changes(&repo, self))
+        let by_library = || self.changes_by_library(&repo);
+        let mut changes = self.engine(&repo).carry_out(by_library, || porcelain::changes(&repo, self))?;
+        let never = self.memory.lock().never.clone();
+        changes.retain(|change| !never.iter().any(|folder| change.path.starts_with(folder)));
+        Ok(changes)
     }
 
     fn changes_by_library(&self, repo: &gix::Repository) -> Result<Vec<Change>, GitError> {

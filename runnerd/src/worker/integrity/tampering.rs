@@ -95,6 +95,7 @@ pub(crate) fn look_inside(
 ) -> Result<Inside, Obstacle> {
     let hidden = repository.unhide(before)?;
     let mut put_back: Vec<String> = hidden.into_iter().map(|path| format!(".git/index: {path}")).collect();
+    put_back.extend(repository.wrongly_tracked()?.into_iter().map(|folder| format!(".git/index: {folder}")));
     let pin = from_ref(context);
     if repository.pin(&pin, &from)? {
         put_back.push(pin);
