@@ -56,7 +56,7 @@ impl Repository {
     }
 
     /// Returns what a path in git's folder or the work tree is called in receipts.
-    pub(in crate::git) fn name_of(&self, path: &Path) -> String {
+    pub fn name_of(&self, path: &Path) -> String {
         let name = match path.strip_prefix(&self.common_dir) {
             Ok(inside) => Path::new(".git").join(inside),
             Err(_) => path.strip_prefix(&self.work_dir).unwrap_or(path).to_owned(),

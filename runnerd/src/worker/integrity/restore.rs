@@ -21,6 +21,7 @@ use crate::repo::kept::{Kept, Note};
 use crate::repo::layout::{Layout, Ownership, class};
 use crate::worker::clear::{clear_leftovers, clear_way, remove};
 use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::access;
 use crate::worker::integrity::quarantine::Quarantine;
 use crate::worker::integrity::tampering;
 use crate::worker::load::Loaded;
@@ -98,6 +99,18 @@ pub(crate) fn hold_back(loaded: &Loaded) -> HoldBack {
     HoldBack { names: git.hold_back.as_slice().to_vec(), max_file_bytes: git.max_file_bytes }
 }
 
+/// Notes what is about to be put back before everything else, of what a process of an iteration has done.
+pub(crate) fn note_put_back(
+    context: &RunContext,
+    (iter, phase): (u32, PhaseName),
+    names: impl IntoIterator<Item = String>,
+) -> Result<(), Obstacle> {
+    let note = context.note::<Found>(iter, phase);
+    let mut found = note.read()?.unwrap_or_default();
+    found.add(names);
+    Ok(note.write(&found)?)
+}
+
 /// What should stand where something else stands: a file of From, a text, or nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Right {
@@ -136,6 +149,7 @@ impl Undo<'_> {
     }
 
     fn find_and_put_back(&self) -> Result<Found, Obstacle> {
+        access::regain(self.context, (self.after.iter, self.after.phase))?;
         // None where nothing was found yet: what was is written down before anything is put back.
         let mut found = self.note().read()?.unwrap_or_default();
         // Before git is asked anything: what it is asked through must be the repository that it was.

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent;
 use crate::obstruction::obstruction;
 use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::access;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::guard::{self, Check};
 use crate::worker::iteration::inspect;
@@ -81,6 +82,7 @@ impl Effects {
             (Effect::Inspect, Phase::Inspect { task, session, .. }) => {
                 let loaded = self.loaded(task)?;
                 block_in_place(|| {
+                    access::regain(&self.context, (task.iter, PhaseName::Work))?;
                     // From here on the session's work is not lost by a power cut either.
                     self.context.repository()?.flush()?;
                     inspect::inspect(&self.context, &loaded, task, session).map(Event::Inspected)

@@ -15,6 +15,7 @@ use crate::guard;
 use crate::process::Mark;
 use crate::repo::kept::Note;
 use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::access;
 use crate::worker::integrity::definition;
 use crate::worker::integrity::restore::{self, After, Found};
 use crate::worker::integrity::swap;
@@ -58,6 +59,7 @@ pub(crate) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
     let timed_out = || Ok(GuardEnd::new(GuardHow::TimedOut));
     let end = if left == 0 { timed_out() } else { guard::run(guard, &context.launcher, stop).await };
     block_in_place(|| {
+        access::regain(context, (work.task.iter, PhaseName::Guard))?;
         swap::back(context)?;
         let end = end?;
         let wrote = written_since(context, &before)?;

@@ -1,7 +1,11 @@
 //! What a previous life has left: state that is read, or holds the repository, and a journal that is gone through again.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use jiff::SignedDuration;
 use protocol::view::StopReason;
+use protocol::words::PhaseName;
 use runner_core::iteration::{Event, Phase};
 use runner_core::message::{Receipt, RunnerCommit};
 use runner_core::obstacle::{Nature, Obstruction};
@@ -14,12 +18,16 @@ use crate::causes::in_one_line;
 use crate::clock;
 use crate::git::Id;
 use crate::obstruction::{Obstructs as _, obstruction};
+use crate::store::RepoFile;
+use crate::worker::clear::clear_leftovers;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::failure::Failure;
+use crate::worker::integrity::access;
 use crate::worker::iteration::drive::DriveError;
 use crate::worker::iteration::log::{Entries, JournalLog};
 use crate::worker::journal::{self, Place, Recorded};
 use crate::worker::run::worker::Worker;
+use crate::worker::trusted::Trusted;
 
 /// Pause before state that could not be read is read again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
@@ -27,6 +35,7 @@ const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 /// Reads what a previous life has left; what cannot be read holds the repository, and is read again by itself where
 /// that may help.
 pub(crate) fn recover(worker: &mut Worker) {
+    block_in_place(|| clear_work_trees(worker));
     let left = read_left(worker);
     let passes = left.as_ref().is_err_and(Failure::passes);
     let now = clock::now();
@@ -38,6 +47,20 @@ pub(crate) fn recover(worker: &mut Worker) {
     });
     worker.queue.refuse_steps_if_held();
     worker.refresh();
+}
+
+/// Removes what a life that was killed has left in the work trees of the repository. What cannot be removed now is in the
+/// way of those who say so.
+fn clear_work_trees(worker: &Worker) {
+    let RepoFile { path, runs, .. } = &worker.queue.file;
+    let paths: BTreeSet<&Path> = runs.iter().map(|run| run.path.as_path()).chain([path.as_path()]).collect();
+    for path in paths {
+        let repository = Trusted::of(&worker.queue.store, path).repository();
+        let cleared = repository.and_then(|found| found.as_ref().map_or(Ok(false), clear_leftovers));
+        if let Err(error) = cleared {
+            tracing::warn!(path = %path.display(), error = in_one_line(&error), "what a killed process has left stays");
+        }
+    }
 }
 
 fn way_on(worker: &Worker, passes: bool) -> &'static str {
@@ -117,6 +140,12 @@ fn refuse_outdated(context: &RunContext, recorded: &Recorded) -> Result<(), Driv
         _ => None,
     });
     let Some(task) = opened else { return Ok(()) };
+    let of = match phase {
+        Phase::Guard { .. } => PhaseName::Guard,
+        Phase::Review { .. } => PhaseName::Review,
+        _ => PhaseName::Work,
+    };
+    access::regain(context, (task.iter, of)).map_err(|error| DriveError::Obstructed(obstruction(&error)))?;
     let is_settling = matches!(phase, Phase::Settle { .. } | Phase::Over { .. });
     let beyond =
         made_beyond(context, (task, is_settling)).map_err(|error| DriveError::Obstructed(obstruction(&error)))?;
