@@ -120,7 +120,7 @@ fn testified(report: &AuditReport) -> Vec<String> {
 fn unproven(report: &AuditReport) -> Vec<String> {
     let mut lines = Vec::new();
     if report.counts.iterations == 0 {
-        lines.push("anything: no iteration was seen".to_owned());
+        lines.push("anything: this branch has no iteration of the run".to_owned());
     }
     if !report.brought.is_empty() {
         lines.push(format!("that these passed before the first commit: {}", report.brought.join(", ")));
