@@ -20,6 +20,10 @@ check *OPTIONS:
 test-faults *OPTIONS:
     scripts/test.sh --workspace --profile faults {{ OPTIONS }}
 
+# Let the daemon die at each of the first 60 flushes, renames, removals and links: `just sweep-kills`, `just sweep-kills row_98`.
+sweep-kills *OPTIONS:
+    scripts/sweep-kills.sh {{ OPTIONS }}
+
 # Run whole runs with the real Codex and Claude against a model on loopback; npm installs them, once.
 test-agents *OPTIONS:
     scripts/test-agents.sh {{ OPTIONS }}

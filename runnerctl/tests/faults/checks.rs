@@ -1,5 +1,8 @@
 //! What holds after every row of the matrix, whatever the fault was.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use runner_testkit::witness::{assert_consistent, assert_kept};
 use runner_testkit::{Home, Output, Repo};
 
@@ -22,5 +25,28 @@ pub(crate) fn assert_explains(output: &Output, words: &[&str]) {
     assert_ne!(output.code, 0, "it claims success: {said}");
     for word in words {
         assert!(said.contains(word), "`{word}` is missing: {said}");
+    }
+}
+
+/// Asserts that nothing is left of a write that did not come to its end: no temporary file and no lock, in repository and
+/// state.
+#[track_caller]
+pub(crate) fn assert_no_leftovers(home: &Home, repo: &Repo, what: &str) {
+    let mut left = Vec::new();
+    for root in [repo.path().to_owned(), home.private(), home.path().join("tmp")] {
+        collect(&root, &mut left);
+    }
+    assert!(left.is_empty(), "{what}: left behind: {left:#?}");
+}
+
+fn collect(folder: &Path, left: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let is_lock = path.extension().is_some_and(|ending| ending == "lock") && name != "shim.lock";
+        if is_lock || name.starts_with(".tmp") || name.ends_with(".runnerd-tmp") {
+            left.push(path);
+        } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            collect(&path, left);
+        }
     }
 }

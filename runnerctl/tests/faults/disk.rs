@@ -3,5 +3,5 @@
 //! The run that is disturbed splits its goal in three and does the parts: it must come to the same task tree as one that
 //! nothing happens to, without an attempt charged.
 
-mod course;
+pub(crate) mod course;
 mod slow;

@@ -13,6 +13,7 @@ use crate::checks::{assert_explains, assert_survived};
 
 mod canary;
 mod gone;
+mod kept;
 mod order;
 
 /// Runs one iteration whose session does `deed` after it left work.

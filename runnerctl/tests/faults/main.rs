@@ -12,6 +12,7 @@ mod git;
 mod output;
 mod processes;
 mod refusal;
+mod requests;
 mod stage;
 mod state;
 mod time;

@@ -9,7 +9,7 @@ use protocol::words::RunStatus;
 use runner_testkit::witness::{assert_work_kept, note, splitting};
 use runner_testkit::{Afflicted, Client, Disk, Fault, Home, Output, Repo};
 
-use crate::checks::assert_survived;
+use crate::checks::{assert_no_leftovers, assert_survived};
 
 const TREE: &str = ".runner/state/tree.json";
 
@@ -87,6 +87,7 @@ impl Course {
         let run = self.home.client().wait_until(self.repo.path(), |run| run.summary.state.is_terminal());
         assert_eq!(run.summary.state, RunStatus::Completed, "{what}: {run:#?}");
         self.assert_undisturbed(what);
+        assert_no_leftovers(&self.home, &self.repo, what);
     }
 
     /// Asserts that the run, which is completed, has come to the same end as an undisturbed one.
@@ -127,7 +128,7 @@ pub(super) fn at_each(calls: &str, what: &str, every: Every) {
 }
 
 /// Returns which calls are hit: a sample, unless the environment says it.
-pub(super) fn sampled(step: usize, limit: u32) -> Every {
+pub(crate) fn sampled(step: usize, limit: u32) -> Every {
     let number = |name: &str| env::var(name).ok().map(|text| text.parse().expect("a number"));
     let limit = number("LIMIT").unwrap_or(limit);
     let step = number("STEP").map_or(step, |step| usize::try_from(step).expect("a small number"));
@@ -136,11 +137,11 @@ pub(super) fn sampled(step: usize, limit: u32) -> Every {
 
 /// Which calls are hit.
 #[derive(Clone, Copy)]
-pub(super) struct Every {
+pub(crate) struct Every {
     /// The first, counted from 1.
-    pub(super) from: u32,
+    pub(crate) from: u32,
     /// From one to the next.
-    pub(super) step: usize,
+    pub(crate) step: usize,
     /// Numbers that are looked at.
-    pub(super) limit: u32,
+    pub(crate) limit: u32,
 }

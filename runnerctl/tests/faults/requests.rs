@@ -1,0 +1,203 @@
+//! The daemon, and the client, die at a call while a person asks for something. Row 98.
+//!
+//! A sample of the calls is hit; `FROM`, `STEP` and `LIMIT` say which, and `just sweep-kills` hits each of the first 60.
+
+use std::fs;
+
+use protocol::words::RunStatus;
+use runner_testkit::witness::note;
+use runner_testkit::{Client, Daemon, Fault, Home, Repo};
+
+use crate::checks::{assert_no_leftovers, assert_survived};
+use crate::disk::course::{Every, sampled};
+use crate::refusal::Refusal;
+
+/// What is made durable, and what takes a name or gives it away.
+const CALLS: &str = "fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat,link,linkat";
+/// What a client says to its daemon.
+const WORDS: &str = "write,writev,sendto,sendmsg";
+
+/// What a run is doing when something is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum While {
+    /// A session is at work.
+    Working,
+    /// Its limit of iterations is reached.
+    Resting,
+    /// A node waits for a person's review.
+    Reviewed,
+    /// Nothing has begun.
+    Fresh,
+}
+
+/// Requests, and what a run is doing meanwhile.
+const REQUESTS: [(While, &[&str]); 19] = [
+    (While::Working, &["note", "Use sqlx"]),
+    (While::Working, &["config", "set", "max_iterations", "7"]),
+    (While::Working, &["pause"]),
+    (While::Working, &["pause", "--now"]),
+    (While::Working, &["cancel"]),
+    (While::Resting, &["note", "Use sqlx"]),
+    (While::Resting, &["config", "set", "max_iterations", "7"]),
+    (While::Resting, &["edit", "--file", "{tree}"]),
+    (While::Resting, &["add", "root", "--title", "More", "--goal", "More is done"]),
+    (While::Resting, &["retry", "root"]),
+    (While::Resting, &["step", "--yes"]),
+    (While::Resting, &["resume", "--more", "1"]),
+    (While::Resting, &["cancel"]),
+    (While::Reviewed, &["approve"]),
+    (While::Reviewed, &["reject", "It is not."]),
+    (While::Reviewed, &["note", "Use sqlx"]),
+    (While::Fresh, &["init"]),
+    (While::Fresh, &["start", "--yes", "--id", "x", "-m", "Do it"]),
+    (While::Fresh, &["start", "--yes", "--queue-only", "--id", "x", "-m", "Do it"]),
+];
+
+/// A run in the middle of something.
+struct Scene {
+    home: Home,
+    repo: Repo,
+    daemon: Daemon,
+    doing: While,
+}
+
+impl Scene {
+    fn new(doing: While) -> Self {
+        let home = Home::new();
+        let repo = home.repo("one");
+        repo.configure(&match doing {
+            While::Reviewed => repo.config().section("[review]\nby = \"human\""),
+            _ => repo.config().top("max_iterations = 1"),
+        });
+        let gate = repo.script().gate("working");
+        let step = match doing {
+            While::Working => "gate working; answer retry 'Not yet.'",
+            While::Reviewed => "answer done 'Done.'",
+            While::Resting | While::Fresh => "answer retry 'Not yet.'",
+        };
+        repo.script().step(1, &format!("echo mine > mine.txt; {step}"));
+        let daemon = home.daemon();
+        let scene = Self { home, repo, daemon, doing };
+        if doing != While::Fresh {
+            scene.home.ctl_in(&scene.repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
+        }
+        match doing {
+            While::Working => gate.reached(),
+            While::Resting => scene.comes_to(RunStatus::Limit),
+            While::Reviewed => scene.comes_to(RunStatus::Waiting),
+            While::Fresh => {}
+        }
+        scene
+    }
+
+    fn comes_to(&self, state: RunStatus) {
+        self.home.client().wait_for(self.repo.path(), state);
+    }
+
+    /// Asks the daemon that is there, and no other; tells whether it has answered.
+    fn ask(&self, request: &[&str]) -> bool {
+        let tree = self.home.path().join("tree.json");
+        if request.contains(&"{tree}") {
+            let text = self.repo.read(".runner/state/tree.json");
+            fs::write(&tree, text.replacen("\"title\": \"", "\"title\": \"New: ", 1)).expect("a tree can be written");
+        }
+        let tree = tree.display().to_string();
+        let words = request.iter().map(|word| if *word == "{tree}" { tree.as_str() } else { word });
+        let words: Vec<&str> = ["--no-spawn"].into_iter().chain(words).collect();
+        let asked = self.home.ctl_in(&self.repo, &words);
+        assert!(asked.code == 0 || asked.stderr.contains("error:"), "it says nothing: {asked:?}");
+        asked.code == 0
+    }
+
+    /// Goes on with another daemon, has what was asked done if that was never answered, and brings the run to an end.
+    fn finish(self, (request, is_answered): (&[&str], bool), what: &str) {
+        self.daemon.kill();
+        let scene = Self { daemon: self.home.daemon(), ..self };
+        if !is_answered {
+            scene.ask(request);
+        }
+        if request[0] == "note" {
+            scene.home.client().wait_until(scene.repo.path(), |_| noted(&scene.repo));
+        }
+        // The bookkeeping is that of a run that has begun.
+        let is_listed = scene.home.client().list(scene.repo.path()).is_some_and(|runs| !runs.is_empty());
+        if is_listed {
+            scene.ask(&["cancel"]);
+            let goes_on = [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting];
+            scene.home.client().wait_until(scene.repo.path(), |run| !goes_on.contains(&run.summary.state));
+        }
+        assert_no_leftovers(&scene.home, &scene.repo, what);
+        if scene.repo.refs("refs/heads/runner/x").is_empty() {
+            return;
+        }
+        assert_survived(&scene.home, &scene.repo, if scene.doing == While::Fresh { &[] } else { &["mine\n"] });
+    }
+}
+
+/// Whether a note is in the branch.
+fn noted(repo: &Repo) -> bool {
+    let log = ["log", "-1", "--format=%B", "-S", "Use sqlx", "runner/x", "--", ".runner/state/notes.md"];
+    !repo.git(&log).is_empty()
+}
+
+/// Has the daemon die at one call after the other while something is asked, until it lives through it.
+fn at_each(doing: While, request: &[&str], every: Every) {
+    for at in (every.from..every.from + every.limit).step_by(every.step) {
+        let scene = Scene::new(doing);
+        let what = format!("{request:?} while {doing:?}, call {at}");
+        let refusal = Refusal::to(scene.daemon.pid(), CALLS, &format!("signal=KILL:when={at}"));
+        let is_answered = scene.ask(request);
+        let is_driven = ["step", "resume", "start"].contains(&request[0]);
+        if let Some(client) = Client::reach(&scene.home.socket()).filter(|_| is_driven) {
+            client.wait_while_it_lives(scene.repo.path(), |run| run.summary.state != RunStatus::Running);
+        }
+        drop(refusal);
+        let is_alive = Client::reach(&scene.home.socket()).is_some();
+        note(&format!("{what}: {}", if is_alive { "lived" } else { "died" }));
+        scene.finish((request, is_answered), &what);
+        if is_alive {
+            break;
+        }
+    }
+}
+
+/// Has the daemon die at calls of every request that is made meanwhile.
+fn at_each_request(doing: While) {
+    for (_, request) in REQUESTS.into_iter().filter(|(meanwhile, _)| *meanwhile == doing) {
+        at_each(doing, request, sampled(7, 60));
+    }
+}
+
+#[test]
+fn row_98_daemon_that_dies_while_a_session_is_at_work_and_a_person_asks_loses_nothing() {
+    at_each_request(While::Working);
+}
+
+#[test]
+fn row_98_daemon_that_dies_while_a_run_rests_and_a_person_asks_loses_nothing() {
+    at_each_request(While::Resting);
+}
+
+#[test]
+fn row_98_daemon_that_dies_while_a_person_reviews_loses_nothing() {
+    at_each_request(While::Reviewed);
+}
+
+#[test]
+fn row_98_daemon_that_dies_while_a_person_begins_loses_nothing() {
+    at_each_request(While::Fresh);
+}
+
+#[test]
+fn row_98_client_that_dies_while_it_asks_leaves_nothing() {
+    for (doing, request) in [(While::Resting, &["note", "Use sqlx"][..]), (While::Resting, &["cancel"])] {
+        for at in [1, 2] {
+            let scene = Scene::new(doing);
+            let place = ["-C", &scene.repo.path().display().to_string()].map(str::to_owned);
+            let words: Vec<&str> = place.iter().map(String::as_str).chain(request.iter().copied()).collect();
+            let asked = scene.home.ctl_under(&Fault::death(WORDS, at), &words);
+            note(&format!("{request:?}, word {at}: {}", asked.code));
+            scene.finish((request, false), &format!("{request:?}, word {at} of the client"));
+        }
+    }
+}
