@@ -1,5 +1,6 @@
 //! How programs end, and what they try to leave. Rows 1 to 35.
 
+mod cancels;
 mod ends;
 mod leftovers;
 mod slow;

@@ -161,15 +161,23 @@ pub fn decide(run: &RunRecord, event: Event, now: Timestamp) -> Result<Step, Ill
             RunRecord { resume, ..run }.into()
         }
 
-        // A stop takes effect between two iterations, and goes before a wait.
+        // A stop takes effect between two iterations, and goes before a wait, be it for a person.
         (State::Running, Event::Between) => between(run, now).into(),
-        (State::Running, Event::Declined(next @ Next::Wait(..))) => match between(run.clone(), now) {
+        (
+            State::Running,
+            Event::Declined(next @ (Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_)))
+            | Event::Followed(next @ (Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_))),
+        ) => match between(run.clone(), now) {
             stopped if stopped.state != State::Running => stopped.into(),
             _ => follow(run, next, now).into(),
         },
         (State::Running, Event::Declined(next) | Event::Followed(next)) => follow(run, next, now).into(),
         (State::Running, Event::Learned(uncommitted)) => RunRecord { uncommitted, ..run }.into(),
-        (State::Running, Event::Hold(why)) => hold(run, why).into(),
+        // Nobody has to look at what a person has cancelled.
+        (State::Running, Event::Hold(why)) => match run.asked {
+            Some(Asked::Cancel) => between(run, now).into(),
+            Some(Asked::Pause | Asked::Step) | None => hold(run, why).into(),
+        },
         (State::Running, Event::Obstructed(obstruction)) => obstructed(run, obstruction, now),
 
         // A run that was being driven goes on; what followed from the iteration of another is written down.
@@ -202,7 +210,8 @@ fn stepped(mut run: RunRecord, now: Timestamp) -> RunRecord {
 fn between(run: RunRecord, now: Timestamp) -> RunRecord {
     match run.asked {
         Some(Asked::Cancel) => {
-            end(run, End::Cancelled, StopReason::new("cancelled by the user", "runnerctl start"), now)
+            let why = StopReason::new("cancelled by the user", &format!("runnerctl start --id {}", run.id));
+            end(run, End::Cancelled, why, now)
         }
         Some(Asked::Pause) => paused(run, StopReason::new("paused by the user", "runnerctl resume")),
         Some(Asked::Step) | None => run,
@@ -219,17 +228,27 @@ fn follow(run: RunRecord, next: Next, now: Timestamp) -> RunRecord {
     }
 }
 
-/// What passes by itself is waited for, however long; a run that is to end does so where there is nothing any more that
-/// its work could be committed to.
+/// What passes by itself is waited for, however long; a run that a person has cancelled ends without what could not be
+/// done, and says so.
 fn obstructed(run: RunRecord, obstruction: Obstruction, now: Timestamp) -> Step {
     match (obstruction.nature, run.asked) {
-        (Nature::Passing, _) => Step::from(run).with(Effect::WaitOut(obstruction)),
-        (Nature::Lost, Some(Asked::Cancel)) => {
-            let why = StopReason::new(format!("cancelled by the user; {}", obstruction.what), "runnerctl start");
+        (_, Some(Asked::Cancel)) => {
+            let why = unfinished(&run, &obstruction);
             Step::from(end(run, End::Cancelled, why, now)).with(Effect::RemoveJournal)
         }
+        (Nature::Passing, _) => Step::from(run).with(Effect::WaitOut(obstruction)),
         (Nature::Lasting | Nature::Lost, _) => hold(run, obstruction.holding()).into(),
     }
+}
+
+/// Says what a cancelled run has left as it was.
+fn unfinished(run: &RunRecord, Obstruction { what, remedy, .. }: &Obstruction) -> StopReason {
+    let message = format!(
+        "cancelled by the user, and its last iteration could not be brought to its end: {what}; what is not committed \
+         stays as it is in {}",
+        run.path
+    );
+    StopReason { message, command: Some(format!("{remedy}, and: runnerctl start --id {}", run.id)) }
 }
 
 fn hold(run: RunRecord, why: StopReason) -> RunRecord {

@@ -139,6 +139,9 @@ impl Api {
         let Asker { confirmed, env } = asker;
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
         let known = self.registry.find(&common_dir).await;
+        if let Some(worker) = &known {
+            worker.none_is_being_cancelled().await;
+        }
         let repository = self.as_asked(repository, known.as_ref(), confirmed).await?;
         let present = repository.clone();
         let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path));

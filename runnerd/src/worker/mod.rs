@@ -15,7 +15,7 @@ use std::sync::Arc;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::hook::HookEvent;
 use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StartReply, StepReply};
-use protocol::view::{RunSummary, StatusView};
+use protocol::view::{PendingControl, RunSummary, StatusView};
 use protocol::words::RunStatus;
 use runner_core::approval::Decision;
 use runner_core::change::Change;
@@ -197,6 +197,14 @@ impl Handle {
     /// Whether a run of the repository is being driven.
     pub fn is_driving(&self) -> bool {
         self.status().repo.queue.iter().any(|run| run.state == RunStatus::Running)
+    }
+
+    /// Waits until no run of the repository is being cancelled: what begins finds its end, and what it has committed.
+    pub async fn none_is_being_cancelled(&self) {
+        let is_cancelled =
+            |view: &Arc<StatusView>| view.run.as_ref().is_some_and(|run| run.pending == Some(PendingControl::Cancel));
+        // An error means that the worker is gone, which whoever asks it next is told.
+        let _ = self.status.clone().wait_for(|view| !is_cancelled(view)).await;
     }
 
     /// Waits until the worker has looked at its repository for the first time.

@@ -174,6 +174,11 @@ impl RepoQueue {
         self.shutdown.is_cancelled()
     }
 
+    /// Returns whether a person has cancelled a run that has not ended yet.
+    pub(crate) fn is_cancelled(&self, id: &str) -> bool {
+        self.run(id).is_some_and(|run| run.asked == Some(Asked::Cancel))
+    }
+
     /// Returns the run with this id.
     pub(crate) fn run(&self, id: &str) -> Option<&RunRecord> {
         self.file.runs.iter().find(|run| run.id == id)

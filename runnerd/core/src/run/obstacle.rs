@@ -12,6 +12,9 @@ const RETRY_SECS: [u64; 6] = [1, 2, 5, 10, 30, 60];
 /// Tries against what does not pass by itself: together they take about three minutes, in which a network file system,
 /// a program that is being updated or a person may come round.
 const LASTING_TRIES: u32 = 8;
+/// Tries of a run that a person has cancelled, whatever is in its way: together they take eight seconds, in which a lock
+/// is given back or a program has left.
+const CANCELLED_TRIES: u32 = 4;
 /// EIO, ENFILE, EMFILE: errors of the system that have no kind of their own.
 const PASSING_CODES: [i32; 3] = [5, 23, 24];
 
@@ -66,7 +69,7 @@ pub enum Answer {
         /// The pause before it.
         secs: u64,
     },
-    /// A person must look.
+    /// It is given up: a person must look, or a run that is to end does so without.
     Hold,
 }
 
@@ -104,9 +107,25 @@ pub fn answer(nature: Nature, tries: u32) -> Answer {
     Answer::TryAgain { secs: RETRY_SECS[at.min(RETRY_SECS.len() - 1)] }
 }
 
+/// Decides so for a run that a person has cancelled: it ends soon, whatever is in its way.
+pub fn answer_when_cancelled(nature: Nature, tries: u32) -> Answer {
+    if tries >= CANCELLED_TRIES { Answer::Hold } else { answer(nature, tries) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_in_the_way_of_a_cancelled_run_is_given_up_within_seconds() {
+        for nature in [Nature::Passing, Nature::Lasting] {
+            let pauses: Vec<Answer> = (1..=4).map(|tries| answer_when_cancelled(nature, tries)).collect();
+            let try_again = |secs| Answer::TryAgain { secs };
+            assert_eq!(pauses, [try_again(1), try_again(2), try_again(5), Answer::Hold], "{nature:?}");
+            assert_eq!(answer_when_cancelled(nature, u32::MAX), Answer::Hold);
+        }
+        assert_eq!(answer_when_cancelled(Nature::Lost, 1), Answer::Hold);
+    }
 
     #[test]
     fn what_passes_is_tried_for_ever_and_ever_less_often() {

@@ -464,15 +464,32 @@ fn what_was_asked_takes_effect_between_two_iterations_and_goes_before_a_wait() {
     let asked = |asked| RunRecord { asked: Some(asked), ..run(State::Running) };
     let after = |run: &RunRecord, event| decide(run, event, now()).expect("it is being driven").record;
     let wait = || Event::Declined(Next::Wait(wait(), why()));
-    for event in [Event::Between, wait()] {
+    let waits = [wait(), Event::Followed(Next::Wait(self::wait(), why())), Event::Declined(Next::WaitForPerson(why()))];
+    for event in [Event::Between, Event::Followed(Next::WaitForPerson(why()))].into_iter().chain(waits) {
         assert_eq!(after(&asked(Asked::Pause), event.clone()).state, State::Paused);
         assert_eq!(after(&asked(Asked::Cancel), event).state, State::Over { end: End::Cancelled, at: now() });
     }
     assert_eq!(after(&asked(Asked::Step), Event::Between).state, State::Running);
     assert_eq!(after(&asked(Asked::Step), wait()).state, State::WaitsForService(self::wait()));
-    let lost = decide(&asked(Asked::Cancel), Event::Obstructed(obstruction(Nature::Lost)), now()).expect("driven");
-    assert_eq!(lost.record.state, State::Over { end: End::Cancelled, at: now() });
-    assert_eq!(lost.effects, [Effect::RemoveJournal]);
+}
+
+#[test]
+fn a_cancelled_run_ends_whatever_is_in_its_way_and_says_what_it_has_left() {
+    let cancelled = RunRecord { asked: Some(Asked::Cancel), ..run(State::Running) };
+    for nature in [Nature::Passing, Nature::Lasting, Nature::Lost] {
+        let step = decide(&cancelled, Event::Obstructed(obstruction(nature)), now()).expect("it is being driven");
+        assert_eq!(step.record.state, State::Over { end: End::Cancelled, at: now() }, "{nature:?}");
+        assert_eq!(step.effects, [Effect::RemoveJournal], "{nature:?}");
+        let why = step.record.reason.expect("it says why");
+        for part in [&obstruction(nature).what, &cancelled.path.to_string()] {
+            assert!(why.message.contains(part), "{}", why.message);
+        }
+        let command = why.command.expect("it says what to do");
+        assert!(command.contains(&obstruction(nature).remedy), "{command}");
+        assert!(command.ends_with("runnerctl start --id r"), "{command}");
+    }
+    let held = decide(&cancelled, Event::Hold(why()), now()).expect("it is being driven").record;
+    assert_eq!(held.state, State::Over { end: End::Cancelled, at: now() });
 }
 
 #[test]
@@ -640,6 +657,7 @@ fn wherever_a_run_comes_to_it_says_why_it_stands_and_can_be_stored() {
         assert_eq!(run.reason.is_some(), stands, "{label}: {from:?} -> {run:?}");
         let is_done_with = matches!(run.state, State::Queued | State::Paused | State::Over { .. });
         assert!(!is_done_with || !matches!(run.asked, Some(Asked::Pause | Asked::Cancel)), "{label}: {run:?}");
+        assert!(!stands || run.asked != Some(Asked::Cancel), "a cancel waits for a person: {label}: {run:?}");
         let stored = serde_json::to_string(&run).expect("it is data");
         assert_eq!(serde_json::from_str::<RunRecord>(&stored).expect("it is read again"), run);
         if matches!(from.state, State::Over { end: End::Completed | End::Cancelled, .. }) && run.state != from.state {

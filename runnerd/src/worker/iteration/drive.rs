@@ -65,6 +65,8 @@ pub(crate) struct Drive<'a, W, C, L> {
     pub control: &'a mut C,
     /// Keeps the events.
     pub log: &'a mut L,
+    /// A stop that was asked for while an event was being kept.
+    pub heard: Option<StopCause>,
 }
 
 impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
@@ -104,7 +106,7 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
         }
         tokio::select! {
             biased;
-            cause = self.control.stop() => Some(cause),
+            cause = next_stop(&mut self.heard, self.control) => Some(cause),
             () = std::future::ready(()) => None,
         }
     }
@@ -121,14 +123,14 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
             tokio::select! {
                 biased;
                 event = running.as_mut() => break event,
-                cause = self.control.stop() => {
+                cause = next_stop(&mut self.heard, self.control) => {
                     let event = Event::Stop(cause);
                     let next = decide(&policy, phase, event.clone())?;
                     if next.effect() != effect || self.control.is_leaving() {
                         stop.cancel();
                     }
                     // What runs is attended to, however long the disk refuses.
-                    let keeping = keep(self.log, self.control, &event, &policy);
+                    let keeping = keep(self.log, (self.control, &mut self.heard), &event, &policy);
                     let (kept, ended) = both(keeping, running.as_mut()).await;
                     phase = next;
                     match (kept, ended) {
@@ -159,7 +161,7 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
 
     /// Keeps an event and acts upon it; none if the daemon leaves without.
     async fn take(&mut self, phase: Phase, event: Event) -> Result<Option<Phase>, DriveError> {
-        if !keep(self.log, self.control, &event, self.world.policy()).await? {
+        if !keep(self.log, (self.control, &mut self.heard), &event, self.world.policy()).await? {
             return Ok(None);
         }
         Ok(Some(decide(self.world.policy(), phase, event)?))
@@ -173,9 +175,12 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
         if self.control.is_leaving() {
             return Ok(None);
         }
-        let Some(pause) = pause_before(obstruction.nature, tries) else {
+        let Some(pause) = pause_before((obstruction.nature, self.control.is_cancelled()), tries) else {
             return Err(DriveError::Obstructed(obstruction));
         };
+        if let Some(cause) = self.heard.take() {
+            return self.take(phase, Event::Stop(cause)).await;
+        }
         match self.control.wait(pause).await {
             Some(cause) => self.take(phase, Event::Stop(cause)).await,
             None => Ok(Some(phase)),
@@ -196,12 +201,21 @@ async fn both<A, B>(first: impl Future<Output = A>, mut second: Pin<&mut impl Fu
     }
 }
 
+/// Waits for a stop, first for one that was asked for while an event was being kept. Cancel-safe.
+async fn next_stop(heard: &mut Option<StopCause>, control: &mut impl Control) -> StopCause {
+    match heard.take() {
+        Some(cause) => cause,
+        None => control.stop().await,
+    }
+}
+
 /// Keeps an event, as long as the disk may come round: acting on what is not kept would lose it in a crash.
 ///
-/// A daemon that leaves does not wait for the disk: false, and the next life does again what was done.
+/// A daemon that leaves does not wait for the disk: false, and the next life does again what was done. Whoever steers is
+/// heard meanwhile; what they want comes after this event.
 async fn keep(
     log: &mut impl Log,
-    control: &mut impl Control,
+    (control, heard): (&mut impl Control, &mut Option<StopCause>),
     event: &Event,
     policy: &Policy,
 ) -> Result<bool, JournalError> {
@@ -217,14 +231,19 @@ async fn keep(
         tries += 1;
         let obstruction = obstruction(&error);
         control.obstructed(&obstruction);
-        let Some(pause) = pause_before(obstruction.nature, tries) else { return Err(error) };
-        tokio::time::sleep(pause).await;
+        let Some(pause) = pause_before((obstruction.nature, control.is_cancelled()), tries) else { return Err(error) };
+        tokio::select! {
+            biased;
+            cause = control.stop() => *heard = heard.or(Some(cause)),
+            () = tokio::time::sleep(pause) => {}
+        }
     }
 }
 
-/// Returns the pause before the next try; none if a person must look.
-pub(crate) fn pause_before(nature: Nature, tries: u32) -> Option<Duration> {
-    match obstacle::answer(nature, tries) {
+/// Returns the pause before the next try; none if it is given up. A cancelled run gives up soon.
+pub(crate) fn pause_before((nature, is_cancelled): (Nature, bool), tries: u32) -> Option<Duration> {
+    let answer = if is_cancelled { obstacle::answer_when_cancelled } else { obstacle::answer };
+    match answer(nature, tries) {
         Answer::TryAgain { secs } => Some(Duration::from_secs(secs)),
         Answer::Hold => None,
     }

@@ -74,8 +74,9 @@ impl Effects {
                 Ok(Event::SessionEnded(end))
             }
             (Effect::EndSession, Phase::Work { task, .. }) => {
-                let loaded = self.loaded(task)?;
+                // What runs is ended, though what it was begun from cannot be read any more.
                 let survivors = block_in_place(|| session::sweep(&self.context, &self.mark, PhaseName::Work))?;
+                let loaded = self.loaded(task)?;
                 let executor = session::executor(&loaded, task);
                 Ok(Event::SessionEnded(agent::interrupted(&executor, survivors, &self.context.launcher)))
             }
@@ -96,11 +97,9 @@ impl Effects {
                 Ok(Event::GuardEnded(end))
             }
             (Effect::EndGuard, Phase::Guard { work, .. }) => {
+                block_in_place(|| session::sweep(&self.context, &self.mark, PhaseName::Guard))?;
                 let loaded = self.loaded(&work.task)?;
-                block_in_place(|| {
-                    session::sweep(&self.context, &self.mark, PhaseName::Guard)?;
-                    guard::cut(&self.context, &loaded, work).map(Event::GuardEnded)
-                })
+                block_in_place(|| guard::cut(&self.context, &loaded, work)).map(Event::GuardEnded)
             }
             (Effect::Settle, Phase::Settle { outcome }) => {
                 let loaded = self.loaded(&outcome.work.task)?;
@@ -116,11 +115,9 @@ impl Effects {
                 Ok(Event::ReviewEnded(end))
             }
             (Effect::EndReview, Phase::Review { work, .. }) => {
+                block_in_place(|| session::sweep(&self.context, &self.mark, PhaseName::Review))?;
                 let loaded = self.loaded(&work.task)?;
-                block_in_place(|| {
-                    session::sweep(&self.context, &self.mark, PhaseName::Review)?;
-                    review::cut(&self.context, &loaded, work).map(Event::ReviewEnded)
-                })
+                block_in_place(|| review::cut(&self.context, &loaded, work)).map(Event::ReviewEnded)
             }
             (effect, phase) => unreachable!("BUG: {effect:?} is not the effect of {}", phase.name()),
         }

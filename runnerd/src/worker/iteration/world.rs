@@ -29,6 +29,9 @@ pub(crate) trait Control {
     /// Returns whether the daemon is leaving: nothing new is begun, and what can be done again is left.
     fn is_leaving(&self) -> bool;
 
+    /// Returns whether a person has cancelled the run: what is in the way is not waited for long.
+    fn is_cancelled(&self) -> bool;
+
     /// Is told that a phase was entered.
     fn entered(&mut self, phase: &Phase);
 

@@ -36,6 +36,10 @@ impl Control for IterationControl<'_> {
         self.queue.is_shutting_down()
     }
 
+    fn is_cancelled(&self) -> bool {
+        self.queue.is_cancelled(&self.run)
+    }
+
     fn entered(&mut self, phase: &Phase) {
         let now = clock::now();
         if let Some(task) = phase.task() {

@@ -4,6 +4,7 @@ pub(crate) mod baseline;
 pub(crate) mod begin;
 mod control;
 mod follow_up;
+mod give_up;
 mod hooks;
 mod mailbox;
 mod prepare;

@@ -9,7 +9,7 @@ use protocol::words::PhaseName;
 use runner_core::iteration::{Event, Phase};
 use runner_core::message::{Receipt, RunnerCommit};
 use runner_core::obstacle::{Nature, Obstruction};
-use runner_core::run::{self, Effect};
+use runner_core::run::{self, Asked, Effect, RunRecord, State};
 use runner_core::verdict::Task;
 use runner_core::wait::Wait;
 use tokio::task::block_in_place;
@@ -17,7 +17,7 @@ use tokio::task::block_in_place;
 use crate::causes::in_one_line;
 use crate::clock;
 use crate::git::Id;
-use crate::obstruction::{Obstructs as _, obstruction};
+use crate::obstruction::{LOOK_AT_LOG, Obstructs as _, obstruction};
 use crate::store::RepoFile;
 use crate::worker::clear::clear_leftovers;
 use crate::worker::context::{Obstacle, RunContext};
@@ -45,6 +45,7 @@ pub(crate) fn recover(worker: &mut Worker) {
         let message = format!("the daemon's state of this repository cannot be read: {}", in_one_line(&error));
         StopReason::new(message, way_on(worker, passes))
     });
+    end_cancelled_if_held(worker);
     worker.queue.refuse_steps_if_held();
     worker.refresh();
 }
@@ -59,6 +60,23 @@ fn clear_work_trees(worker: &Worker) {
         let cleared = repository.and_then(|found| found.as_ref().map_or(Ok(false), clear_leftovers));
         if let Err(error) = cleared {
             tracing::warn!(path = %path.display(), error = in_one_line(&error), "what a killed process has left stays");
+        }
+    }
+}
+
+/// Ends what a person has cancelled though nobody can tell what its iteration has left; the state that cannot be read stays.
+fn end_cancelled_if_held(worker: &mut Worker) {
+    let Some(held) = worker.queue.held.clone().filter(|_| !worker.queue.frozen) else { return };
+    let remedy = held.command.unwrap_or_else(|| LOOK_AT_LOG.to_owned());
+    let obstruction = Obstruction { what: held.message, remedy, nature: Nature::Lasting };
+    let cancelled = worker.queue.file.runs.iter().filter(|run| run.state == State::Running);
+    let cancelled: Vec<RunRecord> = cancelled.filter(|run| run.asked == Some(Asked::Cancel)).cloned().collect();
+    for run in cancelled {
+        let ended = run::decide(&run, run::Event::Obstructed(obstruction.clone()), clock::now());
+        if let Ok(step) = ended
+            && let Err(error) = worker.queue.come_to(step)
+        {
+            tracing::error!(run = run.id, error = in_one_line(&error), "the run has not ended");
         }
     }
 }

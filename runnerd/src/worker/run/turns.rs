@@ -6,14 +6,14 @@ use protocol::event::EventKind;
 use protocol::view::{StatusView, StopReason};
 use protocol::words::RunStatus;
 use runner_core::iteration::{Over, Phase};
-use runner_core::run::{self, Effect, Event, IllegalEvent, Turn};
+use runner_core::run::{self, Effect, Event, Turn};
 use tokio::sync::{mpsc, watch};
 use tokio::task::block_in_place;
 
 use super::control::IterationControl;
 use super::follow_up::{self, Notices, Settled};
 use super::worker::{Means, Then, Worker};
-use super::{hooks, mailbox, prepare, recover};
+use super::{give_up, hooks, mailbox, prepare, recover};
 use crate::causes::in_one_line;
 use crate::clock;
 use crate::obstruction::obstruction;
@@ -22,7 +22,7 @@ use crate::worker::Handle;
 use crate::worker::claim::Claim;
 use crate::worker::context::RunContext;
 use crate::worker::failure::Failure;
-use crate::worker::iteration::drive::{Drive, Drove};
+use crate::worker::iteration::drive::{Drive, DriveError, Drove};
 use crate::worker::iteration::effects::Effects;
 use crate::worker::iteration::log::{Entries, JournalLog};
 use crate::worker::queue::{RepoQueue, Wires};
@@ -133,13 +133,16 @@ async fn leave(worker: Worker) {
 async fn take_turn(worker: &mut Worker, run: &str, is_step: bool) {
     let slots = Arc::clone(&worker.means.slots);
     let slot = tokio::select! {
-        slot = slots.acquire_owned() => slot,
+        biased;
+        // What a person has cancelled begins nothing, and ends though all places are taken.
+        () = std::future::ready(()), if worker.queue.is_cancelled(run) => None,
+        slot = slots.acquire_owned() => slot.ok(),
         () = mailbox::rest(&mut worker.queue, None) => return,
     };
     if !recover::read_again(worker) {
         return;
     }
-    worker.queue.slot = slot.ok();
+    worker.queue.slot = slot;
     worker.queue.set_live(Some(run));
     let driven = Box::pin(drive_run(worker, run, is_step)).await;
     match driven {
@@ -162,10 +165,14 @@ async fn take_turn(worker: &mut Worker, run: &str, is_step: bool) {
     }
 }
 
-/// Waits if what has ended a turn passes by itself, else holds the run: what is journaled is gone through again.
+/// Waits if what has ended a turn passes by itself, else holds the run: what is journaled is gone through again. A run that
+/// a person has cancelled ends.
 async fn stopped_by(worker: &mut Worker, id: &str, error: &Failure) {
     worker.tries = worker.tries.saturating_add(1);
-    let obstruction = obstruction(error);
+    let mut obstruction = obstruction(error);
+    if worker.queue.is_cancelled(id) {
+        give_up::tidy(worker, id, &mut obstruction);
+    }
     let what = &obstruction.what;
     match worker.happens(id, Event::Obstructed(obstruction.clone())).await {
         Ok(effects) if effects.contains(&Effect::RemoveJournal) => worker.close_journal(),
@@ -199,7 +206,7 @@ async fn drive_run(worker: &mut Worker, id: &str, is_step: bool) -> Result<(), F
 }
 
 /// Takes the repository, waiting until no other daemon drives it; nothing if the turn is to end before that.
-async fn claim(worker: &mut Worker, id: &str) -> Result<Option<Claim>, IllegalEvent> {
+async fn claim(worker: &mut Worker, id: &str) -> Result<Option<Claim>, Failure> {
     let folder = worker.queue.file.common_dir.clone();
     for tries in 1.. {
         // An iteration that a previous life has left is brought to its end before a run ends.
@@ -209,7 +216,10 @@ async fn claim(worker: &mut Worker, id: &str) -> Result<Option<Claim>, IllegalEv
         match Claim::take(folder.as_path()) {
             Ok(claim) => return Ok(Some(claim)),
             Err(taken) => {
-                worker.wait_for_obstacle(id, &obstruction(&taken), tries).await;
+                let taken = obstruction(&taken);
+                if !worker.wait_for_obstacle(id, &taken, tries).await {
+                    return Err(DriveError::Obstructed(taken).into());
+                }
             }
         }
     }
@@ -227,7 +237,7 @@ async fn iterate(worker: &mut Worker, id: &str) -> Result<Then, Failure> {
     };
     let mut scene = Effects::new(context.clone(), log.header.mark.clone(), log.header.policy.clone(), entries);
     let mut pilot = IterationControl::new(&mut worker.queue, id);
-    let drove = Drive { world: &mut scene, control: &mut pilot, log: &mut log }.run(phase).await;
+    let drove = Drive { world: &mut scene, control: &mut pilot, log: &mut log, heard: None }.run(phase).await;
     match drove? {
         Drove::Left => Ok(Then::Rest),
         Drove::Over(Over::Untouched) => {

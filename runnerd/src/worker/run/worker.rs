@@ -3,6 +3,7 @@
 //! What it does one after the other is in `turns`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::view::StopReason;
 use runner_core::obstacle::{Nature, Obstruction};
@@ -126,16 +127,22 @@ impl Worker {
                 Err(_) if self.queue.is_shutting_down() => break,
                 Err(error) => {
                     let passing = Obstruction { nature: Nature::Passing, ..obstruction(&error) };
-                    self.wait_for_obstacle(id, &passing, tries).await;
+                    // The end of a cancelled run is a decision too.
+                    self.wait_out(id, &passing, pause_before((Nature::Passing, false), tries)).await;
                 }
             }
         }
         Ok(Vec::new())
     }
 
-    /// Shows what is in the way and waits, no longer than until somebody wants to stop; false if a person must look.
+    /// Shows what is in the way and waits, no longer than until somebody wants to stop; false if it is given up.
     pub(crate) async fn wait_for_obstacle(&mut self, id: &str, obstruction: &Obstruction, tries: u32) -> bool {
-        let Some(pause) = pause_before(obstruction.nature, tries) else { return false };
+        let is_cancelled = self.queue.is_cancelled(id);
+        self.wait_out(id, obstruction, pause_before((obstruction.nature, is_cancelled), tries)).await
+    }
+
+    async fn wait_out(&mut self, id: &str, obstruction: &Obstruction, pause: Option<Duration>) -> bool {
+        let Some(pause) = pause else { return false };
         self.queue.obstructed(id, None, obstruction);
         // Who wants to stop has it written down.
         let _ = mailbox::wait_out(&mut self.queue, pause).await;

@@ -14,7 +14,7 @@ use runner_core::verdict::{FaultKind, Finding, SessionEnd, SessionHow, StopCause
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::iteration::drive::{Drive, Drove};
+use super::iteration::drive::{Drive, DriveError, Drove};
 use super::iteration::world::{Control, Log, World};
 use super::journal::{self, Entry, Header, JournalError, Recorded};
 use crate::repo::durable::DurableError;
@@ -179,6 +179,7 @@ impl Performance {
 struct ScriptedControl {
     stops: Vec<(Instant, StopCause)>,
     is_leaving: bool,
+    is_cancelled: bool,
     obstacles: u32,
 }
 
@@ -188,11 +189,16 @@ impl Control for ScriptedControl {
         sleep_until(at).await;
         self.stops.remove(0);
         self.is_leaving |= cause == StopCause::Shutdown;
+        self.is_cancelled |= cause == StopCause::Cancel;
         cause
     }
 
     fn is_leaving(&self) -> bool {
         self.is_leaving
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.is_cancelled
     }
 
     fn entered(&mut self, _: &Phase) {}
@@ -279,16 +285,22 @@ impl Simulation {
         let mut world =
             ScriptedWorld { random: self.random.clone(), lasting: self.lasting.clone(), policy: self.policy.clone() };
         let stops = if is_eventful { self.stops() } else { Vec::new() };
-        let mut control = ScriptedControl { stops, is_leaving: false, obstacles: 0 };
+        let mut control = ScriptedControl { stops, is_leaving: false, is_cancelled: false, obstacles: 0 };
         let phase = self.recovered(&mut log);
-        let mut drive = Drive { world: &mut world, control: &mut control, log: &mut log };
+        let mut drive = Drive { world: &mut world, control: &mut control, log: &mut log, heard: None };
         let driven = tokio::select! {
             biased;
             () = death.cancelled() => None,
             driven = timeout(LONGEST, drive.run(phase)) => {
-                let driven = driven.unwrap_or_else(|_| panic!("seed {}: it does not end: {:#?}", self.seed, self.lasting.lock()));
-                Some(driven.unwrap_or_else(|error| panic!("seed {}: {error}: {:#?}", self.seed, self.lasting.lock())))
+                Some(driven.unwrap_or_else(|_| panic!("seed {}: it does not end: {:#?}", self.seed, self.lasting.lock())))
             }
+        };
+        let driven = match driven {
+            // Its run has ended; the iteration is gone through once more for what holds of every one.
+            Some(Err(DriveError::Obstructed(_) | DriveError::Journal(_))) if control.is_cancelled => None,
+            driven => driven.map(|driven| {
+                driven.unwrap_or_else(|error| panic!("seed {}: {error}: {:#?}", self.seed, self.lasting.lock()))
+            }),
         };
         let driven = driven.filter(|_| !death.is_cancelled());
         let in_flight = self.lasting.lock().in_flight.take();
@@ -427,10 +439,10 @@ impl World for Blocked {
 }
 
 /// Drives an iteration in which nothing can be done; returns why it ended, if it did, and the tries that were made.
-async fn blocked(nature: Nature) -> (Option<String>, u32) {
+async fn blocked(nature: Nature, is_cancelled: bool) -> (Option<String>, u32) {
     let simulation = Simulation::new(1);
     let mut world = Blocked { policy: Policy::default(), nature };
-    let mut control = ScriptedControl { stops: Vec::new(), is_leaving: false, obstacles: 0 };
+    let mut control = ScriptedControl { stops: Vec::new(), is_leaving: false, is_cancelled, obstacles: 0 };
     let mut log = ScriptedLog {
         lasting: simulation.lasting.clone(),
         dies_at: None,
@@ -439,24 +451,31 @@ async fn blocked(nature: Nature) -> (Option<String>, u32) {
         random: simulation.random.clone(),
         death: CancellationToken::new(),
     };
-    let mut drive = Drive { world: &mut world, control: &mut control, log: &mut log };
+    let mut drive = Drive { world: &mut world, control: &mut control, log: &mut log, heard: None };
     let driven = timeout(LONGEST, drive.run(Phase::Open)).await;
     (driven.ok().map(|driven| driven.unwrap_err().to_string()), control.obstacles)
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_pass_ends_the_drive_after_eight_tries() {
-    assert_eq!(blocked(Nature::Lasting).await, (Some("permission denied".to_owned()), 8));
+    assert_eq!(blocked(Nature::Lasting, false).await, (Some("permission denied".to_owned()), 8));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_is_in_the_way_of_a_cancelled_run_ends_the_drive_after_four_tries() {
+    for nature in [Nature::Passing, Nature::Lasting] {
+        assert_eq!(blocked(nature, true).await, (Some("permission denied".to_owned()), 4), "{nature:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_lost_ends_the_drive_at_once() {
-    assert_eq!(blocked(Nature::Lost).await, (Some("permission denied".to_owned()), 1));
+    assert_eq!(blocked(Nature::Lost, false).await, (Some("permission denied".to_owned()), 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_passes_is_tried_for_days() {
-    let (end, tries) = blocked(Nature::Passing).await;
+    let (end, tries) = blocked(Nature::Passing, false).await;
     assert_eq!(end, None);
     assert!(tries > 2_000, "{tries}");
 }

@@ -281,6 +281,10 @@ impl Control for Nobody {
         false
     }
 
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
     fn entered(&mut self, _: &Phase) {}
 
     fn obstructed(&mut self, _: &Obstruction) {}

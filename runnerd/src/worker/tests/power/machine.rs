@@ -147,7 +147,7 @@ impl Machine {
         let mut log = Kept::new(log, &self.outside);
         let mut control = Nobody;
         let drove = runtime
-            .block_on(Drive { world: &mut world, control: &mut control, log: &mut log }.run(phase))
+            .block_on(Drive { world: &mut world, control: &mut control, log: &mut log, heard: None }.run(phase))
             .map_err(|error| error.to_string())?;
         match (drove, world.held) {
             (_, Some(why)) => Err(why),

@@ -1,0 +1,104 @@
+//! A cancel that meets something in its way: the run ends within seconds, says what it has left, and loses nothing. Row 33.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use protocol::view::RunView;
+use protocol::words::RunStatus;
+use runner_testkit::witness::verdicts;
+use runner_testkit::{Gate, Home, Repo};
+
+/// How long a cancel may take on a busy machine; its tries take eight seconds.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A run whose first session is at a gate after it has left work.
+struct Working {
+    home: Home,
+    repo: Repo,
+    gate: Gate,
+}
+
+impl Working {
+    fn new(prepare: &str) -> Self {
+        let home = Home::new();
+        let repo = home.repo("one");
+        let gate = repo.script().gate("working");
+        repo.script().step(1, &format!("echo mine > mine.txt\n{prepare}\ngate working\nanswer done 'Done.'"));
+        repo.script().always("echo more > more.txt; answer done 'It is done.'");
+        Self { home, repo, gate }
+    }
+
+    fn begin(&self) {
+        self.home.ctl_in(&self.repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
+        self.gate.reached();
+    }
+
+    /// Cancels the run, which must end soon, and returns its view.
+    #[track_caller]
+    fn is_cancelled(&self) -> RunView {
+        let begun = Instant::now();
+        self.home.ctl_in(&self.repo, &["cancel"]).exits(0);
+        self.home.client().wait_for(self.repo.path(), RunStatus::Cancelled);
+        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        self.home.assert_no_survivors();
+        assert_eq!(self.repo.read("mine.txt"), "mine\n", "the work is where the session left it");
+        self.home.client().run(self.repo.path())
+    }
+
+    /// Asserts that the end names what was in the way, the work tree, and what goes on.
+    #[track_caller]
+    fn ends_and_names(&self, words: &[&str]) {
+        let reason = self.is_cancelled().summary.reason.expect("it says why");
+        let said = format!("{}\n{}", reason.message, reason.command.unwrap_or_default());
+        let path = self.repo.path().display().to_string();
+        for word in words.iter().copied().chain(["cancelled by the user", &path, "runnerctl start --id x"]) {
+            assert!(said.contains(word), "`{word}` is missing: {said}");
+        }
+        let status = self.home.ctl_in(&self.repo, &["status"]);
+        assert!(status.stdout.contains("what is not committed stays"), "{}", status.stdout);
+    }
+}
+
+#[test]
+fn row_33_cancel_ends_a_run_though_another_program_holds_the_index() {
+    let working = Working::new("");
+    let _daemon = working.home.daemon();
+    working.begin();
+    let lock = fs::File::create(working.repo.path().join(".git/index.lock")).expect("a lock can be made");
+    working.ends_and_names(&["index.lock"]);
+    drop(lock);
+}
+
+#[test]
+fn row_33_cancel_ends_a_run_whose_state_cannot_be_read_any_more() {
+    let working = Working::new("rm -f .git/objects/*/* .git/objects/pack/*");
+    let _daemon = working.home.daemon();
+    working.begin();
+    working.ends_and_names(&["fsck"]);
+}
+
+#[test]
+fn row_33_cancel_ends_a_run_that_is_held_with_an_iteration_that_was_not_settled() {
+    let mut working = Working::new("rm -f .git/objects/*/* .git/objects/pack/*");
+    let daemon = working.home.daemon();
+    working.begin();
+    daemon.kill();
+    working.gate = working.repo.script().gate("never");
+    let _daemon = working.home.daemon();
+    working.ends_and_names(&["fsck"]);
+}
+
+#[test]
+fn row_33_what_is_started_after_a_cancel_begins_when_that_has_ended() {
+    let working = Working::new("trap '' TERM");
+    let _daemon = working.home.daemon();
+    working.begin();
+    working.home.ctl_in(&working.repo, &["cancel"]).exits(0);
+    let started = working.home.ctl_in(&working.repo, &["start", "--yes", "--id", "y", "-m", "Another"]);
+    started.exits(0);
+    assert!(!started.stdout.contains("behind"), "{}", started.stdout);
+    working.home.client().wait_for(working.repo.path(), RunStatus::Completed);
+    assert_eq!(verdicts(&working.repo).last().map(String::as_str), Some("Accepted"));
+    let runs = working.home.ctl_in(&working.repo, &["queue", "--ended"]);
+    assert!(runs.stdout.contains("cancelled"), "{}", runs.stdout);
+}
