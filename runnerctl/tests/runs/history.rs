@@ -38,17 +38,68 @@ fn amend_is_undone() {
     rewrites("git add -A; git commit -q --amend -m 'Mine now'", "does not contain");
 }
 
-#[test]
-fn switch_to_another_branch_is_undone() {
-    rewrites(
-        "git switch -q -c elsewhere; git add -A; git commit -q -m Elsewhere",
-        "HEAD was moved to branch elsewhere",
-    );
+/// Runs one iteration whose session leaves work and moves HEAD away from the run's branch, which it leaves alone.
+fn leaves_the_branch(deed: &str) -> Play {
+    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
+    play.run().exits(6);
+    is_held_elsewhere(&play);
+    play
+}
+
+/// Asserts that the first iteration charged nobody, and that the run is held with what was there and what goes on.
+#[track_caller]
+fn is_held_elsewhere(play: &Play) {
+    let seen = play.seen(1);
+    seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
+    seen.tells("HEAD was not on the run's branch any more");
+    let summary = play.client().run(play.repo.path()).summary;
+    let reason = summary.reason.expect("it says why");
+    assert_eq!(summary.state, RunStatus::Held, "{reason:?}");
+    assert!(reason.message.contains(RESCUE), "{reason:?}");
+    let command = format!("git show --stat {RESCUE}, and: runnerctl resume");
+    assert_eq!(reason.command.as_deref(), Some(command.as_str()));
+    assert_eq!(play.repo.refs("refs/runner/rescue"), [RESCUE]);
+    assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));
+    assert_eq!(play.repo.show(RESCUE, "work"), "kept", "what was there is not lost");
+    assert_eq!(play.repo.node("b").attempts, 0, "nobody is charged");
 }
 
 #[test]
-fn detached_head_is_put_back() {
-    rewrites("git checkout -q --detach", "HEAD was detached");
+fn switch_to_another_branch_charges_nobody_and_holds_the_run() {
+    let play = leaves_the_branch("git switch -q -c elsewhere; git add -A; git commit -q -m Elsewhere");
+    assert_eq!(play.repo.git(&["log", "-1", "--format=%s", "elsewhere"]), "Elsewhere", "the other branch stays");
+    play.home.ctl_in(&play.repo, &["verify"]).exits(0);
+    play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(4);
+    play.seen(2).is(&ACCEPTED);
+}
+
+#[test]
+fn detached_head_charges_nobody_and_holds_the_run() {
+    leaves_the_branch("git checkout -q --detach");
+}
+
+#[test]
+fn switch_by_a_person_under_a_session_charges_nobody_and_holds_the_run() {
+    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let gate = play.script().gate("working");
+    play.script().step(1, "echo kept > work\ngate working\nanswer done 'Done.'");
+    play.begin();
+    gate.reached();
+    play.repo.git(&["switch", "-q", "main"]);
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Held);
+    is_held_elsewhere(&play);
+}
+
+#[test]
+fn guard_that_leaves_the_branch_charges_nobody_and_holds_the_run() {
+    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    play.script().step(1, "echo kept > work\nanswer done 'Done.'");
+    play.script().guard_step(1, "git checkout -q --detach");
+    play.run().exits(6);
+    is_held_elsewhere(&play);
+    play.home.ctl_in(&play.repo, &["verify"]).exits(0);
 }
 
 #[test]

@@ -325,7 +325,7 @@ pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, Ille
         // with a definition that no person has accepted, it is asked with the accepted one too.
         (
             Phase::Guard { work, green, lost: None, stop: None },
-            Event::GuardEnded(guard @ GuardEnd { how: GuardHow::Lost, history: None, .. }),
+            Event::GuardEnded(guard @ GuardEnd { how: GuardHow::Lost, history: None, elsewhere: None, .. }),
         ) => Phase::Guard { work, green, lost: Some(guard), stop: None },
         (Phase::Guard { work, green: None, lost, stop }, Event::GuardEnded(guard)) => {
             after_guard(policy, work, guard.after(lost), stop)
@@ -389,7 +389,7 @@ fn settle(work: Worked, guard: Option<GuardEnd>, verdict: Verdict) -> Phase {
 fn asked(stop: Option<StopCause>, cause: StopCause) -> Option<StopCause> {
     match cause {
         StopCause::Pause | StopCause::Cancel => stop.or(Some(cause)),
-        StopCause::Shutdown | StopCause::Death => stop,
+        StopCause::Shutdown | StopCause::Death | StopCause::Elsewhere => stop,
     }
 }
 
@@ -406,6 +406,7 @@ fn after_inspect(policy: &Policy, left: (Task, SessionEnd, Finding), stop: Optio
 fn after_guard(policy: &Policy, work: Worked, guard: GuardEnd, stop: Option<StopCause>) -> Phase {
     let verdict = match (&guard.how, stop) {
         (_, Some(by)) => Some(Verdict::Interrupted { by }),
+        _ if guard.elsewhere.is_some() => Some(Verdict::Interrupted { by: StopCause::Elsewhere }),
         (GuardHow::TimedOut, None) => Some(timeout(policy, PhaseName::Guard)),
         (GuardHow::Missing { what }, None) => Some(Verdict::Misconfigured { what: what.clone() }),
         (GuardHow::Cut, None) => Some(Verdict::Interrupted { by: StopCause::Death }),
@@ -439,6 +440,6 @@ fn guard_lost() -> Verdict {
 impl Finding {
     /// Returns whether the tree that was left can be taken.
     pub fn is_legal(&self) -> bool {
-        self.history.is_none() && matches!(self.tree, TreeFinding::Legal { .. })
+        self.history.is_none() && self.elsewhere.is_none() && matches!(self.tree, TreeFinding::Legal { .. })
     }
 }

@@ -165,8 +165,8 @@ pub fn decide(run: &RunRecord, event: Event, now: Timestamp) -> Result<Step, Ill
         (State::Running, Event::Between) => between(run, now).into(),
         (
             State::Running,
-            Event::Declined(next @ (Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_)))
-            | Event::Followed(next @ (Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_))),
+            Event::Declined(next @ (Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_) | Next::Hold(_)))
+            | Event::Followed(next @ (Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_) | Next::Hold(_))),
         ) => match between(run.clone(), now) {
             stopped if stopped.state != State::Running => stopped.into(),
             _ => follow(run, next, now).into(),
@@ -224,6 +224,7 @@ fn follow(run: RunRecord, next: Next, now: Timestamp) -> RunRecord {
         Next::Wait(wait, why) => RunRecord { state: State::WaitsForService(wait), reason: Some(why), ..run },
         Next::WaitForPerson(why) => RunRecord { state: State::WaitsForPerson, reason: Some(why), ..run },
         Next::Pause(why) => paused(run, why),
+        Next::Hold(why) => hold(run, why),
         Next::End { end: how, reason } => end(run, how, reason, now),
     }
 }

@@ -69,6 +69,8 @@ pub enum StopCause {
     Shutdown,
     /// The daemon or the machine died; nobody asked for it.
     Death,
+    /// HEAD was found elsewhere than on the run's branch, which still holds the work: who moved it is not known.
+    Elsewhere,
 }
 
 /// How an agent's session ended, as facts.
@@ -223,6 +225,9 @@ impl FaultKind {
 pub struct Finding {
     /// How history was rewritten, where it was; it has been rescued and put back.
     pub history: Option<String>,
+    /// Where HEAD was, while the run's branch still contained From; it has been rescued and put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<String>,
     /// What became of the task tree.
     pub tree: TreeFinding,
     /// Whether anything at all differs from From.
@@ -246,6 +251,7 @@ impl Finding {
     pub fn new(tree: TreeFinding) -> Self {
         Self {
             history: None,
+            elsewhere: None,
             tree,
             changed: false,
             changed_code: false,
@@ -394,7 +400,8 @@ pub fn judge(case: Case<'_>) -> Judgement {
 }
 
 fn stopped(case: &Case<'_>) -> Option<Verdict> {
-    case.stop.map(|by| Verdict::Interrupted { by })
+    let elsewhere = || case.finding.elsewhere.as_ref().map(|_| StopCause::Elsewhere);
+    case.stop.or_else(elsewhere).map(|by| Verdict::Interrupted { by })
 }
 
 fn unanswered(case: &Case<'_>) -> Option<Verdict> {

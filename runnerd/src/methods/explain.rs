@@ -25,7 +25,7 @@ pub(super) fn explain(loaded: &Loaded, summary: Option<RunSummary>, store: &Stor
     // Who is asked does not depend on whether a service is waited for.
     let task = match run::next(&Standing { outages: &[], ..standing }, None, None) {
         Next::GoOn(task) => Some(task),
-        Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_) | Next::End { .. } => None,
+        Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_) | Next::Hold(_) | Next::End { .. } => None,
     };
     let leaf = match select(&loaded.tree) {
         Selection::Open(leaf) | Selection::Exhausted(leaf) => Some(leaf),
@@ -115,7 +115,7 @@ fn view(next: &Next) -> NextView {
         Next::GoOn(task) => NextView::GoesOn { node: task.node.clone(), role: task.role },
         Next::Wait(wait, reason) => NextView::Waits { until: wait.until, reason: reason.clone() },
         Next::WaitForPerson(reason) => NextView::WaitsForPerson { reason: reason.clone() },
-        Next::Pause(reason) => NextView::Pauses { reason: reason.clone() },
+        Next::Pause(reason) | Next::Hold(reason) => NextView::Pauses { reason: reason.clone() },
         Next::End { end, reason } => NextView::Ends { state: end.status(), reason: reason.clone() },
     }
 }

@@ -83,7 +83,11 @@ impl<'a> Evidence<'a> {
     pub(super) fn told(&self) -> Option<Told> {
         let verdict = self.verdict()?;
         let left = self.left(&verdict);
-        let stop = if let Verdict::Interrupted { by } = verdict { Some(by) } else { None };
+        let stop = match verdict {
+            Verdict::Interrupted { .. } if self.is_elsewhere_after_guard(&verdict) => None,
+            Verdict::Interrupted { by } => Some(by),
+            _ => None,
+        };
         let (guard, review) = (self.guard(&verdict), self.review(&verdict));
         let task = self.task.clone();
         let (begin, by) = if let Some(decision) = &task.decision {
@@ -97,6 +101,11 @@ impl<'a> Evidence<'a> {
         let judged = judged(&self.from.settings.policy, begin, ends);
         let work = Worked { task, by };
         Some(Told { outcome: Outcome { work, guard, review, verdict }, judged, left })
+    }
+
+    /// Whether HEAD was elsewhere when the guard had ended; its end is told, and says nothing.
+    fn is_elsewhere_after_guard(&self, verdict: &Verdict) -> bool {
+        *verdict == Verdict::Interrupted { by: StopCause::Elsewhere } && self.receipt.guard_run.is_some()
     }
 
     /// Whether the session gave an answer that counts.
@@ -143,6 +152,7 @@ impl<'a> Evidence<'a> {
     /// How the session must have ended for this verdict.
     fn how(&self, verdict: &Verdict) -> SessionHow {
         match verdict {
+            _ if self.is_elsewhere_after_guard(verdict) => SessionHow::Answered(self.answer(verdict)),
             Verdict::Interrupted { .. } => SessionHow::Cut,
             Verdict::Broken(Breach { rule: Rule::Context, seen, .. }) => {
                 SessionHow::ContextExceeded { what: seen.clone() }
@@ -240,6 +250,7 @@ impl<'a> Evidence<'a> {
             digest: self.receipt.guard_run.as_ref().map(|run| run.output.to_string()),
             output: self.failure().unwrap_or_default().to_owned(),
             history,
+            elsewhere: self.is_elsewhere_after_guard(verdict).then(String::new),
             // Which process wrote what had to be put back is not told.
             reverted: self.to.run_state.reverted.clone(),
             wrote: wrote.items().iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect(),

@@ -109,7 +109,11 @@ impl Iteration<'_> {
         let standing = Standing { word: word.as_ref(), ..standing };
         let task = match run::next(&standing, None, None) {
             Next::GoOn(task) => task,
-            Next::End { reason, .. } | Next::Pause(reason) | Next::WaitForPerson(reason) | Next::Wait(_, reason) => {
+            Next::End { reason, .. }
+            | Next::Pause(reason)
+            | Next::Hold(reason)
+            | Next::WaitForPerson(reason)
+            | Next::Wait(_, reason) => {
                 let found = format!("an iteration on {}", self.receipt.node);
                 findings.violation(AuditRule::Selection, "run", (&format!("no iteration: {}", reason.message), &found));
                 return None;

@@ -20,6 +20,9 @@ pub struct GuardEnd {
     pub output: String,
     /// How it rewrote history, where it did; it has been rescued and put back.
     pub history: Option<String>,
+    /// Where HEAD was, while the run's branch still contained From; it has been rescued and put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<String>,
     /// Paths of the runner that it changed, and that were put back.
     pub reverted: Vec<String>,
     /// References of others that it or the session before it moved.
@@ -73,6 +76,7 @@ impl GuardEnd {
             digest: None,
             output: String::new(),
             history: None,
+            elsewhere: None,
             reverted: Vec::new(),
             moved_refs: Vec::new(),
             wrote: Vec::new(),

@@ -195,7 +195,7 @@ fn next_deaths(old: &Deaths, outcome: &Outcome) -> Deaths {
             Deaths { node: Some(node.clone()), count: old.count.saturating_add(1) }
         }
         StopCause::Death => Deaths { node: Some(node.clone()), count: 1 },
-        StopCause::Pause | StopCause::Cancel | StopCause::Shutdown => old.clone(),
+        StopCause::Pause | StopCause::Cancel | StopCause::Shutdown | StopCause::Elsewhere => old.clone(),
     }
 }
 

@@ -57,6 +57,8 @@ pub enum Next {
     WaitForPerson(StopReason),
     /// It is paused.
     Pause(StopReason),
+    /// A person must look first.
+    Hold(StopReason),
     /// It is over.
     End {
         /// How.
@@ -85,6 +87,7 @@ pub fn next(standing: &Standing<'_>, ended: Option<&Verdict>, asked: Option<Aske
         .or_else(|| failed(standing, ended))
         .or_else(|| ended.and_then(timed_out))
         .or_else(|| used_up(standing))
+        .or_else(|| elsewhere(standing, ended).filter(|_| asked != Some(Asked::Cancel)))
         .or_else(|| by_request(asked, ended))
         .or_else(|| pending.map(|pending| review(&pending)))
         .unwrap_or_else(|| ask(standing, task(standing, leaf)))
@@ -188,6 +191,18 @@ fn used_up(standing: &Standing<'_>) -> Option<Next> {
         return None;
     };
     Some(end(End::Limit, what, command))
+}
+
+/// Holds a run whose HEAD somebody has moved: a person may be at work in the same work tree.
+fn elsewhere(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {
+    let Some(Verdict::Interrupted { by: StopCause::Elsewhere }) = ended else { return None };
+    let (run, iter) = (standing.run_state.run_id.as_deref().unwrap_or_default(), standing.run_state.next_iter - 1);
+    let rescue = format!("refs/runner/rescue/{run}/{iter:04}");
+    let message = format!(
+        "HEAD was moved away from runner/{run} in iteration {iter}, and whether by a person or the agent is not known; \
+         what was there is kept under {rescue}, and runner/{run} is checked out again"
+    );
+    Some(Next::Hold(StopReason::new(message, &format!("git show --stat {rescue}, and: runnerctl resume"))))
 }
 
 fn by_request(asked: Option<Asked>, ended: Option<&Verdict>) -> Option<Next> {

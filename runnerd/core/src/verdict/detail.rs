@@ -121,7 +121,7 @@ impl Breach {
 }
 
 impl StopCause {
-    const ALL: [Self; 4] = [Self::Pause, Self::Cancel, Self::Shutdown, Self::Death];
+    const ALL: [Self; 5] = [Self::Pause, Self::Cancel, Self::Shutdown, Self::Death, Self::Elsewhere];
 
     /// Returns the cause in words.
     fn as_str(self) -> &'static str {
@@ -130,6 +130,7 @@ impl StopCause {
             Self::Cancel => "cancel",
             Self::Shutdown => "the daemon was stopped",
             Self::Death => "the daemon or the machine died",
+            Self::Elsewhere => "HEAD was not on the run's branch any more",
         }
     }
 

@@ -89,6 +89,7 @@ fn state(next: &Next) -> RunStatus {
         Next::GoOn(_) => RunStatus::Running,
         Next::Wait(..) | Next::WaitForPerson(_) => RunStatus::Waiting,
         Next::Pause(_) => RunStatus::Paused,
+        Next::Hold(_) => RunStatus::Held,
         Next::End { end, .. } => end.status(),
     }
 }
@@ -176,9 +177,11 @@ fn of_two_reasons_the_first_of_the_order_decides() {
 fn every_stop_says_why_in_a_sentence_and_names_a_command() {
     for (name, expect, set) in reasons() {
         let reason = match Situation::with(set).next() {
-            Next::Wait(_, reason) | Next::WaitForPerson(reason) | Next::Pause(reason) | Next::End { reason, .. } => {
-                reason
-            }
+            Next::Wait(_, reason)
+            | Next::WaitForPerson(reason)
+            | Next::Pause(reason)
+            | Next::Hold(reason)
+            | Next::End { reason, .. } => reason,
             Next::GoOn(task) => panic!("{name} goes on: {task:?}"),
         };
         assert!(!reason.message.is_empty() && !reason.message.contains('\n'), "{name}: {}", reason.message);

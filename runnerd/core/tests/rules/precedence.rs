@@ -66,6 +66,9 @@ fn list() -> Vec<Entry> {
     use Expect::{Rule as Breaks, Verdict as Is};
     vec![
         entry("the user stopped it", Is(VerdictName::Interrupted), |it| it.stop = Some(StopCause::Cancel)),
+        entry("HEAD was elsewhere, and the run's branch still contained From", Is(VerdictName::Interrupted), |it| {
+            it.finding.elsewhere = Some("HEAD was moved to branch main".to_owned());
+        }),
         entry("the service was unavailable", Is(VerdictName::Unavailable), |it| it.session = session(unavailable())),
         entry("the budget ran out", Is(VerdictName::Timeout), |it| it.session = session(SessionHow::TimedOut)),
         entry("the agent is misconfigured", Is(VerdictName::Misconfigured), |it| it.session = session(misconfigured())),

@@ -175,6 +175,7 @@ fn events() -> Vec<(String, Event)> {
         ("wait".to_owned(), Next::Wait(wait(), why())),
         ("wait for a person".to_owned(), Next::WaitForPerson(why())),
         ("pause".to_owned(), Next::Pause(why())),
+        ("hold".to_owned(), Next::Hold(why())),
     ];
     nexts.extend(
         ENDS.map(|end| (format!("end, {}", word(State::Over { end, at: now() })), Next::End { end, reason: why() })),
@@ -425,6 +426,8 @@ const EDGES: &[(&str, &str, &str)] = &[
     ("running", "Followed(wait for a person)", "waits for a person"),
     ("running", "Declined(pause)", "paused"),
     ("running", "Followed(pause)", "paused"),
+    ("running", "Declined(hold)", "held"),
+    ("running", "Followed(hold)", "held"),
 ];
 
 #[test]

@@ -223,11 +223,12 @@ impl Course {
             self.own_commit("chore: what the guard has written");
         }
         if self.random.one_in(self.habits.mischief.saturating_mul(4)) {
-            match self.random.below(5) {
+            match self.random.below(6) {
                 0 => self.rewrite_history(),
                 1 => self.scribble(layout::CONFIG),
                 2 => self.scribble(layout::TREE),
                 3 => self.weaken_guard(),
+                4 => self.repository.strayed = Some("HEAD was detached"),
                 _ => self.repository.strayed = Some("a merge was left under way"),
             }
         }

@@ -127,7 +127,7 @@ impl Course {
         match cause {
             StopCause::Pause => self.want(Request::Pause { now: true })?,
             StopCause::Cancel => self.want(Request::Cancel)?,
-            StopCause::Shutdown | StopCause::Death => self.is_leaving = true,
+            StopCause::Shutdown | StopCause::Death | StopCause::Elsewhere => self.is_leaving = true,
         }
         Ok(Some(cause))
     }

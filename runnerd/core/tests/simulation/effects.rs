@@ -209,13 +209,12 @@ impl Course {
         let loaded = self.loaded(task)?;
         self.agents_tree();
         self.may_die()?;
-        let Found { history, reverted, .. } =
+        let Found { history, elsewhere, reverted, .. } =
             self.undo(&loaded, After { phase: "work", iter: task.iter, tree: None })?;
         self.witness.nothing_is_lost(&self.repository, &[]).map_err(Halt::Broken)?;
-        let tree = match history {
-            Some(_) => TreeFinding::UNTOUCHED,
-            None => self.examined(&loaded, task, session.answer()).finding,
-        };
+        let is_put_back = history.is_some() || elsewhere.is_some();
+        let tree =
+            if is_put_back { TreeFinding::UNTOUCHED } else { self.examined(&loaded, task, session.answer()).finding };
         let mut changed = self.repository.changes();
         changed.extend(self.committed_since(&loaded.commit));
         let base = loaded.run_state.base.clone().unwrap_or_default();
@@ -223,13 +222,11 @@ impl Course {
         let since_base =
             self.repository.changes().iter().any(is_code) || self.committed_since(&base).iter().any(is_code);
         Ok(Event::Inspected(Finding {
-            changed: self.repository.tip != loaded.commit
-                || !changed.is_empty()
-                || !reverted.is_empty()
-                || history.is_some(),
+            changed: self.repository.tip != loaded.commit || !changed.is_empty() || !reverted.is_empty() || is_put_back,
             changed_code: changed.iter().any(is_code),
             changed_since_base: since_base,
             history,
+            elsewhere,
             reverted,
             ..Finding::new(tree)
         }))
@@ -313,13 +310,13 @@ impl Course {
         let legal = self.legal_tree(&loaded, work);
         let text = Self::standing_tree(&loaded, legal.as_ref());
         let after = After { phase: "guard", iter: work.task.iter, tree: Some(&text) };
-        let Found { history, mut reverted, .. } = self.undo(&loaded, after)?;
+        let Found { history, elsewhere, mut reverted, .. } = self.undo(&loaded, after)?;
         self.witness.nothing_is_lost(&self.repository, &[layout::TREE]).map_err(Halt::Broken)?;
         let departure = self.live.departure.clone();
         if departure.answer(loaded.settings.policy.on_change) == OnChange::Revert {
             reverted.extend_from_slice(&departure.paths);
         }
-        Ok(Event::GuardEnded(GuardEnd { history, reverted, departure, ..end }))
+        Ok(Event::GuardEnded(GuardEnd { history, elsewhere, reverted, departure, ..end }))
     }
 }
 

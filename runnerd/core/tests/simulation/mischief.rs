@@ -15,6 +15,8 @@ use super::repository::{Blob, Files, differing};
 pub(crate) struct Found {
     /// How history was rewritten.
     pub(crate) history: Option<String>,
+    /// Where HEAD was, while the branch still contained From.
+    pub(crate) elsewhere: Option<String>,
     /// Paths of the runner that were changed.
     pub(crate) reverted: Vec<String>,
     /// Paths that a reviewer wrote.
@@ -33,8 +35,14 @@ impl Course {
     /// Looks for what a process may not have changed, and puts it back. Done again it finds the same.
     pub(crate) fn undo(&mut self, from: &Loaded, after: After<'_>) -> Lived<Found> {
         let mut found = self.live.found.get(after.phase).cloned().unwrap_or_default();
-        found.history = found.history.or_else(|| self.rewritten(from));
+        if found.elsewhere.is_none() {
+            found.history = found.history.or_else(|| self.rewritten(from));
+        }
         if found.history.is_none() {
+            found.elsewhere = found.elsewhere.or_else(|| self.elsewhere());
+        }
+        let is_astray = found.history.is_some() || found.elsewhere.is_some();
+        if !is_astray {
             found.reverted.extend(self.wrong_files(from, after).into_keys());
             found.reverted.sort();
             found.reverted.dedup();
@@ -42,7 +50,7 @@ impl Course {
         self.live.found.insert(after.phase, found.clone());
         self.may_die()?;
         // A guard that is run again after a death may write upon what was put back.
-        if found.history.is_some() && !self.is_as_at(from) {
+        if is_astray && !self.is_as_at(from) {
             self.rescue(from, after)?;
         }
         if self.mistake == Some(Mistake::PutNothingBack) {
@@ -65,11 +73,15 @@ impl Course {
     }
 
     fn rewritten(&self, from: &Loaded) -> Option<String> {
-        if let Some(strayed) = self.repository.strayed {
+        if let Some(strayed) = self.repository.strayed.filter(|strayed| !strayed.contains("HEAD")) {
             return Some(strayed.to_owned());
         }
         let is_within = self.repository.ancestors(&self.repository.tip).any(|commit| commit.id == from.commit);
         (!is_within).then(|| "the branch does not contain the commit at which the session began".to_owned())
+    }
+
+    fn elsewhere(&self) -> Option<String> {
+        self.repository.strayed.map(str::to_owned)
     }
 
     /// Keeps everything under a reference, then sets HEAD, branch and work tree to From.

@@ -40,6 +40,9 @@ pub(crate) struct Scenery {
 pub(crate) struct Found {
     /// How history was rewritten.
     pub history: Option<String>,
+    /// Where HEAD was, while the run's branch still contained From.
+    #[serde(default)]
+    pub elsewhere: Option<String>,
     /// Paths of the runner that were changed.
     pub reverted: Vec<String>,
     /// References of others that were moved and left where they are.
@@ -119,6 +122,16 @@ enum Right {
     Nothing,
 }
 
+/// How HEAD or the run's branch is not as it must be.
+#[derive(Debug)]
+enum Astray {
+    /// The branch does not contain From any more, or something of git's is under way or garbled.
+    Rewritten(String),
+    /// HEAD is elsewhere, and From is still in the branch. A person may have done that: the reflogs, which a session can
+    /// write, prove nothing.
+    Elsewhere(String),
+}
+
 /// What stands at a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -158,15 +171,21 @@ impl Undo<'_> {
         let is_elsewhere = if let Some(scenery) = self.after.scenery {
             self.strayed(scenery, &mut found)?
         } else {
-            found.history = found.history.or(self.rewritten(self.after.from)?);
-            found.history.is_some()
+            if found.history.is_none() && found.elsewhere.is_none() {
+                match self.astray(self.after.from)? {
+                    Some(Astray::Rewritten(how)) => found.history = Some(how),
+                    Some(Astray::Elsewhere(place)) => found.elsewhere = Some(place),
+                    None => {}
+                }
+            }
+            found.history.is_some() || found.elsewhere.is_some()
         };
         // Elsewhere than on From's line, files say nothing about what was done to them.
         if !is_elsewhere {
             found.add(self.wrong_files()?.into_keys().map(|path| path.display().to_string()));
         }
         self.write(&found)?;
-        if found.history.is_some() || !found.wrote.is_empty() {
+        if found.history.is_some() || found.elsewhere.is_some() || !found.wrote.is_empty() {
             self.rescue()?;
         }
         if let Some(before) = &self.before {
@@ -218,8 +237,8 @@ impl Undo<'_> {
 
     /// Adds what is not as it was before the process; tells whether HEAD is elsewhere.
     fn strayed(&self, scenery: Scenery, found: &mut Found) -> Result<bool, Obstacle> {
-        let moved = match self.rewritten(scenery.tip)? {
-            Some(rewritten) => Some(rewritten),
+        let moved = match self.astray(scenery.tip)? {
+            Some(Astray::Rewritten(moved) | Astray::Elsewhere(moved)) => Some(moved),
             None if self.repository.branch(&self.context.branch())? == Some(scenery.tip) => None,
             None => Some("commits were made".to_owned()),
         };
@@ -234,21 +253,30 @@ impl Undo<'_> {
         Ok(is_elsewhere)
     }
 
-    /// Says how history was rewritten, if it was: `from` is to be on the branch.
-    fn rewritten(&self, from: Id) -> Result<Option<String>, Obstacle> {
+    /// Says what is not as it must be, if anything: HEAD is to be on the branch, and `from` in it.
+    fn astray(&self, from: Id) -> Result<Option<Astray>, Obstacle> {
         let branch = self.context.branch();
         self.repository.refuse_pruned(&from)?;
         if let Some(unreadable) = self.repository.unreadable_refs(&branch)? {
-            return Ok(Some(unreadable));
+            return Ok(Some(Astray::Rewritten(unreadable)));
         }
         if let Some(operation) = self.repository.operation() {
-            return Ok(Some(format!("a {operation} was left under way")));
+            return Ok(Some(Astray::Rewritten(format!("a {operation} was left under way"))));
         }
-        let tip = match self.repository.head()? {
-            Head::Branch { name, commit } if name == branch => commit,
-            Head::Branch { name, .. } => return Ok(Some(format!("HEAD was moved to branch {name}"))),
-            Head::Detached { .. } => return Ok(Some("HEAD was detached".to_owned())),
+        let elsewhere = match self.repository.head()? {
+            Head::Branch { name, commit } if name == branch => {
+                return Ok(self.rewritten(from, commit)?.map(Astray::Rewritten));
+            }
+            Head::Branch { name, .. } => format!("HEAD was moved to branch {name}"),
+            Head::Detached { .. } => "HEAD was detached".to_owned(),
         };
+        let is_left_alone = self.rewritten(from, self.repository.branch(&branch)?)?.is_none();
+        Ok(Some(if is_left_alone { Astray::Elsewhere(elsewhere) } else { Astray::Rewritten(elsewhere) }))
+    }
+
+    /// Says how the run's branch was rewritten, if it was: `from` is to be in it.
+    fn rewritten(&self, from: Id, tip: Option<Id>) -> Result<Option<String>, Obstacle> {
+        let branch = self.context.branch();
         match tip {
             None => Ok(Some(format!("branch {branch} was removed"))),
             Some(tip) if !self.repository.is_ancestor(&from, &tip)? => {
@@ -272,7 +300,7 @@ impl Undo<'_> {
                 self.strayed(scenery, &mut now)?;
                 now.wrote.is_empty()
             }
-            None => self.rewritten(from)?.is_none(),
+            None => self.astray(from)?.is_none(),
         };
         if is_in_order {
             return Ok(());

@@ -102,12 +102,12 @@ fn look_after(context: &RunContext, loaded: &Loaded, work: &Worked, end: GuardEn
         scenery: None,
     };
     let undone = restore::undo(context, &repository, loaded, after)?;
-    let Found { history, mut reverted, moved_refs, .. } = undone;
+    let Found { history, elsewhere, mut reverted, moved_refs, .. } = undone;
     let departure = definition::noted(context, work.task.iter)?;
     if departure.answer(loaded.policy.on_change) == OnChange::Revert {
         reverted.extend_from_slice(&departure.paths);
     }
-    Ok(GuardEnd { history, reverted, moved_refs, departure, ..end })
+    Ok(GuardEnd { history, elsewhere, reverted, moved_refs, departure, ..end })
 }
 
 /// How the work tree stood before the first guard of an iteration.

@@ -33,7 +33,8 @@ pub(crate) fn inspect(
     let text = agents_tree(context, task)?;
     let after = After { from: loaded.commit, iter: task.iter, phase: PhaseName::Work, tree: None, scenery: None };
     let undone = restore::undo(context, &repository, loaded, after)?;
-    let tree = if undone.history.is_some() {
+    let is_put_back = undone.history.is_some() || undone.elsewhere.is_some();
+    let tree = if is_put_back {
         TreeFinding::UNTOUCHED
     } else {
         let text = text.as_deref();
@@ -52,8 +53,9 @@ pub(crate) fn inspect(
     let has_moved = head != Some(loaded.commit);
     Ok(Finding {
         secrets: exposure::look(context.layout.root(), &changes, &context.secrets),
-        changed: has_moved || !changes.is_empty() || !undone.reverted.is_empty() || undone.history.is_some(),
+        changed: has_moved || !changes.is_empty() || !undone.reverted.is_empty() || is_put_back,
         history: undone.history,
+        elsewhere: undone.elsewhere,
         tree,
         changed_code: has_code(&changes),
         changed_since_base: has_code(&uncommitted) || has_code(&committed(&base)?),
