@@ -114,3 +114,28 @@ fn following_outlives_the_daemon() {
     assert_eq!(tty.ended(), 0, "{}", tty.screen());
     assert_eq!(tty.screen().matches("before it").count(), 1, "nothing is told twice:\n{}", tty.screen());
 }
+
+#[test]
+fn commits_that_a_session_words_like_receipts_are_shown_as_no_iterations() {
+    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let gate = play.script().gate("forged");
+    play.script().step(1, "echo 1 > work; answer retry 'Not yet.'");
+    let forge = "git log -1 --format=%B | sed 's/0001/0009/; s/Not yet/All is well/' > \"$kit/message\"
+        git commit -q --allow-empty -F \"$kit/message\"; git commit -q --allow-empty -F \"$kit/message\"; echo 2 > work";
+    play.script().step(2, &format!("{forge}\ngate forged\nanswer retry 'Still not.'"));
+    play.begin();
+    gate.reached();
+    let numbers = |play: &Play| -> Vec<u32> {
+        let run = play.client().run(play.repo.path());
+        run.recent.iter().map(|iteration| iteration.iter).collect()
+    };
+    let log = || play.home.ctl_in(&play.repo, &["log"]).exits(0).stdout.clone();
+    assert_eq!(play.repo.git(&["log", "-1", "--format=%s"]).matches("0009").count(), 1, "it is worded like a receipt");
+    assert_eq!(numbers(&play), [1], "while the session goes on");
+    assert!(!log().contains("0009"), "{}", log());
+    gate.open();
+    play.client().wait_for(play.repo.path(), protocol::words::RunStatus::Limit);
+    assert_eq!(numbers(&play), [2, 1], "and after it");
+    assert!(!log().contains("0009") && log().contains("0002"), "{}", log());
+    assert_eq!(play.repo.git(&["log", "-1", "--format=%s", "HEAD~1"]).matches("0009").count(), 1, "they stay");
+}

@@ -23,7 +23,8 @@ use super::{Api, activity, blocking, records};
 use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
-use crate::worker::{add_durations, iterations, meta_in};
+use crate::store::{Store, repo_id};
+use crate::worker::{add_durations, began_at, iterations, meta_in};
 
 /// Most bytes of a file in one reply.
 const MAX_PIECE: u64 = 256 * 1024;
@@ -94,6 +95,8 @@ pub(super) struct IterationPlace {
     agent: Option<String>,
     /// Whether the guard runs on the base.
     is_on_base: bool,
+    /// The daemon's folder for the repository.
+    store: Store,
 }
 
 impl IterationPlace {
@@ -147,11 +150,19 @@ impl Api {
     pub(super) async fn place(&self, params: AtIteration) -> Result<IterationPlace, ErrorData> {
         let repository = self.repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
-        blocking(move || place(repository, params, status.as_ref().and_then(|status| status.run.as_ref()))).await
+        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
+        let current = move |repository, params| {
+            place((repository, store), params, status.as_ref().and_then(|status| status.run.as_ref()))
+        };
+        blocking(move || current(repository, params)).await
     }
 }
 
-fn place(repository: Repository, params: AtIteration, current: Option<&RunView>) -> Result<IterationPlace, ErrorData> {
+fn place(
+    (repository, store): (Repository, Store),
+    params: AtIteration,
+    current: Option<&RunView>,
+) -> Result<IterationPlace, ErrorData> {
     let on_branch = || {
         let head = repository.head().ok()?;
         head.branch()?.strip_prefix("runner/").map(str::to_owned)
@@ -168,8 +179,10 @@ fn place(repository: Repository, params: AtIteration, current: Option<&RunView>)
     let live = live.filter(|_| !is_on_base).and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
     let agent = current.and_then(|current| current.phase.as_ref()?.agent.clone());
     let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
-    let newest = live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter(&repository, &run));
-    Ok(IterationPlace { iter: params.iter.or(newest), wait: params.wait, repository, run, live, agent, is_on_base })
+    let newest =
+        live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter((&repository, &store), &run));
+    let iter = params.iter.or(newest);
+    Ok(IterationPlace { iter, wait: params.wait, repository, run, live, agent, is_on_base, store })
 }
 
 /// Completes the unique prefix of a run's id from its branch.
@@ -186,8 +199,8 @@ pub(super) fn full_id(repository: &Repository, wanted: &str) -> Result<String, E
     }
 }
 
-fn last_iter(repository: &Repository, run: &str) -> Option<u32> {
-    let tip = repository.branch(&format!("runner/{run}")).ok()??;
+fn last_iter((repository, store): (&Repository, &Store), run: &str) -> Option<u32> {
+    let tip = began_at(store, run).or(repository.branch(&format!("runner/{run}")).ok()?)?;
     let committed = iterations(repository, run, tip, 100).first().map(|iteration| iteration.iter);
     let waited = waits(&Layout::new(repository.work_dir()), run).last().map(|(iter, _)| *iter);
     committed.max(waited)
@@ -195,7 +208,7 @@ fn last_iter(repository: &Repository, run: &str) -> Option<u32> {
 
 fn listed(at: &IterationPlace) -> Result<Vec<IterationView>, ErrorData> {
     let tip = at.repository.branch(&format!("runner/{}", at.run)).map_err(|error| git_error(&error))?;
-    let Some(tip) = tip else { return Ok(Vec::new()) };
+    let Some(tip) = began_at(&at.store, &at.run).or(tip) else { return Ok(Vec::new()) };
     let mut views = iterations(&at.repository, &at.run, tip, MAX_COMMITS);
     let layout = at.layout();
     add_durations(&layout, &mut views);

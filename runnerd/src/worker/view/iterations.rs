@@ -1,14 +1,21 @@
 //! The iterations of a run, from the receipts of its commits; times and notices from their records, as far as those are there.
+//!
+//! Anybody can word a message. Which commits are the runner's is told by the chain: from the commit that the daemon's journal
+//! names, or else the tip, to a receipt, from that to its From, and on from there. What lies between a receipt and its From was
+//! written by the session, whatever it says.
 
 use std::path::Path;
 
 use protocol::meta::IterationMeta;
 use protocol::view::IterationView;
+use runner_core::iteration::Event;
 use runner_core::message::{Receipt, RunnerCommit, first_line};
 
 use crate::git::{CommitInfo, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
+use crate::store::Store;
+use crate::worker::journal::Place;
 
 /// Fills in how long iterations and their phases took, and the exact time of their end, as far as their records are there.
 pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
@@ -34,13 +41,50 @@ pub fn meta_in(record: &Path) -> Option<IterationMeta> {
 /// Returns the iterations of a run from its receipts, newest first.
 pub fn iterations(repository: &Repository, run: &str, tip: Id, limit: usize) -> Vec<IterationView> {
     let commits = repository.first_parents(&tip, limit).unwrap_or_default();
-    commits.iter().filter_map(|commit| iteration(run, commit)).collect()
+    let mut chain = Chain::default();
+    commits.iter().filter_map(|commit| iteration(run, chain.runners(commit)?, commit)).collect()
 }
 
-/// Returns what a commit says of an iteration of this run, if it is one's.
-pub(crate) fn iteration(run: &str, commit: &CommitInfo) -> Option<IterationView> {
-    match RunnerCommit::parse(&commit.message) {
-        Ok(RunnerCommit::Iteration(receipt)) if receipt.run == run => Some(view(&receipt, commit)),
+/// Returns the commit at which the session of the iteration that is under way began, as the daemon has recorded it; what
+/// lies upon it on the branch is the session's. None where no iteration of the run is under way.
+pub fn began_at(store: &Store, run: &str) -> Option<Id> {
+    let recorded = Place::of(store).read().ok()??;
+    let is_settled = recorded.entries.iter().any(|entry| matches!(entry.event, Event::Settled { .. }));
+    if recorded.header.run != run || is_settled {
+        return None;
+    }
+    recorded.entries.iter().find_map(|entry| match &entry.event {
+        Event::Opened(task) => task.from.parse().ok(),
+        _ => None,
+    })
+}
+
+/// Tells the runner's commits from those of sessions, along first parents from the newest on.
+#[derive(Debug, Default)]
+pub(crate) struct Chain {
+    /// The From of the receipt that was met last, until it is reached.
+    from: Option<Id>,
+}
+
+impl Chain {
+    /// Returns what the next commit says, where no session has written it.
+    pub(crate) fn runners(&mut self, commit: &CommitInfo) -> Option<RunnerCommit> {
+        if self.from.is_some_and(|from| from != commit.id) {
+            return None;
+        }
+        self.from = None;
+        let told = RunnerCommit::parse(&commit.message).ok()?;
+        if let RunnerCommit::Iteration(receipt) = &told {
+            self.from = receipt.from.parse().ok();
+        }
+        Some(told)
+    }
+}
+
+/// Returns what a commit of the runner's says of an iteration of this run, if it is one's.
+pub(crate) fn iteration(run: &str, told: RunnerCommit, commit: &CommitInfo) -> Option<IterationView> {
+    match told {
+        RunnerCommit::Iteration(receipt) if receipt.run == run => Some(view(&receipt, commit)),
         _ => None,
     }
 }

@@ -19,7 +19,7 @@ use crate::worker::caches::LastLoad;
 use crate::worker::integrity::definition;
 use crate::worker::load::{Loaded, load};
 use crate::worker::trusted::Trusted;
-use crate::worker::view::iterations::{add_durations, iteration, meta};
+use crate::worker::view::iterations::{Chain, add_durations, began_at, iteration, meta};
 use crate::worker::view::totals::Totals;
 
 /// Iterations shown in a status.
@@ -116,11 +116,13 @@ pub(crate) fn of_run(
         let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
         let loaded = last_load.load(&repository, tip).ok().or_else(|| last_valid(&repository, tip).map(Arc::new))?;
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
-        let recent = recent(&repository, &run.id, tip);
+        // What lies upon it is a session's that goes on.
+        let settled = began_at(store, &run.id).unwrap_or(tip);
+        let recent = recent(&repository, &run.id, settled);
         let mut view = of_state(blank.clone(), &loaded, &run.uncommitted.tried);
         view.recent = recent;
         view.guard_changed = definition::at(&repository, &loaded).map(|guarded| guarded.changed()).unwrap_or_default();
-        if let Some(node) = view.node.as_mut().filter(|_| totals.advance(&repository, &run.id, tip).is_ok()) {
+        if let Some(node) = view.node.as_mut().filter(|_| totals.advance(&repository, &run.id, settled).is_ok()) {
             node.usage = Some(usage::sum(&totals.of(&node.id), &run.uncommitted.tried.usage));
         }
         view.notices = notices_in(&Layout::new(repository.work_dir()), &view.recent);
@@ -176,9 +178,9 @@ pub fn node_ref(loaded: &Loaded, leaf: &protocol::tree::Node) -> NodeRef {
 
 /// Returns the last iterations, newest first, as far as commits can be read.
 fn recent(repository: &Repository, run: &str, tip: Id) -> Vec<IterationView> {
-    let mut views = Vec::new();
+    let (mut views, mut chain) = (Vec::new(), Chain::default());
     let read = repository.first_parents_until(&tip, MAX_COMMITS, |commit| {
-        views.extend(iteration(run, &commit));
+        views.extend(chain.runners(&commit).and_then(|told| iteration(run, told, &commit)));
         views.len() >= RECENT
     });
     if let Err(error) = read {

@@ -10,7 +10,7 @@ use runner_core::message::RunnerCommit;
 use runner_core::usage;
 
 use crate::git::{GitError, Id, Repository};
-use crate::worker::view::iterations::iteration;
+use crate::worker::view::iterations::{Chain, iteration};
 
 /// Commits that are read at once.
 const PIECE: usize = 64;
@@ -52,15 +52,18 @@ impl Totals {
     /// Returns the iterations since the last time, and whether they go on from there; nothing if there is nothing new.
     fn since(&self, repository: &Repository, tip: Id) -> Result<Option<(Vec<IterationView>, bool)>, GitError> {
         let (mut views, mut next, mut seen) = (Vec::new(), Some(tip), 0);
+        let mut chain = Chain::default();
         while let Some(from) = next.filter(|_| seen < MAX_COMMITS) {
             let piece = repository.first_parents(&from, PIECE)?;
             next = piece.last().filter(|_| piece.len() == PIECE).and_then(|last| last.parents.first().copied());
             seen += piece.len();
             for commit in piece {
-                match RunnerCommit::parse(&commit.message) {
+                match chain.runners(&commit) {
                     _ if self.tip == Some(commit.id) => return Ok((commit.id != tip).then_some((views, true))),
-                    Ok(RunnerCommit::Start(milestone)) if milestone.run == self.run => return Ok(Some((views, false))),
-                    _ => views.extend(iteration(&self.run, &commit)),
+                    Some(RunnerCommit::Start(milestone)) if milestone.run == self.run => {
+                        return Ok(Some((views, false)));
+                    }
+                    told => views.extend(told.and_then(|told| iteration(&self.run, told, &commit))),
                 }
             }
         }
