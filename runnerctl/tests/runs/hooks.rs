@@ -125,3 +125,15 @@ fn a_hook_ends_before_the_daemon_that_has_run_it() {
     assert!(called.home.path().join("ended").exists(), "the daemon did not wait for it");
     assert!(called.home.processes().is_empty(), "alive after the daemon");
 }
+
+#[test]
+fn a_hook_whose_program_is_not_there_is_refused_before_anything_begins() {
+    let called = Called::by(HookName::OnStop, "exit 0");
+    let config =
+        called.repo.read(".runner/state/config.toml").replace("on_stop = [", "on_stop = [\"no-such-program\", ");
+    called.repo.write(".runner/state/config.toml", &config);
+    let _daemon = called.home.daemon();
+    let refused = called.home.ctl_in(&called.repo, &["start", "--yes"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("hooks.on_stop: cannot find the program `no-such-program`"), "{}", refused.stderr);
+}

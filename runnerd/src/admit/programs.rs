@@ -18,7 +18,7 @@ struct Wanted<'a> {
     install: Option<&'static str>,
 }
 
-/// Finds the programs of agents and guard with the caller's `PATH`; the error names the first that is missing.
+/// Finds the programs of agents, guard and hooks with the caller's `PATH`; the error names the first that is missing.
 pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {
     let executors = agent::executors(config);
     let agents = executors.iter().map(|(section, executor)| {
@@ -27,7 +27,12 @@ pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String,
     });
     let guard = config.guard.command.first().map_or("", String::as_str);
     let guard = Wanted { name: guard, key: "guard.command".to_owned(), install: None };
-    agents.chain([guard]).try_for_each(|wanted| find_one(repository.work_dir(), &wanted, env))
+    let hooks = config
+        .hooks
+        .named()
+        .into_iter()
+        .filter_map(|(key, argv)| Some(Wanted { name: argv.first()?, key: key.to_owned(), install: None }));
+    agents.chain([guard]).chain(hooks).try_for_each(|wanted| find_one(repository.work_dir(), &wanted, env))
 }
 
 fn find_one(work_tree: &Path, wanted: &Wanted<'_>, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {

@@ -130,16 +130,16 @@ fn fits(kind: Kind, value: &DeValue<'_>) -> bool {
         Kind::Dollars => amount(value).and_then(super::MicroUsd::from_dollars).is_some(),
         Kind::Flag => value.is_bool(),
         Kind::Text => text(value).is_some(),
-        Kind::Name => text(value).is_some_and(|name| !name.is_empty()),
+        Kind::Name => text(value).is_some_and(|name| !name.trim().is_empty()),
         Kind::AbsolutePath => text(value).is_some_and(|path| path.starts_with('/')),
         Kind::Choice(words) => text(value).is_some_and(|word| words.contains(&word)),
         Kind::Choices(words) => texts(value).is_some_and(|list| list.iter().all(|word| words.contains(word))),
         Kind::Argv { required } => texts(value).is_some_and(|argv| match argv.first() {
-            Some(program) => !program.is_empty(),
+            Some(program) => !program.trim().is_empty(),
             None => !required,
         }),
         Kind::Arguments => texts(value).is_some(),
-        Kind::Patterns => texts(value).is_some_and(|list| list.iter().all(|glob| !glob.is_empty() && *glob != "!")),
+        Kind::Patterns(named) => texts(value).is_some_and(|list| list.iter().all(|glob| named.can_match(glob))),
     }
 }
 

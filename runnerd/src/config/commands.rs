@@ -16,13 +16,7 @@ impl RepoConfig {
     pub fn commands(&self) -> Vec<(String, Vec<String>)> {
         let executors = self.executor.by_section().into_iter().flat_map(agent_commands);
         let guard = ("guard.command".to_owned(), self.guard.command.clone());
-        let hooks = [
-            ("hooks.on_complete", &self.hooks.on_complete),
-            ("hooks.on_stuck", &self.hooks.on_stuck),
-            ("hooks.on_stop", &self.hooks.on_stop),
-            ("hooks.on_question", &self.hooks.on_question),
-        ];
-        let hooks = hooks.into_iter().filter(|(_, argv)| !argv.is_empty());
+        let hooks = self.hooks.named().into_iter().filter(|(_, argv)| !argv.is_empty());
         let hooks = hooks.map(|(label, argv)| (label.to_owned(), argv.clone()));
         let mut commands: Vec<_> = executors.chain([guard]).chain(hooks).collect();
         // Overrides that change nothing repeat the common command.

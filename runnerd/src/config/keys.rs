@@ -75,8 +75,46 @@ pub(super) enum Kind {
     Argv { required: bool },
     /// Arguments for a program that is named elsewhere.
     Arguments,
-    /// Names or globs.
-    Patterns,
+    /// Names or globs of what is named.
+    Patterns(Named),
+}
+
+/// What globs name. One that can match nothing of it is a mistake.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Named {
+    /// Variables of an environment.
+    Variables,
+    /// Files, by their names without folders.
+    FileNames,
+    /// Files of the repository, by names or by paths from its root.
+    Paths,
+    /// Branches, without `refs/heads/`.
+    Branches,
+}
+
+impl Named {
+    /// Tells whether a glob can match anything that it may name.
+    pub(super) fn can_match(self, pattern: &str) -> bool {
+        let glob = pattern.strip_prefix('!').unwrap_or(pattern);
+        let is_one_word = || !glob.contains(char::is_whitespace);
+        let has_names = |path: &str| !path.split('/').any(|name| ["", ".", ".."].contains(&name));
+        match self {
+            _ if glob.is_empty() => false,
+            Self::Variables => is_one_word() && !glob.contains(['=', '/']),
+            Self::FileNames => has_names(glob) && !glob.contains('/'),
+            Self::Paths => has_names(glob.strip_prefix('/').unwrap_or(glob)),
+            Self::Branches => is_one_word() && has_names(glob) && !glob.starts_with("refs/heads/"),
+        }
+    }
+
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Variables => "a list of names of variables or globs of them, without their values",
+            Self::FileNames => "a list of names of files or globs of them, without folders",
+            Self::Paths => "a list of names or paths within the repository, or globs of them",
+            Self::Branches => "a list of names of branches or globs of them, without refs/heads/",
+        }
+    }
 }
 
 impl Kind {
@@ -100,7 +138,7 @@ impl Kind {
                 "a program and its arguments as a list of strings, or an empty list".to_owned()
             }
             Self::Arguments => "a list of strings".to_owned(),
-            Self::Patterns => "a list of names or globs".to_owned(),
+            Self::Patterns(named) => named.expected().to_owned(),
         }
     }
 

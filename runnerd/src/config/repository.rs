@@ -160,6 +160,18 @@ pub struct HooksConfig {
     pub on_question: Vec<String>,
 }
 
+impl HooksConfig {
+    /// Returns each hook with its key.
+    pub fn named(&self) -> [(&'static str, &Vec<String>); 4] {
+        [
+            ("hooks.on_complete", &self.on_complete),
+            ("hooks.on_stuck", &self.on_stuck),
+            ("hooks.on_stop", &self.on_stop),
+            ("hooks.on_question", &self.on_question),
+        ]
+    }
+}
+
 /// Reads a repository's configuration; `file` is what messages call the text.
 pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
     let source = Source { text, file };

@@ -7,7 +7,7 @@ use super::executor::{ExecutorKind, Sandbox};
 use super::keys::Default::{Is, Off, Required};
 use super::keys::Kind::{AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text};
 use super::keys::Shown::{Entry, InFull, Override};
-use super::keys::{Key, Kind, Section};
+use super::keys::{Key, Kind, Named, Section};
 use super::words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode};
 
 const COUNT: Kind = Number { min: 1, max: 1_000_000 };
@@ -173,7 +173,7 @@ const GUARD: &[Key] = &[
     ),
     Key::new(
         "definition",
-        Patterns,
+        Patterns(Named::Paths),
         Is("[\"/justfile\", \"/Justfile\", \"/JUSTFILE\", \"/.justfile\"]"),
         "Files that say what the guard does, as globs: with \"/\" from the root, without in any folder. What they import is to be listed too.",
     ),
@@ -206,17 +206,17 @@ const PROMPT: &[Key] = &[Key::new(
 const GIT: &[Key] = &[
     Key::new(
         "protected_branches",
-        Patterns,
+        Patterns(Named::Branches),
         Is("[\"main\", \"master\"]"),
         "Branches that are never worked on, as globs; main and master always belong to them.",
     ),
     Key::new(
         "hold_back",
-        Patterns,
+        Patterns(Named::FileNames),
         Is(
             "[\".env\", \".env.*\", \"!*.example\", \"!*.sample\", \"!*.template\", \"*.pem\", \"id_rsa\", \"id_ed25519\", \"id_ecdsa\"]",
         ),
-        "New files that are not committed, as globs; \"!\" takes a name out again, the last match counts.",
+        "New files that are not committed, as globs of their names in any folder but .runner/; \"!\" takes a name out again, the last match counts.",
     ),
     Key::new(
         "max_file_bytes",
@@ -244,8 +244,8 @@ const PRICES: &[Key] = &[
 ];
 
 const ENV: &[Key] = &[
-    Key::new("agent", Patterns, Is("[]"), "Passed on to agents."),
-    Key::new("guard", Patterns, Is("[]"), "Passed on to guards."),
+    Key::new("agent", Patterns(Named::Variables), Is("[]"), "Passed on to agents."),
+    Key::new("guard", Patterns(Named::Variables), Is("[]"), "Passed on to guards."),
 ];
 
 const HOOKS: &[Key] = &[

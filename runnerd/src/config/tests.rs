@@ -355,6 +355,34 @@ fn commands_are_listed_with_their_keys() {
 }
 
 #[test]
+fn what_can_match_nothing_is_refused_with_its_place() {
+    let wrong = [
+        ("git.hold_back", &["secrets/*.pem", "/.env", "!", "", "!a/b", ".."][..], "without folders"),
+        (
+            "guard.definition",
+            &["../ci.sh", "/", "a//b", "checks/", "./ci.sh", "/a/../../b", "!"],
+            "within the repository",
+        ),
+        ("git.protected_branches", &["refs/heads/main", "a b", "/main", "release/", "!"], "names of branches"),
+        ("env.agent", &["A=B", "MY VAR", "a/b", "!"], "without their values"),
+        ("env.guard", &["A=B"], "without their values"),
+    ];
+    for (key, globs, expected) in wrong {
+        for glob in globs {
+            let said = refusal(&format!("\n{key} = [\"x\", {glob:?}]"));
+            let column = key.len() + 4;
+            assert!(said.starts_with(&format!("{FILE}:2:{column}: `{key}` must be a list of ")), "{said}");
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+    for empty in ["executor.model = \" \"", "guard.command = [\" \"]"] {
+        assert!(refusal(empty).starts_with(&format!("{FILE}:1:")), "{empty}");
+    }
+    read("git.hold_back = [\"a b.*\", \"!*.example\"]\nguard.definition = [\"/ci/**\", \"*.mk\", \"!docs/[a-z]*\"]");
+    read("git.protected_branches = [\"release/*\", \"**\"]\nenv.agent = [\"*\", \"!MY_*\"]");
+}
+
+#[test]
 fn the_digest_follows_what_is_run_and_nothing_else() {
     let digest = |text: &str| read(text).commands_digest();
     let default = digest("");

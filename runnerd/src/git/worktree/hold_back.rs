@@ -61,7 +61,8 @@ impl HoldBack {
 
     /// Tells whether a file at `path` of `bytes` length is to be held back.
     fn holds(&self, path: &[u8], bytes: u64) -> bool {
-        bytes > self.max_file_bytes || self.names_match(path)
+        // What the runner and its sessions keep there belongs to the run, whatever it is called.
+        !path.starts_with(b".runner/") && (bytes > self.max_file_bytes || self.names_match(path))
     }
 
     fn names_match(&self, path: &[u8]) -> bool {
@@ -93,6 +94,12 @@ mod tests {
         assert!(secrets().holds(b"key.pem", 0));
         assert!(!secrets().holds(b"key.pem/readme", 0));
         assert!(!secrets().holds(b"src/main.rs", 0));
+    }
+
+    #[test]
+    fn nothing_of_the_runners_folder_is_held_back() {
+        assert!(!secrets().holds(b".runner/state/artifacts/key.pem", 11));
+        assert!(secrets().holds(b"sub/.runner/key.pem", 0));
     }
 
     #[test]
