@@ -14,6 +14,7 @@ use protocol::request::StartParams;
 use runner_core::ids::check_id;
 use runner_core::obstacle::Nature;
 use runner_core::run::{Beginning, Start};
+use runner_core::{shell, uncommitted};
 
 use crate::agent::{self, Candidates};
 use crate::causes::in_one_line;
@@ -58,6 +59,11 @@ fn is_nested(place: &Path, work_tree: &Path) -> bool {
     between.into_iter().any(|folder| folder.join(".git").symlink_metadata().is_ok())
 }
 
+/// Returns a path as a person types it into a shell.
+fn quoted_path(path: &Path) -> String {
+    shell::quoted(&path.display().to_string())
+}
+
 /// Finds the repository around a path, with the configuration that a person has now.
 pub fn present(path: &Path) -> Result<Repository, ErrorData> {
     Repository::discover(path).map_err(|error| {
@@ -67,7 +73,9 @@ pub fn present(path: &Path) -> Result<Repository, ErrorData> {
         let hint = match &error {
             _ if !path.exists() => "name a path that is there".to_owned(),
             GitError::Bare { .. } => "git worktree add FOLDER, and name that".to_owned(),
-            GitError::ForeignOwner { path } => format!("git config --global --add safe.directory '{}'", path.display()),
+            GitError::ForeignOwner { path } => {
+                format!("git config --global --add safe.directory {}", quoted_path(path))
+            }
             _ => "git init, or name a path inside a git work tree".to_owned(),
         };
         ErrorData { causes, ..refused.hint(hint) }
@@ -212,7 +220,7 @@ fn head_commit(repository: &Repository) -> Result<Id, ErrorData> {
     repository.head().map_err(|error| git_error(&error))?.commit().ok_or_else(|| {
         let message =
             format!("{} has no commit yet, so there is nothing to begin from", repository.work_dir().display());
-        ErrorData::new(ErrorKind::WrongState, message).hint("git add -A && git commit --allow-empty -m 'Begin'")
+        ErrorData::new(ErrorKind::WrongState, message).hint("git commit --allow-empty -m 'Begin'")
     })
 }
 
@@ -220,7 +228,7 @@ fn head_commit(repository: &Repository) -> Result<Id, ErrorData> {
 fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
     let Some(pipe) = repository.find_pipes().into_iter().next() else { return Ok(()) };
     let message = format!("{} is a pipe, which git would wait for ever to read", pipe.display());
-    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("rm '{}'", pipe.display())))
+    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("rm {}", quoted_path(&pipe))))
 }
 
 fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {
@@ -243,7 +251,7 @@ fn refuse_paths(repository: &Repository, foreign: &[String]) -> Result<(), Error
     if foreign.len() > SHOWN_PATHS {
         let _ = write!(message, "\n  and {} more", foreign.len() - SHOWN_PATHS);
     }
-    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint("git add -A && git commit, or git stash -u"))
+    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(uncommitted::ways(foreign)))
 }
 
 fn refuse_operation(repository: &Repository) -> Result<(), ErrorData> {

@@ -135,7 +135,7 @@ fn errors() -> String {
         ErrorKind::DirtyTree,
         "/home/me/proj has 2 paths that are not committed:\n  Cargo.toml\n  src/main.rs",
     )
-    .hint("git add -A && git commit, or git stash -u");
+    .hint("git add -- Cargo.toml src/main.rs && git commit, or git stash push -u -- Cargo.toml src/main.rs");
     let error = json!({"code": ERROR_CODE, "message": data.message, "data": data});
     let meanings = source::words(include_str!("../../src/error.rs"), "ErrorKind");
     assert_eq!(meanings.len(), ErrorKind::ALL.len(), "a kind without a meaning");

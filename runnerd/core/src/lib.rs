@@ -24,8 +24,8 @@ pub use self::files::{answer, change, definition, guardrails, layout, notes, per
 pub use self::iteration::{examine, explain, failure, transition};
 pub use self::message::rules;
 pub(crate) use self::prompt::template;
-pub use self::run::{approval, fallback, obstacle, usage, wait};
+pub use self::run::{approval, fallback, obstacle, uncommitted, usage, wait};
 pub(crate) use self::text::{ansi, clip, strict_json};
-pub use self::text::{digest, fence, json, redact, reset_time};
+pub use self::text::{digest, fence, json, redact, reset_time, shell};
 pub use self::tree::{ids, schema, select, validate};
 pub(crate) use self::tree::{merge, outline, tree_length};

@@ -12,6 +12,7 @@ mod queue;
 mod record;
 mod refusal;
 mod request;
+pub mod uncommitted;
 pub mod usage;
 pub mod wait;
 

@@ -34,7 +34,7 @@ pub enum GitError {
     /// The repository belongs to another user, whose configuration could run programs.
     #[error("refusing the repository {path}: it belongs to another user")]
     ForeignOwner {
-        /// The git folder.
+        /// The work tree, as `safe.directory` names it; the git folder where there is none.
         path: PathBuf,
     },
     /// The git folder of a repository that was found before is not there, or is no folder any more.

@@ -20,7 +20,7 @@ use crate::agent::Candidates;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{Store, repo_id};
-use crate::worker::{Handle, Message, StartOrder, Trusted, make_layout};
+use crate::worker::{Handle, Message, StartOrder, Trusted, is_claimed_by_another, make_layout};
 
 #[async_trait]
 impl RunApiServer for Api {
@@ -144,7 +144,8 @@ impl Api {
         }
         let repository = self.as_asked(repository, known.as_ref(), confirmed).await?;
         let present = repository.clone();
-        let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path));
+        let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path))
+            || is_driven_elsewhere(known.as_ref(), &common_dir);
         let (order, commands) = blocking({
             let offer = Arc::clone(&self.offer);
             move || check(&repository, Ground { is_at_work, offer: &offer })
@@ -179,7 +180,8 @@ impl Api {
             (false, ..) => return Ok(()),
         };
         let repository = self.as_asked(repository, Some(worker), confirmed).await?;
-        let is_at_work = is_at_work(&worker.status(), repository.work_dir());
+        let is_at_work = is_at_work(&worker.status(), repository.work_dir())
+            || is_driven_elsewhere(Some(worker), repository.common_dir());
         let (caller, present, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.offer));
         let commands =
             blocking(move || admit::go_on(&repository, &run, &caller, Ground { is_at_work, offer: &offer })).await?;
@@ -256,6 +258,12 @@ impl Api {
 fn is_at_work(status: &StatusView, path: &Path) -> bool {
     let is_driven = |state| matches!(state, RunStatus::Running | RunStatus::Waiting);
     status.repo.queue.iter().any(|run| is_driven(run.state) && run.path.as_path() == path)
+}
+
+/// Whether another daemon drives a run of the repository: what lies in the work tree is its session's then, and the run
+/// waits until that has ended.
+fn is_driven_elsewhere(worker: Option<&Handle>, common_dir: &Path) -> bool {
+    !worker.is_some_and(Handle::is_driving) && is_claimed_by_another(common_dir)
 }
 
 fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {

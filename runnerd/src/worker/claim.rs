@@ -53,6 +53,12 @@ impl Claim {
     }
 }
 
+/// Whether another daemon drives a run of the repository with this git folder.
+pub fn is_claimed_by_another(folder: &Path) -> bool {
+    // This one may hold it for a moment, for a person's request.
+    Claim::take(folder).is_err_and(|taken| taken.holder != Some(std::process::id()))
+}
+
 /// Returns the process that the system names for a lock.
 fn holder(file: &File) -> Option<u32> {
     let end = format!(":{}", file.metadata().ok()?.ino());

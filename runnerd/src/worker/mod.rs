@@ -49,6 +49,7 @@ mod trusted;
 mod unready;
 mod view;
 
+pub use self::claim::is_claimed_by_another;
 pub use self::integrity::definition::is_of_definition;
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::tools::faults_of_work_tree as tool_faults;

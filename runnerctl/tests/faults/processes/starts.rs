@@ -150,6 +150,8 @@ fn row_28_repository_that_another_daemon_drives_is_waited_for() {
     second.env(STATE_VARIABLE, stage.home.path().join("other-state")).env(SOCKET_VARIABLE, &socket);
     let _second = stage.home.daemon_from(second);
     let ctl = |args: &[&str]| stage.ctl(&[&["--socket", &socket.display().to_string()], args].concat());
+    // What lies there is the work of the other daemon's session.
+    stage.repo.write("theirs.txt", "theirs\n");
     ctl(&["start", "--yes"]).exits(0);
     let waiting = Client::connect(&socket).wait_for(stage.repo.path(), RunStatus::Waiting);
     let reason = waiting.summary.reason.expect("it says why");

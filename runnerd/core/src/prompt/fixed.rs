@@ -8,6 +8,7 @@ use super::section::{Material, Section};
 use super::{PromptInput, Review, lineage, selected};
 use crate::clip::{Cut, fit};
 use crate::fence::{clean, one_line, overhead, wrap};
+use crate::shell;
 use crate::template::{self, Filling, ROLE_LIMIT};
 
 /// The most bytes of the guard's command.
@@ -45,7 +46,7 @@ pub(super) fn answer(input: &PromptInput<'_>) -> Section<'static> {
 
 fn fill(input: &PromptInput<'_>, template: &str) -> String {
     let is_root = selected(input).id == input.tree.root.id;
-    let command = one_line(&shell_words(input.guard_command), COMMAND_LIMIT);
+    let command = one_line(&shell::words(input.guard_command.iter().map(String::as_str)), COMMAND_LIMIT);
     let node = one_line(&selected(input).id, ITEM_LIMIT);
     let from = one_line(input.review.map_or("", |review| review.from), 64);
     let filling = Filling {
@@ -59,19 +60,6 @@ fn fill(input: &PromptInput<'_>, template: &str) -> String {
         slots: &[("node", &node), ("guard", &command), ("from", &from)],
     };
     filling.apply(template)
-}
-
-/// The command as one would type it.
-fn shell_words(argv: &[String]) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    let quote = |word: &String| {
-        if !word.is_empty() && word.chars().all(is_plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    };
-    argv.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
 /// The node: id, attempt, title, goal, acceptance, path from the root.

@@ -7,4 +7,5 @@ pub mod fence;
 pub mod json;
 pub mod redact;
 pub mod reset_time;
+pub mod shell;
 pub(crate) mod strict_json;

@@ -60,7 +60,9 @@ impl Repository {
         let opened = gix::open_opts(work_dir.as_ref().unwrap_or(&git_dir), options(sources))
             .map_err(GitError::library("opening the repository", &git_dir))?;
         if opened.git_dir_trust() != gix::sec::Trust::Full {
-            return Err(GitError::ForeignOwner { path: git_dir });
+            // Git's own word for a repository that has one is its work tree.
+            let path = opened.workdir().map_or(Ok(git_dir), canonical)?;
+            return Err(GitError::ForeignOwner { path });
         }
         let Some(work_dir) = opened.workdir() else {
             return Err(GitError::Bare { path: git_dir });
@@ -174,7 +176,8 @@ impl Repository {
 fn not_found(from: &Path, error: gix::Error) -> GitError {
     match error.downcast_any_ref::<upwards::Error>() {
         Some(upwards::Error::NoTrustedGitRepository { candidate, .. }) => {
-            GitError::ForeignOwner { path: candidate.clone() }
+            let work_tree = candidate.parent().filter(|_| candidate.ends_with(".git"));
+            GitError::ForeignOwner { path: work_tree.unwrap_or(candidate).to_owned() }
         }
         Some(_) => GitError::NoRepository { path: from.to_owned() },
         None => GitError::library("looking for a repository", from)(error),

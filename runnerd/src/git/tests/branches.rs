@@ -52,7 +52,8 @@ fn repository_of_another_user_is_refused() {
         std::os::unix::fs::chown(fixture.path(path), Some(12_345), None).unwrap();
     }
     let error = Repository::discover_with(&fixture.path(""), Sources::RepositoryOnly).unwrap_err();
-    assert!(matches!(error, GitError::ForeignOwner { .. }), "{error}");
+    let GitError::ForeignOwner { path } = error else { panic!("{error}") };
+    assert_eq!(path, fixture.path("").canonicalize().unwrap(), "what git wants to be told is the work tree");
 }
 
 #[test]

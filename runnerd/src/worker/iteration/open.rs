@@ -8,6 +8,7 @@ use std::sync::Arc;
 use protocol::view::StopReason;
 use runner_core::message::RunnerCommit;
 use runner_core::run::{self, Next};
+use runner_core::uncommitted;
 use runner_core::verdict::Task;
 
 use crate::causes::in_one_line;
@@ -145,5 +146,6 @@ fn clean(repository: &Repository) -> Result<Option<StopReason>, GitError> {
     let more = changes.len().saturating_sub(shown.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!("the work tree has changes that are not committed: {}{more}", shown.join(", "));
-    Ok(Some(StopReason::new(message, "git add -A && git commit, or git restore; then: runnerctl resume")))
+    let paths: Vec<String> = changes.iter().map(crate::git::Change::display_path).collect();
+    Ok(Some(StopReason::new(message, &format!("{}; then: runnerctl resume", uncommitted::ways(&paths)))))
 }

@@ -9,7 +9,7 @@ use runner_core::message::{Milestone, NameList, RunnerCommit};
 use runner_core::person;
 use runner_core::run::{self, Beginning, ResumeOrder};
 use runner_core::transition::PROGRESS_HEADING;
-use runner_core::{json, schema, tree, validate};
+use runner_core::{json, schema, shell, tree, uncommitted, validate};
 
 use crate::config::{self, RepoConfig};
 use crate::git::{Change, CommitInfo, CommitRequest, GitError, HoldBack, Id, Repository};
@@ -62,7 +62,10 @@ pub(crate) fn begin(context: &RunContext, beginning: &Beginning, previous: Optio
 fn refuse_pipes(repository: &Repository) -> Result<(), Unready> {
     let Some(pipe) = repository.find_pipes().into_iter().next() else { return Ok(()) };
     let message = format!("{} is a pipe, which git would wait for ever to read", pipe.display());
-    Err(Unready::Hold(StopReason::new(message, &format!("rm '{}', and: runnerctl resume", pipe.display()))))
+    Err(Unready::Hold(StopReason::new(
+        message,
+        &format!("rm {}, and: runnerctl resume", shell::quoted(&pipe.display().to_string())),
+    )))
 }
 
 /// Refuses changes outside `.runner/`; those inside go into the start commit.
@@ -78,7 +81,8 @@ fn refuse(foreign: &[String]) -> Result<(), Unready> {
     }
     let shown = foreign.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
     let message = format!("the work tree has changes that are not committed: {shown}");
-    Err(Unready::Hold(StopReason::new(message, "git add -A && git commit, or git stash; then: runnerctl resume")))
+    let ways = format!("{}; then: runnerctl resume", uncommitted::ways(foreign));
+    Err(Unready::Hold(StopReason::new(message, &ways)))
 }
 
 /// Puts a run that has begun on its branch when it goes on, and returns HEAD.

@@ -1,0 +1,69 @@
+//! What a person can do about files that are not committed, as commands that name each of them.
+//!
+//! They may be an agent's, and secrets may lie beside them: no command takes everything that is there.
+
+use crate::shell;
+
+/// Paths that are named in a command.
+const NAMED: usize = 10;
+/// What files with secrets are called; a command that commits one would be bad advice.
+const SECRETS: [&str; 4] = [".env", "id_rsa", "id_ed25519", "id_ecdsa"];
+/// Endings of files that are no secret though their names begin like one.
+const SAMPLES: [&str; 3] = [".example", ".sample", ".template"];
+
+/// Returns the ways to a clean work tree.
+pub fn ways(paths: &[String]) -> String {
+    let (secret, others): (Vec<&str>, Vec<&str>) = paths.iter().map(String::as_str).partition(|path| is_secret(path));
+    let ignore = || format!("name {} in .gitignore", shell::words(secret.iter().copied().take(NAMED)));
+    // What is no text, or too much, is shown by git as it is.
+    let is_nameable = others.len() <= NAMED && !others.iter().any(|path| path.contains(char::REPLACEMENT_CHARACTER));
+    if !is_nameable {
+        return "look at each with git status, and commit, stash or ignore it by its name".to_owned();
+    }
+    let named = shell::words(others.iter().copied());
+    let commit = || format!("git add -- {named} && git commit, or git stash push -u -- {named}");
+    match (secret.is_empty(), others.is_empty()) {
+        (true, _) => commit(),
+        (false, true) => ignore(),
+        (false, false) => format!("{}; and: {}", commit(), ignore()),
+    }
+}
+
+/// Whether a file looks as if it held secrets.
+fn is_secret(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_sample = SAMPLES.iter().any(|end| name.ends_with(end));
+    SECRETS.contains(&name) || name.ends_with(".pem") || name.starts_with(".env.") && !is_sample
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(paths: &[&str]) -> String {
+        ways(&paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn each_path_is_named_as_a_shell_reads_it() {
+        let both = "git add -- a.txt 'my file' && git commit, or git stash push -u -- a.txt 'my file'";
+        assert_eq!(of(&["a.txt", "my file"]), both);
+    }
+
+    #[test]
+    fn a_file_of_secrets_is_never_committed_by_a_command() {
+        assert_eq!(of(&["app/.env", ".env.local"]), "name app/.env .env.local in .gitignore");
+        assert_eq!(
+            of(&[".env", ".env.example"]),
+            "git add -- .env.example && git commit, or git stash push -u -- .env.example; and: name .env in .gitignore"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_named_is_shown_by_git() {
+        let many: Vec<String> = (0..11).map(|number| format!("f{number}")).collect();
+        for paths in [many, vec!["a\u{fffd}".to_owned()]] {
+            assert_eq!(ways(&paths), "look at each with git status, and commit, stash or ignore it by its name");
+        }
+    }
+}
