@@ -28,7 +28,7 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes:
   0   no violation, and all of the branch was seen; there may be warnings
-  10  a violation was found, something was not seen, or there is no iteration to prove anything of";
+  10  a violation was found, something was not seen, or nothing is proven";
 
 /// Prove from git alone that the rules made a branch
 #[derive(Debug, Args)]
