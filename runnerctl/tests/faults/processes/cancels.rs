@@ -22,6 +22,7 @@ impl Working {
     fn new(prepare: &str) -> Self {
         let home = Home::new();
         let repo = home.repo("one");
+        repo.configure(&repo.config());
         let gate = repo.script().gate("working");
         repo.script().step(1, &format!("echo mine > mine.txt\n{prepare}\ngate working\nanswer done 'Done.'"));
         repo.script().always("echo more > more.txt; answer done 'It is done.'");
