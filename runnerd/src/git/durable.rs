@@ -3,17 +3,21 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
+use gix::zlib::Decompress;
+use gix::zlib::stream::inflate;
 
 use super::GitError;
 use crate::temporary;
 
 /// Above this many new objects one flush of the whole file system costs less than one of each.
 const ONE_BY_ONE: usize = 16;
+/// Bytes of an object that are in memory at a time.
+const PIECE: usize = 64 * 1024;
 
 /// Flushes those of `ids` that are loose objects below `objects`, and their folders.
 ///
@@ -82,11 +86,21 @@ fn discard_torn(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
     torn.map_or(Ok(()), |file| Err(GitError::TornObject { path: file }))
 }
 
-fn is_whole(objects: &Path, id: &ObjectId) -> bool {
-    let mut bytes = Vec::new();
-    let store = gix::odb::loose::Store::at(objects, id.kind());
-    let Ok(Some(object)) = store.try_find(id, &mut bytes) else { return false };
-    gix::objs::compute_hash(id.kind(), object.kind, object.data).is_ok_and(|found| found == *id)
+/// Tells whether an object is a file of its own with the bytes that its name says.
+pub(super) fn is_whole(objects: &Path, id: &ObjectId) -> bool {
+    hash_of(&path_of(objects, id), id.kind()).is_ok_and(|found| found == *id)
+}
+
+/// Returns the hash of what a loose object holds, a piece of it in memory at a time: its name, if it is whole.
+fn hash_of(object: &Path, kind: gix::hash::Kind) -> io::Result<ObjectId> {
+    let mut packed = BufReader::new(File::open(object)?);
+    let (mut state, mut hasher, mut piece) = (Decompress::default(), gix::hash::hasher(kind), vec![0; PIECE]);
+    loop {
+        match inflate::read(&mut packed, &mut state, &mut piece)? {
+            0 => return hasher.try_finalize().map_err(io::Error::other),
+            length => hasher.update(&piece[..length]),
+        }
+    }
 }
 
 /// Flushes one object and tells whether it is there.
