@@ -202,5 +202,8 @@ fn options(sources: Sources) -> gix::open::Options {
             attributes: permissions::Attributes::all(),
         },
     };
-    gix::open::Options::default().permissions(permissions).lossy_config(true).cli_overrides(OVERRIDES)
+    // Git obeys it on macOS alone; the library everywhere, and would not find files by the names that they have.
+    let as_named = cfg!(not(target_os = "macos")).then_some("core.precomposeUnicode=false");
+    let overrides = OVERRIDES.into_iter().chain(as_named);
+    gix::open::Options::default().permissions(permissions).lossy_config(true).cli_overrides(overrides)
 }
