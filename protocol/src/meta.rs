@@ -78,6 +78,12 @@ pub struct IterationMeta {
     /// Branches and tags of others that its processes moved, each with where it was and where it is.
     #[serde(default)]
     pub moved_refs: Vec<String>,
+    /// Files that stay in the work tree and out of its commit.
+    #[serde(default)]
+    pub held_back: Vec<String>,
+    /// Submodules with work inside that is not committed there; its commit lacks it.
+    #[serde(default)]
+    pub dirty_submodules: Vec<String>,
     /// Files of the guard's definition that were not as a person has accepted them.
     #[serde(default)]
     pub guard_changed: Vec<String>,

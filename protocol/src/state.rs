@@ -42,6 +42,9 @@ pub struct RunState {
     pub repair: Option<String>,
     /// Files that stay in the work tree and out of the branch.
     pub held_back: Vec<String>,
+    /// Submodules with work inside that is not committed there; the branch lacks it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dirty_submodules: Vec<String>,
     /// Notes that a session has answered to.
     pub notes_used: Vec<String>,
     /// Iterations granted beyond `max_iterations`.
@@ -75,6 +78,7 @@ impl Default for RunState {
             narrowed: Vec::new(),
             repair: None,
             held_back: Vec::new(),
+            dirty_submodules: Vec::new(),
             notes_used: Vec::new(),
             allowance: 0,
             guard_definition: BTreeMap::new(),

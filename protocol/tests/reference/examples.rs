@@ -578,6 +578,8 @@ fn meta() -> IterationMeta {
         secrets: Vec::new(),
         log_faults: Vec::new(),
         moved_refs: Vec::new(),
+        held_back: vec![".env".into()],
+        dirty_submodules: Vec::new(),
         guard_changed: Vec::new(),
         guard_with_accepted: false,
         commit: Some(COMMIT.into()),

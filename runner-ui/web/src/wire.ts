@@ -782,6 +782,10 @@ export interface IterationMeta {
    */
   detail?: string | null;
   /**
+   * Submodules with work inside that is not committed there; its commit lacks it.
+   */
+  dirty_submodules?: string[];
+  /**
    * Bytes of the agent's output that were dropped.
    */
   dropped_bytes: number;
@@ -810,6 +814,10 @@ export interface IterationMeta {
    * Whether the guard was run with the accepted definition too, and `guard` is how that ended.
    */
   guard_with_accepted?: boolean;
+  /**
+   * Files that stay in the work tree and out of its commit.
+   */
+  held_back?: string[];
   /**
    * Number of the iteration.
    */

@@ -241,6 +241,12 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
         for seen in &meta.secrets {
             fact("secret", format!("the value of {} is in {}", seen.variable, seen.path).into());
         }
+        for path in &meta.held_back {
+            fact("held back", path.into());
+        }
+        for path in &meta.dirty_submodules {
+            fact("uncommitted", format!("work inside of the submodule {path}").into());
+        }
         for moved in &meta.moved_refs {
             fact("moved", moved.into());
         }

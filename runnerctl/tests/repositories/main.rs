@@ -10,3 +10,4 @@ mod old_branches;
 mod place;
 mod readme;
 mod refusals;
+mod stored;

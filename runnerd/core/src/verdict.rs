@@ -244,6 +244,9 @@ pub struct Finding {
     /// References of others that the session moved; nothing is decided by them.
     #[serde(default)]
     pub moved_refs: Vec<String>,
+    /// Submodules with work inside that is not committed there.
+    #[serde(default)]
+    pub dirty_submodules: Vec<String>,
 }
 
 impl Finding {
@@ -259,6 +262,7 @@ impl Finding {
             reverted: Vec::new(),
             secrets: Vec::new(),
             moved_refs: Vec::new(),
+            dirty_submodules: Vec::new(),
         }
     }
 }
@@ -457,7 +461,7 @@ fn broken(case: &Case<'_>) -> Option<Breach> {
         AnswerStatus::Done | AnswerStatus::Retry if brought > 0 || gained > 0 => {
             Some(Breach::of_children(Rule::ChildrenOnlyWithDecomposed, node, Children { brought, gained }))
         }
-        AnswerStatus::Done if is_idle_root(case) => breach(Rule::RootNeedsChange, "nothing differs from the base"),
+        AnswerStatus::Done if is_idle_root(case) => breach(Rule::RootNeedsChange, &idle(case.finding)),
         AnswerStatus::Decomposed if strict && case.task.role == Role::Worker => {
             breach(Rule::WorkerNoChildren, "the worker answered `decomposed`")
         }
@@ -471,6 +475,17 @@ fn broken(case: &Case<'_>) -> Option<Breach> {
 /// Whether the root itself is claimed to be done although the run has changed nothing.
 fn is_idle_root(case: &Case<'_>) -> bool {
     case.task.path.len() == 1 && !case.finding.changed_since_base
+}
+
+/// Says why there is nothing in the branch, for who has to do something about it.
+fn idle(finding: &Finding) -> String {
+    match finding.dirty_submodules.as_slice() {
+        [] => "nothing differs from the base".to_owned(),
+        dirty => format!(
+            "all that was changed lies uncommitted inside of a submodule: commit it there ({})",
+            dirty.join(", ")
+        ),
+    }
 }
 
 fn by_status(case: &Case<'_>) -> Judgement {

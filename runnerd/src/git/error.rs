@@ -159,6 +159,16 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
+    /// A file that HEAD has was changed into what git cannot store: a commit without the change would lose it.
+    #[error("the change of {file} cannot be stored: {why}")]
+    CannotStore {
+        /// The file, relative to the work tree.
+        file: String,
+        /// What git or the system said.
+        why: String,
+        /// What a person can do about it.
+        remedy: String,
+    },
     /// The work tree holds nothing that HEAD lacks.
     #[error("nothing to commit in {path}")]
     NothingToCommit {
@@ -226,6 +236,7 @@ impl Obstructs for GitError {
             | Self::Moved { .. }
             | Self::BranchExists { .. }
             | Self::NoBranch { .. }
+            | Self::CannotStore { .. }
             | Self::NothingToCommit { .. }
             | Self::NotRescued { .. } => Nature::Lasting,
         }
@@ -243,6 +254,7 @@ impl Obstructs for GitError {
             Self::Pruned { commit, path } => {
                 Some(format!("bring it back from a clone that has it: git -C {} fetch CLONE {commit}", path.display()))
             }
+            Self::CannotStore { remedy, .. } => Some(remedy.clone()),
             Self::NotCaptured { .. } => Some("put that file back as the daemon wrote it".to_owned()),
             Self::Program { command, path, .. } => {
                 Some(format!("put right what git {command} says, in {}", path.display()))

@@ -43,7 +43,7 @@ mod tests;
 
 pub use commit::Committed;
 pub use commit::graft::Graft;
-pub use commit::prepare::CommitRequest;
+pub use commit::prepare::{CommitRequest, HeldBack};
 pub use error::GitError;
 pub use id::{Id, InvalidId};
 pub use objects::chain::{Chain, ChainChange, ChainCommit, ChainFile};
@@ -59,3 +59,4 @@ pub use rescue::{Restore, Restored, Snapshot, SnapshotRequest};
 pub use tampering::{Fingerprint, MovedRef, Tampered};
 pub use worktree::change::{Change, ChangeKind};
 pub use worktree::hold_back::HoldBack;
+pub use worktree::refused::Refused;

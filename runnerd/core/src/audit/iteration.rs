@@ -231,6 +231,7 @@ impl Iteration<'_> {
             agents_tree: left,
             notes,
             held_back: new.held_back.clone(),
+            dirty_submodules: new.dirty_submodules.clone(),
             guard_definition: self.guard_definition(),
             elapsed_ms: new.elapsed_ms.saturating_sub(old.elapsed_ms),
             tried: Spent::default(),
@@ -295,6 +296,7 @@ impl Iteration<'_> {
             notes: NameList::new(used),
             reverted: NameList::new(&self.to.run_state.reverted),
             held_back: NameList::new(&self.to.run_state.held_back),
+            dirty_submodules: NameList::new(&self.to.run_state.dirty_submodules),
             ..receipt.clone()
         };
         let (expected, found) = (expected.compose(), receipt.compose());

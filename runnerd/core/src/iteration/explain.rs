@@ -117,9 +117,10 @@ fn outcome(policy: &Policy, task: &Task, supposed: &Supposed) -> Option<Outcome>
 fn apply(ground: &Ground<'_>, outcome: &Outcome, agents_tree: Option<TaskTree>) -> After {
     let Standing { tree, run_state, tried, .. } = ground.standing;
     let before = Before { tree, run_state, feedback: ground.standing.feedback, progress: ground.progress };
-    let held_back = run_state.held_back.clone();
+    let (held_back, dirty_submodules) = (run_state.held_back.clone(), run_state.dirty_submodules.clone());
     let guard_definition = run_state.guard_definition.clone();
-    let facts = Facts { agents_tree, held_back, guard_definition, tried: tried.clone(), ..Facts::default() };
+    let facts =
+        Facts { agents_tree, held_back, dirty_submodules, guard_definition, tried: tried.clone(), ..Facts::default() };
     transition::apply(&before, outcome, &facts)
 }
 

@@ -52,6 +52,8 @@ pub struct Facts {
     pub notes: Vec<String>,
     /// Files that stay out of the branch, all of them.
     pub held_back: Vec<String>,
+    /// Submodules with work inside that is not committed there.
+    pub dirty_submodules: Vec<String>,
     /// The guard's definition as a person has accepted it last.
     pub guard_definition: Definition,
     /// Time that the iteration took, in milliseconds.
@@ -131,6 +133,7 @@ fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Ro
         narrowed: with(&old.narrowed, (outcome.verdict == Verdict::Narrowed).then_some(&outcome.work.task.node)),
         repair: next_repair(old.repair.as_ref(), outcome),
         held_back: facts.held_back.clone(),
+        dirty_submodules: facts.dirty_submodules.clone(),
         notes_used: facts
             .notes
             .iter()

@@ -57,6 +57,8 @@ pub struct Receipt {
     pub guard_wrote: NameList,
     /// Paths that were not committed.
     pub held_back: NameList,
+    /// Submodules with work inside that is not committed there.
+    pub dirty_submodules: NameList,
     /// Digest of From's canonical task tree.
     pub tree_from: Digest,
     /// Blob of the agent's task tree where it was not taken.
@@ -92,6 +94,7 @@ impl Receipt {
             ("Runner-Guard-Changed", names(&self.guard_changed)),
             ("Runner-Guard-Wrote", names(&self.guard_wrote)),
             ("Runner-Held-Back", names(&self.held_back)),
+            ("Runner-Dirty-Submodules", names(&self.dirty_submodules)),
             ("Runner-Tree-From", Some(self.tree_from.to_string())),
             ("Runner-Raw", self.raw.clone()),
         ];
@@ -124,6 +127,7 @@ impl Receipt {
             guard_changed: trailers.optional("Runner-Guard-Changed")?.unwrap_or_default(),
             guard_wrote: trailers.optional("Runner-Guard-Wrote")?.unwrap_or_default(),
             held_back: trailers.optional("Runner-Held-Back")?.unwrap_or_default(),
+            dirty_submodules: trailers.optional("Runner-Dirty-Submodules")?.unwrap_or_default(),
             tree_from: trailers.required("Runner-Tree-From")?,
             raw: trailers.object_id("Runner-Raw")?,
         })

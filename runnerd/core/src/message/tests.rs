@@ -47,6 +47,7 @@ fn receipt() -> Receipt {
         guard_changed: NameList::new(["justfile"]),
         guard_wrote: NameList::new(["Cargo.lock"]),
         held_back: NameList::new([".env"]),
+        dirty_submodules: NameList::new(["parts/module"]),
         tree_from: Digest::of(b"tree"),
         raw: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
     }
@@ -66,6 +67,7 @@ fn bare() -> Receipt {
         guard_changed: NameList::default(),
         guard_wrote: NameList::default(),
         held_back: NameList::default(),
+        dirty_submodules: NameList::default(),
         raw: None,
         ..receipt()
     }

@@ -116,7 +116,9 @@ pub(super) fn checks(input: &PromptInput<'_>, limit: usize) -> Option<Section<'s
         [guard_definition(input, share), held_back(input, 2 * share)].concat()
     } else {
         let [red, definition] = [baseline(input, 3 * share), guard_definition(input, share)];
-        [red, definition, reverted(input, 2 * share), held_back(input, 2 * share)].concat()
+        let dirty = dirty_submodules(input, share);
+        let left = if dirty.is_empty() { 2 * share } else { share };
+        [red, definition, reverted(input, 2 * share), held_back(input, left), dirty].concat()
     };
     (!text.is_empty()).then(|| never_cut("checks", format!("{HEADING}{text}")))
 }
@@ -135,6 +137,13 @@ fn held_back(input: &PromptInput<'_>, limit: usize) -> String {
     let words = "These files stay in the work tree but are not committed (secrets, too large, or nested repositories). The \
                  guard sees them here, the branch lacks them; do not depend on them:";
     List { name: "held-back", words, items: &input.run_state.held_back }.render(limit)
+}
+
+fn dirty_submodules(input: &PromptInput<'_>, limit: usize) -> String {
+    let words = "Inside of these submodules work is not committed, so the branch lacks it. Commit it there with \
+                 `git -C <path> add -A` and `git -C <path> commit -m <message>`; that the submodule is at a new commit is \
+                 recorded for you:";
+    List { name: "dirty-submodules", words, items: &input.run_state.dirty_submodules }.render(limit)
 }
 
 fn baseline(input: &PromptInput<'_>, limit: usize) -> String {

@@ -36,6 +36,7 @@ impl Course {
             agents_tree: self.legal_tree(&loaded, &outcome.work),
             notes: notes.unwrap_or_default(),
             held_back: self.repository.held_back(),
+            dirty_submodules: Vec::new(),
             guard_definition: self.guarded(&loaded).accepted,
             elapsed_ms: outcome.spent_ms(),
             tried: self.record.uncommitted.tried.clone(),
@@ -146,6 +147,7 @@ impl Course {
             guard_changed: self.guard_changed(loaded, guard),
             guard_wrote: NameList::new(wrote),
             held_back: NameList::new(&after.run_state.held_back),
+            dirty_submodules: NameList::new(&after.run_state.dirty_submodules),
             tree_from: Digest::of(tree::canonical(&loaded.tree).as_bytes()),
             raw,
         }

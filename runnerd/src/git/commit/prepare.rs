@@ -18,6 +18,7 @@ use crate::git::worktree::hold_back::{HoldBack, Verdict};
 use crate::git::worktree::known::Tracked;
 use crate::git::worktree::porcelain;
 use crate::git::worktree::private::PrivateIndex;
+use crate::git::worktree::refused::Refused;
 use crate::git::worktree::scan::Scan;
 use crate::git::worktree::stage::{Collected, Staged, Staging, declared_submodules};
 use crate::git::{GitError, Id, Repository};
@@ -39,6 +40,17 @@ pub struct CommitRequest<'a> {
     pub allow_empty: bool,
     /// The only paths that may differ from HEAD, for who has looked and knows what was written since; none: all do.
     pub within: Option<&'a [Vec<u8>]>,
+    /// Whether files of HEAD whose change cannot be stored are left as HEAD has them; otherwise nothing is committed.
+    pub leaves_refused: bool,
+}
+
+/// What stays out of the next commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeldBack {
+    /// New files, sorted; paths of repositories end in a slash.
+    pub paths: Vec<String>,
+    /// Files of HEAD that were changed into what git cannot store.
+    pub refused: Vec<Refused>,
 }
 
 /// The tree to commit, and the index to publish once HEAD moved.
@@ -56,10 +68,10 @@ struct Reconsidered {
 }
 
 impl Repository {
-    /// Hides from git what a commit would leave out now, and returns the paths, sorted.
+    /// Hides from git the new files that a commit would leave out now, and returns what it would leave out.
     ///
     /// `changes` are what was seen last; if files come to light that were hidden then, they become what is seen now.
-    pub fn hold_back(&self, rule: &HoldBack, changes: &mut Vec<Change>) -> Result<Vec<String>, GitError> {
+    pub fn hold_back(&self, rule: &HoldBack, changes: &mut Vec<Change>) -> Result<HeldBack, GitError> {
         let repo = self.open()?;
         let head = self.tree_of(&repo, self.head()?.commit())?;
         let reconsidered = self.reconsider(&repo, &head, rule)?;
@@ -79,8 +91,18 @@ impl Repository {
                 hidden.insert(path);
             }
         }
+        let candidates: Vec<Change> =
+            changes.iter().filter(|change| !hidden.contains(change.path.as_bstr())).cloned().collect();
+        let mut refused = Vec::new();
+        for found in self.refused_of(&repo, &candidates)? {
+            if has_path(&repo, &head, found.path.as_ref())? {
+                refused.push(found);
+            } else {
+                hidden.insert(found.path);
+            }
+        }
         exclude::write(self, &hidden)?;
-        Ok(hidden.iter().map(|path| display(path)).collect())
+        Ok(HeldBack { paths: hidden.iter().map(|path| display(path)).collect(), refused })
     }
 
     /// Stages everything and writes the tree; hides from git what stays out.
@@ -102,6 +124,8 @@ impl Repository {
         for path in &collected.unstorable {
             if !has_path(repo, &head, path.as_ref())? {
                 hidden.insert(path.clone());
+            } else if !request.leaves_refused {
+                return Err(self.refusal_of(repo, path.as_ref())?.into_error());
             }
         }
         exclude::write(self, &hidden)?;

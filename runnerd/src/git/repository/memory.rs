@@ -1,6 +1,6 @@
 //! What is known of one repository, in memory alone, and shared by all of its clones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gix::ObjectId;
 use gix::bstr::BString;
 use gix::index::State;
-use gix::index::entry::Flags;
+use gix::index::entry::{Flags, Mode};
+use tempfile::TempDir;
 
+use crate::git::Repository;
 use crate::git::moment::Flush;
 
 /// What is known of its files.
@@ -25,6 +27,24 @@ pub(in crate::git) struct Remembered {
     pub(in crate::git) always: BTreeSet<BString>,
     /// Folders of which nothing is ever tracked, each with a slash at its end.
     pub(in crate::git) never: BTreeSet<BString>,
+    /// Paths that an index cannot untrack, and those of them that the last one did not name.
+    pub(in crate::git) guarded: BTreeSet<BString>,
+    pub(in crate::git) kept: Vec<BString>,
+    /// Submodules that were looked into, by their paths.
+    pub(in crate::git) inside: BTreeMap<BString, Inside>,
+}
+
+/// The repository of a submodule, and the folder in which its rules are laid out, which goes with it.
+#[derive(Clone)]
+pub(in crate::git) struct Inside {
+    pub(in crate::git) repository: Repository,
+    _folder: Arc<TempDir>,
+}
+
+impl Inside {
+    pub(in crate::git) fn new(repository: Repository, folder: TempDir) -> Self {
+        Self { repository, _folder: Arc::new(folder) }
+    }
 }
 
 /// The files of a tree.
@@ -59,6 +79,14 @@ impl Memory {
     /// Remembers the files of a tree, as they were read.
     pub(in crate::git) fn keep(&self, state: State, tree: ObjectId) {
         self.lock().files = Some(Files { state, tree });
+    }
+
+    /// Returns the submodules that HEAD has, as far as its files are known.
+    pub(in crate::git) fn submodules(&self) -> Option<BTreeSet<BString>> {
+        let memory = self.lock();
+        let state = &memory.files.as_ref()?.state;
+        let linked = state.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
+        Some(linked.map(|entry| entry.path(state).to_owned()).collect())
     }
 
     /// Returns when the file system was flushed last, if that still says something.

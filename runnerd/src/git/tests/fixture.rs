@@ -39,6 +39,19 @@ impl Fixture {
         fixture
     }
 
+    /// Makes a repository without commits in memory, where there is such a place: a flush of it costs nothing.
+    pub(super) fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        let tree = folder.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        let fixture = Self { folder, tree };
+        fixture.git(&["init", "--quiet", "--initial-branch=main"]);
+        let settings = "[user]\n\tname = A U Thor\n\temail = author@example.com\n[gc]\n\tauto = 0\n";
+        fixture.write(".git/config", fixture.read(".git/config") + settings);
+        fixture
+    }
+
     /// Makes a repository with a few files in nested folders, committed.
     pub(super) fn new() -> Self {
         let fixture = Self::unborn();
@@ -208,6 +221,7 @@ pub(super) fn request<'a>(fixture: &Fixture, hold_back: &'a HoldBack) -> CommitR
         sign: false,
         allow_empty: false,
         within: None,
+        leaves_refused: false,
     }
 }
 
@@ -224,6 +238,7 @@ pub(super) fn commit_with(repository: &Repository, hold_back: &HoldBack) -> Resu
         sign: false,
         allow_empty: false,
         within: None,
+        leaves_refused: false,
     })
 }
 

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use super::fixture::{ENGINES, Fixture, commit, commit_with};
+use super::fixture::{ENGINES, Fixture, commit, commit_with, request};
 use crate::git::repository::engine::Engine;
-use crate::git::{Committed, HoldBack};
+use crate::git::{ChangeKind, CommitRequest, Committed, GitError, HeldBack, HoldBack, Repository};
 use crate::obstruction::Obstructs as _;
 
 fn rule() -> HoldBack {
@@ -173,14 +173,33 @@ fn unstorable_files_are_named_again_by_the_next_commit() {
     }
 }
 
+/// Commits although the change of a tracked file stays behind, as where a run is cancelled.
+fn commit_without_refused(repository: &Repository, fixture: &Fixture) -> Committed {
+    let nothing = HoldBack::nothing();
+    repository.commit_all(&CommitRequest { leaves_refused: true, ..request(fixture, &nothing) }).unwrap()
+}
+
+/// Fails to commit, and returns the file, why, and what helps.
+fn cannot_store(repository: &Repository) -> (String, String, String) {
+    match commit(repository).unwrap_err() {
+        GitError::CannotStore { file, why, remedy } => (file, why, remedy),
+        error => panic!("{error}"),
+    }
+}
+
 #[test]
-fn tracked_file_that_became_a_pipe_keeps_its_last_content() {
+fn tracked_file_that_became_a_pipe_is_in_the_way_of_a_commit() {
     for engine in ENGINES {
         let fixture = Fixture::new();
         fixture.remove("a.txt");
         fixture.fifo("a.txt");
         fixture.write("b.txt", "changed\n");
-        let committed = commit(&fixture.by(engine)).unwrap();
+        let before = fixture.head();
+        let (file, why, remedy) = cannot_store(&fixture.by(engine));
+        assert_eq!((file.as_str(), why.as_str()), ("a.txt", "it is neither a file nor a link"), "{engine:?}");
+        assert_eq!(remedy, format!("move away what is in the place of {}", fixture.path("a.txt").display()));
+        assert_eq!(fixture.head(), before);
+        let committed = commit_without_refused(&fixture.by(engine), &fixture);
         assert_eq!(committed.unstorable, ["a.txt"], "{engine:?}");
         assert_eq!(fixture.git(&["show", "HEAD:a.txt"]), "content of a.txt");
         assert_eq!(fixture.git(&["show", "HEAD:b.txt"]), "changed");
@@ -195,9 +214,79 @@ fn file_whose_required_filter_fails_is_named() {
         fixture.git(&["config", "filter.broken.required", "true"]);
         fixture.write(".gitattributes", "*.f filter=broken\n");
         fixture.write("x.f", "x");
-        let committed = commit(&fixture.by(engine)).unwrap();
+        let repository = fixture.by(engine);
+        let held_back = repository.hold_back(&HoldBack::nothing(), &mut repository.changes().unwrap()).unwrap();
+        assert_eq!((held_back.paths, held_back.refused), (vec!["x.f".to_owned()], vec![]), "{engine:?}");
+        let committed = commit(&repository).unwrap();
         assert_eq!(committed.unstorable, ["x.f"], "{engine:?}");
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), ".gitattributes");
+        fixture.git(&["config", "filter.broken.clean", "cat"]);
+        let repository = fixture.by(engine);
+        let mut changes = repository.changes().unwrap();
+        assert_eq!(repository.hold_back(&HoldBack::nothing(), &mut changes).unwrap(), HeldBack::default());
+        assert_eq!(commit(&repository).unwrap().unstorable, Vec::<String>::new(), "{engine:?}");
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "x.f");
+    }
+}
+
+#[test]
+fn tracked_file_whose_change_a_required_filter_refuses_is_in_the_way_of_a_commit_until_it_is_mended() {
+    for (engine, key) in ENGINES.into_iter().flat_map(|engine| [(engine, "clean"), (engine, "process")]) {
+        let fixture = Fixture::new();
+        fixture.write("dir/.gitattributes", "*.f filter=broken\n");
+        for name in ["dir/w.f", "dir/x.f", "dir/y.f"] {
+            fixture.write(name, "old\n");
+        }
+        fixture.commit_by_git("tracked");
+        fixture.git(&["config", &format!("filter.broken.{key}"), "no-such-program"]);
+        fixture.git(&["config", "filter.broken.required", "true"]);
+        fixture.write("dir/x.f", "changed\n");
+        fixture.write("b.txt", "changed too\n");
+        fixture.remove("dir/y.f");
+        let expected = [
+            ("b.txt".to_owned(), ChangeKind::Modified),
+            ("dir/x.f".to_owned(), ChangeKind::Modified),
+            ("dir/y.f".to_owned(), ChangeKind::Deleted),
+        ];
+        assert_eq!(fixture.changes(engine), expected, "{engine:?}, {key}");
+        let before = fixture.head();
+        let (file, why, remedy) = cannot_store(&fixture.by(engine));
+        assert_eq!(file, "dir/x.f", "{engine:?}, {key}");
+        assert!(why.contains("clean filter 'broken' failed"), "{why}");
+        assert_eq!(remedy, "make the filter broken of git's configuration work (`no-such-program`)");
+        assert_eq!((fixture.head(), fixture.read("dir/x.f")), (before, "changed\n".to_owned()));
+
+        let committed = commit_without_refused(&fixture.by(engine), &fixture);
+        assert_eq!(committed.unstorable, ["dir/x.f"], "{engine:?}, {key}");
+        assert_eq!(fixture.git(&["show", "HEAD:dir/x.f", "HEAD:b.txt"]), "old\nchanged too");
+
+        fixture.git(&["config", "--unset", &format!("filter.broken.{key}")]);
+        fixture.git(&["config", "filter.broken.clean", "cat"]);
+        assert_eq!(commit(&fixture.by(engine)).unwrap().unstorable, Vec::<String>::new(), "{engine:?}, {key}");
+        assert_eq!(fixture.git(&["show", "HEAD:dir/x.f"]), "changed", "{engine:?}, {key}");
+        fixture.assert_sound();
+    }
+}
+
+#[test]
+fn text_that_is_not_in_its_declared_encoding_is_named_or_in_the_way() {
+    for (engine, place) in ENGINES.into_iter().flat_map(|engine| [(engine, ""), (engine, "dir/")]) {
+        let fixture = Fixture::new();
+        let (attributes, old, new) =
+            (format!("{place}.gitattributes"), format!("{place}old.u"), format!("{place}new.u"));
+        fixture.write(&attributes, "*.u working-tree-encoding=UTF-16\n");
+        fixture.write(&old, b"\xff\xfea\0\n\0");
+        fixture.commit_by_git("tracked");
+        fixture.write(&new, "no UTF-16\n");
+        fixture.write("fine", "x");
+        assert_eq!(commit(&fixture.by(engine)).unwrap().unstorable, [new.as_str()], "{engine:?}");
+        fixture.write(&old, "no UTF-16 either\n");
+        let (file, why, _) = cannot_store(&fixture.by(engine));
+        assert_eq!(file, old, "{engine:?}");
+        assert!(why.contains("UTF-16"), "{why}");
+        fixture.write(&old, b"\xff\xfeb\0\n\0");
+        commit(&fixture.by(engine)).unwrap();
+        assert_eq!(fixture.git(&["show", &format!("HEAD:{old}")]), "b", "{engine:?}");
     }
 }
 
@@ -260,7 +349,8 @@ fn unreadable_files_are_named_and_the_rest_is_committed() {
             fixture.chmod(path, mode);
         }
         fixture.write("fine", "x");
-        let committed = commit(&fixture.by(engine)).unwrap();
+        assert_eq!(cannot_store(&fixture.by(engine)).0, "a.txt", "{engine:?}");
+        let committed = commit_without_refused(&fixture.by(engine), &fixture);
         assert_eq!(committed.unstorable, ["a.txt", "new"], "{engine:?}");
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "fine");
         fixture.chmod("shut", 0o755);
@@ -307,11 +397,11 @@ fn files_are_hidden_before_anything_is_committed() {
         fixture.write("fine", "x");
         let repository = fixture.by(engine);
         assert_eq!(
-            repository.hold_back(&rule(), &mut repository.changes().unwrap()).unwrap(),
+            repository.hold_back(&rule(), &mut repository.changes().unwrap()).unwrap().paths,
             [".env", "large", "lib/"]
         );
         assert_eq!(fixture.status(), "?? fine");
         fixture.remove("large");
-        assert_eq!(repository.hold_back(&rule(), &mut repository.changes().unwrap()).unwrap(), [".env", "lib/"]);
+        assert_eq!(repository.hold_back(&rule(), &mut repository.changes().unwrap()).unwrap().paths, [".env", "lib/"]);
     }
 }

@@ -3,6 +3,7 @@
 
 mod branches;
 mod commits;
+mod differential;
 mod false_objects;
 mod fixture;
 mod forged;

@@ -95,7 +95,7 @@ fn what_the_runner_holds_back_stays_hidden_and_nothing_else_is() {
         fixture.write("hidden", "by somebody");
         let rule = HoldBack { max_file_bytes: 100, ..HoldBack::nothing() };
         let mut changes = repository.changes().unwrap();
-        assert_eq!(repository.hold_back(&rule, &mut changes).unwrap(), ["large"]);
+        assert_eq!(repository.hold_back(&rule, &mut changes).unwrap().paths, ["large"]);
         let seen = || repository.changes().unwrap().iter().map(Change::display_path).collect::<Vec<_>>();
         assert_eq!(seen(), ["hidden"]);
         let exclude = folder.join("info/exclude");

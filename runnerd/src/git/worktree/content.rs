@@ -3,10 +3,11 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io::{self, Read, Seek as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use gix::ObjectId;
@@ -14,15 +15,20 @@ use gix::bstr::BStr;
 use gix::filter::Pipeline;
 use gix::filter::plumbing::pipeline::convert::ToGitOutcome;
 use gix::index::entry::{Mode, Stat};
+use gix::objs::Write as _;
 use gix::worktree::stack::state::attributes::Source;
 
+use crate::git::index::cachetree;
 use crate::git::index::edits::Stored;
-use crate::git::path::{has_safe_name, has_valid_name};
+use crate::git::path::{display, has_safe_name, has_valid_name};
 use crate::git::{GitError, Repository};
 use crate::obstruction::Obstructs as _;
 
 /// Two changes within this time can leave the same time stamp on a file.
 const CLOCK_GRAIN: Duration = Duration::from_millis(20);
+
+/// Longer content is stored in pieces; bytes.
+const AT_ONCE: u64 = 8 * 1024 * 1024;
 
 /// Why a path has no content to store.
 #[derive(Debug)]
@@ -40,6 +46,7 @@ pub(in crate::git) struct Contents<'a> {
     repo: &'a gix::Repository,
     paths: &'a Repository,
     pipeline: Pipeline<'a>,
+    attributes: gix::AttributeStack<'a>,
     has_symlinks: bool,
     has_executable_bit: bool,
 }
@@ -52,17 +59,25 @@ impl<'a> Contents<'a> {
         index: &gix::index::State,
     ) -> Result<Self, GitError> {
         let prepare = || -> gix::Result<Self> {
-            let attributes = repo.attributes_only(index, Source::WorktreeThenIdMapping)?.detach();
+            let attributes = || repo.attributes_only(index, Source::WorktreeThenIdMapping);
             let capabilities = repo.filesystem_options()?;
             Ok(Self {
                 repo,
                 paths,
-                pipeline: Pipeline::new(repo, attributes)?,
+                pipeline: Pipeline::new(repo, attributes()?.detach())?,
+                attributes: attributes()?,
                 has_symlinks: capabilities.symlink,
                 has_executable_bit: capabilities.executable_bit,
             })
         };
         prepare().map_err(GitError::library("reading attributes and filters", paths.work_dir()))
+    }
+
+    /// Tells whether a file is text in another encoding, which git refuses where it cannot read it and the library stores.
+    pub(in crate::git) fn is_recoded(&mut self, path: &BStr) -> bool {
+        let mut found = self.attributes.selected_attribute_matches(["working-tree-encoding"]);
+        let at_path = self.attributes.at_entry(path, None);
+        at_path.is_ok_and(|at_path| at_path.matching_attributes(&mut found))
     }
 
     /// Writes what is at `path` into the object database. `known` is the mode that the index has for it.
@@ -93,6 +108,14 @@ impl<'a> Contents<'a> {
         Ok(Stored { id, mode, stat: settled(stat, &file)? })
     }
 
+    /// Writes a tracked file as if nothing were known of it: rules that are younger than it hold for it too.
+    pub(in crate::git) fn renormalised(&mut self, path: &BStr, known: Mode) -> Result<Stored, Refused> {
+        if self.is_recoded(path) {
+            return Err(Refused::Fault(recoded(self.paths, path)));
+        }
+        self.store(path, Some(known), &cachetree::empty(self.repo.object_hash()))
+    }
+
     /// git looks at the owner's executable bit alone, and keeps what it knows where the file system has none.
     fn mode_of(&self, permissions: u32, known: Option<Mode>) -> Mode {
         match known {
@@ -107,8 +130,20 @@ impl<'a> Contents<'a> {
         let opened = open_plain(file).map_err(|error| refuse(file, error))?;
         let (repo, mut bytes) = (self.repo, Vec::new());
         let read = match self.pipeline.convert_to_git(opened, Path::new(OsStr::from_bytes(path)), index) {
-            Ok(ToGitOutcome::Unchanged(mut content)) => content.read_to_end(&mut bytes),
-            Ok(ToGitOutcome::Process(mut content)) => content.read_to_end(&mut bytes),
+            Ok(ToGitOutcome::Unchanged(content)) => {
+                let length = content.metadata().map_or(0, |found| found.len());
+                if length > AT_ONCE {
+                    return stream(repo, file, (content, length));
+                }
+                content.take(AT_ONCE + 1).read_to_end(&mut bytes)
+            }
+            Ok(ToGitOutcome::Process(mut content)) => {
+                let read = content.by_ref().take(AT_ONCE + 1).read_to_end(&mut bytes);
+                if bytes.len() as u64 > AT_ONCE {
+                    return spool(repo, file, &mut bytes.as_slice().chain(content));
+                }
+                read
+            }
             Ok(ToGitOutcome::Buffer(content)) => return write(repo, file, content),
             Err(error) => {
                 let known = index.entry_by_path(path).map(|entry| repo.find_object(entry.id));
@@ -117,6 +152,62 @@ impl<'a> Contents<'a> {
         };
         read.map_err(|error| refuse(file, error))?;
         write(repo, file, &bytes)
+    }
+}
+
+/// Stores the output of a program, which is as long as it is, by way of a file that has no name.
+fn spool(repo: &gix::Repository, file: &Path, output: &mut impl Read) -> Result<ObjectId, Refused> {
+    let mut spool = tempfile::tempfile().map_err(|error| refuse(file, error))?;
+    let length = io::copy(output, &mut spool).map_err(|error| refuse(file, error))?;
+    stream(repo, file, (spool, length))
+}
+
+/// Stores bytes that are too many to be held in memory at once.
+fn stream(repo: &gix::Repository, file: &Path, (mut bytes, length): (File, u64)) -> Result<ObjectId, Refused> {
+    let (progress, stop) = (&mut gix::progress::Discard, &AtomicBool::new(false));
+    bytes.rewind().map_err(|error| refuse(file, error))?;
+    let (kind, blob) = (repo.object_hash(), gix::objs::Kind::Blob);
+    let id = gix::objs::compute_stream_hash(
+        kind,
+        blob,
+        &mut Exactly { bytes: &bytes, left: length },
+        length,
+        progress,
+        stop,
+    );
+    let id = id.map_err(|error| refuse_filtered(file, error, None))?;
+    if repo.has_object(id) {
+        return Ok(id);
+    }
+    bytes.rewind().map_err(|error| refuse(file, error))?;
+    let stored = repo.objects.write_stream(blob, length, &mut Exactly { bytes: &bytes, left: length });
+    stored.map_err(|error| Refused::Fault(GitError::library("storing", file)(error)))
+}
+
+/// As many bytes of a file as it had: an object says in front how many there are.
+struct Exactly<'a> {
+    bytes: &'a File,
+    left: u64,
+}
+
+impl Read for Exactly<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.bytes.read(&mut buffer[..most])?;
+        if read == 0 && most > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+/// Says that git itself is needed.
+pub(in crate::git) fn recoded(paths: &Repository, path: &BStr) -> GitError {
+    GitError::Broken {
+        doing: "storing text",
+        path: paths.work_dir().to_owned(),
+        source: format!("{} is in another encoding", display(path)).into(),
     }
 }
 

@@ -12,6 +12,7 @@ use gix::index::State;
 use gix::index::entry::{Flags, Mode};
 use gix::index::extension::Tree;
 
+use super::renormalise;
 use crate::git::durable;
 use crate::git::index;
 use crate::git::index::cachetree;
@@ -73,6 +74,17 @@ impl Repository {
         Ok(tracked)
     }
 
+    /// Has the files at these paths stay tracked as long as they are there, whatever the index names. A path that ends in a
+    /// slash stands for all that is below it.
+    pub fn keep_tracked(&self, paths: impl IntoIterator<Item = String>) {
+        self.memory.lock().guarded = paths.into_iter().map(BString::from).collect();
+    }
+
+    /// Returns the files that were untracked when it was looked last and stay tracked all the same.
+    pub fn kept_tracked(&self) -> Vec<String> {
+        self.memory.lock().kept.iter().map(|path| display(path)).collect()
+    }
+
     /// Makes what was written to the work tree survive a power cut, and every write that follows show.
     pub fn flush(&self) -> Result<(), GitError> {
         let flushed = match self.flush_by_its_clock()? {
@@ -112,6 +124,7 @@ impl<'a> Tracked<'a> {
         tracked.names = names::read(repo, paths, (&mut tracked.state, head), is_new)?;
         let never = paths.memory.lock().never.clone();
         tracked.names.disown(&tracked.state, &never);
+        tracked.keep_guarded();
         tracked.remove_missing();
         Ok(tracked)
     }
@@ -133,6 +146,19 @@ impl<'a> Tracked<'a> {
         Ok(Self { paths, state, names, tree, removed: Vec::new() })
     }
 
+    /// Has files that are not to be untracked be so still, where they are there.
+    fn keep_guarded(&mut self) {
+        let guarded = self.paths.memory.lock().guarded.clone();
+        let is_guarded = |path: &BString| {
+            let is_named = guarded.contains(path) || guarded.iter().any(|name| is_below(path, name));
+            is_named && self.paths.file(path).symlink_metadata().is_ok()
+        };
+        let missing = std::mem::take(&mut self.names.missing).into_iter();
+        let (kept, missing) = missing.partition(is_guarded);
+        self.names.missing = missing;
+        self.paths.memory.lock().kept = kept;
+    }
+
     fn remove_missing(&mut self) {
         let mut edits = Edits::new();
         for path in &self.names.missing {
@@ -143,6 +169,19 @@ impl<'a> Tracked<'a> {
         if !edits.is_empty() {
             apply(&mut self.state, edits);
         }
+    }
+
+    /// Returns the files of HEAD that the index does not name.
+    pub(in crate::git) fn removed(&self) -> impl Iterator<Item = &BString> {
+        self.removed.iter().map(|(path, ..)| path)
+    }
+
+    /// Returns all files of HEAD, as it has them.
+    pub(in crate::git) fn all_of_head(&self) -> State {
+        let mut state = self.state.clone();
+        let removed = self.removed.iter().cloned();
+        apply(&mut state, removed.map(|(path, id, mode)| (path, Some(Stored { id, mode, stat: UNREAD }))).collect());
+        state
     }
 
     /// Returns an index for programs that believe what it says of the files: only what is settled looks so.
@@ -188,15 +227,24 @@ impl Files {
             };
             edits.insert(difference.path, stored);
         }
+        let governed: BTreeSet<BString> =
+            edits.keys().filter_map(|path| renormalise::governed(path)).map(ToOwned::to_owned).collect();
         apply(&mut self.state, edits);
+        // What was read by other rules than those that hold now is not known.
+        doubt(&mut self.state, &governed);
         Ok(self.state)
     }
+}
+
+fn is_below(path: &BString, folder: &BString) -> bool {
+    folder.ends_with(b"/") && path.starts_with(folder)
 }
 
 /// Takes the mark off entries whose files are always read.
 fn doubt(state: &mut State, always: &BTreeSet<BString>) {
     for path in always {
         let range = match path.last() {
+            None => Some(0..state.entries().len()),
             Some(b'/') => state.prefixed_entries_range(path.as_ref()),
             _ => state.entry_index_by_path(path.as_ref()).ok().map(|at| at..at + 1),
         };

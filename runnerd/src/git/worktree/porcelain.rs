@@ -11,6 +11,7 @@ use super::change::{Change, ChangeKind, staged};
 use super::hold_back::{HoldBack, Verdict};
 use super::known::Tracked;
 use super::private::PrivateIndex;
+use super::renormalise::{concerned, governed};
 use super::scan::unstorable_files;
 use super::stage::{Collected, declared_submodules};
 use crate::git::durable;
@@ -36,8 +37,13 @@ pub(in crate::git) fn changes(repo: &gix::Repository, paths: &Repository) -> Res
     let mut kinds = staged(&private.tracked.names);
     // A repository that was added is known without the slash by which git names it.
     let is_known = |path: &BString| path.ends_with(b"/") && kinds.contains_key(without_slash(path).as_bstr());
-    let found: Vec<_> = private.porcelain().status()?.into_iter().filter(|(path, _)| !is_known(path)).collect();
+    let mut found = private.porcelain().status()?;
+    if private.porcelain().renormalise(&private, &found)? {
+        found = private.porcelain().status()?;
+    }
+    let found: Vec<_> = found.into_iter().filter(|(path, _)| !is_known(path)).collect();
     kinds.extend(found.into_iter().map(|(path, found)| (path, found.kind)));
+    kinds.extend(private.refused.iter().map(|path| (path.clone(), ChangeKind::Modified)));
     let unmerged = private.tracked.names.unmerged.iter();
     kinds.extend(unmerged.map(|path| (path.clone(), ChangeKind::Unmerged)));
     private.tracked.keep();
@@ -47,9 +53,11 @@ pub(in crate::git) fn changes(repo: &gix::Repository, paths: &Repository) -> Res
 /// Stages all into an index, and writes the tree.
 pub(in crate::git) fn stage(private: &PrivateIndex<'_>, rule: &HoldBack) -> Result<Collected, GitError> {
     let (porcelain, paths) = (private.porcelain(), private.tracked.paths);
+    porcelain.renormalise(private, &porcelain.status()?)?;
     let (held_back, mut unstorable) = porcelain.judge(rule)?;
     let left_out: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
     unstorable.extend(porcelain.fill_index(&left_out)?);
+    unstorable.extend(private.refused.iter().cloned());
     unstorable.extend(unstorable_files(private.repo, &private.tracked.state));
     let tree = match porcelain.git("write-tree").line() {
         Err(_) if porcelain.drop_lost()? => {
@@ -90,6 +98,48 @@ impl<'a> Porcelain<'a> {
             differences.insert(path, Difference { kind, is_unstaged: record[1] != b' ' });
         }
         Ok(differences)
+    }
+
+    /// Stages files that git would store otherwise since files of attributes have changed; tells whether there may be any.
+    fn renormalise(&self, private: &PrivateIndex<'_>, found: &BTreeMap<BString, Difference>) -> Result<bool, GitError> {
+        let tracked = &private.tracked;
+        let rules: Vec<BString> =
+            found.keys().chain(tracked.removed()).filter(|path| governed(path).is_some()).cloned().collect();
+        if rules.is_empty() {
+            return Ok(false);
+        }
+        let failed = GitError::library("comparing attributes", self.paths.work_dir());
+        let concerned = concerned(private.repo, &tracked.all_of_head(), rules.iter()).map_err(failed)?;
+        let is_there = |path: &BString| {
+            let is_tracked = tracked.state.entry_by_path(path.as_ref()).is_some();
+            is_tracked && self.paths.file(path).symlink_metadata().is_ok()
+        };
+        let concerned: Vec<BString> = concerned.into_iter().filter(is_there).collect();
+        // One that is gone would govern through the index.
+        let gone: Vec<&BString> =
+            rules.iter().filter(|path| self.paths.file(path).symlink_metadata().is_err()).collect();
+        self.drop_from_index(gone.into_iter())?;
+        self.renormalise_by_halves(&concerned)?;
+        Ok(true)
+    }
+
+    /// What cannot be stored stays as it was stored, and keeps nothing else from being stored anew.
+    fn renormalise_by_halves(&self, some: &[BString]) -> Result<(), GitError> {
+        if some.is_empty() {
+            return Ok(());
+        }
+        let options = ["--renormalize", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"];
+        let names: Vec<u8> = some.iter().flat_map(|path| [path.as_slice(), b"\0"].concat()).collect();
+        let outcome = self.git("add").args(options).input(names).outcome()?;
+        if outcome.blames_store() && !outcome.status.success() {
+            return Err(outcome.into_error("add".to_owned(), self.paths.work_dir().to_owned()));
+        }
+        if outcome.status.success() || some.len() == 1 {
+            return Ok(());
+        }
+        let (first, second) = some.split_at(some.len() / 2);
+        self.renormalise_by_halves(first)?;
+        self.renormalise_by_halves(second)
     }
 
     /// Returns which new files the rule holds back, and which of them git cannot store.

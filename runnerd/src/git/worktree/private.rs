@@ -1,10 +1,12 @@
 //! An index of the runner's own for the git program, which believes whatever an index says: it holds what the runner knows
 //! itself, and the names of the one in the git folder.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
 
 use gix::ObjectId;
+use gix::bstr::BString;
 use gix::index::State;
 use gix::index::entry::{Flags, Mode};
 use tempfile::TempDir;
@@ -24,6 +26,10 @@ pub(in crate::git) struct PrivateIndex<'a> {
     pub(in crate::git) repo: &'a gix::Repository,
     pub(in crate::git) tracked: Tracked<'a>,
     pub(in crate::git) file: PathBuf,
+    /// Files that git cannot convert and that have not the bytes of the commit.
+    pub(in crate::git) refused: BTreeSet<BString>,
+    /// All files that git is kept from reading, as it gives up on them.
+    passed_over: BTreeSet<BString>,
     flush: Option<Flush>,
     _folder: TempDir,
 }
@@ -38,15 +44,40 @@ impl<'a> PrivateIndex<'a> {
         let unread = state.entries().iter().filter(|entry| entry.stat == UNREAD).count();
         let flush = tracked.paths.flush_before_reading(unread)?;
         announce(repo, &tracked, &mut state);
-        let mut private = Self { repo, tracked, file: folder.path().join("index"), flush, _folder: folder };
+        let file = folder.path().join("index");
+        let (refused, passed_over) = (BTreeSet::new(), BTreeSet::new());
+        let mut private = Self { repo, tracked, file, refused, passed_over, flush, _folder: folder };
         private.write(&state)?;
-        // Exits with 1 where files have changed.
-        Git::new(private.tracked.paths, "update-index")
-            .env("GIT_INDEX_FILE", &private.file)
-            .args(["-q", "--unmerged", "--refresh"])
-            .outcome()?;
+        if !private.refresh()? {
+            private.pass_over_refused(&mut state)?;
+        }
         private.learn()?;
         Ok(private)
+    }
+
+    /// Has git read the files; false where it gave up on one.
+    fn refresh(&self) -> Result<bool, GitError> {
+        let git = Git::new(self.tracked.paths, "update-index").env("GIT_INDEX_FILE", &self.file);
+        let outcome = git.args(["-q", "--unmerged", "--refresh"]).outcome()?;
+        // Exits with 1 where files have changed.
+        Ok(matches!(outcome.status.code(), Some(0 | 1)))
+    }
+
+    /// Keeps git from reading what it gives up on.
+    fn pass_over_refused(&mut self, state: &mut State) -> Result<(), GitError> {
+        let unread = state.entries().iter().enumerate().filter(|(_, entry)| entry.stat == UNREAD);
+        let unread: Vec<usize> = unread.map(|(position, _)| position).collect();
+        for position in self.tracked.paths.refused_among(self.repo, state, &unread)? {
+            let path = state.entries()[position].path(state).to_owned();
+            let entry = &mut state.entries_mut()[position];
+            entry.flags.insert(Flags::ASSUME_VALID);
+            if stands_as(self.repo, &self.tracked.paths.file(&path), entry).is_none() {
+                self.refused.insert(path.clone());
+            }
+            self.passed_over.insert(path);
+        }
+        self.write(state)?;
+        self.refresh().map(drop)
     }
 
     /// Takes over what git has read, and tells git of files that have the very bytes of the commit.
@@ -62,7 +93,9 @@ impl<'a> PrivateIndex<'a> {
             }
             let stat = if entry.stat == UNREAD {
                 let stat = stands_as(self.repo, &self.tracked.paths.file(path), known);
-                told.extend(stat.map(|stat| (position, stat)));
+                // Git would read one that looks as recorded once more when it writes the index.
+                let is_told = !self.passed_over.contains(path);
+                told.extend(stat.filter(|_| is_told).map(|stat| (position, stat)));
                 stat
             } else {
                 Some(entry.stat)
@@ -85,6 +118,11 @@ impl<'a> PrivateIndex<'a> {
     pub(in crate::git) fn into_staged(self) -> Result<State, GitError> {
         let mut state = self.read()?;
         state.remove_entries(|_, _, entry| entry.flags.contains(Flags::INTENT_TO_ADD));
+        for path in &self.passed_over {
+            if let Ok(at) = state.entry_index_by_path(path.as_ref()) {
+                state.entries_mut()[at].flags.remove(Flags::ASSUME_VALID);
+            }
+        }
         for entry in state.entries_mut() {
             let is_settled = self.flush.is_some_and(|flush| flush.settles(&entry.stat));
             entry.flags.set(Flags::UPTODATE, is_settled && entry.stat != UNREAD);

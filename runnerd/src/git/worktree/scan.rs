@@ -1,7 +1,7 @@
 //! Compares the files of HEAD with the work tree: one walk that finds changed, removed and new files. Reads only, and
 //! reports paths; what is to be done about them is decided by `status` and `stage`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -18,9 +18,11 @@ use gix::status::plumbing::index_as_worktree::{Change, EntryStatus};
 use gix::status::plumbing::index_as_worktree_with_renames::{Entry, VisitEntry};
 use gix::worktree::stack::state::ignore::Source;
 
-use super::content::{head_of, open_plain};
+use super::content::{Contents, Refused, head_of, open_plain};
 use super::known::Tracked;
 use super::preload::Preload;
+use super::renormalise;
+use crate::git::index::cachetree;
 use crate::git::index::marks::UNREAD;
 use crate::git::index::names::Names;
 use crate::git::moment::Flush;
@@ -54,6 +56,8 @@ pub(in crate::git) struct Scan {
     fresh: Vec<(usize, Stat)>,
     /// Entries whose content git would store otherwise than it is known, by position.
     rewritten: Vec<usize>,
+    /// Files that are converted by other rules than before.
+    pub(in crate::git) renormalised: BTreeSet<BString>,
 }
 
 impl Scan {
@@ -72,10 +76,17 @@ impl Scan {
         let failed = || GitError::library("comparing the index with the work tree", paths.work_dir());
         if !doubts.is_empty() {
             let flush = paths.flush_before_reading(doubts.len())?;
-            for position in doubts {
-                state.entries_mut()[position].stat = UNREAD;
+            for position in &doubts {
+                state.entries_mut()[*position].stat = UNREAD;
             }
-            scan.compare(repo, paths, state).map_err(failed())?;
+            if let Err(error) = scan.compare(repo, paths, state) {
+                let refused = paths.refused_among(repo, state, &doubts)?;
+                if refused.is_empty() {
+                    return Err(failed()(error));
+                }
+                scan = Self::default();
+                scan.compare_others(repo, paths, (state, &refused)).map_err(failed())?;
+            }
             scan.take_as_committed(repo, paths, state);
             scan.refresh(state, flush);
         }
@@ -84,7 +95,42 @@ impl Scan {
         for (path, finding) in untracked(repo, paths, &tracked.state, strangers.as_deref()).map_err(failed())? {
             scan.found.entry(path).or_insert(finding);
         }
+        scan.renormalise(repo, paths, tracked)?;
         Ok(scan)
+    }
+
+    /// Adds files that git would store otherwise since files of attributes have changed.
+    fn renormalise(
+        &mut self,
+        repo: &gix::Repository,
+        paths: &Repository,
+        tracked: &Tracked<'_>,
+    ) -> Result<(), GitError> {
+        let changed: Vec<&BString> =
+            self.found.keys().chain(tracked.removed()).filter(|path| renormalise::governed(path).is_some()).collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let concerned = renormalise::concerned(repo, &tracked.all_of_head(), changed.into_iter());
+        let failed = GitError::library("comparing attributes", paths.work_dir());
+        self.renormalised = concerned.map_err(failed)?;
+        let mut contents = Contents::new(repo, paths, &cachetree::empty(repo.object_hash()))?;
+        for path in &self.renormalised {
+            let Some(entry) = tracked.state.entry_by_path(path.as_ref()) else { continue };
+            if self.found.contains_key(path) {
+                continue;
+            }
+            let is_other = match contents.renormalised(path.as_ref(), entry.mode) {
+                Ok(stored) => stored.id != entry.id,
+                Err(Refused::Fault(error)) => return Err(error),
+                // It stays as it was stored.
+                Err(Refused::Gone | Refused::Unstorable) => false,
+            };
+            if is_other {
+                self.found.insert(path.clone(), Finding::Modified);
+            }
+        }
+        Ok(())
     }
 
     /// Adds what the index alone knows: what was added to it, whether or not it is ignored, and conflicts.
@@ -113,7 +159,7 @@ impl Scan {
     pub(in crate::git) fn within(paths: &Repository, index: &State, some: &[Vec<u8>]) -> Option<Self> {
         let mut scan = Self::default();
         for path in some.iter().map(|path| path.as_bstr()) {
-            if leads_through_a_link(paths, path) {
+            if renormalise::governed(path).is_some() || leads_through_a_link(paths, path) {
                 return None;
             }
             let kind = paths.file(path).symlink_metadata().ok().map(|found| found.file_type());
@@ -147,6 +193,25 @@ impl Scan {
             Options { thread_limit: Some(1), ..Options::default() },
         )
         .map(drop)
+    }
+
+    /// Compares all files but those that cannot be converted: these have changed, unless their bytes are the commit's.
+    fn compare_others(
+        &mut self,
+        repo: &gix::Repository,
+        paths: &Repository,
+        (state, refused): (&mut State, &[usize]),
+    ) -> gix::Result<()> {
+        for position in refused {
+            state.entries_mut()[*position].flags.insert(Flags::UPTODATE);
+        }
+        let compared = self.compare(repo, paths, state);
+        for position in refused {
+            state.entries_mut()[*position].flags.remove(Flags::UPTODATE);
+            self.found.insert(state.entries()[*position].path(state).to_owned(), Finding::Modified);
+        }
+        self.rewritten.extend(refused);
+        compared
     }
 
     /// Takes a file for unchanged whose bytes are those of the commit, although git would store them otherwise today: by

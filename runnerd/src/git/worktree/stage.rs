@@ -8,7 +8,7 @@ use gix::bstr::{BStr, BString};
 use gix::index::State;
 use gix::index::entry::Stage;
 
-use super::content::{Contents, Refused};
+use super::content::{Contents, Refused, recoded};
 use super::hold_back::{HoldBack, Verdict};
 use super::scan::{Finding, Scan};
 use crate::git::index::cachetree;
@@ -50,7 +50,7 @@ impl Staging<'_> {
         let mut found = scan.found;
         self.hold_back(&mut found, &mut staged);
         drop_gone(&mut staged.state, &found);
-        let edits = self.store(&found, &mut staged)?;
+        let edits = self.store((&found, &scan.renormalised), &mut staged)?;
         apply(&mut staged.state, edits);
         Ok(staged)
     }
@@ -75,16 +75,27 @@ impl Staging<'_> {
         }
     }
 
-    fn store(&self, found: &BTreeMap<BString, Finding>, staged: &mut Staged) -> Result<Edits, GitError> {
+    fn store(
+        &self,
+        (found, renormalised): (&BTreeMap<BString, Finding>, &BTreeSet<BString>),
+        staged: &mut Staged,
+    ) -> Result<Edits, GitError> {
         let mut contents = Contents::new(self.repo, self.paths, &staged.state)?;
         let mut edits = Edits::new();
         for (path, finding) in found {
             if matches!(finding, Finding::Gone) {
                 continue;
             }
+            if contents.is_recoded(path.as_ref()) {
+                return Err(recoded(self.paths, path.as_ref()));
+            }
             let known =
                 staged.state.entry_by_path_and_stage(path.as_ref(), Stage::Unconflicted).map(|entry| entry.mode);
-            match contents.store(path.as_ref(), known, &staged.state) {
+            let stored = match known.filter(|_| renormalised.contains(path)) {
+                Some(known) => contents.renormalised(path.as_ref(), known),
+                None => contents.store(path.as_ref(), known, &staged.state),
+            };
+            match stored {
                 Ok(stored) => {
                     staged.written.push(stored.id);
                     edits.insert(path.clone(), Some(stored));

@@ -88,7 +88,11 @@ impl Note for Departure {
 pub(crate) fn watch(repository: &Repository, loaded: &Loaded) -> Result<(), LoadError> {
     let Guarded { accepted, committed } = at(repository, loaded)?;
     let own = format!("{}/", Layout::FOLDER);
-    repository.always_read(accepted.into_keys().chain(committed.into_keys()).chain([own]));
+    let definition: Vec<String> = accepted.into_keys().chain(committed.into_keys()).collect();
+    // The records of iterations and what a session is given are not tracked.
+    let state = format!("{}/", Layout::STATE);
+    repository.keep_tracked(definition.iter().cloned().chain([state]));
+    repository.always_read(definition.into_iter().chain([own]));
     Ok(())
 }
 

@@ -80,13 +80,13 @@ impl Effects {
                 let executor = session::executor(&loaded, task);
                 Ok(Event::SessionEnded(agent::interrupted(&executor, survivors, &self.context.launcher)))
             }
-            (Effect::Inspect, Phase::Inspect { task, session, .. }) => {
+            (Effect::Inspect, Phase::Inspect { task, session, stop: asked }) => {
                 let loaded = self.loaded(task)?;
                 block_in_place(|| {
                     access::regain(&self.context, (task.iter, PhaseName::Work))?;
                     // From here on the session's work is not lost by a power cut either.
                     self.context.repository()?.flush()?;
-                    inspect::inspect(&self.context, &loaded, task, session).map(Event::Inspected)
+                    inspect::inspect(&self.context, &loaded, task, (session, *asked)).map(Event::Inspected)
                 })
             }
             (Effect::RunGuard | Effect::RunAccepted, Phase::Guard { work, .. }) => {

@@ -13,7 +13,7 @@ use runner_core::iteration::Worked;
 use runner_core::redact::Secrets;
 use runner_core::tree::{self, MAX_TREE_BYTES};
 use runner_core::validate::TreeFault;
-use runner_core::verdict::{Breach, Finding, SessionEnd, Task, TreeFinding};
+use runner_core::verdict::{Breach, Finding, SessionEnd, StopCause, Task, TreeFinding};
 
 use crate::git::Id;
 use crate::store::LeftTree;
@@ -27,7 +27,7 @@ pub(crate) fn inspect(
     context: &RunContext,
     loaded: &Loaded,
     task: &Task,
-    session: &SessionEnd,
+    (session, stop): (&SessionEnd, Option<StopCause>),
 ) -> Result<Finding, Obstacle> {
     let repository = context.repository()?;
     let text = agents_tree(context, task)?;
@@ -41,7 +41,13 @@ pub(crate) fn inspect(
         without_secrets(examine_tree(loaded, (task, session.answer()), text).finding, text, &context.secrets)
     };
     let head = repository.head()?.commit();
-    let uncommitted: Vec<Vec<u8>> = context.look()?.into_iter().map(|change| change.path).collect();
+    let changes = context.look()?;
+    let untracked = repository.kept_tracked();
+    if stop != Some(StopCause::Cancel) {
+        // What is claimed and checked is what is there, and a commit would be without it.
+        repository.refuse_unstorable(&changes)?;
+    }
+    let uncommitted: Vec<Vec<u8>> = changes.into_iter().map(|change| change.path).collect();
     let committed = |commit: &Id| -> Result<Vec<Vec<u8>>, Obstacle> {
         let committed = head.map(|head| repository.changed_paths(commit, &head)).transpose()?;
         Ok(committed.unwrap_or_default())
@@ -51,16 +57,27 @@ pub(crate) fn inspect(
     let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
     // Even a commit that changes nothing is one: what a session leaves on the branch belongs to a receipt.
     let has_moved = head != Some(loaded.commit);
+    let mut reverted = undone.reverted;
+    // Untracked by the session, and tracked still.
+    reverted.extend(untracked);
+    reverted.sort();
+    reverted.dedup();
+    let dirty_submodules = repository.dirty_submodules()?;
     Ok(Finding {
         secrets: exposure::look(context.layout.root(), &changes, &context.secrets),
-        changed: has_moved || !changes.is_empty() || !undone.reverted.is_empty() || is_put_back,
+        changed: has_moved
+            || !changes.is_empty()
+            || !reverted.is_empty()
+            || is_put_back
+            || !dirty_submodules.is_empty(),
         history: undone.history,
         elsewhere: undone.elsewhere,
         tree,
         changed_code: has_code(&changes),
         changed_since_base: has_code(&uncommitted) || has_code(&committed(&base)?),
-        reverted: undone.reverted,
+        reverted,
         moved_refs: undone.moved_refs,
+        dirty_submodules,
     })
 }
 

@@ -142,6 +142,8 @@ fn clean(repository: &Repository) -> Result<Option<StopReason>, GitError> {
     if changes.is_empty() {
         return Ok(None);
     }
+    // What git cannot convert may be as it was committed: whoever can tell has to be there first.
+    repository.refuse_unstorable(&changes)?;
     let shown: Vec<String> = changes.iter().take(10).map(crate::git::Change::display_path).collect();
     let more = changes.len().saturating_sub(shown.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -14,12 +14,12 @@ use runner_core::message::{AgentStamp, Attempts, NameList, Receipt, ReviewRun, R
 use runner_core::prompt::Prompt;
 use runner_core::transition::{self, Before, Facts};
 use runner_core::tree;
-use runner_core::verdict::{SessionEnd, Task, row};
+use runner_core::verdict::{SessionEnd, StopCause, Task, Verdict, row};
 use serde::{Deserialize, Serialize};
 
 use crate::causes::in_one_line;
 use crate::clock;
-use crate::git::{Change, CommitRequest, Id, Repository};
+use crate::git::{Change, CommitRequest, HeldBack, Id, Refused, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::kept::Note;
 use crate::repo::layout::Layout;
@@ -57,7 +57,7 @@ pub(crate) fn settle(
     let upon = settling.upon(head)?;
     let mut changes = context.seen()?;
     let held_back = repository.hold_back(&hold_back(loaded), &mut changes)?;
-    let after = settling.after(held_back)?;
+    let after = settling.after(settling.left_out(held_back)?)?;
     let (tree, guard_changed) = (tree::canonical(&after.tree), settling.guard_changed()?);
     let told = Told { after: &after, tree: &tree, guard_changed: &guard_changed };
     let made = match settling.receipt(&upon)? {
@@ -133,6 +133,7 @@ impl<'a> Settling<'a> {
             agents_tree: inspect::legal_tree(self.context, self.loaded, &self.outcome.work)?,
             notes: self.prompt.as_ref().map(|prompt| prompt.notes.clone()).unwrap_or_default(),
             held_back,
+            dirty_submodules: self.repository.dirty_submodules()?,
             guard_definition: definition::at(self.repository, self.loaded)?.accepted,
             elapsed_ms: self.elapsed_ms(),
             tried: self.context.uncommitted.tried.clone(),
@@ -144,6 +145,22 @@ impl<'a> Settling<'a> {
             progress: self.loaded.text(Layout::PROGRESS),
         };
         Ok(transition::apply(&before, self.outcome, &facts))
+    }
+
+    /// Whether what cannot be stored may stay behind: a run that somebody cancels ends whatever is in its work tree.
+    fn leaves_refused(&self) -> bool {
+        matches!(self.outcome.verdict, Verdict::Interrupted { by: StopCause::Cancel })
+    }
+
+    /// Returns the paths that the commit leaves out.
+    fn left_out(&self, HeldBack { mut paths, refused }: HeldBack) -> Result<Vec<String>, Obstacle> {
+        if !self.leaves_refused() {
+            let first = refused.into_iter().next();
+            return first.map_or(Ok(paths), |first| Err(first.into_error().into()));
+        }
+        paths.extend(refused.iter().map(Refused::display_path));
+        paths.sort();
+        Ok(paths)
     }
 
     fn elapsed_ms(&self) -> u64 {
@@ -197,6 +214,7 @@ impl<'a> Settling<'a> {
             sign: self.loaded.config.git.sign,
             allow_empty: true,
             within: is_known.then_some(&within),
+            leaves_refused: self.leaves_refused(),
         };
         let committed = self.repository.commit_all(&request)?;
         if !committed.unstorable.is_empty() {
@@ -281,6 +299,7 @@ impl<'a> Settling<'a> {
             guard_changed: NameList::whole(guard_changed),
             guard_wrote: NameList::new(guard.map_or(&[][..], |guard| &guard.wrote)),
             held_back: NameList::new(&after.run_state.held_back),
+            dirty_submodules: NameList::new(&after.run_state.dirty_submodules),
             tree_from: Digest::of(self.loaded.canonical_tree().as_bytes()),
             raw: raw.map(|raw| raw.to_string()),
         };
@@ -371,6 +390,8 @@ impl<'a> Settling<'a> {
             secrets: self.outcome.work.finding().map(|finding| finding.secrets.clone()).unwrap_or_default(),
             log_faults: self.log_faults(),
             moved_refs: self.moved_refs().to_vec(),
+            held_back: told.after.run_state.held_back.clone(),
+            dirty_submodules: told.after.run_state.dirty_submodules.clone(),
             guard_changed: told.guard_changed.to_vec(),
             guard_with_accepted: guard.is_some_and(|guard| guard.with_accepted),
             commit: commit.map(|commit| commit.to_string()),

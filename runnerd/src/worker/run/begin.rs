@@ -71,6 +71,7 @@ fn refuse_pipes(repository: &Repository) -> Result<(), Unready> {
 /// Refuses changes outside `.runner/`; those inside go into the start commit.
 fn refuse_dirty(repository: &Repository) -> Result<(), Unready> {
     let changes = RunContext::changes(repository)?;
+    repository.refuse_unstorable(&changes)?;
     let foreign = changes.iter().map(Change::display_path).filter(|path| !path.starts_with(".runner/"));
     refuse(&foreign.collect::<Vec<_>>())
 }
@@ -407,6 +408,7 @@ pub(crate) fn commit(context: &RunContext, repository: &Repository, commit: &Run
         sign: config.git.sign,
         allow_empty: true,
         within: None,
+        leaves_refused: false,
     })?;
     Ok(committed.commit)
 }

@@ -204,9 +204,12 @@ fn secrets_in(layout: &Layout, views: &[IterationView]) -> Vec<SecretSeen> {
 /// Returns what else is to be told of these iterations, as far as their records are there.
 fn notices_in(layout: &Layout, views: &[IterationView]) -> Vec<String> {
     let metas = views.iter().filter_map(|view| meta(layout, &view.run, view.iter));
-    let told = metas.flat_map(|IterationMeta { iter, moved_refs, log_faults, .. }| {
+    let told = metas.flat_map(|IterationMeta { iter, moved_refs, log_faults, dirty_submodules, .. }| {
         let moved = moved_refs.into_iter().map(move |moved| format!("iteration {iter} moved {moved}"));
-        moved.chain(log_faults.into_iter().map(move |fault| format!("iteration {iter}: incomplete {fault}")))
+        let uncommitted = move |path| format!("iteration {iter} left work uncommitted inside of the submodule {path}");
+        moved
+            .chain(dirty_submodules.into_iter().map(uncommitted))
+            .chain(log_faults.into_iter().map(move |fault| format!("iteration {iter}: incomplete {fault}")))
     });
     told.take(MAX_NOTICES).collect()
 }

@@ -1,0 +1,52 @@
+//! Files that git stores otherwise since files of attributes have changed, though nobody has changed them: what was stored
+//! by the rules before would differ from the work tree for ever. Says which they are; `scan` and `porcelain` bring them in.
+
+use std::collections::BTreeSet;
+
+use gix::bstr::{BStr, BString, ByteSlice as _};
+use gix::index::State;
+use gix::index::entry::Mode;
+use gix::worktree::stack::state::attributes::Source;
+
+use crate::git::index::cachetree;
+
+/// The file of attributes of a folder.
+pub(in crate::git) const ATTRIBUTES: &[u8] = b".gitattributes";
+/// The attributes by which content is converted.
+const CONVERTING: [&str; 6] = ["crlf", "ident", "filter", "eol", "text", "working-tree-encoding"];
+
+/// Returns the folder that a file of attributes governs, with a slash at its end, or nothing for all; none for other files.
+pub(in crate::git) fn governed(path: &[u8]) -> Option<&BStr> {
+    let folder = path.strip_suffix(ATTRIBUTES)?;
+    (folder.is_empty() || folder.ends_with(b"/")).then(|| folder.as_bstr())
+}
+
+/// Returns the files of `head` whose content is converted by other rules than before, where `changed` differ from it.
+pub(in crate::git) fn concerned<'p>(
+    repo: &gix::Repository,
+    head: &State,
+    changed: impl Iterator<Item = &'p BString>,
+) -> gix::Result<BTreeSet<BString>> {
+    let folders: Vec<&BStr> = changed.filter_map(|path| governed(path)).collect();
+    let mut concerned = BTreeSet::new();
+    if folders.is_empty() {
+        return Ok(concerned);
+    }
+    let mut before = repo.attributes_only(head, Source::IdMapping)?;
+    let mut now = repo.attributes_only(&cachetree::empty(repo.object_hash()), Source::WorktreeThenIdMapping)?;
+    for entry in head.entries().iter().filter(|entry| matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE)) {
+        let path = entry.path(head);
+        let is_governed = folders.iter().any(|folder| path.starts_with(folder));
+        if is_governed && rules(&mut before, path)? != rules(&mut now, path)? {
+            concerned.insert(path.to_owned());
+        }
+    }
+    Ok(concerned)
+}
+
+/// Returns how a file is converted, as text.
+fn rules(attributes: &mut gix::AttributeStack<'_>, path: &BStr) -> gix::Result<Vec<String>> {
+    let mut found = attributes.selected_attribute_matches(CONVERTING);
+    attributes.at_entry(path, None)?.matching_attributes(&mut found);
+    Ok(found.iter_selected().map(|found| format!("{:?}", found.assignment.state)).collect())
+}
