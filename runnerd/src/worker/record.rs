@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use jiff::Timestamp;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::words::PhaseName;
@@ -132,8 +133,9 @@ pub(crate) fn complete(context: &RunContext, repository: &Repository, settled: &
     write(context, &folder.join("meta.json"), json::canonical(settled.meta).as_bytes())
 }
 
-/// Returns how long each phase took, from the times of the events.
-pub(crate) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
+/// Returns how long each phase took, from the times of the events, to the end of the settlement that goes on; together they
+/// are the time from the first event to `now`.
+pub(crate) fn phase_times(entries: &[Entry], now: Timestamp) -> Vec<PhaseTime> {
     let ended = |event: &Event| match event {
         Event::Opened(_) => Some(PhaseName::Open),
         Event::Briefed => Some(PhaseName::Brief),
@@ -144,15 +146,19 @@ pub(crate) fn phase_times(entries: &[Entry]) -> Vec<PhaseTime> {
         Event::Settled { .. } => Some(PhaseName::Settle),
         Event::Declined | Event::Obstructed(_) | Event::Stop(_) | Event::Restarted => None,
     };
-    let mut since = entries.first().map(|entry| entry.at);
-    let mut times = Vec::new();
-    for entry in entries.iter().skip(1) {
-        let (Some(phase), Some(began)) = (ended(&entry.event), since) else { continue };
-        let millis = entry.at.duration_since(began).as_millis();
-        times.push(PhaseTime { phase, duration_ms: u64::try_from(millis).unwrap_or(0) });
-        since = Some(entry.at);
-    }
-    times
+    let Some(began) = entries.first().map(|entry| entry.at) else { return Vec::new() };
+    let ends = entries.iter().skip(1).filter_map(|entry| Some((ended(&entry.event)?, entry.at)));
+    let is_settled = entries.iter().any(|entry| matches!(entry.event, Event::Settled { .. }));
+    let settling = (!is_settled).then_some((PhaseName::Settle, now));
+    let mut before = 0;
+    let time = |(phase, at): (PhaseName, Timestamp)| {
+        // From the beginning each time: what is lost of each in rounding would be missing in the sum.
+        let until = u64::try_from(at.duration_since(began).as_millis()).unwrap_or(0).max(before);
+        let duration_ms = until - before;
+        before = until;
+        PhaseTime { phase, duration_ms }
+    };
+    ends.chain(settling).map(time).collect()
 }
 
 /// Gives a file of the record a second name, for what would be the same bytes.

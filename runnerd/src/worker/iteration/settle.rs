@@ -379,7 +379,7 @@ impl<'a> Settling<'a> {
             guard_exit: guard.and_then(guard_exit),
             started_at: entries.first().map_or(now, |entry| entry.at),
             ended_at: now,
-            phases: record::phase_times(entries),
+            phases: record::phase_times(entries, now),
             captured_bytes: session.map_or(0, |session| session.captured_bytes),
             dropped_bytes: session.map_or(0, |session| session.dropped_bytes),
             failure: session.and_then(|session| session.failure.as_deref().cloned()),

@@ -89,6 +89,11 @@ pub(crate) fn iteration(run: &str, told: RunnerCommit, commit: &CommitInfo) -> O
     }
 }
 
+/// What is told of an iteration whose session has said nothing: why it ended as it did.
+fn detail(receipt: &Receipt) -> Option<String> {
+    receipt.verdict.detail.as_deref().map(first_line).filter(|line| !line.is_empty())
+}
+
 fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
     IterationView {
         run: receipt.run.clone(),
@@ -98,7 +103,7 @@ fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         status: receipt.status,
         guard: receipt.guard,
         commit: Some(commit.id.to_string()),
-        summary: Some(first_line(&receipt.summary)).filter(|line| !line.is_empty()),
+        summary: Some(first_line(&receipt.summary)).filter(|line| !line.is_empty()).or_else(|| detail(receipt)),
         ended_at: jiff::Timestamp::from_second(commit.time).ok(),
         duration_ms: None,
         usage: receipt.usage.clone().map(|line| line.0),
