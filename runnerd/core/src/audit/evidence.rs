@@ -83,11 +83,8 @@ impl<'a> Evidence<'a> {
     pub(super) fn told(&self) -> Option<Told> {
         let verdict = self.verdict()?;
         let left = self.left(&verdict);
-        let stop = match verdict {
-            Verdict::Interrupted { .. } if self.is_elsewhere_after_guard(&verdict) => None,
-            Verdict::Interrupted { by } => Some(by),
-            _ => None,
-        };
+        let stop = if let Verdict::Interrupted { by } = verdict { Some(by) } else { None };
+        let stop = stop.filter(|_| !self.is_elsewhere_after_guard(&verdict));
         let (guard, review) = (self.guard(&verdict), self.review(&verdict));
         let task = self.task.clone();
         let (begin, by) = if let Some(decision) = &task.decision {

@@ -33,7 +33,8 @@ pub fn ways(paths: &[String]) -> String {
 fn is_secret(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_sample = SAMPLES.iter().any(|end| name.ends_with(end));
-    SECRETS.contains(&name) || name.ends_with(".pem") || name.starts_with(".env.") && !is_sample
+    let is_pem = name.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("pem"));
+    SECRETS.contains(&name) || is_pem || name.starts_with(".env.") && !is_sample
 }
 
 #[cfg(test)]
