@@ -108,6 +108,7 @@ mod tests {
         let report = Report {
             ended: Ended::Exited(0),
             elapsed: Duration::ZERO,
+            answered: None,
             captured_bytes: 0,
             dropped_bytes: 5,
             log_fault: Some(std::io::ErrorKind::StorageFull.into()),

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AgentError, AgentErrorClass, ReviewAnswer, SessionUsage};
 use runner_core::answer::{self, Answer, Form, MAX_OUTPUT_BYTES, Refused};
 use runner_core::digest::Digest;
@@ -55,6 +57,12 @@ impl<A> AnswerFile<A> {
             Self::Absent | Self::Invalid { .. } => SessionUsage::default(),
         }
     }
+}
+
+/// Returns how long ago the file was written; none where there is none, or nobody can tell.
+pub(super) fn age(path: &Path, now: Timestamp) -> Option<Duration> {
+    let written = std::fs::symlink_metadata(path).ok()?.modified().ok()?;
+    now.duration_since(Timestamp::try_from(written).ok()?).try_into().ok()
 }
 
 /// Reads the file, without the secrets in it.

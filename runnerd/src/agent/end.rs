@@ -36,9 +36,18 @@ pub(super) struct Left {
 
 /// Returns the end of a session of which nothing is alive.
 pub(super) fn of<A: Answer + Clone>(report: &Report, heard: Heard, left: &Left, blank: SessionEnd<A>) -> SessionEnd<A> {
+    let written = answer_file::age(&left.output, clock::now());
     let answer = answer(&heard, left);
     redact_answer(&left.output, &left.secrets);
     let (how, failure) = left.judge(report.ended, &answer, with_exit(heard.evidence, report.ended));
+    // What came after an answer that was given in time is nobody's work: the sleep of a machine, or of the daemon.
+    let taken = match (&how, report.ended) {
+        (SessionHow::Answered(_), Ended::TimedOut) => {
+            let by_file = written.map_or(report.elapsed, |age| report.elapsed.saturating_sub(age));
+            report.answered.map_or(by_file, |seen| seen.min(by_file))
+        }
+        _ => report.elapsed,
+    };
     SessionEnd {
         how,
         failure: failure.map(Box::new),
@@ -50,7 +59,7 @@ pub(super) fn of<A: Answer + Clone>(report: &Report, heard: Heard, left: &Left, 
         session_id: heard.session_id,
         output_digest: answer.digest(),
         usage: usage(&answer, heard.usage, left.kind),
-        elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
+        elapsed_ms: u64::try_from(taken.as_millis()).unwrap_or(u64::MAX),
         captured_bytes: report.captured_bytes,
         dropped_bytes: report.dropped_bytes,
         log_fault: report.log_fault.as_ref().map(ToString::to_string),
@@ -109,11 +118,13 @@ fn usage<A>(answer: &AnswerFile<A>, heard: SessionUsage, kind: ExecutorKind) -> 
 }
 
 /// Classes the end of a session; what the agent states of itself comes before its exit code, and a budget that ran
-/// out before all but an unavailable service.
+/// out before all but a valid answer and an unavailable service.
 fn how<A: Clone>(ended: Ended, answer: &AnswerFile<A>, said: &str) -> SessionHow<A> {
     let fault = |kind: FaultKind, what: &str| SessionHow::Faulty { kind, what: format!("{what}{said}") };
     match (ended, answer) {
         (Ended::Stopped, _) => SessionHow::Cut,
+        // It was there before the end of the budget took the program: who would have heard of it was asleep or stopped.
+        (Ended::TimedOut, AnswerFile::Given { content: Ok(answer), .. }) => SessionHow::Answered(answer.clone()),
         (Ended::TimedOut, answer) if !answer.is_unavailable() => SessionHow::TimedOut,
         (_, AnswerFile::Given { content: Err(stated), .. }) => stated_error(stated),
         (Ended::TimedOut, _) => SessionHow::TimedOut,
@@ -219,6 +230,13 @@ mod tests {
             assert!(matches!(how, SessionHow::Answered(_)), "{how:?}");
             assert_eq!(failure.evidence, Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn an_answer_counts_though_the_budget_ran_out_before_anybody_looked() {
+        let (how, _) = end(Ended::TimedOut, &[], Some(ANSWER));
+        assert!(matches!(how, SessionHow::Answered(_)), "{how:?}");
+        assert_eq!(end(Ended::TimedOut, &[], Some("no answer")).0, SessionHow::TimedOut);
     }
 
     #[test]

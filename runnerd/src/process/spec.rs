@@ -125,6 +125,8 @@ pub struct Report {
     pub ended: Ended,
     /// Time from the call to the end of the last process, a machine's sleep included.
     pub elapsed: Duration,
+    /// Time from the call until its answer was seen, if it was.
+    pub answered: Option<Duration>,
     /// Bytes of output in the log.
     pub captured_bytes: u64,
     /// Bytes of output that the log leaves out.
@@ -151,6 +153,7 @@ impl Report {
         Self {
             ended,
             elapsed: Duration::ZERO,
+            answered: None,
             captured_bytes: 0,
             dropped_bytes: 0,
             log_fault: None,

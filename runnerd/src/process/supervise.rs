@@ -46,6 +46,7 @@ impl Supervision<'_> {
         Report {
             ended,
             elapsed,
+            answered: self.watchdog.answered().map(|at| at.saturating_sub(self.began)),
             captured_bytes: log.kept,
             dropped_bytes: log.dropped,
             log_fault: log.fault,

@@ -75,6 +75,10 @@ impl Watchdog {
         self.answered.get_or_insert(now);
     }
 
+    pub(super) fn answered(&self) -> Option<Duration> {
+        self.answered
+    }
+
     pub(super) fn saw_leader_go(&mut self, now: Duration) {
         if matches!(self.state, State::Running) {
             self.state = State::Draining { since: now };
