@@ -188,6 +188,7 @@ impl<'a> Evidence<'a> {
             changed: true,
             changed_code: self.changed_code,
             changed_since_base: self.changed_since_base,
+            dirty_submodules: self.to.run_state.dirty_submodules.clone(),
             reverted: self.to.run_state.reverted.clone(),
             ..Finding::new(left)
         };
