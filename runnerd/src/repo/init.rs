@@ -59,6 +59,10 @@ pub fn init(layout: &Layout, options: &InitOptions<'_>) -> Result<InitReport, In
         Goal::parse(goal.as_bytes(), &layout.goal())?;
     }
     durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository)?;
+    // What an earlier try that was killed has left is nobody's file.
+    for folder in [layout.folder(), layout.state()] {
+        durable::remove_leftovers(&folder)?;
+    }
     let mut writer = Writer { layout, report: InitReport::default() };
     writer.goal(options)?;
     writer.gitignore()?;
