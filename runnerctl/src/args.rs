@@ -223,6 +223,7 @@ fn first_line(error: &clap::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::documents::words;
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
         Cli::try_parse_from(line.split_whitespace())
@@ -247,8 +248,8 @@ mod tests {
         for command in Cli::command().get_subcommands() {
             let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             for line in examples.lines().filter_map(|line| line.trim().strip_prefix("runnerctl ")) {
-                let typed = line.split("  ").next().unwrap_or(line).replace('"', "");
-                let parsed = parse(&format!("runnerctl {typed}"));
+                let typed = format!("runnerctl {}", line.split("  ").next().unwrap_or(line));
+                let parsed = Cli::try_parse_from(words(&typed));
                 assert!(parsed.is_ok(), "{line}: {}", parsed.err().map(|error| error.to_string()).unwrap_or_default());
             }
         }

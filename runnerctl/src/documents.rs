@@ -62,9 +62,17 @@ fn typed(page: &str) -> Vec<String> {
 }
 
 /// Splits a line as a shell does: what stands in quotes is one word.
-fn words(line: &str) -> Vec<&str> {
-    let parts = line.split('"').enumerate();
-    parts.flat_map(|(at, part)| if at % 2 == 1 { vec![part] } else { part.split_whitespace().collect() }).collect()
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    let (mut words, mut rest) = (Vec::new(), line.trim_start());
+    while let Some(first) = rest.chars().next() {
+        let (word, left) = match first {
+            '"' | '\'' => rest[1..].split_once(first).unwrap_or((&rest[1..], "")),
+            _ => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+        };
+        words.push(word);
+        rest = left.trim_start();
+    }
+    words
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn a_new_file_that_a_filter_refuses_stays_out_and_is_named_everywhere() {
     assert!(repo.script().prompt(2).contains("new.f"), "the next session is told");
     let status = home.ctl_in(&repo, &["status"]);
     assert!(status.stdout.contains("new.f"), "{}", status.stdout);
+    mend(&home);
     repo.assert_sound();
 }
 

@@ -479,13 +479,11 @@ fn is_idle_root(case: &Case<'_>) -> bool {
 
 /// Says why there is nothing in the branch, for who has to do something about it.
 fn idle(finding: &Finding) -> String {
-    match finding.dirty_submodules.as_slice() {
-        [] => "nothing differs from the base".to_owned(),
-        dirty => format!(
-            "all that was changed lies uncommitted inside of a submodule: commit it there ({})",
-            dirty.join(", ")
-        ),
+    let dirty = finding.dirty_submodules.join(", ");
+    if dirty.is_empty() {
+        return "nothing differs from the base".to_owned();
     }
+    format!("all that was changed lies uncommitted inside of a submodule: commit it there ({dirty})")
 }
 
 fn by_status(case: &Case<'_>) -> Judgement {

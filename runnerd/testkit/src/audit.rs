@@ -11,8 +11,10 @@ use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
 use crate::daemon::Daemon;
 use crate::home::{Home, Output};
 
-/// What `verify` exits with where it found a violation.
+/// What `verify` exits with where it found a violation, or nothing that it could prove.
 const VIOLATION: i32 = 10;
+/// What it says of the branch of a run that has only begun.
+const BEGUN: [&str; 2] = ["this branch has no iteration of the run", "\n0 violations"];
 
 /// Audits every branch of a run in a home; returns what is wrong with one.
 pub(crate) fn of_branches(home: &Home) -> Option<String> {
@@ -31,7 +33,8 @@ pub(crate) fn of_branches(home: &Home) -> Option<String> {
         let mut verify = command("runnerctl");
         verify.args(["--no-spawn", "verify", "--run", run]).arg(path);
         let output = Output::of(verify);
-        (output.code == VIOLATION).then_some(output.stdout)
+        let is_begun = BEGUN.iter().all(|told| output.stdout.contains(told));
+        (output.code == VIOLATION && !is_begun).then_some(output.stdout)
     };
     let found = branches.iter().find_map(audit);
     drop(daemon);
