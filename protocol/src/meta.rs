@@ -81,6 +81,9 @@ pub struct IterationMeta {
     /// Files that stay in the work tree and out of its commit.
     #[serde(default)]
     pub held_back: Vec<String>,
+    /// Paths that its processes changed without right, and that were put back.
+    #[serde(default)]
+    pub reverted: Vec<String>,
     /// Submodules with work inside that is not committed there; its commit lacks it.
     #[serde(default)]
     pub dirty_submodules: Vec<String>,

@@ -579,6 +579,7 @@ fn meta() -> IterationMeta {
         log_faults: Vec::new(),
         moved_refs: Vec::new(),
         held_back: vec![".env".into()],
+        reverted: Vec::new(),
         dirty_submodules: Vec::new(),
         guard_changed: Vec::new(),
         guard_with_accepted: false,

@@ -244,6 +244,9 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
         for path in &meta.held_back {
             fact("held back", path.into());
         }
+        for path in &meta.reverted {
+            fact("put back", path.into());
+        }
         for path in &meta.dirty_submodules {
             fact("uncommitted", format!("work inside of the submodule {path}").into());
         }

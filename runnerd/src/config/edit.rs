@@ -74,17 +74,14 @@ fn show_in(sections: &'static [Section], source: Source<'_>) -> Result<Vec<Setti
 pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
     let parts = parts(key)?;
     let mut document = document(text)?;
-    match given_section(&parts, value) {
-        Some(values) => {
-            for (name, value) in values.iter() {
-                let path = Dotted::of([&parts[..], &[name.to_owned()]].concat(), key)?;
-                put(&mut document, &path, value.clone().decorated(" ", ""))?;
-            }
+    if let Some(values) = given_section(&parts, value) {
+        for (name, value) in &values {
+            let path = Dotted::of([&parts[..], &[name.to_owned()]].concat(), key)?;
+            put(&mut document, &path, value.clone().decorated(" ", ""))?;
         }
-        None => {
-            let path = Dotted::of(parts, key)?;
-            put(&mut document, &path, path.read_value(value)?)?;
-        }
+    } else {
+        let path = Dotted::of(parts, key)?;
+        put(&mut document, &path, path.read_value(value)?)?;
     }
     accepted(document.to_string(), key)
 }

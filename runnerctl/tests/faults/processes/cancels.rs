@@ -9,7 +9,7 @@ use runner_testkit::witness::verdicts;
 use runner_testkit::{Gate, Home, Repo};
 
 /// How long a cancel may take on a busy machine; its tries take eight seconds.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 /// A run whose first session is at a gate after it has left work.
 struct Working {

@@ -45,7 +45,7 @@ fn filtered(settings: &[&str]) -> Fixture {
     config += "[filter \"upper\"]\n\tclean = tr a-z A-Z\n\trequired = true\n[filter \"soft\"]\n\tclean = false\n";
     for pair in settings.chunks(2) {
         let (section, key) = pair[0].split_once('.').unwrap();
-        config += &format!("[{section}]\n\t{key} = {}\n", pair[1]);
+        config.extend(["[", section, "]\n\t", key, " = ", pair[1], "\n"]);
     }
     fixture.write(".git/config", config);
     fixture
@@ -239,7 +239,9 @@ const CASES: &[Case] = &[
     ("file gone", plain, |f| f.remove("a.txt")),
     ("folder gone", plain, |f| f.remove("dir")),
     ("everything gone", plain, |f| {
-        ["a.txt", "b.txt", "dir", "other", "run.sh", "link"].iter().for_each(|name| f.remove(name))
+        for name in ["a.txt", "b.txt", "dir", "other", "run.sh", "link"] {
+            f.remove(name);
+        }
     }),
     ("file renamed", plain, |f| fs::rename(f.path("a.txt"), f.path("z.txt")).unwrap()),
     ("folder renamed", plain, |f| fs::rename(f.path("dir"), f.path("moved")).unwrap()),
@@ -256,16 +258,24 @@ const CASES: &[Case] = &[
         f.write("e\u{301}", "two");
     }),
     ("names that sort around a slash", plain, |f| {
-        ["x", "x.y/z", "x-y", "x0"].iter().for_each(|name| f.write(name, name))
+        for name in ["x", "x.y/z", "x-y", "x0"] {
+            f.write(name, name);
+        }
     }),
     ("names that are no UTF-8", plain, |f| f.write(b"\xff\xfe", "x")),
     ("name with a line break", plain, |f| f.write("new\nline", "x")),
     ("name like a pathspec", plain, |f| {
-        [":(top)x", "*", "[a]", "-dash", "--"].iter().for_each(|name| f.write(name, name))
+        for name in [":(top)x", "*", "[a]", "-dash", "--"] {
+            f.write(name, name);
+        }
     }),
     ("name like an option", plain, |f| f.write("-A", "x")),
     ("long name", plain, |f| f.write("n".repeat(255), "x")),
-    ("hidden files", plain, |f| [".hidden", "dir/.x", ".gitx", ".gitkeep"].iter().for_each(|name| f.write(name, name))),
+    ("hidden files", plain, |f| {
+        for name in [".hidden", "dir/.x", ".gitx", ".gitkeep"] {
+            f.write(name, name);
+        }
+    }),
     ("file became executable", plain, |f| f.chmod("a.txt", 0o755)),
     ("file is executable no longer", plain, |f| f.chmod("run.sh", 0o644)),
     ("executable by others alone", plain, |f| f.chmod("a.txt", 0o655)),
@@ -345,9 +355,9 @@ const CASES: &[Case] = &[
     ),
     ("hard link", plain, |f| fs::hard_link(f.path("a.txt"), f.path("hard")).unwrap()),
     ("ignored", ignoring, |f| {
-        ["x.log", "keep.log", "out/x", "dir/y.tmp", "dir/seen.tmp", "dir/sub/xx"]
-            .iter()
-            .for_each(|name| f.write(name, "x"))
+        for name in ["x.log", "keep.log", "out/x", "dir/y.tmp", "dir/seen.tmp", "dir/sub/xx"] {
+            f.write(name, "x");
+        }
     }),
     ("ignored and tracked", built, |f| {
         f.write(".gitignore", "build/\n");
@@ -935,12 +945,16 @@ fn random_deeds_are_committed_as_git_would() {
             (0..7).map(|_| DEEDS[choices.below(DEEDS.len())]).collect::<Vec<_>>()
         };
         let theirs = built();
-        chosen(seed).iter().for_each(|deed| deed(&theirs));
+        for deed in chosen(seed) {
+            deed(&theirs);
+        }
         theirs.git(&["add", "-A"]);
         theirs.git(&["add", "--renormalize", "."]);
         for engine in ENGINES {
             let ours = built();
-            chosen(seed).iter().for_each(|deed| deed(&ours));
+            for deed in chosen(seed) {
+                deed(&ours);
+            }
             let nothing = HoldBack::nothing();
             let request = CommitRequest { allow_empty: true, ..request(&ours, &nothing) };
             let committed = ours.by(engine).commit_all(&request).unwrap();

@@ -391,6 +391,7 @@ impl<'a> Settling<'a> {
             log_faults: self.log_faults(),
             moved_refs: self.moved_refs().to_vec(),
             held_back: told.after.run_state.held_back.clone(),
+            reverted: told.after.run_state.reverted.clone(),
             dirty_submodules: told.after.run_state.dirty_submodules.clone(),
             guard_changed: told.guard_changed.to_vec(),
             guard_with_accepted: guard.is_some_and(|guard| guard.with_accepted),
