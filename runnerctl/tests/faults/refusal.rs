@@ -2,8 +2,13 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::stage::Stage;
+
+/// Time in which strace detaches from what is alive.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Refused calls; they end where this is dropped.
 pub(crate) struct Refusal {
@@ -37,6 +42,12 @@ impl Drop for Refusal {
         if let Ok(pid) = i32::try_from(self.strace.id()) {
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT);
         }
+        let began = Instant::now();
+        while matches!(self.strace.try_wait(), Ok(None)) && began.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(20));
+        }
+        // Where the daemon has died of it, there may be nothing left from which it could detach.
+        let _ = self.strace.kill();
         let _ = self.strace.wait();
     }
 }

@@ -89,13 +89,13 @@ fn row_31_guard_that_hangs_is_a_timeout_and_not_a_red_guard() {
 }
 
 #[test]
-fn row_32_budget_that_the_agent_used_up_leaves_no_guard_to_start() {
-    let stage = Stage::hurried(2);
-    stage.script().step(1, "echo mine > mine.txt; trap '' TERM; sleep 1.5; answer done 'It is done.'");
+fn row_32_answer_that_was_there_in_time_counts_though_the_agent_used_up_the_budget() {
+    let stage = Stage::hurried(4);
+    stage.script().step(1, "echo mine > mine.txt; trap '' TERM; answer done 'It is done.'; sleep 60");
     stage.script().guard_always("touch \"$kit/asked\"");
-    stage.run().exits(4);
-    assert!(!stage.script().folder().join("asked").exists(), "the guard was started");
-    stage.ended_as(&["Timeout"], &["mine\n"]);
+    stage.run().exits(0);
+    assert!(stage.script().folder().join("asked").exists(), "the guard was not started");
+    stage.ended_as(&["Accepted"], &["mine\n"]);
 }
 
 #[test]
