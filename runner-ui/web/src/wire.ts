@@ -844,6 +844,10 @@ export interface IterationMeta {
    */
   phases: PhaseTime[];
   /**
+   * Paths that its processes changed without right, and that were put back.
+   */
+  reverted?: string[];
+  /**
    * The review; null where nobody was asked.
    */
   review?: ReviewFacts | null;

@@ -95,7 +95,7 @@ impl Repository {
             changes.iter().filter(|change| !hidden.contains(change.path.as_bstr())).cloned().collect();
         let mut refused = Vec::new();
         for found in self.refused_of(&repo, &candidates)? {
-            if !found.is_gone && has_path(&repo, &head, found.path.as_ref())? {
+            if has_path(&repo, &head, found.path.as_ref())? {
                 refused.push(found);
             } else {
                 hidden.insert(found.path);
@@ -125,10 +125,7 @@ impl Repository {
             if !has_path(repo, &head, path.as_ref())? {
                 hidden.insert(path.clone());
             } else if !request.leaves_refused {
-                let refused = self.refusal_of(repo, path.as_ref())?;
-                if !refused.is_gone {
-                    return Err(refused.into_error());
-                }
+                return Err(self.refusal_of(repo, path.as_ref())?.into_error());
             }
         }
         exclude::write(self, &hidden)?;

@@ -33,8 +33,6 @@ pub struct Refused {
     why: String,
     /// What a person can do.
     remedy: String,
-    /// Whether a file that stood there is gone: a pipe or the like has its place, and no change of it is lost.
-    pub(in crate::git) is_gone: bool,
 }
 
 impl Refused {
@@ -62,7 +60,7 @@ impl Repository {
     pub fn refuse_unstorable(&self, changes: &[Change]) -> Result<(), GitError> {
         let repo = self.open()?;
         let head = self.head()?.commit();
-        for found in self.refused_of(&repo, changes)?.into_iter().filter(|found| !found.is_gone) {
+        for found in self.refused_of(&repo, changes)? {
             let tree = self.tree_of(&repo, head)?.id;
             let known = checked::at_path(&repo, tree, found.path.as_ref());
             if known.map_err(GitError::library("looking up a file of a commit", self.git_dir()))?.is_some() {
@@ -88,13 +86,7 @@ impl Repository {
             match trial.look(path) {
                 Seen::Plain => {}
                 Seen::Converted => converted.push(path),
-                Seen::Special(remedy) => {
-                    let why = "it is neither a file nor a link".to_owned();
-                    refused.push(Refused { path: path.to_owned(), why, remedy, is_gone: true });
-                }
-                Seen::Refused(why, remedy) => {
-                    refused.push(Refused { path: path.to_owned(), why, remedy, is_gone: false });
-                }
+                Seen::Refused(why, remedy) => refused.push(Refused { path: path.to_owned(), why, remedy }),
             }
         }
         for some in converted.chunks(AT_ONCE) {
@@ -128,7 +120,6 @@ impl Repository {
                 path: path.to_owned(),
                 why: "git does not take it".to_owned(),
                 remedy: format!("put right what is at {}", file.display()),
-                is_gone: false,
             }
         }))
     }
@@ -140,8 +131,6 @@ enum Seen {
     Plain,
     /// A program or an encoding has a say in it.
     Converted,
-    /// A pipe or the like, and what helps.
-    Special(String),
     /// It cannot be stored, why, and what helps.
     Refused(String, String),
 }
@@ -170,7 +159,8 @@ impl<'a> Trial<'a> {
             return Seen::Plain;
         }
         if !found.is_file() {
-            return Seen::Special(remedy_at(&file, &io::ErrorKind::NotADirectory.into()));
+            let remedy = remedy_at(&file, &io::ErrorKind::NotADirectory.into());
+            return Seen::Refused("it is neither a file nor a link".to_owned(), remedy);
         }
         match open_plain(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound && !error.passes() => {
@@ -240,11 +230,6 @@ impl<'a> Trial<'a> {
             }
             None => format!("put right what is at {}", file.display()),
         };
-        Refused {
-            path: path.to_owned(),
-            why: said.unwrap_or("git does not take it").to_owned(),
-            remedy,
-            is_gone: false,
-        }
+        Refused { path: path.to_owned(), why: said.unwrap_or("git does not take it").to_owned(), remedy }
     }
 }

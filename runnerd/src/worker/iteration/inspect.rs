@@ -15,7 +15,8 @@ use runner_core::tree::{self, MAX_TREE_BYTES};
 use runner_core::validate::TreeFault;
 use runner_core::verdict::{Breach, Finding, SessionEnd, StopCause, Task, TreeFinding};
 
-use crate::git::Id;
+use crate::git::{Change, Id};
+use crate::repo::layout::Layout;
 use crate::store::LeftTree;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::exposure;
@@ -44,8 +45,10 @@ pub(crate) fn inspect(
     let changes = context.look()?;
     let untracked = repository.kept_tracked();
     if stop != Some(StopCause::Cancel) {
-        // What is claimed and checked is what is there, and a commit would be without it.
-        repository.refuse_unstorable(&changes)?;
+        // What is claimed and checked is what is there, and a commit would be without it; the tree is written anew.
+        let is_tree = |change: &&Change| change.path == Layout::TREE.as_bytes();
+        let kept: Vec<Change> = changes.iter().filter(|change| !is_tree(change)).cloned().collect();
+        repository.refuse_unstorable(&kept)?;
     }
     let uncommitted: Vec<Vec<u8>> = changes.into_iter().map(|change| change.path).collect();
     let committed = |commit: &Id| -> Result<Vec<Vec<u8>>, Obstacle> {
