@@ -153,7 +153,9 @@ impl<'a> Settling<'a> {
     }
 
     /// Returns the paths that the commit leaves out.
-    fn left_out(&self, HeldBack { mut paths, refused }: HeldBack) -> Result<Vec<String>, Obstacle> {
+    fn left_out(&self, HeldBack { mut paths, mut refused }: HeldBack) -> Result<Vec<String>, Obstacle> {
+        // The tree is written anew before the commit.
+        refused.retain(|found| found.display_path() != Layout::TREE);
         if !self.leaves_refused() {
             let first = refused.into_iter().next();
             return first.map_or(Ok(paths), |first| Err(first.into_error().into()));
