@@ -40,11 +40,20 @@ pub struct Setting {
     pub origin: Origin,
 }
 
-/// Returns the value of one key.
+/// Returns the value of one key, or of a section that the text has, as an inline table.
 pub fn get(text: &str, key: &str) -> Result<Setting, ConfigError> {
-    let path = Dotted::of(parts(key)?, key)?;
+    let parts = parts(key)?;
     let file = Shape::read(REPOSITORY, source(text))?;
+    if let Some(section) = file.section(&parts) {
+        return Ok(section);
+    }
+    let path = Dotted::of(parts, key)?;
     Ok(file.setting(&path.parents(), path.key))
+}
+
+/// Returns the names that a dotted key consists of; the name of a model may have dots of its own.
+pub fn names(key: &str) -> Vec<String> {
+    parts(key).unwrap_or_else(|_| key.split('.').map(str::to_owned).collect())
 }
 
 /// Returns every key of a repository: those with a default, and those of optional sections that the file sets.
@@ -238,6 +247,17 @@ impl<'s> Shape<'s> {
     fn read(sections: &'static [Section], source: Source<'s>) -> Result<Self, ConfigError> {
         let table = parse::checked(sections, source)?;
         Ok(Self { source, table, places: DeTable::parse(source.text).ok() })
+    }
+
+    fn section(&self, parts: &[String]) -> Option<Setting> {
+        let path: Vec<_> = parts.iter().map(String::as_str).collect();
+        let (name, parents) = path.split_last()?;
+        keys::section(REPOSITORY, &path)?;
+        let table = path.iter().try_fold(&self.table, |table, part| table.get(*part)?.as_table())?;
+        let first = self.places.as_ref().and_then(|places| check::locate(places.get_ref(), &path));
+        let line = Position::at(self.source.file, self.source.text, first).position.map_or(1, |(line, _)| line);
+        let value = Some(Value::Table(table.clone()).to_string());
+        Some(Setting { key: keys::dotted(parents, name), value, origin: Origin::File { line } })
     }
 
     fn setting(&self, path: &[&str], key: &Key) -> Setting {

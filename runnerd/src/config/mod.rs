@@ -23,7 +23,7 @@ mod words;
 
 pub use ceilings::UnpricedBackend;
 pub use daemon::DaemonConfig;
-pub use edit::{Origin, Setting, get, set, show, show_daemon, unset};
+pub use edit::{Origin, Setting, get, names, set, show, show_daemon, unset};
 pub use error::{ConfigError, Position, Problem};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
 pub use money::{MicroUsd, Price};

@@ -433,6 +433,9 @@ fn a_price_is_set_at_once_and_its_models_name_needs_no_quotes() {
     assert_eq!(text, "[prices.\"gpt-5.1\"]\ninput = 1.5\ncached = 0.15\noutput = 6\n");
     let text = set(&text, "prices.gpt-5.1.output", "7").unwrap();
     assert_eq!(get(&text, "prices.\"gpt-5.1\".output").unwrap().value.as_deref(), Some("7"));
+    let whole = get(&text, "prices.gpt-5.1").unwrap();
+    assert_eq!((whole.key.as_str(), whole.origin), ("prices.\"gpt-5.1\"", Origin::File { line: 1 }));
+    assert_eq!(whole.value.as_deref(), Some("{ cached = 0.15, input = 1.5, output = 7 }"));
     let refused = |key: &str, value: &str| set("", key, value).unwrap_err().to_string();
     let messages = [
         refused("prices.m", "{input = 1.5}"),

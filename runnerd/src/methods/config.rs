@@ -149,7 +149,7 @@ fn get_config(repository: &Repository, key: Option<&str>) -> Result<ConfigReply,
     let Some(key) = key else {
         return Ok(ConfigReply { value: all, variables: agent::wanted_of_caller(&config) });
     };
-    let found = key.split('.').try_fold(&all, |value, part| value.get(part)).cloned();
+    let found = config::names(key).iter().try_fold(&all, |value, part| value.get(part)).cloned();
     found.map(|value| ConfigReply { value, variables: Vec::new() }).ok_or_else(|| unknown_key(&layout, key))
 }
 
