@@ -21,8 +21,7 @@ pub fn set(text: &str, key: &str, value: Option<&str>) -> Result<(String, RepoCo
     let (text, config) =
         meaning.map_err(|error| if parse(text).is_err() { invalid(&error) } else { refused(&error) })?;
     if let Err(error) = config.check_ceilings() {
-        return Err(ErrorData::new(ErrorKind::InvalidRequest, error.to_string())
-            .hint("set a price for the model under [prices] first"));
+        return Err(ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("runnerctl config get prices"));
     }
     Ok((text, config))
 }
