@@ -21,6 +21,18 @@ pub struct RepositoryFacts {
     pub operation: Option<String>,
     /// Whether this user has confirmed the commands of the configuration, or has written it here; null where it cannot be read.
     pub confirmed: Option<bool>,
+    /// What a run would watch for the guard; null where the configuration or the commit at HEAD cannot be read.
+    #[serde(default)]
+    pub guard: Option<GuardFiles>,
+}
+
+/// The files that say what the guard does, and are watched for changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GuardFiles {
+    /// Their paths, in order.
+    pub watched: Vec<String>,
+    /// Whether none is, though the guard may read some: whoever changes these changes unseen what the guard does.
+    pub is_blind: bool,
 }
 
 /// An agent of a repository's configuration; in `doctor.agents`, once per program.

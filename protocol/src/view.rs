@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::doctor::GuardFiles;
 use crate::meta::{IterationMeta, PhaseTime, SecretSeen};
 use crate::path::WirePath;
 use crate::state::UsageTotal;
@@ -193,6 +194,9 @@ pub struct RunView {
     /// Files of the guard's definition that are committed otherwise than a person has accepted them.
     #[serde(default)]
     pub guard_changed: Vec<String>,
+    /// What is watched for the guard; null where the committed state cannot be read.
+    #[serde(default)]
+    pub guard: Option<GuardFiles>,
     /// Files of the last iterations that hold secrets.
     #[serde(default)]
     pub secrets: Vec<SecretSeen>,

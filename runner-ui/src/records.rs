@@ -162,6 +162,7 @@ impl Records {
             questions: 0,
             held_back: state.held_back.clone(),
             reverted: state.reverted.clone(),
+            guard: None,
             guard_changed: Vec::new(),
             secrets: Vec::new(),
             notices: Vec::new(),

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use jiff::Timestamp;
 use protocol::answer::SessionUsage;
 use protocol::api::{API_MAJOR, API_MINOR};
-use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
+use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts};
 use protocol::event::{Activity, ActivityKind, Event, EventKind};
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
 use protocol::meta::{IterationMeta, PhaseTime};
@@ -324,6 +324,7 @@ fn views_of_runs() -> Vec<Example> {
         held_back: vec![".env".into()],
         reverted: Vec::new(),
         guard_changed: Vec::new(),
+        guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false }),
         secrets: Vec::new(),
         notices: Vec::new(),
         containment: Containment::Walk,
@@ -426,6 +427,7 @@ fn examined() -> Vec<Example> {
         locks: vec![path("/home/me/proj/.git/index.lock")],
         operation: None,
         confirmed: Some(true),
+        guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false }),
     };
     let fit = AgentFitness::Fit { version: Some("0.151.0".into()), login: Some(true) };
     let agents = vec![AgentFacts { section: "executor".into(), kind: "codex".into(), fitness: fit }];

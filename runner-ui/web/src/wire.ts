@@ -404,6 +404,10 @@ export interface RunView {
    */
   elapsed_ms: number;
   /**
+   * What is watched for the guard; null where the committed state cannot be read.
+   */
+  guard?: GuardFiles | null;
+  /**
    * Files of the guard's definition that are committed otherwise than a person has accepted them.
    */
   guard_changed?: string[];
@@ -486,6 +490,19 @@ export interface ChangeView {
    * What is asked, in one line.
    */
   text: string;
+}
+/**
+ * The files that say what the guard does, and are watched for changes.
+ */
+export interface GuardFiles {
+  /**
+   * Whether none is, though the guard may read some: whoever changes these changes unseen what the guard does.
+   */
+  is_blind: boolean;
+  /**
+   * Their paths, in order.
+   */
+  watched: string[];
 }
 /**
  * A node by its place.

@@ -5,10 +5,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use protocol::api::RunApiClient as _;
+use protocol::api::{DoctorApiClient as _, RunApiClient as _};
+use protocol::doctor::{GuardFiles, RepositoryFacts};
 use protocol::error::ExitStatus;
 use protocol::reply::StartReply;
-use protocol::request::StartParams;
+use protocol::request::{AtPath, StartParams};
 use protocol::words::RunStatus;
 
 use crate::args::Place;
@@ -16,8 +17,9 @@ use crate::caller_env;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::paint::{HINT, of_state, paint};
+use crate::text::paint::{HINT, LOOK, of_state, paint};
 use crate::text::safe::safe;
+use crate::text::status::UNWATCHED;
 use crate::wait::wait;
 
 /// The daemon's limit for a goal; a larger one is refused before it is sent.
@@ -88,6 +90,11 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
     let reply = confirmed(invocation.ui, args.yes, request).await?;
     invocation.ui.answer("start", &reply, |_| render(&reply))?;
+    if let Ok(RepositoryFacts { guard: Some(guard), .. }) =
+        connection.client().repository_facts(AtPath { path: path.clone() }).await
+    {
+        invocation.ui.note(&guard_files(&guard));
+    }
     if args.wait {
         return wait(invocation, path, reply.run.id).await;
     }
@@ -140,6 +147,15 @@ pub(super) fn render(reply: &StartReply) -> String {
     };
     let state = paint(of_state(run.state), run.state.as_str());
     format!("run {} {state}{again} on branch {}{ahead}\n", safe(&run.id), safe(&run.branch))
+}
+
+/// Says which files are watched for the guard.
+fn guard_files(guard: &GuardFiles) -> String {
+    if guard.is_blind {
+        return format!("{}\n", paint(LOOK, &format!("guard: {UNWATCHED}")));
+    }
+    let files = guard.watched.iter().map(|path| safe(path)).collect::<Vec<_>>().join(", ");
+    if files.is_empty() { String::new() } else { format!("guard: changes to {files} are seen\n") }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use protocol::client::ConnectError;
-use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
+use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts};
 use protocol::reply::{ConfigShowReply, ValidateReply};
 use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
 use protocol::words::Containment;
@@ -314,6 +314,21 @@ pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String,
         Some((_, Said::TimedOut)) => too_slow("guard", "just --list"),
         Some((recipe, Said::Fine(_))) => Check::ok("guard", format!("{shown}; the recipe `{recipe}` is defined")),
         Some((_, Said::Missing)) | None => Check::ok("guard", shown),
+    }
+}
+
+/// Judges whether changes to what the guard does would be seen.
+pub(crate) fn guard_files(guard: &GuardFiles) -> Check {
+    let files = guard.watched.join(", ");
+    match guard.watched.as_slice() {
+        _ if guard.is_blind => Check::warn(
+            "guard files",
+            "no file that the guard reads is watched: an agent can change what it checks",
+            "name them: runnerctl config set guard.definition '[\"/ci/**\"]'; if there is none: '[]'",
+        ),
+        [] => Check::ok("guard files", "none in this repository"),
+        [_] => Check::ok("guard files", format!("changes to it are seen: {files}")),
+        _ => Check::ok("guard files", format!("changes to them are seen: {files}")),
     }
 }
 

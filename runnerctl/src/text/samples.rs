@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use protocol::doctor::GuardFiles;
 use protocol::state::UsageTotal;
 use protocol::view::{IterationView, NodeRef, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason};
 use protocol::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
@@ -97,6 +98,7 @@ pub(crate) fn run() -> RunView {
         held_back: vec![".env".into()],
         reverted: Vec::new(),
         guard_changed: Vec::new(),
+        guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false }),
         secrets: Vec::new(),
         notices: Vec::new(),
         containment: Containment::Walk,

@@ -149,6 +149,9 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
         let text = format!("definition changed: {}; runnerctl guard accept", first_paths(&run.guard_changed));
         facts.push(("guard", Cell::styled(LOOK, &text)));
     }
+    if run.guard.as_ref().is_some_and(|guard| guard.is_blind) {
+        facts.push(("guard", Cell::styled(LOOK, UNWATCHED)));
+    }
     if !run.notes.is_empty() {
         let notes = format!("{} for the next session that answers", run.notes.join(", "));
         facts.push(("notes", notes.into()));
@@ -165,6 +168,10 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
     facts.push(("containment", format!("{}{more}", run.containment).into()));
     facts
 }
+
+/// What is said of a guard whose files are not known.
+pub(crate) const UNWATCHED: &str =
+    "no file that it reads is watched: an agent can change what it checks; runnerctl doctor";
 
 /// Says how the guard was on the base; where it was not green, every node has that to mend too.
 fn baseline_cell(guard: GuardOutcome) -> Cell {

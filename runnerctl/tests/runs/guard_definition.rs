@@ -491,3 +491,34 @@ fn a_guard_that_writes_or_commits_on_the_base_and_in_iterations_is_no_finding() 
         assert_eq!((found.findings, found.counts.iterations), (Vec::new(), 2), "{guard}");
     }
 }
+
+/// A run whose guard is a script of the repository, and whose configuration names no file.
+fn derived(script: &str) -> Play {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 1").guarded_by(&["sh", "check.sh"]));
+    play.repo.write("check.sh", script).write("ci/lib.sh", STRICT).commit("Check the work");
+    play
+}
+
+#[test]
+fn the_script_of_the_command_and_what_it_calls_are_watched_though_nothing_names_them() {
+    for (step, named) in [("echo exit 0 > check.sh", "check.sh"), ("echo true > ci/lib.sh", "ci/lib.sh")] {
+        let play = derived(". ci/lib.sh\n");
+        play.script().step(1, &format!("{step}; answer done 'Done.'"));
+        let seen = play.first(4);
+        seen.is(&RED);
+        assert_eq!(announced(&seen), named);
+        let found = report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
+        assert_eq!(found.findings, [], "{step}");
+        let kept = &play.repo.run_state("HEAD").guard_definition;
+        assert_eq!(kept.keys().collect::<Vec<_>>(), ["check.sh", "ci/lib.sh"]);
+    }
+}
+
+#[test]
+fn what_a_guard_calls_and_nobody_has_written_yet_is_work() {
+    let play = derived("sh work.sh\n");
+    play.script().step(1, "echo true > work.sh; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&PASSED);
+    assert_eq!(announced(&seen), "");
+}

@@ -34,7 +34,7 @@ pub use self::link::{FileFault, Goal, Head, Link, PathChange, Readers, Settings,
 use self::milestone::Step;
 use self::net_diff::NetDiff;
 use self::plan::Part;
-pub use self::plan::Plan;
+pub use self::plan::{Plan, WatchAt};
 use self::prompts::Rebuilt;
 pub use self::state::Reading;
 use self::state::State;
@@ -42,6 +42,7 @@ use crate::fsck::{self, Against, Found};
 use crate::message::{Receipt, RunnerCommit};
 use crate::rules::Rules;
 use crate::tree;
+use crate::watched::Watched;
 
 /// An audit under way: it is given the commits of a plan, oldest first.
 #[derive(Debug)]
@@ -149,6 +150,12 @@ impl Audit {
         if let RunnerCommit::Iteration(receipt) = self.plan.part(at)?.commit()? { receipt.raw.as_deref() } else { None }
     }
 
+    /// Returns whether it asks what is watched for the guard, with the commit at this place: with a start at that commit, and
+    /// else at the one before it, where a session begins.
+    pub fn watch_at(&self, at: usize) -> Option<WatchAt> {
+        self.plan.watch_at(at)
+    }
+
     /// Returns the commit from which the reviewer of the commit at this place saw the changes, where one decided and that
     /// commit is of the branch.
     pub fn reviewed_from(&self, at: usize) -> Option<&str> {
@@ -165,6 +172,7 @@ impl Audit {
         let plan = Arc::clone(&self.plan);
         let (Some(part), Some(head)) = (plan.part(at), plan.heads().get(at)) else { return };
         self.findings.turn_to(&head.id, None);
+        self.ground.add_checks(&link.checks);
         if let Some(since_base) = &mut self.since_base {
             since_base.add(link.changes.iter().filter(|change| is_code(change)));
         }
@@ -251,7 +259,7 @@ impl Audit {
     fn sessions(&mut self, Given { link, reading }: Given<'_>, agents: u32) {
         let mut session = match self.session.take() {
             Some(session) => session,
-            None => self.begin_session(),
+            None => self.begin_session(link.watched.as_ref()),
         };
         session.net.add(&link.changes);
         session.of_code += if link.changes.iter().any(is_code) { agents } else { 0 };
@@ -260,8 +268,11 @@ impl Audit {
         self.apply(&link.changes, reading);
     }
 
-    fn begin_session(&mut self) -> SessionCommits {
-        let accepted = self.ground.at_from(self.last.as_ref(), (&self.state, &self.people), &self.readers);
+    fn begin_session(&mut self, watched: Option<&Watched>) -> SessionCommits {
+        let accepted = match watched {
+            Some(watched) => self.ground.watch(watched, &self.readers),
+            None => self.ground.at_from(self.last.as_ref(), (&self.state, &self.people), &self.readers),
+        };
         self.end_people_commits();
         SessionCommits { from: self.state.clone(), accepted, net: NetDiff::default(), of_code: 0 }
     }
@@ -305,7 +316,7 @@ impl Audit {
             match commit {
                 RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, given.link),
                 RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
-                    self.milestone(&session, head, commit);
+                    self.milestone(&session, (head, commit), given.link.begun.as_ref());
                 }
             }
         }
@@ -347,7 +358,7 @@ impl Audit {
         }
         .check(&mut self.findings);
         if let Some(accepted) = &session.accepted {
-            self.ground.check(Announced { from: &from, accepted, receipt }, &self.readers, &mut self.findings);
+            self.ground.check(Announced { accepted, receipt }, &self.readers, &mut self.findings);
             self.ground.learn(accepted, (&to.run_state.guard_definition, &session.net));
         }
         self.since_iteration = NetDiff::default();
@@ -363,7 +374,7 @@ impl Audit {
         counts.guards_unproven += u32::from(receipt.guard_run.is_some());
     }
 
-    fn milestone(&mut self, session: &SessionCommits, head: &Head, commit: &RunnerCommit) {
+    fn milestone(&mut self, session: &SessionCommits, (head, commit): (&Head, &RunnerCommit), begun: Option<&Watched>) {
         let to = match self.state.known() {
             Ok(to) => to,
             Err((path, fault)) => {
@@ -374,7 +385,7 @@ impl Audit {
         let (before, net) = (&session.from, &session.net);
         let accepted = session.accepted.as_ref();
         let upon = self.plan.iteration_before(self.place());
-        let step = |milestone| Step { milestone, parent, before, to: &to, net, accepted, upon };
+        let step = |milestone| Step { milestone, parent, before, to: &to, net, accepted, begun, upon };
         match commit {
             RunnerCommit::Start(milestone) => {
                 let is_fork = step(milestone).start(&mut self.findings);

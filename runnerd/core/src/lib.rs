@@ -10,6 +10,7 @@ pub mod environment;
 pub mod feedback;
 mod files;
 pub mod fsck;
+mod guard;
 pub mod hook;
 pub mod iteration;
 pub mod message;
@@ -20,7 +21,8 @@ mod text;
 pub mod tree;
 pub mod verdict;
 
-pub use self::files::{answer, change, definition, guardrails, layout, notes, person, questions};
+pub use self::files::{answer, change, guardrails, layout, notes, person, questions};
+pub use self::guard::{definition, watched};
 pub use self::iteration::{examine, explain, failure, transition};
 pub use self::message::rules;
 pub(crate) use self::prompt::template;

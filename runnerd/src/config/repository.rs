@@ -81,8 +81,9 @@ pub struct GuardConfig {
     pub command: Vec<String>,
     /// Bytes of output that are kept.
     pub output_limit_bytes: u64,
-    /// Paths that say what the guard does.
-    pub definition: Patterns,
+    /// Paths that say what the guard does, beside those that its command reaches.
+    #[serde(default)]
+    pub definition: Option<Patterns>,
     /// What follows when an agent changed one of them.
     pub on_change: OnChange,
     /// Whether the guard runs before the first session.
@@ -119,6 +120,13 @@ pub struct GitConfig {
     pub max_file_bytes: u64,
     /// Whether git signs the commits.
     pub sign: bool,
+}
+
+impl GuardConfig {
+    /// Returns the globs of files that say what the guard does.
+    pub fn configured(&self) -> Option<&[String]> {
+        self.definition.as_ref().map(Patterns::as_slice)
+    }
 }
 
 impl GitConfig {

@@ -174,8 +174,8 @@ const GUARD: &[Key] = &[
     Key::new(
         "definition",
         Patterns(Named::Paths),
-        Is("[\"/justfile\", \"/Justfile\", \"/JUSTFILE\", \"/.justfile\"]"),
-        "Files that say what the guard does, as globs: with \"/\" from the root, without in any folder. What they import is to be listed too.",
+        Off("[\"/ci/**\", \"!/ci/notes.md\"]"),
+        "Files that say what the guard does, as globs, beside those that its command reaches: with \"/\" from the root, without in any folder; \"!\" takes out. An empty list says that there are none.",
     ),
     Key::new(
         "on_change",

@@ -15,6 +15,7 @@ use crate::agent::{self, Candidates, Fitness};
 use crate::config::RepoConfig;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
+use crate::worker;
 
 #[async_trait]
 impl DoctorApiServer for Api {
@@ -57,7 +58,8 @@ impl Api {
 fn facts(repository: &Repository, known: &[String]) -> Result<RepositoryFacts, ErrorData> {
     let layout = Layout::new(repository.work_dir());
     let config = admit::config_of_work_tree(&layout).ok();
-    let confirmed = config.map(|config| is_confirmed(repository, &config, known)).transpose()?;
+    let confirmed = config.as_ref().map(|config| is_confirmed(repository, config, known)).transpose()?;
+    let guard = config.and_then(|config| worker::guard_files(repository, &config));
     let by_program = repository.by_program().map_err(|error| git_error(&error))?;
     let locks: Vec<PathBuf> = repository.locks();
     Ok(RepositoryFacts {
@@ -67,6 +69,7 @@ fn facts(repository: &Repository, known: &[String]) -> Result<RepositoryFacts, E
         locks: locks.into_iter().map(WirePath).collect(),
         operation: repository.operation().map(|operation| operation.to_string()),
         confirmed,
+        guard,
     })
 }
 

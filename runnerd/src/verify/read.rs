@@ -7,8 +7,10 @@ use std::thread;
 
 use protocol::verify::AuditReport;
 use runner_core::audit::{
-    Audit, End, FileFault, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, Unread, is_read,
+    Audit, End, FileFault, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, Unread, WatchAt,
+    is_read,
 };
+use runner_core::watched::{Checks, Watched, is_manifest};
 use tokio_util::sync::CancellationToken;
 
 use super::Target;
@@ -140,7 +142,8 @@ impl Branch<'_> {
     fn link(&self, at: usize, beside: &Beside) -> Result<Link, GitError> {
         let commit = &self.commits[at];
         let before = self.parent(at).map(|commit| &commit.tree);
-        let changes = self.chain.changes(before, &commit.tree, is_read)?.into_iter().map(change).collect();
+        let changes: Vec<PathChange> =
+            self.chain.changes(before, &commit.tree, is_read)?.into_iter().map(change).collect();
         // A receipt may name anything: what is no blob is not the text that was kept.
         let raw = beside.raw.map(|raw| match self.chain.blob(&raw) {
             Err(GitError::Broken { .. }) => Ok(None),
@@ -151,7 +154,38 @@ impl Branch<'_> {
         // What came before a cut is not here, and what a reviewer saw since then cannot be told.
         let is_here = |from: &Id| self.commits[..at].iter().rev().any(|commit| commit.id == *from);
         let diff = beside.reviewed_from.filter(is_here).map(diff).transpose()?;
-        Ok(Link { changes, raw, diff, trees: self.chain.added(before, &commit.tree)? })
+        let (watched, begun) = self.watched(at, beside.watch_at)?;
+        let checks = self.checks(&changes)?;
+        Ok(Link { changes, raw, diff, trees: self.chain.added(before, &commit.tree)?, watched, begun, checks })
+    }
+
+    /// Tells what is watched for the guard; nothing where bookkeeping or configuration cannot be read, which is told by who
+    /// reads these.
+    fn watched(&self, at: usize, asked: Option<WatchAt>) -> Result<(Option<Watched>, Option<Watched>), GitError> {
+        let readable = |read: Result<Watched, LoadError>| match read {
+            Ok(watched) => Ok(Some(watched)),
+            Err(LoadError::Git(error)) => Err(error),
+            Err(_) => Ok(None),
+        };
+        let commit = &self.commits[at].id;
+        Ok(match (asked, self.parent(at)) {
+            (None, _) | (Some(WatchAt::From), None) => (None, None),
+            (Some(WatchAt::Start), _) => (None, readable(worker::watched_from_start(self.repository, *commit))?),
+            (Some(WatchAt::From), Some(from)) => (readable(worker::watched_at(self.repository, from.id))?, None),
+        })
+    }
+
+    /// Tells what the manifests among some changes say of checks.
+    fn checks(&self, changes: &[PathChange]) -> Result<Checks, GitError> {
+        let mut checks = Checks::default();
+        for (path, stored) in changes.iter().filter_map(|change| Some((&change.path, change.new.as_ref()?))) {
+            let Some(path) = str::from_utf8(path).ok().filter(|path| is_manifest(path)) else { continue };
+            let id = stored.id.parse().ok();
+            if let Some(bytes) = id.map(|id| self.chain.blob(&id)).transpose()?.flatten() {
+                checks.add(path, &stored.id, &bytes);
+            }
+        }
+        Ok(checks)
     }
 
     fn parent(&self, at: usize) -> Option<&ChainCommit> {
@@ -196,12 +230,13 @@ pub(super) fn found<T>(read: Result<T, GitError>) -> Result<Option<T>, GitError>
 struct Beside {
     raw: Option<Id>,
     reviewed_from: Option<Id>,
+    watch_at: Option<WatchAt>,
 }
 
 impl Beside {
     fn of(audit: &Audit, at: usize) -> Self {
         let id = |id: Option<&str>| id.and_then(|id| id.parse().ok());
-        Self { raw: id(audit.raw(at)), reviewed_from: id(audit.reviewed_from(at)) }
+        Self { raw: id(audit.raw(at)), reviewed_from: id(audit.reviewed_from(at)), watch_at: audit.watch_at(at) }
     }
 }
 
@@ -265,7 +300,7 @@ fn read_config(text: &[u8]) -> Result<Settings, FileFault> {
     Ok(Settings {
         policy: policy_of(&config),
         guard_command: config.guard.command,
-        definition: config.guard.definition.as_slice().to_vec(),
+        definition: worker::globs_of_old(config.guard.definition.as_ref()),
         criteria: config.review.criteria,
         baseline: config.guard.baseline,
         prompt_bytes: usize::try_from(config.prompt.budget_bytes).unwrap_or(usize::MAX),

@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
-use runner_core::definition::Guarded;
 use runner_core::obstacle::Nature;
 use runner_core::policy::{self, Kinds, Policy};
 use runner_core::run::Standing;
@@ -22,6 +21,7 @@ use crate::obstruction::Obstructs;
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts::{self, OVERRIDES};
+use crate::worker::integrity::definition::Known;
 
 /// The committed state at one commit.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub struct Loaded {
     /// What is wrong with the repository's own templates.
     pub template_faults: Vec<String>,
     /// The guard's definition, once somebody has asked for it.
-    pub(crate) guarded: OnceLock<Guarded>,
+    pub(crate) guarded: OnceLock<Known>,
     /// The task tree in canonical form, once somebody has asked for it.
     canonical: OnceLock<String>,
 }

@@ -51,6 +51,7 @@ mod view;
 
 pub use self::claim::is_claimed_by_another;
 pub use self::integrity::definition::is_of_definition;
+pub(crate) use self::integrity::watched::{globs_of_old, guard_files, watched_at, watched_from_start};
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::tools::faults_of_work_tree as tool_faults;
 pub use self::load::{LoadError, Loaded, load, load_config, policy_of};

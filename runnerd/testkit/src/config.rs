@@ -78,7 +78,10 @@ impl Config {
             None => format!("[executor]\nkind = \"command\"\ncommand = {:?}", self.agent),
         };
         section(&agent, &self.executor);
-        section(&format!("[guard]\ncommand = {:?}", self.check), &self.guard);
+        // A program of the test's own reads nothing of the repository, unless the test says otherwise.
+        let is_named = self.guard.iter().any(|line| line.starts_with("definition"));
+        let watched = if is_named { "" } else { "\ndefinition = []" };
+        section(&format!("[guard]\ncommand = {:?}{watched}", self.check), &self.guard);
         section("", &self.rest);
         text
     }

@@ -75,6 +75,7 @@ fn facts() -> RepositoryFacts {
         locks: Vec::new(),
         operation: None,
         confirmed: Some(true),
+        guard: Some(GuardFiles { watched: words(&["justfile"]), is_blind: false }),
     }
 }
 

@@ -8,11 +8,12 @@ use protocol::verify::AuditRule;
 use super::findings::Findings;
 use super::link::{PathChange, Readers, Stored};
 use super::net_diff::NetDiff;
-use super::state::{CommittedState, State};
+use super::state::State;
 use crate::definition::{self, Definition, Departure, Guarded};
 use crate::layout;
 use crate::message::Receipt;
 use crate::rules::Rules;
+use crate::watched::{Checks, Watched};
 
 /// The trailer that names what no person has accepted.
 const ANNOUNCED: &str = "Runner-Guard-Changed";
@@ -26,6 +27,8 @@ pub(super) struct Ground {
     gone: BTreeSet<String>,
     /// The files that some globs name, as they were asked for last.
     standing: Option<Standing>,
+    /// What manifests say of checks.
+    checks: Checks,
 }
 
 /// The part of the ground that is a guard's definition.
@@ -38,9 +41,7 @@ struct Standing {
 /// What a receipt says of files that depart from what was accepted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Announced<'a> {
-    /// The state at From.
-    pub from: &'a CommittedState<'a>,
-    /// What a person had accepted there.
+    /// What a person had accepted at From.
     pub accepted: &'a Accepted,
     /// The receipt.
     pub receipt: &'a Receipt,
@@ -120,7 +121,29 @@ impl Ground {
         }
         let accepted = definition::accepted(&from.run_state.guard_definition, &before, &now);
         let accepted = accepted.into_iter().filter(|(path, _)| (readers.is_definition)(globs, path)).collect();
-        Some(Accepted { guarded: Guarded { accepted, committed }, is_whole: old_globs == globs })
+        let guarded = Guarded { accepted, committed, is_absence_accepted: false };
+        Some(Accepted { guarded, is_whole: old_globs == globs, globs: globs.clone() })
+    }
+
+    /// Takes over what is watched at the commit at which a session begins, as it was told from that commit.
+    pub(super) fn watch(&mut self, watched: &Watched, readers: &Readers) -> Option<Accepted> {
+        let Watched { globs, accepted, is_absence_accepted, checks, .. } = watched;
+        self.checks.extend(checks);
+        // What no commit has changed stands there as it was accepted.
+        let files = self.files.as_mut()?;
+        for (path, form) in accepted.iter().filter(|(path, _)| !self.gone.contains(*path)) {
+            files.entry(path.clone()).or_insert_with(|| form.clone());
+        }
+        self.standing = None;
+        let standing = self.standing(globs, readers).clone();
+        let committed = self.checks.settle(accepted, standing);
+        let guarded = Guarded { accepted: accepted.clone(), committed, is_absence_accepted: *is_absence_accepted };
+        Some(Accepted { guarded, is_whole: true, globs: globs.clone() })
+    }
+
+    /// Takes over what manifests say of checks.
+    pub(super) fn add_checks(&mut self, checks: &Checks) {
+        self.checks.extend(checks);
     }
 
     /// Takes over what a commit of the runner says of files that a new configuration has made part of the definition and
@@ -137,11 +160,12 @@ impl Ground {
 
     /// Checks that the receipt names every file that departs from what was accepted at From.
     pub(super) fn check(&mut self, announced: Announced<'_>, readers: &Readers, findings: &mut Findings) {
-        let Announced { from, accepted, receipt } = announced;
-        let globs = &from.settings.definition;
-        let standing = self.standing(globs, readers);
+        let Announced { accepted, receipt } = announced;
+        let globs = &accepted.globs;
+        let standing = self.standing(globs, readers).clone();
+        let standing = self.checks.settle(&accepted.guarded.accepted, standing);
         let named = &receipt.guard_changed;
-        let departing = Departure::between(&accepted.guarded.accepted, standing).paths;
+        let departing = Departure::between(&accepted.guarded.accepted, &standing).paths;
         let missing = named.missing(&departing);
         for path in &departing {
             let expected = format!("{path}, which no person has accepted");
@@ -174,6 +198,8 @@ pub(super) struct Accepted {
     pub guarded: Guarded,
     /// Whether that is all of it: files that a new configuration has made part of it may never have changed.
     is_whole: bool,
+    /// The globs that name it.
+    globs: Vec<String>,
 }
 
 impl Accepted {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::fsck::Found;
 use crate::policy::Policy;
 use crate::validate::TreeFault;
+use crate::watched::{Checks, Watched};
 
 /// What one commit changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +21,12 @@ pub struct Link {
     pub diff: Option<Vec<u8>>,
     /// What is wrong with the trees that it has and its first parent has not.
     pub trees: Vec<Found>,
+    /// What is watched for the guard at its parent, where [`super::WatchAt::From`] asks for it.
+    pub watched: Option<Watched>,
+    /// What is watched from there on, where [`super::WatchAt::Start`] asks for it.
+    pub begun: Option<Watched>,
+    /// What the manifests that it changed say of checks.
+    pub checks: Checks,
 }
 
 /// What a commit says of itself.
@@ -108,7 +115,7 @@ pub struct Settings {
     pub policy: Policy,
     /// The guard's command.
     pub guard_command: Vec<String>,
-    /// The globs that name the guard's definition.
+    /// The globs that name the guard's definition by the first and the second rules.
     pub definition: Vec<String>,
     /// What reviewers go by.
     pub criteria: String,

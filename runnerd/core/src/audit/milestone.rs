@@ -13,6 +13,7 @@ use super::state::{CommittedState, State};
 use crate::definition::Definition;
 use crate::message::{Milestone, ProcessEnd, Receipt};
 use crate::transition::PROGRESS_HEADING;
+use crate::watched::Watched;
 use crate::{layout, person, run, tree};
 
 /// A commit between iterations, and what it was made upon.
@@ -29,6 +30,8 @@ pub(super) struct Step<'a> {
     pub net: &'a NetDiff,
     /// What a person has accepted of the guard's definition, as far as the branch tells.
     pub accepted: Option<&'a Accepted>,
+    /// What is watched where it begins a run, as the commit tells it; none by rules that do not tell.
+    pub begun: Option<&'a Watched>,
     /// The receipt of the parent, where that is the end of an iteration.
     pub upon: Option<&'a Receipt>,
 }
@@ -39,6 +42,11 @@ impl Step<'_> {
     pub(super) fn start(&self, findings: &mut Findings) -> bool {
         self.upon(findings);
         self.no_code(findings);
+        if self.begun.is_some_and(|begun| begun.is_blind) {
+            let (expected, found) =
+                ("a guard of which files are watched", "none: whoever changes what it runs is not seen");
+            findings.warning(AuditRule::Milestone, "guard.definition", (expected, found));
+        }
         if self.to.goal.id.as_deref() != Some(&self.milestone.run) {
             let found = self.to.goal.id.as_deref().unwrap_or("none");
             findings.violation(AuditRule::Milestone, layout::GOAL, (&self.milestone.run, found));
@@ -75,7 +83,7 @@ impl Step<'_> {
             run_id: Some(self.milestone.run.clone()),
             base: Some(self.parent.to_owned()),
             notes_used: state.notes_used.clone(),
-            guard_definition: state.guard_definition.clone(),
+            guard_definition: self.begun.map_or(&state.guard_definition, |begun| &begun.accepted).clone(),
             ..RunState::default()
         };
         let bytes = |path| self.to.bytes(path).unwrap_or_default();

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::cut::End;
 use super::link::Head;
 use crate::message::{MessageError, Receipt, RunnerCommit, claims};
+use crate::rules::Rules;
 
 /// The commits of one run along first parents, oldest first, and whose each is.
 #[derive(Debug)]
@@ -20,6 +21,15 @@ pub struct Plan {
     runs: Vec<Begun>,
     has_start: bool,
     end: End,
+}
+
+/// The commit at which it is asked what is watched for the guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchAt {
+    /// The start of a run, where nothing was watched before.
+    Start,
+    /// The commit at which a session, or another commit of the runner's, begins.
+    From,
 }
 
 /// Where a run begins.
@@ -115,6 +125,26 @@ impl Plan {
     /// Returns the receipt of the commit before one that is looked at, where that is the end of an iteration.
     pub(super) fn iteration_before(&self, at: usize) -> Option<&Receipt> {
         iteration(&self.parts, (self.first + at).checked_sub(1)?)
+    }
+
+    /// Returns where it is asked what is watched for the guard, with a commit that is looked at.
+    pub fn watch_at(&self, at: usize) -> Option<WatchAt> {
+        let is_agents = |at: usize| matches!(self.parts.get(at), Some(Part::Agent { .. }));
+        let here = self.first + at;
+        match self.parts.get(here)? {
+            Part::Person | Part::Malformed(_) => return None,
+            Part::Agent { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
+            Part::Runner { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
+            Part::Agent { .. } | Part::Runner { .. } => {}
+        }
+        let runners = self.parts[here..].iter().find_map(Part::commit)?;
+        let rules = runners.version().rules;
+        let is_known = rules >= Rules::THIRD && rules.are_known();
+        match runners {
+            _ if !is_known => None,
+            RunnerCommit::Start(_) => Some(WatchAt::Start),
+            RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) | RunnerCommit::Iteration(_) => Some(WatchAt::From),
+        }
     }
 
     /// Returns whose a commit that is looked at is.

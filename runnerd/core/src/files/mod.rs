@@ -2,7 +2,6 @@
 
 pub mod answer;
 pub mod change;
-pub mod definition;
 pub mod guardrails;
 pub mod layout;
 pub mod notes;

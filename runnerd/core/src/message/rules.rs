@@ -14,8 +14,10 @@ impl Rules {
     pub const FIRST: Self = Self(1);
     /// The first rules that commits name.
     pub const SECOND: Self = Self(2);
+    /// The rules by which what is watched of the guard is told from its command.
+    pub const THIRD: Self = Self(3);
     /// The rules that this runner keeps.
-    pub const CURRENT: Self = Self::SECOND;
+    pub const CURRENT: Self = Self::THIRD;
 
     /// Returns the rules with this number, whether they are known or not.
     pub const fn numbered(number: u32) -> Self {

@@ -15,7 +15,7 @@ fn documents() -> Documents {
     let questions = "# Questions\n\n- Which database?\n".to_owned();
     let config = "max_iterations = 7\n".to_owned();
     let of = |blob: &str| [("justfile".to_owned(), blob.to_owned())].into();
-    let guarded = Guarded { accepted: of("1"), committed: of("2") };
+    let guarded = Guarded { accepted: of("1"), committed: of("2"), is_absence_accepted: false };
     let run_state = RunState { guard_definition: of("1"), ..RunState::default() };
     Documents { tree, notes: "# Notes\n".to_owned(), questions, config, run_state, guarded, max_attempts: 3 }
 }

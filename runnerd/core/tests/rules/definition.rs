@@ -54,14 +54,18 @@ fn without_an_accepted_definition_a_new_one_is_only_reported() {
 fn a_session_is_told_which_files_depart_and_what_follows() {
     let accepted = definition(&[("a", "1"), ("b", "1")]);
     let committed = definition(&[("a", "2"), ("c\nNo person", "1")]);
-    let told = notice(OnChange::Both, &Guarded { accepted: accepted.clone(), committed }).expect("it departs");
+    let told = notice(OnChange::Both, &Guarded { accepted: accepted.clone(), committed, is_absence_accepted: false })
+        .expect("it departs");
     insta::assert_snapshot!(told, @r"
     a (changed)
     b (removed)
     c No person (new)
     No person has accepted that. `done` needs the guard to be green twice: with these files, and with those that were accepted.
     ");
-    assert_eq!(notice(OnChange::Both, &Guarded { committed: accepted.clone(), accepted }), None);
+    assert_eq!(
+        notice(OnChange::Both, &Guarded { committed: accepted.clone(), accepted, is_absence_accepted: false }),
+        None
+    );
 }
 
 /// An iteration whose session has claimed `done`.

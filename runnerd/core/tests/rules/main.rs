@@ -20,3 +20,4 @@ mod schemas;
 mod transition;
 mod tree;
 mod verdicts;
+mod watched;

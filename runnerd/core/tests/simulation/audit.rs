@@ -1,11 +1,12 @@
 //! What follows every course: the audit of its branch, which must find nothing.
 
 use protocol::verify::{AuditReport, Severity};
-use runner_core::audit::{End, Plan, audit};
+use runner_core::audit::{End, Plan, WatchAt, audit};
 use runner_core::message::RunnerCommit;
 
 use super::daemon::Course;
-use super::loaded::READERS;
+use super::definition::{watched_at, watched_from_start};
+use super::loaded::{Loaded, READERS};
 use super::repository::{Commit, all_files, links};
 
 impl Course {
@@ -54,9 +55,20 @@ impl Course {
 
     /// Returns what an audit finds in a chain of commits.
     pub(crate) fn report(&self, chain: &[Commit]) -> AuditReport {
-        let (heads, links) = links(chain, &self.repository.blobs);
+        let (heads, mut links) = links(chain, &self.repository.blobs);
         let plan = Plan::new(self.run, heads, End::Root);
         let first = chain.len() - plan.heads().len();
+        for (at, link) in links[first..].iter_mut().enumerate() {
+            let here = first + at;
+            let loaded = |at: usize| Loaded::of(&chain[at]).ok();
+            match plan.watch_at(at) {
+                None => {}
+                Some(WatchAt::From) => {
+                    link.watched = loaded(here - 1).and_then(|from| watched_at(&from, chain[..here].iter().rev()));
+                }
+                Some(WatchAt::Start) => link.begun = loaded(here).map(|it| watched_from_start(&it.files, &it.settings)),
+            }
+        }
         let before = first.checked_sub(1).map(|at| all_files(&chain[at])).unwrap_or_default();
         audit(plan, READERS, &before, &links[first..])
     }

@@ -1,15 +1,19 @@
 //! The guard's definition: what a commit and the work tree have of it, and the accepted one in its place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
+use runner_core::audit::Settings;
 use runner_core::definition::{self, Definition, Departure, Guarded};
 use runner_core::message::RunnerCommit;
 use runner_core::policy::OnChange;
+use runner_core::rules::Rules;
+use runner_core::watched::{self, Asked, Before, Set, Watched, watched};
 
 use super::daemon::{Course, Lived};
-use super::loaded::{Loaded, is_definition};
+use super::loaded::{Config, Loaded, is_definition, settings};
 use super::mistake::Mistake;
-use super::repository::{Blob, Commit, Files};
+use super::repository::{Blob, Commit, Files, differing};
 
 /// What names the definition, unless a person changes that.
 pub(crate) const DEFINITION: [&str; 2] = [JUSTFILE, "ci/"];
@@ -25,9 +29,75 @@ pub(crate) fn among(files: &Files, names: &[String]) -> Definition {
     files.iter().filter(is_part).map(|(path, blob)| (path.clone(), blob.id.to_string())).collect()
 }
 
+/// Returns what is watched at a commit, the first of these, by what was set there and at the runner's last commit.
+pub(crate) fn watched_at<'c>(from: &Loaded, ancestors: impl Iterator<Item = &'c Commit> + Clone) -> Option<Watched> {
+    let last = ancestors.clone().find(|commit| RunnerCommit::parse(&commit.message).is_ok());
+    let before = last.filter(|last| last.id != from.commit).map(Loaded::of).transpose().ok()?;
+    let changed = before.as_ref().map(|before| differing(&before.files, &from.files).map(str::to_owned).collect());
+    let asked = Asked {
+        now: set(from),
+        before: Before::Set(set(before.as_ref().unwrap_or(from))),
+        changed: &changed.unwrap_or_default(),
+        matches: is_definition,
+    };
+    let Ok(watched) = watched(&asked, &mut At { files: &from.files, ancestors: &ancestors.collect::<Vec<_>>() });
+    Some(watched)
+}
+
+/// Returns what a run watches that begins with these files and this configuration.
+pub(crate) fn watched_from_start(files: &Files, settings: &Settings) -> Watched {
+    let kept = Definition::new();
+    let now = Set { command: &settings.guard_command, configured: Some(&settings.definition), kept: &kept };
+    let asked = Asked { now, before: Before::Nothing, changed: &BTreeSet::new(), matches: is_definition };
+    let Ok(watched) = watched(&asked, &mut At { files, ancestors: &[] });
+    watched
+}
+
+fn set(loaded: &Loaded) -> Set<'_> {
+    let Settings { guard_command, definition, .. } = &loaded.settings;
+    Set { command: guard_command, configured: Some(definition), kept: &loaded.run_state.guard_definition }
+}
+
+/// The files of a commit, and those before it, of which some were accepted.
+struct At<'a> {
+    files: &'a Files,
+    ancestors: &'a [&'a Commit],
+}
+
+impl watched::Files for At<'_> {
+    type Error = Infallible;
+
+    fn form(&mut self, path: &str) -> Result<Option<String>, Infallible> {
+        Ok(self.files.get(path).map(|blob| blob.id.to_string()))
+    }
+
+    fn all(&mut self) -> Result<Definition, Infallible> {
+        Ok(self.files.iter().map(|(path, blob)| (path.clone(), blob.id.to_string())).collect())
+    }
+
+    fn content(&mut self, form: &str) -> Result<Vec<u8>, Infallible> {
+        let files = std::iter::once(self.files).chain(self.ancestors.iter().map(|commit| &*commit.files));
+        let found = files.flat_map(Files::values).find(|blob| &*blob.id == form);
+        Ok(found.map(|blob| blob.bytes.to_vec()).unwrap_or_default())
+    }
+}
+
 impl Course {
+    /// Returns what is watched at a commit, by the rules of the runner that makes the branch; none by those before.
+    fn watched(&self, at: &Loaded) -> Option<Watched> {
+        if self.habits.rules < Rules::THIRD {
+            return None;
+        }
+        let ancestors: Vec<&Commit> = self.repository.ancestors(&at.commit).collect();
+        watched_at(at, ancestors.iter().copied())
+    }
+
     /// Returns the definition at a commit, and what a person has accepted as the commit tells it.
     pub(crate) fn guarded(&self, at: &Loaded) -> Guarded {
+        if let Some(Watched { globs, accepted, is_absence_accepted, checks, .. }) = self.watched(at) {
+            let committed = checks.settle(&accepted, among(&at.files, &globs));
+            return Guarded { accepted, committed, is_absence_accepted };
+        }
         let names = &at.settings.definition;
         let committed = among(&at.files, names);
         let kept = &at.run_state.guard_definition;
@@ -39,13 +109,24 @@ impl Course {
             |before| definition::accepted(kept, &among(&before.files, &before.settings.definition), &committed),
         );
         let accepted = accepted.into_iter().filter(|(path, _)| is_definition(names, path)).collect();
-        Guarded { accepted, committed }
+        Guarded { accepted, committed, is_absence_accepted: false }
     }
 
     /// Compares the work tree with what was accepted.
     pub(crate) fn departure(&self, from: &Loaded) -> Departure {
-        let standing = among(&self.repository.work, &from.settings.definition);
-        Departure::between(&self.guarded(from).accepted, &standing)
+        let globs = self.watched(from).map_or_else(|| from.settings.definition.clone(), |watched| watched.globs);
+        let standing = among(&self.repository.work, &globs);
+        self.guarded(from).departure(&standing)
+    }
+
+    /// Returns what a run accepts of these files at its start.
+    pub(crate) fn accepted_at_start(&self, files: &Files, config: &Config) -> Definition {
+        if self.habits.rules < Rules::THIRD {
+            return among(files, &config.definition);
+        }
+        settings(config.text().as_bytes())
+            .map(|settings| watched_from_start(files, &settings).accepted)
+            .unwrap_or_default()
     }
 
     /// Makes the definition what the guard is to run with.

@@ -48,7 +48,7 @@ impl Habits {
             people: *random.pick(&[0, 4, 10]),
             mischief: *random.pick(&[0, 3, 8]),
             iterations: 10 + u32::try_from(random.below(40)).unwrap_or_default(),
-            rules: *random.pick(&[Rules::CURRENT, Rules::CURRENT, Rules::CURRENT, Rules::FIRST]),
+            rules: *random.pick(&[Rules::CURRENT, Rules::CURRENT, Rules::SECOND, Rules::FIRST]),
             has_prompts: seed.is_multiple_of(16),
             config: Config {
                 policy: policy(random),
@@ -141,7 +141,7 @@ fn base(habits: &Habits, random: &mut Random) -> Files {
     let mut put = |path: &str, text: &str| files.insert(path.to_owned(), Blob::of(text.as_bytes()));
     put("src/lib.rs", "pub fn ledger() {}\n");
     if !random.one_in(8) {
-        put(JUSTFILE, "ci:\n\ttrue\n");
+        put(JUSTFILE, "ci:\n\tsh ci/check.sh\n");
         put("ci/check.sh", "true\n");
     }
     if random.one_in(3) {

@@ -42,7 +42,8 @@ pub(crate) const READERS: Readers = Readers {
     is_definition,
 };
 
-fn settings(text: &[u8]) -> Result<Settings, String> {
+/// Reads a configuration as an audit does.
+pub(crate) fn settings(text: &[u8]) -> Result<Settings, String> {
     let Config { policy, baseline, definition } = Config::read(text)?;
     let guard_command = vec!["just".to_owned(), "ci".to_owned()];
     let criteria = "It has tests.".to_owned();
@@ -51,7 +52,8 @@ fn settings(text: &[u8]) -> Result<Settings, String> {
 
 /// Tells whether a path is one of these, or below one that ends in a slash.
 pub(crate) fn is_definition(names: &[String], path: &str) -> bool {
-    names.iter().any(|name| name == path || name.ends_with('/') && path.starts_with(name.as_str()))
+    let is_named = |name: &str| name == path || name.ends_with('/') && path.starts_with(name);
+    names.iter().any(|name| is_named(name.strip_prefix('/').unwrap_or(name)))
 }
 
 fn goal(text: &[u8]) -> Result<Goal, String> {

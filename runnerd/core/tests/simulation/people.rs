@@ -140,7 +140,10 @@ impl Course {
                 self.rename_in_definition();
                 self.change_config(|config| config.definition.truncate(1));
             }
-            8 => self.repository.write(JUSTFILE, format!("# by hand {number}\n").as_bytes()),
+            8 => {
+                let called = *self.random.pick(&["ci/check.sh", "src/check.sh", "ci/part-00.sh"]);
+                self.repository.write(JUSTFILE, format!("ci: # by hand {number}\n\tsh {called}\n").as_bytes());
+            }
             9 => self.change_config(|config| match config.definition.len() {
                 1 => config.definition.push(DEFINITION[1].to_owned()),
                 _ => config.definition.truncate(1),

@@ -193,7 +193,7 @@ pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<Head
         diff: reviewed_from(&commit.message)
             .and_then(|from| chain.iter().find(|before| before.id == from))
             .map(|from| patch(&from.files, &commit.files).into_bytes()),
-        trees: Vec::new(),
+        ..Link::default()
     });
     (chain.iter().map(head).collect(), links.collect())
 }

@@ -19,7 +19,6 @@ use runner_core::{json, layout, run, schema, tree, validate};
 
 use super::approval::review_run;
 use super::daemon::{Course, Halt, Lived};
-use super::definition;
 use super::loaded::{Config, Loaded, goal_text};
 use super::mischief;
 use super::mistake::Mistake;
@@ -195,7 +194,7 @@ impl Course {
         let state = RunState {
             run_id: Some(self.run.to_owned()),
             base: Some(base.clone()),
-            guard_definition: definition::among(&self.repository.head().files, &config.definition),
+            guard_definition: self.accepted_at_start(&self.repository.head().files, &config),
             ..RunState::default()
         };
         let files = [

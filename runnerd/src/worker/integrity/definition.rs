@@ -9,8 +9,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use runner_core::definition::{self, Definition, Departure, Guarded};
-use runner_core::message::RunnerCommit;
+use runner_core::definition::{Definition, Departure, Guarded};
+use runner_core::watched::Watched;
 
 use crate::config::{PatternPlace as Place, Patterns};
 use crate::git::{CommitEntry, EntryKind, GitError, Id, Repository};
@@ -18,21 +18,38 @@ use crate::repo::kept::{Kept, Note};
 use crate::repo::layout::Layout;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::restore::{self, Standing};
-use crate::worker::load::{LoadError, Loaded, load_config};
-use crate::worker::people::MAX_PERSON_COMMITS;
+use crate::worker::integrity::watched;
+use crate::worker::load::{LoadError, Loaded};
+
+/// What is watched at a commit, and what the commit has of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    /// What is watched.
+    pub(crate) watched: Watched,
+    /// What was accepted of it, and what is committed.
+    pub(crate) guarded: Guarded,
+}
 
 /// Reads the definition at a commit, and what was accepted as the commit tells it.
 pub(crate) fn at(repository: &Repository, loaded: &Loaded) -> Result<Guarded, LoadError> {
-    if let Some(guarded) = loaded.guarded.get() {
-        return Ok(guarded.clone());
+    Ok(known(repository, loaded)?.guarded.clone())
+}
+
+/// Reads what is watched at a commit.
+pub(crate) fn known<'l>(repository: &Repository, loaded: &'l Loaded) -> Result<&'l Known, LoadError> {
+    if let Some(known) = loaded.guarded.get() {
+        return Ok(known);
     }
-    let committed = in_commit(repository, &loaded.commit, &loaded.config.guard.definition)?;
-    let guarded = Guarded { accepted: accepted(repository, loaded, &committed)?, committed };
-    Ok(loaded.guarded.get_or_init(|| guarded).clone())
+    let watched = watched::at(repository, loaded.commit, (&loaded.config, &loaded.run_state))?;
+    let committed = in_commit(repository, &loaded.commit, &patterns(&watched))?;
+    let (accepted, is_absence_accepted) = (watched.accepted.clone(), watched.is_absence_accepted);
+    let committed = watched.checks.settle(&accepted, committed);
+    let guarded = Guarded { accepted, committed, is_absence_accepted };
+    Ok(loaded.guarded.get_or_init(|| Known { watched, guarded }))
 }
 
 /// Returns the definition in a commit.
-pub(crate) fn in_commit(repository: &Repository, commit: &Id, patterns: &Patterns) -> Result<Definition, GitError> {
+fn in_commit(repository: &Repository, commit: &Id, patterns: &Patterns) -> Result<Definition, GitError> {
     let mut entries = Vec::new();
     for place in patterns.places() {
         match place {
@@ -42,24 +59,6 @@ pub(crate) fn in_commit(repository: &Repository, commit: &Id, patterns: &Pattern
     }
     let file = |entry: CommitEntry| Some((String::from_utf8(entry.path.clone()).ok()?, form(&entry)?));
     Ok(entries.into_iter().filter_map(file).filter(|(path, _)| is_part(path, patterns)).collect())
-}
-
-/// Returns what a person has accepted last, as the commit that was loaded tells it.
-fn accepted(repository: &Repository, loaded: &Loaded, now: &Definition) -> Result<Definition, LoadError> {
-    let kept = &loaded.run_state.guard_definition;
-    let commits = repository.first_parents(&loaded.commit, 1)?;
-    let is_runners = |message: &str| RunnerCommit::parse(message).is_ok();
-    let accepted = if commits.first().is_some_and(|commit| is_runners(&commit.message)) {
-        kept.clone()
-    } else {
-        let commits = repository.first_parents(&loaded.commit, MAX_PERSON_COMMITS)?;
-        let Some(last) = commits.iter().find(|commit| is_runners(&commit.message)) else { return Ok(kept.clone()) };
-        // A file that a person's commit of the configuration makes part of it counts as changed by that commit.
-        let patterns = load_config(repository, last.id)?.guard.definition;
-        definition::accepted(kept, &in_commit(repository, &last.id, &patterns)?, now)
-    };
-    let patterns = &loaded.config.guard.definition;
-    Ok(accepted.into_iter().filter(|(path, _)| is_part(path, patterns)).collect())
 }
 
 /// Compares the work tree with what was accepted before a guard runs, and keeps what was found: where it is done again,
@@ -86,7 +85,7 @@ impl Note for Departure {
 
 /// Has the files of the definition, and the runner's own, be read by every look, whatever their times say.
 pub(crate) fn watch(repository: &Repository, loaded: &Loaded) -> Result<(), LoadError> {
-    let Guarded { accepted, committed } = at(repository, loaded)?;
+    let Guarded { accepted, committed, .. } = at(repository, loaded)?;
     let own = format!("{}/", Layout::FOLDER);
     let definition: Vec<String> = accepted.into_keys().chain(committed.into_keys()).collect();
     // The records of iterations and what a session is given are not tracked.
@@ -99,16 +98,30 @@ pub(crate) fn watch(repository: &Repository, loaded: &Loaded) -> Result<(), Load
 /// Compares the work tree with what was accepted, ignored files and all: a guard sees them too.
 pub(crate) fn departure(context: &RunContext, repository: &Repository, loaded: &Loaded) -> Result<Departure, Obstacle> {
     watch(repository, loaded)?;
-    let accepted = at(repository, loaded)?.accepted;
-    let mut standing = in_work_tree(context, repository, &loaded.config.guard.definition)?;
+    let Known { watched, guarded } = known(repository, loaded)?;
+    let accepted = &guarded.accepted;
+    let mut standing = in_work_tree(context, repository, &patterns(watched))?;
     let doubtful = |path: &&String| accepted.get(*path) != standing.get(*path) && standing.contains_key(*path);
     let doubtful: Vec<String> = accepted.keys().filter(doubtful).cloned().collect();
+    let mut checks = watched.checks.clone();
+    for path in &doubtful {
+        if let (Some(form), Standing::File(bytes)) =
+            (standing.get(path), restore::standing(&context.layout.path(path))?)
+        {
+            checks.add(path, form, &bytes);
+        }
+    }
     for path in as_committed(repository, doubtful)? {
         // A filter, line endings: what git takes for the same is the same.
         let committed = repository.head()?.commit().map(|head| repository.entry(&head, &path)).transpose()?.flatten();
         standing.extend(committed.as_ref().and_then(form).map(|form| (path, form)));
     }
-    Ok(Departure::between(&accepted, &standing))
+    Ok(guarded.departure(&checks.settle(accepted, standing)))
+}
+
+/// Returns the globs of what is watched.
+fn patterns(watched: &Watched) -> Patterns {
+    Patterns::new(watched.globs.iter().cloned())
 }
 
 /// Returns those of the paths in which git sees no difference from HEAD.
@@ -126,6 +139,8 @@ fn in_work_tree(context: &RunContext, repository: &Repository, patterns: &Patter
     for place in patterns.places() {
         match place {
             Place::File(path) => paths.extend([path]),
+            // Of what git ignores, caches and environments are no part of the project.
+            Place::Folder(folder) if folder.is_empty() => paths.extend(files_of_project(context, repository)?),
             Place::Folder(folder) => paths.extend(files_below(&context.layout, &folder)?),
         }
     }
@@ -150,7 +165,7 @@ fn is_part(path: &str, patterns: &Patterns) -> bool {
     !is_under(Layout::FOLDER) && !is_under(".git") && patterns.matches_path(path)
 }
 
-fn form(entry: &CommitEntry) -> Option<String> {
+pub(super) fn form(entry: &CommitEntry) -> Option<String> {
     match entry.kind {
         EntryKind::File => Some(entry.id.to_string()),
         EntryKind::Executable => Some(format!("100755:{}", entry.id)),
@@ -212,6 +227,31 @@ fn looked_at(file: &Path) -> Result<Option<Metadata>, Obstacle> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(Obstacle::system("looking at", file)(error)),
     }
+}
+
+/// Lists what a commit would take, and what stands beside it in the same folders.
+fn files_of_project(context: &RunContext, repository: &Repository) -> Result<BTreeSet<String>, Obstacle> {
+    let entries = match repository.head()?.commit() {
+        Some(head) => repository.entries(&head, "")?,
+        None => Vec::new(),
+    };
+    let mut files: BTreeSet<String> =
+        repository.changes()?.into_iter().filter_map(|change| String::from_utf8(change.path).ok()).collect();
+    files.extend(entries.into_iter().filter_map(|entry| String::from_utf8(entry.path).ok()));
+    let folder = |file: &String| file.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
+    let folders: BTreeSet<String> = files.iter().map(folder).chain([String::new()]).collect();
+    for folder in folders {
+        let absolute = context.layout.path(&folder);
+        if !std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir()) {
+            continue;
+        }
+        for entry in std::fs::read_dir(&absolute).map_err(Obstacle::system("listing", &absolute))? {
+            let entry = entry.map_err(Obstacle::system("listing", &absolute))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            files.insert(if folder.is_empty() { name } else { format!("{folder}/{name}") });
+        }
+    }
+    Ok(files)
 }
 
 /// Lists what is below a folder and no folder, by paths that are text.

@@ -9,3 +9,4 @@ pub(crate) mod relocate;
 pub(crate) mod restore;
 pub(crate) mod swap;
 pub(crate) mod tampering;
+pub(crate) mod watched;

@@ -19,7 +19,7 @@ use crate::repo::init::{InitError, InitOptions, init};
 use crate::repo::layout::Layout;
 use crate::worker::clear::clear_leftovers;
 use crate::worker::context::{Obstacle, RunContext};
-use crate::worker::integrity::definition;
+use crate::worker::integrity::{definition, watched};
 use crate::worker::load::{LoadError, load};
 use crate::worker::people::{MAX_PERSON_COMMITS, persons_commits};
 use crate::worker::receipt::version;
@@ -241,7 +241,7 @@ fn write_beginning(
         base: Some(base.to_string()),
         // Their file stays, and what was answered to in the run before is not told again.
         notes_used: before.notes_used,
-        guard_definition: definition::in_commit(&context.repository()?, &base, &config.guard.definition)?,
+        guard_definition: watched::begun(&context.repository()?, base, &config)?.accepted,
         ..RunState::default()
     };
     let goal = goal.with_id(&context.run).map_err(|error| Unready::of_file(&error))?;

@@ -16,7 +16,7 @@ use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::store::{RepoFile, Store};
 use crate::worker::caches::LastLoad;
-use crate::worker::integrity::definition;
+use crate::worker::integrity::{definition, watched};
 use crate::worker::load::{Loaded, load};
 use crate::worker::trusted::Trusted;
 use crate::worker::view::iterations::{Chain, add_durations, began_at, iteration, meta};
@@ -82,6 +82,7 @@ pub(crate) fn blank(run: &RunRecord, containment: Containment) -> RunView {
         held_back: Vec::new(),
         reverted: Vec::new(),
         guard_changed: Vec::new(),
+        guard: None,
         secrets: Vec::new(),
         notices: Vec::new(),
         containment,
@@ -121,7 +122,9 @@ pub(crate) fn of_run(
         let recent = recent(&repository, &run.id, settled);
         let mut view = of_state(blank.clone(), &loaded, &run.uncommitted.tried);
         view.recent = recent;
-        view.guard_changed = definition::at(&repository, &loaded).map(|guarded| guarded.changed()).unwrap_or_default();
+        let known = definition::known(&repository, &loaded).ok();
+        view.guard_changed = known.map(|known| known.guarded.changed()).unwrap_or_default();
+        view.guard = known.map(|known| watched::shown(&known.watched));
         if let Some(node) = view.node.as_mut().filter(|_| totals.advance(&repository, &run.id, settled).is_ok()) {
             node.usage = Some(usage::sum(&totals.of(&node.id), &run.uncommitted.tried.usage));
         }

@@ -24,6 +24,8 @@ pub struct Guarded {
     pub accepted: Definition,
     /// What is committed.
     pub committed: Definition,
+    /// Whether it was accepted that a file is not there, though there is none.
+    pub is_absence_accepted: bool,
 }
 
 /// How the definition that the guard finds differs from the accepted one.
@@ -69,13 +71,20 @@ impl Departure {
 impl Guarded {
     /// Returns the files in which both differ.
     pub fn changed(&self) -> Vec<String> {
-        Departure::between(&self.accepted, &self.committed).paths
+        self.departure(&self.committed).paths
+    }
+
+    /// Compares what there is with what was accepted.
+    pub fn departure(&self, standing: &Definition) -> Departure {
+        let departure = Departure::between(&self.accepted, standing);
+        Departure { has_accepted: departure.has_accepted || self.is_absence_accepted, ..departure }
     }
 }
 
 /// Returns what a session is told of a definition that is not the accepted one; none where it is.
-pub fn notice(policy: OnChange, Guarded { accepted, committed }: &Guarded) -> Option<String> {
-    let departure = Departure::between(accepted, committed);
+pub fn notice(policy: OnChange, guarded: &Guarded) -> Option<String> {
+    let Guarded { accepted, committed, .. } = guarded;
+    let departure = guarded.departure(committed);
     let how = |path: &String| match (accepted.contains_key(path), committed.contains_key(path)) {
         (true, true) => "changed",
         (true, false) => "removed",

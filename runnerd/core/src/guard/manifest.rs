@@ -1,0 +1,170 @@
+//! What of a package's manifest says something of its checks: all of it but dependencies and what describes the package.
+//!
+//! A task that needs a new library changes the manifest as it should, so two manifests count as the same where the rest of
+//! them is.
+
+use serde_json::Value as Json;
+use toml::Value as Toml;
+
+use crate::digest;
+
+/// The manifests that are known.
+const NAMES: [&str; 3] = ["Cargo.toml", "package.json", "pyproject.toml"];
+
+/// What says nothing of checks, as paths of keys; `*` is any key.
+const OF_CARGO: &[&[&str]] = &[
+    &["dependencies"],
+    &["dev-dependencies"],
+    &["build-dependencies"],
+    &["target", "*", "dependencies"],
+    &["target", "*", "dev-dependencies"],
+    &["target", "*", "build-dependencies"],
+    &["workspace", "dependencies"],
+    &["workspace", "package"],
+    &["features"],
+    &["badges"],
+    &["package", "name"],
+    &["package", "version"],
+    &["package", "description"],
+    &["package", "authors"],
+    &["package", "license"],
+    &["package", "license-file"],
+    &["package", "readme"],
+    &["package", "repository"],
+    &["package", "homepage"],
+    &["package", "documentation"],
+    &["package", "keywords"],
+    &["package", "categories"],
+    &["package", "publish"],
+    &["package", "include"],
+    &["package", "exclude"],
+    &["package", "rust-version"],
+    &["package", "metadata"],
+];
+const OF_NODE: &[&[&str]] = &[
+    &["dependencies"],
+    &["devDependencies"],
+    &["peerDependencies"],
+    &["peerDependenciesMeta"],
+    &["optionalDependencies"],
+    &["bundledDependencies"],
+    &["bundleDependencies"],
+    &["name"],
+    &["version"],
+    &["description"],
+    &["keywords"],
+    &["author"],
+    &["contributors"],
+    &["license"],
+    &["homepage"],
+    &["repository"],
+    &["bugs"],
+    &["funding"],
+    &["files"],
+    &["private"],
+    &["publishConfig"],
+];
+const OF_PYTHON: &[&[&str]] = &[
+    &["project"],
+    &["dependency-groups"],
+    &["tool", "poetry", "dependencies"],
+    &["tool", "poetry", "dev-dependencies"],
+    &["tool", "poetry", "group"],
+    &["tool", "poetry", "extras"],
+    &["tool", "poetry", "name"],
+    &["tool", "poetry", "version"],
+    &["tool", "poetry", "description"],
+    &["tool", "poetry", "authors"],
+    &["tool", "poetry", "readme"],
+    &["tool", "uv", "dev-dependencies"],
+    &["tool", "pdm", "dev-dependencies"],
+];
+
+/// Tells whether a file is a manifest.
+pub fn is_manifest(path: &str) -> bool {
+    NAMES.contains(&path.rsplit('/').next().unwrap_or(path))
+}
+
+/// Returns a digest of what a manifest says of checks; none where it is no manifest that can be read.
+pub(super) fn checks(path: &str, bytes: &[u8]) -> Option<String> {
+    let text = str::from_utf8(bytes).ok()?;
+    let said = match path.rsplit('/').next().unwrap_or(path) {
+        "package.json" => {
+            let mut document: Json = serde_json::from_str(text).ok()?;
+            for keys in OF_NODE {
+                remove(&mut document, keys);
+            }
+            document.to_string()
+        }
+        name if NAMES.contains(&name) => {
+            let document: Toml = Toml::Table(text.parse().ok()?);
+            let mut document = serde_json::to_value(document).ok()?;
+            let harmless = if name == "Cargo.toml" { OF_CARGO } else { OF_PYTHON };
+            for keys in harmless {
+                remove(&mut document, keys);
+            }
+            document.to_string()
+        }
+        _ => return None,
+    };
+    Some(digest::sha256_hex(said.as_bytes()))
+}
+
+/// Removes what stands at a path of keys, and tables that are empty by that.
+fn remove(document: &mut Json, keys: &[&str]) {
+    let (Some(table), Some((first, rest))) = (document.as_object_mut(), keys.split_first()) else { return };
+    let named: Vec<String> = table.keys().filter(|key| *first == "*" || key == first).cloned().collect();
+    for key in named {
+        let is_gone = rest.is_empty()
+            || table.get_mut(&key).is_some_and(|inner| {
+                remove(inner, rest);
+                inner.as_object().is_some_and(serde_json::Map::is_empty)
+            });
+        if is_gone {
+            table.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_same(path: &str, old: &str, new: &str) -> bool {
+        let [old, new] = [old, new].map(|text| checks(path, text.as_bytes()).expect("it can be read"));
+        old == new
+    }
+
+    #[test]
+    fn dependencies_say_nothing_of_checks_and_all_else_does() {
+        let cargo = "[package]\nname = \"a\"\n[lib]\ntest = true\n";
+        for (new, expected) in [
+            ("[package]\nname = \"a\"\nversion = \"2.0.0\"\n[lib]\ntest = true\n[dependencies]\nserde = \"1\"\n", true),
+            ("[package]\nname = \"a\"\n[lib]\ntest = true\n[target.'cfg(unix)'.dependencies]\nlibc = \"1\"\n", true),
+            ("[package]\nname = \"a\"\n[lib]\ntest = false\n", false),
+            ("[package]\nname = \"a\"\nautotests = false\n[lib]\ntest = true\n", false),
+            ("[package]\nname = \"a\"\n[lib]\ntest = true\n[workspace]\nexclude = [\"b\"]\n", false),
+        ] {
+            assert_eq!(is_same("crates/a/Cargo.toml", cargo, new), expected, "{new}");
+        }
+        let node = r#"{"name": "a", "scripts": {"test": "jest"}}"#;
+        assert!(is_same(
+            "package.json",
+            node,
+            r#"{"scripts": {"test": "jest"}, "dependencies": {"x": "1"}, "name": "b"}"#
+        ));
+        assert!(!is_same("package.json", node, r#"{"name": "a", "scripts": {"test": "true"}}"#));
+        assert!(!is_same("package.json", node, r#"{"name": "a", "scripts": {"test": "jest"}, "jest": {"bail": 1}}"#));
+        let python = "[project]\nname = \"a\"\n[tool.pytest.ini_options]\naddopts = \"-q\"\n";
+        assert!(is_same("pyproject.toml", python, &format!("{python}[dependency-groups]\ndev = [\"x\"]\n")));
+        assert!(!is_same("pyproject.toml", python, &python.replace("-q", "--co")));
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_is_no_manifest_has_no_digest() {
+        for (path, text) in [("Cargo.toml", "["), ("package.json", "{"), ("setup.cfg", ""), ("x/Cargo.toml.orig", "")] {
+            assert_eq!(checks(path, text.as_bytes()), None, "{path}");
+        }
+        assert_eq!(checks("Cargo.toml", b"\xff"), None);
+    }
+}

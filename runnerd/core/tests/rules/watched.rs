@@ -1,0 +1,213 @@
+//! What is watched for the guard: told from its command, from accepted files alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use runner_core::definition::Definition;
+use runner_core::watched::{Asked, Before, Files, Set, Watched, watched};
+
+/// The files of a commit: a file's form is its content.
+#[derive(Clone, Default)]
+struct Tree(BTreeMap<String, String>);
+
+impl Tree {
+    fn of(files: &[(&str, &str)]) -> Self {
+        Self(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
+    }
+
+    fn with(&self, path: &str, text: &str) -> Self {
+        let mut tree = self.clone();
+        tree.0.insert(path.to_owned(), text.to_owned());
+        tree
+    }
+}
+
+impl Files for Tree {
+    type Error = Infallible;
+
+    fn form(&mut self, path: &str) -> Result<Option<String>, Infallible> {
+        Ok(self.0.get(path).cloned())
+    }
+
+    fn all(&mut self) -> Result<Definition, Infallible> {
+        Ok(self.0.clone())
+    }
+
+    fn content(&mut self, form: &str) -> Result<Vec<u8>, Infallible> {
+        Ok(form.rsplit("120000:").next().unwrap_or(form).into())
+    }
+}
+
+/// Globs as far as these tests need them: from the root, or a name in any folder; `*` is the rest of a path.
+fn matches(globs: &[String], path: &str) -> bool {
+    let is_match = |glob: &str| match glob.strip_prefix('/') {
+        Some(rooted) => rooted.split_once('*').map_or(rooted == path, |(start, _)| path.starts_with(start)),
+        None => path.rsplit('/').next() == Some(glob),
+    };
+    let said = |glob: &String| match glob.strip_prefix('!') {
+        Some(glob) => is_match(glob).then_some(false),
+        None => is_match(glob).then_some(true),
+    };
+    globs.iter().rev().find_map(said).unwrap_or(false)
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+/// What a run watches that begins with these files.
+fn begun(command: &[String], configured: &[String], tree: &Tree) -> Watched {
+    let kept = Definition::new();
+    let configured = Some(configured).filter(|globs| !globs.is_empty());
+    let now = Set { command, configured, kept: &kept };
+    let asked = Asked { now, before: Before::Nothing, changed: &BTreeSet::new(), matches };
+    let Ok(watched) = watched(&asked, &mut tree.clone());
+    watched
+}
+
+/// What is watched after people have changed these paths, where the configuration is as it was.
+fn later(command: &[String], kept: &Definition, (tree, changed): (&Tree, &[&str])) -> Watched {
+    let set = Set { command, configured: None, kept };
+    let changed = changed.iter().map(|path| (*path).to_owned()).collect();
+    let asked = Asked { now: set, before: Before::Set(set), changed: &changed, matches };
+    let Ok(watched) = watched(&asked, &mut tree.clone());
+    watched
+}
+
+fn paths(watched: &Watched) -> Vec<&str> {
+    watched.accepted.keys().map(String::as_str).collect()
+}
+
+#[test]
+fn what_a_command_names_and_what_that_calls_is_watched() {
+    for (command, files, expected) in [
+        ("sh check.sh", vec![("check.sh", "test -f hello.txt"), ("hello.sh", "")], vec!["check.sh"]),
+        (
+            "./check.sh --all",
+            vec![("check.sh", "#!/bin/sh\n. ci/lib.sh\n"), ("ci/lib.sh", "")],
+            vec!["check.sh", "ci/lib.sh"],
+        ),
+        ("python3 tests/all.py", vec![("tests/all.py", "import app"), ("app.py", "")], vec!["tests/all.py"]),
+        (
+            "just ci",
+            vec![
+                ("justfile", "import 'ci.just'\nci: lint\n"),
+                ("ci.just", "lint:\n  ./scripts/lint\n"),
+                ("scripts/lint", "#!/bin/bash\nmake -C native test"),
+                ("native/Makefile", "test:\n\ttrue"),
+                ("Makefile", ""),
+            ],
+            vec!["Makefile", "ci.just", "justfile", "native/Makefile", "scripts/lint"],
+        ),
+        (
+            "make test",
+            vec![("Makefile", "include mk/a.mk\ntest:\n\t@sh t/run.sh\n"), ("mk/a.mk", ""), ("t/run.sh", "")],
+            vec!["Makefile", "mk/a.mk", "t/run.sh"],
+        ),
+        (
+            "npm test",
+            vec![
+                ("package.json", r#"{"scripts": {"test": "jest --config ci/jest.json && bash ci/more.sh"}}"#),
+                ("ci/jest.json", "{}"),
+                ("ci/more.sh", ""),
+                ("jest.config.js", ""),
+            ],
+            vec!["ci/jest.json", "ci/more.sh", "jest.config.js", "package.json"],
+        ),
+        (
+            "uv run pytest -q",
+            vec![("pyproject.toml", ""), ("conftest.py", ""), ("tests/conftest.py", ""), ("tests/test_a.py", "")],
+            vec!["conftest.py", "pyproject.toml", "tests/conftest.py"],
+        ),
+        (
+            "tox",
+            vec![("tox.ini", "[testenv]\ncommands =\n    pytest\n    sh tools/lint.sh\n"), ("tools/lint.sh", "")],
+            vec!["tools/lint.sh", "tox.ini"],
+        ),
+        (
+            "cargo test --workspace",
+            vec![("Cargo.toml", ""), ("a/Cargo.toml", ""), ("a/src/lib.rs", ""), (".cargo/config.toml", "")],
+            vec![".cargo/config.toml", "Cargo.toml", "a/Cargo.toml"],
+        ),
+        ("bash -lc make\tall", vec![("GNUmakefile", "")], vec!["GNUmakefile"]),
+        ("sh -c cd\tsub;make", vec![("sub/Makefile", "")], vec!["sub/Makefile"]),
+        ("sh check.sh", vec![("check.sh", "120000:real.sh"), ("real.sh", "")], vec!["check.sh", "real.sh"]),
+        (
+            "sh check.sh",
+            vec![("check.sh", "test \"$(python3 app.py)\" = hi\n./app.sh | grep hi"), ("app.py", ""), ("app.sh", "")],
+            vec!["check.sh"],
+        ),
+    ] {
+        let command: Vec<String> = words(command).into_iter().map(|word| word.replace('\t', " ")).collect();
+        assert_eq!(paths(&begun(&command, &[], &Tree::of(&files))), expected, "{command:?}");
+    }
+}
+
+#[test]
+fn a_guard_that_reads_nothing_that_is_known_is_blind_and_one_from_elsewhere_is_not() {
+    for (command, is_blind) in [("sh check.sh", true), ("true", true), ("/opt/ci/run", false), ("/usr/bin/make", true)]
+    {
+        assert_eq!(begun(&words(command), &[], &Tree::default()).is_blind, is_blind, "{command}");
+    }
+    let tree = Tree::of(&[("check.sh", "")]);
+    assert!(!begun(&words("sh check.sh"), &[], &tree).is_blind);
+}
+
+#[test]
+fn what_a_session_has_made_is_neither_followed_nor_accepted() {
+    let command = words("sh check.sh");
+    let base = Tree::of(&[("check.sh", "sh work.sh; pytest")]);
+    let kept = begun(&command, &[], &base).accepted;
+    assert_eq!(kept.keys().collect::<Vec<_>>(), ["check.sh"], "what is to be written is no check yet");
+    let worked = base.with("work.sh", "x").with("check.sh", "true").with("conftest.py", "exit").with("evil.sh", "");
+    let watched = later(&command, &kept, (&worked, &[]));
+    assert_eq!(watched.accepted, kept);
+    assert!(matches(&watched.globs, "tests/conftest.py"), "as the accepted check runs pytest: {:?}", watched.globs);
+    assert!(!matches(&watched.globs, "work.sh"));
+}
+
+#[test]
+fn what_a_person_has_a_check_call_is_watched_from_then_on() {
+    let command = words("sh check.sh");
+    let base = Tree::of(&[("check.sh", "true"), ("conftest.py", "theirs"), ("more.sh", "")]);
+    let kept = begun(&command, &[], &base).accepted;
+    let changed = base.with("check.sh", "sh more.sh && pytest");
+    let watched = later(&command, &kept, (&changed, &["check.sh"]));
+    assert_eq!(paths(&watched), ["check.sh", "conftest.py", "more.sh"]);
+    assert_eq!(later(&command, &kept, (&changed, &["README"])).accepted, kept, "the change is a session's");
+    let grown = later(&command, &watched.accepted, (&changed.with("tests/conftest.py", "session's"), &["check.sh"]));
+    assert_eq!(grown.accepted, watched.accepted, "a new file where one was watched for is no person's");
+}
+
+#[test]
+fn the_configuration_adds_files_and_takes_them_out() {
+    let tree = Tree::of(&[("check.sh", "sh a.sh"), ("a.sh", ""), ("ci/b", "")]);
+    let configured = ["/ci/*".to_owned(), "!/a.sh".to_owned()];
+    assert_eq!(paths(&begun(&words("sh check.sh"), &configured, &tree)), ["check.sh", "ci/b"]);
+}
+
+#[test]
+fn rules_of_before_go_on_with_what_they_have_accepted() {
+    let command = words("sh check.sh");
+    let tree = Tree::of(&[("check.sh", "true"), ("ci/new", "session's"), ("ci/old", "session's")]);
+    let kept = Definition::from([("ci/old".to_owned(), "accepted".to_owned())]);
+    let globs = ["/ci/*".to_owned()];
+    let now = Set { command: &command, configured: Some(&globs), kept: &kept };
+    let asked = Asked { now, before: Before::Globs(&globs), changed: &BTreeSet::new(), matches };
+    let Ok(watched) = watched(&asked, &mut tree.clone());
+    let expected = [("check.sh", "true"), ("ci/old", "accepted")];
+    assert_eq!(watched.accepted, expected.map(|(path, form)| (path.to_owned(), form.to_owned())).into());
+}
+
+#[test]
+fn manifests_that_differ_in_dependencies_alone_are_as_accepted() {
+    let (old, new) = ("[package]\nname = \"a\"\n", "[package]\nname = \"a\"\n[dependencies]\nb = \"1\"\n");
+    let command = words("cargo test");
+    let kept = begun(&command, &[], &Tree::of(&[("Cargo.toml", old)])).accepted;
+    for (now, settled) in [(new, old), ("[lib]\ntest = false\n", "[lib]\ntest = false\n")] {
+        let tree = Tree::of(&[("Cargo.toml", now)]);
+        let watched = later(&command, &kept, (&tree, &[]));
+        let settled = Definition::from([("Cargo.toml".to_owned(), settled.to_owned())]);
+        assert_eq!(watched.checks.settle(&watched.accepted, tree.0), settled);
+    }
+}
