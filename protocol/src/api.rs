@@ -10,15 +10,15 @@ use crate::doctor::{AgentFacts, RepositoryFacts};
 use crate::event::Event;
 use crate::explain::ExplainReply;
 use crate::reply::{
-    ActivityReply, ChangeReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ControlReply,
-    ExportReply, GcReply, InitReply, IterationReply, MemoryReply, ReviewReply, StartReply, StepReply, TreeReply,
-    ValidateReply,
+    ActivityReply, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply,
+    ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryReply, ReviewReply,
+    StartReply, StepReply, TreeReply, ValidateReply,
 };
 use crate::request::{
-    AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigKey, ConfigSetParams,
-    EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams, NoteParams, PauseParams,
-    QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, StartParams, StepParams, Subscription,
-    ValidateParams, VerifyParams,
+    AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigEditParams, ConfigKey,
+    ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams,
+    NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, StartParams,
+    StepParams, Subscription, ValidateParams, VerifyParams,
 };
 use crate::verify::{AuditReport, RerunReport};
 use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};
@@ -210,6 +210,14 @@ pub trait ConfigApi {
     /// Sets a key; committed before the next session where a run goes on, else written to the work tree.
     #[method(name = "set")]
     async fn set(&self, params: ConfigSetParams) -> RpcResult<ConfigSetReply>;
+
+    /// Reads the text that an edit begins with: of the run that goes on, else of the work tree, else the defaults.
+    #[method(name = "text")]
+    async fn text(&self, params: AtRun) -> RpcResult<ConfigTextReply>;
+
+    /// Puts a text in the place of the one that was opened; committed or written as a key is.
+    #[method(name = "edit")]
+    async fn edit_config(&self, params: ConfigEditParams) -> RpcResult<ConfigEditReply>;
 }
 
 /// Records of iterations.

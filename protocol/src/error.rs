@@ -40,7 +40,7 @@ words! {
         ProtocolMismatch = "protocol_mismatch",
         /// Too many calls are under way already.
         Busy = "busy",
-        /// The daemon is going down.
+        /// The daemon is shutting down.
         Draining = "draining",
         /// The daemon could not do what it was asked; a fault of its surroundings.
         Fault = "fault",
@@ -118,15 +118,15 @@ macro_rules! exit_codes {
 }
 
 exit_codes! {
-    Fine = 0, "fine, or the run is completed";
+    Fine = 0, "success, or the run is completed";
     Error = 1, "an error";
-    Usage = 2, "the command line is wrong";
+    Usage = 2, "invalid command line";
     Stuck = 3, "the run is stuck";
     Limit = 4, "the run reached a limit or timed out";
     NoDaemon = 5, "no daemon answers";
-    Refused = 6, "refused, or held until somebody looks";
-    Complete = 7, "`select` on a tree that is complete";
-    ProtocolMismatch = 8, "client and daemon speak different versions";
+    Refused = 6, "refused, or a run needs your attention";
+    Complete = 7, "`select`: the tree is complete";
+    ProtocolMismatch = 8, "client and daemon versions do not match";
     RunEnded = 9, "the run failed or was cancelled";
     Violation = 10, "`verify` found a violation";
     Interrupted = 130, "interrupted";

@@ -132,6 +132,28 @@ pub struct ConfigSetReply {
     pub file: WirePath,
 }
 
+/// `config.text`: the text that an edit begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigTextReply {
+    /// The text.
+    pub text: String,
+    /// Digest of the text that is there; an edit of another one is refused.
+    pub digest: String,
+    /// The file in the work tree.
+    pub file: WirePath,
+}
+
+/// `config.edit`: what became of the text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigEditReply {
+    /// The keys whose values it changes.
+    pub keys: Vec<String>,
+    /// What became of the request where a run goes on; null where the file in the work tree was written.
+    pub change: Option<ChangeReply>,
+    /// The file in the work tree.
+    pub file: WirePath,
+}
+
 /// `config.path`: the files, which need be neither valid nor there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigPathReply {

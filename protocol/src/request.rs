@@ -333,6 +333,19 @@ pub struct ConfigSetParams {
     pub value: Option<String>,
 }
 
+/// `config.edit`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigEditParams {
+    /// Which run; default: the one of this work tree that goes on, else no run but the file in the work tree.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// The text that was left.
+    pub text: String,
+    /// Digest of the text that was opened; another one by now is refused.
+    #[serde(default)]
+    pub opened: Option<String>,
+}
+
 /// Names an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AtIteration {

@@ -309,6 +309,9 @@ pub struct IterationView {
     pub guard: GuardOutcome,
     /// Its commit, where it has one.
     pub commit: Option<String>,
+    /// Title of the node, where its commit tells it.
+    #[serde(default)]
+    pub title: Option<String>,
     /// First line of the summary.
     pub summary: Option<String>,
     /// When it ended.
@@ -341,6 +344,7 @@ impl From<&IterationMeta> for IterationView {
             status: meta.status,
             guard: meta.guard,
             commit: meta.commit.clone(),
+            title: None,
             summary: meta.detail.clone(),
             ended_at: Some(meta.ended_at),
             duration_ms: Some(meta.duration_ms()),
@@ -404,6 +408,9 @@ pub struct SettingView {
     pub origin: SettingOrigin,
     /// Where exactly: `FILE:LINE`, or a variable.
     pub place: Option<String>,
+    /// The words that it may be, where it is one of a few.
+    #[serde(default)]
+    pub choices: Vec<String>,
 }
 
 /// A file as the daemon read it.

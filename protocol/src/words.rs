@@ -115,7 +115,7 @@ impl VerdictName {
             Self::Accepted => "finished",
             Self::RedGuard => "guard failed",
             Self::Rejected => "rejected",
-            Self::Pending => "waits for review",
+            Self::Pending => "awaiting review",
             Self::Retry => "handed over",
             Self::Narrowed => "narrowed",
             Self::Decomposed => "split",
@@ -176,7 +176,7 @@ words! {
         Paused = "paused",
         /// Goes on by itself at a known time or when an obstacle is gone.
         Waiting = "waiting",
-        /// Needs a person to look; checked again on `resume`.
+        /// Needs your attention; checked again on `resume`.
         Held = "held",
         /// The goal is reached.
         Completed = "completed",

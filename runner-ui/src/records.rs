@@ -138,7 +138,7 @@ impl Records {
             _ if names.iter().any(|name| name == run) => Ok(run.to_owned()),
             (Some(one), None) => id(one),
             (None, _) => Err(Problem::not_found(format!("there is no record of run {run}"))),
-            (Some(_), Some(_)) => Err(Problem::invalid(format!("`{run}` is the start of more than one run"))),
+            (Some(_), Some(_)) => Err(Problem::invalid(format!("`{run}` matches more than one run"))),
         }
     }
 

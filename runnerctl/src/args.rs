@@ -3,6 +3,7 @@
 //! A command's own options stand in its file under `commands/`.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -12,22 +13,22 @@ use protocol::error::ExitStatus;
 use crate::commands::{
     add, answer, approve, cancel, completions, config, daemon, demo, doctor, edit, explain, export, fork, gc, guard,
     help, init, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, service, start, status,
-    step, tree, ui, validate, verify, watch,
+    step, tree, ui, uninstall, validate, verify, watch,
 };
 use crate::failure::Failure;
 
-/// Named in the help of each command instead of being explained there.
-const FOR_ALL: &str = "For every command, and explained by `runnerctl help`:
+/// Listed in the help of each command instead of being explained there.
+const FOR_ALL: &str = "Global options; see `runnerctl help`:
   --json  --quiet  -C DIR  --socket PATH  --no-spawn  --color WHEN  --plain";
 
-/// Drives coding agents through a task tree in a git repository, one commit per iteration.
+/// Run coding agents through a task tree in a git repository, one commit per session.
 #[derive(Debug, Parser)]
 #[command(
     name = "runnerctl",
     version,
     disable_help_subcommand = true,
     arg_required_else_help = true,
-    after_help = "Start with `runnerctl demo`. `runnerctl help COMMAND` has examples, `runnerctl help exit-codes` the exit codes."
+    after_help = help::FIRST
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -38,28 +39,27 @@ pub(crate) struct Cli {
 
 /// Options that hold for every command.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options for every command")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Global {
-    /// Answer with JSON: one object, or one per line when following
+    /// Print JSON: one object, or one per line when following
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Work as if started in DIR
+    /// Run as if started in DIR
     #[arg(short = 'C', global = true, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// The daemon's socket [default: `RUNNERD_SOCKET`, else in the runtime folder]
+    /// The daemon's socket [default: `RUNNERD_SOCKET`, else in the runtime directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// Do not start a daemon where none runs
+    /// Do not start a daemon if none is running
     #[arg(long, global = true)]
     pub(crate) no_spawn: bool,
     /// When to use colours; `NO_COLOR` is honoured
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
-    /// Print a fact per line in words, for a screen reader: no tables, symbols, colours or pager [default with `RUNNER_PLAIN=1` and `TERM=dumb`]
+    /// One fact per line, for screen readers: no tables, symbols, colours or pager [default with `RUNNER_PLAIN=1` or `TERM=dumb`]
     #[arg(long, global = true)]
     pub(crate) plain: bool,
-    /// Print facts and errors alone
+    /// Print only results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) enum Color {
 /// The repository that a command is about.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
-    /// Any path in the repository [default: the current directory]
+    /// Any path in the repository [default: current directory]
     #[arg(value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
 }
@@ -85,7 +85,7 @@ pub(crate) struct Place {
 pub(crate) struct Target {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
+    /// Run id, or a unique prefix [default: the first in the queue, else the latest]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
 }
@@ -97,60 +97,91 @@ impl Place {
     }
 }
 
-/// Declares the commands, and how the options of each are added to its name.
+/// Declares the commands in their groups, and how the options of each are added to its name.
 macro_rules! commands {
-    ($($name:literal $variant:ident($args:ty),)*) => {
+    ($($group:literal { $($name:literal $variant:ident($args:ty),)* })*) => {
         /// The commands.
         #[derive(Debug, Subcommand)]
         pub(crate) enum Command {
-            $(#[command(name = $name)] $variant($args),)*
+            $($(#[command(name = $name)] $variant($args),)*)*
             #[command(name = "__demo-agent", hide = true)]
             DemoAgent,
         }
 
         /// Each command that has options, and what adds them.
-        const COMMANDS: &[(&str, fn(clap::Command) -> clap::Command)] = &[$(($name, <$args>::augment_args),)*];
+        const COMMANDS: &[(&str, fn(clap::Command) -> clap::Command)] = &[$($(($name, <$args>::augment_args),)*)*];
+
+        /// The groups in which `--help` lists the commands.
+        const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$($name),*]),)*];
     };
 }
 
 commands! {
-    "init" Init(init::InitArgs),
-    "start" Start(start::StartArgs),
-    "fork" Fork(fork::ForkArgs),
-    "step" Step(step::StepArgs),
-    "pause" Pause(pause::PauseArgs),
-    "resume" Resume(resume::ResumeArgs),
-    "cancel" Cancel(cancel::CancelArgs),
-    "status" Status(status::StatusArgs),
-    "watch" Watch(watch::WatchArgs),
-    "ui" Ui(ui::UiArgs),
-    "tree" Tree(tree::TreeArgs),
-    "select" Select(select::SelectArgs),
-    "explain" Explain(explain::ExplainArgs),
-    "validate" Validate(validate::ValidateArgs),
-    "verify" Verify(verify::VerifyArgs),
-    "log" Log(log::LogArgs),
-    "export" Export(export::ExportArgs),
-    "gc" Gc(gc::GcArgs),
-    "note" Note(note::NoteArgs),
-    "questions" Questions(questions::QuestionsArgs),
-    "answer" Answer(answer::AnswerArgs),
-    "approve" Approve(approve::ApproveArgs),
-    "reject" Reject(reject::RejectArgs),
-    "retry" Retry(retry::RetryArgs),
-    "add" Add(add::AddArgs),
-    "edit" Edit(edit::EditArgs),
-    "guard" Guard(guard::GuardArgs),
-    "queue" Queue(queue::QueueArgs),
-    "repos" Repos(repos::ReposArgs),
-    "config" Config(config::ConfigArgs),
-    "daemon" Daemon(daemon::DaemonArgs),
-    "service" Service(service::ServiceArgs),
-    "demo" Demo(demo::DemoArgs),
-    "doctor" Doctor(doctor::DoctorArgs),
-    "completions" Completions(completions::CompletionsArgs),
-    "man" Man(man::ManArgs),
-    "help" Help(help::HelpArgs),
+    "Run" {
+        "start" Start(start::StartArgs),
+        "pause" Pause(pause::PauseArgs),
+        "resume" Resume(resume::ResumeArgs),
+        "step" Step(step::StepArgs),
+        "cancel" Cancel(cancel::CancelArgs),
+        "fork" Fork(fork::ForkArgs),
+    }
+    "Look" {
+        "status" Status(status::StatusArgs),
+        "watch" Watch(watch::WatchArgs),
+        "ui" Ui(ui::UiArgs),
+        "tree" Tree(tree::TreeArgs),
+        "log" Log(log::LogArgs),
+        "questions" Questions(questions::QuestionsArgs),
+        "queue" Queue(queue::QueueArgs),
+        "explain" Explain(explain::ExplainArgs),
+        "select" Select(select::SelectArgs),
+        "verify" Verify(verify::VerifyArgs),
+    }
+    "Steer" {
+        "note" Note(note::NoteArgs),
+        "answer" Answer(answer::AnswerArgs),
+        "approve" Approve(approve::ApproveArgs),
+        "reject" Reject(reject::RejectArgs),
+        "retry" Retry(retry::RetryArgs),
+        "add" Add(add::AddArgs),
+        "edit" Edit(edit::EditArgs),
+        "guard" Guard(guard::GuardArgs),
+    }
+    "Repository" {
+        "init" Init(init::InitArgs),
+        "config" Config(config::ConfigArgs),
+        "validate" Validate(validate::ValidateArgs),
+        "export" Export(export::ExportArgs),
+        "gc" Gc(gc::GcArgs),
+        "repos" Repos(repos::ReposArgs),
+    }
+    "Daemon and installation" {
+        "daemon" Daemon(daemon::DaemonArgs),
+        "service" Service(service::ServiceArgs),
+        "doctor" Doctor(doctor::DoctorArgs),
+        "uninstall" Uninstall(uninstall::UninstallArgs),
+        "demo" Demo(demo::DemoArgs),
+        "completions" Completions(completions::CompletionsArgs),
+        "man" Man(man::ManArgs),
+        "help" Help(help::HelpArgs),
+    }
+}
+
+/// Returns the template of the program's own help: the commands stand in groups, which clap does not know.
+fn in_groups(command: &clap::Command) -> String {
+    let style = command.get_styles();
+    let (header, literal) = (style.get_header(), style.get_literal());
+    let width = GROUPS.iter().flat_map(|(_, names)| names.iter()).map(|name| name.len()).max().unwrap_or_default();
+    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    for (group, names) in GROUPS {
+        let _ = write!(text, "\n{header}{group}:{header:#}\n");
+        for name in *names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {literal}{name:width$}{literal:#}  {about}");
+        }
+    }
+    text + &format!("\n{header}Options:{header:#}\n{{options}}{{after-help}}")
 }
 
 /// Returns the command line with all that it explains: a command below another has the examples of that one that are its own.
@@ -169,7 +200,9 @@ pub(crate) fn explained() -> clap::Command {
 
 /// Returns the command line as it is parsed: the help of a command leaves out what holds for all, and says where that is.
 pub(crate) fn command() -> clap::Command {
-    explained().mut_subcommands(brief)
+    let command = explained();
+    let template = in_groups(&command);
+    command.help_template(template).mut_subcommands(brief)
 }
 
 fn brief(command: clap::Command) -> clap::Command {

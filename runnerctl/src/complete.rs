@@ -52,6 +52,7 @@ fn with_value(command: &str, arg: Arg) -> Arg {
         ("export", "what") => ArgValueCompleter::new(iterations_and_runs),
         ("answer", "id") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, questions)),
         ("get" | "set", "key") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, keys)),
+        ("set", "value") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, values)),
         ("help", "topic") => ArgValueCompleter::new(topics),
         _ => return arg,
     };
@@ -76,7 +77,13 @@ fn topics(typed: &OsStr) -> Vec<CompletionCandidate> {
     let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
     let about = |command: &Command| command.get_about().map(ToString::to_string).unwrap_or_default();
     let topics = commands.map(|command| (command.get_name().to_owned(), about(command)));
-    candidates(typed, topics.chain([("exit-codes".to_owned(), "How commands end".to_owned())]))
+    let tables = [
+        ("states", "What each state of a run means"),
+        ("environment", "The variables that are read"),
+        ("exit-codes", "How commands end"),
+    ];
+    let tables = tables.map(|(topic, about)| (topic.to_owned(), about.to_owned()));
+    candidates(typed, topics.chain(tables))
 }
 
 /// Asks the daemon, and returns what begins with what was typed.
@@ -103,6 +110,8 @@ struct Asked {
     connection: Connection,
     path: WirePath,
     run: Option<String>,
+    /// The key behind `config set`.
+    key: Option<String>,
 }
 
 impl Asked {
@@ -120,6 +129,7 @@ impl Asked {
             connection: Connection::open(&options).await.ok()?,
             path: WirePath(absolute(named("-C").unwrap_or_else(|| ".".into()))?),
             run: value_of(&words, "--run").map(|run| run.to_string_lossy().into_owned()),
+            key: key_of(&words),
         })
     }
 
@@ -134,6 +144,12 @@ fn value_of(words: &[OsString], option: &str) -> Option<OsString> {
     let mut behind = words.windows(2).rev().filter(|pair| pair[0] == option).map(|pair| pair[1].clone());
     let value = behind.next().or_else(|| beside.next().map(OsString::from));
     value.filter(|value| !value.is_empty())
+}
+
+/// Returns the key that is to be set on a command line.
+fn key_of(words: &[OsString]) -> Option<String> {
+    let behind = words.iter().skip_while(|word| *word != "set").skip(1).filter_map(|word| word.to_str());
+    behind.filter(|word| !word.starts_with('-')).map(str::to_owned).next()
 }
 
 async fn repositories(asked: Asked) -> Option<Vec<Offer>> {
@@ -178,6 +194,20 @@ async fn keys(asked: Asked) -> Option<Vec<Offer>> {
     Some(reply.settings.into_iter().map(|setting| (setting.key, setting.value.unwrap_or_default())).collect())
 }
 
+/// Returns the words that a key's value may be, and the one that it has.
+async fn values(asked: Asked) -> Option<Vec<Offer>> {
+    let key = asked.key?;
+    let reply = asked.connection.client().show(AtPath { path: asked.path }).await.ok()?;
+    let setting = reply.settings.into_iter().find(|setting| setting.key == key)?;
+    let now = setting.value.unwrap_or_default();
+    let about = |word: &str| if word == now.trim_matches('"') { "now".to_owned() } else { String::new() };
+    let mut offers: Vec<Offer> = setting.choices.iter().map(|word| (word.clone(), about(word))).collect();
+    if offers.is_empty() && !now.is_empty() {
+        offers.push((now, "now".to_owned()));
+    }
+    Some(offers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +218,8 @@ mod tests {
         assert_eq!(value_of(&words, "-C"), Some("/b".into()));
         assert_eq!(value_of(&words, "--run"), Some("r1".into()));
         assert_eq!(value_of(&words, "--socket"), None);
+        let words = ["--", "runnerctl", "config", "set", "--run", "guard.command", ""].map(OsString::from);
+        assert_eq!(key_of(&words).as_deref(), Some("guard.command"));
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Trouble {
         match self {
             Self::TimedOut(limit) => {
                 let found = format!("no answer within {} s", limit.as_secs());
-                Check::warn(name, found, "runnerctl doctor, once more, when the machine is less busy")
+                Check::warn(name, found, "try again when the machine is less busy: runnerctl doctor")
             }
             Self::Refused(what, Some(hint)) => Check::fail(name, what.clone(), hint.clone()),
             Self::Refused(what, None) => Check::new(Level::Fail, name, what.clone()),

@@ -87,7 +87,7 @@ fn check_folder(folder: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| {
         Failure::usage(format!("cannot work in {}", folder.display()))
             .caused_by(error.to_string())
-            .hint("name a folder that is there: runnerctl -C DIR …")
+            .hint("name an existing folder: runnerctl -C DIR …")
     };
     let found = fs::metadata(folder).map_err(failed)?;
     if found.is_dir() { Ok(()) } else { Err(failed(io::ErrorKind::NotADirectory.into())) }

@@ -10,6 +10,7 @@ mod confirm;
 mod doctor;
 #[cfg(test)]
 mod documents;
+mod editor;
 mod failure;
 mod feed;
 mod invocation;

@@ -69,7 +69,7 @@ impl Progress {
                 asked.iter().map(line).collect()
             }
             EventKind::Warning { message } => vec![notice(message)],
-            EventKind::Stopping => vec![notice("the daemon stops; the run goes on at its next start")],
+            EventKind::Stopping => vec![notice("the daemon is shutting down; the run continues when it starts again")],
             EventKind::Outage { agent, why, .. } => vec![notice(&format!("{agent} is not available: {why}"))],
             EventKind::RunState { .. }
             | EventKind::Tree { .. }

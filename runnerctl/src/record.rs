@@ -20,7 +20,7 @@ impl FromStr for Record {
         let (run, name) = text.rsplit_once('/').map_or((None, text), |(run, name)| (Some(run.to_owned()), name));
         let (iter, wait) = name.split_once(".w").map_or((name, None), |(iter, wait)| (iter, Some(wait)));
         let number = |text: &str| {
-            text.parse().map_err(|_| format!("`{text}` is no number of an iteration; write 7, 7.w2 or RUN/7"))
+            text.parse().map_err(|_| format!("`{text}` is not the number of an iteration: write 7, 7.w2 or RUN/7"))
         };
         Ok(Self { run, iter: number(iter)?, wait: wait.map(number).transpose()? })
     }

@@ -37,7 +37,7 @@ pub(crate) async fn wait(invocation: &Invocation<'_>, path: WirePath, run: Strin
             },
             _ = interrupt.recv() => {
                 watch.lines.end();
-                invocation.ui.note("\nNo longer watching; the run goes on. To stop it: runnerctl pause\n");
+                invocation.ui.note("\nNo longer watching; the run continues. To pause it: runnerctl pause\n");
                 return Ok(ExitStatus::Interrupted);
             }
         }
@@ -180,7 +180,7 @@ mod tests {
         insta::assert_snapshot!(strip_str(&ending(&samples::stuck(), &Screen::fixed())), @r"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           parser.lex has used all of its 3 attempts
-          go on with: runnerctl resume
+          to continue: runnerctl resume
           4/9 leaves passed, 1h 05m in iterations
         ");
     }

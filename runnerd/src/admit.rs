@@ -38,7 +38,7 @@ const SHOWN_PATHS: usize = 10;
 
 /// Finds the repository around a path: a known one even if its git folder is gone, else what git finds there.
 ///
-/// A note of a known one that cannot be relied on is the worker's to tell: a repository can be found without.
+/// A note of a known one that cannot be trusted is the worker's to tell: a repository can be found without.
 ///
 /// `known` is asked for the known work trees that are one of these folders.
 pub fn repository(path: &Path, known: impl FnOnce(&BTreeSet<&Path>) -> Vec<Trusted>) -> Result<Repository, ErrorData> {
@@ -71,7 +71,7 @@ pub fn present(path: &Path) -> Result<Repository, ErrorData> {
         let refused = ErrorData::new(ErrorKind::NotARepository, message);
         let causes = vec![in_one_line(&error)];
         let hint = match &error {
-            _ if !path.exists() => "name a path that is there".to_owned(),
+            _ if !path.exists() => "name an existing path".to_owned(),
             GitError::Bare { .. } => "git worktree add FOLDER, and name that".to_owned(),
             GitError::ForeignOwner { path } => {
                 format!("git config --global --add safe.directory {}", quoted_path(path))
@@ -111,11 +111,11 @@ fn not_kept(error: &KeptError) -> ErrorData {
 pub fn git_error(error: &GitError) -> ErrorData {
     if error.nature() == Nature::Lost {
         let lost = ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(error);
-        return lost.hint("put the git folder back, and: runnerctl resume; or: runnerctl cancel");
+        return lost.hint("put the git folder back, then: runnerctl resume; or: runnerctl cancel");
     }
     if matches!(error, GitError::NotCaptured { .. }) {
         let held = ErrorData::new(ErrorKind::Held, in_one_line(error));
-        return held.hint("put the file back as the daemon wrote it, and: runnerctl resume; or: runnerctl cancel");
+        return held.hint("put the file back as the daemon wrote it, then: runnerctl resume; or: runnerctl cancel");
     }
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
@@ -256,7 +256,7 @@ fn refuse_paths(repository: &Repository, foreign: &[String]) -> Result<(), Error
 
 fn refuse_operation(repository: &Repository) -> Result<(), ErrorData> {
     let Some(operation) = repository.operation() else { return Ok(()) };
-    let message = format!("a {operation} is under way in {}", repository.work_dir().display());
+    let message = format!("a {operation} is in progress in {}", repository.work_dir().display());
     Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("finish or abort the {operation}")))
 }
 
@@ -422,7 +422,7 @@ fn refuse_templates(layout: &Layout) -> Result<(), ErrorData> {
     if faults.is_empty() {
         return Ok(());
     }
-    Err(ErrorData::new(ErrorKind::InvalidFile, faults.join("\n")).hint("correct it, and: runnerctl validate"))
+    Err(ErrorData::new(ErrorKind::InvalidFile, faults.join("\n")).hint("fix it, then: runnerctl validate"))
 }
 
 /// Checks that this version on this machine does what a configuration asks for.

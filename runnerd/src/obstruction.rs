@@ -58,7 +58,7 @@ pub fn remedy_at(path: &Path, error: &io::Error) -> String {
 
 /// Returns what a person can do where a path is not as it must be.
 pub fn put_right(path: &Path) -> String {
-    format!("put right what is at {}", path.display())
+    format!("fix what is at {}", path.display())
 }
 
 fn of_system(error: &io::Error, place: &str) -> Option<String> {

@@ -82,7 +82,7 @@ impl Registry {
 }
 
 fn draining() -> ErrorData {
-    ErrorData::new(ErrorKind::Draining, "the daemon is going down").hint("runnerctl daemon status")
+    ErrorData::new(ErrorKind::Draining, "the daemon is shutting down").hint("runnerctl daemon status")
 }
 
 struct Owner {

@@ -113,6 +113,6 @@ impl ClientT for Brief {
     where
         R: DeserializeOwned + Debug + 'a,
     {
-        Err(Error::Custom("batches of requests are not taken".into()))
+        Err(Error::Custom("batch requests are not supported".into()))
     }
 }

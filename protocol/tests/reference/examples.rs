@@ -14,15 +14,15 @@ use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, Ro
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
 use protocol::reply::{
-    ActivityReply, ActivityStep, ChangeReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply,
-    ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryFile, MemoryReply, ReviewReply, RunRecords,
-    StartReply, StepReply, TreeReply, ValidateReply,
+    ActivityReply, ActivityStep, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply,
+    ConfigShowReply, ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryFile,
+    MemoryReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply,
 };
 use protocol::request::{
-    AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigKey,
-    ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams,
-    LogStream, NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams,
-    StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
+    AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
+    ConfigKey, ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter,
+    LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams,
+    RetryParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
@@ -199,7 +199,7 @@ fn runs() -> Vec<Example> {
     let forked =
         RunSummary { id: "port-again".into(), branch: "runner/port-again".into(), ..summary(RunStatus::Queued) };
     let step = StepParams { path: proj(), run: None, confirmed: false, env: caller() };
-    let paused = stopped(RunStatus::Paused, "one iteration was asked for and is done", "runnerctl resume");
+    let paused = stopped(RunStatus::Paused, "the iteration you asked for is done", "runnerctl resume");
     let resume = ResumeParams { path: proj(), run: None, now: false, more: Some(20), confirmed: false, env: caller() };
     let cancelled = RunSummary {
         ended_at: Some(at("10:00:00")),
@@ -233,6 +233,7 @@ fn iteration() -> IterationView {
         status: IterationStatus::Done,
         guard: GuardOutcome::Fail,
         commit: Some(COMMIT.into()),
+        title: Some("Move the accounts".into()),
         summary: Some("The schema is there; two tests still name the old store.".into()),
         ended_at: Some(at("09:31:00")),
         duration_ms: Some(184_210),
@@ -399,6 +400,18 @@ fn trees() -> Vec<Example> {
         change: Some(taken("config set", "guard.command", "guard.command is [\"make\", \"test\"]")),
         file: path("/home/me/proj/.runner/state/config.toml"),
     };
+    let text = ConfigTextReply {
+        text: "max_iterations = 20\n".into(),
+        digest: "7f3a91…".into(),
+        file: path("/home/me/proj/.runner/state/config.toml"),
+    };
+    let settings =
+        ConfigEditParams { at: at_run(), text: "max_iterations = 40\n".into(), opened: Some("7f3a91…".into()) };
+    let edited = ConfigEditReply {
+        keys: vec!["max_iterations".into()],
+        change: Some(ChangeReply { id: None, ..taken("config edit", "", "max_iterations") }),
+        file: path("/home/me/proj/.runner/state/config.toml"),
+    };
     let key = ConfigKey { path: proj(), key: Some("guard.command".into()) };
     let files = ConfigPathReply {
         file: path("/home/me/proj/.runner/state/config.toml"),
@@ -416,6 +429,8 @@ fn trees() -> Vec<Example> {
         example("config.show", &AtPath { path: proj() }, &shown()),
         example("config.path", &AtPath { path: proj() }, &files),
         example("config.set", &set, &configured),
+        example("config.text", &at_run(), &text),
+        example("config.edit", &settings, &edited),
     ]
 }
 
@@ -479,6 +494,7 @@ fn audited() -> AuditReport {
 
 fn shown() -> ConfigShowReply {
     let setting = |key: &str, value: &str, place: Option<&str>| SettingView {
+        choices: Vec::new(),
         key: key.into(),
         value: Some(value.into()),
         origin: if place.is_some() { SettingOrigin::File } else { SettingOrigin::Default },
@@ -493,6 +509,7 @@ fn shown() -> ConfigShowReply {
         ],
         daemon_file: path("/home/me/.config/runnerd/config.toml"),
         daemon_settings: vec![SettingView {
+            choices: Vec::new(),
             key: "log_level".into(),
             value: Some("\"debug\"".into()),
             origin: SettingOrigin::Start,
@@ -508,7 +525,7 @@ fn taken(command: &str, id: &str, summary: &str) -> ChangeReply {
         id: Some(id.into()),
         summary: summary.into(),
         pending: true,
-        waits_for: Some("a session is at work".into()),
+        waits_for: Some("a session is running".into()),
         commit: None,
     }
 }

@@ -1,7 +1,8 @@
-//! `docs/protocol.md`, generated: from the traits of the methods, an example of each, the kinds of errors and the exit
-//! codes. `UPDATE_GENERATED=1` rewrites the page; without it the page is compared.
+//! `docs/protocol.md` and `docs/json.md`, generated: from the traits of the methods, an example of each, the kinds of
+//! errors, the exit codes and the schemas. `UPDATE_GENERATED=1` rewrites the pages; without it they are compared.
 
 mod examples;
+mod json;
 mod page;
 mod source;
 
@@ -10,18 +11,19 @@ use std::path::{Path, PathBuf};
 
 use crate::source::Method;
 
-fn on_disk() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol.md")
+fn on_disk(page: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page)
 }
 
 #[test]
-fn the_page_is_the_generated_one() {
-    let page = page::text();
-    if std::env::var_os("UPDATE_GENERATED").is_some() {
-        std::fs::write(on_disk(), page).expect("docs/protocol.md can be written");
-    } else {
-        let found = std::fs::read_to_string(on_disk()).expect("docs/protocol.md is there");
-        assert!(found == page, "docs/protocol.md is stale: UPDATE_GENERATED=1 rewrites it");
+fn the_pages_are_the_generated_ones() {
+    for (name, page) in [("protocol.md", page::text()), ("json.md", json::text())] {
+        if std::env::var_os("UPDATE_GENERATED").is_some() {
+            std::fs::write(on_disk(name), page).unwrap_or_else(|error| panic!("docs/{name}: {error}"));
+        } else {
+            let found = std::fs::read_to_string(on_disk(name)).unwrap_or_default();
+            assert!(found == page, "docs/{name} is stale: UPDATE_GENERATED=1 rewrites it");
+        }
     }
 }
 

@@ -179,7 +179,7 @@ test('a stream that is cut comes back, and news of it are shown', async () => {
 test('a page without its token says which command opens one, and takes one that is given', async () => {
   await within({ ...small(), token: 'abc' }, async ({ url }) => {
     const { page, context } = await open(browser, url);
-    await page.getByText('This page needs the address that the command prints.').waitFor();
+    await page.getByText('Open the address that the command prints.').waitFor();
     await accessible(page, 'locked');
     await page.evaluate(() => (location.hash = '#token=abc'));
     await page.getByRole('link', { name: 'roman' }).waitFor();

@@ -47,7 +47,7 @@ export type TextName =
 
 type Fetcher = typeof fetch;
 
-const UNREACHABLE = new Failure('unreachable', 'the view is not reached', 'runnerctl ui');
+const UNREACHABLE = new Failure('unreachable', 'cannot reach the web view', 'runnerctl ui');
 
 async function ask(path: string, init: RequestInit, fetcher: Fetcher): Promise<Response> {
   const response = await fetcher(path, { cache: 'no-store', ...init }).catch((error: unknown) => {

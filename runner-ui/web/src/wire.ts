@@ -661,6 +661,10 @@ export interface IterationView {
    */
   summary?: string | null;
   /**
+   * Title of the node, where its commit tells it.
+   */
+  title?: string | null;
+  /**
    * What it consumed, tries that left no commit included.
    */
   usage?: UsageTotal | null;
@@ -1006,6 +1010,10 @@ export interface ConfigShowReply {
  * A key of a configuration.
  */
 export interface SettingView {
+  /**
+   * The words that it may be, where it is one of a few.
+   */
+  choices?: string[];
   /**
    * The dotted key.
    */

@@ -13,32 +13,33 @@ use crate::text::change::changed;
 const EXAMPLES: &str = "Examples:
   runnerctl add root --title Docs --goal \"Written docs\"        the last child
   runnerctl add root.2 --title Lexer --goal Tokens            splits a leaf
-  runnerctl add root --title First --goal Ready --order 0     before others";
+  runnerctl add root --title First --goal Ready --order 0     before the others";
 
-/// Add a node to the task tree
+/// Add a task to the tree
 ///
-/// Its id is the next free one under its parent. A leaf that gets a child is worked on through its children.
+/// The new task gets the next free id under its parent. A leaf that gets a child is no longer worked on itself: its
+/// children are.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AddArgs {
-    /// Id of the parent, or its unambiguous beginning
+    /// Id of the parent, or a unique prefix
     #[arg(value_name = "NODE")]
     parent: String,
     #[command(flatten)]
     target: Target,
-    /// What it is called
+    /// Title of the task
     #[arg(long, value_name = "TEXT")]
     title: String,
-    /// What is to be true when it is done
+    /// What must be true when it is done
     #[arg(long, value_name = "TEXT")]
     goal: String,
-    /// A statement that can be tested; may be given several times
+    /// An acceptance criterion that can be tested; may be repeated
     #[arg(long, value_name = "TEXT")]
     acceptance: Vec<String>,
-    /// Put it behind this sibling
+    /// Insert it after this sibling
     #[arg(long, value_name = "ID", conflicts_with = "order")]
     after: Option<String>,
-    /// Its place among its siblings [default: the last]
+    /// Position among its siblings [default: last]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     order: Option<i64>,
 }

@@ -11,22 +11,23 @@ use crate::invocation::Invocation;
 use crate::text::change::changed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl answer 1a2b3c4d \"Postgres 16\"    the id that `questions` shows
-  runnerctl answer 1a Postgres               a unique beginning is enough";
+  runnerctl answer 1a2b3c4d \"Postgres 16\"    the id shown by `questions`
+  runnerctl answer 1a Postgres               a unique prefix is enough";
 
-/// Answer a question of an agent
+/// Answer an agent's question
 ///
-/// The answer is put under the question in `questions.md` and committed, at once or after the session that is at work.
+/// The answer is written below the question in `questions.md` and committed, immediately or when the current session
+/// ends.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AnswerArgs {
-    /// Id of the question, or its unambiguous beginning
+    /// Id of the question, or a unique prefix
     #[arg(value_name = "ID")]
     id: String,
     /// The answer, at most 8 KiB
     #[arg(value_name = "TEXT")]
     text: String,
-    /// Any path in the repository [default: the one that has the question]
+    /// Any path in the repository [default: the one that asked]
     #[command(flatten)]
     place: Place,
 }

@@ -11,14 +11,15 @@ use crate::invocation::Invocation;
 use crate::text::review::reviewed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl approve                  the node that `status` names passes
+  runnerctl approve                  the task that `status` names
   runnerctl approve /home/me/proj    in another repository
   runnerctl approve --run tidy-1";
 
-/// Pass the finished node that waits for you
+/// Approve the task awaiting your review
 ///
-/// With `by = "human"` under `[review]`, a run waits when a session has claimed a node and the guard has passed it. The
-/// node passes in a commit of its own, and the run goes on. Where files have changed since, the guard runs once more first.
+/// With `by = "human"` under `[review]`, a run waits for you whenever an agent says that a task is done and the guard
+/// passes. Approving it is a commit of its own, and the run continues. If files have changed since, the guard runs again
+/// first.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ApproveArgs {

@@ -11,10 +11,10 @@ use crate::invocation::Invocation;
 use crate::text::run::controlled;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl cancel                 the run that is first in the queue
-  runnerctl cancel --run tidy-2    one that waits behind it";
+  runnerctl cancel                 the first run in the queue
+  runnerctl cancel --run tidy-2    one waiting behind it";
 
-/// End a run; its branch and commits stay
+/// Cancel a run; its branch and commits are kept
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CancelArgs {

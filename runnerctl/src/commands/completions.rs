@@ -17,14 +17,14 @@ const VARIABLE: &str = "COMPLETE";
 const EXAMPLES: &str = "Examples:
   runnerctl completions bash
 
-Read when the shell starts, it fits the version that is installed:
+Source it when the shell starts, so that it fits the installed version:
   bash         source <(runnerctl completions bash)          ~/.bashrc
   zsh          source <(runnerctl completions zsh)           ~/.zshrc
   fish         runnerctl completions fish | source           config.fish
   elvish       eval (runnerctl completions elvish | slurp)   rc.elv
   powershell   runnerctl completions powershell | Out-String | iex";
 
-/// Print the script that completes commands, ids and paths in a shell
+/// Print a shell's completion script
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {

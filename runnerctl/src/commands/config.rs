@@ -1,14 +1,19 @@
 //! `config`: reads and sets a repository's configuration.
 
+use std::fs;
+use std::io;
+
 use clap::{Args, Subcommand};
 use protocol::api::ConfigApiClient as _;
-use protocol::error::ExitStatus;
-use protocol::reply::ConfigSetReply;
-use protocol::request::{AtPath, AtRun, ConfigKey, ConfigSetParams};
+use protocol::client::{CallError, Connection};
+use protocol::error::{ErrorKind, ExitStatus};
+use protocol::reply::{ConfigEditReply, ConfigSetReply};
+use protocol::request::{AtPath, AtRun, ConfigEditParams, ConfigKey, ConfigSetParams};
 use protocol::view::{SettingOrigin, SettingView};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::editor;
+use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
 use crate::text::change::changed;
 use crate::text::paint::{DIM, paint};
@@ -18,12 +23,16 @@ const EXAMPLES: &str = "Examples:
   runnerctl config get                               everything, as key = value
   runnerctl config get guard.command                 one value
   runnerctl config set guard.command '[\"make\"]'      as TOML; a word as it is
-  runnerctl config set max_cost_usd --default        as by default
+  runnerctl config set max_cost_usd --default        reset to default
   runnerctl config set prices.gpt-5 '{input = 1.25, output = 10}'
   runnerctl config show --origin                     and where each is set
+  runnerctl config edit                              in $VISUAL, else $EDITOR
   runnerctl config path                              the file";
 
-/// Read or set a repository's configuration
+/// What becomes of the file in a work tree.
+const NEXT: &str = "it becomes part of the next run's branch";
+
+/// Read or change a repository's configuration
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ConfigArgs {
@@ -39,15 +48,15 @@ enum ConfigVerb {
         #[arg(value_name = "KEY")]
         key: Option<String>,
     },
-    /// Set a key; comments and the order of the file stay
+    /// Set a key; comments and order of the file are kept
     ///
-    /// Where a run goes on, that is committed to its branch, at once or after the session that is at work. Else the
-    /// file in the work tree is written, and goes into the branch of the next run.
+    /// If a run is active, the change is committed to its branch, immediately or when the current session ends.
+    /// Otherwise the file in the work tree is changed, and becomes part of the next run's branch.
     Set {
         /// Dotted key, e.g. `guard.command`
         #[arg(value_name = "KEY")]
         key: String,
-        /// The value as TOML
+        /// The value, as TOML
         #[arg(
             value_name = "VALUE",
             required_unless_present = "default",
@@ -55,25 +64,34 @@ enum ConfigVerb {
             allow_hyphen_values = true
         )]
         value: Option<String>,
-        /// Take the key out of the file, so that its default holds
+        /// Remove the key from the file, to use its default
         #[arg(long)]
         default: bool,
-        /// Id of the run, or its unambiguous beginning [default: the one that goes on here]
+        /// Run id, or a unique prefix [default: the active run]
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+    },
+    /// Edit the file in your editor
+    ///
+    /// A copy is opened in $VISUAL, else $EDITOR, else vi. It is checked before anything is changed, and takes effect as
+    /// with `config set`. Rejected edits are kept.
+    Edit {
+        /// Run id, or a unique prefix [default: the active run]
         #[arg(long, value_name = "ID")]
         run: Option<String>,
     },
     /// Print every key as TOML
     Show {
-        /// Say where each value comes from
+        /// Show where each value comes from
         #[arg(long)]
         origin: bool,
-        /// The daemon's own settings instead of the repository's
+        /// The daemon's settings instead of the repository's
         #[arg(long)]
         daemon: bool,
     },
     /// Print the path of the file
     Path {
-        /// Of the daemon's own settings instead of the repository's
+        /// The file of the daemon's settings instead of the repository's
         #[arg(long)]
         daemon: bool,
     },
@@ -93,6 +111,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
             let reply = client.set(ConfigSetParams { at: AtRun { path, run }, key, value }).await?;
             invocation.ui.answer("config-set", &reply, |_| set(&reply))?;
         }
+        ConfigVerb::Edit { run } => edit(invocation, &connection, AtRun { path, run }).await?,
         ConfigVerb::Show { origin, daemon } => {
             let reply = client.show(AtPath { path }).await?;
             let settings = if daemon { &reply.daemon_settings } else { &reply.settings };
@@ -107,17 +126,48 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
     Ok(ExitStatus::Fine)
 }
 
+/// Opens a copy of the file in an editor, again and again until it is taken or given up.
+async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -> Result<(), Failure> {
+    let opened = connection.client().text(at.clone()).await?;
+    let folder = tempfile::Builder::new().prefix("runnerctl-config").tempdir();
+    let folder = folder.map_err(|error| Failure::io("creating a temporary folder", &error).hint("check TMPDIR"))?;
+    let copy = folder.path().join("config.toml");
+    let failed = |doing: &str, error: &io::Error| Failure::io(format!("{doing} {}", copy.display()), error);
+    fs::write(&copy, &opened.text).map_err(|error| failed("writing", &error))?;
+    loop {
+        editor::open(&copy)?;
+        let text = fs::read_to_string(&copy).map_err(|error| failed("reading", &error))?;
+        if text == opened.text {
+            invocation.ui.note("Nothing was changed.\n");
+            return Ok(());
+        }
+        let params = ConfigEditParams { at: at.clone(), text, opened: Some(opened.digest.clone()) };
+        let error = match connection.client().edit_config(params).await.map_err(CallError::from) {
+            Ok(reply) => return invocation.ui.answer("config-edit", &reply, |_| edited(&reply)),
+            Err(error) => error,
+        };
+        let can_be_fixed = is_refusal(&error, ErrorKind::InvalidRequest) || is_refusal(&error, ErrorKind::InvalidFile);
+        if !(can_be_fixed && invocation.ui.can_ask() && editor::again(&error.to_string())?) {
+            let kept = folder.keep().join("config.toml");
+            return Err(Failure::from(error).hint(format!("your edit is kept in {}", kept.display())));
+        }
+    }
+}
+
+fn edited(reply: &ConfigEditReply) -> String {
+    if let Some(change) = &reply.change {
+        return changed(change);
+    }
+    let keys = if reply.keys.is_empty() { "comments".to_owned() } else { reply.keys.join(", ") };
+    format!("config edit: changed {} in {}\n  {NEXT}\n", safe(&keys), safe(&reply.file.to_string()))
+}
+
 fn set(reply: &ConfigSetReply) -> String {
     if let Some(change) = &reply.change {
         return changed(change);
     }
-    let value = reply.value.as_deref().unwrap_or("what it is by default");
-    format!(
-        "config set: {} is {} in {}\n  it goes into the branch of the next run\n",
-        safe(&reply.key),
-        safe(value),
-        safe(&reply.file.to_string())
-    )
+    let value = reply.value.as_deref().unwrap_or("reset to default");
+    format!("config set: {} is {} in {}\n  {NEXT}\n", safe(&reply.key), safe(value), safe(&reply.file.to_string()))
 }
 
 /// A line of TOML for each key; what is off is a comment, and so is where a value comes from.
@@ -184,6 +234,7 @@ mod tests {
     #[test]
     fn a_key_is_shown_with_the_line_that_sets_it() {
         let setting = |key: &str, value: Option<&str>, origin, place: Option<&str>| SettingView {
+            choices: Vec::new(),
             key: key.into(),
             value: value.map(str::to_owned),
             origin,

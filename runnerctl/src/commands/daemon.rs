@@ -28,11 +28,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const EXAMPLES: &str = "Examples:
   runnerctl daemon status
   runnerctl daemon run      in the foreground, until Ctrl-C
-  runnerctl daemon stop     ends live sessions; runs go on later
+  runnerctl daemon stop     runs continue when it starts again
   runnerctl daemon drain    after the current iterations
-  runnerctl daemon log-filter info,runnerd=debug    until it ends";
+  runnerctl daemon log-filter info,runnerd=debug    until it stops";
 
-/// Run, stop or describe the daemon
+/// Run, stop or inspect the daemon
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DaemonArgs {
@@ -42,17 +42,17 @@ pub(crate) struct DaemonArgs {
 
 #[derive(Debug, Subcommand)]
 enum DaemonVerb {
-    /// Run it in the foreground
+    /// Run the daemon in the foreground
     Run,
-    /// Stop it; live sessions are ended after their grace
+    /// Stop the daemon, and with it every live session
     Stop,
-    /// Stop it after the current iterations
+    /// Stop the daemon when the current iterations are done
     Drain,
-    /// Describe it; exit code 5 where none runs
+    /// Show the daemon's state; exit code 5 if none is running
     Status,
-    /// Tell what it logs, or change that until it ends
+    /// Show or change what the daemon logs
     LogFilter {
-        /// Directives in the form of `RUST_LOG`
+        /// Directives, as in `RUST_LOG`; they hold until the daemon stops
         filter: Option<String>,
     },
 }

@@ -18,15 +18,15 @@ use crate::invocation::Invocation;
 use crate::text::doctor::render;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl doctor           machine, daemon, and the repository around here
+  runnerctl doctor           machine, daemon and this repository
   runnerctl doctor ~/proj
-  runnerctl doctor --json    for a report of a fault; has no values in it
+  runnerctl doctor --json    for a bug report; contains no secrets
 
 Exit codes:
-  0  nothing has failed; there may be warnings
-  1  something has failed";
+  0  no check failed; there may be warnings
+  1  a check failed";
 
-/// Check machine, daemon and repository, and say what to do
+/// Check machine, daemon and repository, and say how to fix them
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
@@ -80,7 +80,7 @@ async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError
     ];
     match running {
         Some(view) => checks.extend([rules::containment(view), rules::sleep(view)]),
-        None => checks.push(Check::skipped("containment", "no daemon runs that has found it out")),
+        None => checks.push(Check::skipped("containment", "unknown while no daemon is running")),
     }
     checks
 }
@@ -117,7 +117,10 @@ impl Asked<'_> {
             return Known::only(check);
         }
         let Ok(connection) = connection else {
-            return Known::only(Check::skipped("repository", format!("{place}: no daemon runs that could look at it")));
+            return Known::only(Check::skipped(
+                "repository",
+                format!("{place}: not checked while no daemon is running"),
+            ));
         };
         match Box::pin(remote::repository(connection.client(), &WirePath(self.place.to_owned()))).await {
             Ok(repository) => of_repository(&repository).await,

@@ -2,11 +2,9 @@
 //!
 //! What was typed is never lost: it stays in its file until it is committed.
 
-use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::Args;
 use protocol::api::{RunApiClient as _, TreeApiClient};
@@ -18,25 +16,25 @@ use protocol::request::{AtRun, EditParams};
 use tempfile::TempDir;
 
 use crate::args::Target;
+use crate::editor;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
 use crate::text::change::changed;
-use crate::text::safe::safe_lines;
 
 const EXAMPLES: &str = "Examples:
   runnerctl edit                     in $VISUAL, else $EDITOR, else vi
-  runnerctl edit --file tree.json    without an editor; `-` reads stdin";
+  runnerctl edit --file tree.json    without an editor; `-` is stdin";
 
-/// Edit the open part of the task tree
+/// Edit the task tree in your editor
 ///
-/// Anything but what has passed may be changed. The text is checked and committed, at once or after the session that is
-/// at work; what is wrong with it can be mended in the editor.
+/// Everything can be changed except tasks that have passed. The result is checked and committed, immediately or when the
+/// current session ends. Rejected edits are kept.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EditArgs {
     #[command(flatten)]
     target: Target,
-    /// Take the tree from FILE
+    /// Read the tree from FILE
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -62,7 +60,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: EditArgs) -> Result<E
 fn read(file: &Path) -> Result<String, Failure> {
     let text = if file == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
     let failed = |error| Failure::io(format!("reading {}", file.display()), &error);
-    text.map_err(|error| failed(error).or_hint("name a file that is there, or edit by hand: runnerctl edit"))
+    text.map_err(|error| failed(error).or_hint("name an existing file, or use your editor: runnerctl edit"))
 }
 
 /// Opens the tree in an editor, again and again until it is taken or given up.
@@ -80,7 +78,7 @@ async fn by_hand(
     fs::write(&file, &text).map_err(|error| Failure::io(format!("writing {}", file.display()), &error))?;
     let params = EditParams { at, file: WirePath(file.clone()), opened: Some(tree.digest) };
     loop {
-        open(&file)?;
+        editor::open(&file).map_err(|failure| failure.hint("set VISUAL or EDITOR, or: runnerctl edit --file FILE"))?;
         if read(&file)? == text {
             invocation.ui.note("Nothing was changed.\n");
             return Ok(ExitStatus::Fine);
@@ -90,11 +88,10 @@ async fn by_hand(
             Err(error) => error,
         };
         let can_be_mended = is_refusal(&error, ErrorKind::InvalidRequest) || is_refusal(&error, ErrorKind::WrongState);
-        if !(can_be_mended && invocation.ui.can_ask() && again(&error)?) {
+        if !(can_be_mended && invocation.ui.can_ask() && editor::again(&error.to_string())?) {
             let kept = folder.keep().join("tree.json");
-            return Err(
-                Failure::from(error).hint(format!("your text is kept: runnerctl edit --file {}", kept.display()))
-            );
+            return Err(Failure::from(error)
+                .hint(format!("your edit is kept; to try again: runnerctl edit --file {}", kept.display())));
         }
     }
 }
@@ -106,31 +103,4 @@ async fn send(connection: &Connection, params: EditParams) -> Result<ChangeReply
 fn answer(invocation: &Invocation<'_>, reply: &ChangeReply) -> Result<ExitStatus, Failure> {
     invocation.ui.answer("edit", reply, |_| changed(reply))?;
     Ok(ExitStatus::Fine)
-}
-
-/// Has the user's editor open a file, and waits until it is closed. The variable may hold options, as for git.
-fn open(file: &Path) -> Result<(), Failure> {
-    let named = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
-    let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".into());
-    let shown = editor.to_string_lossy().into_owned();
-    let mut script = editor;
-    script.push(" \"$@\"");
-    let status = Command::new("/bin/sh").arg("-c").arg(script).arg("editor").arg(file).status();
-    let status = status.map_err(|error| Failure::io(format!("starting the editor `{shown}`"), &error))?;
-    if status.success() {
-        return Ok(());
-    }
-    let message = format!("the editor `{shown}` ended with {status}; nothing was changed");
-    Err(Failure::new(ExitStatus::Error, "editor", message).hint("set VISUAL or EDITOR, or: runnerctl edit --file FILE"))
-}
-
-fn again(error: &CallError) -> Result<bool, Failure> {
-    let mut answer = String::new();
-    let mut stderr = io::stderr().lock();
-    stderr
-        .write_all(format!("{}\nEdit it again? [Y/n] ", safe_lines(&error.to_string())).as_bytes())
-        .and_then(|()| stderr.flush())
-        .and_then(|()| io::stdin().read_line(&mut answer))
-        .map_err(|error| Failure::io("asking whether to go on", &error))?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes"))
 }

@@ -13,9 +13,9 @@ use crate::text::explain::explanation;
 const EXAMPLES: &str = "Examples:
   runnerctl explain                 of the first run in the queue, else HEAD
   runnerctl explain --run tidy-1    of a run's branch, wherever HEAD is
-  runnerctl explain --json          with each ending's first line of a commit";
+  runnerctl explain --json          with the commit subject of each outcome";
 
-/// Tell why a leaf is next, and what each end of its session would lead to
+/// Explain why a leaf is next, and what each outcome would do
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {

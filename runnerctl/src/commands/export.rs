@@ -21,19 +21,19 @@ use crate::text::safe::safe;
 
 const EXAMPLES: &str = "Examples:
   runnerctl export 7 ~/for-the-issue    the record of iteration 7
-  runnerctl export port/7.w1 ~/wait     of a wait of run port
-  runnerctl export port ~/port          all of run port, a folder each";
+  runnerctl export port/7.w1 ~/wait     a wait of the run `port`
+  runnerctl export port ~/port          every record of the run";
 
-/// Copy records for others to use
+/// Copy the records of iterations to a folder, to share them
 ///
-/// Known secrets are replaced in what the runner itself has recorded; look through an agent's output before you pass it on.
+/// Known secrets are redacted in what the runner recorded. Read an agent's own output before you share it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArgs {
-    /// An iteration (`7`, `7.w2`, `RUN/7`), or the id of a run
+    /// An iteration (`7`, `7.w2`, `RUN/7`) or the id of a run
     #[arg(value_name = "ITER|RUN")]
     what: String,
-    /// Where to: a folder that is not there yet, or is empty
+    /// The folder to write to: new or empty
     #[arg(value_name = "DIR")]
     to: PathBuf,
 }
@@ -118,7 +118,7 @@ fn render(exported: &Exported, is_one: bool) -> String {
     };
     let mut text = format!("{what} in {}: {files} files, {}\n", safe(to), size(*bytes));
     for path in left_out {
-        let _ = writeln!(text, "left out, as it is no file: {}", safe(&path.to_string()));
+        let _ = writeln!(text, "skipped, not a regular file: {}", safe(&path.to_string()));
     }
     text
 }
@@ -139,7 +139,7 @@ mod tests {
         };
         insta::assert_snapshot!(render(&exported, false), @r"
         3 records of run port in /tmp/port: 27 files, 183 kB
-        left out, as it is no file: /p/.runner/iterations/port/0002/executor.log
+        skipped, not a regular file: /p/.runner/iterations/port/0002/executor.log
         ");
     }
 

@@ -18,27 +18,27 @@ use crate::text::paint::{HINT, paint};
 use crate::wait::wait;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl fork --from 7                       of the current run
-  runnerctl fork --from port/7 --id port-again  of run port, with your own id
-  runnerctl fork --from 7 --queue-only          paused in the queue
-  runnerctl fork --from 7 --wait ~/proj         stay until the new run ends";
+  runnerctl fork --from 7                       from the current run
+  runnerctl fork --from port/7 --id port-again  from another run, with a new id
+  runnerctl fork --from 7 --queue-only          queued, but paused
+  runnerctl fork --from 7 --wait ~/proj         wait until the new run ends";
 
-/// Begin a new run from an iteration's commit, with its tree and attempts
+/// Start a new run from an iteration's commit
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ForkArgs {
     #[command(flatten)]
     place: Place,
-    /// The iteration: its number, with its run in front where that is not the current one
+    /// Number of the iteration; `RUN/ITER` for one of another run
     #[arg(long, value_name = "[RUN/]ITER", value_parser = committed)]
     from: Record,
-    /// Id of the new run [default: made from the commit]
+    /// Id of the new run [default: derived from the commit]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// Leave the new run paused in the queue
+    /// Queue the new run paused
     #[arg(long, conflicts_with = "wait")]
     queue_only: bool,
-    /// Show progress until the new run ends, is paused or held
+    /// Show progress until the run ends, pauses or is held
     #[arg(long)]
     wait: bool,
     /// Confirm the commands in the commit's configuration
@@ -50,7 +50,7 @@ fn committed(text: &str) -> Result<Record, String> {
     let record = Record::from_str(text)?;
     match record.wait {
         None => Ok(record),
-        Some(_) => Err("a wait left no commit to begin from".into()),
+        Some(_) => Err("a wait has no commit to fork from".into()),
     }
 }
 
@@ -73,6 +73,6 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ForkArgs) -> Result<E
     if args.wait {
         return wait(invocation, path, reply.run.id).await;
     }
-    invocation.ui.note(&format!("\nSee how far it is: {}\n", paint(HINT, "runnerctl status")));
+    invocation.ui.note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
     Ok(ExitStatus::Fine)
 }

@@ -15,20 +15,20 @@ use crate::text::screen::Screen;
 use crate::text::table::{Cell, Table};
 
 const EXAMPLES: &str = "Examples:
-  runnerctl gc --dry-run     what would go
-  runnerctl gc               of all but the 10 runs that were at work last
-  runnerctl gc --keep 0      of every run that is over";
+  runnerctl gc --dry-run     show what would be removed
+  runnerctl gc               of all but the 10 latest runs
+  runnerctl gc --keep 0      of every finished run";
 
-/// Remove the records of old runs; branches and commits stay
+/// Remove the records of old runs; branches and commits are kept
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GcArgs {
     #[command(flatten)]
     place: Place,
-    /// Runs that keep their records, besides those that are not over
+    /// Keep the records of the N latest runs, and of all unfinished ones
     #[arg(long, value_name = "N", default_value_t = 10)]
     keep: u32,
-    /// Tell what would be removed, and remove nothing
+    /// Show what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
 }

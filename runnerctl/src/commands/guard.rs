@@ -12,10 +12,10 @@ use crate::invocation::Invocation;
 use crate::text::change::changed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl guard accept             every file of it that has changed
-  runnerctl guard accept justfile    this one";
+  runnerctl guard accept             every one that has changed
+  runnerctl guard accept justfile    only this one";
 
-/// Accept what a session has made of the guard's definition
+/// Approve changes to the guard's files
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct GuardArgs {
@@ -25,17 +25,17 @@ pub(crate) struct GuardArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Accept files that say what the guard does as they are committed
+    /// Approve the guard's files as they are committed now
     ///
-    /// Until then they are named by `status`, by each receipt and in the prompts, and `[guard] on_change` says what is
-    /// done about them. Committing such a file yourself accepts it too.
+    /// Until then `status`, every receipt and the prompts list them, and `[guard] on_change` decides what happens.
+    /// Committing such a file yourself approves it too.
     #[command(after_help = EXAMPLES)]
     Accept(AcceptArgs),
 }
 
 #[derive(Debug, Args)]
 struct AcceptArgs {
-    /// The file, be it gone; or a folder in the repository, for all files [default: the current directory]
+    /// A file, even a deleted one; a folder for all changed files of the repository [default: current directory]
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
     /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]

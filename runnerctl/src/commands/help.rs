@@ -1,4 +1,6 @@
-//! `help`: the program, a command, or the exit codes.
+//! `help`: the program, a command, or a topic.
+
+pub(crate) mod topics;
 
 use std::fmt::Write as _;
 
@@ -11,16 +13,22 @@ use crate::args;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
+/// What stands below the program's own help.
+pub(crate) const FIRST: &str = "Start with `runnerctl demo`, then `runnerctl help start`.
+Topics: `runnerctl help states`, `environment` or `exit-codes`.";
+
 const EXAMPLES: &str = "Examples:
   runnerctl help
   runnerctl help start
-  runnerctl help exit-codes";
+  runnerctl help states         what each state means, and what to do
+  runnerctl help environment    the variables it reads
+  runnerctl help exit-codes     how commands end";
 
-/// Explain the program, a command, or the exit codes
+/// Show help for a command or a topic
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct HelpArgs {
-    /// A command, or `exit-codes`
+    /// A command, or `states`, `environment`, `exit-codes`
     #[arg(value_name = "TOPIC")]
     topic: Vec<String>,
 }
@@ -39,22 +47,29 @@ struct ExitCode {
 
 /// Runs the command.
 pub(crate) fn run(ui: &Ui, args: &HelpArgs) -> Result<ExitStatus, Failure> {
-    if args.topic == ["exit-codes"] {
-        let codes = ExitStatus::TABLE.iter().map(|&(status, meaning)| ExitCode {
-            code: status.code(),
-            meaning,
-            next: next(status),
-        });
-        ui.answer("exit_codes", &ExitCodes { exit_codes: codes.collect() }, |_| exit_codes())?;
-        return Ok(ExitStatus::Fine);
+    match args.topic.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["exit-codes"] => ui.answer("exit_codes", &codes(), |_| exit_codes())?,
+        ["states"] => ui.answer("states", &topics::states(), |_| topics::states_text())?,
+        ["environment"] => ui.answer("environment", &topics::environment(), |_| topics::environment_text())?,
+        _ => command(ui, &args.topic)?,
     }
-    let mut command = args::command();
-    for name in &args.topic {
-        let found = command.find_subcommand(name).filter(|found| !found.is_hide_set()).cloned();
-        command = found.ok_or_else(|| Failure::usage(format!("no command `{name}`")).hint("runnerctl help"))?;
-    }
-    ui.text(&page(command).ansi().to_string())?;
     Ok(ExitStatus::Fine)
+}
+
+fn command(ui: &Ui, topic: &[String]) -> Result<(), Failure> {
+    let mut command = args::command();
+    for name in topic {
+        let found = command.find_subcommand(name).filter(|found| !found.is_hide_set()).cloned();
+        command =
+            found.ok_or_else(|| Failure::usage(format!("no command or topic `{name}`")).hint("runnerctl help"))?;
+    }
+    ui.text(&page(command).ansi().to_string())
+}
+
+fn codes() -> ExitCodes {
+    let code =
+        |&(status, meaning): &(ExitStatus, &'static str)| ExitCode { code: status.code(), meaning, next: next(status) };
+    ExitCodes { exit_codes: ExitStatus::TABLE.iter().map(code).collect() }
 }
 
 /// Returns what `--help` of a command says.
@@ -78,7 +93,7 @@ pub(crate) fn next(status: ExitStatus) -> &'static str {
         ExitStatus::Stuck => "retry, edit or add; then resume",
         ExitStatus::Limit => "runnerctl resume --more N",
         ExitStatus::NoDaemon => "runnerctl doctor",
-        ExitStatus::Refused => "as the hint says",
+        ExitStatus::Refused => "follow the hint",
         ExitStatus::ProtocolMismatch => "update the older one",
         ExitStatus::RunEnded => "runnerctl log; then resume",
         ExitStatus::Violation => "look at the commit it names",
@@ -93,15 +108,15 @@ mod tests {
     #[test]
     fn every_exit_code_is_explained() {
         insta::assert_snapshot!(exit_codes(), @r"
-          0  fine, or the run is completed                nothing
+          0  success, or the run is completed             nothing
           1  an error                                     runnerctl doctor
-          2  the command line is wrong                    runnerctl help COMMAND
+          2  invalid command line                         runnerctl help COMMAND
           3  the run is stuck                             retry, edit or add; then resume
           4  the run reached a limit or timed out         runnerctl resume --more N
           5  no daemon answers                            runnerctl doctor
-          6  refused, or held until somebody looks        as the hint says
-          7  `select` on a tree that is complete          nothing
-          8  client and daemon speak different versions   update the older one
+          6  refused, or a run needs your attention       follow the hint
+          7  `select`: the tree is complete               nothing
+          8  client and daemon versions do not match      update the older one
           9  the run failed or was cancelled              runnerctl log; then resume
          10  `verify` found a violation                   look at the commit it names
         130  interrupted                                  runnerctl status

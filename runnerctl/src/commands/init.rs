@@ -14,16 +14,16 @@ use crate::invocation::Invocation;
 use crate::text::safe::safe;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl init                    in the repository around here
-  runnerctl init ~/proj --force     overwrite what is there";
+  runnerctl init                    in this repository
+  runnerctl init ~/proj --force     overwrite existing files";
 
-/// Make `.runner/`: goal, task tree and configuration
+/// Create `.runner/`: goal, task tree and configuration
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InitArgs {
     #[command(flatten)]
     place: Place,
-    /// Overwrite what is there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }

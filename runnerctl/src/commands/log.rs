@@ -28,36 +28,36 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
   runnerctl log               the iterations of the run
-  runnerctl log 3             the facts of iteration 3
-  runnerctl log 3.w1 --agent  of its first try, which found no service
+  runnerctl log 3             iteration 3 in detail
+  runnerctl log 3.w1 --agent  its first wait, when no service answered
   runnerctl log 3 --guard     what its guard printed
-  runnerctl log 3 --guard-accepted    with the accepted definition
-  runnerctl log --baseline    what the guard printed on the base
+  runnerctl log 3 --guard-accepted    with its approved files
+  runnerctl log --baseline    what the guard printed on the base commit
   runnerctl log 3 --review    what its reviewer printed
   runnerctl log -f            what the agent prints, live
   runnerctl log 3 --diff --run tidy-1
-  runnerctl log --node parser.lex            what was tried on a node
-  runnerctl log --node parser.lex --guard    its last guard
-  runnerctl log 3 --raw                      byte for byte, for a pipe";
+  runnerctl log --node parser.lex            every attempt at a node
+  runnerctl log --node parser.lex --guard    its latest guard
+  runnerctl log 3 --raw                      unprocessed, for a pipe";
 
-/// Show records of iterations
+/// Show iterations, and what their agents and guards printed
 ///
-/// On a terminal, text is shown by the pager that `PAGER` names, else by `less`; `PAGER=cat` goes without.
+/// On a terminal, long text goes through `$PAGER`, or `less`; `PAGER=cat` turns that off.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArgs {
-    /// Number of the iteration, `7.w2` for its second wait [default with a stream: the live one, else the last]
+    /// Number of the iteration; `7.w2` for its second wait [default with a stream: the live one, else the last]
     #[arg(value_name = "ITER")]
     pub(crate) iter: Option<Iter>,
     #[command(flatten)]
     streams: Streams,
-    /// Go on until nothing more is written; the agent's output by default
+    /// Follow until nothing more is written [default: the agent's output]
     #[arg(short, long)]
     follow: bool,
-    /// The bytes as they came, into a file or a pipe; the agent's output by default
+    /// Unprocessed bytes, for a file or a pipe [default: the agent's output]
     #[arg(long, conflicts_with = "follow")]
     raw: bool,
-    /// Only iterations on a node: its id, or the beginning of one
+    /// Only iterations on this node: its id, or a prefix
     #[arg(long, value_name = "ID", conflicts_with = "iter")]
     node: Option<String>,
     /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
@@ -77,8 +77,9 @@ impl FromStr for Iter {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (number, wait) = text.split_once(".w").map_or((text, None), |(number, wait)| (number, Some(wait)));
-        let read =
-            |text: &str| text.parse().map_err(|_| format!("`{text}` is no number of an iteration; write 7 or 7.w2"));
+        let read = |text: &str| {
+            text.parse().map_err(|_| format!("`{text}` is not the number of an iteration: write 7 or 7.w2"))
+        };
         Ok(Self { number: read(number)?, wait: wait.map(read).transpose()? })
     }
 }
@@ -93,10 +94,10 @@ struct Streams {
     /// What the guard printed
     #[arg(long)]
     guard: bool,
-    /// What the guard printed with the accepted definition, where it ran with both
+    /// What the guard printed with its approved files, where it ran with both
     #[arg(long)]
     guard_accepted: bool,
-    /// What the guard printed on the base, before the first iteration
+    /// What the guard printed on the base commit, before the first iteration
     #[arg(long, conflicts_with_all = ["iter", "node"])]
     baseline: bool,
     /// What the reviewer printed
@@ -105,10 +106,10 @@ struct Streams {
     /// The prompt
     #[arg(long)]
     prompt: bool,
-    /// What the iteration changed
+    /// The diff of the iteration
     #[arg(long)]
     diff: bool,
-    /// The answer
+    /// The agent's answer
     #[arg(long)]
     output: bool,
 }
@@ -193,10 +194,10 @@ fn on_node(all: Vec<IterationView>, named: &str) -> Result<Vec<IterationView>, F
     ids.sort_unstable();
     ids.dedup();
     let id = match ids[..] {
-        [] => return Err(failed(format!("no iteration has worked on a node {named}"))),
+        [] => return Err(failed(format!("no iteration has worked on node {named} yet"))),
         [one] => one.to_owned(),
         _ if ids.contains(&named) => named.to_owned(),
-        _ => return Err(failed(format!("`{named}` is the beginning of more than one node: {}", ids.join(", ")))),
+        _ => return Err(failed(format!("`{named}` matches more than one node: {}", ids.join(", ")))),
     };
     Ok(all.into_iter().filter(|view| view.node == id).collect())
 }
@@ -213,7 +214,10 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
     let mut facts = Table::bare();
     let mut fact = |name, value: Cell| facts.row([Cell::styled(DIM, name), value]);
     // In the line above it would be cut.
-    let headline = IterationView { summary: None, ..reply.iteration.clone() };
+    let headline = IterationView { title: None, summary: None, ..reply.iteration.clone() };
+    if let Some(title) = &reply.iteration.title {
+        fact("title", title.into());
+    }
     if let Some(summary) = &reply.iteration.summary {
         fact("summary", summary.into());
     }
@@ -248,7 +252,7 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
             fact("put back", path.into());
         }
         for path in &meta.dirty_submodules {
-            fact("uncommitted", format!("work inside of the submodule {path}").into());
+            fact("uncommitted", format!("work in the submodule {path}").into());
         }
         for moved in &meta.moved_refs {
             fact("moved", moved.into());
@@ -296,7 +300,7 @@ fn failure_facts(failure: &SessionFailure, fact: &mut impl FnMut(&'static str, C
 
 /// Shows what a review decided, and what of it was undone.
 fn review_facts(review: &ReviewFacts, fact: &mut impl FnMut(&'static str, Cell)) {
-    let verdict = review.verdict.map_or("nothing was decided", ReviewVerdict::as_str);
+    let verdict = review.verdict.map_or("no verdict", ReviewVerdict::as_str);
     let by = if review.by == Role::Human.as_str() { "a person" } else { review.by.as_str() };
     let tries = if review.tries > 1 { format!(", asked {} times", review.tries) } else { String::new() };
     fact("review", format!("{verdict} by {by}{tries}").into());
@@ -322,8 +326,8 @@ mod tests {
         let run = samples::run();
         insta::assert_snapshot!(strip_str(&list(&run.recent, &Screen::fixed())), @r"
         ITER  VERDICT       GUARD       NODE        TIME    COST   COMMIT    SUMMARY
-        0003  guard failed  guard=fail  parser.lex  14s     $0.42  01234567  the lexer knows numbers
-        0002  finished      guard=pass  parser.ast  1m 01s  $?     01234567
+        0003  guard failed  guard=fail  parser.lex  14s     $0.42  01234567  The lexer: the lexer knows num…
+        0002  finished      guard=pass  parser.ast  1m 01s  $?     01234567  The syntax tree
         ");
     }
 
@@ -371,6 +375,7 @@ mod tests {
         };
         insta::assert_snapshot!(strip_str(&summary(&reply, &Screen::fixed())), @r"
         0003  guard failed  guard=fail  parser.lex  14s  $0.42  01234567
+          title    The lexer
           summary  the lexer knows numbers
           commit   0123456789abcdef0123456789abcdef01234567
           record   /home/me/proj/.runner/iterations/run-1a2b3c4d/0003

@@ -26,7 +26,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// The folder to write one page per command to [default: the first page on standard output]
+    /// Folder for the pages, one per command [default: print the first page]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -136,7 +136,7 @@ fn exit_codes() -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["EXIT STATUS"]);
     for (status, meaning) in ExitStatus::TABLE {
-        let meaning = format!("{meaning}. To do: {}.", help::next(*status));
+        let meaning = format!("{meaning}. Next: {}.", help::next(*status));
         section.control("TP", []).text([bold(status.code().to_string())]).text([roman(meaning)]);
     }
     section
@@ -145,7 +145,7 @@ fn exit_codes() -> Roff {
 fn see_first() -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["SEE ALSO"]);
-    section.text([bold("runnerctl"), roman("(1): the options for every command, and the exit status.")]);
+    section.text([bold("runnerctl"), roman("(1): global options and exit status.")]);
     section
 }
 
@@ -160,7 +160,7 @@ mod tests {
         for heading in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "\"SEE ALSO\""] {
             assert!(page("runnerctl-start.1").contains(&format!(".SH {heading}")), "{}", page("runnerctl-start.1"));
         }
-        assert!(page("runnerctl.1").contains("\\fB130\\fR\ninterrupted. To do: "), "{}", page("runnerctl.1"));
+        assert!(page("runnerctl.1").contains("\\fB130\\fR\ninterrupted. Next: "), "{}", page("runnerctl.1"));
         assert!(page("runnerctl-config-set.1").contains("\nrunnerctl config set "));
         assert!(!pages.iter().any(|(name, _)| name.contains("demo-agent")), "a hidden command has a page");
     }

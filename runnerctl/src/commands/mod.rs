@@ -34,6 +34,7 @@ pub(crate) mod status;
 pub(crate) mod step;
 pub(crate) mod tree;
 pub(crate) mod ui;
+pub(crate) mod uninstall;
 pub(crate) mod validate;
 pub(crate) mod verify;
 pub(crate) mod watch;
@@ -84,6 +85,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Service(args) => service::run(&invocation, args).await,
         Command::Demo(args) => demo::run(&invocation, args).await,
         Command::Doctor(args) => Box::pin(doctor::run(&invocation, args)).await,
+        Command::Uninstall(args) => uninstall::run(&invocation, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&invocation, &args),
         Command::Help(args) => help::run(ui, &args),

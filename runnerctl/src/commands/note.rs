@@ -12,17 +12,17 @@ use crate::invocation::Invocation;
 use crate::text::change::changed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl note \"Use sqlx\"                   the next session reads it
+  runnerctl note \"Use sqlx\"                   for the next session
   runnerctl note -m Careful /home/me/proj    in another repository";
 
-/// Tell the next session something
+/// Leave a note for the next session
 ///
-/// The note is committed at once, or after the session that is at work. It stands in the prompts until a session has
-/// answered, and the receipt of that session names it.
+/// The note is committed, immediately or when the current session ends. It is part of every prompt until a session has
+/// answered, whose receipt names it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct NoteArgs {
-    /// The note, at most 8 KiB; with `--message` this is PATH
+    /// The note, at most 8 KiB; with `--message`, PATH instead
     #[arg(value_name = "TEXT", required_unless_present = "message")]
     text: Option<String>,
     /// Any path in the repository [default: the current directory]

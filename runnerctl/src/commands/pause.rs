@@ -14,13 +14,13 @@ const EXAMPLES: &str = "Examples:
   runnerctl pause          after the current iteration
   runnerctl pause --now    end the session; its work is committed";
 
-/// Stop a run after its current iteration
+/// Pause a run after its current iteration
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PauseArgs {
     #[command(flatten)]
     target: Target,
-    /// End the session at once and commit its work
+    /// End the session now and commit its work
     #[arg(long)]
     now: bool,
 }

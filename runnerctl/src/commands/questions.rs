@@ -14,18 +14,18 @@ use crate::text::paint::{DIM, HEAD, paint};
 use crate::text::safe::safe;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl questions          open ones, over all repositories
-  runnerctl questions --all    with those that are answered
-  runnerctl questions .        of the repository around the current directory";
+  runnerctl questions          open ones, in all repositories
+  runnerctl questions --all    answered ones too
+  runnerctl questions .        of this repository";
 
-/// List what agents ask
+/// List the questions that agents ask
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct QuestionsArgs {
     /// Any path in a repository [default: all repositories]
     #[command(flatten)]
     place: Place,
-    /// List answered questions too, after the open ones
+    /// Include answered questions, after the open ones
     #[arg(long)]
     all: bool,
 }

@@ -17,20 +17,20 @@ use crate::text::screen::Screen;
 use crate::text::table::{Cell, Table};
 
 const EXAMPLES: &str = "Examples:
-  runnerctl queue            of the repository around here, else of all
+  runnerctl queue            of this repository; outside of one, of all
   runnerctl queue --all      of all repositories
-  runnerctl queue --ended    of this repository, with the runs that are over";
+  runnerctl queue --ended    of this repository, ended runs too";
 
-/// List the runs that are not over
+/// List queued and active runs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct QueueArgs {
     #[command(flatten)]
     place: Place,
-    /// List the runs of all repositories
+    /// List runs of all repositories
     #[arg(long, conflicts_with_all = ["path", "ended"])]
     all: bool,
-    /// List the runs that are over too
+    /// Include ended runs
     #[arg(long)]
     ended: bool,
 }

@@ -15,13 +15,13 @@ const EXAMPLES: &str = "Examples:
   runnerctl reject \"Untested input\"
   runnerctl reject Untested /home/me/proj    in another repository";
 
-/// Leave the finished node that waits for you open
+/// Reject the task awaiting your review
 ///
-/// It costs the node an attempt, and the reason is in the prompt of the next session on it.
+/// That costs the task one attempt. The next session on it reads your reason.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RejectArgs {
-    /// What is missing, and what would satisfy you; at most 8 KiB
+    /// What is missing, and what you expect; at most 8 KiB
     #[arg(value_name = "REASON")]
     reason: String,
     /// Any path in the repository [default: the current directory]

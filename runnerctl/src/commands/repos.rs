@@ -17,13 +17,13 @@ use crate::text::table::{Cell, Table};
 
 const EXAMPLES: &str = "Examples:
   runnerctl repos
-  runnerctl repos --remove ~/old    forget one; its files stay";
+  runnerctl repos --remove ~/old    forget one; its files are kept";
 
-/// List the repositories that the daemon knows
+/// List known repositories
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReposArgs {
-    /// Forget the repository at PATH; its files stay
+    /// Forget the repository at PATH; its files are kept
     #[arg(long, value_name = "PATH")]
     remove: Option<PathBuf>,
 }

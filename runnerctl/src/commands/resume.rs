@@ -14,23 +14,23 @@ use crate::text::run::controlled;
 use crate::wait::wait;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl resume              a run that is paused, held or failed
-  runnerctl resume --more 20    beyond `max_iterations`
-  runnerctl resume --now        without waiting for the time it waits for";
+  runnerctl resume              a paused, held or failed run
+  runnerctl resume --more 20    20 iterations more than `max_iterations`
+  runnerctl resume --now        a waiting run, now";
 
-/// Let a run go on
+/// Resume a run
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     target: Target,
-    /// Do not wait for the time that the run waits for
+    /// Do not wait any longer, as for a usage limit to reset
     #[arg(long)]
     now: bool,
-    /// Grant N iterations beyond `max_iterations`
+    /// Allow N iterations more than `max_iterations`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     more: Option<u32>,
-    /// Show progress until the run ends, is paused or held
+    /// Show progress until the run ends, pauses or is held
     #[arg(long)]
     wait: bool,
     /// Confirm the commands in the repository's configuration
@@ -54,6 +54,6 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ResumeArgs) -> Result
     let reply = confirmed(invocation.ui, args.yes, request).await?;
     invocation
         .ui
-        .answer("resume", &reply, |screen| controlled(&reply, "goes on when its session has ended", screen))?;
+        .answer("resume", &reply, |screen| controlled(&reply, "continues when its session has ended", screen))?;
     if args.wait { wait(invocation, path, reply.run.id).await } else { Ok(ExitStatus::Fine) }
 }

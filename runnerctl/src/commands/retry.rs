@@ -11,14 +11,14 @@ use crate::invocation::Invocation;
 use crate::text::change::changed;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl retry root.2              as many as a new node has; then: resume
+  runnerctl retry root.2              as many as a new task has; then: resume
   runnerctl retry root.2 ~/proj       in another repository";
 
-/// Give an exhausted node more attempts
+/// Give a stuck task a new set of attempts
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RetryArgs {
-    /// Id of the node, or its unambiguous beginning
+    /// Node id, or a unique prefix
     #[arg(value_name = "NODE")]
     node: String,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use crate::invocation::Invocation;
 use crate::text::safe::safe;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl select           its id
+  runnerctl select           its id, attempts and path
   runnerctl select --json    with title and role
 
 Exit codes:
@@ -20,7 +20,7 @@ Exit codes:
   3  it has no attempts left
   7  the tree is complete";
 
-/// Tell the next leaf
+/// Print the next leaf
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SelectArgs {

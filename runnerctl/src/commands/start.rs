@@ -28,9 +28,9 @@ const GOAL_LIMIT: u64 = 64 * 1024;
 const EXAMPLES: &str = "Examples:
   runnerctl start                            the goal in .runner/GOAL.md
   runnerctl start ~/proj --goal port.md      a new goal from a file
-  runnerctl start --goal - --wait            from stdin; stay until it ends
+  runnerctl start --goal - --wait            from stdin; wait until it ends
   runnerctl start -m Tidy --id tidy-1        a goal and an id of your own
-  runnerctl start --base v1.2 --queue-only   queued, and paused there
+  runnerctl start --base v1.2 --queue-only   queued, but paused
 
 Exit codes with --wait:
   0  completed
@@ -39,7 +39,7 @@ Exit codes with --wait:
   6  paused or held
   9  failed or cancelled";
 
-/// Put a run into the queue, or let one go on
+/// Start or resume a run
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
@@ -52,19 +52,19 @@ pub(crate) struct StartArgs {
     /// A new goal, as text
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
-    /// Id of the run [default: made from the commit]
+    /// Id of the run [default: derived from the commit]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// Revision that the branch begins from [default: HEAD]
+    /// Revision to branch from [default: HEAD]
     #[arg(long, value_name = "REV")]
     base: Option<String>,
-    /// Keep the task tree although the goal is new
+    /// Keep the task tree, even though the goal is new
     #[arg(long)]
     keep_tree: bool,
-    /// Leave the run paused in the queue
+    /// Queue the run paused
     #[arg(long, conflicts_with = "wait")]
     queue_only: bool,
-    /// Show progress until the run ends, is paused or held
+    /// Show progress until the run ends, pauses or is held
     #[arg(long)]
     wait: bool,
     /// Confirm the commands in the repository's configuration
@@ -98,7 +98,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     if args.wait {
         return wait(invocation, path, reply.run.id).await;
     }
-    invocation.ui.note(&format!("\nSee how far it is: {}\n", paint(HINT, "runnerctl status")));
+    invocation.ui.note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
     Ok(ExitStatus::Fine)
 }
 
@@ -112,7 +112,7 @@ fn goal(invocation: &Invocation<'_>, args: &StartArgs) -> Result<Option<String>,
             let name = file.display().to_string();
             let opened = File::open(&file).map_err(|error| {
                 let failure = Failure::io(format!("reading the goal {name}"), &error);
-                failure.hint("name a file that is there, or give the goal itself: runnerctl start -m TEXT")
+                failure.hint("name an existing file, or write the goal itself: runnerctl start -m TEXT")
             })?;
             read_goal(opened, &name).map(Some)
         }

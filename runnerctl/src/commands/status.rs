@@ -15,13 +15,13 @@ use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl status              the repository around here, else all
+  runnerctl status              this repository; outside of one, all
   runnerctl status ~/proj --json
   runnerctl status --all        one line per repository
-  runnerctl status --watch      again below, whenever something changes
-  runnerctl status --all --watch --json    an object per change, on a line";
+  runnerctl status --watch      again, whenever something changes
+  runnerctl status --all --watch --json    one JSON line per change";
 
-/// Tell how far a run is, and why it stopped
+/// Show how far a run is, and why it stopped
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatusArgs {
@@ -30,7 +30,7 @@ pub(crate) struct StatusArgs {
     /// One line per repository
     #[arg(long, conflicts_with_all = ["path", "run"])]
     all: bool,
-    /// Stay, and show it again whenever it changes, until Ctrl-C
+    /// Show it again whenever it changes, until Ctrl-C
     #[arg(short, long)]
     watch: bool,
 }

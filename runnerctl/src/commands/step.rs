@@ -18,10 +18,10 @@ use crate::text::run::{headline, stop_reason};
 use crate::text::screen::Screen;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl step               of the run that is first in the queue
-  runnerctl step --run tidy    of the run whose id begins like this";
+  runnerctl step               of the first run in the queue
+  runnerctl step --run tidy    of the run whose id starts with `tidy`";
 
-/// Run one iteration of a run that is not running
+/// Run exactly one iteration
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StepArgs {
@@ -77,7 +77,7 @@ mod tests {
     fn the_iteration_comes_before_the_state() {
         let reply = StepReply { run: samples::summary(), iteration: Some(samples::iteration()) };
         insta::assert_snapshot!(strip_str(&render(&reply, &Screen::fixed())), @r"
-        0003  guard failed  guard=fail  parser.lex  14s  $0.42  01234567  the lexer knows numbers
+        0003  guard failed  guard=fail  parser.lex  14s  $0.42  01234567  The lexer: the lexer knows numbers
         run run-1a2b3c4d running on branch runner/run-1a2b3c4d
         ");
     }

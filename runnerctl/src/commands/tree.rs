@@ -18,9 +18,9 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
   runnerctl tree
-  runnerctl tree --open           without what passes
+  runnerctl tree --open           without tasks that pass
   runnerctl tree --depth 2        two levels below the root
-  runnerctl tree ~/proj --json    the tree as the daemon reads it";
+  runnerctl tree ~/proj --json    as the daemon reads it";
 
 /// Show the task tree
 #[derive(Debug, Args)]
@@ -28,13 +28,13 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct TreeArgs {
     #[command(flatten)]
     target: Target,
-    /// Leave out what passes
+    /// Hide tasks that pass
     #[arg(long, conflicts_with = "all")]
     open: bool,
-    /// Unfold branches that pass
+    /// Show the parts of tasks that pass
     #[arg(long)]
     all: bool,
-    /// Draw at most N levels below the root
+    /// Show at most N levels below the root
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
 }

@@ -24,21 +24,22 @@ const EXAMPLES: &str = "Examples:
   runnerctl ui                     every repository, in the browser
   runnerctl ui ~/proj              one repository
   runnerctl ui --no-open --port 4747    behind ssh -L 4747:127.0.0.1:4747
-  runnerctl --no-spawn ui ~/proj   without a daemon: what its records tell";
+  runnerctl --no-spawn ui ~/proj   from its records, without a daemon";
 
 /// Show runs in the browser, until Ctrl-C
 ///
-/// The page is served on this machine alone and changes nothing. Its address holds a token: whoever has it can look too.
+/// The page is served to this machine only and cannot change anything. Its address contains a token: anyone who has it
+/// can look.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UiArgs {
-    /// Any path in the only repository that is shown [default: all repositories]
+    /// Show only the repository at this path [default: all repositories]
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
     /// The port to listen on [default: a free one]
     #[arg(long, value_name = "P", default_value_t = 0, hide_default_value = true)]
     port: u16,
-    /// Print the address and open nothing
+    /// Print the address, open no browser
     #[arg(long)]
     no_open: bool,
 }

@@ -16,14 +16,14 @@ use crate::text::paint::{BAD, GOOD, paint};
 use crate::text::safe::safe;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl validate           a line per check
+  runnerctl validate           one line per check
   runnerctl validate ~/proj
 
 Exit codes:
-  0  every check holds
-  1  one does not";
+  0  every check passed
+  1  a check failed";
 
-/// Check layout, configuration, programs, prompts, goal, task tree and identity
+/// Check the files under `.runner/` and the programs they name
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {

@@ -27,32 +27,32 @@ const EXAMPLES: &str = "Examples:
   runnerctl verify --rerun-guards --strict --yes
 
 Exit codes:
-  0   no violation, and all of the branch was seen; there may be warnings
-  10  a violation was found, something was not seen, or nothing is proven";
+  0   the whole branch follows the rules; there may be warnings
+  10  a violation, or part of the branch could not be checked";
 
-/// Prove from git alone that the rules made a branch
+/// Verify that every commit follows the rules
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     place: Place,
-    /// Id of the run, or its unambiguous beginning [default: the branch that is checked out, or the only one]
+    /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
-    /// Run the guard of every passing commit again, in a folder that is gone afterwards; what differs is a warning
+    /// Run the guard of every passing commit again, in a temporary checkout; a different result is a warning
     #[arg(long)]
     rerun_guards: bool,
-    /// Treat a guard that ends differently from what its receipt says as a violation
+    /// Treat a different result as a violation
     #[arg(long)]
     strict: bool,
-    /// Do not fail for what is not here, as in a shallow or partial clone; nothing is proven of it
+    /// Accept that commits or files are missing, as in a shallow or partial clone; nothing is proven about them
     #[arg(long, conflicts_with = "strict")]
     allow_shallow: bool,
-    /// Run the guards of commits again that this revision does not have
+    /// Only rerun the guards of commits that REV does not contain
     #[arg(long, value_name = "REV", requires = "rerun_guards")]
     since: Option<String>,
-    /// Run the guards' commands without asking
+    /// Run the guard commands without asking
     #[arg(long, requires = "rerun_guards")]
     yes: bool,
 }

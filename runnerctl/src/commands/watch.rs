@@ -15,12 +15,12 @@ use crate::watch;
 
 const EXAMPLES: &str = "Examples:
   runnerctl watch           all repositories, this one first
-  runnerctl watch ~/proj    beginning with another one";
+  runnerctl watch ~/proj    that one first";
 
-/// Show runs live on the whole screen, with keys to steer them
+/// Watch and steer runs, full screen
 ///
-/// Repositories, task tree, phases, what the agent does, what the guard prints. `?` explains the keys; leaving it ends
-/// no run.
+/// Repositories, task tree, phases, what the agent does and what the guard prints. `?` explains the keys; quitting does
+/// not stop any run.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArgs {

@@ -25,7 +25,7 @@ const AGENTS_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct Repository {
     pub(crate) facts: RepositoryFacts,
-    /// Why the daemon holds it, where its state cannot be relied on.
+    /// Why the daemon holds it, where its state cannot be trusted.
     pub(crate) held: Option<StopReason>,
     pub(crate) settings: Result<ConfigShowReply, Trouble>,
     pub(crate) files: Result<ValidateReply, Trouble>,

@@ -64,7 +64,7 @@ pub(crate) fn agents(all: &[(&str, Said)]) -> Check {
     }
     if details.is_empty() {
         let fix = "npm install -g @openai/codex, and codex login; or see docs/agents.md";
-        return Check::warn("agents", "none of the agents that are known is on PATH", fix);
+        return Check::warn("agents", "no known agent is on PATH", fix);
     }
     let names: Vec<&str> = all.iter().filter(|(_, said)| *said != Said::Missing).map(|(name, _)| *name).collect();
     Check::ok("agents", names.join(", ")).with_details(details)
@@ -74,17 +74,17 @@ pub(crate) fn agents(all: &[(&str, Said)]) -> Check {
 pub(crate) fn daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option<i32>) -> Check {
     match (reached, holder) {
         (Ok(view), _) if view.draining => {
-            let found = format!("runnerd {} is going down, process {}", view.version, view.pid);
+            let found = format!("runnerd {} is shutting down, process {}", view.version, view.pid);
             Check::warn("daemon", found, "runnerctl daemon status")
         }
         (Ok(view), _) if view.outdated => {
-            let found = format!("runnerd {}, process {}, and its program was replaced", view.version, view.pid);
+            let found = format!("runnerd {}, process {}, but its program was replaced", view.version, view.pid);
             Check::warn("daemon", found, "runnerctl daemon drain, and then: runnerctl status")
         }
         (Ok(view), _) => Check::ok("daemon", format!("runnerd {}, process {}", view.version, view.pid)),
         (Err(ConnectError::NoDaemon { .. }), None) => Check::warn(
             "daemon",
-            "none runs, so what only it can see is left out; any other command starts one",
+            "not running, so its own checks are left out; any other command starts it",
             "runnerctl status",
         ),
         (Err(ConnectError::NoDaemon { socket }), Some(holder)) => {
@@ -102,7 +102,7 @@ pub(crate) fn daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option
 pub(crate) fn socket(socket: &Path, found: Option<&Owned>) -> Check {
     let at = socket.display();
     match found {
-        None => Check::ok("socket", format!("{at}, made when the daemon starts")),
+        None => Check::ok("socket", format!("{at}, created when the daemon starts")),
         Some(found) if !found.is_socket => {
             Check::fail("socket", format!("{at} is no socket"), format!("mv '{at}' '{at}.old'"))
         }
@@ -122,7 +122,7 @@ pub(crate) fn socket(socket: &Path, found: Option<&Owned>) -> Check {
 pub(crate) fn state(folder: &Path, found: Option<&Owned>) -> Check {
     let at = folder.display();
     match found {
-        None => Check::ok("state", format!("{at}, made when the daemon starts")),
+        None => Check::ok("state", format!("{at}, created when the daemon starts")),
         Some(found) if !found.is_own => {
             Check::fail("state", format!("{at} belongs to another user"), format!("sudo chown -R \"$USER\" '{at}'"))
         }
@@ -167,15 +167,15 @@ pub(crate) fn service(found: Option<&Service>) -> Check {
     match found {
         None => Check::skipped("service", "this machine has no systemd"),
         Some(Service { unit: None, .. }) => {
-            let found = "not installed: the daemon is started when it is first needed, and ends with the last login";
+            let found = "not installed: the daemon starts when needed, and stops when you log out";
             Check::ok("service", format!("{found}; runnerctl service install changes that"))
         }
         Some(Service { unit: Some(unit), lingers: false }) => {
-            let found = format!("{}, and it ends with the last login", unit.display());
+            let found = format!("{}, but stops when you log out", unit.display());
             Check::warn("service", found, "loginctl enable-linger")
         }
         Some(Service { unit: Some(unit), .. }) => {
-            Check::ok("service", format!("{}, without a login too", unit.display()))
+            Check::ok("service", format!("{}, even while you are logged out", unit.display()))
         }
     }
 }
@@ -204,7 +204,7 @@ pub(crate) fn clock(clock: Clock, started: Option<Timestamp>) -> Check {
         _ if started.is_some_and(|started| started > clock.now) => {
             Check::warn("clock", format!("it shows {now}, and was set back since the daemon started"), fix)
         }
-        Some(false) => Check::warn("clock", format!("{now}, and nothing keeps it right"), fix),
+        Some(false) => Check::warn("clock", format!("{now}, and not synchronised"), fix),
         Some(true) => Check::ok("clock", format!("{now}, synchronised")),
         None => Check::ok("clock", now.to_string()),
     }
@@ -222,9 +222,9 @@ pub(crate) fn work_tree(root: &Path, found: Option<&Owned>) -> Check {
 /// Judges how git is done in a repository.
 pub(crate) fn engine(facts: &RepositoryFacts) -> Check {
     if facts.by_program.is_empty() {
-        return Check::ok("engine", "the built-in one, at its full speed");
+        return Check::ok("engine", "built-in, at full speed");
     }
-    Check::ok("engine", "the git program, which takes longer").with_details(facts.by_program.clone())
+    Check::ok("engine", "the git program, which is slower").with_details(facts.by_program.clone())
 }
 
 /// Judges a repository that the daemon holds.
@@ -236,13 +236,15 @@ pub(crate) fn held(why: &StopReason) -> Check {
 /// Judges what is left of git's, or under way.
 pub(crate) fn git_state(facts: &RepositoryFacts) -> Check {
     if let Some(operation) = &facts.operation {
-        let found = format!("a {operation} is under way");
+        let found = format!("a {operation} is in progress");
         return Check::warn("git state", found, format!("finish or abort the {operation}; a run is held until then"));
     }
-    let [first, ..] = facts.locks.as_slice() else { return Check::ok("git state", "no lock, nothing under way") };
+    let [first, ..] = facts.locks.as_slice() else {
+        return Check::ok("git state", "no locks, no operation in progress");
+    };
     let fix = format!("if no git is at work there: rm '{first}'");
     let locks = facts.locks.iter().map(ToString::to_string).collect();
-    Check::warn("git state", "git's lock files are there", fix).with_details(locks)
+    Check::warn("git state", "git's lock files exist", fix).with_details(locks)
 }
 
 /// Judges the configuration, and names where each value that is set comes from. Values are not told: reports are passed on.
@@ -282,12 +284,12 @@ pub(crate) fn files(reply: &Result<ValidateReply, Trouble>, facts: &RepositoryFa
         let rest = check.faults.iter().skip(1).cloned().collect();
         let (found, fix) = match found.split_once("; ") {
             Some((found, fix)) => (found.to_owned(), fix.to_owned()),
-            None => (found, "put it right, and: runnerctl validate".to_owned()),
+            None => (found, "fix it, then: runnerctl validate".to_owned()),
         };
         checks.push(Check::fail(&check.name, found, fix).with_details(rest));
     }
     if !facts.has_layout {
-        checks.push(Check::skipped("files", "no .runner/ here yet; runnerctl start makes it"));
+        checks.push(Check::skipped("files", "no .runner/ here yet; runnerctl start creates it"));
     } else if checks.is_empty() {
         checks.push(Check::ok("files", "goal, task tree and state are valid"));
     }

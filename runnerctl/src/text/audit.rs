@@ -23,9 +23,9 @@ pub(crate) fn report(report: &AuditReport, screen: &Screen) -> String {
     section(&mut text, "found", &findings(&report.findings));
     section(&mut text, "people", &people(&report.people, screen));
     section(&mut text, "proven", &list(&proven(report)));
-    section(&mut text, "the runner's word", &list(&testified(report)));
+    section(&mut text, "reported by the runner", &list(&testified(report)));
     section(&mut text, "not proven", &list(&unproven(report)));
-    section(&mut text, "not seen", &list(&report.unseen));
+    section(&mut text, "not checked", &list(&report.unseen));
     text.push('\n');
     text.push_str(&verdict(report));
     text
@@ -76,7 +76,7 @@ fn people(people: &[PersonCommit], screen: &Screen) -> String {
     table.render(screen, 2)
 }
 
-/// Whether nothing was found that the rules do not make.
+/// Whether there are no rule violations.
 pub(crate) fn is_sound(report: &AuditReport) -> bool {
     report.findings.iter().all(|finding| finding.severity != Severity::Violation)
 }
@@ -88,16 +88,18 @@ fn proven(report: &AuditReport) -> Vec<String> {
         return lines;
     }
     if !report.unseen.is_empty() {
-        lines.push("of what was seen alone, and only if what came before it was right:".to_owned());
+        lines.push("only for the part that was checked, and only if what came before it was right:".to_owned());
     }
     if is_sound(report) {
         let iterations = count(counts.iterations, "iteration");
-        lines.push(format!("{iterations}: each on the right leaf, with what its verdict leads to and nothing else"));
+        lines.push(format!(
+            "{iterations}, each on the right leaf, changing what its verdict calls for and nothing else"
+        ));
         let passes = count(u32::try_from(report.passes.len()).unwrap_or(u32::MAX), "leaf");
         lines.push(format!("{passes} passed, each by an accepted iteration; none changed since"));
     }
     let sent = count(counts.iterations.saturating_sub(counts.said), "prompt");
-    lines.push(format!("{} of {sent} sent as the rules make them", counts.prompts));
+    lines.push(format!("{} of {sent} exactly as the rules build them", counts.prompts));
     lines
 }
 
@@ -135,7 +137,7 @@ fn verdict(report: &AuditReport) -> String {
     let mut text = format!("{}, {}", of(violations, "violation"), of(findings.len() - violations, "warning"));
     let is_proven = report.unseen.is_empty() && report.counts.iterations > 0;
     if !is_proven {
-        text.push_str(if report.counts.iterations == 0 { ", nothing proven" } else { ", not all of it seen" });
+        text.push_str(if report.counts.iterations == 0 { ", nothing proven" } else { ", partly not checked" });
     }
     let style = match (violations, is_proven) {
         (0, true) => GOOD,

@@ -11,8 +11,8 @@ pub(crate) fn changed(reply: &ChangeReply) -> String {
     if let Some(commit) = &reply.commit {
         return format!("{what}  {}\n", paint(DIM, commit.get(..8).unwrap_or(commit)));
     }
-    let why = reply.waits_for.as_deref().unwrap_or("a session is at work");
-    format!("{what}\n  taken; committed before the next session ({})\n", safe(why))
+    let why = reply.waits_for.as_deref().unwrap_or("a session is running");
+    format!("{what}\n  accepted; will be committed before the next session ({})\n", safe(why))
 }
 
 #[cfg(test)]
@@ -30,12 +30,12 @@ mod tests {
             id: Some("n1".into()),
             summary: "n1: Use sqlx\u{1b}[2J".into(),
             pending: true,
-            waits_for: Some("a session is at work".into()),
+            waits_for: Some("a session is running".into()),
             commit: None,
         };
         insta::assert_snapshot!(strip_str(&changed(&reply)), @r"
         note: n1: Use sqlx␛[2J
-          taken; committed before the next session (a session is at work)
+          accepted; will be committed before the next session (a session is running)
         ");
         reply.commit = Some("0123456789abcdef".into());
         insta::assert_snapshot!(strip_str(&changed(&reply)), @"note: n1: Use sqlx␛[2J  01234567");

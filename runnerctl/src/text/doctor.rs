@@ -30,9 +30,13 @@ pub(crate) fn render(groups: &[(&str, &[Check])], screen: &Screen) -> String {
     let count = |level| groups.iter().flat_map(|(_, checks)| *checks).filter(|check| check.level == level).count();
     let sum = match (count(Level::Fail), count(Level::Warn)) {
         (0, 0) => "nothing to do".to_owned(),
-        (failed, warned) => format!("{failed} failed, {warned} to know of"),
+        (failed, warned) => format!("{}, {}", counted(failed, "error"), counted(warned, "warning")),
     };
     text + &sum + "\n"
+}
+
+fn counted(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 fn row(check: &Check, width: usize) -> String {
@@ -100,7 +104,7 @@ mod tests {
           fail  agent        [executor] cannot find ␛[2Jcodex
                              fix: npm install -g @openai/codex@latest
 
-        1 failed, 1 to know of
+        1 error, 1 warning
         ");
     }
 }

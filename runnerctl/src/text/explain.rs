@@ -22,7 +22,7 @@ pub(crate) fn explanation(reply: &ExplainReply, screen: &Screen) -> String {
         text += &page.leaf(leaf);
     }
     if !reply.endings.is_empty() {
-        let _ = writeln!(text, "\n{}", paint(HEAD, "If its session ends with"));
+        let _ = writeln!(text, "\n{}", paint(HEAD, "If the session ends with"));
     }
     text + &reply.endings.iter().map(|ending| page.ending(ending)).collect::<String>()
 }
@@ -34,7 +34,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn headline(&self, reply: &ExplainReply) -> String {
-        let run = reply.run.as_deref().unwrap_or("a run that has not begun");
+        let run = reply.run.as_deref().unwrap_or("a run that has not started");
         let mut text = format!("iteration {:04} of {} from {}\n", reply.iter, safe(run), short(&reply.commit));
         if let Some(summary) = &reply.summary {
             let why = summary.reason.as_ref().map(|reason| format!(": {}", said(reason))).unwrap_or_default();
@@ -106,13 +106,13 @@ fn attempts(leaf: &LeafView) -> String {
     if node.attempts >= node.max_attempts {
         return format!("its {} attempts are used up", node.max_attempts);
     }
-    let narrowing = if leaf.narrowing { "; it may be made smaller without losing the last one" } else { "" };
+    let narrowing = if leaf.narrowing { "; narrowing it does not use up the last one" } else { "" };
     format!("attempt {} of {}{narrowing}", node.attempts + 1, node.max_attempts)
 }
 
 fn role(leaf: &LeafView) -> String {
     let why = match leaf.role_reason {
-        RoleReason::Repair => "a session on it has left an invalid task tree, and none has answered legally since",
+        RoleReason::Repair => "a session on it has left an invalid task tree, and no valid answer has followed",
         RoleReason::Root => "it is the root",
         RoleReason::LastAttempt => "it is the last attempt",
         RoleReason::Leaf => "it is not the root, not the last attempt, and there is nothing to repair",
@@ -123,7 +123,7 @@ fn role(leaf: &LeafView) -> String {
 /// The part of the commit's first line that differs between endings.
 fn commit(view: &EndingView) -> String {
     match &view.subject {
-        None => "no commit while nothing has changed".to_owned(),
+        None => "no commit if nothing has changed".to_owned(),
         Some(subject) => safe(subject.rfind("status=").map_or(subject, |at| &subject[at..])),
     }
 }
@@ -138,27 +138,27 @@ fn tree(view: &EndingView) -> String {
     } else if !view.gains.is_empty() {
         format!("adds {}", list(&view.gains))
     } else if view.tree_taken {
-        "its tree is taken".to_owned()
+        "its task tree is accepted".to_owned()
     } else {
-        "the tree stays as it was".to_owned()
+        "the task tree stays as it was".to_owned()
     }
 }
 
 fn words(ending: Ending) -> &'static str {
     match ending {
-        Ending::Green => "done, and a green guard",
-        Ending::Red => "done, and a red guard",
-        Ending::Rejected => "done, and a reviewer who rejects",
+        Ending::Green => "done, and the guard passes",
+        Ending::Red => "done, but the guard fails",
+        Ending::Rejected => "done, but the reviewer rejects it",
         Ending::Retry => "retry",
-        Ending::Reworded => "retry, and goal or acceptance changed",
-        Ending::Decomposed => "decomposed, and two children",
+        Ending::Reworded => "retry, with a changed goal or acceptance",
+        Ending::Decomposed => "decomposed into two children",
         Ending::Broken => "an answer that breaks a rule",
         Ending::InvalidTree => "an invalid task tree",
-        Ending::ContextExceeded => "more than the model's context",
+        Ending::ContextExceeded => "a full model context",
         Ending::Crash => "a crash, or no valid answer",
-        Ending::Unavailable => "a service that is not available",
-        Ending::Timeout => "the end of the budget",
-        Ending::Misconfigured => "an agent that cannot work as configured",
+        Ending::Unavailable => "an unavailable service",
+        Ending::Timeout => "no time left",
+        Ending::Misconfigured => "a misconfigured agent",
         Ending::Interrupted => "`runnerctl pause --now`",
     }
 }

@@ -51,6 +51,12 @@ fn row(iteration: &IterationView, screen: &Screen) -> [Cell; 8] {
         iteration.duration_ms.map(span).unwrap_or_default().into(),
         iteration.usage.as_ref().map(short_cost).unwrap_or_default().into(),
         Cell::styled(DIM, iteration.commit.as_deref().map_or("-", short)),
-        Cell::styled(PLAIN, iteration.summary.as_deref().unwrap_or_default()),
+        Cell::styled(PLAIN, &told(iteration)),
     ]
+}
+
+/// Returns the title of its task, and what its session said.
+fn told(iteration: &IterationView) -> String {
+    let parts = [&iteration.title, &iteration.summary].into_iter().flatten();
+    parts.map(String::as_str).collect::<Vec<_>>().join(": ")
 }

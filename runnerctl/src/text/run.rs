@@ -20,7 +20,7 @@ pub(crate) fn headline(run: &RunSummary) -> String {
 /// Returns the lines that say why a run stopped and which command goes on; the command can be copied as it is.
 pub(crate) fn stop_reason(reason: Option<&StopReason>, screen: &Screen) -> String {
     let Some(reason) = reason else { return String::new() };
-    let command = reason.command.as_deref().map(|command| format!("  go on with: {}\n", paint(HINT, &safe(command))));
+    let command = reason.command.as_deref().map(|command| format!("  to continue: {}\n", paint(HINT, &safe(command))));
     let width = screen.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT));
     format!("  {}\n{}", wrapped(&safe(&reason.message), width, INDENT), command.unwrap_or_default())
 }
@@ -53,7 +53,7 @@ mod tests {
         insta::assert_snapshot!(strip_str(&controlled(&reply, "", &Screen::fixed())), @r"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
           parser.lex has used all of its 3 attempts
-          go on with: runnerctl resume
+          to continue: runnerctl resume
         ");
     }
 

@@ -48,6 +48,7 @@ pub(crate) fn iteration() -> IterationView {
         status: IterationStatus::Done,
         guard: GuardOutcome::Fail,
         commit: Some("0123456789abcdef0123456789abcdef01234567".into()),
+        title: Some("The lexer".into()),
         summary: Some("the lexer knows numbers".into()),
         ended_at: Some("2026-01-01T11:59:00Z".parse().expect("a time")),
         duration_ms: Some(14_200),
@@ -124,6 +125,7 @@ fn accepted() -> IterationView {
     IterationView {
         iter: 2,
         node: "parser.ast".into(),
+        title: Some("The syntax tree".into()),
         verdict: VerdictName::Accepted,
         guard: GuardOutcome::Pass,
         summary: None,

@@ -58,7 +58,7 @@ pub(crate) fn now(run: &RunView, screen: &Screen) -> String {
     }
     if run.summary.reason.is_none() {
         return match run.summary.state {
-            RunStatus::Queued => "waits for its turn".to_owned(),
+            RunStatus::Queued => "waiting for its turn".to_owned(),
             RunStatus::Running => "begins".to_owned(),
             _ => String::new(),
         };
@@ -176,9 +176,9 @@ pub(crate) const UNWATCHED: &str =
 /// Says how the guard was on the base; where it was not green, every node has that to mend too.
 fn baseline_cell(guard: GuardOutcome) -> Cell {
     match guard {
-        GuardOutcome::Pass => "the guard was green before the first session".into(),
-        GuardOutcome::Fail => Cell::styled(LOOK, "the guard was red before the first session"),
-        GuardOutcome::Skipped => Cell::styled(LOOK, "the guard did not end before the first session"),
+        GuardOutcome::Pass => "the guard passed before the first session".into(),
+        GuardOutcome::Fail => Cell::styled(LOOK, "the guard failed before the first session"),
+        GuardOutcome::Skipped => Cell::styled(LOOK, "the guard did not finish before the first session"),
     }
 }
 
@@ -257,13 +257,13 @@ mod tests {
           leaves       4/9 passed
           time         1h 05m in iterations
           usage        sessions 3, tokens in 1.2M, cached 800k, out 30.4k, cost unknown
-          baseline     the guard was green before the first session
+          baseline     the guard passed before the first session
           questions    2 open, in .runner/state/questions.md
           containment  walk; what is missing: runnerctl daemon status
 
           last iterations
-            0003  guard failed  guard=fail  parser.lex  14s     $0.42  01234567  the lexer knows numbers
-            0002  finished      guard=pass  parser.ast  1m 01s  $?     01234567
+            0003  guard failed  guard=fail  parser.lex  14s     $0.42  01234567  The lexer: the lexer knows…
+            0002  finished      guard=pass  parser.ast  1m 01s  $?     01234567  The syntax tree
 
           held back (1)
             .env
@@ -275,7 +275,7 @@ mod tests {
         let status = StatusView { run: Some(samples::stuck()), ..samples::status() };
         let text = plain(&detail(&status, &Screen::fixed()));
         assert!(text.contains("run run-1a2b3c4d stuck on branch"), "{text}");
-        assert!(text.contains("  go on with: runnerctl resume\n"), "{text}");
+        assert!(text.contains("  to continue: runnerctl resume\n"), "{text}");
         assert!(!text.contains("phase"), "{text}");
     }
 
@@ -296,7 +296,7 @@ mod tests {
         insta::assert_snapshot!(head.join("\n"), @r"
         run run-1a2b3c4d waiting on branch runner/run-1a2b3c4d
           the model's service is not available: usage limit reached
-          go on with: runnerctl resume --now
+          to continue: runnerctl resume --now
 
           waits        until 15:01 (in 3h 01m)
           node         root/parser/parser.lex  Cut the text into tokens (worker)

@@ -73,8 +73,8 @@ fn notice(kind: &EventKind) -> Option<String> {
         EventKind::Refused { method, pid } => told_refusal(method, *pid),
         EventKind::Secrets { seen } => told_secrets(seen),
         EventKind::Warning { message } => message.clone(),
-        EventKind::Lagged => "some events were missed; the state was read anew".to_owned(),
-        EventKind::Stopping => "the daemon stops; runs go on at its next start".to_owned(),
+        EventKind::Lagged => "some events were missed; state reloaded".to_owned(),
+        EventKind::Stopping => "the daemon is shutting down; runs continue when it starts again".to_owned(),
         _ => return None,
     })
 }

@@ -23,13 +23,13 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("P", "pause now: end the session, its work is committed"),
     ("r", "resume"),
     ("s", "step: run one iteration"),
-    ("c", "cancel the run; branch and commits stay"),
+    ("c", "cancel the run; branch and commits are kept"),
     ("n", "note to the next session"),
     ("a", "answer a question of an agent"),
-    ("y", "approve the node that waits for your review"),
+    ("y", "approve the task awaiting your review"),
     ("x", "reject it, and say why"),
     ("?", "this help"),
-    ("q", "leave; runs go on"),
+    ("q", "quit; runs continue"),
 ];
 
 impl Model {

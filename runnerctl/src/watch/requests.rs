@@ -83,7 +83,7 @@ async fn steered(client: &Client, steer: &Steer) -> Result<String, Error> {
         What::Resume { now } => {
             let env = caller_env::collect(client, &path).await;
             let reply = client.resume(ResumeParams { path, run, now: *now, more: None, confirmed, env }).await?;
-            Ok(controlled(&reply, "goes on when its session has ended"))
+            Ok(controlled(&reply, "continues when its session has ended"))
         }
         What::Step => {
             let env = caller_env::collect(client, &path).await;

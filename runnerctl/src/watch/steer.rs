@@ -17,7 +17,7 @@ impl Model {
         }
         let Some(target) = self.target().filter(|target| target.run.is_some()) else {
             let is_known = self.read_at.is_some();
-            self.say(if is_known { "there is no run here: runnerctl start PATH" } else { "not connected yet" }, true);
+            self.say(if is_known { "no run here yet: runnerctl start PATH" } else { "not connected yet" }, true);
             return Vec::new();
         };
         if self.lost.is_some() {
@@ -40,7 +40,7 @@ impl Model {
     /// Approves or rejects the node that waits for a person.
     fn review(&mut self, target: Target, key: char) -> Vec<Request> {
         if self.under_review().is_none() {
-            self.say("no node of this run waits for a review", true);
+            self.say("nothing in this run awaits your review", true);
             return Vec::new();
         }
         if key == 'y' { self.ask(target, What::Approve) } else { self.begin(target, Purpose::Reject) }
@@ -54,9 +54,9 @@ impl Model {
     fn ask(&mut self, target: Target, what: What) -> Vec<Request> {
         let run = target.run.clone().unwrap_or_default();
         let text = match what {
-            What::Cancel => format!("Cancel run {run}? Its branch and commits stay."),
-            What::Approve => format!("Let node {} of run {run} pass?", self.under_review().unwrap_or_default()),
-            _ => format!("End the session of run {run} now? Its work is committed."),
+            What::Cancel => format!("Cancel run {run}? Its branch and commits are kept."),
+            What::Approve => format!("Approve node {} of run {run}?", self.under_review().unwrap_or_default()),
+            _ => format!("End the session of run {run} now? Its work will be committed."),
         };
         self.mode = Mode::Ask(Question { text, steer: Steer::of(target, what) });
         Vec::new()

@@ -58,6 +58,8 @@ fn ids_of_the_repository_are_offered_where_they_are_typed() {
     assert_eq!(begun.offered(&["export", ""]), ["1", "2", RUN]);
     assert_eq!(begun.offered(&["repos", "--remove", ""]), [path.as_str()]);
     assert_eq!(begun.offered(&["config", "get", "guard.ba"]), ["guard.baseline"]);
+    assert_eq!(begun.offered(&["config", "set", "guard.baseline", ""]), ["true", "false"]);
+    assert_eq!(begun.offered(&["config", "set", "executor.kind", "c"]), ["codex", "claude", "command"]);
     let questions = begun.home.ctl_in(&begun.repo, &["questions", "--json"]).exits(0).json();
     assert_eq!(begun.offered(&["answer", ""]), [questions["questions"][0]["id"].as_str().expect("an id")]);
 }

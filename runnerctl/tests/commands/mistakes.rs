@@ -65,12 +65,7 @@ fn outside_of_a_work_tree_every_command_names_the_place_and_what_to_do() {
     answers(
         &home,
         &folder,
-        &[answer(
-            &["select", "/nonexistent"],
-            1,
-            "no usable git work tree at /nonexistent",
-            "name a path that is there",
-        )],
+        &[answer(&["select", "/nonexistent"], 1, "no usable git work tree at /nonexistent", "name an existing path")],
     );
 }
 
@@ -106,7 +101,7 @@ fn what_is_not_known_is_named_with_the_command_that_lists_it() {
             answer(&["guard", "accept", "nosuch"], 1, "nosuch is no committed file of the guard", "guard.definition"),
             answer(&["start", "--base", "nosuch", "-m", "x"], 2, "`nosuch` names no commit", "git log"),
             answer(&["edit", "--file", "/nonexistent"], 1, "reading /nonexistent", "runnerctl edit"),
-            answer(&["log", "abc"], 2, "invalid value 'abc' for '[ITER]': `abc` is no number of an iteration", ""),
+            answer(&["log", "abc"], 2, "invalid value 'abc' for '[ITER]': `abc` is not the number of an iteration", ""),
             answer(&["help", "nosuch"], 2, "no command `nosuch`", "runnerctl help"),
         ],
     );
@@ -134,4 +129,20 @@ fn a_broken_configuration_is_named_by_line_and_can_be_found_and_mended() {
     repo.write(".runner/state/config.toml", "# mine\nmax_iterations = -1 # too few\n");
     home.ctl_in(&repo, &["config", "set", "max_iterations", "5"]).exits(0);
     assert_eq!(repo.read(".runner/state/config.toml"), "# mine\nmax_iterations = 5 # too few\n");
+}
+
+#[test]
+fn what_is_installed_is_listed_and_nothing_is_removed() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("one");
+    let output = home.ctl_in(&repo, &["uninstall", "--dry-run", "--json"]);
+    let parts = output.json()["parts"].as_array().expect("a list").clone();
+    let whats: Vec<_> = parts.iter().filter_map(|part| part["what"].as_str()).collect();
+    for what in ["socket", "state and logs", "program"] {
+        assert!(whats.contains(&what), "{what}: {whats:?}");
+    }
+    assert!(parts.iter().all(|part| part["remove"].as_str().is_some_and(|command| !command.is_empty())));
+    home.ctl_in(&repo, &["daemon", "status"]).exits(0);
+    assert_eq!(home.ctl_in(&repo, &["uninstall"]).exits(2).stdout, "");
 }

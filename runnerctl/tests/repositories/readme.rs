@@ -1,4 +1,6 @@
-//! The first run of the README, typed as it stands there.
+//! The blocks of README and quick start, typed as they stand there, in each shell that people have.
+//!
+//! A shell that is not installed is left out, and that is said; in CI each of them must be there.
 
 use std::fs;
 use std::path::Path;
@@ -7,32 +9,114 @@ use runner_testkit::{Home, binary};
 
 use crate::place::Place;
 
-/// Returns the block of the README that is marked `first-run`.
-fn first_run() -> String {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let text = fs::read_to_string(&readme).expect("the README can be read");
-    let (_, after) = text.split_once("```sh first-run\n").expect("the README has a first run");
+/// Stands in for the agent of the quick start.
+const AGENT: &str = "cat > /dev/null; printf 'A first try.\\nNothing else.\\n' > NOTES.md; \
+                     printf '{\"status\": \"done\", \"summary\": \"Wrote NOTES.md.\"}' > \"$RUNNER_OUTPUT\"";
+
+/// Returns the block of a page that is marked with this word.
+fn block(page: &str, mark: &str) -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
+    let text = fs::read_to_string(page).expect("the page can be read");
+    let (_, after) = text.split_once(&format!("```sh {mark}\n")).expect("the page has the block");
     after.split_once("```").expect("the block ends").0.to_owned()
 }
 
-#[test]
-fn the_first_run_of_the_readme_completes_after_one_red_guard() {
-    let home = Home::new();
-    let daemon = home.daemon();
-    let place = Place::folder(&home, b"typed");
+fn first_run() -> String {
+    block("README.md", "first-run")
+}
+
+/// The agent that is chosen there needs a login, and is another one here.
+fn quick_start(agent: &Path) -> String {
+    let chosen = "runnerctl config set executor.kind codex\n";
+    let block = block("docs/quick-start.md", "quick-start");
+    assert!(block.contains(chosen), "{block}");
+    let command = format!("runnerctl config set executor.command '[\"sh\", \"{}\"]'\n", agent.display());
+    block.replace(chosen, &(command + "runnerctl config set executor.kind command\n"))
+}
+
+fn is_installed(shell: &str) -> bool {
+    let is_there = ["/bin", "/usr/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join(shell).exists());
+    assert!(is_there || std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{shell} is not installed");
+    if !is_there {
+        eprintln!("LEFT OUT: {shell} is not installed");
+    }
+    is_there
+}
+
+/// Types a block in a shell, in a folder of a home; returns what was printed.
+fn typed(home: &Home, (shell, name): (&str, &str), block: &str) -> String {
+    let place = Place::folder(home, name.as_bytes());
     let programs = binary("runnerctl");
     let folder = programs.parent().expect("the program is in a folder").display();
     let path = home.env().iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).expect("a PATH");
-    let mut shell = place.command("sh");
-    let output = shell.args(["-euc", &first_run()]).env("PATH", format!("{folder}:{path}")).output().expect("runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("completed on branch runner/run-"), "{said}");
-    let greeter = place.at("greeter");
-    let log = greeter.git(&["log", "--format=%s", "--reverse", "main.."]);
-    let ends: Vec<&str> = log.lines().filter_map(|line| line.split_once("status=")).map(|(_, end)| end).collect();
-    assert_eq!(ends, ["done guard=fail", "done guard=pass"], "{log}");
-    assert_eq!(fs::read_to_string(greeter.path.join("greeting.txt")).expect("it is there"), "Hello, world\n");
-    greeter.assert_sound();
-    drop(daemon);
+    let mut command = place.command(shell);
+    // fish goes on after a line that failed: what is looked at afterwards tells.
+    let options = if shell == "fish" { "-c" } else { "-euc" };
+    let output = command.args([options, block]).env("PATH", format!("{folder}:{path}")).output().expect("runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{shell}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+/// Types both blocks, with the user's own identity and without any.
+fn both_are_typed_in(shell: &str) {
+    if !is_installed(shell) {
+        return;
+    }
+    for author in ["Kit <kit@localhost>", "First Run <first-run@localhost>"] {
+        let home = Home::new();
+        if author.starts_with("First") {
+            fs::remove_file(home.path().join(".gitconfig")).expect("git's configuration can be removed");
+        }
+        let agent = home.path().join("agent.sh");
+        fs::write(&agent, AGENT).expect("the agent can be written");
+        let daemon = home.daemon();
+        let said = typed(&home, (shell, "typed"), &first_run());
+        assert!(said.contains("completed on branch runner/run-"), "{shell}: {said}");
+        let greeter = Place::folder(&home, b"typed/greeter");
+        let log = greeter.git(&["log", "--format=%s", "--reverse", "main.."]);
+        let ends: Vec<&str> = log.lines().filter_map(|line| line.split_once("status=")).map(|(_, end)| end).collect();
+        assert_eq!(ends, ["done guard=fail", "done guard=pass"], "{shell}: {log}");
+        assert_eq!(fs::read_to_string(greeter.path.join("greeting.txt")).expect("it is there"), "Hello, world\n");
+        assert_eq!(authors(&greeter), author, "{shell}");
+        greeter.assert_sound();
+
+        let said = typed(&home, (shell, "quick"), &quick_start(&agent));
+        for fact in ["completed on branch runner/run-", "finished  ", "0 violations"] {
+            assert!(said.contains(fact), "{shell}: {fact:?} is missing:\n{said}");
+        }
+        assert_eq!(authors(&Place::folder(&home, b"quick/first")), author, "{shell}");
+        drop(daemon);
+    }
+}
+
+/// Returns who made the commits, each once.
+fn authors(place: &Place<'_>) -> String {
+    let log = place.git(&["log", "--format=%an <%ae>"]);
+    let mut authors: Vec<&str> = log.lines().collect();
+    authors.sort_unstable();
+    authors.dedup();
+    authors.join("\n")
+}
+
+#[test]
+fn what_is_typed_in_bash_completes_after_one_failed_guard() {
+    both_are_typed_in("bash");
+}
+
+#[test]
+fn what_is_typed_in_zsh_completes_after_one_failed_guard() {
+    both_are_typed_in("zsh");
+}
+
+#[test]
+fn what_is_typed_in_fish_completes_after_one_failed_guard() {
+    both_are_typed_in("fish");
+}
+
+#[test]
+fn a_block_has_no_comments_since_zsh_takes_them_for_arguments_where_they_are_pasted() {
+    for block in [first_run(), block("docs/quick-start.md", "quick-start")] {
+        assert!(!block.contains('#'), "{block}");
+    }
 }

@@ -140,7 +140,7 @@ fn what_an_agent_does_is_seen_live_in_words_and_as_it_was_printed() {
     let stand = Stand::with_key("codex-cli 0.169.0", "success");
     stand.home.ctl_in(&stand.repo, &["start", "--yes", "--id", "stand", "--queue-only"]).exits(0);
     let mut tty = Tty::start(&stand.home.ctl_command(&stand.repo, &["watch"]), (120, 40));
-    tty.sees("go on with: runnerctl resume");
+    tty.sees("to continue: runnerctl resume");
     tty.keys("r").sees("$ /bin/bash -lc 'echo hi > work; echo seen'");
     tty.sees("└ exit code 0: /bin/bash");
     tty.sees("completed: ");

@@ -39,6 +39,17 @@ struct Piece {
     tree: String,
 }
 
+/// Returns a message as a runner of the first rules would have written it: without their number, and without the title.
+fn of_first_rules(message: &str) -> String {
+    let message = message.replace(" rules=3\n", "\n");
+    if !message.contains("\nRunner-Commit: iteration\n") {
+        return message;
+    }
+    let (subject, body) = message.split_once("\n\n").expect("a body");
+    let (_, rest) = body.split_once("\n\n").expect("a title");
+    format!("{subject}\n\n{rest}")
+}
+
 /// An honest branch, and a bare clone in which it is forged.
 struct Forge {
     play: Play,

@@ -388,7 +388,7 @@ fn a_red_baseline_is_shown_and_told_to_the_sessions() {
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let status = play.home.ctl_in(&play.repo, &["status"]);
-    assert!(status.stdout.contains("the guard was red before the first session"), "{}", status.stdout);
+    assert!(status.stdout.contains("the guard failed before the first session"), "{}", status.stdout);
     assert!(play.script().prompt(1).contains("broken before"));
     let events = play.repo.read(".runner/iterations/play/events.jsonl");
     assert!(events.contains("the guard is not green on the base"), "{events}");

@@ -57,7 +57,7 @@ fn is_held_elsewhere(play: &Play) {
     let reason = summary.reason.expect("it says why");
     assert_eq!(summary.state, RunStatus::Held, "{reason:?}");
     assert!(reason.message.contains(RESCUE), "{reason:?}");
-    let command = format!("git show --stat {RESCUE}, and: runnerctl resume");
+    let command = format!("git show --stat {RESCUE}, then: runnerctl resume");
     assert_eq!(reason.command.as_deref(), Some(command.as_str()));
     assert_eq!(play.repo.refs("refs/runner/rescue"), [RESCUE]);
     assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));

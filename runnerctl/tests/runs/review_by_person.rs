@@ -53,7 +53,7 @@ fn a_finished_node_waits_for_a_person_and_passes_when_it_is_approved() {
     assert_eq!((play.repo.node("b").passes, play.repo.node("b").attempts), (false, 0));
     assert_eq!(play.repo.show("HEAD", "result.txt"), "1", "what is reviewed is committed");
     let reason = play.client().run(play.repo.path()).summary.reason.expect("it says what it waits for");
-    assert_eq!(reason.message, "node b is done and waits for your review: `runnerctl log 1 --diff` shows it");
+    assert_eq!(reason.message, "node b is done and awaits your review: `runnerctl log 1 --diff` shows it");
     assert_eq!(reason.command.as_deref(), Some("runnerctl approve, or: runnerctl reject REASON"));
     play.script().step(2, "answer retry 'Later.'");
     let output = play.home.ctl_in(&play.repo, &["approve", "--json"]);
@@ -99,7 +99,7 @@ fn a_word_needs_something_that_waits_for_it_and_a_rejection_a_reason() {
     assert!(output.stderr.contains("is not registered"), "{}", output.stderr);
     play.begin();
     gate.reached();
-    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing waits for a review: run play is at work"]);
+    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review: run play is at work"]);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     play.home.ctl_in(&play.repo, &["reject", "  "]).exits(2);
@@ -116,7 +116,7 @@ fn what_waits_for_a_person_waits_through_restarts_and_requests_that_do_not_decid
         restart(&mut play);
         assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Waiting);
     }
-    let ways = ["waits for a person to review node b", "runnerctl approve"];
+    let ways = ["is waiting for your review of node b", "runnerctl approve"];
     refused(&play.home.ctl_in(&play.repo, &["resume"]), &ways);
     refused(&play.home.ctl_in(&play.repo, &["resume", "--now"]), &ways);
     refused(&play.home.ctl_in(&play.repo, &["step"]), &ways);

@@ -75,7 +75,7 @@ fn a_run_that_gets_the_same_answer_again_and_again_is_stuck_with_its_ways_on() {
         assert!(command.contains(way), "{command}");
     }
     let shown = play.home.ctl_in(&play.repo, &["status"]);
-    assert!(shown.stdout.contains("go on with: runnerctl note TEXT, or runnerctl edit"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("to continue: runnerctl note TEXT, or runnerctl edit"), "{}", shown.stdout);
     play.home.ctl_in(&play.repo, &["note", "Look at src/lock.rs"]).exits(0);
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     play.client().wait_until(play.repo.path(), |run| run.leaves_passed > 1);

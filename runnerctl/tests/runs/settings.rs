@@ -76,7 +76,7 @@ fn without_a_run_the_file_in_the_work_tree_is_written_and_shown_with_its_lines()
     let repo = home.scripted("one");
     repo.write(CONFIG, &repo.read(CONFIG).replace("[guard]\n", "[guard]\n# what must hold\n"));
     let said = home.ctl_in(&repo, &["config", "set", "guard.baseline", "false"]);
-    assert!(said.exits(0).stdout.contains("it goes into the branch of the next run"), "{}", said.stdout);
+    assert!(said.exits(0).stdout.contains("it becomes part of the next run's branch"), "{}", said.stdout);
     let text = repo.read(CONFIG);
     assert!(text.contains("# what must hold\n") && text.contains("baseline = false\n"), "{text}");
     let line = text.lines().position(|line| line == "baseline = false").expect("a line") + 1;
@@ -89,4 +89,36 @@ fn without_a_run_the_file_in_the_work_tree_is_written_and_shown_with_its_lines()
     repo.script().step(1, "echo x > x.txt; answer done 'It is done.'");
     home.run(&repo, &["--id", RUN, "-m", "Do it"]).exits(0);
     assert!(repo.show("HEAD", CONFIG).contains("baseline = false"));
+}
+
+#[test]
+fn an_edit_is_checked_before_anything_is_changed_and_a_rejected_one_is_kept() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted("one");
+    let before = repo.read(CONFIG);
+    let edit = |script: &str| home.ctl_with(&repo, &["config", "edit"], &[("VISUAL", script)]);
+    assert!(edit("true").exits(0).stderr.contains("Nothing was changed"));
+    let refused = edit("echo 'max_iterations = 0' >");
+    assert!(refused.exits(2).stderr.contains("must be a whole number from 1 to"), "{}", refused.stderr);
+    assert_eq!(repo.read(CONFIG), before);
+    let (_, kept) = refused.stderr.split_once("your edit is kept in ").expect("it says where");
+    assert_eq!(std::fs::read_to_string(kept.trim()).expect("it is there"), "max_iterations = 0\n");
+    std::fs::remove_dir_all(std::path::Path::new(kept.trim()).parent().expect("a folder")).expect("it can be removed");
+    let taken = edit("sed -i -e '1i max_iterations = 7'");
+    assert!(taken.exits(0).stdout.contains("config edit: changed max_iterations in "), "{}", taken.stdout);
+    assert!(repo.read(CONFIG).starts_with("max_iterations = 7\n"), "{}", repo.read(CONFIG));
+}
+
+#[test]
+fn an_edit_while_a_run_goes_on_is_one_commit_of_its_branch() {
+    let play = Play::new();
+    play.script().step(1, "answer retry 'Not yet.'");
+    play.run().exits(4);
+    let visual = [("VISUAL", "sed -i -e '1i stall_after = 9'")];
+    play.home.ctl_with(&play.repo, &["config", "edit"], &visual).exits(0);
+    let receipt = Receipt::read(&play.repo, "HEAD");
+    assert_eq!((receipt.trailer("Runner-Human"), receipt.body.as_str()), (Some("config edit"), "stall_after"));
+    assert!(play.repo.show("HEAD", CONFIG).starts_with("stall_after = 9\n"));
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
 }

@@ -40,7 +40,7 @@ fn a_note_is_read_until_one_session_has_answered_to_it() {
     gate.reached();
     let reply = told(&play.home, &play.repo, &["note", "Use sqlx,\nnot diesel"]);
     assert_eq!((&reply["id"], &reply["pending"], &reply["commit"]), (&"n1".into(), &true.into(), &Value::Null));
-    assert_eq!(reply["waits_for"], "a session is at work");
+    assert_eq!(reply["waits_for"], "a session is running");
     assert!(humans(&play.repo).is_empty(), "nothing is committed under a session");
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
@@ -262,7 +262,7 @@ fn an_edit_that_is_refused_on_a_terminal_is_mended_in_the_editor_or_kept() {
         let screen = tty.sees("Edit it again? [Y/n]");
         assert!(screen.contains("passed node a was changed"), "{screen}");
         tty.keys(keys);
-        tty.sees(if exit == 0 { "edit: changed b" } else { "your text is kept: runnerctl edit --file" });
+        tty.sees(if exit == 0 { "edit: changed b" } else { "your edit is kept; to try again: runnerctl edit --file" });
         assert_eq!((tty.ended(), play.repo.node("b").goal.as_str()), (exit, goal));
         std::fs::remove_file(play.home.path().join("editor.sh.seen")).expect("the editor was used");
     }

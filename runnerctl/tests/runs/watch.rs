@@ -62,7 +62,7 @@ fn a_run_is_seen_live_at_three_sizes() {
     gate.open();
     let mut tty = watch(&play, SIZES[2], &[]);
     tty.sees("limit: ");
-    tty.sees("go on with: runnerctl resume --more");
+    tty.sees("to continue: runnerctl resume --more");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn keys_pause_tell_and_resume() {
     gate.open();
     tty.sees("paused: ");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Paused);
-    tty.sees("go on with: runnerctl resume");
+    tty.sees("to continue: runnerctl resume");
     tty.keys("r").sees("limit: ");
     assert!(play.script().prompt(2).contains("Use sqlx, quickly"));
 }
@@ -99,7 +99,7 @@ fn a_run_is_stepped_and_cancelled_after_a_yes() {
     tty.sees("running: root/b");
     tty.keys("p").sees("pauses after this iteration");
     gate.open();
-    tty.sees("go on with: runnerctl resume");
+    tty.sees("to continue: runnerctl resume");
     // The reply is told until the state of the run is another; what the iteration came to stays.
     tty.keys("s").sees("0002 handed over b");
     tty.keys("c").sees("Cancel run play?");
@@ -234,7 +234,7 @@ fn without_a_terminal_another_command_is_named() {
 fn a_repository_that_is_registered_while_the_view_is_open_appears() {
     let play = Play::new();
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["watch"]), SIZES[1]);
-    tty.sees("no repository is registered");
+    tty.sees("no repositories yet");
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'");
     play.begin();
@@ -252,7 +252,7 @@ fn a_question_is_chosen_and_answered_with_keys_at_three_sizes() {
     let mut asked: Vec<&str> = vec!["Which port?", "Which host?", "Which user?"];
     for size in SIZES {
         let mut tty = watch(&play, size, &[]);
-        tty.sees("go on with: runnerctl resume");
+        tty.sees("to continue: runnerctl resume");
         let is_listed = |screen: &str| screen.contains("Questions: Enter") && !screen.contains("reading the questions");
         tty.keys("a").sees_that("the questions are listed", is_listed);
         for question in &asked {
@@ -267,7 +267,7 @@ fn a_question_is_chosen_and_answered_with_keys_at_three_sizes() {
         assert!(text.contains("What I say") && text.contains(question), "{text}");
     }
     let mut tty = watch(&play, SMALL, &[]);
-    tty.sees("go on with: runnerctl resume");
+    tty.sees("to continue: runnerctl resume");
     tty.keys("a").sees("no question is open");
 }
 
@@ -288,12 +288,12 @@ fn what_waits_for_a_review_is_rejected_and_approved_with_keys() {
     tty.sees_no("y approves, x rejects");
     second.open();
     tty.sees("y approves, x rejects");
-    tty.keys("y").sees("Let node b of run play pass?");
+    tty.keys("y").sees("Approve node b of run play?");
     tty.keys("y");
     third.reached();
     tty.sees("2/4 leaves");
     assert!(play.repo.node("b").passes);
-    tty.keys("y").sees("no node of this run waits for a review");
+    tty.keys("y").sees("nothing in this run awaits your review");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! question of the audit, not of this module.
 
 mod claim;
+mod headline;
 mod list;
 mod receipt;
 pub mod rules;
@@ -15,6 +16,7 @@ mod value;
 use protocol::words::GuardOutcome;
 
 pub use claim::claims;
+pub use headline::headline;
 pub use list::{NameList, NotAList};
 pub use receipt::{Receipt, Subject};
 pub use summary::first_line;

@@ -52,7 +52,7 @@ pub enum Event {
     Followed(Next),
     /// What no commit holds has changed.
     Learned(Uncommitted),
-    /// A person must look first.
+    /// It needs the attention of a person first.
     Hold(StopReason),
     /// Something is in the way that has ended the turn.
     Obstructed(Obstruction),
@@ -250,7 +250,7 @@ fn unfinished(run: &RunRecord, Obstruction { what, remedy, .. }: &Obstruction) -
          stays as it is in {}",
         run.path
     );
-    StopReason { message, command: Some(format!("{remedy}, and: runnerctl start --id {}", run.id)) }
+    StopReason { message, command: Some(format!("{remedy}, then: runnerctl start --id {}", run.id)) }
 }
 
 fn hold(run: RunRecord, why: StopReason) -> RunRecord {

@@ -82,7 +82,7 @@ fn choose_id(repository: &Repository, wanted: Option<&str>, from: Id) -> Result<
     let branch = format!("runner/{id}");
     let elsewhere = repository.remote_branch("origin", &branch).map_err(|error| git_error(&error))?;
     if taken.contains(id) || elsewhere.is_some() {
-        return refused(ErrorKind::WrongState, format!("run {id} is there already, and a fork is a new run"));
+        return refused(ErrorKind::WrongState, format!("run {id} already exists, and a fork is a new run"));
     }
     Ok(IdChoice::Given(id.to_owned()))
 }

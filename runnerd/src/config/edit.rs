@@ -38,6 +38,8 @@ pub struct Setting {
     pub value: Option<String>,
     /// Where the value comes from.
     pub origin: Origin,
+    /// The words that it may be, where it is one of a few.
+    pub choices: &'static [&'static str],
 }
 
 /// Returns the value of one key, or of a section that the text has, as an inline table.
@@ -90,9 +92,29 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
         }
     } else {
         let path = Dotted::of(parts, key)?;
-        put(&mut document, &path, path.read_value(value)?)?;
+        let value = path.read_value(value)?;
+        if let Some(text) = at_its_comment(text, &path, &value).filter(|_| !path.is_set(&document)) {
+            return accepted(text, key);
+        }
+        put(&mut document, &path, value)?;
     }
     accepted(document.to_string(), key)
+}
+
+/// Puts a key in the place of the comment that shows its default; none where its section has no such line.
+fn at_its_comment(text: &str, path: &Dotted, value: &toml_edit::Value) -> Option<String> {
+    let header = format!("[{}]", path.parents().join("."));
+    let mark = format!("# {} = ", path.key.name);
+    let mut is_inside = path.parents().is_empty();
+    let at = text.lines().position(|line| {
+        if line.starts_with('[') || line.starts_with("# [") {
+            is_inside = line.trim_end() == header;
+        }
+        is_inside && line.starts_with(&mark)
+    })?;
+    let set = format!("{} = {}", path.key.name, value.clone().decorated("", ""));
+    let lines = text.lines().enumerate().map(|(number, line)| if number == at { &set } else { line });
+    Some(lines.flat_map(|line| [line, "\n"]).collect())
 }
 
 fn put(document: &mut DocumentMut, path: &Dotted, value: toml_edit::Value) -> Result<(), ConfigError> {
@@ -182,6 +204,12 @@ impl Dotted {
         }
     }
 
+    fn is_set(&self, document: &DocumentMut) -> bool {
+        let first: &dyn TableLike = document.as_table();
+        let table = self.parents().iter().try_fold(first, |table, part| table.get(part)?.as_table_like());
+        table.is_some_and(|table| table.contains_key(self.key.name))
+    }
+
     fn parents(&self) -> Vec<&str> {
         self.parts[..self.parts.len() - 1].iter().map(String::as_str).collect()
     }
@@ -257,7 +285,7 @@ impl<'s> Shape<'s> {
         let first = self.places.as_ref().and_then(|places| check::locate(places.get_ref(), &path));
         let line = Position::at(self.source.file, self.source.text, first).position.map_or(1, |(line, _)| line);
         let value = Some(Value::Table(table.clone()).to_string());
-        Some(Setting { key: keys::dotted(parents, name), value, origin: Origin::File { line } })
+        Some(Setting { key: keys::dotted(parents, name), value, origin: Origin::File { line }, choices: &[] })
     }
 
     fn setting(&self, path: &[&str], key: &Key) -> Setting {
@@ -271,6 +299,7 @@ impl<'s> Shape<'s> {
             key: keys::dotted(path, key.name),
             value: set.map(Value::to_string).or(default),
             origin: if set.is_some() { Origin::File { line: self.line(path, key) } } else { Origin::Default },
+            choices: key.kind.choices(),
         }
     }
 

@@ -56,7 +56,7 @@ pub struct Executor {
     pub command: Vec<String>,
     /// The model to ask for, if the agent is not to choose.
     pub model: Option<String>,
-    /// Arguments added to the agent's own.
+    /// Extra arguments for the agent.
     #[serde(default)]
     pub extra_args: Vec<String>,
     /// Program and arguments put in front of the agent.

@@ -18,7 +18,7 @@ pub(super) struct Section {
 /// How a section appears in the file that `init` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// With every key and its default.
+    /// With every key and its default, as comments below its header.
     InFull,
     /// As these lines, commented out: it changes some keys of another section.
     Override(&'static [&'static str]),
@@ -139,6 +139,15 @@ impl Kind {
             }
             Self::Arguments => "a list of strings".to_owned(),
             Self::Patterns(named) => named.expected().to_owned(),
+        }
+    }
+
+    /// Returns the words that a value may be, where it is one of a few.
+    pub(super) fn choices(self) -> &'static [&'static str] {
+        match self {
+            Self::Choice(words) => words,
+            Self::Flag => &["true", "false"],
+            _ => &[],
         }
     }
 

@@ -44,13 +44,13 @@ pub struct RepoConfig {
     pub max_run: Option<Duration>,
     /// The agents.
     pub executor: Executors,
-    /// How sessions are divided.
+    /// How work is divided between sessions.
     pub roles: RolesConfig,
     /// The command that decides.
     pub guard: GuardConfig,
     /// The second opinion.
     pub review: ReviewConfig,
-    /// What an agent is told.
+    /// What agents are told.
     pub prompt: PromptConfig,
     /// Branches and commits.
     pub git: GitConfig,

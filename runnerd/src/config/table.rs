@@ -21,27 +21,32 @@ pub(super) const REPOSITORY: &[Section] = &[
     Section { path: "executor", doc: "The agent that works on the tasks.", keys: EXECUTOR, shown: InFull },
     Section {
         path: "executor.plan",
-        doc: "What differs for sessions that plan: any key of [executor]. Another `kind` does not inherit `model` and `extra_args`.",
+        doc: "Overrides for planning sessions: any key of [executor]. A different `kind` does not inherit `model` and `extra_args`.",
         keys: EXECUTOR,
         shown: Override(&["model = \"a-stronger-model\""]),
     },
     Section {
         path: "executor.review",
-        doc: "What differs for the reviewer: any key of [executor]. Another `kind` does not inherit `model` and `extra_args`.",
+        doc: "Overrides for the reviewer: any key of [executor]. A different `kind` does not inherit `model` and `extra_args`.",
         keys: EXECUTOR,
         shown: Override(&["kind = \"claude\""]),
     },
-    Section { path: "roles", doc: "How sessions are divided.", keys: ROLES, shown: InFull },
+    Section { path: "roles", doc: "How work is divided between sessions.", keys: ROLES, shown: InFull },
     Section {
         path: "guard",
-        doc: "The command that decides whether a task is done: exit code 0 or not.",
+        doc: "The command that decides whether a task is done: exit code 0 means yes.",
         keys: GUARD,
         shown: InFull,
     },
-    Section { path: "review", doc: "A second opinion after a guard that passed.", keys: REVIEW, shown: InFull },
-    Section { path: "prompt", doc: "What an agent is told.", keys: PROMPT, shown: InFull },
+    Section { path: "review", doc: "A second opinion after the guard has passed.", keys: REVIEW, shown: InFull },
+    Section { path: "prompt", doc: "What agents are told.", keys: PROMPT, shown: InFull },
     Section { path: "git", doc: "Branches and commits.", keys: GIT, shown: InFull },
-    Section { path: "containment", doc: "How firmly processes of agents are held.", keys: CONTAINMENT, shown: InFull },
+    Section {
+        path: "containment",
+        doc: "How tightly agents' processes are contained.",
+        keys: CONTAINMENT,
+        shown: InFull,
+    },
     Section {
         path: "prices.*",
         doc: "Prices in dollars per million tokens, for backends that report no cost. The name is the model's, or the kind's where no model is set.",
@@ -50,7 +55,7 @@ pub(super) const REPOSITORY: &[Section] = &[
     },
     Section {
         path: "env",
-        doc: "Variables of the caller that are passed on: names or globs such as \"MY_TOOL_*\".",
+        doc: "Environment variables of the caller to pass on: names, or globs such as \"MY_TOOL_*\".",
         keys: ENV,
         shown: InFull,
     },
@@ -64,7 +69,7 @@ pub(super) const REPOSITORY: &[Section] = &[
 
 /// The sections of the daemon's own `config.toml`.
 pub(super) const DAEMON: &[Section] =
-    &[Section { path: "", doc: "Settings of the daemon of this user.", keys: DAEMON_TOP, shown: InFull }];
+    &[Section { path: "", doc: "Settings of your daemon.", keys: DAEMON_TOP, shown: InFull }];
 
 const TOP: &[Key] = &[
     Key::new("max_iterations", COUNT, Is("100"), "Iterations after which a run stops."),
@@ -79,7 +84,7 @@ const TOP: &[Key] = &[
         "stall_after",
         Number { min: 2, max: 1_000_000 },
         Is("5"),
-        "Times in a row that an agent may say the same before the run is stuck.",
+        "Identical answers in a row after which a run is stuck.",
     ),
     Key::new(
         "iteration_timeout_secs",
@@ -91,7 +96,7 @@ const TOP: &[Key] = &[
         "on_timeout",
         Choice(OnTimeout::SPELLINGS),
         Is("\"stop\""),
-        "What an iteration out of time does to the run: stop it, or count as a fault and go on.",
+        "When an iteration runs out of time: stop the run, or count a fault and continue.",
     ),
     Key::new("max_cost_usd", Dollars, Off("25.0"), "Cost in dollars after which a run stops."),
     Key::new(
@@ -116,31 +121,26 @@ const EXECUTOR: &[Key] = &[
         Is("[]"),
         "Program and arguments for the kind \"command\": prompt on standard input, answer in the file named by $RUNNER_OUTPUT.",
     ),
-    Key::new("model", Name, Off("\"model-name\""), "The model to ask for; without it the agent program chooses."),
-    Key::new("extra_args", Arguments, Is("[]"), "Arguments added to the agent's own."),
+    Key::new("model", Name, Off("\"model-name\""), "The model; without it the agent chooses."),
+    Key::new("extra_args", Arguments, Is("[]"), "Extra arguments for the agent."),
     Key::new(
         "wrapper",
         Argv { required: false },
         Is("[]"),
-        "Program and arguments put in front of the agent, such as a sandbox.",
+        "Program and arguments that wrap the agent, such as a sandbox.",
     ),
     Key::new(
         "fallback",
         Choices(ExecutorKind::SPELLINGS),
         Is("[]"),
-        "Kinds to go on with, in this order, while the service of the first is unavailable.",
+        "Agents to fall back to, in this order, while the service of the first is unavailable.",
     ),
-    Key::new(
-        "idle_timeout_secs",
-        SECONDS,
-        Is("900"),
-        "Silence of an agent after which its session is ended as a fault.",
-    ),
+    Key::new("idle_timeout_secs", SECONDS, Is("900"), "Silence after which a session is ended as a fault."),
     Key::new(
         "output_limit_bytes",
         LOG_BYTES,
         Is("1048576"),
-        "Output of an agent that is kept; of more, the first and the last part.",
+        "Agent output to keep; of more, the first and the last part.",
     ),
     Key::new(
         "sandbox",
@@ -169,7 +169,7 @@ const GUARD: &[Key] = &[
         "output_limit_bytes",
         LOG_BYTES,
         Is("1048576"),
-        "Output of a guard that is kept; of more, the first and the last part.",
+        "Guard output to keep; of more, the first and the last part.",
     ),
     Key::new(
         "definition",
@@ -191,16 +191,16 @@ const REVIEW: &[Key] = &[
         "by",
         Choice(Reviewer::SPELLINGS),
         Is("\"off\""),
-        "Who reviews what is done and guarded: nobody, a fresh agent session, or a person.",
+        "Who reviews tasks that pass the guard: nobody, a fresh agent session, or a person.",
     ),
-    Key::new("criteria", Text, Is("\"\""), "What a reviewer is to look for, besides goal and acceptance of the node."),
+    Key::new("criteria", Text, Is("\"\""), "What a reviewer should look for, besides the task's goal and acceptance."),
 ];
 
 const PROMPT: &[Key] = &[Key::new(
     "budget_bytes",
     Number { min: 32 << 10, max: 1 << 20 },
     Is("40960"),
-    "Size of a prompt; longer parts are cut.",
+    "Maximum size of a prompt; longer parts are cut.",
 )];
 
 const GIT: &[Key] = &[
@@ -208,7 +208,7 @@ const GIT: &[Key] = &[
         "protected_branches",
         Patterns(Named::Branches),
         Is("[\"main\", \"master\"]"),
-        "Branches that are never worked on, as globs; main and master always belong to them.",
+        "Branches that are never worked on, as globs; main and master always among them.",
     ),
     Key::new(
         "hold_back",
@@ -216,13 +216,13 @@ const GIT: &[Key] = &[
         Is(
             "[\".env\", \".env.*\", \"!*.example\", \"!*.sample\", \"!*.template\", \"*.pem\", \"id_rsa\", \"id_ed25519\", \"id_ecdsa\"]",
         ),
-        "New files that are not committed, as globs of their names in any folder but .runner/; \"!\" takes a name out again, the last match counts.",
+        "New files that are not committed, as globs of their names in any folder except .runner/; \"!\" exempts a name, and the last match counts.",
     ),
     Key::new(
         "max_file_bytes",
         Number { min: 1, max: Kind::UNBOUNDED },
         Is("52428800"),
-        "New files over this size are not committed.",
+        "New files larger than this are not committed.",
     ),
     Key::new("sign", Flag, Is("false"), "Whether git signs the commits."),
 ];
@@ -234,7 +234,7 @@ const CONTAINMENT: &[Key] = &[Key::new(
     "require",
     Choice(LEVELS),
     Is("\"walk\""),
-    "The least that the system must offer; with less a run does not start. `runnerctl daemon status` says what it offers.",
+    "The least containment that a run needs to start. `runnerctl daemon status` shows what this machine offers.",
 )];
 
 const PRICES: &[Key] = &[
@@ -267,18 +267,13 @@ const DAEMON_TOP: &[Key] = &[
         "socket",
         AbsolutePath,
         Off("\"/run/user/1000/runnerd/runnerd.sock\""),
-        "Where clients connect; by default in the runtime folder of the user.",
+        "The control socket; by default in your runtime folder.",
     ),
-    Key::new(
-        "inhibit_sleep",
-        Flag,
-        Is("true"),
-        "Whether the machine is kept from going to sleep by itself while a run is active.",
-    ),
+    Key::new("inhibit_sleep", Flag, Is("true"), "Whether to keep the machine awake while a run is active."),
     Key::new(
         "containment",
         Choice(LEVELS),
         Is("\"pidns\""),
-        "The strongest containment that is used, where the system offers it; a lower one is for tools that do not work in a namespace.",
+        "The strongest containment to use; choose a lower one for tools that do not work in a namespace.",
     ),
 ];

@@ -31,28 +31,32 @@ fn the_default_file_reads_well() {
     let text = default_text();
     let head: Vec<_> = text.lines().take(12).collect();
     insta::assert_snapshot!(head.join("\n"), @r#"
-    # Configuration of this repository for runnerd: every key with its default.
+    # Configuration of this repository for runnerd. Every key is shown as a comment, with its default.
     # A session is run with the version of this file at the commit it starts from.
-    # Change it with `runnerctl config set`, or by hand and commit it.
+    # Change it with `runnerctl config set` or `runnerctl config edit`, or by hand and commit it.
 
     # Limits of a run.
 
     # Iterations after which a run stops.
-    max_iterations = 100
+    # max_iterations = 100
 
     # Attempts that a new task gets before the run is stuck on it.
-    max_attempts_default = 3
+    # max_attempts_default = 3
     "#);
+    let set = set(&set(&text, "executor.model", "best").unwrap(), "max_iterations", "7").unwrap();
+    assert!(set.contains("# Iterations after which a run stops.\nmax_iterations = 7\n"), "{set}");
+    assert!(set.contains("agent chooses.\nmodel = \"best\"\n"), "{set}");
+    assert_eq!(set.lines().count(), text.lines().count());
     let executor: Vec<_> = text.lines().skip_while(|line| !line.contains("[executor.plan]")).take(8).collect();
     insta::assert_snapshot!(executor.join("\n"), @r#"
     # [executor.plan]
     # model = "a-stronger-model"
 
-    # What differs for the reviewer: any key of [executor]. Another `kind` does not inherit `model` and `extra_args`.
+    # Overrides for the reviewer: any key of [executor]. A different `kind` does not inherit `model` and `extra_args`.
     # [executor.review]
     # kind = "claude"
 
-    # How sessions are divided.
+    # How work is divided between sessions.
     "#);
 }
 

@@ -6,13 +6,13 @@ use super::keys::{Default, Key, Section, Shown};
 use super::table;
 
 const REPOSITORY_HEADER: &str = "\
-# Configuration of this repository for runnerd: every key with its default.
+# Configuration of this repository for runnerd. Every key is shown as a comment, with its default.
 # A session is run with the version of this file at the commit it starts from.
-# Change it with `runnerctl config set`, or by hand and commit it.
+# Change it with `runnerctl config set` or `runnerctl config edit`, or by hand and commit it.
 ";
 
 const DAEMON_HEADER: &str = "\
-# Settings of this user's runnerd: every key with its default.
+# Settings of this user's runnerd. Every key is shown as a comment, with its default.
 ";
 
 const REFERENCE_HEADER: &str = "\
@@ -74,8 +74,8 @@ fn push_section(text: &mut String, section: &Section) {
         text.push('\n');
         push_line(text, &format!("# {doc}"));
         match default {
-            Default::Is(toml) => push_line(text, &format!("{name} = {toml}")),
-            Default::Off(toml) => push_line(text, &format!("# {name} = {toml}")),
+            // What is not set follows the defaults of later versions.
+            Default::Is(toml) | Default::Off(toml) => push_line(text, &format!("# {name} = {toml}")),
             Default::Required => {}
         }
     }

@@ -6,11 +6,14 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::ConfigApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use protocol::reply::{ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply};
-use protocol::request::{AtPath, ConfigKey, ConfigSetParams};
+use protocol::reply::{
+    ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ConfigTextReply,
+};
+use protocol::request::{AtPath, AtRun, ConfigEditParams, ConfigKey, ConfigSetParams};
 use protocol::view::{SettingOrigin, SettingView};
 use protocol::words::RunStatus;
 use runner_core::change::Change;
+use runner_core::digest::sha256_hex;
 
 use super::{Api, blocking};
 use crate::admit::{self, git_error};
@@ -60,10 +63,11 @@ impl ConfigApiServer for Api {
         let repository = self.repository(at.path.as_path()).await?;
         let layout = Layout::new(repository.work_dir());
         let file = WirePath(layout.config());
-        if at.run.is_some() || self.goes_on(&repository).await? {
+        if self.run_of(&repository, at.run.as_deref()).await?.is_some() {
+            let is_set = value.is_some();
             let change = Change::Config { key: key.clone(), value, base: String::new(), text: String::new() };
             let change = self.change(at, change, None).await?;
-            let value = change.summary.strip_prefix(&format!("{key} is ")).map(str::to_owned);
+            let value = change.summary.strip_prefix(&format!("{key} is ")).filter(|_| is_set).map(str::to_owned);
             return Ok(ConfigSetReply { key, value, change: Some(change), file });
         }
         let offer = self.offer.clone();
@@ -71,29 +75,90 @@ impl ConfigApiServer for Api {
             let text = admit::config_text(&layout)?;
             let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
             admit::usable(&config, &offer)?;
-            durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository)
-                .map_err(|error| fault(&error))?;
-            durable::replace(&layout.config(), text.as_bytes(), Access::Repository).map_err(|error| fault(&error))?;
+            write(&layout, &text)?;
             config::get(&text, &key).map_err(|error| invalid(&error))
         })
         .await?;
         let value = setting.value.filter(|_| setting.origin != Origin::Default);
         Ok(ConfigSetReply { key: setting.key, value, change: None, file })
     }
+
+    async fn text(&self, params: AtRun) -> RpcResult<ConfigTextReply> {
+        let repository = self.repository(params.path.as_path()).await?;
+        let run = self.run_of(&repository, params.run.as_deref()).await?;
+        let layout = Layout::new(repository.work_dir());
+        let file = WirePath(layout.config());
+        let (text, digest) = blocking(move || {
+            let text = match run {
+                Some(run) => config_at(&repository, &run)?,
+                None => admit::config_text(&layout)?,
+            };
+            let digest = sha256_hex(text.as_bytes());
+            Ok((if text.is_empty() { config::default_text() } else { text }, digest))
+        })
+        .await?;
+        Ok(ConfigTextReply { text, digest, file })
+    }
+
+    async fn edit_config(&self, params: ConfigEditParams) -> RpcResult<ConfigEditReply> {
+        let ConfigEditParams { at, text, opened } = params;
+        let repository = self.repository(at.path.as_path()).await?;
+        let layout = Layout::new(repository.work_dir());
+        let file = WirePath(layout.config());
+        if let Some(run) = self.run_of(&repository, at.run.as_deref()).await? {
+            let base = blocking(move || config_at(&repository, &run)).await?;
+            let keys = keys_of(&worker::edited_config(&base, (text.clone(), opened.as_deref()))?);
+            let change = Change::Settings { keys: Vec::new(), base: String::new(), text };
+            let change = self.change(at, change, opened).await?;
+            return Ok(ConfigEditReply { keys, change: Some(change), file });
+        }
+        let offer = self.offer.clone();
+        let keys = blocking(move || {
+            let base = admit::config_text(&layout)?;
+            let edited = worker::edited_config(&base, (text.clone(), opened.as_deref()))?;
+            let config = config::parse(&text, &layout.config()).map_err(|error| invalid(&error))?;
+            admit::usable(&config, &offer)?;
+            write(&layout, &text)?;
+            Ok(keys_of(&edited))
+        })
+        .await?;
+        Ok(ConfigEditReply { keys, change: None, file })
+    }
+}
+
+fn keys_of(change: &Change) -> Vec<String> {
+    if let Change::Settings { keys, .. } = change { keys.clone() } else { Vec::new() }
+}
+
+/// Reads the configuration that a run's branch has.
+fn config_at(repository: &Repository, run: &str) -> Result<String, ErrorData> {
+    let loaded = super::tree::load_tip(repository, Some(run))?;
+    Ok(loaded.texts.get(Layout::CONFIG).cloned().unwrap_or_default())
+}
+
+fn write(layout: &Layout, text: &str) -> Result<(), ErrorData> {
+    durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository).map_err(|error| fault(&error))?;
+    durable::replace(&layout.config(), text.as_bytes(), Access::Repository).map_err(|error| fault(&error))
 }
 
 impl Api {
-    /// Whether a run of this work tree has begun and may go on: its branch holds the configuration that counts.
-    async fn goes_on(&self, repository: &Repository) -> Result<bool, ErrorData> {
-        let Some(worker) = self.registry.find(repository.common_dir()).await else { return Ok(false) };
+    /// Returns the run whose branch holds the configuration that counts: the one that is named, else the one of this work
+    /// tree that has begun and may go on.
+    async fn run_of(&self, repository: &Repository, named: Option<&str>) -> Result<Option<String>, ErrorData> {
+        if let Some(named) = named {
+            return Ok(Some(named.to_owned()));
+        }
+        let Some(worker) = self.registry.find(repository.common_dir()).await else { return Ok(None) };
         let status = worker.status();
-        let Some(run) = status.run.as_ref().map(|run| &run.summary) else { return Ok(false) };
+        let Some(run) = status.run.as_ref().map(|run| &run.summary) else { return Ok(None) };
         let is_over = matches!(run.state, RunStatus::Completed | RunStatus::Cancelled);
         if is_over || run.path.as_path() != repository.work_dir() {
-            return Ok(false);
+            return Ok(None);
         }
-        let (repository, branch) = (repository.clone(), run.branch.clone());
-        blocking(move || Ok(repository.branch(&branch).map_err(|error| git_error(&error))?.is_some())).await
+        let (repository, branch, id) = (repository.clone(), run.branch.clone(), run.id.clone());
+        let has_begun =
+            blocking(move || Ok(repository.branch(&branch).map_err(|error| git_error(&error))?.is_some())).await?;
+        Ok(has_begun.then_some(id))
     }
 
     /// Shows what the daemon was started with, where that stands above its file.
@@ -127,7 +192,8 @@ fn settings(
             Origin::File { line } => Some(format!("{}:{line}", file.display())),
         };
         let origin = if place.is_some() { SettingOrigin::File } else { SettingOrigin::Default };
-        SettingView { key: setting.key, value: setting.value, origin, place }
+        let choices = setting.choices.iter().map(|word| (*word).to_owned()).collect();
+        SettingView { key: setting.key, value: setting.value, origin, place, choices }
     };
     let settings = config::text(&bytes, file).and_then(|text| show(text, file)).map_err(|error| invalid(&error))?;
     Ok(settings.into_iter().map(view).collect())
@@ -138,7 +204,7 @@ fn fault(error: &durable::DurableError) -> ErrorData {
 }
 
 fn invalid(error: &config::ConfigError) -> ErrorData {
-    ErrorData::new(ErrorKind::InvalidFile, in_one_line(error)).hint("correct the file, and: runnerctl validate")
+    ErrorData::new(ErrorKind::InvalidFile, in_one_line(error)).hint("fix the file, then: runnerctl validate")
 }
 
 fn get_config(repository: &Repository, key: Option<&str>) -> Result<ConfigReply, ErrorData> {

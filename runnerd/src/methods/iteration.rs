@@ -193,7 +193,7 @@ pub(super) fn full_id(repository: &Repository, wanted: &str) -> Result<String, E
         [one] => Ok(one.to_owned()),
         _ if ids.contains(&wanted) || ids.is_empty() => Ok(wanted.to_owned()),
         _ => {
-            let message = format!("`{wanted}` is the start of more than one run: {}", ids.join(", "));
+            let message = format!("`{wanted}` matches more than one run: {}", ids.join(", "));
             Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
         }
     }

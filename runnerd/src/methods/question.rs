@@ -91,7 +91,7 @@ fn one(asked: Vec<Asked>, wanted: &str) -> Result<Asked, ErrorData> {
     if fitting.iter().any(|asked| asked.view.answer.is_none() && Some(place(asked)) != first) {
         let all: Vec<String> =
             fitting.iter().map(|asked| format!("{} in {}", asked.view.id, asked.view.path)).collect();
-        let message = format!("`{wanted}` is the start of more than one question: {}", all.join(", "));
+        let message = format!("`{wanted}` matches more than one question: {}", all.join(", "));
         return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl questions"));
     }
     fitting.into_iter().next().ok_or_else(|| {

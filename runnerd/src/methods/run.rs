@@ -271,7 +271,7 @@ fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
     let report = make_layout(&layout, force, None).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidFile, format!("cannot make .runner/ in {}", layout.root().display()))
             .caused_by(&error)
-            .hint("put the file right, and: runnerctl init")
+            .hint("fix the file, then: runnerctl init")
     })?;
     Ok(InitReply {
         path: WirePath::from(layout.root()),
@@ -282,5 +282,5 @@ fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
 }
 
 fn draining() -> ErrorData {
-    ErrorData::new(ErrorKind::Draining, "the daemon is going down").hint("runnerctl daemon status")
+    ErrorData::new(ErrorKind::Draining, "the daemon is shutting down").hint("runnerctl daemon status")
 }

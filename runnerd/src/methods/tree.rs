@@ -110,7 +110,7 @@ fn left_in(file: &Path) -> Result<String, ErrorData> {
 }
 
 /// Reads the state at the tip of a run's branch, else at HEAD.
-fn load_tip(repository: &Repository, run: Option<&str>) -> Result<Loaded, ErrorData> {
+pub(super) fn load_tip(repository: &Repository, run: Option<&str>) -> Result<Loaded, ErrorData> {
     load_at(repository, tip(repository, run)?)
 }
 

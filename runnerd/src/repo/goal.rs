@@ -220,7 +220,7 @@ impl Goal {
     fn yaml_error(&self, error: &serde_saphyr::Error) -> GoalError {
         let line = error.location().and_then(|location| usize::try_from(location.line()).ok()).unwrap_or(0);
         let message = match error.without_snippet() {
-            serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => format!("`{key}` stands there twice"),
+            serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => format!("`{key}` is a duplicate key"),
             // The place at the end counts lines from the start of the front matter.
             other => other.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
         };
@@ -425,7 +425,7 @@ mod tests {
         GOAL.md:3: unusable front matter: unclosed bracket '['
         GOAL.md:2: unusable front matter: expected mapping start
         GOAL.md:2: unusable front matter: expected string scalar
-        GOAL.md:3: unusable front matter: `id` stands there twice
+        GOAL.md:3: unusable front matter: `id` is a duplicate key
         GOAL.md:2: the goal is not UTF-8
         GOAL.md has 65537 bytes; a goal may have 65536
         GOAL.md: cannot set `id` in this front matter; write the line `id: "x"` into it

@@ -49,7 +49,7 @@ pub enum KeptError {
     #[error(transparent)]
     Disk(#[from] DurableError),
     /// It is there and is not what this daemon has written; it is left as it is.
-    #[error("{path} cannot be relied on: {fault}")]
+    #[error("{path} cannot be trusted: {fault}")]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -27,6 +27,7 @@ pub const READING: &[&str] = &[
     "config.get",
     "config.path",
     "config.show",
+    "config.text",
     "daemon.hello",
     "daemon.info",
     "doctor.repository",

@@ -65,7 +65,7 @@ impl Around for Turns {
 }
 
 fn busy() -> ErrorData {
-    let message = "too many calls from inside of iterations are under way";
+    let message = "too many calls from inside iterations are in progress";
     ErrorData::new(ErrorKind::Busy, message).hint("read the replies, and ask again")
 }
 

@@ -51,7 +51,7 @@ impl Changes {
     pub fn bytes(&self) -> usize {
         let of = |waiting: &Queued| match &waiting.change {
             Change::Edit { base, edited } => base.len() + edited.len(),
-            Change::Config { base, text, .. } => base.len() + text.len(),
+            Change::Config { base, text, .. } | Change::Settings { base, text, .. } => base.len() + text.len(),
             _ => 0,
         };
         self.queue.iter().map(of).sum()

@@ -34,10 +34,10 @@ pub enum VerifyError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// A commit that was there is gone.
-    #[error("commit {0} is not here any more")]
+    #[error("commit {0} is no longer here")]
     Gone(Id),
     /// A commit that is no object id.
-    #[error("`{0}` is no commit")]
+    #[error("`{0}` is not a commit id")]
     NoCommit(String),
     /// What is committed cannot be read.
     #[error(transparent)]

@@ -88,7 +88,7 @@ fn none(repository: &Repository, wanted: Option<&str>) -> ErrorData {
 fn ambiguous(wanted: Option<&str>, several: &[Target]) -> ErrorData {
     let ids: Vec<&str> = several.iter().map(|target| target.run.as_str()).collect();
     let message = match wanted {
-        Some(wanted) => format!("`{wanted}` is the start of more than one run: {}", ids.join(", ")),
+        Some(wanted) => format!("`{wanted}` matches more than one run: {}", ids.join(", ")),
         None => format!("there is more than one run: {}", ids.join(", ")),
     };
     ErrorData::new(ErrorKind::InvalidRequest, message).hint(format!("runnerctl verify --run {}", ids[0]))

@@ -1,5 +1,5 @@
-//! What was seen and read last, for those who want the same next: what differs from HEAD, the repository under its captured
-//! configuration, and the committed state, since an iteration ends at the commit at which the next begins.
+//! Caches of the last scan and load: what differs from HEAD, the repository under its captured configuration, and the
+//! committed state, since an iteration ends at the commit at which the next begins.
 //!
 //! Only what is known to write forgets what differs: a program that is started, and what puts files back. The others do
 //! not change while a run is driven, and are empty while none is.

@@ -81,7 +81,7 @@ pub(crate) enum Obstacle {
     #[error(transparent)]
     State(#[from] LoadError),
     /// A commit that was journaled is no object id.
-    #[error("`{0}` is no commit")]
+    #[error("`{0}` is not a commit id")]
     NoCommit(String),
     /// The run state names a file of the guard's definition by what is no object id.
     #[error("`{0}` in guard_definition of run_state.json is no blob")]

@@ -131,7 +131,7 @@ mod tests {
             (remedy(&writing(Errno::EACCES)), "give your user the right to use /x"),
             (remedy(&writing(Errno::EROFS)), "mount the file system of /x for writing"),
             (remedy(&writing(Errno::EIO)), "see what the system's log says of /x"),
-            (remedy(&Obstacle::Disk(DurableError::Symlink { path: "/x".into() })), "put right what is at /x"),
+            (remedy(&Obstacle::Disk(DurableError::Symlink { path: "/x".into() })), "fix what is at /x"),
             (of_git(GitError::Locked { path: "/x/index.lock".into() }), "end the git that holds /x/index.lock"),
             (
                 of_git(GitError::Broken { doing: "reading", path: "/x".into(), source: broken() }),

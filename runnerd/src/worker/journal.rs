@@ -65,7 +65,7 @@ pub(crate) enum JournalError {
     #[error(transparent)]
     Disk(#[from] DurableError),
     /// It is not what this daemon has written; it is left as it is.
-    #[error("{path} cannot be relied on, line {line} (byte {at}): {fault}")]
+    #[error("{path} cannot be trusted, line {line} (byte {at}): {fault}")]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -55,7 +55,7 @@ pub(crate) use self::integrity::watched::{globs_of_old, guard_files, watched_at,
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::tools::faults_of_work_tree as tool_faults;
 pub use self::load::{LoadError, Loaded, load, load_config, policy_of};
-pub use self::requests::setting::set as set_key;
+pub use self::requests::setting::{edited as edited_config, set as set_key};
 pub use self::run::begin::make_layout;
 pub use self::run::{Means, spawn, spawn_after_bug, spawn_held};
 pub use self::trusted::Trusted;
@@ -68,7 +68,7 @@ pub type Reply<T> = oneshot::Sender<Result<T, ErrorData>>;
 /// A request to the worker of a repository; all checks that need the repository have been made.
 #[derive(Debug)]
 pub enum Message {
-    /// Put a run into the queue, or let one go on.
+    /// Start or resume a run.
     Start(Box<StartOrder>, Reply<StartReply>),
     /// Run one iteration.
     Step {
@@ -225,7 +225,7 @@ impl Handle {
     /// Says why there is no answer: the worker has left, or has met a bug.
     fn gone(&self) -> ErrorData {
         if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
-            return ErrorData::new(ErrorKind::Draining, "the daemon is going down").hint("runnerctl daemon status");
+            return ErrorData::new(ErrorKind::Draining, "the daemon is shutting down").hint("runnerctl daemon status");
         }
         let message = "a bug of the daemon ended the work on this repository before the request was answered";
         ErrorData::new(ErrorKind::Bug, message).hint("runnerctl status says what is held, and the daemon's log why")

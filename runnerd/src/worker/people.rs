@@ -27,6 +27,6 @@ pub(crate) fn persons_commits(repository: &Repository, loaded: &Loaded) -> Resul
     let breach = person::check(&before.tree, &loaded.tree).err();
     Ok(breach.map(|breach| {
         let message = format!("a commit since {} breaks a rule: {breach}", last.id.short(12));
-        StopReason::new(message, "take that change back in a commit of your own, and: runnerctl resume")
+        StopReason::new(message, "take that change back in a commit of your own, then: runnerctl resume")
     }))
 }

@@ -422,7 +422,7 @@ impl RepoQueue {
             (Some(run), None) => Ok(run),
             (None, _) => Err(not_found(wanted)),
             (Some(a), Some(b)) => {
-                let message = format!("`{wanted}` is the start of more than one run: {}, {}", a.id, b.id);
+                let message = format!("`{wanted}` matches more than one run: {}, {}", a.id, b.id);
                 Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
             }
         }

@@ -16,7 +16,7 @@ pub(crate) enum Unready {
     /// It may work later: tried again, and then held, as in an iteration.
     #[error(transparent)]
     Obstacle(Box<Obstacle>),
-    /// A person must look first.
+    /// It needs the attention of a person first.
     #[error("{}", .0.message)]
     Hold(StopReason),
 }
@@ -24,7 +24,7 @@ pub(crate) enum Unready {
 impl Unready {
     /// Says that a file of the work tree is not as it must be.
     pub(crate) fn of_file(error: &dyn std::error::Error) -> Self {
-        Self::Hold(StopReason::new(in_one_line(error), "correct it, and: runnerctl resume"))
+        Self::Hold(StopReason::new(in_one_line(error), "fix it, then: runnerctl resume"))
     }
 
     /// Tells it to whoever has asked for something.
@@ -72,7 +72,7 @@ impl From<StoreError> for Unready {
             StoreError::Disk(error) => error.into(),
             error => Self::Hold(StopReason::new(
                 in_one_line(&error),
-                "put that file back or take it away, and: runnerctl resume",
+                "put that file back or take it away, then: runnerctl resume",
             )),
         }
     }

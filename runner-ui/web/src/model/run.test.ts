@@ -41,9 +41,9 @@ test('remarks tell what somebody should know', () => {
     run('running', { baseline: 'fail', secrets: [{ path: 'a', variable: 'KEY' }], pending: 'pause' }),
   );
   expect(notes.map((note) => note.text)).toEqual([
-    'The guard was red before the first session.',
+    'The guard failed before the first session.',
     'a holds the secret KEY',
-    'Pauses when the iteration has ended.',
+    'Pauses after this iteration.',
   ]);
 });
 

@@ -132,7 +132,7 @@ const looks: Record<NodeState, { icon: string; word: string; tone: Tone }> = {
   passed: { icon: '✔', word: 'passed', tone: 'good' },
   live: { icon: '●', word: 'at work', tone: 'live' },
   next: { icon: '▸', word: 'next', tone: 'live' },
-  pending: { icon: '◇', word: 'waits for review', tone: 'look' },
+  pending: { icon: '◇', word: 'awaiting review', tone: 'look' },
   exhausted: { icon: '✖', word: 'no attempts left', tone: 'bad' },
   open: { icon: '○', word: 'open', tone: 'quiet' },
 };

@@ -17,13 +17,13 @@ export interface Why {
 
 const titles: Record<string, string> = {
   completed: 'The goal is reached',
-  stuck: 'Stuck: it needs a person',
-  failed: 'Failed: it needs a person',
-  held: 'Held: somebody has to look',
-  limit: 'A limit is reached',
+  stuck: 'Stuck: needs your attention',
+  failed: 'Failed: needs your attention',
+  held: 'Held: needs your attention',
+  limit: 'Limit reached',
   timed_out: 'An iteration ran out of time',
   paused: 'Paused',
-  waiting: 'Waits, and goes on by itself',
+  waiting: 'Waiting; continues by itself',
   queued: 'In the queue',
   cancelled: 'Cancelled',
 };
@@ -66,7 +66,7 @@ export function remarks(run: RunView): { tone: Tone; text: string; command: stri
   const found: { tone: Tone; text: string; command: string | null }[] = [];
   const add = (tone: Tone, text: string, command: string | null = null) =>
     found.push({ tone, text, command });
-  if (run.baseline === 'fail') add('look', 'The guard was red before the first session.');
+  if (run.baseline === 'fail') add('look', 'The guard failed before the first session.');
   for (const outage of run.outages ?? []) add('wait', `${outage.agent} is not available: ${outage.why}`);
   for (const path of run.guard_changed ?? [])
     add('look', `The guard is defined otherwise than accepted: ${path}`, 'runnerctl guard accept');
@@ -75,8 +75,8 @@ export function remarks(run: RunView): { tone: Tone; text: string; command: stri
   for (const path of run.held_back ?? []) add('quiet', `Stays out of the branch: ${path}`);
   for (const notice of run.notices ?? []) add('quiet', notice);
   for (const change of run.changes ?? [])
-    add('quiet', `Asked for and not committed yet: ${change.command}: ${change.text}`);
-  if (run.pending === 'pause') add('look', 'Pauses when the iteration has ended.');
-  if (run.pending === 'cancel') add('look', 'Is being cancelled.');
+    add('quiet', `To be committed: ${change.command}: ${change.text}`);
+  if (run.pending === 'pause') add('look', 'Pauses after this iteration.');
+  if (run.pending === 'cancel') add('look', 'Cancelling.');
   return found;
 }

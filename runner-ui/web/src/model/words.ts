@@ -29,7 +29,7 @@ const verdicts: Record<VerdictName, [string, string, Tone]> = {
   Accepted: ['✔', 'finished', 'good'],
   RedGuard: ['✖', 'guard failed', 'bad'],
   Rejected: ['✖', 'rejected', 'bad'],
-  Pending: ['◇', 'waits for review', 'look'],
+  Pending: ['◇', 'awaiting review', 'look'],
   Retry: ['↻', 'handed over', 'look'],
   Narrowed: ['▽', 'narrowed', 'look'],
   Decomposed: ['⋔', 'split', 'live'],

@@ -9,7 +9,7 @@ mod script;
 mod show;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -38,21 +38,21 @@ use crate::ui::Ui;
 const LONGEST: Duration = Duration::from_mins(3);
 
 const EXAMPLES: &str = "Examples:
-  runnerctl demo                     in a temporary folder, which stays
+  runnerctl demo                     in a temporary folder, which is kept
   runnerctl demo --dir roman-demo    in a folder of your own, new or empty
   runnerctl demo --clean             and remove it at the end";
 
-/// Show a complete run with a scripted agent; needs no account
+/// Show a complete run with a scripted agent; no account needed
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// Make the scratch repository in DIR, which is new or empty
+    /// Create the scratch repository in DIR, which is new or empty
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Remove the scratch repository at the end
     #[arg(long)]
     clean: bool,
-    /// Use the daemon that all commands use, not one that ends with the demo
+    /// Use the regular daemon instead of a temporary one
     #[arg(long)]
     shared: bool,
 }
@@ -99,9 +99,27 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DemoArgs) -> Result<E
         scratch.remove()?;
         return Ok(code);
     }
-    let command = format!("cd '{}' && git log --stat", scratch.folder().display());
-    invocation.ui.note(&format!("\nLook around: {}\n", paint(HINT, &safe(&command))));
+    invocation.ui.note(&tour(scratch.folder()));
     Ok(code)
+}
+
+/// Says what can be looked at in the folder, and that it stays.
+fn tour(folder: &Path) -> String {
+    let folder = safe(&folder.display().to_string());
+    let stops = [
+        ("runnerctl log 3 --guard", "the agent said that it was done; the guard disagreed"),
+        ("runnerctl log 4 --prompt", "what the next session was told"),
+        ("runnerctl tree", "how the goal was split"),
+        ("git log --stat", "one commit per session"),
+        ("runnerctl verify", "the report above, from the commits alone"),
+    ];
+    let stops: String = stops.iter().map(|(command, what)| format!("  {command:<24}  {what}\n")).collect();
+    let (enter, remove) = (format!("cd '{folder}'"), format!("rm -r '{folder}'"));
+    format!(
+        "\nLook around: {}\n{stops}The folder is kept; to remove it: {}\n",
+        paint(HINT, &enter),
+        paint(HINT, &remove)
+    )
 }
 
 async fn own_daemon(args: &DemoArgs) -> Result<Option<OwnDaemon>, Failure> {

@@ -12,24 +12,18 @@ use super::script::SCRATCH;
 use crate::failure::Failure;
 use crate::text::safe::safe_lines;
 
-/// Nothing of the caller's git is to reach the scratch repository: identity, signing, hooks, templates.
-const SETTINGS: [&str; 10] = [
-    "-c",
-    "user.name=runner demo",
-    "-c",
-    "user.email=demo@localhost",
-    "-c",
-    "commit.gpgsign=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "init.defaultBranch=main",
-];
+/// Nothing of the caller's git but the identity is to reach the scratch repository: no signing, hooks, templates.
+const SETTINGS: [&str; 6] =
+    ["-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null", "-c", "init.defaultBranch=main"];
+/// The identity where the caller has none.
+const IDENTITY: [&str; 4] = ["-c", "user.name=runner demo", "-c", "user.email=demo@localhost"];
 
 /// The scratch repository.
 #[derive(Debug)]
 pub(super) struct Scratch {
     folder: PathBuf,
+    /// What git is told of who commits.
+    identity: &'static [&'static str],
 }
 
 impl Scratch {
@@ -39,7 +33,8 @@ impl Scratch {
             Some(folder) => empty(folder)?,
             None => temporary().map_err(|error| Failure::io("making a temporary folder", &error))?,
         };
-        let scratch = Self { folder };
+        let identity = if has_identity(&folder) { &[][..] } else { &IDENTITY };
+        let scratch = Self { folder, identity };
         write_files(&scratch.folder, SCRATCH)?;
         scratch.git(&["init", "--quiet", "--template="])?;
         scratch.commit("feat: say what roman is to become")?;
@@ -67,7 +62,7 @@ impl Scratch {
     /// Runs git in the repository and returns what it printed.
     pub(super) fn git(&self, args: &[&str]) -> Result<String, Failure> {
         let mut command = Command::new("git");
-        command.args(SETTINGS).args(args).current_dir(&self.folder).env("GIT_CONFIG_NOSYSTEM", "1");
+        command.args(SETTINGS).args(self.identity).args(args).current_dir(&self.folder);
         for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"] {
             command.env_remove(variable);
         }
@@ -97,6 +92,15 @@ impl Scratch {
         self.git(&["add", "--all"])?;
         self.git(&["commit", "--quiet", "--message", message]).map(drop)
     }
+}
+
+/// Whether git has been told who commits; what it would make of the names of user and machine does not count.
+fn has_identity(folder: &Path) -> bool {
+    ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().all(|who| {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.useConfigOnly=true", "var", who]).current_dir(folder);
+        git.output().is_ok_and(|output| output.status.success())
+    })
 }
 
 fn temporary() -> io::Result<PathBuf> {

@@ -59,7 +59,7 @@ impl Reader<'_> {
     pub(super) async fn raw(mut self) -> Result<(), Failure> {
         self.at.raw = true;
         if io::stdout().is_terminal() {
-            return Err(Failure::usage("what an agent printed can command a terminal: --raw is for files and pipes")
+            return Err(Failure::usage("an agent's output can control a terminal: send --raw to a file or a pipe")
                 .hint("runnerctl log --raw > FILE"));
         }
         loop {

@@ -38,7 +38,7 @@ impl Service {
         let environment = PASSED_ON.into_iter().filter_map(read).collect();
         let values = Values { program: &program, socket: &paths.socket, environment };
         let files = files(manager, &paths, &values).map_err(|Unwritable(text)| {
-            Failure::usage(format!("`{text}` cannot stand in a unit: it is no line of text"))
+            Failure::usage(format!("`{text}` cannot be used in a unit: it is not a line of text"))
         })?;
         Ok(Self { manager, program, files })
     }

@@ -16,12 +16,12 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 
 const EXAMPLES: &str = "Examples:
-  runnerctl service install      units for this user; upgrades them, too
+  runnerctl service install      for this user; also upgrades it
   runnerctl service status
   runnerctl service logs -f
-  runnerctl service uninstall    ends the daemon, removes the units";
+  runnerctl service uninstall    stops the daemon, removes the units";
 
-/// Have the daemon run by systemd, or by launchd under macOS
+/// Run the daemon as a service, under systemd or launchd
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServiceArgs {
@@ -31,22 +31,22 @@ pub(crate) struct ServiceArgs {
 
 #[derive(Debug, Clone, Copy, Subcommand)]
 enum ServiceVerb {
-    /// Write the units and start the service; a daemon that runs ends after its current iterations
+    /// Install or upgrade the service and start it; a running daemon finishes its iterations first
     Install {
-        /// Write the units, and start nothing
+        /// Write the units, but do not start anything
         #[arg(long)]
         no_start: bool,
     },
-    /// End the daemon and remove what `install` has written
+    /// Stop the daemon and remove the service
     Uninstall,
-    /// Tell how it is, and start nothing; exit code 5 where it does not run
+    /// Show the service's state; exit code 5 if it is not running
     Status,
     /// Show the daemon's log
     Logs {
-        /// Go on with what is logged from now on
+        /// Follow the log
         #[arg(short, long)]
         follow: bool,
-        /// Lines of what was logged before
+        /// Number of earlier lines to show
         #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
         lines: u32,
     },

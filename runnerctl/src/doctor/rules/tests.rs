@@ -171,6 +171,7 @@ fn the_machine_is_judged() {
 #[test]
 fn a_repository_is_judged() {
     let setting = |key: &str, place: Option<&str>| SettingView {
+        choices: Vec::new(),
         key: key.to_owned(),
         value: Some("\"dummy-secret\"".into()),
         origin: if place.is_some() { SettingOrigin::File } else { SettingOrigin::Default },
@@ -182,7 +183,7 @@ fn a_repository_is_judged() {
         daemon_file: WirePath("/d.toml".into()),
         daemon_settings: vec![setting("max_repositories", Some("/d.toml:1"))],
     });
-    let hint = Some("correct the file, and: runnerctl validate".to_owned());
+    let hint = Some("fix the file, then: runnerctl validate".to_owned());
     let wrong =
         Err(Trouble::Refused("/p/c.toml:2:1: unknown key `modle` in [executor]; did you mean `model`?".into(), hint));
     let locked = RepositoryFacts { locks: vec![WirePath("/p/.git/index.lock".into())], ..facts() };

@@ -35,7 +35,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
             if let Some(notice) = model.notice.as_ref().filter(|notice| !fits(model, &notice.text, area.width)) {
                 let style = if notice.is_bad { BAD } else { GOOD };
                 let rows = wrapped(model, style, &notice.text, area);
-                over(canvas, "any key goes on", rows, area);
+                over(canvas, "press any key", rows, area);
             }
         }
     }
@@ -53,12 +53,12 @@ fn typed(canvas: &mut Canvas<'_, '_>, draft: &Draft, area: Rect) {
     let model = canvas.model;
     let most = usize::from(area.height).saturating_sub(4);
     let (title, mut rows) = match &draft.purpose {
-        Purpose::Note => ("Note to the next session: Enter sends, Escape drops", Vec::new()),
-        Purpose::Reject => ("Why it is rejected: Enter sends, Escape drops", Vec::new()),
+        Purpose::Note => ("Note to the next session: Enter sends, Escape discards", Vec::new()),
+        Purpose::Reject => ("Why it is rejected: Enter sends, Escape discards", Vec::new()),
         Purpose::Answer(question) => {
             let mut asked = wrapped(model, DIM, &question.text, area);
             asked.truncate(most / 2);
-            ("Your answer: Enter sends, Escape drops", asked)
+            ("Your answer: Enter sends, Escape discards", asked)
         }
     };
     let typed = wrapped(model, PLAIN, &draft.text, area);

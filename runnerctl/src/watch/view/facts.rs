@@ -58,13 +58,13 @@ type Spans = Vec<Span<'static>>;
 fn sentences(model: &Model) -> (Spans, Spans) {
     let look = model.look;
     if let Some(lost) = &model.lost {
-        let hint = vec![look.span(DIM, "it is looked for; to start it: "), look.span(HINT, "runnerctl status")];
+        let hint = vec![look.span(DIM, "retrying; to start it: "), look.span(HINT, "runnerctl status")];
         return (vec![look.span(BAD, &lost.why)], hint);
     }
     let Some(status) = model.status() else {
         let is_read = model.read_at.is_some();
         let hint = if is_read { to_type(model, "runnerctl start PATH") } else { Spans::new() };
-        return (vec![look.span(PLAIN, if is_read { "no repository is registered" } else { "" })], hint);
+        return (vec![look.span(PLAIN, if is_read { "no repositories yet" } else { "" })], hint);
     };
     if let Some(held) = &status.repo.held {
         return stopped(model, RunStatus::Held, held);
@@ -81,7 +81,7 @@ fn stopped(model: &Model, state: RunStatus, reason: &StopReason) -> (Spans, Span
 }
 
 fn to_type(model: &Model, command: &str) -> Spans {
-    vec![model.look.span(DIM, "go on with: "), model.look.span(HINT, command)]
+    vec![model.look.span(DIM, "to continue: "), model.look.span(HINT, command)]
 }
 
 fn of_run(model: &Model, run: &RunView) -> (Spans, Spans) {
@@ -130,10 +130,10 @@ fn remarks(model: &Model, run: &RunView) -> Spans {
         n => remarks.push((HINT, format!("{n} questions are open: a answers"))),
     }
     if !run.notes.is_empty() {
-        remarks.push((HINT, format!("notes that wait for a session: {}", run.notes.len())));
+        remarks.push((HINT, format!("notes for the next session: {}", run.notes.len())));
     }
     if !run.changes.is_empty() {
-        remarks.push((HINT, format!("requests that wait for their commit: {}", run.changes.len())));
+        remarks.push((HINT, format!("requests to be committed: {}", run.changes.len())));
     }
     if !run.held_back.is_empty() {
         remarks.push((LOOK, format!("held back: {}", run.held_back.join(", "))));

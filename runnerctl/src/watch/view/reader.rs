@@ -36,7 +36,7 @@ fn heading(model: &Model, reader: &Reader) -> Vec<Span<'static>> {
             spans.push(look.span(PLAIN, &format!("  {}  guard={}  ", view.node, view.guard)));
             spans.push(look.span(DIM, view.summary.as_deref().unwrap_or_default()));
         }
-        None => spans.push(look.span(LIVE, "under way")),
+        None => spans.push(look.span(LIVE, "in progress")),
     }
     spans
 }

@@ -82,7 +82,7 @@ fn tail(canvas: &mut Canvas<'_, '_>, tail: &Tail, scroll: Scroll, area: Rect) {
     if tail.lines().is_empty() {
         let text = match (tail.trouble(), tail.key()) {
             (Some(trouble), _) => trouble.message.as_str(),
-            (None, None) => "no iteration has come to it yet",
+            (None, None) => "not reached yet",
             (None, Some(_)) if tail.is_complete() => "it printed nothing",
             (None, Some(_)) => "nothing is printed yet",
         };

@@ -57,7 +57,7 @@ fn the_c_locale_gets_ascii_and_no_colours_where_none_are_wanted() {
 fn a_run_that_stopped_says_why_and_what_to_type() {
     let text = frame(Look::fixed(), (80, 24), &[Key::Char(']')]);
     assert!(
-        text.contains("stuck: parser.lex has used all of its 3 attempts\ngo on with: runnerctl resume\n"),
+        text.contains("stuck: parser.lex has used all of its 3 attempts\nto continue: runnerctl resume\n"),
         "{text}"
     );
 }
@@ -103,7 +103,7 @@ fn a_long_refusal_has_a_box_of_its_own() {
     let mut model = told(Look::fixed(), (80, 24));
     model.say("start: the work tree has changes:\n  a.txt\n  b.txt", true);
     let text = text(&drawn(&model, (80, 24)));
-    assert!(text.contains("any key goes on") && text.contains("  b.txt"), "{text}");
+    assert!(text.contains("press any key") && text.contains("  b.txt"), "{text}");
 }
 
 #[test]

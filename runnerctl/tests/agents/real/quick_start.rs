@@ -40,6 +40,8 @@ fn typed(agent: Agent, service: &str) -> String {
     let settings =
         agent.settings(service).into_iter().map(|(key, value)| format!("runnerctl config set {key} '{value}'"));
     let settings = settings.collect::<Vec<_>>().join("\n");
-    let (_, before) = before.split_once('\n').expect("its first line chooses the agent");
-    format!("agent={}\n{before}{settings}\nrunnerctl doctor\n{after}", agent.kind())
+    let chosen = "executor.kind codex\n";
+    assert!(before.contains(chosen), "it chooses the agent: {before}");
+    let before = before.replace(chosen, &format!("executor.kind {}\n", agent.kind()));
+    format!("{before}{settings}\nrunnerctl doctor\n{after}")
 }

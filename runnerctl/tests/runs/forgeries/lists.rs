@@ -2,7 +2,7 @@
 
 use protocol::verify::{AuditRule as Rule, Severity};
 
-use super::{Forge, Piece, violation};
+use super::{Forge, Piece, of_first_rules, violation};
 use crate::guard_definition::guarded;
 
 const WEAK: &str = "Runner-Guard-Changed: checks/weak.sh";
@@ -11,8 +11,7 @@ const WEAK: &str = "Runner-Guard-Changed: checks/weak.sh";
 fn old(forge: &Forge, list: &str) -> Vec<Piece> {
     let mut pieces = forge.pieces.clone();
     for piece in &mut pieces {
-        piece.message =
-            piece.message.replace(" rules=2\n", "\n").replace(WEAK, &format!("Runner-Guard-Changed: {list}"));
+        piece.message = of_first_rules(&piece.message).replace(WEAK, &format!("Runner-Guard-Changed: {list}"));
     }
     pieces
 }

@@ -19,7 +19,7 @@ use crate::approval::{self, Decision, PersonDecision};
 use crate::definition::{Definition, notice};
 use crate::digest::Digest;
 use crate::iteration::{Outcome, ReviewEnd};
-use crate::message::{Attempts, NameList, Receipt, VerdictLine};
+use crate::message::{Attempts, NameList, Receipt, VerdictLine, headline};
 use crate::run::{self, Next, Standing};
 use crate::transition::{self, After, Before, Facts};
 use crate::usage::{self, Spent};
@@ -287,10 +287,12 @@ impl Iteration<'_> {
         let charged = node.map_or(task.attempts, |node| node.attempts);
         let attempts = Attempts { charged, allowed: node.map_or(task.max_attempts, |node| node.max_attempts) };
         let used = self.to.run_state.notes_used.iter().filter(|note| !self.from.run_state.notes_used.contains(note));
+        let title = tree::find(self.from.tree, &task.node).map_or("", |node| node.title.as_str());
         let expected = Receipt {
             node: task.node.clone(),
             status: row(told.outcome.verdict.name()).status,
             guard: told.outcome.guard_outcome(),
+            headline: headline(receipt.version.rules, title, told.outcome.verdict.name()),
             summary: self.to.run_state.last_summary.clone().unwrap_or_default(),
             attempts,
             notes: NameList::new(used),

@@ -79,6 +79,15 @@ pub enum Change {
         /// The text with the key set.
         text: String,
     },
+    /// Put another text in the place of the configuration that was opened. What it means was checked before.
+    Settings {
+        /// The dotted keys that it changes.
+        keys: Vec<String>,
+        /// The text of the file that was opened.
+        base: String,
+        /// The text that was left.
+        text: String,
+    },
 }
 
 /// A node to be added.
@@ -169,6 +178,7 @@ impl Change {
             Self::Accept { .. } => "guard accept",
             Self::Edit { .. } => "edit",
             Self::Config { .. } => "config set",
+            Self::Settings { .. } => "config edit",
         }
     }
 
@@ -181,6 +191,7 @@ impl Change {
             Self::Add(addition) => (None, format!("under {}: {}", addition.parent, addition.title)),
             Self::Edit { .. } => (None, "the task tree".to_owned()),
             Self::Config { key, value, .. } => (Some(key.as_str()), set_to(value.as_deref())),
+            Self::Settings { keys, .. } => (None, changed_keys(keys)),
             Self::Accept { files } => (None, files.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
         };
         (id, one_line(&text, MAX_SHOWN))
@@ -196,7 +207,7 @@ impl Change {
         match self {
             Self::Note { .. } => Subject::Note,
             Self::Retry { .. } | Self::Add(_) | Self::Edit { .. } => Subject::Tree,
-            Self::Answer { .. } | Self::Accept { .. } | Self::Config { .. } => Subject::Files,
+            Self::Answer { .. } | Self::Accept { .. } | Self::Config { .. } | Self::Settings { .. } => Subject::Files,
         }
     }
 
@@ -212,6 +223,7 @@ impl Change {
             Self::Config { key, value, base, text } => {
                 configure(before, Setting { key, value: value.as_deref(), base, text })
             }
+            Self::Settings { keys, base, text } => replace_settings(before, keys, (base, text)),
         }
     }
 }
@@ -229,8 +241,9 @@ fn answer(before: &Documents, question: &str, text: &str) -> Result<Changed, Ref
     bounded("an answer", text, questions::MAX_ANSWER_BYTES)?;
     let found = questions::list(&before.questions).into_iter().rev().find(|found| found.id == question);
     let found = found.ok_or_else(|| Refusal::NotFound(format!("there is no question {question}")))?;
-    let questions = questions::answer(&before.questions, question, text)
-        .ok_or_else(|| Refusal::Rule(format!("question {question} is answered; runnerctl note tells more")))?;
+    let questions = questions::answer(&before.questions, question, text).ok_or_else(|| {
+        Refusal::Rule(format!("question {question} is already answered; to add something: runnerctl note TEXT"))
+    })?;
     let summary = format!("{question}: {}\n{}", one_line(&found.text, MAX_SHOWN), one_line(text, MAX_SHOWN));
     Ok(Changed { documents: Documents { questions, ..before.clone() }, summary, id: Some(found.id) })
 }
@@ -258,7 +271,8 @@ fn retry(before: &Documents, wanted: &str) -> Result<Changed, Refusal> {
         return Err(Refusal::Rule(format!("node {id} has {left} of its {} attempts left", node.max_attempts)));
     }
     node.max_attempts = node.max_attempts.saturating_add(before.max_attempts);
-    let summary = format!("node {id} may be tried {} times, {} more", node.max_attempts, before.max_attempts);
+    let summary =
+        format!("node {id} may now be tried {} times, {} more than before", node.max_attempts, before.max_attempts);
     Ok(Changed { documents: Documents { tree, ..before.clone() }, summary, id: Some(id) })
 }
 
@@ -372,18 +386,36 @@ struct Setting<'a> {
 fn configure(before: &Documents, setting: Setting<'_>) -> Result<Changed, Refusal> {
     let Setting { key, value, base, text } = setting;
     if before.config != base {
-        return Err(Refusal::Conflict(format!("the configuration has changed since {key} was to be set")));
+        return Err(Refusal::Conflict(format!("the configuration has changed since you asked to set {key}")));
     }
     if text == base {
-        return Err(Refusal::Rule(format!("{key} is {} already", set_to(value))));
+        return Err(Refusal::Rule(match value {
+            Some(value) => format!("{key} is already {value}"),
+            None => format!("{key} already has its default"),
+        }));
     }
     let summary = one_line(&format!("{key} is {}", set_to(value)), MAX_SHOWN);
     let documents = Documents { config: text.to_owned(), ..before.clone() };
     Ok(Changed { documents, summary, id: Some(key.to_owned()) })
 }
 
+fn replace_settings(before: &Documents, keys: &[String], (base, text): (&str, &str)) -> Result<Changed, Refusal> {
+    if before.config != base {
+        return Err(Refusal::Conflict("the configuration has changed since it was opened".to_owned()));
+    }
+    if text == base {
+        return Err(Refusal::Rule("nothing was changed".to_owned()));
+    }
+    let summary = one_line(&changed_keys(keys), MAX_SHOWN);
+    Ok(Changed { documents: Documents { config: text.to_owned(), ..before.clone() }, summary, id: None })
+}
+
+fn changed_keys(keys: &[String]) -> String {
+    if keys.is_empty() { "comments".to_owned() } else { keys.join(", ") }
+}
+
 fn set_to(value: Option<&str>) -> String {
-    value.map_or_else(|| "what it is by default".to_owned(), str::to_owned)
+    value.map_or_else(|| "reset to default".to_owned(), str::to_owned)
 }
 
 /// Derives and checks what every tree must keep, and what a person's must.
@@ -415,9 +447,7 @@ fn node_id(tree: &TaskTree, wanted: &str) -> Result<String, Refusal> {
     match fitting[..] {
         [one] => Ok(one.to_owned()),
         [] => Err(no_node(wanted)),
-        [a, b, ..] => {
-            Err(Refusal::Invalid(format!("`{wanted}` is the beginning of more than one node's id: {a}, {b}")))
-        }
+        [a, b, ..] => Err(Refusal::Invalid(format!("`{wanted}` matches more than one node: {a}, {b}"))),
     }
 }
 

@@ -5,7 +5,7 @@ use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
 use super::list::NameList;
 use super::trailers::Trailers;
 use super::value::{AgentStamp, Attempts, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine};
-use super::{FROM, GUARD, KIND, MessageError, Parts, REVERTED, SCOPE, VERSION, assemble};
+use super::{FROM, GUARD, KIND, MessageError, Parts, REVERTED, SCOPE, VERSION, assemble, headline};
 use crate::digest::Digest;
 
 /// An iteration's commit message; a field that is `None` or empty does not apply.
@@ -21,6 +21,8 @@ pub struct Receipt {
     pub status: IterationStatus,
     /// `guard=` of the subject.
     pub guard: GuardOutcome,
+    /// The title of the task and how it ended, as [`headline()`](super::headline()) writes it.
+    pub headline: String,
     /// What the agent said, or what happened; may be empty, is cleaned, wrapped and bounded to 20,000 bytes.
     pub summary: String,
     /// Who wrote the commit.
@@ -70,7 +72,12 @@ impl Receipt {
     pub fn compose(&self) -> String {
         let (run, node) = (self.run.as_str(), self.node.as_str());
         let subject = Subject { run, iter: self.iter, node, status: self.status, guard: self.guard };
-        assemble(&subject.to_string(), &self.summary, &self.trailers())
+        assemble(&subject.to_string(), &headline::join(&self.headline, &self.summary), &self.trailers())
+    }
+
+    /// Returns the title of the task, where the message tells it.
+    pub fn title(&self) -> Option<String> {
+        headline::title(&self.headline, self.verdict.name)
     }
 
     fn trailers(&self) -> Vec<(&'static str, String)> {
@@ -103,14 +110,17 @@ impl Receipt {
 
     pub(super) fn read(parts: &Parts<'_>, trailers: &mut Trailers<'_>) -> Result<Self, MessageError> {
         let subject = Subject::parse(parts).ok_or_else(|| parts.bad_subject())?;
+        let version: RunnerVersion = trailers.required(VERSION)?;
+        let (headline, summary) = headline::split(version.rules, parts.summary);
         Ok(Self {
             run: subject.run.to_owned(),
             iter: subject.iter,
             node: subject.node.to_owned(),
             status: subject.status,
             guard: subject.guard,
-            summary: parts.summary.to_owned(),
-            version: trailers.required(VERSION)?,
+            headline: headline.to_owned(),
+            summary: summary.to_owned(),
+            version,
             from: trailers.object_id(FROM)?.ok_or(MessageError::Missing(FROM))?,
             verdict: trailers.required("Runner-Verdict")?,
             role: trailers.required("Runner-Role")?,

@@ -14,7 +14,8 @@ impl Rules {
     pub const FIRST: Self = Self(1);
     /// The first rules that commits name.
     pub const SECOND: Self = Self(2);
-    /// The rules by which what is watched of the guard is told from its command.
+    /// The first rules by which what is watched of the guard is told from its command, and a message begins with the title
+    /// of its task.
     pub const THIRD: Self = Self(3);
     /// The rules that this runner keeps.
     pub const CURRENT: Self = Self::THIRD;

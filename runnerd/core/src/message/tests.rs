@@ -24,6 +24,7 @@ fn receipt() -> Receipt {
         node: "root.2".to_owned(),
         status: IterationStatus::Done,
         guard: GuardOutcome::Pass,
+        headline: String::new(),
         summary: "Moved the accounts table behind the new store.\n\n- tests cover both stores".to_owned(),
         version: version(),
         from: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned(),
@@ -92,6 +93,15 @@ fn the_rules_are_named_from_the_second_on() {
         let read = RunnerCommit::parse(message).expect("it is what the runner writes");
         assert_eq!((read.version().rules, &read.compose()), (rules, message));
     }
+    let third = Receipt {
+        headline: headline(Rules::THIRD, "The accounts table", VerdictName::Accepted),
+        version: RunnerVersion { rules: Rules::THIRD, ..version() },
+        ..receipt()
+    };
+    let message = iteration(third.clone()).compose();
+    assert!(message.contains("guard=pass\n\nThe accounts table: finished\n\nMoved the accounts"), "{message}");
+    assert_eq!(third.title().as_deref(), Some("The accounts table"));
+    assert_eq!(RunnerCommit::parse(&message), Ok(iteration(third)));
     for other in ["rules=1", "rules=0", "rules=02", "rules=+2", "rules=", "rules=-1", "rules=2 rules=2", "rule=2"] {
         let message = second.replace("rules=2", other);
         assert!(RunnerCommit::parse(&message).is_err(), "{other}");

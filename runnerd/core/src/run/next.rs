@@ -57,7 +57,7 @@ pub enum Next {
     WaitForPerson(StopReason),
     /// It is paused.
     Pause(StopReason),
-    /// A person must look first.
+    /// It needs the attention of a person first.
     Hold(StopReason),
     /// It is over.
     End {
@@ -202,7 +202,7 @@ fn elsewhere(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {
         "HEAD was moved away from runner/{run} in iteration {iter}, and whether by a person or the agent is not known; \
          what was there is kept under {rescue}, and runner/{run} is checked out again"
     );
-    Some(Next::Hold(StopReason::new(message, &format!("git show --stat {rescue}, and: runnerctl resume"))))
+    Some(Next::Hold(StopReason::new(message, &format!("git show --stat {rescue}, then: runnerctl resume"))))
 }
 
 fn by_request(asked: Option<Asked>, ended: Option<&Verdict>) -> Option<Next> {
@@ -212,7 +212,7 @@ fn by_request(asked: Option<Asked>, ended: Option<&Verdict>) -> Option<Next> {
             Some(end(End::Cancelled, "cancelled by the user", "runnerctl start"))
         }
         (Some(Asked::Pause), _) | (_, Some(StopCause::Pause)) => Some(paused("paused by the user", ended)),
-        (Some(Asked::Step), _) => Some(paused("one iteration was asked for and is done", ended)),
+        (Some(Asked::Step), _) => Some(paused("the iteration you asked for is done", ended)),
         (None, _) => None,
     }
 }
@@ -231,7 +231,7 @@ fn paused(why: &str, ended: Option<&Verdict>) -> Next {
 
 fn review(pending: &Pending) -> Next {
     let Pending { node, iter } = pending;
-    let message = format!("node {node} is done and waits for your review: `runnerctl log {iter} --diff` shows it");
+    let message = format!("node {node} is done and awaits your review: `runnerctl log {iter} --diff` shows it");
     Next::WaitForPerson(StopReason::new(message, "runnerctl approve, or: runnerctl reject REASON"))
 }
 

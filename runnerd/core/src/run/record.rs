@@ -53,7 +53,7 @@ pub enum State {
     WaitsForService(Wait),
     /// It goes on when a person has reviewed what is done.
     WaitsForPerson,
-    /// A person must look first.
+    /// It needs the attention of a person first.
     Held,
     /// It has left the queue.
     Over {

@@ -146,7 +146,7 @@ pub fn begin(id: &str, start: Start, now: Timestamp) -> Step {
     // The counters that have stopped another run do not stop its fork.
     let resume = (is_begun || beginning.fork).then(|| ResumeOrder::upon(None, 0, true));
     let run = RunRecord { beginning: Some(beginning), resume, ..run };
-    let why = || StopReason::new("queued and not to be started yet", "runnerctl resume");
+    let why = || StopReason::new("paused until you resume it", "runnerctl resume");
     Step::from(if queue_only { paused(run, why()) } else { run }).with(Effect::Tell)
 }
 

@@ -69,7 +69,7 @@ fn a_question_is_answered_once() {
     let answer = Change::Answer { question: id, text: "Postgres.".into() };
     let changed = done(&answer);
     assert_eq!(questions::open(&changed.documents.questions), 0);
-    assert!(matches!(answer.apply(&changed.documents), Err(Refusal::Rule(why)) if why.contains("is answered")));
+    assert!(matches!(answer.apply(&changed.documents), Err(Refusal::Rule(why)) if why.contains("is already answered")));
     let unknown = Change::Answer { question: "00000000".into(), text: "a".into() };
     assert!(matches!(unknown.apply(&documents()), Err(Refusal::NotFound(_))));
 }
@@ -79,7 +79,7 @@ fn an_exhausted_node_gets_as_many_attempts_as_a_new_one() {
     let changed = done(&Change::Retry { node: "b".into() });
     let node = tree::find(&changed.documents.tree, "b").expect("is there");
     assert_eq!((node.attempts, node.max_attempts), (3, 6));
-    assert_eq!(changed.summary, "node b may be tried 6 times, 3 more");
+    assert_eq!(changed.summary, "node b may now be tried 6 times, 3 more than before");
 }
 
 #[test]
@@ -175,9 +175,9 @@ fn a_key_is_set_upon_the_text_that_it_was_asked_upon() {
         (changed.documents.config.as_str(), changed.summary.as_str()),
         ("max_iterations = 9\n", "max_iterations is 9")
     );
-    assert_eq!(done(&set(&base, "", None)).summary, "max_iterations is what it is by default");
-    assert!(refused(&set(&base, &base, Some("7"))).contains("is 7 already"));
-    assert!(refused(&set("stall_after = 2\n", "", None)).contains("has changed since max_iterations"));
+    assert_eq!(done(&set(&base, "", None)).summary, "max_iterations is reset to default");
+    assert!(refused(&set(&base, &base, Some("7"))).contains("is already 7"));
+    assert!(refused(&set("stall_after = 2\n", "", None)).contains("has changed since you asked to set max_iterations"));
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn list() -> Vec<Entry> {
             it.session = session(faulty());
         }),
         entry("history was rewritten", Breaks(Rule::History), |it| {
-            it.finding.history = Some("a merge is under way".to_owned());
+            it.finding.history = Some("a merge is in progress".to_owned());
         }),
         entry("the tree is unreadable or invalid", Breaks(Rule::ValidTree), |it| it.finding.tree = invalid()),
         entry("a passed node was touched", Breaks(Rule::PassedNode), |it| it.finding.tree = illegal(Rule::PassedNode)),

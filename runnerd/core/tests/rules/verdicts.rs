@@ -183,7 +183,7 @@ fn each_rule_of_broken_is_found() {
     check_rule(&of(answered(AnswerStatus::Decomposed), legal()), Rule::DecomposedNeedsChildren);
     check_rule(&of(decomposed(0), legal()), Rule::DecomposedNeedsChildren);
     check_rule(&of(decomposed(1), tree(1, false)), Rule::ChildrenOneWay);
-    let rewritten = Finding { history: Some("a rebase is under way".to_owned()), ..finding(legal()) };
+    let rewritten = Finding { history: Some("a rebase is in progress".to_owned()), ..finding(legal()) };
     check_rule(&Told::done().with_finding(rewritten), Rule::History);
 }
 

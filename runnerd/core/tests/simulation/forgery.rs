@@ -27,7 +27,7 @@ pub(crate) struct Forgery {
 type Way = fn(&mut Forgery) -> bool;
 
 /// Every way, with its name.
-pub(crate) const WAYS: [(&str, Way); 40] = [
+pub(crate) const WAYS: [(&str, Way); 41] = [
     ("a leaf that passes", |forgery| forgery.trees(|node| !node.passes, |node| node.passes = true)),
     ("a person that sets passes", |forgery| forgery.person(|node| !node.passes, |node| node.passes = true)),
     ("attempts that were lowered", |forgery| forgery.trees(|node| node.attempts > 0, |node| node.attempts -= 1)),
@@ -100,6 +100,13 @@ pub(crate) const WAYS: [(&str, Way); 40] = [
         forgery.receipts(|receipt| {
             receipt.reverted = NameList::new([".runner/GOAL.md.old"]);
             true
+        })
+    }),
+    ("the title of another task", |forgery| {
+        forgery.receipts(|receipt| {
+            let has_title = !receipt.headline.is_empty();
+            receipt.headline = receipt.headline.replacen(':', " and more:", usize::from(has_title));
+            has_title
         })
     }),
     ("rules of before", |forgery| {

@@ -8,7 +8,7 @@ use runner_core::digest::Digest;
 use runner_core::iteration::{GuardEnd, GuardHow, Outcome};
 use runner_core::message::{
     AgentStamp, Attempts, GuardRun, Milestone, NameList, ProcessEnd, Receipt, RunnerCommit, RunnerVersion, UsageLine,
-    VerdictLine, compose_human,
+    VerdictLine, compose_human, headline,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::rules::Rules;
@@ -111,6 +111,7 @@ impl Course {
     ) -> Receipt {
         let (task, session, guard) = (&outcome.work.task, outcome.work.session(), outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
+        let title = tree::find(&loaded.tree, &task.node).map_or("", |node| node.title.as_str());
         let wrote = guard.map_or(&[][..], |guard| &guard.wrote);
         let used = after.run_state.notes_used.iter().filter(|note| !loaded.run_state.notes_used.contains(note));
         let stamp = |SessionEnd { agent, .. }: &SessionEnd| {
@@ -123,6 +124,7 @@ impl Course {
             node: task.node.clone(),
             status: row(outcome.verdict.name()).status,
             guard: outcome.guard_outcome(),
+            headline: headline(self.habits.rules, title, outcome.verdict.name()),
             summary: after.run_state.last_summary.clone().unwrap_or_default(),
             version: self.version(),
             from: task.from.clone(),

@@ -119,7 +119,7 @@ impl Repository {
             Refused {
                 path: path.to_owned(),
                 why: "git does not take it".to_owned(),
-                remedy: format!("put right what is at {}", file.display()),
+                remedy: format!("fix what is at {}", file.display()),
             }
         }))
     }
@@ -228,7 +228,7 @@ impl<'a> Trial<'a> {
             Some(Converter::Encoding(encoding)) => {
                 format!("save {} as {encoding}, or mend its working-tree-encoding in .gitattributes", file.display())
             }
-            None => format!("put right what is at {}", file.display()),
+            None => format!("fix what is at {}", file.display()),
         };
         Refused { path: path.to_owned(), why: said.unwrap_or("git does not take it").to_owned(), remedy }
     }

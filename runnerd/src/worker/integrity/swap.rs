@@ -80,7 +80,7 @@ pub(crate) fn revert(
 
 /// Puts back what [`lay`] has moved, if anything is out of its place. Done again it finds nothing.
 ///
-/// A list that cannot be relied on holds the run, and everything stays where it is: nobody else knows what belongs where.
+/// A list that cannot be trusted holds the run, and everything stays where it is: nobody else knows what belongs where.
 pub(crate) fn back(context: &RunContext) -> Result<(), Obstacle> {
     let Some(swap) = list(context).read()? else { return Ok(()) };
     let folder = kept_in(context, &swap);

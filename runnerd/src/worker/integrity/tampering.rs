@@ -45,7 +45,7 @@ fn from_ref(context: &RunContext) -> String {
 
 /// Returns what was seen before the processes of an iteration; none where none was begun.
 ///
-/// A note that cannot be relied on holds the run: what a session did to git's own folder would go on uncompared.
+/// A note that cannot be trusted holds the run: what a session did to git's own folder would go on uncompared.
 pub(crate) fn seen_before(context: &RunContext, iter: u32) -> Result<Option<Fingerprint>, Obstacle> {
     Ok(kept_in(context, iter).read()?)
 }

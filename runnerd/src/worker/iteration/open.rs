@@ -27,7 +27,7 @@ pub(crate) enum Found {
     Task(Arc<Loaded>, Task),
     /// The run waits or ends.
     Next(Next),
-    /// A person must look first.
+    /// It needs the attention of a person first.
     Hold(StopReason),
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn open(context: &RunContext) -> Result<Found, Obstacle> {
     };
     let tools = tools::on_path(&repository, &commit, &task.path)?.err();
     let tools =
-        tools.map(|wrong| StopReason::new(wrong.to_string(), "correct the file, commit it, and: runnerctl resume"));
+        tools.map(|wrong| StopReason::new(wrong.to_string(), "fix the file, commit it, then: runnerctl resume"));
     let hold = unbuilt(context, &loaded).or_else(|| templates(&loaded)).or(tools).or_else(|| unfinished(&repository));
     definition::watch(&repository, &loaded)?;
     if let Some(hold) = hold.map_or_else(|| clean(&repository), |hold| Ok(Some(hold)))? {
@@ -96,7 +96,7 @@ fn on_branch(context: &RunContext, repository: &Repository) -> Result<Result<Id,
 fn unreadable(error: &LoadError) -> StopReason {
     StopReason::new(
         format!("the committed state is not valid: {}", in_one_line(error)),
-        "correct the file, commit it, and: runnerctl resume",
+        "fix the file, commit it, then: runnerctl resume",
     )
 }
 
@@ -105,10 +105,10 @@ fn unreadable(error: &LoadError) -> StopReason {
 fn unbuilt(context: &RunContext, loaded: &Loaded) -> Option<StopReason> {
     let blind = loaded.config.check_ceilings().err();
     crate::containment_check::loose(&loaded.config, context.launcher.offer())
-        .map(|unbuilt| StopReason::new(unbuilt.message, &format!("{}, commit, and: runnerctl resume", unbuilt.hint)))
+        .map(|unbuilt| StopReason::new(unbuilt.message, &format!("{}, commit, then: runnerctl resume", unbuilt.hint)))
         .or_else(|| {
             blind.map(|blind| {
-                StopReason::new(blind.to_string(), "commit that in .runner/state/config.toml, and: runnerctl resume")
+                StopReason::new(blind.to_string(), "commit that in .runner/state/config.toml, then: runnerctl resume")
             })
         })
 }
@@ -116,7 +116,7 @@ fn unbuilt(context: &RunContext, loaded: &Loaded) -> Option<StopReason> {
 /// A template that would be filled wrongly is told before it is sent to an agent.
 fn templates(loaded: &Loaded) -> Option<StopReason> {
     let faults = &loaded.template_faults;
-    let told = || StopReason::new(faults.join("; "), "correct the template, commit it, and: runnerctl resume");
+    let told = || StopReason::new(faults.join("; "), "fix the template, commit it, then: runnerctl resume");
     (!faults.is_empty()).then(told)
 }
 
@@ -126,14 +126,14 @@ fn identity(context: &RunContext, loaded: &Loaded) -> Option<StopReason> {
     wrong.map(|(file, id)| {
         let id = id.unwrap_or("none");
         let message = format!("{file} names run {id}, but the branch is {}", context.branch());
-        StopReason::new(message, &format!("set the id in .runner to {}, commit, and: runnerctl resume", context.run))
+        StopReason::new(message, &format!("set the id in .runner to {}, commit, then: runnerctl resume", context.run))
     })
 }
 
 fn unfinished(repository: &Repository) -> Option<StopReason> {
     repository.operation().map(|operation| {
-        let message = format!("a {operation} is under way in {}", repository.work_dir().display());
-        StopReason::new(message, &format!("finish or abort the {operation}, and: runnerctl resume"))
+        let message = format!("a {operation} is in progress in {}", repository.work_dir().display());
+        StopReason::new(message, &format!("finish or abort the {operation}, then: runnerctl resume"))
     })
 }
 

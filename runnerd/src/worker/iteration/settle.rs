@@ -10,7 +10,9 @@ use runner_core::approval::Decision;
 use runner_core::digest::Digest;
 use runner_core::iteration::{GuardHow, Outcome, ReviewEnd};
 use runner_core::json;
-use runner_core::message::{AgentStamp, Attempts, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine, VerdictLine};
+use runner_core::message::{
+    AgentStamp, Attempts, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine, VerdictLine, headline,
+};
 use runner_core::prompt::Prompt;
 use runner_core::transition::{self, Before, Facts};
 use runner_core::tree;
@@ -272,14 +274,17 @@ impl<'a> Settling<'a> {
         let node = tree::find(&after.tree, &task.node);
         let prompt = self.prompt.as_ref();
         let verdict = &self.outcome.verdict;
+        let title = tree::find(&self.loaded.tree, &task.node).map_or("", |node| node.title.as_str());
+        let version = version();
         let receipt = Receipt {
             run: task.run.clone(),
             iter: task.iter,
             node: task.node.clone(),
             status: row(verdict.name()).status,
             guard: self.outcome.guard_outcome(),
+            headline: headline(version.rules, title, verdict.name()),
             summary: after.run_state.last_summary.clone().unwrap_or_default(),
-            version: version(),
+            version,
             from: task.from.clone(),
             verdict: VerdictLine::new(verdict.name(), verdict.detail().as_deref()),
             role: task.role,

@@ -156,7 +156,7 @@ fn unreadable(error: LoadError) -> Unready {
         LoadError::Git(error) => error.into(),
         error => Unready::Hold(StopReason::new(
             format!("the committed state is not valid: {}", in_one_line(&error)),
-            "correct the file, commit it, and: runnerctl resume",
+            "fix the file, commit it, then: runnerctl resume",
         )),
     }
 }

@@ -103,6 +103,7 @@ fn try_change(
             Change::Edit { base, edited }
         }
         Change::Config { key, value, .. } => setting::change(&documents.config, key, value.as_deref())?,
+        Change::Settings { text, .. } => setting::edited(&documents.config, (text, order.opened.as_deref()))?,
         Change::Accept { files } => {
             let files = change::to_accept(&documents.guarded, files.keys());
             Change::Accept { files: files.map_err(|refusal| refused(&refusal))? }
@@ -154,7 +155,7 @@ fn commit_at_rest(queue: &mut RepoQueue) -> (Vec<Ended>, Option<String>) {
         return (Vec::new(), None);
     }
     if !is_at_rest(queue) {
-        return (Vec::new(), Some("a session is at work".to_owned()));
+        return (Vec::new(), Some("a session is running".to_owned()));
     }
     let _claim = match Claim::take(queue.file.common_dir.as_path()) {
         Ok(claim) => claim,
@@ -254,7 +255,7 @@ fn give_up(queue: &mut RepoQueue, waiting: &Queued, refusal: Refusal) -> Result<
         Change::Retry { node } => ("txt", node.clone()),
         Change::Accept { files } => ("json", runner_core::json::canonical(files)),
         Change::Add(addition) => ("json", runner_core::json::canonical(addition)),
-        Change::Config { text, .. } => ("toml", text.clone()),
+        Change::Config { text, .. } | Change::Settings { text, .. } => ("toml", text.clone()),
     };
     let command = waiting.change.command().replace(' ', "-");
     let kept = queue.store.keep_refused(&format!("{}-{command}.{end}", waiting.number), &text)?;
@@ -295,6 +296,7 @@ fn without_secrets(queue: &RepoQueue, change: Change) -> Result<Change, StoreErr
         Change::Config { key, value, base, text } => {
             Change::Config { key, value: value.map(clean), base, text: clean(text) }
         }
+        Change::Settings { keys, base, text } => Change::Settings { keys, base, text: clean(text) },
         unchanged @ (Change::Retry { .. } | Change::Accept { .. }) => unchanged,
     })
 }

@@ -1,4 +1,4 @@
-//! A key of the configuration that a person sets: the whole text is checked before the request is taken.
+//! What a person sets in the configuration, one key or by hand: the whole text is checked before the request is taken.
 //!
 //! Where it is written is `changes`', or the caller's; whether this machine can do it shows when an iteration is opened.
 
@@ -6,9 +6,10 @@ use std::path::Path;
 
 use protocol::error::{ErrorData, ErrorKind};
 use runner_core::change::Change;
+use runner_core::digest::sha256_hex;
 
 use crate::causes::in_one_line;
-use crate::config::{self, ConfigError, RepoConfig};
+use crate::config::{self, ConfigError, RepoConfig, Setting};
 use crate::repo::layout::Layout;
 
 /// Returns a text with one key set, or with its default where there is no value, and what it means.
@@ -36,10 +37,36 @@ pub(crate) fn change(base: &str, key: String, value: Option<&str>) -> Result<Cha
     Ok(Change::Config { key, value, base: base.to_owned(), text })
 }
 
+/// Returns the request to put a text in the place of the one that was opened, which the digest names.
+pub fn edited(base: &str, (text, opened): (String, Option<&str>)) -> Result<Change, ErrorData> {
+    if opened.is_some_and(|digest| digest != sha256_hex(base.as_bytes())) {
+        let message = "the configuration has changed since it was opened";
+        return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl config edit"));
+    }
+    let config = parse(&text).map_err(|error| refused(&error))?;
+    if let Err(error) = config.check_ceilings() {
+        return Err(ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("runnerctl config get prices"));
+    }
+    Ok(Change::Settings { keys: changed_keys(base, &text), base: base.to_owned(), text })
+}
+
+/// Returns the keys that two texts set to different values; none where one of them cannot be read.
+fn changed_keys(base: &str, text: &str) -> Vec<String> {
+    let read = |text: &str| config::show(text, Path::new(Layout::CONFIG)).unwrap_or_default();
+    let (before, after) = (read(base), read(text));
+    let value =
+        |of: &[Setting], key: &str| of.iter().find(|found| found.key == key).and_then(|found| found.value.clone());
+    let mut keys: Vec<String> = before.iter().chain(&after).map(|setting| setting.key.clone()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.retain(|key| value(&before, key) != value(&after, key));
+    keys
+}
+
 /// Returns the digest of the commands that a person confirms by setting a key: those before it were confirmed, and what is
 /// new of them is theirs.
 pub(crate) fn confirms(change: &Change, confirmed: &[String]) -> Option<String> {
-    let Change::Config { base, text, .. } = change else { return None };
+    let (Change::Config { base, text, .. } | Change::Settings { base, text, .. }) = change else { return None };
     let was_confirmed = parse(base).is_ok_and(|config| confirmed.contains(&config.commands_digest()));
     was_confirmed.then(|| parse(text).ok().map(|config| config.commands_digest())).flatten()
 }
@@ -51,7 +78,7 @@ fn parse(text: &str) -> Result<RepoConfig, ConfigError> {
 /// The file was not valid before, and setting the key does not mend it.
 fn invalid(error: &ConfigError) -> ErrorData {
     ErrorData::new(ErrorKind::InvalidFile, in_one_line(error))
-        .hint(format!("correct {}, and: runnerctl validate", Layout::CONFIG))
+        .hint(format!("correct {}, then: runnerctl validate", Layout::CONFIG))
 }
 
 fn refused(error: &ConfigError) -> ErrorData {

@@ -50,7 +50,7 @@ pub(crate) async fn baseline(context: &RunContext, loaded: &Loaded, stop: &Cance
     let output = match &end.how {
         GuardHow::Cut => return Ok(false),
         GuardHow::Missing { what } => return Err(Unready::Hold(StopReason::new(what.clone(), "runnerctl resume"))),
-        GuardHow::TimedOut => Some("the guard did not end within the budget of an iteration".to_owned()),
+        GuardHow::TimedOut => Some("the guard did not finish within the time of an iteration".to_owned()),
         GuardHow::Lost => Some("the guard's supervisor was killed twice".to_owned()),
         GuardHow::Exited(0) => None,
         GuardHow::Exited(_) | GuardHow::Signaled(_) => Some(end.output.clone()),

@@ -30,10 +30,10 @@ pub(crate) fn begin(context: &RunContext, beginning: &Beginning, previous: Optio
     let repository = context.repository()?;
     clear_leftovers(&repository)?;
     if let Some(operation) = repository.operation() {
-        let message = format!("a {operation} is under way in {}", repository.work_dir().display());
+        let message = format!("a {operation} is in progress in {}", repository.work_dir().display());
         return Err(Unready::Hold(StopReason::new(
             message,
-            &format!("finish or abort the {operation}, and: runnerctl resume"),
+            &format!("finish or abort the {operation}, then: runnerctl resume"),
         )));
     }
     refuse_pipes(&repository)?;
@@ -64,7 +64,7 @@ fn refuse_pipes(repository: &Repository) -> Result<(), Unready> {
     let message = format!("{} is a pipe, which git would wait for ever to read", pipe.display());
     Err(Unready::Hold(StopReason::new(
         message,
-        &format!("rm {}, and: runnerctl resume", shell::quoted(&pipe.display().to_string())),
+        &format!("rm {}, then: runnerctl resume", shell::quoted(&pipe.display().to_string())),
     )))
 }
 
@@ -100,9 +100,9 @@ pub(crate) fn take_up(context: &RunContext) -> Result<Id, Unready> {
     }
     repository.head()?.commit().ok_or_else(|| {
         let (what, ways) = if is_there {
-            ("HEAD has no commit".to_owned(), format!("git switch {branch}, and: runnerctl resume"))
+            ("HEAD has no commit".to_owned(), format!("git switch {branch}, then: runnerctl resume"))
         } else {
-            let ways = format!("git branch {branch} COMMIT, and: runnerctl resume; or: runnerctl cancel");
+            let ways = format!("git branch {branch} COMMIT, then: runnerctl resume; or: runnerctl cancel");
             (format!("branch {branch} is gone"), ways)
         };
         Unready::Hold(StopReason::new(format!("there is no commit to go on from: {what}"), &ways))
@@ -228,7 +228,7 @@ fn write_beginning(
     };
     if goal.is_unwritten() {
         let message = "no goal is written in .runner/GOAL.md: there is nothing to reach";
-        return Err(Unready::Hold(StopReason::new(message, "write it there, and: runnerctl resume")));
+        return Err(Unready::Hold(StopReason::new(message, "write it there, then: runnerctl resume")));
     }
     let config = read_config(layout)?;
     let keeps_tree = beginning.keep_tree || before.run_id.as_ref().is_none_or(|id| *id == context.run);
@@ -291,7 +291,7 @@ fn read_state(layout: &Layout) -> Result<RunState, Unready> {
     let bytes = durable::read(&path)?.unwrap_or_default();
     serde_json::from_slice(&bytes).map_err(|error| {
         let message = format!("{} is not valid: {error}", path.display());
-        Unready::Hold(StopReason::new(message, "correct it, and: runnerctl resume"))
+        Unready::Hold(StopReason::new(message, "fix it, then: runnerctl resume"))
     })
 }
 
@@ -307,7 +307,7 @@ fn read_tree(layout: &Layout) -> Result<TaskTree, Unready> {
     validate::load(&bytes).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         let message = format!("{} is not valid: {}", path.display(), faults.join("; "));
-        Unready::Hold(StopReason::new(message, "correct it, and: runnerctl resume"))
+        Unready::Hold(StopReason::new(message, "fix it, then: runnerctl resume"))
     })
 }
 

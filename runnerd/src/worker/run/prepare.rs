@@ -85,7 +85,7 @@ async fn run_baseline(worker: &mut Worker, context: &RunContext) -> Result<bool,
     let result = worker.queue.view.as_ref().and_then(|view| view.baseline);
     if matches!(result, Some(GuardOutcome::Fail | GuardOutcome::Skipped)) {
         let log = context.layout.run_records(&context.run).join("baseline.log");
-        let message = format!("the guard is not green on the base, before any session; see {}", log.display());
+        let message = format!("the guard fails on the base commit, before any session; see {}", log.display());
         worker.queue.tell(&context.run, None, EventKind::Warning { message });
     }
     ended

@@ -85,9 +85,9 @@ fn way_on(worker: &Worker, passes: bool) -> &'static str {
     match (passes, worker.queue.frozen) {
         (true, _) => "it is read again by itself, and at once with: runnerctl resume",
         (false, true) => {
-            "restore the file, and: runnerctl resume; or forget the repository: runnerctl repos --remove PATH"
+            "restore the file, then: runnerctl resume; or forget the repository: runnerctl repos --remove PATH"
         }
-        (false, false) => "look at the file, move it away, and: runnerctl resume",
+        (false, false) => "look at the file, move it away, then: runnerctl resume",
     }
 }
 

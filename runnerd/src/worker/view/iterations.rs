@@ -103,6 +103,7 @@ fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         status: receipt.status,
         guard: receipt.guard,
         commit: Some(commit.id.to_string()),
+        title: receipt.title(),
         summary: Some(first_line(&receipt.summary)).filter(|line| !line.is_empty()).or_else(|| detail(receipt)),
         ended_at: jiff::Timestamp::from_second(commit.time).ok(),
         duration_ms: None,

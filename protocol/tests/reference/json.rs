@@ -1,0 +1,312 @@
+//! `docs/json.md`, generated: what each command prints with `--json`, from the schemas of the types.
+//!
+//! Which command prints which type is a table that is written here.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+const HEAD: &str = r#"# The JSON of every command
+
+<!-- Generated: `UPDATE_GENERATED=1 cargo test -p runner-protocol --test reference` rewrites this page. -->
+
+With `--json` a command prints one object on a line, and nothing else, to standard output; a command that follows prints one per line. Its
+field `schema` names the form: `runner/status.v1`. Within a version fields are added, never removed or given another meaning, so ignore those that you do
+not know. The types are described in full in [`schemas/rpc.v1.schema.json`](../schemas/rpc.v1.schema.json); with examples, in
+[protocol.md](protocol.md).
+
+An error is an object on standard error, and the exit code says of what kind it is (`runnerctl help exit-codes`):
+
+```json
+{"error": {"kind": "wrong_state", "message": "…", "hint": "…", "causes": []}}
+```
+
+`kind` is for programs ([all kinds](protocol.md#errors)), `message` for people, `hint` is the command to type next, or null.
+
+Times are RFC 3339 in UTC, durations whole milliseconds (`_ms`), money whole millionths of a US dollar (`_micro_usd`). What is not known is null, never 0.
+"#;
+
+/// A command, and what it prints.
+struct Command {
+    /// As it is typed, without `runnerctl` and `--json`.
+    typed: &'static str,
+    /// The form, without `runner/` and the version.
+    form: &'static str,
+    prints: Prints,
+    /// Lines for `jq`, and what they print.
+    jq: &'static [(&'static str, &'static str)],
+}
+
+/// What the fields of an answer are.
+enum Prints {
+    /// Those of this type.
+    Type(&'static str),
+    /// One field, a list of this type.
+    List(&'static str, &'static str),
+    /// Those that are named here.
+    Fields(&'static [(&'static str, &'static str)]),
+}
+
+use Prints::{Fields, List, Type};
+
+const COMMANDS: &[Command] = &[
+    Command {
+        typed: "status",
+        form: "status",
+        prints: Type("StatusView"),
+        jq: &[
+            (".run.summary.state", "the state"),
+            (".run.summary.reason.command // empty", "the command to type next"),
+            ("(.run.usage.cost_micro_usd // 0) / 1e6", "dollars so far, as far as they are known"),
+        ],
+    },
+    Command {
+        typed: "status --all",
+        form: "statuses",
+        prints: List("repos", "StatusView"),
+        jq: &[(
+            ".repos[] | select(.run.summary.state == \"held\" or .run.summary.state == \"stuck\") | .repo.path",
+            "repositories that need your attention",
+        )],
+    },
+    Command {
+        typed: "queue",
+        form: "queue",
+        prints: List("runs", "RunSummary"),
+        jq: &[(".runs[] | [.id, .state] | @tsv", "id and state of each run")],
+    },
+    Command { typed: "repos", form: "repos", prints: List("repos", "RepoView"), jq: &[] },
+    Command {
+        typed: "log",
+        form: "iterations",
+        prints: List("iterations", "IterationView"),
+        jq: &[
+            (
+                ".iterations[] | [.iter, .node, .verdict, .title // \"\", .summary // \"\"] | @tsv",
+                "the iterations as a table",
+            ),
+            ("[.iterations[].usage.cost_micro_usd // 0] | add / 1e6", "what they cost together, in dollars"),
+        ],
+    },
+    Command {
+        typed: "log 3",
+        form: "iteration",
+        prints: Type("IterationReply"),
+        jq: &[(".record", "the folder of the record")],
+    },
+    Command { typed: "log 3 --guard", form: "log", prints: Type("TextView"), jq: &[(".text", "the text")] },
+    Command {
+        typed: "tree",
+        form: "tree",
+        prints: Type("TreeReply"),
+        jq: &[(
+            "[.tree.root | recurse(.children[]?) | select((.children // []) == [] and .passes == false)] | length",
+            "how many leaves are open",
+        )],
+    },
+    Command { typed: "select", form: "select", prints: Type("SelectView"), jq: &[(".node.id", "the next leaf")] },
+    Command { typed: "explain", form: "explain", prints: Type("ExplainReply"), jq: &[] },
+    Command {
+        typed: "questions",
+        form: "questions",
+        prints: List("questions", "QuestionView"),
+        jq: &[(".questions[] | [.id, .text] | @tsv", "id and text of each question")],
+    },
+    Command {
+        typed: "verify",
+        form: "verify",
+        prints: Type("AuditReport"),
+        jq: &[(".findings[] | [.severity, .rule, .commit] | @tsv", "what was found")],
+    },
+    Command {
+        typed: "validate",
+        form: "validate",
+        prints: Type("ValidateReply"),
+        jq: &[(".checks[] | select(.faults != []) | .name", "the checks that failed")],
+    },
+    Command { typed: "init", form: "init", prints: Type("InitReply"), jq: &[] },
+    Command {
+        typed: "start",
+        form: "start",
+        prints: Type("StartReply"),
+        jq: &[(".run.branch", "the branch of the run")],
+    },
+    Command { typed: "fork --from 7", form: "fork", prints: Type("StartReply"), jq: &[] },
+    Command { typed: "step", form: "step", prints: Type("StepReply"), jq: &[] },
+    Command { typed: "pause", form: "pause", prints: Type("ControlReply"), jq: &[] },
+    Command { typed: "resume", form: "resume", prints: Type("ControlReply"), jq: &[] },
+    Command { typed: "cancel", form: "cancel", prints: Type("ControlReply"), jq: &[] },
+    Command { typed: "note TEXT", form: "note", prints: Type("ChangeReply"), jq: &[] },
+    Command { typed: "answer ID TEXT", form: "answer", prints: Type("ChangeReply"), jq: &[] },
+    Command { typed: "retry NODE", form: "retry", prints: Type("ChangeReply"), jq: &[] },
+    Command { typed: "add NODE …", form: "add", prints: Type("ChangeReply"), jq: &[] },
+    Command { typed: "edit --file FILE", form: "edit", prints: Type("ChangeReply"), jq: &[] },
+    Command { typed: "guard accept", form: "guard-accept", prints: Type("ChangeReply"), jq: &[] },
+    Command { typed: "approve", form: "review", prints: Type("ReviewReply"), jq: &[] },
+    Command { typed: "reject REASON", form: "review", prints: Type("ReviewReply"), jq: &[] },
+    Command { typed: "config get [KEY]", form: "config", prints: Type("ConfigReply"), jq: &[(".value", "the value")] },
+    Command { typed: "config set KEY VALUE", form: "config-set", prints: Type("ConfigSetReply"), jq: &[] },
+    Command {
+        typed: "config show",
+        form: "config-show",
+        prints: Type("ConfigShowReply"),
+        jq: &[(".settings[] | select(.origin != \"default\") | .key", "the keys that are set")],
+    },
+    Command { typed: "config path", form: "config-path", prints: Type("ConfigPathReply"), jq: &[] },
+    Command { typed: "gc", form: "gc", prints: Type("GcReply"), jq: &[] },
+    Command {
+        typed: "export ITER|RUN DIR",
+        form: "export",
+        prints: Fields(&[
+            ("run", "id of the run"),
+            ("to", "the folder"),
+            ("records", "records that were copied"),
+            ("files", "files in them"),
+            ("bytes", "their size"),
+            ("skipped", "paths that are not regular files"),
+        ]),
+        jq: &[],
+    },
+    Command {
+        typed: "daemon status",
+        form: "daemon",
+        prints: Type("DaemonView"),
+        jq: &[(".version", "the version of the daemon that runs")],
+    },
+    Command {
+        typed: "doctor",
+        form: "doctor",
+        prints: Fields(&[
+            ("machine", "checks of machine and daemon: `name`, `level` (`ok`, `warn`, `fail`, `skip`), `found`, `fix`"),
+            ("repository", "checks of the repository, of the same form"),
+        ]),
+        jq: &[("(.machine + .repository)[] | select(.level == \"fail\") | .fix", "what to do about each error")],
+    },
+    Command {
+        typed: "help states",
+        form: "states",
+        prints: Fields(&[("states", "each state: `state`, `meaning`, `next`")]),
+        jq: &[],
+    },
+    Command {
+        typed: "help exit-codes",
+        form: "exit_codes",
+        prints: Fields(&[("exit_codes", "each exit code: `code`, `meaning`, `next`")]),
+        jq: &[],
+    },
+];
+
+/// Returns the whole page.
+pub(crate) fn text() -> String {
+    let schema = schema();
+    let mut page = HEAD.to_owned();
+    for command in COMMANDS {
+        let form = command.form;
+        let _ = write!(page, "\n## `runnerctl {} --json`\n\n`runner/{form}.v1`", command.typed);
+        page += &match command.prints {
+            Type(name) => format!(", the fields of `{name}`: {}\n\n{}", about(&schema, name), fields(&schema, name)),
+            List(field, name) => {
+                let head = format!(", a list `{field}` of `{name}`: {}", about(&schema, name));
+                format!("{head}\n\n{}", fields(&schema, name))
+            }
+            Fields(all) => {
+                let rows = all.iter().map(|(name, told)| ((*name).to_owned(), (*told).to_owned()));
+                format!("\n\n{}", table(rows))
+            }
+        };
+        if !command.jq.is_empty() {
+            page += "\n```sh\n";
+            for (filter, told) in command.jq {
+                let _ = writeln!(page, "runnerctl {} --json | jq -r '{filter}'    # {told}", command.typed);
+            }
+            page += "```\n";
+        }
+    }
+    page + "\nWith `--wait`, and with `--watch`, `-f` and the like, an object follows for each change: `runner/event.v1` is described by \
+            [`schemas/event.v1.schema.json`](../schemas/event.v1.schema.json).\n"
+}
+
+fn schema() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas/rpc.v1.schema.json");
+    let text = std::fs::read_to_string(path).expect("the schema can be read");
+    serde_json::from_str(&text).expect("the schema is JSON")
+}
+
+fn definition<'s>(schema: &'s Value, name: &str) -> &'s Value {
+    schema["$defs"].get(name).unwrap_or_else(|| panic!("there is no type {name}"))
+}
+
+fn about(schema: &Value, name: &str) -> String {
+    line(definition(schema, name)["description"].as_str().unwrap_or_default())
+}
+
+/// Returns a table of a type's fields; of one with several shapes, those of all.
+fn fields(schema: &Value, name: &str) -> String {
+    let definition = definition(schema, name);
+    let shapes = definition["oneOf"].as_array().map_or_else(|| vec![definition], |shapes| shapes.iter().collect());
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for (name, field) in shapes.iter().filter_map(|shape| shape["properties"].as_object()).flatten() {
+        let told = field["description"].as_str().map(line).or_else(|| Some(field["const"].as_str()?.to_owned()));
+        match rows.iter_mut().find(|(known, _)| known == name) {
+            Some((_, all)) if field["const"].is_string() => *all += &format!(", {}", told.unwrap_or_default()),
+            Some(_) => {}
+            None => rows.push((name.clone(), told.unwrap_or_default())),
+        }
+    }
+    assert!(!rows.is_empty(), "{name} has no fields");
+    table(rows.into_iter())
+}
+
+fn table(rows: impl Iterator<Item = (String, String)>) -> String {
+    let head = "| field | is |\n|---|---|\n".to_owned();
+    rows.fold(head, |mut text, (name, told)| {
+        let _ = writeln!(text, "| `{name}` | {} |", told.replace('|', "\\|"));
+        text
+    })
+}
+
+fn line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Follows the first path of each line for `jq` through the schema.
+#[test]
+fn fields_that_the_lines_for_jq_name_are_there() {
+    let schema = schema();
+    for command in COMMANDS {
+        for (filter, _) in command.jq {
+            let path = filter.trim_start_matches(['(', '[']);
+            let end = path.find(|c: char| !(c.is_ascii_alphanumeric() || "._[]".contains(c))).unwrap_or(path.len());
+            let mut names =
+                path[..end].split('.').map(|name| name.trim_end_matches(['[', ']'])).filter(|n| !n.is_empty());
+            let mut at = match command.prints {
+                Type(name) => definition(&schema, name),
+                List(field, name) => {
+                    assert_eq!(names.next(), Some(field), "{filter}");
+                    definition(&schema, name)
+                }
+                Fields(all) => {
+                    let first = names.next().unwrap_or_default();
+                    assert!(all.iter().any(|(name, _)| *name == first), "{filter}: {first}");
+                    continue;
+                }
+            };
+            for name in names {
+                at = field(&schema, at, name).unwrap_or_else(|| panic!("{filter}: there is no {name}"));
+            }
+        }
+    }
+}
+
+/// Returns a field of a type, of one of its shapes, or of what a list of it holds.
+fn field<'s>(schema: &'s Value, at: &'s Value, name: &str) -> Option<&'s Value> {
+    if let Some(reference) = at["$ref"].as_str() {
+        return field(schema, definition(schema, reference.rsplit('/').next()?), name);
+    }
+    if let Some(found) = at["properties"].get(name) {
+        return Some(found);
+    }
+    let shapes = ["anyOf", "oneOf"].iter().filter_map(|kind| at[kind].as_array()).flatten();
+    shapes.chain(at.get("items")).find_map(|shape| field(schema, shape, name))
+}

@@ -1,0 +1,127 @@
+//! The topics of `help` that are tables: the states of a run, and the variables that are read.
+//!
+//! Which state follows from what is a rule of the daemon's; a state's own sentence and command come with it.
+
+use std::fmt::Write as _;
+
+use protocol::words::RunStatus;
+use serde::Serialize;
+
+/// A state, what it means, and what to do.
+#[derive(Debug, Serialize)]
+pub(crate) struct State {
+    state: &'static str,
+    meaning: &'static str,
+    next: &'static str,
+}
+
+/// A variable, and what it is for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Variable {
+    name: &'static str,
+    meaning: &'static str,
+}
+
+/// The states, as `--json` prints them.
+#[derive(Debug, Serialize)]
+pub(crate) struct States {
+    states: Vec<State>,
+}
+
+/// The variables, as `--json` prints them.
+#[derive(Debug, Serialize)]
+pub(crate) struct Environment {
+    environment: Vec<Variable>,
+}
+
+const VARIABLES: &[(&str, &str)] = &[
+    ("RUNNERD_SOCKET", "the daemon's socket, as with --socket"),
+    ("RUNNERD_STATE", "the folder of the daemon's state"),
+    ("RUNNERD_LOG", "what the daemon logs, as in RUST_LOG"),
+    ("RUNNER_PLAIN", "1: one fact per line, as with --plain"),
+    ("XDG_RUNTIME_DIR", "the socket is in runnerd/ in it"),
+    ("XDG_STATE_HOME", "the state is in runnerd/ in it, else in ~/.local/state/runnerd/"),
+    ("XDG_CONFIG_HOME", "the daemon's settings are in runnerd/ in it, else in ~/.config/runnerd/"),
+    ("VISUAL, EDITOR", "the editor of `edit` and `config edit`, else vi"),
+    ("PAGER, LESS", "the pager of `log`, else less; PAGER=cat turns it off"),
+    ("NO_COLOR", "any value: no colours"),
+    ("TERM", "dumb: one fact per line, as with --plain"),
+    ("LC_ALL, LC_CTYPE, LANG", "the first that is set: without UTF-8, ASCII only"),
+];
+
+/// Returns what a state means, and what to do, in at most 42 and 27 columns.
+fn meaning(state: RunStatus) -> (&'static str, &'static str) {
+    match state {
+        RunStatus::Queued => ("waiting for its turn", "nothing; runnerctl queue"),
+        RunStatus::Running => ("at work", "nothing; runnerctl watch"),
+        RunStatus::Paused => ("paused until you resume it", "runnerctl resume"),
+        RunStatus::Waiting => ("continues by itself, or awaits your review", "as runnerctl status says"),
+        RunStatus::Held => ("needs your attention", "as runnerctl status says"),
+        RunStatus::Completed => ("the goal is reached", "merge the branch"),
+        RunStatus::Stuck => ("out of attempts, or no progress", "retry or edit; then resume"),
+        RunStatus::Limit => ("iterations, cost, tokens or time used up", "runnerctl resume --more N"),
+        RunStatus::TimedOut => ("an iteration ran out of time", "runnerctl resume"),
+        RunStatus::Failed => ("agent or guard cannot run, or fails often", "runnerctl log; then resume"),
+        RunStatus::Cancelled => ("cancelled by you", "runnerctl start --id NEW"),
+    }
+}
+
+/// Returns the states.
+pub(crate) fn states() -> States {
+    let state = |&state: &RunStatus| {
+        let (meaning, next) = meaning(state);
+        State { state: state.as_str(), meaning, next }
+    };
+    States { states: RunStatus::ALL.iter().map(state).collect() }
+}
+
+/// Returns the states as a table.
+pub(crate) fn states_text() -> String {
+    states().states.iter().fold(String::new(), |mut text, State { state, meaning, next }| {
+        let _ = writeln!(text, "{state:<9}  {meaning:<42}  {next}");
+        text
+    })
+}
+
+/// Returns the variables.
+pub(crate) fn environment() -> Environment {
+    let variable = |&(name, meaning): &(&'static str, &'static str)| Variable { name, meaning };
+    Environment { environment: VARIABLES.iter().map(variable).collect() }
+}
+
+/// Returns the variables, each with its meaning on a line of its own.
+pub(crate) fn environment_text() -> String {
+    VARIABLES.iter().fold(String::new(), |mut text, (name, meaning)| {
+        let _ = writeln!(text, "{name}\n    {meaning}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_is_explained() {
+        insta::assert_snapshot!(states_text(), @r"
+        queued     waiting for its turn                        nothing; runnerctl queue
+        running    at work                                     nothing; runnerctl watch
+        paused     paused until you resume it                  runnerctl resume
+        waiting    continues by itself, or awaits your review  as runnerctl status says
+        held       needs your attention                        as runnerctl status says
+        completed  the goal is reached                         merge the branch
+        stuck      out of attempts, or no progress             retry or edit; then resume
+        limit      iterations, cost, tokens or time used up    runnerctl resume --more N
+        timed_out  an iteration ran out of time                runnerctl resume
+        failed     agent or guard cannot run, or fails often   runnerctl log; then resume
+        cancelled  cancelled by you                            runnerctl start --id NEW
+        ");
+    }
+
+    #[test]
+    fn topics_fit_a_terminal() {
+        for line in states_text().lines().chain(environment_text().lines()) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `uninstall`: lists what is installed and where, and what removes it. Nothing is removed here.
+
+use std::env;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use protocol::client::ConnectError;
+use protocol::error::ExitStatus;
+use protocol::path::WirePath;
+use protocol::paths::Paths;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::paint::{DIM, HINT, paint};
+use crate::text::safe::safe;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl uninstall --dry-run    what is where, and how to remove it";
+
+/// The programs, each found beside this one or by `PATH`.
+const PROGRAMS: [&str; 4] = ["runnerctl", "runnerd", "runnerd-shim", "runner-ui"];
+
+/// Show what is installed where, and how to remove it
+///
+/// Nothing is removed. The commands are listed in the order in which to run them; what is not there is left out.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct UninstallArgs {
+    /// List what is there; required, since nothing else is done
+    #[arg(long, required = true)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Parts {
+    parts: Vec<Part>,
+}
+
+/// Something that is there.
+#[derive(Debug, Serialize)]
+struct Part {
+    what: &'static str,
+    path: WirePath,
+    remove: String,
+}
+
+/// Runs the command. No daemon is asked, and none is started.
+pub(crate) fn run(invocation: &Invocation<'_>, _args: &UninstallArgs) -> Result<ExitStatus, Failure> {
+    let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
+    let parts = Parts { parts: parts(&paths) };
+    invocation.ui.answer("uninstall", &parts, |_| render(&parts.parts))?;
+    invocation.ui.note(
+        "\nIn each repository: the folder .runner/, the branches runner/*, and the references below refs/runner/.\n",
+    );
+    Ok(ExitStatus::Fine)
+}
+
+fn parts(paths: &Paths) -> Vec<Part> {
+    let part = |what, path: PathBuf, remove: String| Part { what, path: WirePath(path), remove };
+    let removed = |what, path: &Path| part(what, path.to_owned(), format!("rm -r -- {}", quoted(path)));
+    let folder = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
+    let mut all: Vec<Part> = [paths.service_unit(), paths.socket_unit()]
+        .into_iter()
+        .map(|unit| part("service", unit, "runnerctl service uninstall".to_owned()))
+        .collect();
+    all.push(part("socket", paths.socket.clone(), "runnerctl daemon stop".to_owned()));
+    all.push(removed("state and logs", &paths.state));
+    all.push(removed("settings", &folder(&paths.config)));
+    all.extend(PROGRAMS.iter().filter_map(|name| program(name)).map(|path| removed("program", &path)));
+    all.retain(|part| part.path.as_path().symlink_metadata().is_ok());
+    all
+}
+
+/// Returns a program beside this one, else as `PATH` finds it.
+fn program(name: &str) -> Option<PathBuf> {
+    let beside = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let on_path = env::split_paths(&folders).map(|folder| folder.join(name));
+    beside.into_iter().chain(on_path).find(|path| path.is_file())
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+fn render(parts: &[Part]) -> String {
+    parts.iter().fold(String::new(), |mut text, Part { what, path, remove }| {
+        let head = paint(DIM, &format!("{what:<14}"));
+        let _ = writeln!(text, "{head}  {}\n    {}", safe(&path.to_string()), paint(HINT, &safe(remove)));
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    #[test]
+    fn each_part_has_the_command_that_removes_it() {
+        let parts = [
+            ("service", "/h/.config/systemd/user/runnerd.service", "runnerctl service uninstall".to_owned()),
+            ("state and logs", "/h/it's", format!("rm -r -- {}", quoted(Path::new("/h/it's")))),
+        ];
+        let parts = parts.map(|(what, path, remove)| Part { what, path: WirePath(path.into()), remove });
+        insta::assert_snapshot!(strip_str(&render(&parts)), @r"
+        service         /h/.config/systemd/user/runnerd.service
+            runnerctl service uninstall
+        state and logs  /h/it's
+            rm -r -- '/h/it'\''s'
+        ");
+    }
+}

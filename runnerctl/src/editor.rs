@@ -1,0 +1,39 @@
+//! The user's editor: opens a file in it, and asks whether a text that was refused is to be edited again.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::Command;
+
+use protocol::error::ExitStatus;
+
+use crate::failure::Failure;
+use crate::text::safe::safe_lines;
+
+/// Has the user's editor open a file, and waits until it is closed. The variable may hold options, as for git.
+pub(crate) fn open(file: &Path) -> Result<(), Failure> {
+    let named = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
+    let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".into());
+    let shown = editor.to_string_lossy().into_owned();
+    let mut script = editor;
+    script.push(" \"$@\"");
+    let status = Command::new("/bin/sh").arg("-c").arg(script).arg("editor").arg(file).status();
+    let status = status.map_err(|error| Failure::io(format!("starting the editor `{shown}`"), &error))?;
+    if status.success() {
+        return Ok(());
+    }
+    let message = format!("the editor `{shown}` ended with {status}; nothing was changed");
+    Err(Failure::new(ExitStatus::Error, "editor", message).hint("set VISUAL or EDITOR"))
+}
+
+/// Tells what was wrong, and asks whether the text is to be edited again.
+pub(crate) fn again(why: &str) -> Result<bool, Failure> {
+    let mut answer = String::new();
+    let mut stderr = io::stderr().lock();
+    stderr
+        .write_all(format!("{}\nEdit it again? [Y/n] ", safe_lines(why)).as_bytes())
+        .and_then(|()| stderr.flush())
+        .and_then(|()| io::stdin().read_line(&mut answer))
+        .map_err(|error| Failure::io("asking whether to go on", &error))?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes"))
+}
