@@ -113,7 +113,7 @@ fn ctrl_c_ends_the_watching_and_not_the_run() {
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).expect("reads");
     assert_eq!(client.wait().expect("ends").code(), Some(130));
-    assert!(rest.contains("the run goes on"), "{rest}");
+    assert!(rest.contains("the run continues"), "{rest}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn what_is_not_known_is_named_with_the_command_that_lists_it() {
             answer(&["start", "--base", "nosuch", "-m", "x"], 2, "`nosuch` names no commit", "git log"),
             answer(&["edit", "--file", "/nonexistent"], 1, "reading /nonexistent", "runnerctl edit"),
             answer(&["log", "abc"], 2, "invalid value 'abc' for '[ITER]': `abc` is not the number of an iteration", ""),
-            answer(&["help", "nosuch"], 2, "no command `nosuch`", "runnerctl help"),
+            answer(&["help", "nosuch"], 2, "no command or topic `nosuch`", "runnerctl help"),
         ],
     );
 }

@@ -34,6 +34,7 @@ fn quick_start(agent: &Path) -> String {
     block.replace(chosen, &(command + "runnerctl config set executor.kind command\n"))
 }
 
+#[expect(clippy::print_stderr, reason = "the harness captures it")]
 fn is_installed(shell: &str) -> bool {
     let is_there = ["/bin", "/usr/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join(shell).exists());
     assert!(is_there || std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{shell} is not installed");

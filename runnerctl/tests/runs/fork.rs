@@ -150,7 +150,7 @@ fn what_cannot_be_forked_is_refused() {
     refused(&["--from", "1", "--id", RUN], 6, "a fork is a new run");
     refused(&["--from", "1", "--id", "PLAY"], 2, "only in case");
     refused(&["--from", "1", "--id", "a/b"], 2, "a/b");
-    refused(&["--from", "1.w1"], 2, "left no commit");
+    refused(&["--from", "1.w1"], 2, "has no commit to fork from");
     play.repo.write(".runner/state/notes.md", "mine\n");
     refused(&["--from", "1"], 6, "notes.md");
 }

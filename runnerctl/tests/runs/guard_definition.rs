@@ -391,7 +391,7 @@ fn a_red_baseline_is_shown_and_told_to_the_sessions() {
     assert!(status.stdout.contains("the guard failed before the first session"), "{}", status.stdout);
     assert!(play.script().prompt(1).contains("broken before"));
     let events = play.repo.read(".runner/iterations/play/events.jsonl");
-    assert!(events.contains("the guard is not green on the base"), "{events}");
+    assert!(events.contains("the guard fails on the base commit"), "{events}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_finished_node_waits_for_a_person_and_passes_when_it_is_approved() {
     assert!(play.repo.show("HEAD", ".runner/state/progress.md").contains("b — Title of b (iteration 0002)"));
     assert_eq!(play.script().sessions(), 2, "the word needs no session");
     assert_eq!(play.seen(3).meta.node, "c1", "the run goes on");
-    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing waits for a review", "runnerctl status"]);
+    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review", "runnerctl status"]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_word_needs_something_that_waits_for_it_and_a_rejection_a_reason() {
     assert!(output.stderr.contains("is not registered"), "{}", output.stderr);
     play.begin();
     gate.reached();
-    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review: run play is at work"]);
+    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review: run play is running"]);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     play.home.ctl_in(&play.repo, &["reject", "  "]).exits(2);
@@ -243,7 +243,7 @@ fn without_reviews_in_the_configuration_nothing_waits_any_more() {
     let config = play.repo.read(".runner/state/config.toml").replace("by = \"human\"", "by = \"off\"");
     play.repo.write(".runner/state/config.toml", &config);
     play.repo.commit("No reviews");
-    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing waits for a review"]);
+    refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review"]);
     play.script().step(2, "answer done 'It was done.'");
     play.home.ctl_in(&play.repo, &["resume", "--yes"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);

@@ -179,7 +179,7 @@ fn a_stuck_run_names_three_ways_on_and_a_retry_is_one() {
     let human = humans(&play.repo).pop().expect("a commit");
     assert_eq!(
         (human.trailer("Runner-Human"), human.body.as_str()),
-        (Some("retry"), "node b may be tried 4 times, 3 more")
+        (Some("retry"), "node b may now be tried 4 times, 3 more than before")
     );
     play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(0);
     refused(&play.home.ctl_in(&play.repo, &["retry", "b"]), 6, "what has passed stays");

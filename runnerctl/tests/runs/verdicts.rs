@@ -18,6 +18,7 @@ fn accepted_leaf_passes_and_is_listed_in_the_progress() {
     assert!(play.record(1, "output.json").contains("The result is written."));
     seen.is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     assert_eq!(seen.receipt.body, "The result is written.");
+    assert_eq!(seen.receipt.headline.as_deref(), Some("Title of b: finished"));
     assert_eq!(seen.receipt.trailer("Runner-Role"), Some("worker"));
     assert_eq!(seen.receipt.trailer("Runner-Mode"), Some("execute"));
     assert!(seen.receipt.trailer("Runner-Guard").unwrap().starts_with("exit=0 sha256:"));

@@ -12,8 +12,10 @@ pub struct Receipt {
     pub commit: String,
     /// First line.
     pub subject: String,
-    /// What stands between the first line and the trailers.
+    /// What stands between the first line and the trailers, behind the title that an iteration's message begins with.
     pub body: String,
+    /// The title of the task and how it ended, where the message is of an iteration.
+    pub headline: Option<String>,
     /// Trailers in order.
     pub trailers: Vec<(String, String)>,
 }
@@ -36,7 +38,10 @@ impl Receipt {
         if !trailers.is_empty() {
             paragraphs.pop();
         }
+        let is_iteration = trailers.iter().any(|(name, value)| name == "Runner-Commit" && value == "iteration");
+        let headline = (is_iteration && paragraphs.len() > 1).then(|| paragraphs.remove(1).to_owned());
         Self {
+            headline,
             commit: repo.git(&["rev-parse", revision]),
             subject: paragraphs.first().copied().unwrap_or_default().to_owned(),
             body: paragraphs.get(1..).unwrap_or_default().join("\n\n"),
