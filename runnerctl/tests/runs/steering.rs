@@ -158,7 +158,7 @@ fn a_question_is_listed_over_all_repositories_and_its_answer_is_committed_under_
     assert_eq!(list(&["questions"]).len(), 0);
     assert_eq!(list(&["questions", "--all"])[0]["answer"], "Postgres");
     assert_eq!(play.client().run(play.repo.path()).questions, 0);
-    refused(&play.home.ctl_in(&play.repo, &["answer", id, "MySQL"]), 6, "is answered");
+    refused(&play.home.ctl_in(&play.repo, &["answer", id, "MySQL"]), 6, "is already answered");
     refused(&play.home.ctl_in(&play.repo, &["answer", "zz", "MySQL"]), 1, "there is no question zz");
     play.home.ctl_in(&play.repo, &["retry", "b"]).exits(0);
     play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(0);

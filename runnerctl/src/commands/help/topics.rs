@@ -58,10 +58,10 @@ fn meaning(state: RunStatus) -> (&'static str, &'static str) {
         RunStatus::Waiting => ("continues by itself, or awaits your review", "as runnerctl status says"),
         RunStatus::Held => ("needs your attention", "as runnerctl status says"),
         RunStatus::Completed => ("the goal is reached", "merge the branch"),
-        RunStatus::Stuck => ("out of attempts, or no progress", "retry or edit; then resume"),
+        RunStatus::Stuck => ("out of attempts, or no progress", "retry or edit; resume"),
         RunStatus::Limit => ("iterations, cost, tokens or time used up", "runnerctl resume --more N"),
         RunStatus::TimedOut => ("an iteration ran out of time", "runnerctl resume"),
-        RunStatus::Failed => ("agent or guard cannot run, or fails often", "runnerctl log; then resume"),
+        RunStatus::Failed => ("agent or guard cannot run, or fails often", "runnerctl log; resume"),
         RunStatus::Cancelled => ("cancelled by you", "runnerctl start --id NEW"),
     }
 }
@@ -110,10 +110,10 @@ mod tests {
         waiting    continues by itself, or awaits your review  as runnerctl status says
         held       needs your attention                        as runnerctl status says
         completed  the goal is reached                         merge the branch
-        stuck      out of attempts, or no progress             retry or edit; then resume
+        stuck      out of attempts, or no progress             retry or edit; resume
         limit      iterations, cost, tokens or time used up    runnerctl resume --more N
         timed_out  an iteration ran out of time                runnerctl resume
-        failed     agent or guard cannot run, or fails often   runnerctl log; then resume
+        failed     agent or guard cannot run, or fails often   runnerctl log; resume
         cancelled  cancelled by you                            runnerctl start --id NEW
         ");
     }
