@@ -56,7 +56,7 @@ pub(crate) struct Example {
 
 /// Returns the examples in the order of the methods.
 pub(crate) fn all() -> Vec<Example> {
-    [daemon(), repositories(), runs(), views_of_runs(), trees(), steering(), iterations(), examined()]
+    [daemon(), repositories(), runs(), views_of_runs(), trees(), edits(), steering(), iterations(), examined()]
         .into_iter()
         .flatten()
         .collect()
@@ -400,18 +400,6 @@ fn trees() -> Vec<Example> {
         change: Some(taken("config set", "guard.command", "guard.command is [\"make\", \"test\"]")),
         file: path("/home/me/proj/.runner/state/config.toml"),
     };
-    let text = ConfigTextReply {
-        text: "max_iterations = 20\n".into(),
-        digest: "7f3a91…".into(),
-        file: path("/home/me/proj/.runner/state/config.toml"),
-    };
-    let settings =
-        ConfigEditParams { at: at_run(), text: "max_iterations = 40\n".into(), opened: Some("7f3a91…".into()) };
-    let edited = ConfigEditReply {
-        keys: vec!["max_iterations".into()],
-        change: Some(ChangeReply { id: None, ..taken("config edit", "", "max_iterations") }),
-        file: path("/home/me/proj/.runner/state/config.toml"),
-    };
     let key = ConfigKey { path: proj(), key: Some("guard.command".into()) };
     let files = ConfigPathReply {
         file: path("/home/me/proj/.runner/state/config.toml"),
@@ -429,9 +417,23 @@ fn trees() -> Vec<Example> {
         example("config.show", &AtPath { path: proj() }, &shown()),
         example("config.path", &AtPath { path: proj() }, &files),
         example("config.set", &set, &configured),
-        example("config.text", &at_run(), &text),
-        example("config.edit", &settings, &edited),
     ]
+}
+
+fn edits() -> Vec<Example> {
+    let text = ConfigTextReply {
+        text: "max_iterations = 20\n".into(),
+        digest: "7f3a91…".into(),
+        file: path("/home/me/proj/.runner/state/config.toml"),
+    };
+    let settings =
+        ConfigEditParams { at: at_run(), text: "max_iterations = 40\n".into(), opened: Some("7f3a91…".into()) };
+    let edited = ConfigEditReply {
+        keys: vec!["max_iterations".into()],
+        change: Some(ChangeReply { id: None, ..taken("config edit", "", "max_iterations") }),
+        file: path("/home/me/proj/.runner/state/config.toml"),
+    };
+    vec![example("config.text", &at_run(), &text), example("config.edit", &settings, &edited)]
 }
 
 fn examined() -> Vec<Example> {

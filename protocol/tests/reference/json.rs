@@ -204,7 +204,7 @@ pub(crate) fn text() -> String {
     for command in COMMANDS {
         let form = command.form;
         let _ = write!(page, "\n## `runnerctl {} --json`\n\n`runner/{form}.v1`", command.typed);
-        page += &match command.prints {
+        let body = match command.prints {
             Type(name) => format!(", the fields of `{name}`: {}\n\n{}", about(&schema, name), fields(&schema, name)),
             List(field, name) => {
                 let head = format!(", a list `{field}` of `{name}`: {}", about(&schema, name));
@@ -215,6 +215,7 @@ pub(crate) fn text() -> String {
                 format!("\n\n{}", table(rows))
             }
         };
+        page += &body;
         if !command.jq.is_empty() {
             page += "\n```sh\n";
             for (filter, told) in command.jq {
@@ -249,7 +250,10 @@ fn fields(schema: &Value, name: &str) -> String {
     for (name, field) in shapes.iter().filter_map(|shape| shape["properties"].as_object()).flatten() {
         let told = field["description"].as_str().map(line).or_else(|| Some(field["const"].as_str()?.to_owned()));
         match rows.iter_mut().find(|(known, _)| known == name) {
-            Some((_, all)) if field["const"].is_string() => *all += &format!(", {}", told.unwrap_or_default()),
+            Some((_, all)) if field["const"].is_string() => {
+                all.push_str(", ");
+                all.push_str(&told.unwrap_or_default());
+            }
             Some(_) => {}
             None => rows.push((name.clone(), told.unwrap_or_default())),
         }

@@ -113,7 +113,10 @@ fn tour(folder: &Path) -> String {
         ("git log --stat", "one commit per session"),
         ("runnerctl verify", "the report above, from the commits alone"),
     ];
-    let stops: String = stops.iter().map(|(command, what)| format!("  {command:<24}  {what}\n")).collect();
+    let stops = stops.iter().fold(String::new(), |mut text, (command, what)| {
+        let _ = writeln!(text, "  {command:<24}  {what}");
+        text
+    });
     let (enter, remove) = (format!("cd '{folder}'"), format!("rm -r '{folder}'"));
     format!(
         "\nLook around: {}\n{stops}The folder is kept; to remove it: {}\n",

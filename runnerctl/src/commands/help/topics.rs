@@ -10,7 +10,8 @@ use serde::Serialize;
 /// A state, what it means, and what to do.
 #[derive(Debug, Serialize)]
 pub(crate) struct State {
-    state: &'static str,
+    #[serde(rename = "state")]
+    name: &'static str,
     meaning: &'static str,
     next: &'static str,
 }
@@ -70,15 +71,15 @@ fn meaning(state: RunStatus) -> (&'static str, &'static str) {
 pub(crate) fn states() -> States {
     let state = |&state: &RunStatus| {
         let (meaning, next) = meaning(state);
-        State { state: state.as_str(), meaning, next }
+        State { name: state.as_str(), meaning, next }
     };
     States { states: RunStatus::ALL.iter().map(state).collect() }
 }
 
 /// Returns the states as a table.
 pub(crate) fn states_text() -> String {
-    states().states.iter().fold(String::new(), |mut text, State { state, meaning, next }| {
-        let _ = writeln!(text, "{state:<9}  {meaning:<42}  {next}");
+    states().states.iter().fold(String::new(), |mut text, State { name, meaning, next }| {
+        let _ = writeln!(text, "{name:<9}  {meaning:<42}  {next}");
         text
     })
 }
