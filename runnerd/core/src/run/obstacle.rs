@@ -41,7 +41,7 @@ impl Obstruction {
             Nature::Lost => self.what.clone(),
             Nature::Passing | Nature::Lasting => format!("the daemon could not go on: {}", self.what),
         };
-        self.reason(message, "and: runnerctl resume")
+        self.reason(message, "then: runnerctl resume")
     }
 
     fn reason(&self, message: String, then: &str) -> StopReason {
