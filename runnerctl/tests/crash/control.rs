@@ -124,7 +124,7 @@ fn step_runs_one_iteration_and_pauses() {
         assert_eq!(repo.script().sessions(), iteration);
         let run = home.client().run(repo.path());
         assert_eq!(run.summary.state, RunStatus::Paused, "{run:#?}");
-        assert!(run.summary.reason.expect("it says why").message.contains("one iteration"));
+        assert!(run.summary.reason.expect("it says why").message.contains("the iteration you asked for is done"));
     }
     home.ctl_in(&repo, &["step"]).exits(0);
     assert_eq!(home.client().run(repo.path()).summary.state, RunStatus::Completed);
