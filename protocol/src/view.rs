@@ -179,6 +179,9 @@ pub struct RunView {
     pub iteration: u32,
     /// What the run has consumed, tries that left no commit included.
     pub usage: UsageTotal,
+    /// What costs are computed from that no agent has told and no configuration states: "list price" and its date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_price: Option<String>,
     /// Time spent in iterations, in milliseconds.
     pub elapsed_ms: u64,
     /// Result of the guard on the base.
@@ -395,6 +398,8 @@ pub enum SettingOrigin {
     File,
     /// What the daemon was started with stands above its file.
     Start,
+    /// No file sets it, and a price is as the service lists it.
+    ListPrice,
 }
 
 /// A key of a configuration.

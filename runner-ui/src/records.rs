@@ -156,6 +156,7 @@ impl Records {
             leaves_total,
             iteration: state.next_iter,
             usage: state.usage.clone(),
+            list_price: None,
             elapsed_ms: state.elapsed_ms,
             baseline: None,
             recent: iterations.into_iter().rev().take(RECENT).collect(),

@@ -73,7 +73,7 @@ pub(crate) enum Color {
 }
 
 /// The repository that a command is about.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Place {
     /// Any path in the repository [default: current directory]
     #[arg(value_name = "PATH")]
@@ -81,7 +81,7 @@ pub(crate) struct Place {
 }
 
 /// The run that a command is about.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Target {
     #[command(flatten)]
     pub(crate) place: Place,

@@ -2,6 +2,7 @@
 //! so that the answer is a refusal with the next command and not a run that is held in the night.
 
 mod fork;
+mod identity;
 mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +12,6 @@ use std::path::Path;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::StartParams;
-use runner_core::ids::check_id;
 use runner_core::obstacle::Nature;
 use runner_core::run::{Beginning, Start};
 use runner_core::{shell, uncommitted};
@@ -31,6 +31,7 @@ use crate::repo::prompts;
 use crate::worker::{self, IdChoice, StartOrder, Trusted};
 
 pub use self::fork::fork;
+use self::identity::{Meant, choose_id, refuse_other_case};
 pub use self::programs::find as find_programs;
 
 /// Paths shown of a dirty tree.
@@ -167,11 +168,7 @@ pub fn start(
     }
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
-    let id = choose_id(repository, &layout, params, new_goal.as_ref())?;
-    let begun = match &id {
-        IdChoice::Given(id) => begun(repository, id, new_goal.is_some())?,
-        IdChoice::Derived { .. } => false,
-    };
+    let Meant { id, begun, refusal } = choose_id(repository, &layout, params, new_goal.as_ref())?;
     let config = match &id {
         IdChoice::Given(id) if begun => config_of_branch(repository, id)?,
         IdChoice::Given(_) | IdChoice::Derived { .. } => config_of_work_tree(&layout)?,
@@ -195,7 +192,7 @@ pub fn start(
     };
     let path = WirePath::from(repository.work_dir());
     let start = Start { path, beginning, queue_only: params.queue_only, is_begun: begun };
-    Ok((StartOrder { id, start }, commands))
+    Ok((StartOrder { id, start, refusal }, commands))
 }
 
 /// Checks what a step or a resume needs: nothing holds git up, the commands of the run's branch can be found and are
@@ -268,38 +265,6 @@ fn goal(bytes: &[u8], layout: &Layout) -> Result<Goal, ErrorData> {
     })
 }
 
-fn choose_id(
-    repository: &Repository,
-    layout: &Layout,
-    params: &StartParams,
-    new_goal: Option<&Goal>,
-) -> Result<IdChoice, ErrorData> {
-    let in_file = new_goal.map_or_else(|| id_of_work_tree(layout), |goal| Ok(goal.id().map(str::to_owned)))?;
-    if let Some(id) = params.id.clone().or(in_file) {
-        refuse_other_case(repository, &id)?;
-        return check_id(&id).map(|()| IdChoice::Given(id)).map_err(|error| {
-            ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
-        });
-    }
-    let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
-    let taken: BTreeSet<String> =
-        branches.into_iter().filter_map(|(name, _)| name.strip_prefix("runner/").map(str::to_owned)).collect();
-    Ok(IdChoice::Derived { stem: format!("run-{}", head_commit(repository)?.short(8)), taken })
-}
-
-/// Refuses an id that differs from another run's only in case: ids are unique without it.
-fn refuse_other_case(repository: &Repository, id: &str) -> Result<(), ErrorData> {
-    let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
-    let mut ids = branches.iter().filter_map(|(name, _)| name.strip_prefix("runner/"));
-    match ids.find(|other| *other != id && other.eq_ignore_ascii_case(id)) {
-        Some(other) => {
-            Err(ErrorData::new(ErrorKind::InvalidRequest, format!("id {id} differs from run {other} only in case"))
-                .hint(format!("runnerctl start --id {other}, or choose another id with --id")))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Refuses a goal that nobody has written yet: a session would be paid to reach nothing.
 fn refuse_unwritten(new: Option<&Goal>, layout: &Layout) -> Result<(), ErrorData> {
     let (is_unwritten, message) = match new {
@@ -316,43 +281,11 @@ fn refuse_unwritten(new: Option<&Goal>, layout: &Layout) -> Result<(), ErrorData
     Ok(())
 }
 
-/// Returns the id that `GOAL.md` in the work tree names.
-fn id_of_work_tree(layout: &Layout) -> Result<Option<String>, ErrorData> {
-    Ok(goal_of_work_tree(layout)?.and_then(|goal| goal.id().map(str::to_owned)))
-}
-
 /// Reads `GOAL.md` in the work tree, if there is one.
 fn goal_of_work_tree(layout: &Layout) -> Result<Option<Goal>, ErrorData> {
     let bytes = durable::read(&layout.goal())
         .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
     bytes.map(|bytes| goal(&bytes, layout)).transpose()
-}
-
-/// Whether the run's branch is there with its identity; a branch of that name that is another's is refused.
-fn begun(repository: &Repository, id: &str, has_goal: bool) -> Result<bool, ErrorData> {
-    let branch = format!("runner/{id}");
-    let local = repository.branch(&branch).map_err(|error| git_error(&error))?;
-    let tip = match local {
-        Some(tip) => Some(tip),
-        None => repository.remote_branch("origin", &branch).map_err(|error| git_error(&error))?,
-    };
-    let Some(tip) = tip else { return Ok(false) };
-    let Ok(loaded) = worker::load(repository, tip) else { return Ok(true) };
-    let ids = [("GOAL.md", loaded.goal.id()), ("run_state.json", loaded.run_state.run_id.as_deref())];
-    for (file, found) in ids {
-        if found.is_some_and(|found| found != id) {
-            let found = found.unwrap_or("none");
-            let message = format!("branch {branch} is there, but {file} on it names run {found}");
-            return Err(ErrorData::new(ErrorKind::IdentityMismatch, message)
-                .hint(format!("runnerctl start --id {found}, or choose another id with --id")));
-        }
-    }
-    if has_goal && loaded.run_state.run_id.is_some() {
-        let message = format!("run {id} has begun, and its goal is not replaced");
-        return Err(ErrorData::new(ErrorKind::WrongState, message)
-            .hint(format!("runnerctl start --id {id} without a goal to go on, or another --id")));
-    }
-    Ok(true)
 }
 
 /// Returns the commit of the base: the one that was named, else HEAD unless it is a run's.

@@ -318,6 +318,7 @@ fn views_of_runs() -> Vec<Example> {
         leaves_total: 2,
         iteration: 3,
         usage: usage(2),
+        list_price: None,
         elapsed_ms: 290_400,
         baseline: Some(GuardOutcome::Pass),
         recent: vec![iteration()],

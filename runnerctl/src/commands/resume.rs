@@ -38,6 +38,13 @@ pub(crate) struct ResumeArgs {
     yes: bool,
 }
 
+impl ResumeArgs {
+    /// Lets a run go on as it is.
+    pub(crate) fn of(target: Target, yes: bool) -> Self {
+        Self { target, now: false, more: None, wait: false, yes }
+    }
+}
+
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ResumeArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.target.place.path())?;

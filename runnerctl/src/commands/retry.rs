@@ -5,6 +5,7 @@ use protocol::api::TreeApiClient as _;
 use protocol::error::ExitStatus;
 use protocol::request::{AtRun, RetryParams};
 
+use super::resume::{self, ResumeArgs};
 use crate::args::Target;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -12,6 +13,7 @@ use crate::text::change::changed;
 
 const EXAMPLES: &str = "Examples:
   runnerctl retry root.2              as many as a new task has; then: resume
+  runnerctl retry root.2 --resume     and let the run continue
   runnerctl retry root.2 ~/proj       in another repository";
 
 /// Give a stuck task a new set of attempts
@@ -23,14 +25,23 @@ pub(crate) struct RetryArgs {
     node: String,
     #[command(flatten)]
     target: Target,
+    /// Resume the run, too
+    #[arg(long)]
+    resume: bool,
+    /// Confirm the commands in the repository's configuration
+    #[arg(short, long, requires = "resume")]
+    yes: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: RetryArgs) -> Result<ExitStatus, Failure> {
-    let at = AtRun { path: invocation.place(args.target.place.path())?, run: args.target.run };
+    let at = AtRun { path: invocation.place(args.target.place.path())?, run: args.target.run.clone() };
     let connection = invocation.connect().await?;
     let reply = connection.client().retry(RetryParams { at, node: args.node }).await;
     let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl tree"))?;
     invocation.ui.answer("retry", &reply, |_| changed(&reply))?;
-    Ok(ExitStatus::Fine)
+    if !args.resume {
+        return Ok(ExitStatus::Fine);
+    }
+    resume::run(invocation, ResumeArgs::of(args.target, args.yes)).await
 }

@@ -92,6 +92,7 @@ pub(crate) fn run() -> RunView {
             tokens_unknown: 0,
             cost_unknown: 3,
         },
+        list_price: None,
         elapsed_ms: 3_900_000,
         baseline: Some(GuardOutcome::Pass),
         recent: vec![iteration(), accepted()],

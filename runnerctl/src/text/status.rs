@@ -136,13 +136,13 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
         facts.push(("node", node_text(node).into()));
         facts.push(("attempts", attempts_text(node).into()));
         if let Some(used) = node.usage.as_ref().filter(|used| used.sessions > 0) {
-            facts.push(("this node", usage::total(used).into()));
+            facts.push(("this node", usage::total_at(used, run.list_price.as_deref()).into()));
         }
     }
     facts.extend(leaves(run).map(|leaves| ("leaves", format!("{leaves} passed").into())));
     if run.usage.sessions > 0 {
         facts.push(("time", format!("{} in iterations", span(run.elapsed_ms)).into()));
-        facts.push(("usage", usage::total(&run.usage).into()));
+        facts.push(("usage", usage::total_at(&run.usage, run.list_price.as_deref()).into()));
     }
     facts.extend(run.baseline.map(|guard| ("baseline", baseline_cell(guard))));
     if !run.guard_changed.is_empty() {

@@ -17,6 +17,14 @@ pub(crate) fn total(usage: &UsageTotal) -> String {
     format!("sessions {}, tokens {}, cost {}", usage.sessions, tokens.join(", "), cost(usage))
 }
 
+/// Returns what sessions have consumed together; a cost that is computed from list prices is called so.
+pub(crate) fn total_at(usage: &UsageTotal, list_price: Option<&str>) -> String {
+    match list_price.filter(|_| usage.cost_micro_usd.is_some()) {
+        Some(name) => format!("{} ({name})", total(usage)),
+        None => total(usage),
+    }
+}
+
 /// Returns the cost of sessions: `$3.22`, `at least $3.22 (2 of 5 sessions unknown)`, `unknown`.
 pub(crate) fn cost(usage: &UsageTotal) -> String {
     let known = at_least(usage.cost_micro_usd.map(dollars), usage.cost_unknown);

@@ -180,3 +180,36 @@ fn a_branch_of_a_fresh_clone_goes_on() {
         "{log}"
     );
 }
+
+#[test]
+fn another_goal_after_a_completed_run_begins_a_new_one_and_the_same_goal_does_not() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    repo.script().always("echo more >> work.txt; answer done 'More.'");
+    repo.write(".runner/GOAL.md", "# First\n\nDo as it says.\n").commit("Set a goal");
+    let branch = || repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]);
+    let write = |text: &str| {
+        let id = branch().strip_prefix("runner/").map(|id| format!("---\nid: {id}\n---\n")).unwrap_or_default();
+        repo.write(".runner/GOAL.md", &format!("{id}{text}"));
+    };
+    home.run(&repo, &[]).exits(0);
+    let first = branch();
+    let same = home.ctl_in(&repo, &["start", "--yes"]);
+    assert!(same.exits(6).stderr.contains("is completed\n\nhint: runnerctl start -m"), "{}", same.stderr);
+    write("# Second\n\nDo the next thing.\n");
+    home.run(&repo, &[]).exits(0);
+    let second = branch();
+    assert_ne!(first, second);
+    assert!(repo.script().prompt(2).contains("Do the next thing."));
+    assert_eq!(repo.run_state("HEAD").run_id.as_deref(), second.strip_prefix("runner/"));
+    // Merged, its branch gone, and the next goal committed: what was reached is read from what was merged.
+    repo.git(&["checkout", "-q", "main"]);
+    repo.git(&["merge", "-q", "--no-ff", "-m", "Merge it", &second]);
+    repo.git(&["branch", "-q", "-D", &second]);
+    assert!(home.ctl_in(&repo, &["start", "--yes"]).exits(6).stderr.contains("is completed"));
+    let merged = repo.read(".runner/GOAL.md");
+    repo.write(".runner/GOAL.md", &merged.replace("the next thing", "a third thing")).commit("Set the next goal");
+    home.run(&repo, &[]).exits(0);
+    assert!(repo.script().prompt(3).contains("Do a third thing."));
+    repo.assert_sound();
+}

@@ -106,7 +106,7 @@ fn session_that_is_cut_off_is_asked_to_end_and_leaves_its_usage() {
     let receipts = stand.repo.receipts();
     let receipt = receipts.iter().find(|receipt| receipt.trailer("Runner-Agent").is_some()).unwrap();
     assert_eq!(receipt.verdict(), "Interrupted", "{receipt:#?}");
-    assert_eq!(receipt.trailer("Runner-Usage"), Some("in=800 cached=200 out=50 cost_usd=unknown"));
+    assert_eq!(receipt.trailer("Runner-Usage"), Some("in=800 cached=200 out=50 cost_usd=0.002135"));
     assert_eq!(stand.rollouts(), 0);
 }
 

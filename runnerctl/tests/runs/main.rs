@@ -25,6 +25,7 @@ mod plain;
 mod play;
 mod precedence;
 mod records;
+mod refused;
 mod replaced_objects;
 mod review;
 mod review_by_person;

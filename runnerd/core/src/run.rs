@@ -19,11 +19,13 @@ pub mod wait;
 use jiff::Timestamp;
 use protocol::view::StopReason;
 
-pub use self::next::{Next, Standing, is_packed_after, next, on_resume, resumed, role, role_reason, stays_stuck};
+pub use self::next::{
+    Next, Standing, ends_again, is_packed_after, next, on_resume, reason_after_change, resumed, role, role_reason,
+};
 pub use self::queue::{Turn, Wanted, current, free_id, put, turn};
 pub use self::record::{Asked, Beginning, End, Preparation, ResumeOrder, RunRecord, Settled, State, Uncommitted};
 pub use self::refusal::Refusal;
-pub use self::request::{Request, Situation, Start, Work, ask, begin};
+pub use self::request::{Request, Situation, Start, Work, ask, begin, may_begin_again};
 use crate::obstacle::{Nature, Obstruction};
 use crate::verdict::StopCause;
 

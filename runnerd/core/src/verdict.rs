@@ -85,6 +85,9 @@ pub struct SessionEnd<A = AgentAnswer> {
     /// By which its service knows the session, where the agent says so.
     #[serde(default)]
     pub session_id: Option<String>,
+    /// The model that was asked, where the agent's own record names it.
+    #[serde(default)]
+    pub model: Option<String>,
     /// SHA-256 of the answer as the record has it: as it came, but for secrets.
     pub output_digest: Option<String>,
     /// Why it gave no answer, where that was seen; nothing is decided by it.
@@ -114,6 +117,7 @@ impl<A> SessionEnd<A> {
             exit: None,
             agent: String::new(),
             session_id: None,
+            model: None,
             output_digest: None,
             failure: None,
             usage: SessionUsage::default(),

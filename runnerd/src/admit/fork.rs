@@ -42,7 +42,7 @@ pub fn fork(
     let beginning = Beginning { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true };
     let path = WirePath::from(repository.work_dir());
     let start = Start { path, beginning, queue_only: params.queue_only, is_begun: false };
-    Ok((StartOrder { id, start }, commands))
+    Ok((StartOrder { id, start, refusal: None }, commands))
 }
 
 /// Finds the commit that an iteration ended in.

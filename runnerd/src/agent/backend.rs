@@ -119,6 +119,8 @@ pub(super) struct Heard {
     pub(super) usage: SessionUsage,
     /// By which its service knows the session.
     pub(super) session_id: Option<String>,
+    /// The model that it asked, where its own record names it.
+    pub(super) model: Option<String>,
     /// What its end can be classed by.
     pub(super) evidence: Evidence,
 }

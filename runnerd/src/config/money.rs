@@ -60,6 +60,12 @@ pub struct Price {
 }
 
 impl Price {
+    /// Returns it as an inline table of a configuration file.
+    pub fn inline(&self) -> String {
+        let cached = self.cached.map(|cached| format!("cached = {}, ", cached.dollars())).unwrap_or_default();
+        format!("{{ input = {}, {cached}output = {} }}", self.input.dollars(), self.output.dollars())
+    }
+
     /// Returns the cost of a session in millionths of a dollar; none where it did not say what it read and wrote.
     pub fn of(&self, usage: &SessionUsage) -> Option<u64> {
         let part = |tokens: u64, price: MicroUsd| u128::from(tokens) * u128::from(price.0);

@@ -324,22 +324,47 @@ fn a_cost_ceiling_needs_a_price_for_every_agent_that_may_run() {
     let price = "[prices.m]\ninput = 1\noutput = 2\n";
     let refused = |section, name: &str| Err((section, name.to_owned()));
     assert_eq!(RepoConfig::default().check_ceilings(), Ok(()));
-    assert_eq!(check(""), refused("executor", "codex"));
+    assert_eq!(check(""), Ok(()), "its own record names the model");
+    assert_eq!(check("executor.model = \"gpt-5.5\""), Ok(()), "it is listed");
     assert_eq!(check("executor.model = \"m\""), refused("executor", "m"));
+    assert_eq!(check("executor.kind = \"gemini\""), refused("executor", "gemini"));
     assert_eq!(check(&format!("executor.model = \"m\"\n{price}")), Ok(()));
     assert_eq!(check("executor.kind = \"claude\""), Ok(()));
     let fallback = "executor.kind = \"claude\"\nexecutor.fallback = [\"gemini\"]";
     assert_eq!(check(fallback), refused("executor", "gemini"));
-    let other = "[executor]\nkind = \"claude\"\n[executor.review]\nkind = \"codex\"\n";
+    let other = "[executor]\nkind = \"claude\"\n[executor.review]\nkind = \"gemini\"\n";
     assert_eq!(check(other), Ok(()));
     let with_review = format!("{other}[review]\nby = \"agent\"");
-    assert_eq!(check(&with_review), refused("executor.review", "codex"));
+    assert_eq!(check(&with_review), refused("executor.review", "gemini"));
+}
+
+#[test]
+fn a_price_is_the_files_else_the_list_price_of_the_model_that_is_named_or_was_reported() {
+    let quote = |text: &str, reported: Option<&str>| {
+        let config = read(text);
+        let quote = config.price_of(&config.executor.work, reported);
+        quote.map(|quote| (matches!(quote, Quote::Listed(_)), quote.price().output.dollars()))
+    };
+    let named = "executor.model = \"gpt-5.5\"\n";
+    assert_eq!(quote(named, None), Some((true, 30.0)));
+    assert_eq!(quote(named, Some("gpt-6-astra")), Some((true, 30.0)), "what is named counts");
+    assert_eq!(quote(&format!("{named}[prices.\"gpt-5.5\"]\ninput = 1\noutput = 2"), None), Some((false, 2.0)));
+    assert_eq!(quote("", Some("gpt-6-astra")), Some((true, 50.0)));
+    assert_eq!(quote("", Some("gpt-9")), None, "what is not listed is not known");
+    assert_eq!(quote("", None), None);
+    assert_eq!(quote("[prices.codex]\ninput = 1\noutput = 3", Some("gpt-6-astra")), Some((false, 3.0)));
+    assert_eq!(quote("[prices.gpt-9]\ninput = 1\noutput = 4", Some("gpt-9")), Some((false, 4.0)));
+    let listed = |text: &str| read(text).listed().into_keys().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!((listed(named), listed("")), (vec!["gpt-5.5".to_owned()], vec![]));
+    let name = Some("list price, 2026-11".to_owned());
+    assert_eq!((read(named).list_price(), read("").list_price()), (name.clone(), name));
+    assert_eq!(read("executor.kind = \"claude\"").list_price(), None);
 }
 
 #[test]
 fn the_refusal_of_a_ceiling_says_what_to_add() {
-    let refusal = read("max_cost_usd = 5").check_ceilings().unwrap_err();
-    insta::assert_snapshot!(refusal, @r#"`max_cost_usd` is set, but `codex` (in [executor]) reports no cost and has no price; state it in dollars per million tokens: runnerctl config set prices.codex '{input = IN, output = OUT}', or remove `max_cost_usd`"#);
+    let refusal = read("max_cost_usd = 5\nexecutor.kind = \"gemini\"").check_ceilings().unwrap_err();
+    insta::assert_snapshot!(refusal, @r#"`max_cost_usd` is set, but `gemini` (in [executor]) reports no cost and has no price; state it in dollars per million tokens: runnerctl config set prices.gemini '{input = IN, output = OUT}', or: runnerctl config set max_cost_usd --default"#);
 }
 
 #[test]

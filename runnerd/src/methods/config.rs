@@ -19,7 +19,7 @@ use super::{Api, blocking};
 use crate::admit::{self, git_error};
 use crate::agent;
 use crate::causes::in_one_line;
-use crate::config::{self, Origin, Setting};
+use crate::config::{self, LIST_PRICES, Origin, Price, Setting};
 use crate::git::Repository;
 use crate::logging::FILTER_VARIABLE;
 use crate::repo::durable::{self, Access};
@@ -39,7 +39,7 @@ impl ConfigApiServer for Api {
         let daemon_file = self.paths.config.clone();
         let mut reply = blocking(move || {
             Ok(ConfigShowReply {
-                settings: settings(&file, config::show)?,
+                settings: [settings(&file, config::show)?, list_prices(&file)?].concat(),
                 daemon_settings: settings(&daemon_file, config::show_daemon)?,
                 file: WirePath(file),
                 daemon_file: WirePath(daemon_file),
@@ -197,6 +197,21 @@ fn settings(
     };
     let settings = config::text(&bytes, file).and_then(|text| show(text, file)).map_err(|error| invalid(&error))?;
     Ok(settings.into_iter().map(view).collect())
+}
+
+/// Returns the prices that hold for the models of a file though it does not state them.
+fn list_prices(file: &Path) -> Result<Vec<SettingView>, ErrorData> {
+    let bytes = durable::read(file).map_err(|error| fault(&error))?.unwrap_or_default();
+    let config =
+        config::text(&bytes, file).and_then(|text| config::parse(text, file)).map_err(|error| invalid(&error))?;
+    let view = |(model, price): (&str, &Price)| SettingView {
+        key: format!("prices.{model:?}"),
+        value: Some(price.inline()),
+        origin: SettingOrigin::ListPrice,
+        place: Some(format!("{}, {}", LIST_PRICES.name(), LIST_PRICES.source)),
+        choices: Vec::new(),
+    };
+    Ok(config.listed().into_iter().map(view).collect())
 }
 
 fn fault(error: &durable::DurableError) -> ErrorData {

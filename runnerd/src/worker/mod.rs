@@ -19,7 +19,7 @@ use protocol::view::{PendingControl, RunSummary, StatusView};
 use protocol::words::RunStatus;
 use runner_core::approval::Decision;
 use runner_core::change::Change;
-use runner_core::run::Start;
+use runner_core::run::{Refusal, Start};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -162,6 +162,8 @@ pub struct StartOrder {
     pub id: IdChoice,
     /// How it is to be started.
     pub start: Start,
+    /// Why it is not begun where it is not in the list: by its branch, it would end again at once.
+    pub refusal: Option<Refusal>,
 }
 
 /// The id of a run to be.

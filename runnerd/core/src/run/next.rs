@@ -25,6 +25,11 @@ const PACKED_EVERY: u32 = 50;
 const MAX_DECOMPOSED_IN_ROW: u32 = 20;
 /// Deaths in a row on one node that end a run.
 const MAX_DEATHS: u32 = 10;
+/// Costs are counted in millionths of a dollar, and stated in dollars.
+const MICRO_PER_USD: u64 = 1_000_000;
+/// Times are counted in milliseconds, and stated in seconds.
+const MS_PER_SECOND: u64 = 1_000;
+
 /// What is committed, what the configuration allows, and which services can be asked.
 #[derive(Debug, Clone, Copy)]
 pub struct Standing<'a> {
@@ -87,6 +92,7 @@ pub fn next(standing: &Standing<'_>, ended: Option<&Verdict>, asked: Option<Aske
         .or_else(|| failed(standing, ended))
         .or_else(|| ended.and_then(timed_out))
         .or_else(|| used_up(standing))
+        .or_else(|| ended.and_then(|_| unpriced(standing)))
         .or_else(|| elsewhere(standing, ended).filter(|_| asked != Some(Asked::Cancel)))
         .or_else(|| by_request(asked, ended))
         .or_else(|| pending.map(|pending| review(&pending)))
@@ -114,12 +120,25 @@ fn exhausted(leaf: &Node) -> Next {
     Next::End { end: End::Stuck, reason: used_up_attempts(leaf) }
 }
 
-/// Returns why a stuck run would be stuck again at once: the next leaf has no attempts left, which no resuming gives.
-///
-/// The command says what gives them.
-pub fn stays_stuck(tree: &TaskTree) -> Option<StopReason> {
-    let Selection::Exhausted(leaf) = select(tree) else { return None };
-    Some(used_up_attempts(leaf))
+/// Returns how a run that has ended would end again at once, and why, though its counters are reset and `more` iterations
+/// granted; nothing where it would go on, or would turn out to be completed.
+pub fn ends_again(standing: &Standing<'_>, more: u32) -> Option<(End, StopReason)> {
+    let run_state = on_resume(standing, true, more);
+    match next(&Standing { run_state: &run_state, ..*standing }, None, None) {
+        Next::End { end: End::Completed, .. } => None,
+        Next::End { end, reason } => Some((end, reason)),
+        Next::GoOn(_) | Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_) | Next::Hold(_) => None,
+    }
+}
+
+/// Returns why a run has ended now that its files were changed: what stopped it may be put right, or stop it otherwise.
+/// Nothing where it ended for a reason that no file takes away.
+pub fn reason_after_change(before: &Standing<'_>, after: &Standing<'_>) -> Option<StopReason> {
+    ends_again(before, 0)?;
+    let (_, reason) = ends_again(after, 0).unwrap_or_else(|| {
+        (End::Stuck, StopReason::new("what stopped it was changed since, and it can go on", "runnerctl resume"))
+    });
+    Some(reason)
 }
 
 /// Names the three ways on: raise, reword, decompose.
@@ -176,21 +195,35 @@ fn timed_out(verdict: &Verdict) -> Option<Next> {
 fn used_up(standing: &Standing<'_>) -> Option<Next> {
     let (policy, state) = (standing.policy, standing.run_state);
     let iterations = policy.max_iterations.saturating_add(state.allowance);
+    if state.next_iter > iterations {
+        return Some(end(End::Limit, format!("{iterations} iterations are used up"), "runnerctl resume --more 20"));
+    }
     let spent = Spent { usage: state.usage.clone(), elapsed_ms: state.elapsed_ms }.and(standing.tried);
-    let reached = |ceiling: Option<u64>, used: u64| ceiling.is_some_and(|ceiling| used >= ceiling);
-    let raise = |key: &str| format!("{key} is used up; raise it in .runner/state/config.toml, commit, and resume");
-    let (what, command) = if state.next_iter > iterations {
-        (format!("{iterations} iterations are used up"), "runnerctl resume --more 20")
-    } else if reached(policy.max_cost_micro_usd, spent.usage.cost_micro_usd.unwrap_or(0)) {
-        (raise("max_cost_usd"), "runnerctl resume")
-    } else if reached(policy.max_tokens, usage::tokens(&spent.usage)) {
-        (raise("max_tokens"), "runnerctl resume")
-    } else if reached(policy.max_run_ms, spent.elapsed_ms) {
-        (raise("max_run_secs"), "runnerctl resume")
-    } else {
+    let ceilings = [
+        ("max_cost_usd", policy.max_cost_micro_usd, spent.usage.cost_micro_usd.unwrap_or(0), MICRO_PER_USD),
+        ("max_tokens", policy.max_tokens, usage::tokens(&spent.usage), 1),
+        ("max_run_secs", policy.max_run_ms, spent.elapsed_ms, MS_PER_SECOND),
+    ];
+    ceilings.into_iter().find_map(|(key, ceiling, used, unit)| {
+        let ceiling = ceiling.filter(|ceiling| used >= *ceiling)?;
+        // As much again as it was, on top of what is spent.
+        let raised = used.saturating_add(ceiling).div_ceil(unit);
+        let ways = format!("runnerctl config set {key} {raised} && runnerctl resume");
+        Some(end(End::Limit, format!("{key} is used up"), &ways))
+    })
+}
+
+/// Ends a run whose ceiling on cost cannot be kept: a session has spent tokens that nobody has named a price for, and what is
+/// not known is not free. Whoever lets it go on nevertheless has seen that.
+fn unpriced(standing: &Standing<'_>) -> Option<Next> {
+    let usage = usage::sum(&standing.run_state.usage, &standing.tried.usage);
+    let unpriced = usage.cost_unknown.saturating_sub(usage.tokens_unknown);
+    if standing.policy.max_cost_micro_usd.is_none() || unpriced == 0 {
         return None;
-    };
-    Some(end(End::Limit, what, command))
+    }
+    let what =
+        format!("max_cost_usd cannot be kept: the price of what {unpriced} of its sessions have used is not known");
+    Some(end(End::Limit, what, "runnerctl config set max_cost_usd --default && runnerctl resume"))
 }
 
 /// Holds a run whose HEAD somebody has moved: a person may be at work in the same work tree.

@@ -16,8 +16,6 @@ pub enum Refusal {
     RepositoryHeld(StopReason),
     /// The run has come to a state in which there is nothing to stop.
     IsOver(RunStatus),
-    /// The run has come to an end from which no step leads on.
-    HasEnded(RunStatus),
     /// The run has reached its goal.
     IsCompleted,
     /// The run was ended by a person, and is started again as it was begun.
@@ -34,6 +32,8 @@ pub enum Refusal {
     WaitsForReview(Pending),
     /// What has made the run stuck is as it was.
     StillStuck(StopReason),
+    /// The run would reach its limit again at once.
+    StillAtLimit(StopReason),
     /// A session may be at what would be reviewed.
     IsAtWork,
     /// No node waits for a review.
@@ -60,7 +60,6 @@ impl Refusal {
             Self::RepositoryHeld(_) => ErrorKind::Held,
             Self::InvalidWord(_) => ErrorKind::InvalidRequest,
             Self::IsOver(_)
-            | Self::HasEnded(_)
             | Self::IsCompleted
             | Self::IsCancelled
             | Self::IsDriven(_)
@@ -69,6 +68,7 @@ impl Refusal {
             | Self::WaitsForService
             | Self::WaitsForReview(_)
             | Self::StillStuck(_)
+            | Self::StillAtLimit(_)
             | Self::IsAtWork
             | Self::NothingToReview(_)
             | Self::IsThere
@@ -81,7 +81,7 @@ impl Refusal {
     pub fn message(&self, id: &str) -> String {
         match self {
             Self::RepositoryHeld(why) => why.message.clone(),
-            Self::IsOver(status) | Self::HasEnded(status) => format!("run {id} is {status}"),
+            Self::IsOver(status) => format!("run {id} has ended already ({status}): there is nothing to stop"),
             Self::IsCompleted => format!("run {id} is completed"),
             Self::IsCancelled => format!("run {id} is cancelled"),
             Self::IsDriven(other) => format!("run {other} is running"),
@@ -90,6 +90,7 @@ impl Refusal {
             Self::WaitsForService => format!("run {id} is waiting, and continues by itself"),
             Self::WaitsForReview(on) => format!("run {id} is waiting for your review of node {}", on.node),
             Self::StillStuck(why) => format!("run {id} is still stuck: {}", why.message),
+            Self::StillAtLimit(why) => format!("run {id} is still at its limit: {}", why.message),
             Self::IsAtWork => format!("nothing awaits your review: run {id} is running"),
             Self::NothingToReview(status) => format!("nothing awaits your review: run {id} is {status}"),
             Self::InvalidWord(wrong) => wrong.to_string(),
@@ -102,10 +103,11 @@ impl Refusal {
     /// Returns the command to type next.
     pub fn command(&self, id: &str) -> Option<String> {
         let command = match self {
-            Self::RepositoryHeld(why) | Self::StillStuck(why) => return why.command.clone(),
+            Self::RepositoryHeld(why) | Self::StillStuck(why) | Self::StillAtLimit(why) => return why.command.clone(),
             Self::IsCancelled => return Some(format!("runnerctl start --id {id}")),
-            Self::IsCompleted => "runnerctl start --goal FILE",
-            Self::HasEnded(_) => "runnerctl start",
+            Self::IsCompleted => {
+                "runnerctl start -m 'What is to be true next', or write the next goal into .runner/GOAL.md and: runnerctl start"
+            }
             Self::IsDriven(_) => "runnerctl pause",
             Self::WaitsForService => "runnerctl resume --now",
             Self::WaitsForReview(_) => WAYS_ON,

@@ -4,13 +4,14 @@ use jiff::Timestamp;
 use protocol::path::WirePath;
 use protocol::view::StopReason;
 
-use super::next::{Standing, stays_stuck};
+use super::next::{Standing, ends_again};
 use super::record::{Asked, Beginning, End, ResumeOrder, RunRecord, State};
 use super::refusal::Refusal;
 use super::{Effect, Step, end, paused};
 use crate::approval::{self, Decision, Pending, PersonDecision};
 use crate::change::Subject;
 use crate::obstacle::Obstruction;
+use crate::select::{Selection, select};
 use crate::verdict::StopCause;
 
 /// What a person asks of a run that is in the list.
@@ -95,7 +96,7 @@ impl Request {
     pub fn reads_commit(&self, state: State) -> bool {
         match (self, state) {
             (Self::Resume { .. } | Self::Step, State::WaitsForPerson) | (Self::Review(_), _) => true,
-            (Self::Resume { .. }, State::Over { end, .. }) => end == End::Stuck,
+            (Self::Resume { .. } | Self::Step | Self::Start(_), State::Over { .. }) => true,
             _ => false,
         }
     }
@@ -120,7 +121,7 @@ pub fn ask(run: &RunRecord, request: Request, situation: &Situation<'_>) -> Resu
         }
         Request::Start(order) => {
             held()?;
-            start(run.clone(), order, situation.now)
+            start(run.clone(), order, situation)
         }
         Request::Step => {
             held()?;
@@ -151,10 +152,14 @@ pub fn begin(id: &str, start: Start, now: Timestamp) -> Step {
 }
 
 /// A run that is in the queue goes on where a person had stopped it; one that is over begins anew behind the others.
-fn start(run: RunRecord, start: Start, now: Timestamp) -> Result<Step, Refusal> {
+fn start(run: RunRecord, start: Start, situation: &Situation<'_>) -> Result<Step, Refusal> {
+    let now = situation.now;
     match run.state {
         _ if start.beginning.fork => Err(Refusal::IsThere),
-        State::Over { .. } => {
+        State::Over { end, .. } => {
+            let may_begin =
+                |standing| if end == End::Completed { may_begin_again(standing) } else { may_go_on(standing, 0) };
+            situation.standing.as_ref().map_or(Ok(()), may_begin)?;
             let Step { record, effects } = begin(&run.id, Start { is_begun: true, ..start }, now);
             let record = RunRecord { uncommitted: run.uncommitted, ..record };
             Ok(Step { record, effects }.with(Effect::GoLast))
@@ -165,13 +170,41 @@ fn start(run: RunRecord, start: Start, now: Timestamp) -> Result<Step, Refusal> 
     }
 }
 
+/// Refuses to begin a run again of which this is committed: it has reached its goal, or would end at once.
+pub fn may_begin_again(standing: &Standing<'_>) -> Result<(), Refusal> {
+    if select(standing.tree) == Selection::Complete {
+        return Err(Refusal::IsCompleted);
+    }
+    may_go_on(standing, 0)
+}
+
+/// Refuses to let a run go on that has ended and would end again at once.
+fn may_go_on(standing: &Standing<'_>, more: u32) -> Result<(), Refusal> {
+    match ends_again(standing, more) {
+        Some((End::Limit, why)) => Err(Refusal::StillAtLimit(why)),
+        Some((_, why)) => Err(Refusal::StillStuck(why)),
+        None => Ok(()),
+    }
+}
+
 fn may_step(run: &RunRecord, situation: &Situation<'_>) -> Result<(), Refusal> {
     match (run.state, situation.driven) {
         (State::Running, Some(driven)) => Err(Refusal::IsDriven(driven.to_owned())),
         (_, Some(driven)) if driven != run.id => Err(Refusal::IsDriven(driven.to_owned())),
-        (State::Over { end: End::Completed | End::Cancelled, .. }, _) => Err(Refusal::HasEnded(run.state.status())),
+        (State::Over { end, .. }, _) => may_leave(end, 0, situation),
         (State::WaitsForPerson, _) => situation.pending().map_or(Ok(()), |on| Err(Refusal::WaitsForReview(on))),
         _ => Ok(()),
+    }
+}
+
+/// Refuses to let a run go on from its end where that leads nowhere.
+fn may_leave(end: End, more: u32, situation: &Situation<'_>) -> Result<(), Refusal> {
+    match end {
+        End::Completed => Err(Refusal::IsCompleted),
+        End::Cancelled => Err(Refusal::IsCancelled),
+        End::Stuck | End::Limit | End::TimedOut | End::Failed => {
+            situation.standing.as_ref().map_or(Ok(()), |standing| may_go_on(standing, more))
+        }
     }
 }
 
@@ -209,12 +242,7 @@ fn cancel(run: RunRecord, situation: &Situation<'_>) -> Result<Step, Refusal> {
 
 fn may_resume(run: &RunRecord, now: bool, more: Option<u32>, situation: &Situation<'_>) -> Result<(), Refusal> {
     let refused = match run.state {
-        State::Over { end: End::Completed, .. } => Some(Refusal::IsCompleted),
-        State::Over { end: End::Cancelled, .. } => Some(Refusal::IsCancelled),
-        State::Over { end: End::Stuck, .. } => {
-            let why = situation.standing.as_ref().and_then(|standing| stays_stuck(standing.tree));
-            why.map(Refusal::StillStuck)
-        }
+        State::Over { end, .. } => may_leave(end, more.unwrap_or(0), situation).err(),
         State::WaitsForPerson => situation.pending().map(Refusal::WaitsForReview),
         State::WaitsForService(_) => (!now).then_some(Refusal::WaitsForService),
         State::Running if run.asked.is_none() && more.is_none() => {
@@ -222,7 +250,6 @@ fn may_resume(run: &RunRecord, now: bool, more: Option<u32>, situation: &Situati
             Some(obstacle.unwrap_or(Refusal::IsRunning))
         }
         State::Queued | State::Running | State::Paused | State::Held => None,
-        State::Over { end: End::Limit | End::TimedOut | End::Failed, .. } => None,
     };
     refused.map_or(Ok(()), Err)
 }

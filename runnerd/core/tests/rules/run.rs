@@ -15,7 +15,8 @@ use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::policy::{Policy, ReviewBy};
 use runner_core::run::{
     Asked, Beginning, Effect, End, Event, Next, Refusal, Request, ResumeOrder, RunRecord, Situation, Standing, Start,
-    State, Step, Turn, Uncommitted, Wanted, Work, ask, begin, current, decide, turn,
+    State, Step, Turn, Uncommitted, Wanted, Work, ask, begin, current, decide, may_begin_again, reason_after_change,
+    turn,
 };
 use runner_core::usage::Spent;
 use runner_core::wait::Wait;
@@ -99,6 +100,19 @@ impl Found {
     fn exhausted() -> Self {
         let mut found = Self::new();
         node(&mut found.tree, "b").attempts = 3;
+        found
+    }
+
+    fn complete() -> Self {
+        let mut found = Self::new();
+        found.tree.root.children.clear();
+        found.tree.root.passes = true;
+        found
+    }
+
+    fn at_limit() -> Self {
+        let mut found = Self::new();
+        found.policy.max_iterations = 3;
         found
     }
 
@@ -199,9 +213,9 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
             "waits for a service",
             "waits for a person",
             "queued",
-            "queued",
-            "queued",
-            "queued",
+            "IsCompleted",
+            "StillStuck",
+            "StillAtLimit",
             "queued",
             "queued",
             "queued",
@@ -216,12 +230,12 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
             "waits for a service",
             "WaitsForReview",
             "held",
-            "HasEnded",
-            "stuck",
-            "limit",
+            "IsCompleted",
+            "StillStuck",
+            "StillAtLimit",
             "timed out",
             "failed",
-            "HasEnded",
+            "IsCancelled",
         ],
     ),
     (
@@ -249,7 +263,7 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
             "queued",
             "IsCompleted",
             "StillStuck",
-            "queued",
+            "StillAtLimit",
             "queued",
             "queued",
             "IsCancelled",
@@ -266,7 +280,7 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
             "queued",
             "IsCompleted",
             "StillStuck",
-            "queued",
+            "StillAtLimit",
             "queued",
             "queued",
             "IsCancelled",
@@ -379,7 +393,9 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
 /// Answers a request to a run: one that is completed or stuck has nothing to review.
 fn answer(run: &RunRecord, request: &Request) -> Result<Step, Refusal> {
     let found = match run.state {
-        State::Over { end: End::Completed | End::Stuck, .. } => Found::exhausted(),
+        State::Over { end: End::Completed, .. } => Found::complete(),
+        State::Over { end: End::Stuck, .. } => Found::exhausted(),
+        State::Over { end: End::Limit, .. } => Found::at_limit(),
         _ => Found::new(),
     };
     ask(run, request.clone(), &found.situation(run))
@@ -402,6 +418,47 @@ fn every_request_is_answered_in_every_state_as_it_is_typed_here() {
             assert_eq!(found, expect, "{label} of a run that is {}", word(state));
         }
     }
+}
+
+#[test]
+fn a_run_that_ended_goes_on_once_what_would_end_it_again_is_put_right() {
+    let ended = run(State::Over { end: End::Limit, at: now() });
+    let resume = |more| Request::Resume { now: false, more, looked: false };
+    let ask_of = |found: &Found, request| ask(&ended, request, &found.situation(&ended)).map(|step| step.record.state);
+    let found = Found::at_limit();
+    let refused = ask_of(&found, resume(None)).expect_err("it has no iterations left");
+    assert_eq!(refused.told("r").hint.as_deref(), Some("runnerctl resume --more 20"));
+    assert_eq!(ask_of(&found, resume(Some(1))), Ok(State::Queued));
+    let mut spent = Found::new();
+    spent.policy.max_cost_micro_usd = Some(20_000_000);
+    spent.state.usage.cost_micro_usd = Some(20_500_000);
+    let refused = ask_of(&spent, resume(Some(1))).expect_err("iterations are not what it lacks");
+    assert_eq!(refused.told("r").hint.as_deref(), Some("runnerctl config set max_cost_usd 41 && runnerctl resume"));
+    spent.policy.max_cost_micro_usd = Some(41_000_000);
+    for request in [resume(None), Request::Step, Request::Start(order())] {
+        assert!(request.reads_commit(ended.state));
+        assert!(ask_of(&spent, request).is_ok());
+    }
+}
+
+#[test]
+fn the_reason_of_an_end_follows_what_is_changed_since() {
+    let (stuck, open, limit) = (Found::exhausted(), Found::new(), Found::at_limit());
+    let reason = |before: &Found, after: &Found| {
+        reason_after_change(&before.standing(), &after.standing()).map(|reason| reason.message)
+    };
+    assert_eq!(reason(&stuck, &open).as_deref(), Some("what stopped it was changed since, and it can go on"));
+    assert_eq!(reason(&stuck, &limit).as_deref(), Some("3 iterations are used up"));
+    assert_eq!(reason(&open, &open), None, "what ended it is in no file");
+}
+
+#[test]
+fn a_completed_run_whose_tree_was_opened_again_by_hand_goes_on_with_start() {
+    let completed = run(State::Over { end: End::Completed, at: now() });
+    let found = Found::new();
+    let started = ask(&completed, Request::Start(order()), &found.situation(&completed)).expect("there is work");
+    assert_eq!(started.record.state, State::Queued);
+    assert_eq!(may_begin_again(&Found::complete().standing()), Err(Refusal::IsCompleted));
 }
 
 /// What leads from one state to another, of all that can happen; everything else is a bug, or changes no state.
@@ -572,7 +629,7 @@ fn a_run_that_ended_is_resumed_with_its_counters_reset_and_one_that_rests_is_not
     let granted = |reset| Some(ResumeOrder { more: 5, reset, from: None, then: 0 });
     assert_eq!(resumed(State::Over { end: End::Limit, at: now() }), granted(true));
     assert_eq!(resumed(State::Paused), granted(false));
-    let started = answer(&run(State::Over { end: End::Stuck, at: now() }), &requests()[0].1).expect("it begins anew");
+    let started = answer(&run(State::Over { end: End::Failed, at: now() }), &requests()[0].1).expect("it begins anew");
     assert_eq!(started.record.resume, Some(ResumeOrder { more: 0, reset: true, from: None, then: 0 }));
     let fork = Start { beginning: Beginning { fork: true, ..order().beginning }, ..order() };
     assert_eq!(answer(&run(State::Queued), &Request::Start(fork)), Err(Refusal::IsThere));
@@ -687,7 +744,9 @@ fn every_record_that_is_reached_goes_on_again() {
             open.extend(before.get(&record).into_iter().flatten().cloned());
         }
     }
-    for (_, label, step) in edges {
+    // Whoever wants more than a completed run has reached begins another.
+    let ended = |step: &Step| matches!(step.record.state, State::Over { end: End::Completed, .. });
+    for (_, label, step) in edges.into_iter().filter(|(_, _, step)| !ended(step)) {
         assert!(goes_on.contains(&format!("{:?}", step.record)), "{label} leads to what nothing leads from: {step:?}");
     }
 }

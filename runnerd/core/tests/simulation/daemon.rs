@@ -135,6 +135,8 @@ pub(crate) struct Course {
     pub(crate) accepted: Option<String>,
     /// What the last end of the run has said, until an iteration is settled.
     pub(crate) said: Option<String>,
+    /// What the last refusal to go on has said.
+    pub(crate) advised: Option<StopReason>,
     /// What puts right what a person may not have done: files as they should be.
     pub(crate) amends: Option<Files>,
     /// What the course has come across: verdicts, rules that were broken, roles, states of the run.

@@ -116,6 +116,7 @@ impl Course {
             stop: None,
             is_leaving: false,
             said: None,
+            advised: None,
             claim: None,
             accepted: repository.work.get(JUSTFILE).map(|blob| blob.id.to_string()),
             seen: std::collections::BTreeSet::new(),

@@ -43,7 +43,7 @@ const RUNS: u64 = 2_000;
 const ENOUGH: u64 = 600;
 
 /// Branches that are forged.
-const FORGED: u64 = 192;
+const FORGED: u64 = 256;
 /// Courses in which a mistake must show.
 const UNTIL_CAUGHT: u64 = 400;
 /// Most failures that are shown.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use protocol::tree::TaskTree;
+use protocol::view::StopReason;
 use runner_core::change::{self, Addition, Change};
 use runner_core::iteration::Phase;
 use runner_core::message::RunnerCommit;
@@ -239,7 +240,10 @@ impl Course {
             }
             State::Paused if self.random.one_in(8) => self.ask_at_rest(Request::Step),
             State::Paused => self.go_on(None, false),
-            State::Over { .. } => self.follow_advice(),
+            State::Over { .. } => {
+                let reason = self.record.reason.clone();
+                self.follow_advice(reason.ok_or_else(|| Halt::Broken("P13: it ended without a reason".to_owned()))?)
+            }
             State::Queued | State::Running => {
                 Err(Halt::Broken(format!("P13: it is {}, and nothing goes on with it", self.record.state.status())))
             }
@@ -257,31 +261,33 @@ impl Course {
 
     /// Resumes the run; what makes it stuck may be that somebody has to put something right first.
     pub(crate) fn go_on(&mut self, more: Option<u32>, now: bool) -> Lived<()> {
-        match self.ask(Request::Resume { now, more, looked: false })? {
+        let mut answer = self.ask(Request::Resume { now, more, looked: false })?;
+        if answer == Err(Refusal::IsCancelled) {
+            let beginning = Beginning { base: None, goal: None, keep_tree: true, fork: false };
+            let path = self.record.path.clone();
+            answer = self.ask(Request::Start(Start { path, beginning, queue_only: false, is_begun: true }))?;
+        }
+        match answer {
             Ok(_) => Ok(()),
-            Err(Refusal::StillStuck(_)) => {
+            Err(Refusal::StillStuck(why) | Refusal::StillAtLimit(why)) => {
                 self.make_amends();
+                self.advised = Some(why);
                 Ok(())
-            }
-            Err(Refusal::IsCancelled) => {
-                let beginning = Beginning { base: None, goal: None, keep_tree: true, fork: false };
-                let path = self.record.path.clone();
-                self.want(Request::Start(Start { path, beginning, queue_only: false, is_begun: true }))
             }
             Err(refusal) => Err(Halt::Broken(format!("P13: it says that it can be resumed: {refusal:?}"))),
         }
     }
 
     /// Does what the reason of an end says.
-    fn follow_advice(&mut self) -> Lived<()> {
-        let reason =
-            self.record.reason.clone().ok_or_else(|| Halt::Broken("P13: it ended without a reason".to_owned()))?;
+    fn follow_advice(&mut self, reason: StopReason) -> Lived<()> {
+        // What a refusal says is newer than what the end has said.
+        let reason = self.advised.take().unwrap_or(reason);
         let command = reason.command.unwrap_or_default();
         if let Some(rest) = command.strip_prefix("runnerctl retry ") {
             let node = rest.split(',').next().unwrap_or_default().to_owned();
             let change = if self.random.one_in(3) { Change::Add(addition(&node, 1)) } else { Change::Retry { node } };
             self.changes.push((change, None));
-        } else if reason.message.contains("raise it in .runner/state/config.toml") {
+        } else if command.starts_with("runnerctl config set max_") {
             self.make_amends();
             self.change_config(|config| {
                 let policy = &mut config.policy;

@@ -56,6 +56,7 @@ impl Reader for ClaudeReader {
             evidence: self.evidence(rest),
             answer: self.answer.map(|answer| answer.to_string().into_bytes()),
             session_id: self.session_id,
+            model: None,
             usage: self.meter.usage(),
         }
     }

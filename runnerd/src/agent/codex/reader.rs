@@ -200,6 +200,7 @@ impl Reader for CodexReader {
             answer: self.answer(),
             usage: printed.or(rollout.usage).unwrap_or_default(),
             session_id: session,
+            model: rollout.model.clone(),
             evidence: self.evidence(&rollout, rest),
         };
         self.clear();

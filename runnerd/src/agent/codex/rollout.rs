@@ -21,6 +21,8 @@ const MAX_TAIL: u64 = 8 << 20;
 const MAX_DAYS: usize = 4;
 /// Entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 50_000;
+/// The lines that say what a turn is asked with.
+const TURN: &str = "turn_context";
 /// Longest id of a session.
 const MAX_ID: usize = 64;
 
@@ -29,6 +31,8 @@ const MAX_ID: usize = 64;
 pub(super) struct Rollout {
     /// What the session consumed so far.
     pub(super) usage: Option<SessionUsage>,
+    /// The model that was asked last.
+    pub(super) model: Option<String>,
     /// Why it failed.
     pub(super) cause: Option<Cause>,
     /// When the limit that is reached, or nearest, ends.
@@ -123,7 +127,8 @@ fn read(lines: &[u8]) -> Rollout {
     let mut rollout = Rollout::default();
     let mut limits = Limits::default();
     for line in lines.split(|byte| *byte == b'\n') {
-        let Ok(RolloutLine { payload }) = serde_json::from_slice(line) else { continue };
+        let Ok(RolloutLine { kind, payload }) = serde_json::from_slice(line) else { continue };
+        rollout.model = payload.model.filter(|_| kind.as_deref() == Some(TURN)).or(rollout.model);
         let total = payload.info.map(|info| info.total_token_usage).or(payload.thread_token_usage);
         rollout.usage = total.map(SessionUsage::from).or(rollout.usage);
         rollout.cause = payload.error.or(rollout.cause);
@@ -137,6 +142,8 @@ fn read(lines: &[u8]) -> Rollout {
 /// A line, of which the payload is what counts.
 #[derive(Debug, Deserialize)]
 struct RolloutLine {
+    #[serde(rename = "type")]
+    kind: Option<String>,
     payload: Payload,
 }
 
@@ -148,6 +155,8 @@ struct Payload {
     rate_limits: Option<Limits>,
     /// With a `token_usage_record`, which comes before the tools are run: the session so far.
     thread_token_usage: Option<Tokens>,
+    /// With a `turn_context`: the model that the turn asks.
+    model: Option<String>,
     /// With `task_complete`: why it failed.
     error: Option<Cause>,
 }

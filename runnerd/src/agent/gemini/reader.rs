@@ -77,6 +77,7 @@ impl Reader for GeminiReader {
             evidence: self.evidence(rest),
             usage: self.result.as_ref().map(|result| usage(&result["stats"])).unwrap_or_default(),
             session_id: self.session_id,
+            model: None,
         }
     }
 }

@@ -171,6 +171,7 @@ impl Reader for OpencodeReader {
             usage: SessionUsage { cost_micro_usd: cost, ..self.usage },
             evidence: self.evidence(rest),
             session_id: self.session.take(),
+            model: None,
         }
     }
 }

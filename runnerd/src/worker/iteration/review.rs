@@ -62,7 +62,7 @@ pub(crate) async fn review(
     };
     context.last_scan.forget();
     let mut end = agent::run::<ReviewAnswer>(session, &context.launcher, stop).await?;
-    session::price(loaded, &executor, &mut end.usage);
+    session::price(loaded, &executor, &mut end);
     let prompt = Some(Digest::of(prompt.as_bytes()).to_string());
     block_in_place(|| look_after(context, loaded, work, ReviewEnd { prompt, ..review::ended(end) }))
 }

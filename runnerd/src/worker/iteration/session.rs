@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use protocol::answer::SessionUsage;
 use protocol::words::{PhaseName, Role};
 use runner_core::verdict::{SessionEnd, Task};
 use tokio::task::block_in_place;
@@ -59,14 +58,15 @@ pub(crate) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
     block_in_place(|| tampering::look_before(context, (loaded.commit, task.iter)))?;
     context.last_scan.forget();
     let mut end: SessionEnd = agent::run(session, &context.launcher, stop).await?;
-    price(loaded, &executor, &mut end.usage);
+    price(loaded, &executor, &mut end);
     Ok(end)
 }
 
-/// Fills in what a session cost, where its agent does not say and the configuration has a price.
-pub(crate) fn price(loaded: &Loaded, executor: &Executor, usage: &mut SessionUsage) {
-    if usage.cost_micro_usd.is_none() {
-        usage.cost_micro_usd = loaded.config.price_of(executor).and_then(|price| price.of(usage));
+/// Fills in what a session cost, where its agent does not say and its model has a price.
+pub(crate) fn price<A>(loaded: &Loaded, executor: &Executor, end: &mut SessionEnd<A>) {
+    if end.usage.cost_micro_usd.is_none() {
+        let quote = loaded.config.price_of(executor, end.model.as_deref());
+        end.usage.cost_micro_usd = quote.and_then(|quote| quote.price().of(&end.usage));
     }
 }
 

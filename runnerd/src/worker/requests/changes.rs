@@ -8,7 +8,7 @@ use protocol::event::EventKind;
 use protocol::reply::ChangeReply;
 use runner_core::change::{self, Change, Changed, Refusal};
 use runner_core::digest::sha256_hex;
-use runner_core::run::{Request, RunRecord};
+use runner_core::run::{self, Request, RunRecord};
 use runner_core::{message, notes, tree};
 use tokio::task::block_in_place;
 
@@ -237,6 +237,7 @@ fn conclude(queue: &mut RepoQueue, waiting: &Queued, ground: &BranchTip, made: M
     ground.lay_out(&made)?;
     let Made { commit, before, changed } = made;
     forget(queue, waiting.number)?;
+    say_again(queue, &waiting.run, ground)?;
     let subject = message::compose_human(&waiting.run, waiting.change.command(), "");
     let subject = subject.lines().next().unwrap_or_default().to_owned();
     queue.tell(&waiting.run, None, EventKind::Commit { commit: commit.to_string(), subject });
@@ -245,6 +246,16 @@ fn conclude(queue: &mut RepoQueue, waiting: &Queued, ground: &BranchTip, made: M
         queue.tell(&waiting.run, None, EventKind::Tree { leaves_passed, leaves_total });
     }
     Ok(Ended { number: waiting.number, how: Ok((commit, changed)) })
+}
+
+/// Says anew why a run has ended, where the request has changed that.
+fn say_again(queue: &mut RepoQueue, id: &str, before: &BranchTip) -> Result<(), Unready> {
+    let Some(run) = queue.run(id).filter(|run| run.state.is_over()).cloned() else { return Ok(()) };
+    let Some(after) = BranchTip::of(&queue.store, &run)? else { return Ok(()) };
+    let (before, after) = (before.loaded.standing(&run.uncommitted), after.loaded.standing(&run.uncommitted));
+    let Some(reason) = run::reason_after_change(&before, &after) else { return Ok(()) };
+    queue.come_to(RunRecord { reason: Some(reason), ..run.clone() }.into())?;
+    Ok(())
 }
 
 /// Takes a request out of the queue that has become impossible; its text is kept and its end is told.

@@ -45,7 +45,7 @@ pub(super) fn start(queue: &mut RepoQueue, order: StartOrder) -> Result<StartRep
     if let Some(held) = &queue.held {
         return Err(held_error(held));
     }
-    let StartOrder { id, start } = order;
+    let StartOrder { id, start, refusal } = order;
     let id = match id {
         IdChoice::Given(id) => id,
         IdChoice::Derived { stem, taken } => run::free_id(&stem, |id| taken.contains(id) || queue.run(id).is_some()),
@@ -59,7 +59,10 @@ pub(super) fn start(queue: &mut RepoQueue, order: StartOrder) -> Result<StartRep
     let path = start.path.clone();
     let step = match known {
         Some(_) => answer(queue, &id, Request::Start(start))?,
-        None => run::begin(&id, start, clock::now()),
+        None => match refusal {
+            Some(refusal) => return Err(refusal.told(&id)),
+            None => run::begin(&id, start, clock::now()),
+        },
     };
     let path = known.is_none_or(State::is_over).then_some(path);
     queue.come_to_in(path, step).map_err(|error| fault(&error))?;

@@ -1,0 +1,167 @@
+//! What the rules refuse, a client is refused: each such cell of the table in `docs/run.md`, asked of a run that has come to
+//! that state through a real daemon.
+
+use protocol::words::RunStatus;
+
+use crate::play::{Play, RUN, leaf, node, sample};
+use crate::review_by_person::waiting;
+
+const START: &[&str] = &["start", "--yes"];
+const RESUME: &[&str] = &["resume", "--yes"];
+const NOW: &[&str] = &["resume", "--now", "--yes"];
+const MORE: &[&str] = &["resume", "--more", "5", "--yes"];
+const STEP: &[&str] = &["step", "--yes"];
+const PAUSE: &[&str] = &["pause"];
+const PAUSE_NOW: &[&str] = &["pause", "--now"];
+const CANCEL: &[&str] = &["cancel"];
+const APPROVE: &[&str] = &["approve"];
+const NOTE: &[&str] = &["note", "Anything"];
+const RETRY: &[&str] = &["retry", "b"];
+
+/// Asserts that each request is refused with a sentence that says this, and changes nothing.
+#[track_caller]
+fn refuses(play: &Play, state: RunStatus, cells: &[(&[&[&str]], &str)]) {
+    play.client().wait_for(play.repo.path(), state);
+    let head = play.repo.head();
+    for (requests, says) in cells {
+        for request in *requests {
+            let output = play.home.ctl_in(&play.repo, request);
+            assert_eq!(output.code, 6, "{state}: {request:?}: {}{}", output.stdout, output.stderr);
+            assert!(output.stderr.contains(says), "{state}: {request:?}: {}", output.stderr);
+            assert_eq!(play.client().run(play.repo.path()).summary.state, state, "{request:?}");
+        }
+    }
+    assert_eq!(play.repo.head(), head);
+}
+
+#[test]
+fn a_completed_run_is_not_begun_stepped_resumed_stopped_or_changed() {
+    let mut tree = sample();
+    tree.root.children = vec![leaf("b", 1)];
+    let play = Play::with(&tree, |config| config.top("max_iterations = 3"));
+    play.script().always("echo done > done.txt; answer done 'It is done.'");
+    play.run().exits(0);
+    let start: &[&str] = &["start", "--yes", "--id", RUN];
+    refuses(
+        &play,
+        RunStatus::Completed,
+        &[
+            (&[START, start, STEP, RESUME, NOW, MORE], "is completed\n\nhint: runnerctl start -m"),
+            (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (completed)"),
+            (&[APPROVE], "nothing waits for a review"),
+            (&[NOTE, RETRY], "the run is completed"),
+        ],
+    );
+}
+
+#[test]
+fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
+    let mut tree = sample();
+    node(&mut tree, "b").max_attempts = 1;
+    let play = Play::with(&tree, |config| config.top("max_iterations = 9"));
+    play.script().step(1, "answer retry 'Too hard.'");
+    play.script().always("echo $n > \"$n.txt\"; answer done 'It is done.'");
+    play.run().exits(3);
+    refuses(
+        &play,
+        RunStatus::Stuck,
+        &[
+            (
+                &[START, STEP, RESUME, NOW, MORE],
+                "is still stuck: node b has used its 1 attempts\n\nhint: runnerctl retry b",
+            ),
+            (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (stuck)"),
+            (&[APPROVE], "nothing waits for a review"),
+        ],
+    );
+    play.home.ctl_in(&play.repo, &["retry", "b"]).exits(0);
+    let reason = play.client().run(play.repo.path()).summary.reason.expect("it says how it stands");
+    assert_eq!(reason.message, "what stopped it was changed since, and it can go on");
+    assert_eq!(reason.command.as_deref(), Some("runnerctl resume"));
+    play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(0);
+}
+
+#[test]
+fn a_retry_lets_the_run_go_on_where_it_is_asked_to() {
+    let mut tree = sample();
+    node(&mut tree, "b").max_attempts = 1;
+    let play = Play::with(&tree, |config| config.top("max_iterations = 9"));
+    play.script().step(1, "answer retry 'Too hard.'");
+    play.script().always("echo $n > \"$n.txt\"; answer done 'It is done.'");
+    play.run().exits(3);
+    play.home.ctl_in(&play.repo, &["retry", "b", "--resume"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Completed);
+}
+
+#[test]
+fn a_run_at_its_limit_is_not_begun_stepped_resumed_or_stopped_until_it_is_raised() {
+    let play = Play::new();
+    play.script().always("answer retry \"Not yet, $n.\"");
+    play.run().exits(4);
+    refuses(
+        &play,
+        RunStatus::Limit,
+        &[
+            (
+                &[START, STEP, RESUME, NOW],
+                "is still at its limit: 1 iterations are used up\n\nhint: runnerctl resume --more 20",
+            ),
+            (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (limit)"),
+            (&[APPROVE], "nothing waits for a review"),
+        ],
+    );
+    play.home.ctl_in(&play.repo, &["config", "set", "max_iterations", "2"]).exits(0);
+    let reason = play.client().run(play.repo.path()).summary.reason.expect("it says how it stands");
+    assert_eq!(reason.command.as_deref(), Some("runnerctl resume"));
+    play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(4);
+    play.seen(2);
+    play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
+    play.seen(3);
+}
+
+#[test]
+fn a_cancelled_run_is_not_stepped_resumed_stopped_or_reviewed() {
+    let play = Play::new();
+    play.home.ctl_in(&play.repo, &["start", "--yes", "--id", RUN, "--queue-only"]).exits(0);
+    play.home.ctl_in(&play.repo, CANCEL).exits(0);
+    refuses(
+        &play,
+        RunStatus::Cancelled,
+        &[
+            (&[STEP, RESUME, NOW, MORE, APPROVE], "is cancelled\n\nhint: runnerctl start --id play"),
+            (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (cancelled)"),
+            (&[NOTE], "the run is cancelled"),
+        ],
+    );
+}
+
+#[test]
+fn a_failed_run_is_not_stopped() {
+    let play = Play::with(&sample(), |config| config.top("max_consecutive_faults = 1"));
+    play.script().always("exit 3");
+    play.run().exits(9);
+    refuses(&play, RunStatus::Failed, &[(&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (failed)")]);
+}
+
+#[test]
+fn a_run_that_waits_for_a_review_is_not_stepped_or_resumed() {
+    let play = waiting(3);
+    let says = "waits for a person to review node b\n\nhint: runnerctl approve";
+    refuses(&play, RunStatus::Waiting, &[(&[STEP, RESUME, NOW, MORE], says)]);
+}
+
+#[test]
+fn a_run_at_work_is_not_stepped_resumed_or_reviewed() {
+    let play = Play::new();
+    let gate = play.script().gate("session");
+    play.script().step(1, "gate session; answer retry 'Not yet.'");
+    play.begin();
+    gate.reached();
+    refuses(
+        &play,
+        RunStatus::Running,
+        &[(&[STEP, RESUME, NOW], "run play is running\n\nhint: runnerctl"), (&[APPROVE], "run play is at work")],
+    );
+    gate.open();
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+}
