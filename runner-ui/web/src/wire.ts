@@ -94,7 +94,7 @@ export type ReviewVerdict = 'accept' | 'reject';
 /**
  * Where the value of a setting comes from.
  */
-export type SettingOrigin = 'default' | 'file' | 'start';
+export type SettingOrigin = 'default' | 'file' | 'start' | 'list_price';
 /**
  * The kinds of steps.
  */
@@ -427,6 +427,10 @@ export interface RunView {
    * Leaves of the tree.
    */
   leaves_total: number;
+  /**
+   * What costs are computed from that no agent has told and no configuration states: "list price" and its date.
+   */
+  list_price?: string | null;
   /**
    * The node of the live iteration, else the next one.
    */
