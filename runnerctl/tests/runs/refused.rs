@@ -48,7 +48,7 @@ fn a_completed_run_is_not_begun_stepped_resumed_stopped_or_changed() {
         &[
             (&[START, start, STEP, RESUME, NOW, MORE], "is completed\n\nhint: runnerctl start -m"),
             (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (completed)"),
-            (&[APPROVE], "nothing waits for a review"),
+            (&[APPROVE], "nothing awaits your review"),
             (&[NOTE, RETRY], "the run is completed"),
         ],
     );
@@ -71,7 +71,7 @@ fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
                 "is still stuck: node b has used its 1 attempts\n\nhint: runnerctl retry b",
             ),
             (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (stuck)"),
-            (&[APPROVE], "nothing waits for a review"),
+            (&[APPROVE], "nothing awaits your review"),
         ],
     );
     play.home.ctl_in(&play.repo, &["retry", "b"]).exits(0);
@@ -107,7 +107,7 @@ fn a_run_at_its_limit_is_not_begun_stepped_resumed_or_stopped_until_it_is_raised
                 "is still at its limit: 1 iterations are used up\n\nhint: runnerctl resume --more 20",
             ),
             (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (limit)"),
-            (&[APPROVE], "nothing waits for a review"),
+            (&[APPROVE], "nothing awaits your review"),
         ],
     );
     play.home.ctl_in(&play.repo, &["config", "set", "max_iterations", "2"]).exits(0);
@@ -146,7 +146,7 @@ fn a_failed_run_is_not_stopped() {
 #[test]
 fn a_run_that_waits_for_a_review_is_not_stepped_or_resumed() {
     let play = waiting(3);
-    let says = "waits for a person to review node b\n\nhint: runnerctl approve";
+    let says = "is waiting for your review of node b\n\nhint: runnerctl approve";
     refuses(&play, RunStatus::Waiting, &[(&[STEP, RESUME, NOW, MORE], says)]);
 }
 
@@ -160,7 +160,7 @@ fn a_run_at_work_is_not_stepped_resumed_or_reviewed() {
     refuses(
         &play,
         RunStatus::Running,
-        &[(&[STEP, RESUME, NOW], "run play is running\n\nhint: runnerctl"), (&[APPROVE], "run play is at work")],
+        &[(&[STEP, RESUME, NOW], "run play is running\n\nhint: runnerctl"), (&[APPROVE], "run play is running")],
     );
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);

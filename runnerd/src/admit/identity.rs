@@ -94,7 +94,7 @@ fn is_another(repository: &Repository, end: &Loaded, here: Option<&Goal>) -> Res
             loaded.run_state.run_id == end.run_state.run_id && select(&loaded.tree) == Selection::Complete
         };
         let Some(loaded) = before.filter(is_end) else { break };
-        reached = loaded.goal.body().trim().to_owned();
+        loaded.goal.body().trim().clone_into(&mut reached);
     }
     Ok(here.body().trim() != reached)
 }

@@ -94,11 +94,12 @@ impl Situation<'_> {
 impl Request {
     /// Whether what is committed has a say in the answer to this.
     pub fn reads_commit(&self, state: State) -> bool {
-        match (self, state) {
-            (Self::Resume { .. } | Self::Step, State::WaitsForPerson) | (Self::Review(_), _) => true,
-            (Self::Resume { .. } | Self::Step | Self::Start(_), State::Over { .. }) => true,
-            _ => false,
-        }
+        matches!(
+            (self, state),
+            (Self::Resume { .. } | Self::Step, State::WaitsForPerson)
+                | (Self::Review(_), _)
+                | (Self::Resume { .. } | Self::Step | Self::Start(_), State::Over { .. })
+        )
     }
 }
 
