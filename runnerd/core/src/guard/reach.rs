@@ -13,6 +13,8 @@ use super::tools::{self, Form, Tool};
 
 /// Most files that are followed.
 const MAX_FILES: usize = 200;
+/// Most paths that are looked for: a text can name any number.
+const MAX_LOOKUPS: usize = 20_000;
 /// Most bytes of a file that is followed.
 const MAX_BYTES: usize = 1024 * 1024;
 /// Options whose value is a file or a folder that a program reads.
@@ -57,7 +59,7 @@ pub(super) struct Reached {
 
 /// Follows a command from file to file.
 pub(super) fn reach<A: Accepted>(command: &[String], files: &mut A) -> Result<Reached, A::Error> {
-    let mut walk = Walk { files, reached: Reached::default(), queue: VecDeque::new() };
+    let mut walk = Walk { files, reached: Reached::default(), queue: VecDeque::new(), lookups: 0 };
     for word in command {
         // What it names is watched, whatever that is.
         let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
@@ -68,7 +70,7 @@ pub(super) fn reach<A: Accepted>(command: &[String], files: &mut A) -> Result<Re
     }
     let call = Command { words: command.to_vec(), decides: true };
     walk.call("", &call)?;
-    walk.tools(&BTreeSet::from([String::new()]), &command.join(" "), std::slice::from_ref(&call))?;
+    walk.tools(&folders(&call).into_iter().collect(), &command.join(" "))?;
     walk.follow()?;
     Ok(walk.reached)
 }
@@ -77,6 +79,8 @@ struct Walk<'a, A> {
     files: &'a mut A,
     reached: Reached,
     queue: VecDeque<(String, Vec<u8>, Form)>,
+    /// How many paths were looked for.
+    lookups: usize,
 }
 
 impl<A: Accepted> Walk<'_, A> {
@@ -100,19 +104,19 @@ impl<A: Accepted> Walk<'_, A> {
             self.included(folder, line, form)?;
         }
         let calls = commands(text);
-        for call in &calls {
-            self.call(folder, call)?;
+        let folders: BTreeSet<String> = [folder.to_owned()].into_iter().chain(calls.iter().flat_map(folders)).collect();
+        for folder in &folders {
+            for call in &calls {
+                self.call(folder, call)?;
+            }
         }
-        let folders = ["", folder].into_iter().map(str::to_owned).chain(calls.iter().flat_map(folders));
-        let folders = folders.filter_map(|name| normal("", &name)).collect();
-        self.tools(&folders, text, &calls)
+        self.tools(&folders, text)
     }
 
     /// Reaches what the programs read that a text names, in all folders in which they may run.
-    fn tools(&mut self, folders: &BTreeSet<String>, text: &str, calls: &[Command]) -> Result<(), A::Error> {
-        let folders: BTreeSet<String> = folders.iter().cloned().chain(calls.iter().flat_map(self::folders)).collect();
+    fn tools(&mut self, folders: &BTreeSet<String>, text: &str) -> Result<(), A::Error> {
         for tool in tools::named(text) {
-            for folder in &folders {
+            for folder in BTreeSet::from([String::new()]).union(folders) {
                 self.tool(folder, tool)?;
             }
             for name in tool.nested {
@@ -209,6 +213,10 @@ impl<A: Accepted> Walk<'_, A> {
         let Some(path) = normal(folder, path).filter(|path| !path.is_empty()) else { return Ok(false) };
         if self.reached.files.contains(&path) {
             return Ok(true);
+        }
+        self.lookups += 1;
+        if self.lookups > MAX_LOOKUPS {
+            return Ok(false);
         }
         let Some(file) = self.files.file(&path)? else { return Ok(false) };
         if self.reached.files.len() >= MAX_FILES {

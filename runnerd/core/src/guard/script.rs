@@ -78,9 +78,16 @@ fn is_number(word: &str) -> bool {
     word.trim_end_matches(['s', 'm', 'h']).parse::<f64>().is_ok()
 }
 
+/// How deep substitutions are followed into each other.
+const MAX_DEPTH: u8 = 8;
+
 /// Takes a text apart into its commands, in order; those whose output another one takes come before it.
 pub(super) fn commands(text: &str) -> Vec<Command> {
-    let mut reader = Reader { rest: text, commands: Vec::new(), words: Vec::new(), word: None };
+    commands_at(0, text)
+}
+
+fn commands_at(depth: u8, text: &str) -> Vec<Command> {
+    let mut reader = Reader { rest: text, commands: Vec::new(), words: Vec::new(), word: None, depth };
     reader.read();
     reader.commands
 }
@@ -91,6 +98,8 @@ struct Reader<'a> {
     words: Vec<String>,
     /// The word that is being read.
     word: Option<String>,
+    /// In how many substitutions it stands.
+    depth: u8,
 }
 
 impl<'a> Reader<'a> {
@@ -167,8 +176,9 @@ impl<'a> Reader<'a> {
             return;
         };
         let inner = self.until(open, close);
-        if close != '}' {
-            self.commands.extend(commands(inner).into_iter().map(|inner| Command { decides: false, ..inner }));
+        if close != '}' && self.depth < MAX_DEPTH {
+            let inner = commands_at(self.depth + 1, inner);
+            self.commands.extend(inner.into_iter().map(|inner| Command { decides: false, ..inner }));
         }
     }
 
@@ -255,6 +265,7 @@ mod tests {
             ("# sh not.sh\necho sh also-not.sh # nor.sh", vec![]),
             ("./a.sh \\\n  --long", vec![r#"Script("./a.sh")"#]),
             ("`./a.sh` '", vec![]),
+            (&"$(".repeat(100_000), vec![]),
             ("\"$ROOT\"/ci.sh || exit", vec![r#"Script("$/ci.sh")"#]),
         ] {
             assert_eq!(run(text), expected, "{text}");

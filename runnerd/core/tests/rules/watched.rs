@@ -131,6 +131,7 @@ fn what_a_command_names_and_what_that_calls_is_watched() {
         ),
         ("bash -lc make\tall", vec![("GNUmakefile", "")], vec!["GNUmakefile"]),
         ("sh -c cd\tsub;make", vec![("sub/Makefile", "")], vec!["sub/Makefile"]),
+        ("sh check.sh", vec![("check.sh", "cd sub && ./t.sh"), ("sub/t.sh", "")], vec!["check.sh", "sub/t.sh"]),
         ("sh check.sh", vec![("check.sh", "120000:real.sh"), ("real.sh", "")], vec!["check.sh", "real.sh"]),
         (
             "sh check.sh",
