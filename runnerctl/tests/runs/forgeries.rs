@@ -61,8 +61,9 @@ impl Forge {
     /// Makes a branch with most of what a run can be: a red guard, a retry, a decomposition, an agent's own commit, an
     /// invalid tree, a note, an edit by hand, and a resume.
     fn new() -> Self {
-        let play =
-            Play::with(&sample(), |config| config.top("max_iterations = 3").guard("definition = [\"/justfile\"]"));
+        let definition = r#"definition = ["/justfile", "/ci.sh"]"#;
+        let play = Play::with(&sample(), |config| config.top("max_iterations = 3").guard(definition));
+        play.repo.write("ci.sh", "true\n").commit("Check the work");
         let script = play.script();
         script.step(1, "echo 1 > one\nanswer done 'Not yet.'").guard_step(1, "echo 'error: not yet'; exit 1");
         script.step(2, "echo 2 > one\nanswer done 'Now.'");

@@ -7,6 +7,7 @@ mod decision;
 mod detail;
 mod row;
 mod rule;
+mod stop;
 
 use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
@@ -21,6 +22,7 @@ pub use self::decision::{Decision, MAX_REASONS_BYTES, WrongReasons};
 use self::detail::Children;
 pub use self::row::{FeedbackEffect, Row, RunEffect, TreeTaken, row};
 pub use self::rule::{Breach, Rule};
+pub use self::stop::StopCause;
 
 /// The leaf that an iteration is about, and how its session is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,22 +57,6 @@ pub struct Task {
     /// Whether the guard is asked again before an approval counts: what it has passed is not what stands there.
     #[serde(default)]
     pub recheck: bool,
-}
-
-/// Why a session or guard was ended before its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopCause {
-    /// `pause --now`.
-    Pause,
-    /// `cancel`.
-    Cancel,
-    /// An orderly stop of the daemon.
-    Shutdown,
-    /// The daemon or the machine died; nobody asked for it.
-    Death,
-    /// HEAD was found elsewhere than on the run's branch, which still holds the work: who moved it is not known.
-    Elsewhere,
 }
 
 /// How an agent's session ended, as facts.
