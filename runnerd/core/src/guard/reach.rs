@@ -149,7 +149,9 @@ impl<A: Accepted> Walk<'_, A> {
         for (at, word) in call.words.iter().enumerate() {
             let (option, value) = word.split_once('=').unwrap_or((word, ""));
             let value = if value.is_empty() { call.words.get(at + 1).map_or("", String::as_str) } else { value };
-            if OF_FILE.contains(&option) || matches!(word.as_str(), "-f" | "-c") {
+            let is_tools = || call.words[..at].iter().any(|word| tools::is_tool(name_of(word)));
+            // The same letters mean something else to `test`, `rm` and `grep`.
+            if OF_FILE.contains(&option) || matches!(word.as_str(), "-f" | "-c") && is_tools() {
                 self.near(folder, value, tools::form_of(name_of(value)))?;
             }
         }

@@ -194,6 +194,11 @@ pub(super) fn named(text: &str) -> impl Iterator<Item = &'static Tool> {
     TOOLS.iter().filter(move |tool| tool.names.iter().any(|name| words.contains(name)))
 }
 
+/// Tells whether a program is one of them.
+pub(super) fn is_tool(name: &str) -> bool {
+    TOOLS.iter().any(|tool| tool.names.contains(&name))
+}
+
 /// Returns what is run in a file of this name, where one of the programs reads it.
 pub(super) fn form_of(name: &str) -> Option<Form> {
     TOOLS.iter().find(|tool| tool.files.contains(&name)).map(|tool| tool.form)

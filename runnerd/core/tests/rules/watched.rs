@@ -131,16 +131,35 @@ fn what_a_command_names_and_what_that_calls_is_watched() {
         ),
         ("bash -lc make\tall", vec![("GNUmakefile", "")], vec!["GNUmakefile"]),
         ("sh -c cd\tsub;make", vec![("sub/Makefile", "")], vec!["sub/Makefile"]),
+        ("sh check.sh", vec![("check.sh", "make -f ci/all.mk test"), ("ci/all.mk", "")], vec!["check.sh", "ci/all.mk"]),
         ("sh check.sh", vec![("check.sh", "cd sub && ./t.sh"), ("sub/t.sh", "")], vec!["check.sh", "sub/t.sh"]),
         ("sh check.sh", vec![("check.sh", "120000:real.sh"), ("real.sh", "")], vec!["check.sh", "real.sh"]),
+    ] {
+        let command: Vec<String> = words(command).into_iter().map(|word| word.replace('\t', " ")).collect();
+        assert_eq!(paths(&begun(&command, &[], &Tree::of(&files))), expected, "{command:?}");
+    }
+}
+
+#[test]
+fn what_is_checked_is_not_watched() {
+    for (command, files, expected) in [
+        (
+            "sh check.sh",
+            vec![
+                ("check.sh", "test -f a.txt && rm -f b.txt && grep -f c.txt a.txt"),
+                ("a.txt", ""),
+                ("b.txt", ""),
+                ("c.txt", ""),
+            ],
+            vec!["check.sh"],
+        ),
         (
             "sh check.sh",
             vec![("check.sh", "test \"$(python3 app.py)\" = hi\n./app.sh | grep hi"), ("app.py", ""), ("app.sh", "")],
             vec!["check.sh"],
         ),
     ] {
-        let command: Vec<String> = words(command).into_iter().map(|word| word.replace('\t', " ")).collect();
-        assert_eq!(paths(&begun(&command, &[], &Tree::of(&files))), expected, "{command:?}");
+        assert_eq!(paths(&begun(&words(command), &[], &Tree::of(&files))), expected, "{command:?}");
     }
 }
 
