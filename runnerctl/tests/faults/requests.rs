@@ -127,11 +127,14 @@ impl Scene {
             let goes_on = [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting];
             scene.home.client().wait_until(scene.repo.path(), |run| !goes_on.contains(&run.summary.state));
         }
-        assert_no_leftovers(&scene.home, &scene.repo, what);
-        if scene.repo.refs("refs/heads/runner/x").is_empty() {
+        // What it writes at this moment is not left behind.
+        let Self { daemon, home, repo, doing } = scene;
+        daemon.stop();
+        assert_no_leftovers(&home, &repo, what);
+        if repo.refs("refs/heads/runner/x").is_empty() {
             return;
         }
-        assert_survived(&scene.home, &scene.repo, if scene.doing == While::Fresh { &[] } else { &["mine\n"] });
+        assert_survived(&home, &repo, if doing == While::Fresh { &[] } else { &["mine\n"] });
     }
 }
 

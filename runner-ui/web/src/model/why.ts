@@ -74,8 +74,7 @@ export function remarks(run: RunView): { tone: Tone; text: string; command: stri
   for (const path of run.reverted ?? []) add('look', `Put back, since the agent may not change it: ${path}`);
   for (const path of run.held_back ?? []) add('quiet', `Stays out of the branch: ${path}`);
   for (const notice of run.notices ?? []) add('quiet', notice);
-  for (const change of run.changes ?? [])
-    add('quiet', `To be committed: ${change.command}: ${change.text}`);
+  for (const change of run.changes ?? []) add('quiet', `To be committed: ${change.command}: ${change.text}`);
   if (run.pending === 'pause') add('look', 'Pauses after this iteration.');
   if (run.pending === 'cancel') add('look', 'Cancelling.');
   return found;
