@@ -155,7 +155,7 @@ fn guard_files(guard: &GuardFiles) -> String {
         return format!("{}\n", paint(LOOK, &format!("guard: {UNWATCHED}")));
     }
     let files = guard.watched.iter().map(|path| safe(path)).collect::<Vec<_>>().join(", ");
-    if files.is_empty() { String::new() } else { format!("guard: changes to {files} are seen\n") }
+    if files.is_empty() { String::new() } else { format!("guard: watching {files} for changes\n") }
 }
 
 #[cfg(test)]

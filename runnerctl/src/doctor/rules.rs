@@ -325,12 +325,11 @@ pub(crate) fn guard_files(guard: &GuardFiles) -> Check {
     match guard.watched.as_slice() {
         _ if guard.is_blind => Check::warn(
             "guard files",
-            "no file that the guard reads is watched: an agent can change what it checks",
+            "none of the guard's files are watched: an agent could change what it checks",
             "name them: runnerctl config set guard.definition '[\"/ci/**\"]'; if there is none: '[]'",
         ),
         [] => Check::ok("guard files", "none in this repository"),
-        [_] => Check::ok("guard files", format!("changes to it are seen: {files}")),
-        _ => Check::ok("guard files", format!("changes to them are seen: {files}")),
+        _ => Check::ok("guard files", format!("watched for changes: {files}")),
     }
 }
 

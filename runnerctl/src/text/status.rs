@@ -171,7 +171,7 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
 
 /// What is said of a guard whose files are not known.
 pub(crate) const UNWATCHED: &str =
-    "no file that it reads is watched: an agent can change what it checks; runnerctl doctor";
+    "none of its files are watched: an agent could change what it checks; see: runnerctl doctor";
 
 /// Says how the guard was on the base; where it was not green, every node has that to mend too.
 fn baseline_cell(guard: GuardOutcome) -> Cell {

@@ -43,8 +43,7 @@ impl Step<'_> {
         self.upon(findings);
         self.no_code(findings);
         if self.begun.is_some_and(|begun| begun.is_blind) {
-            let (expected, found) =
-                ("a guard of which files are watched", "none: whoever changes what it runs is not seen");
+            let (expected, found) = ("a guard whose files are watched", "none: changes to what it runs go unnoticed");
             findings.warning(AuditRule::Milestone, "guard.definition", (expected, found));
         }
         if self.to.goal.id.as_deref() != Some(&self.milestone.run) {

@@ -22,9 +22,9 @@ const OF_FILE: [&str; 8] =
     ["--config", "--config-file", "--rcfile", "--justfile", "--makefile", "--file", "--manifest-path", "--rootdir"];
 const OF_FOLDER: [&str; 5] = ["--directory", "--working-directory", "--prefix", "--cwd", "--dir"];
 /// Parts of a path by which a script that is no shell's is a check, and not what is checked.
-const OF_CHECKS: [&str; 14] = [
-    "ci", ".ci", "scripts", "script", "tools", "hack", "checks", "check", "lint", "verify", "guard", ".github",
-    "devtools", "bin",
+const OF_CHECKS: [&str; 13] = [
+    "ci", "scripts", "script", "tools", "hack", "checks", "check", "lint", "verify", "guard", "github", "devtools",
+    "bin",
 ];
 
 /// The files of the repository as a person has accepted them.
@@ -150,8 +150,8 @@ impl<A: Accepted> Walk<'_, A> {
             let (option, value) = word.split_once('=').unwrap_or((word, ""));
             let value = if value.is_empty() { call.words.get(at + 1).map_or("", String::as_str) } else { value };
             let is_tools = || call.words[..at].iter().any(|word| tools::is_tool(name_of(word)));
-            // The same letters mean something else to `test`, `rm` and `grep`.
-            if OF_FILE.contains(&option) || matches!(word.as_str(), "-f" | "-c") && is_tools() {
+            // To `test`, `rm` and the program that is checked they mean something else.
+            if (OF_FILE.contains(&option) || matches!(word.as_str(), "-f" | "-c")) && is_tools() {
                 self.near(folder, value, tools::form_of(name_of(value)))?;
             }
         }
@@ -267,9 +267,7 @@ fn is_shell(path: &str, bytes: &[u8]) -> bool {
 }
 
 fn is_check(path: &str) -> bool {
-    let parts = path.split(['/', '.', '_', '-']);
-    let dotted = path.split('/').any(|part| OF_CHECKS.contains(&part));
-    dotted || parts.into_iter().any(|part| OF_CHECKS.contains(&part))
+    path.split(['/', '.', '_', '-']).any(|part| OF_CHECKS.contains(&part))
 }
 
 /// Returns a path from the root of the repository; none where it leads out of it.

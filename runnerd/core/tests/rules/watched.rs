@@ -146,7 +146,7 @@ fn what_is_checked_is_not_watched() {
         (
             "sh check.sh",
             vec![
-                ("check.sh", "test -f a.txt && rm -f b.txt && grep -f c.txt a.txt"),
+                ("check.sh", "test -f a.txt && rm -f b.txt && grep -f c.txt a.txt && ./app --config c.txt"),
                 ("a.txt", ""),
                 ("b.txt", ""),
                 ("c.txt", ""),
