@@ -190,6 +190,7 @@ impl Owner {
             path: WirePath::from(path),
             confirmed: Vec::new(),
             hooks: crate::store::Hooks::default(),
+            source: None,
             runs: Vec::new(),
         };
         let saved = tokio::task::block_in_place(|| store.create().and_then(|()| store.save(&mut file)));

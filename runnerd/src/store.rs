@@ -59,6 +59,23 @@ pub struct RepoFile {
     /// Events that wait for a hook.
     #[serde(default, skip_serializing_if = "Hooks::is_empty")]
     pub hooks: Hooks,
+    /// Where its one run was begun from, if it is the workspace of an isolated run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+}
+
+/// The repository that an isolated run was begun from, and is published to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Its git folder, shared by all linked work trees.
+    pub common_dir: WirePath,
+    /// The work tree that the run was asked for in.
+    pub path: WirePath,
+    /// Id of the run.
+    pub run: String,
+    /// What `refs/runner/reserved/<run>` names there: tells this run from another one of the same id.
+    pub nonce: String,
 }
 
 impl Note for RepoFile {
@@ -83,6 +100,7 @@ impl RepoFile {
             confirmed: Vec::new(),
             runs: Vec::new(),
             hooks: Hooks::default(),
+            source: None,
         }
     }
 }

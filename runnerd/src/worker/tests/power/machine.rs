@@ -126,6 +126,7 @@ impl Machine {
                 path: WirePath(PathBuf::from("/tree")),
                 confirmed: Vec::new(),
                 hooks: crate::store::Hooks::default(),
+                source: None,
                 runs: Vec::new(),
             },
         };
