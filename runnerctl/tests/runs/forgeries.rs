@@ -41,7 +41,7 @@ struct Piece {
 
 /// Returns a message as a runner of the first rules would have written it: without their number, and without the title.
 fn of_first_rules(message: &str) -> String {
-    let message = message.replace(" rules=3\n", "\n");
+    let message = message.replace(" rules=4\n", "\n");
     if !message.contains("\nRunner-Commit: iteration\n") {
         return message;
     }

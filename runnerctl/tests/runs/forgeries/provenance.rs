@@ -157,7 +157,7 @@ fn the_rules_never_fall_along_a_branch_and_rise_with_a_new_version() {
     let of_before = |piece: &mut Piece| piece.message = of_first_rules(&piece.message);
     let last = forge.pieces.len() - 1;
     forge.finds("fallen", &forge.with(last, of_before), violation(Rule::Rules, "Runner-Version"));
-    let later = forge.with(last, |piece| piece.message = piece.message.replace(" rules=3", " rules=99"));
+    let later = forge.with(last, |piece| piece.message = piece.message.replace(" rules=4", " rules=99"));
     forge.finds("unknown", &later, violation(Rule::Rules, "Runner-Version"));
     for upgraded in [1, forge.at("iter 0004"), forge.pieces.len()] {
         let mut pieces = forge.pieces.clone();

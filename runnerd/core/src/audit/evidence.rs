@@ -5,6 +5,7 @@
 //! from it is not.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
+use protocol::state::Failure;
 use protocol::tree::ChildSpec;
 use protocol::words::PhaseName;
 
@@ -114,7 +115,8 @@ impl<'a> Evidence<'a> {
     fn verdict(&self) -> Option<Verdict> {
         let line = &self.receipt.verdict;
         let is_told = row(line.name).feedback == FeedbackEffect::Told;
-        let detail = self.failure().filter(|_| is_told && !self.is_invalid_tree()).or(line.detail.as_deref());
+        let told = self.failure().filter(|failure| is_told && failure.verdict == line.name && !self.is_invalid_tree());
+        let detail = told.map(|failure| failure.text.as_str()).or(line.detail.as_deref());
         Verdict::of(line.name, detail)
     }
 
@@ -123,9 +125,9 @@ impl<'a> Evidence<'a> {
         self.receipt.verdict.broken_rule() == Some(Rule::ValidTree)
     }
 
-    fn failure(&self) -> Option<&'a str> {
-        let told = self.to.feedback.nodes.get(&self.task.node)?;
-        told.failure.as_ref().map(|failure| failure.text.as_str())
+    /// What the next session is told of as failed: in this iteration, or before it.
+    fn failure(&self) -> Option<&'a Failure> {
+        self.to.feedback.nodes.get(&self.task.node)?.failure.as_ref()
     }
 
     /// The tree that the session left: the committed one where it was taken, else the one that was kept.
@@ -219,7 +221,7 @@ impl<'a> Evidence<'a> {
 
     /// What was wrong with a tree that is not valid: all of it is in the feedback, the first in the receipt.
     fn invalid(&self, breach: &Breach) -> TreeFinding {
-        let told = self.to.feedback.nodes.get(&self.task.node).and_then(|told| told.failure.as_ref());
+        let told = self.failure();
         let text = told.and_then(|failure| failure.invalid_tree.clone()).unwrap_or_default();
         let listed = told.and_then(|failure| failure.text.split_once(":\n- "));
         let rules = listed.map_or_else(|| vec![breach.seen.as_str()], |(_, list)| list.split("\n- ").collect());
@@ -246,7 +248,7 @@ impl<'a> Evidence<'a> {
         let wrote = &self.receipt.guard_wrote;
         Some(GuardEnd {
             digest: self.receipt.guard_run.as_ref().map(|run| run.output.to_string()),
-            output: self.failure().unwrap_or_default().to_owned(),
+            output: self.failure().map(|failure| failure.text.clone()).unwrap_or_default(),
             history,
             elsewhere: self.is_elsewhere_after_guard(verdict).then(String::new),
             // Which process wrote what had to be put back is not told.

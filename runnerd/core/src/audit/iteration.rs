@@ -228,6 +228,7 @@ impl Iteration<'_> {
         };
         let (old, new) = (self.from.run_state, self.to.run_state);
         let facts = Facts {
+            rules: self.receipt.version.rules,
             agents_tree: left,
             notes,
             held_back: new.held_back.clone(),

@@ -5,7 +5,7 @@
 use protocol::answer::AgentAnswer;
 use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::tree::TaskTree;
-use protocol::words::IterationStatus;
+use protocol::words::{IterationStatus, VerdictName};
 
 use crate::definition::Definition;
 use crate::digest::sha256_hex;
@@ -14,6 +14,7 @@ use crate::fence::one_line;
 use crate::guardrails::{self, Guardrail};
 use crate::iteration::{By, GuardEnd, Outcome};
 pub use crate::layout::PROGRESS_HEADING;
+use crate::rules::Rules;
 use crate::tree;
 use crate::usage::{self, Spent};
 use crate::validate::TreeFault;
@@ -46,6 +47,8 @@ pub struct Before<'a> {
 /// What the shell knows besides the outcome.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
+    /// The rules that the commit is made by.
+    pub rules: Rules,
     /// The tree that Inspect kept, where it was legal.
     pub agents_tree: Option<TaskTree>,
     /// Ids of the notes that the prompt brought.
@@ -83,7 +86,7 @@ pub struct After {
 pub fn apply(before: &Before<'_>, outcome: &Outcome, facts: &Facts) -> After {
     let row = row(outcome.verdict.name());
     let tree = next_tree(before, outcome, facts, row);
-    let feedback = next_feedback(before.feedback, &tree, outcome, row);
+    let feedback = next_feedback(before.feedback, &tree, Ending { outcome, row, rules: facts.rules });
     After {
         run_state: next_run_state(before, outcome, facts, row),
         guardrail: next_guardrail(&feedback, outcome, row),
@@ -228,7 +231,15 @@ pub fn iteration_usage(outcome: &Outcome, tried: &Spent) -> UsageTotal {
     usage::sum(&usage::sum(&tried.usage, &session), &reviewers)
 }
 
-fn next_feedback(old: &Feedback, tree: &TaskTree, outcome: &Outcome, row: Row) -> Feedback {
+/// How an iteration ended, and by which rules its feedback is written.
+struct Ending<'a> {
+    outcome: &'a Outcome,
+    row: Row,
+    rules: Rules,
+}
+
+fn next_feedback(old: &Feedback, tree: &TaskTree, ending: Ending<'_>) -> Feedback {
+    let Ending { outcome, row, rules } = ending;
     let id = &outcome.work.task.node;
     let mut feedback = old.clone();
     match row.feedback {
@@ -236,7 +247,7 @@ fn next_feedback(old: &Feedback, tree: &TaskTree, outcome: &Outcome, row: Row) -
             feedback.nodes.remove(id);
         }
         FeedbackEffect::Kept => {}
-        FeedbackEffect::Told => tell(feedback.nodes.entry(id.clone()).or_default(), outcome),
+        FeedbackEffect::Told => tell(feedback.nodes.entry(id.clone()).or_default(), outcome, rules),
     }
     let open = tree::index(tree);
     feedback.nodes.retain(|id, _| open.get(id.as_str()).is_some_and(|placed| !placed.node.passes));
@@ -252,14 +263,16 @@ fn next_guardrail(feedback: &Feedback, outcome: &Outcome, row: Row) -> Option<Gu
         .and_then(|told| guardrails::due(node, told))
 }
 
-fn tell(node: &mut NodeFeedback, outcome: &Outcome) {
+fn tell(node: &mut NodeFeedback, outcome: &Outcome, rules: Rules) {
     let verdict = outcome.verdict.name();
     let summary = answer(outcome).map(|answer| clip(&answer.summary));
-    node.failure = failure_text(outcome).map(|text| Failure {
-        verdict,
-        text: crate::feedback::clip(&text, MAX_FAILURE),
-        invalid_tree: invalid_tree(outcome).map(|(_, text)| text.to_owned()),
-    });
+    if !outlives(node.failure.as_ref(), verdict, rules) {
+        node.failure = failure_text(outcome).map(|text| Failure {
+            verdict,
+            text: crate::feedback::clip(&text, MAX_FAILURE),
+            invalid_tree: invalid_tree(outcome).map(|(_, text)| text.to_owned()),
+        });
+    }
     node.history.push(Attempt {
         iter: outcome.work.task.iter,
         verdict,
@@ -270,10 +283,19 @@ fn tell(node: &mut NodeFeedback, outcome: &Outcome) {
     node.history.drain(..surplus);
 }
 
+/// Whether what failed before stays to be told, since the session that came after it has found out nothing newer of the work.
+fn outlives(failed: Option<&Failure>, verdict: VerdictName, rules: Rules) -> bool {
+    rules >= Rules::FOURTH && !is_avoidable(verdict) && failed.is_some_and(|failed| is_avoidable(failed.verdict))
+}
+
+/// Whether an agent could have avoided to fail like this.
+fn is_avoidable(verdict: VerdictName) -> bool {
+    matches!(verdict, VerdictName::RedGuard | VerdictName::Rejected | VerdictName::Broken)
+}
+
 /// What the failure is known by, where it is one that an agent could have avoided.
 fn failure_digest(node: &NodeFeedback, verdict: &Verdict) -> Option<String> {
-    let is_avoidable = matches!(verdict, Verdict::RedGuard | Verdict::Rejected { .. } | Verdict::Broken(_));
-    node.failure.as_ref().filter(|_| is_avoidable).map(|failure| essence(&failure.text).digest)
+    node.failure.as_ref().filter(|_| is_avoidable(verdict.name())).map(|failure| essence(&failure.text).digest)
 }
 
 fn failure_text(outcome: &Outcome) -> Option<String> {

@@ -17,8 +17,10 @@ impl Rules {
     /// The first rules by which what is watched of the guard is told from its command, and a message begins with the title
     /// of its task.
     pub const THIRD: Self = Self(3);
+    /// The first rules by which what the guard or the reviewer has found wrong is remembered until it is overcome.
+    pub const FOURTH: Self = Self(4);
     /// The rules that this runner keeps.
-    pub const CURRENT: Self = Self::THIRD;
+    pub const CURRENT: Self = Self::FOURTH;
 
     /// Returns the rules with this number, whether they are known or not.
     pub const fn numbered(number: u32) -> Self {
@@ -28,6 +30,13 @@ impl Rules {
     /// Tells whether a commit of these rules can be judged here.
     pub fn are_known(self) -> bool {
         (Self::FIRST..=Self::CURRENT).contains(&self)
+    }
+}
+
+impl Default for Rules {
+    /// Those that this runner keeps.
+    fn default() -> Self {
+        Self::CURRENT
     }
 }
 

@@ -62,14 +62,14 @@ pub(super) fn history<'a>(input: &PromptInput<'a>) -> Option<Section<'a>> {
     Quote { name: "history", words, whole: ".runner/context/history.md", head_eighths: 2, floor: 500 }.of(&text)
 }
 
-/// Why the last attempt did not pass: the evidence, and the tree that could not be used.
+/// Why the last attempt that came to a judgement did not pass: the evidence, and the tree that could not be used.
 pub(super) fn failure<'a>(input: &PromptInput<'a>) -> [Option<Section<'a>>; 2] {
-    let Some(Failure { verdict, text, invalid_tree }) = feedback(input).and_then(|feedback| feedback.failure.as_ref())
-    else {
-        return [None, None];
-    };
+    let Some(NodeFeedback { history, failure: Some(failure) }) = feedback(input) else { return [None, None] };
+    let Failure { verdict, text, invalid_tree } = failure;
     let whole = ".runner/context/failure.md";
-    let words = format!("## Failure of the last attempt\n\n{}\n", said_of(*verdict));
+    let is_of_last = history.last().is_none_or(|last| last.verdict == *verdict);
+    let head = if is_of_last { OF_LAST } else { OF_EARLIER };
+    let words = format!("{head}{}\n", said_of(*verdict));
     let evidence = Quote { name: "failure", words, whole, head_eighths: 4, floor: 1300 };
     let words =
         "## The task tree that could not be used\n\nAs the last session left it, from its beginning:\n".to_owned();
@@ -77,6 +77,9 @@ pub(super) fn failure<'a>(input: &PromptInput<'a>) -> [Option<Section<'a>>; 2] {
     let text = if text.trim().is_empty() { "(nothing)" } else { text };
     [evidence.of(text), invalid_tree.as_ref().and_then(|text| invalid.of(text))]
 }
+
+const OF_LAST: &str = "## Failure of the last attempt\n\n";
+const OF_EARLIER: &str = "## Failure that is not mended yet\n\nAn earlier session failed, and no guard or review since then has shown that it is mended. ";
 
 fn said_of(verdict: VerdictName) -> &'static str {
     match verdict {

@@ -128,6 +128,18 @@ fn the_prompt_of_a_repair() {
 }
 
 #[test]
+fn a_failure_that_later_sessions_have_not_overcome_is_told_as_an_earlier_ones() {
+    let mut case = case();
+    let told = |case: &Case| build(&case.input("root.2", Role::Worker)).text;
+    assert!(told(&case).contains("## Failure of the last attempt\n\nIt answered `done`, but"));
+    let later = Attempt { iter: 4, verdict: VerdictName::Retry, summary: None, failure_digest: None };
+    case.feedback.nodes.get_mut("root.2").expect("has a failure").history.push(later);
+    let text = told(&case);
+    assert!(text.contains("## Failure that is not mended yet\n\nAn earlier session failed, and no guard"), "{text}");
+    assert!(text.contains("assertion failed: 3 == 4"), "{text}");
+}
+
+#[test]
 fn the_prompt_of_a_reviewer() {
     let case = case();
     let review = Review {

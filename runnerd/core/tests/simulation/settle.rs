@@ -32,6 +32,7 @@ impl Course {
         self.may_die()?;
         let (prompt, notes) = self.prompt(&loaded, task).unzip();
         let facts = Facts {
+            rules: self.habits.rules,
             agents_tree: self.legal_tree(&loaded, &outcome.work),
             notes: notes.unwrap_or_default(),
             held_back: self.repository.held_back(),

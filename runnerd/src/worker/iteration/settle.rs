@@ -14,6 +14,7 @@ use runner_core::message::{
     AgentStamp, Attempts, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine, VerdictLine, headline,
 };
 use runner_core::prompt::Prompt;
+use runner_core::rules::Rules;
 use runner_core::transition::{self, Before, Facts};
 use runner_core::tree;
 use runner_core::verdict::{SessionEnd, StopCause, Task, Verdict, row};
@@ -132,6 +133,7 @@ impl<'a> Settling<'a> {
 
     fn after(&self, held_back: Vec<String>) -> Result<transition::After, Obstacle> {
         let facts = Facts {
+            rules: Rules::CURRENT,
             agents_tree: inspect::legal_tree(self.context, self.loaded, &self.outcome.work)?,
             notes: self.prompt.as_ref().map(|prompt| prompt.notes.clone()).unwrap_or_default(),
             held_back,
