@@ -234,6 +234,7 @@ impl Up {
                 () = self.signals.next() => tracing::warn!("ending at once; the next start goes on from the journal"),
             }
         }
+        self.events.heard_out().await;
         self.stop_serving.cancel();
         self.server.stopped().await;
     }

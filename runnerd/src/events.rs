@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use protocol::event::{Event, EventKind};
 use tokio::sync::broadcast;
@@ -15,6 +16,8 @@ use crate::clock;
 const KEPT: usize = 4096;
 /// Pieces of output that may wait for a reader.
 const OUTPUT_KEPT: usize = 256;
+/// Time for readers to take the last event.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Whom an event is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,6 +92,11 @@ impl Events {
         self.publish(About::default(), EventKind::Stopping);
     }
 
+    /// Waits until every reader has taken the last event and left, or for a second: one that does not read holds up nobody.
+    pub async fn heard_out(&self) {
+        let _ = tokio::time::timeout(LAST_WORDS, self.shared.live.closed()).await;
+    }
+
     /// Returns the number of the last event; 0 before the first.
     pub fn last_seq(&self) -> u64 {
         let kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,5 +150,17 @@ mod tests {
             events.publish(About::default(), EventKind::Stopping);
         }
         assert!(events.subscribe(Some(1)).lagged);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_waits_for_readers_and_not_for_ever() {
+        let events = Events::default();
+        let reader = events.subscribe(None);
+        let start = tokio::time::Instant::now();
+        events.heard_out().await;
+        assert_eq!(start.elapsed(), LAST_WORDS);
+        drop(reader);
+        events.heard_out().await;
+        assert_eq!(start.elapsed(), LAST_WORDS);
     }
 }
