@@ -9,6 +9,7 @@ use jsonrpsee::proc_macros::rpc;
 use crate::doctor::{AgentFacts, RepositoryFacts};
 use crate::event::Event;
 use crate::explain::ExplainReply;
+use crate::landing::{LandParams, LandReply, LandedParams, LandedReport, ResolveParams};
 use crate::reply::{
     ActivityReply, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply,
     ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryReply, ReviewReply,
@@ -271,6 +272,23 @@ pub trait VerifyApi {
     /// Runs the guards of passing commits once more, each in a folder that is gone afterwards; ends with its client.
     #[method(name = "rerun", with_extensions)]
     async fn rerun_guards(&self, params: RerunParams) -> RpcResult<RerunReport>;
+}
+
+/// Bringing results home.
+#[rpc(server, client, namespace = "land", namespace_separator = ".")]
+pub trait LandApi {
+    /// Brings the results of runs onto a branch, or tells what that would make; ends with its client, until the branch is
+    /// moved.
+    #[method(name = "run", with_extensions)]
+    async fn land(&self, params: LandParams) -> RpcResult<LandReply>;
+
+    /// Puts a run into the queue that brings in what does not fit by itself.
+    #[method(name = "resolve", with_extensions)]
+    async fn resolve(&self, params: ResolveParams) -> RpcResult<StartReply>;
+
+    /// Makes the merges of a branch's landed commits again, and compares their files; ends with its client.
+    #[method(name = "verify", with_extensions)]
+    async fn verify_landed(&self, params: LandedParams) -> RpcResult<LandedReport>;
 }
 
 /// The stream of events.

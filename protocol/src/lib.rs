@@ -12,6 +12,7 @@ pub mod error;
 pub mod event;
 pub mod explain;
 pub mod hook;
+pub mod landing;
 pub mod meta;
 pub mod path;
 pub mod paths;

@@ -12,8 +12,8 @@ use protocol::error::ExitStatus;
 
 use crate::commands::{
     add, answer, approve, cancel, completions, config, daemon, demo, doctor, edit, explain, export, fork, gc, guard,
-    help, init, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, service, start, status,
-    step, tree, ui, uninstall, validate, verify, watch,
+    help, init, land, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, service, start,
+    status, step, tree, ui, uninstall, validate, verify, watch,
 };
 use crate::failure::Failure;
 
@@ -124,6 +124,7 @@ commands! {
         "step" Step(step::StepArgs),
         "cancel" Cancel(cancel::CancelArgs),
         "fork" Fork(fork::ForkArgs),
+        "land" Land(land::LandArgs),
     }
     "Look" {
         "status" Status(status::StatusArgs),

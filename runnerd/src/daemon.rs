@@ -18,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::clock;
 use crate::config::DaemonConfig;
 use crate::events::Events;
+use crate::landing;
 use crate::logging::Logging;
 use crate::methods::{Api, Flights};
 use crate::private::{self, PrivateError};
@@ -144,6 +145,8 @@ impl Up {
         let locks = Locks::take(&paths)?;
         let vault = private::open(&paths.state)?;
         verify::clear(&paths.state);
+        landing::clear(&paths.state);
+        landing::recover_all(&vault);
         let socket_passed = passed.is_some();
         let bound = match passed {
             Some(passed) => Bound::passed(passed.listener, &paths, &locks)?,

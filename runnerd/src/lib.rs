@@ -12,6 +12,7 @@ pub mod events;
 pub mod git;
 pub mod guard;
 pub mod hidden;
+pub mod landing;
 pub mod logging;
 pub mod methods;
 pub mod obstruction;

@@ -7,6 +7,7 @@
 
 mod changes;
 mod hooks;
+mod landing;
 mod left_tree;
 
 use std::collections::BTreeMap;

@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("git", &["clock", "obstruction", "temporary"]),
     ("guard", &["config", "process", "repo"]),
     ("hidden", &[]),
+    ("landing", &["admit", "causes", "config", "git", "process", "repo", "store", "verify", "worker"]),
     ("logging", &["hidden"]),
     (
         "methods",
@@ -35,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "config",
             "events",
             "git",
+            "landing",
             "logging",
             "process",
             "registry",

@@ -11,6 +11,10 @@ use protocol::api::{API_MAJOR, API_MINOR};
 use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts};
 use protocol::event::{Activity, ActivityKind, Event, EventKind};
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
+use protocol::landing::{
+    LandForm, LandOutcome, LandParams, LandReply, LandedCheck, LandedCommit, LandedParams, LandedReport, LandedState,
+    ResolveParams, RunLanding,
+};
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
 use protocol::reply::{
@@ -56,10 +60,21 @@ pub(crate) struct Example {
 
 /// Returns the examples in the order of the methods.
 pub(crate) fn all() -> Vec<Example> {
-    [daemon(), repositories(), runs(), views_of_runs(), trees(), edits(), steering(), iterations(), examined()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        daemon(),
+        repositories(),
+        runs(),
+        views_of_runs(),
+        trees(),
+        edits(),
+        steering(),
+        iterations(),
+        landing(),
+        examined(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// A value that says the same after a journey over the wire.
@@ -607,6 +622,53 @@ fn meta() -> IterationMeta {
         guard_with_accepted: false,
         commit: Some(COMMIT.into()),
     }
+}
+
+fn landing() -> Vec<Example> {
+    let commit = LandedCommit {
+        commit: FROM.into(),
+        subject: "Move the accounts to Postgres".into(),
+        node: "root.1".into(),
+        of: COMMIT.into(),
+    };
+    let of_run = RunLanding {
+        run: ID.into(),
+        outcome: LandOutcome::Landed,
+        commits: vec![commit.clone()],
+        refusal: None,
+        notes: Vec::new(),
+    };
+    let landed = LandReply {
+        onto: "main".into(),
+        before: Some(COMMIT.into()),
+        after: FROM.into(),
+        preview: false,
+        work_tree: Some(proj()),
+        runs: vec![of_run],
+    };
+    let land = LandParams {
+        path: proj(),
+        runs: vec![ID.into()],
+        onto: Some("main".into()),
+        from: None,
+        form: LandForm::Leaves,
+        with_runner: false,
+        unproven: false,
+        preview: false,
+        confirmed: true,
+        env: CallerEnv::default(),
+    };
+    let resolve =
+        ResolveParams { path: proj(), run: ID.into(), onto: None, confirmed: true, env: CallerEnv::default() };
+    let queued = StartReply { run: summary(RunStatus::Queued), ahead: 0, resumed: false };
+    let check =
+        LandedCheck { run: ID.into(), landed: commit, state: LandedState::Same, differs: Vec::new(), note: None };
+    let report = LandedReport { branch: "main".into(), tip: FROM.into(), commits: vec![check] };
+    vec![
+        example("land.run", &land, &landed),
+        example("land.resolve", &resolve, &queued),
+        example("land.verify", &LandedParams { path: proj(), branch: "main".into() }, &report),
+    ]
 }
 
 fn iterations() -> Vec<Example> {

@@ -120,6 +120,22 @@ const COMMANDS: &[Command] = &[
         jq: &[(".findings[] | [.severity, .rule, .commit] | @tsv", "what was found")],
     },
     Command {
+        typed: "verify --landed BRANCH",
+        form: "verify-landed",
+        prints: Type("LandedReport"),
+        jq: &[(
+            ".commits[] | select(.state == \"differs\") | .landed.commit",
+            "landed commits that were changed since",
+        )],
+    },
+    Command {
+        typed: "land RUN…",
+        form: "land",
+        prints: Type("LandReply"),
+        jq: &[(".runs[] | [.run, .outcome] | @tsv", "what became of each run")],
+    },
+    Command { typed: "land RUN --resolve", form: "start", prints: Type("StartReply"), jq: &[] },
+    Command {
         typed: "validate",
         form: "validate",
         prints: Type("ValidateReply"),

@@ -17,6 +17,7 @@ pub(crate) mod gc;
 pub(crate) mod guard;
 pub(crate) mod help;
 pub(crate) mod init;
+pub(crate) mod land;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod note;
@@ -54,6 +55,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Init(args) => init::run(&invocation, args).await,
         Command::Start(args) => start::run(&invocation, args).await,
         Command::Fork(args) => fork::run(&invocation, args).await,
+        Command::Land(args) => land::run(&invocation, args).await,
         Command::Step(args) => step::run(&invocation, args).await,
         Command::Pause(args) => pause::run(&invocation, args).await,
         Command::Resume(args) => resume::run(&invocation, args).await,

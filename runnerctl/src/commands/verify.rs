@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use clap::Args;
-use protocol::api::VerifyApiClient as _;
+use protocol::api::{LandApiClient as _, VerifyApiClient as _};
 use protocol::client::{CallError, Connection};
 use protocol::error::ExitStatus;
+use protocol::landing::{LandedParams, LandedState};
 use protocol::request::{RerunParams, VerifyParams};
 use protocol::verify::{AuditFinding, RerunReport, Severity};
 
@@ -15,8 +16,8 @@ use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::progress::Line;
-use crate::text::audit;
 use crate::text::safe::safe;
+use crate::text::{audit, landing};
 use crate::wait::Lines;
 
 const EXAMPLES: &str = "Examples:
@@ -25,6 +26,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl verify --rerun-guards --since HEAD~20 --yes
   runnerctl verify ../clone.git --json    a bare clone
   runnerctl verify --rerun-guards --strict --yes
+  runnerctl verify --landed main          what has landed, merged once more
 
 Exit codes:
   0   the whole branch follows the rules; there may be warnings
@@ -40,6 +42,9 @@ pub(crate) struct VerifyArgs {
     /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
+    /// Make the merges of what has landed on BRANCH again, and compare
+    #[arg(long, value_name = "BRANCH", conflicts_with_all = ["run", "rerun_guards", "strict", "allow_shallow"])]
+    landed: Option<String>,
     /// Run the guard of every passing commit again, in a temporary checkout; a different result is a warning
     #[arg(long)]
     rerun_guards: bool,
@@ -61,6 +66,12 @@ pub(crate) struct VerifyArgs {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.place.path())?;
     let connection = invocation.connect().await?;
+    if let Some(branch) = args.landed {
+        let report = connection.client().verify_landed(LandedParams { path, branch }).await?;
+        invocation.ui.answer("verify-landed", &report, |_| landing::report(&report))?;
+        let is_changed = report.commits.iter().any(|check| check.state == LandedState::Differs);
+        return Ok(if is_changed { ExitStatus::Violation } else { ExitStatus::Fine });
+    }
     let mut report = connection.client().verify(VerifyParams { path: path.clone(), run: args.run }).await?;
     if args.rerun_guards && !report.passes.is_empty() {
         let env = caller_env::collect(connection.client(), &path).await;

@@ -7,6 +7,7 @@ pub(crate) mod change;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod iteration;
+pub(crate) mod landing;
 pub(crate) mod measure;
 pub(crate) mod paint;
 pub(crate) mod review;

@@ -34,7 +34,7 @@ pub use self::link::{FileFault, Goal, Head, Link, PathChange, Readers, Settings,
 use self::milestone::Step;
 use self::net_diff::NetDiff;
 use self::plan::Part;
-pub use self::plan::{Plan, WatchAt};
+pub use self::plan::{Plan, WatchAt, Whose};
 use self::prompts::Rebuilt;
 pub use self::state::Reading;
 use self::state::State;

@@ -13,6 +13,7 @@ pub mod fsck;
 mod guard;
 pub mod hook;
 pub mod iteration;
+pub mod landing;
 pub mod message;
 pub mod policy;
 pub mod prompt;

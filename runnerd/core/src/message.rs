@@ -20,6 +20,7 @@ pub use headline::headline;
 pub use list::{NameList, NotAList};
 pub use receipt::{Receipt, Subject};
 pub use summary::first_line;
+pub(crate) use summary::safe as safe_summary;
 pub use value::{
     AgentStamp, Attempts, GuardRun, Malformed, ProcessEnd, ReviewRun, RunnerVersion, UsageLine, VerdictLine,
 };

@@ -17,6 +17,7 @@
 //! | commit it | `commit` |
 //! | see and undo what a session did to git's own folder | `tampering` |
 //! | keep everything, restore, mend, end what was begun | `rescue` |
+//! | merge trees without a work tree, and move a branch with the work tree that has it | `landing` |
 //!
 //! A folder uses those above it in this list. What is done with a [`Repository`] is a method of it, written where its
 //! topic is: whoever has one need not know the folders. Below them all are `error`, `id`, `path`, `durable`, `moment`,
@@ -28,6 +29,7 @@ mod error;
 mod file_state;
 mod id;
 mod index;
+mod landing;
 mod moment;
 mod objects;
 mod operation;
@@ -46,6 +48,11 @@ pub use commit::graft::Graft;
 pub use commit::prepare::{CommitRequest, HeldBack};
 pub use error::GitError;
 pub use id::{Id, InvalidId};
+pub use landing::advance::{Advance, NotAdvanced};
+pub use landing::merge::{Merge, Merged, Merger};
+pub use landing::trees::RunnerFolder;
+pub use landing::work_trees::Occupied;
+pub use landing::write::NewCommit;
 pub use objects::chain::{Chain, ChainChange, ChainCommit, ChainFile};
 pub use objects::history::CommitInfo;
 pub use objects::{CommitEntry, EntryKind};

@@ -11,6 +11,7 @@ mod explain;
 mod flight;
 mod guard;
 mod iteration;
+mod land;
 mod memory;
 mod note;
 mod question;
@@ -30,8 +31,8 @@ use jiff::Timestamp;
 use jsonrpsee::{Extensions, RpcModule};
 use protocol::api::{
     ConfigApiServer, DaemonApiServer, DoctorApiServer, EventApiServer, GuardApiServer, IterationApiServer,
-    MemoryApiServer, NoteApiServer, QuestionApiServer, RepoApiServer, ReviewApiServer, RunApiServer, TreeApiServer,
-    VerifyApiServer,
+    LandApiServer, MemoryApiServer, NoteApiServer, QuestionApiServer, RepoApiServer, ReviewApiServer, RunApiServer,
+    TreeApiServer, VerifyApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
@@ -109,6 +110,7 @@ impl Api {
         module.merge(IterationApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(DoctorApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(VerifyApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(LandApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(EventApiServer::into_rpc(self)).expect(unique);
         module
     }
@@ -181,6 +183,10 @@ impl Api {
         let order = ChangeOrder { run: at.run, change, opened };
         worker.ask(|reply| Message::Change(Box::new(order), reply)).await
     }
+}
+
+fn draining() -> ErrorData {
+    ErrorData::new(ErrorKind::Draining, "the daemon is shutting down").hint("runnerctl daemon status")
 }
 
 /// Runs what blocks where blocking is allowed.

@@ -14,7 +14,7 @@ use protocol::request::{
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
-use super::{Api, blocking};
+use super::{Api, blocking, draining};
 use crate::admit::{self, Commands, Ground, git_error};
 use crate::agent::Candidates;
 use crate::git::Repository;
@@ -35,9 +35,11 @@ impl RunApiServer for Api {
         }
         let repository = self.repository(params.path.as_path()).await?;
         let asker = Asker { confirmed: params.confirmed, env: params.env.clone() };
-        Ok(self
-            .put_into_queue(repository, asker, move |repository, ground| admit::start(repository, &params, ground))
-            .await?)
+        let (around, before) = (repository.clone(), self.branch_of(&repository).await);
+        let check = move |repository: &Repository, ground: Ground<'_>| admit::start(repository, &params, ground);
+        let reply = self.put_into_queue(repository, asker, check).await?;
+        self.keep_target(&around, (&reply, before));
+        Ok(reply)
     }
 
     async fn fork(&self, params: ForkParams) -> RpcResult<StartReply> {
@@ -48,8 +50,11 @@ impl RunApiServer for Api {
         let run = self.place(AtIteration { path, run, iter, wait: None }).await?.run;
         let repository = self.repository(params.path.as_path()).await?;
         let asker = Asker { confirmed: params.confirmed, env: params.env.clone() };
+        let (around, before) = (repository.clone(), Some(format!("runner/{run}")));
         let check = move |repository: &Repository, ground: Ground<'_>| admit::fork(repository, &run, &params, ground);
-        Ok(self.put_into_queue(repository, asker, check).await?)
+        let reply = self.put_into_queue(repository, asker, check).await?;
+        self.keep_target(&around, (&reply, before));
+        Ok(reply)
     }
 
     async fn step(&self, params: StepParams) -> RpcResult<StepReply> {
@@ -129,6 +134,21 @@ struct Admitted {
 }
 
 impl Api {
+    /// Returns the branch that HEAD is on.
+    async fn branch_of(&self, repository: &Repository) -> Option<String> {
+        let repository = repository.clone();
+        let head = blocking(move || repository.head().map_err(|error| git_error(&error))).await.ok()?;
+        head.branch().map(str::to_owned)
+    }
+
+    /// Remembers the branch that a new run was started from; without it, who lands says where.
+    fn keep_target(&self, repository: &Repository, (reply, before): (&StartReply, Option<String>)) {
+        let Some(before) = before.filter(|_| !reply.resumed) else { return };
+        if let Err(error) = self.remember_target(repository, (&reply.run.id, &before)) {
+            tracing::warn!(run = reply.run.id, %error, "the branch that the run was started from is not kept");
+        }
+    }
+
     /// Checks a run that begins and its caller, remembers what was passed on, and puts it into the queue.
     async fn put_into_queue(
         &self,
@@ -279,8 +299,4 @@ fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
         kept: report.kept,
         overwritten: report.overwritten,
     })
-}
-
-fn draining() -> ErrorData {
-    ErrorData::new(ErrorKind::Draining, "the daemon is shutting down").hint("runnerctl daemon status")
 }

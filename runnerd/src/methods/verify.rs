@@ -93,7 +93,7 @@ fn unconfirmed(commands: &[Vec<String>]) -> ErrorData {
 
 impl Api {
     /// Finds the repository around a path, bare or not.
-    async fn readable(&self, path: &WirePath) -> Result<Repository, ErrorData> {
+    pub(super) async fn readable(&self, path: &WirePath) -> Result<Repository, ErrorData> {
         match self.repository(path.as_path()).await {
             Err(error) if error.kind == ErrorKind::NotARepository => {
                 let path = path.as_path().to_owned();

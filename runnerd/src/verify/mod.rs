@@ -6,6 +6,6 @@ mod read;
 mod rerun;
 mod target;
 
-pub use read::{VerifyError, verify};
+pub use read::{VerifyError, plan, verify};
 pub use rerun::{Stage, clear, commands, copies};
 pub use target::{Target, target};

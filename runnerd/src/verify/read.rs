@@ -67,12 +67,26 @@ pub fn verify(
     stop: &CancellationToken,
 ) -> Result<AuditReport, VerifyError> {
     let chain = repository.chain()?;
-    let mut commits = commits(&chain, target, stop)?;
+    let (commits, plan) = planned(&chain, (repository, target), stop)?;
+    let branch = Branch { repository, first: commits.len() - plan.heads().len(), commits, chain };
+    branch.judged(plan, is_live, stop)
+}
+
+/// Returns the commits of the branch of a run, and whose each is, for who judges none of them.
+pub fn plan(repository: &Repository, target: &Target, stop: &CancellationToken) -> Result<Plan, VerifyError> {
+    Ok(planned(&repository.chain()?, (repository, target), stop)?.1)
+}
+
+fn planned(
+    chain: &Chain<'_>,
+    (repository, target): (&Repository, &Target),
+    stop: &CancellationToken,
+) -> Result<(Vec<ChainCommit>, Plan), VerifyError> {
+    let mut commits = commits(chain, target, stop)?;
     repository.recode(&mut commits)?;
     let end = end_of(repository, &commits)?;
     let plan = Plan::new(&target.run, commits.iter().map(head).collect(), end);
-    let branch = Branch { repository, first: commits.len() - plan.heads().len(), commits, chain };
-    branch.judged(plan, is_live, stop)
+    Ok((commits, plan))
 }
 
 /// Tells where these commits end, the oldest first.

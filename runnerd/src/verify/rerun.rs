@@ -100,11 +100,17 @@ impl Stage<'_> {
     }
 
     async fn run(&self, commit: &Id) -> Result<GuardEnd, VerifyError> {
+        let config = block_in_place(|| config_at(self.repository, commit))?;
+        self.check(commit, &config).await
+    }
+
+    /// Runs the guard of a configuration on the files of a commit, in a folder that is gone afterwards.
+    pub async fn check(&self, commit: &Id, config: &RepoConfig) -> Result<GuardEnd, VerifyError> {
         let number = RUNS.fetch_add(1, Ordering::Relaxed);
         let own = self.folder.join(format!("{}-{number}", std::process::id()));
         let made = block_in_place(|| self.lay_out(commit, &own));
         let ended = match made {
-            Ok(config) => self.guard(&config, &own).await,
+            Ok(()) => self.guard(config, &own).await,
             Err(error) => Err(error),
         };
         let removed = block_in_place(|| remove(&own));
@@ -113,12 +119,11 @@ impl Stage<'_> {
         Ok(end)
     }
 
-    fn lay_out(&self, commit: &Id, own: &Path) -> Result<RepoConfig, VerifyError> {
-        let config = config_at(self.repository, commit)?;
+    fn lay_out(&self, commit: &Id, own: &Path) -> Result<(), VerifyError> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(own.join("work"));
         made.map_err(|source| VerifyError::Folder { path: own.to_owned(), source })?;
         self.repository.copy_at(commit, &own.join("work"))?;
-        Ok(config)
+        Ok(())
     }
 
     async fn guard(&self, config: &RepoConfig, own: &Path) -> Result<GuardEnd, VerifyError> {

@@ -115,6 +115,8 @@ pub enum Message {
         /// Who waits.
         reply: Reply<ReviewReply>,
     },
+    /// Do something to the repository while no run of it begins.
+    Within(Within, Reply<()>),
     /// A hook has ended.
     HookEnded {
         /// What it was told.
@@ -141,6 +143,26 @@ pub enum Message {
         /// Who waits.
         reply: oneshot::Sender<(Vec<RunSummary>, Vec<String>)>,
     },
+}
+
+/// Work on a repository that must not meet the beginning of a run.
+pub struct Within(Box<dyn FnOnce() -> Result<(), ErrorData> + Send>);
+
+impl Within {
+    /// Takes what is to be done; it may block.
+    pub fn new(work: impl FnOnce() -> Result<(), ErrorData> + Send + 'static) -> Self {
+        Self(Box::new(work))
+    }
+
+    pub(crate) fn run(self) -> Result<(), ErrorData> {
+        tokio::task::block_in_place(self.0)
+    }
+}
+
+impl std::fmt::Debug for Within {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Within")
+    }
 }
 
 /// What a person asks of a run's files.

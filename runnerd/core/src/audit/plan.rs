@@ -32,6 +32,27 @@ pub enum WatchAt {
     From,
 }
 
+/// Whose a commit is, for those who judge none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose<'a> {
+    /// The runner's, and what it says.
+    Runner(&'a RunnerCommit),
+    /// A person's.
+    Person,
+    /// Of an agent's session, or of somebody who writes as the runner does and is not it.
+    Agent,
+}
+
+impl<'a> Whose<'a> {
+    /// Returns what the commit says, where it is the runner's.
+    pub fn runners(self) -> Option<&'a RunnerCommit> {
+        match self {
+            Self::Runner(commit) => Some(commit),
+            Self::Person | Self::Agent => None,
+        }
+    }
+}
+
 /// Where a run begins.
 #[derive(Debug)]
 struct Begun {
@@ -148,6 +169,15 @@ impl Plan {
     }
 
     /// Returns whose a commit that is looked at is.
+    pub fn whose(&self, at: usize) -> Option<Whose<'_>> {
+        Some(match self.part(at)? {
+            Part::Runner { commit, .. } => Whose::Runner(commit),
+            Part::Person => Whose::Person,
+            Part::Malformed(_) | Part::Agent { .. } => Whose::Agent,
+        })
+    }
+
+    /// Returns whose a commit that is looked at is, and what is wrong with it.
     pub(super) fn part(&self, at: usize) -> Option<&Part> {
         self.parts.get(self.first + at)
     }

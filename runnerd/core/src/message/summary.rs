@@ -19,7 +19,7 @@ const FIRST_LINE: usize = 400;
 
 /// Returns the summary as it stands in a message: clean, wrapped, quoted where it could be misread, no blank line at
 /// either end, at most [`SUMMARY_LIMIT`] bytes.
-pub(super) fn safe(summary: &str) -> String {
+pub(crate) fn safe(summary: &str) -> String {
     let bounded = Cut { limit: SUMMARY_LIMIT, head_eighths: 5, before: 0, hint: "" }.apply(summary).text;
     let mut lines: Vec<String> = Vec::new();
     for line in fence::clean(&bounded).lines().map(str::trim_end) {

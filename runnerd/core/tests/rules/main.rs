@@ -11,6 +11,7 @@ mod fallback;
 mod feedback;
 mod fixture;
 mod iteration;
+mod landing;
 mod next;
 mod precedence;
 mod prompts;

@@ -52,7 +52,7 @@ impl Repository {
     }
 
     /// Removes a lock that nobody can be using, and tells whether it did.
-    fn clear_stale_lock(&self, lock: &Path) -> Result<bool, GitError> {
+    pub(in crate::git) fn clear_stale_lock(&self, lock: &Path) -> Result<bool, GitError> {
         if lock.symlink_metadata().is_err() {
             return Ok(false);
         }

@@ -5,6 +5,7 @@ pub(in crate::git) mod engine;
 pub(in crate::git) mod exclude_block;
 pub(in crate::git) mod handle;
 pub(in crate::git) mod identity;
+pub(in crate::git) mod locked_refs;
 pub(in crate::git) mod locks;
 pub(in crate::git) mod memory;
 pub(in crate::git) mod open;

@@ -14,11 +14,12 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use super::locked_refs::LockedRefs;
 use crate::git::{GitError, Repository};
 use crate::obstruction::Obstructs;
 
 /// No single git command of the runner takes this long unless something waits for what never comes.
-const LIMIT: Duration = Duration::from_mins(15);
+pub(super) const LIMIT: Duration = Duration::from_mins(15);
 const STDERR_KEPT: usize = 4096;
 /// The highest number of an error of the system.
 const MAX_ERRNO: i32 = 133;
@@ -121,6 +122,25 @@ impl<'a> Git<'a> {
     pub(in crate::git) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
+    }
+
+    /// Sets the folder that the command is started in.
+    pub(in crate::git) fn at(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Begins `update-ref --stdin` with an order, and returns it once the references are locked that it is about.
+    pub(in crate::git) fn lock(mut self, order: &str) -> Result<LockedRefs, GitError> {
+        self.repository.refuse_moved()?;
+        self.repository.lay_trusted()?;
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (repository, command) = (self.repository, RefCell::new(self.command));
+        repository.unlocked(|| {
+            let path = repository.work_dir();
+            let child = command.borrow_mut().spawn().map_err(GitError::io("starting git in", path))?;
+            LockedRefs::take(child, order, path)
+        })
     }
 
     /// Lets pathspecs of this command carry magic such as `:(exclude)`.
@@ -255,7 +275,7 @@ fn tail(mut pipe: impl io::Read) -> io::Result<Vec<u8>> {
 }
 
 /// Recognises what may pass by itself from what git says about it.
-fn obstacle(outcome: &Outcome, path: &Path) -> Option<GitError> {
+pub(super) fn obstacle(outcome: &Outcome, path: &Path) -> Option<GitError> {
     if outcome.status.success() {
         return None;
     }

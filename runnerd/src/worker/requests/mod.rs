@@ -40,6 +40,9 @@ pub(crate) fn handle(queue: &mut RepoQueue, message: Message) -> Option<StopCaus
         Message::Review { run, decision, reply } => {
             let _ = reply.send(review::take(queue, run.as_deref(), decision));
         }
+        Message::Within(work, reply) => {
+            let _ = reply.send(work.run());
+        }
         Message::HookEnded { event, failure } => queue.hook_ended(&event, failure),
         Message::Confirm { digest, reply } => {
             let _ = reply.send(queue.confirm(digest));

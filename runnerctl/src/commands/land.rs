@@ -1,0 +1,136 @@
+//! `land`: brings the results of runs onto a branch.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use protocol::api::LandApiClient as _;
+use protocol::error::ExitStatus;
+use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
+
+use super::start::render;
+use crate::caller_env;
+use crate::confirm::confirmed;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::landing;
+use crate::wait::wait;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl land port-to-postgres --preview    what would be made of it
+  runnerctl land port-to-postgres              one commit per leaf
+  runnerctl land port-to-postgres --onto main --as squash
+  runnerctl land parser lexer docs             a train: what does not fit stays
+  runnerctl land port-to-postgres --resolve    let an agent settle conflicts
+
+Exit codes:
+  0  everything that was named is on the branch
+  6  refused, or a run of several was left out; nothing of it was moved";
+
+/// Bring results onto a branch, checked once more
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
+pub(crate) struct LandArgs {
+    /// Run ids, or unique prefixes
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<String>,
+    /// The branch to land on [default: the one the run was started from]
+    #[arg(long, value_name = "BRANCH")]
+    onto: Option<String>,
+    /// The form of the result
+    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = Form::Leaves)]
+    form: Form,
+    /// Bring `.runner/` along
+    #[arg(long)]
+    with_runner: bool,
+    /// Land although part of the run's branch could not be checked, as in a shallow clone
+    #[arg(long)]
+    unproven: bool,
+    /// Show the commits that would be made; run no guard and move nothing
+    #[arg(long, visible_alias = "dry-run")]
+    preview: bool,
+    /// Queue a run that brings the result in and settles its conflicts
+    #[arg(long, conflicts_with_all = ["preview", "form", "with_runner", "unproven"])]
+    resolve: bool,
+    /// With --resolve: show progress until that run ends, pauses or is held
+    #[arg(long, requires = "resolve")]
+    wait: bool,
+    /// Run the guard's command without asking
+    #[arg(short, long)]
+    yes: bool,
+    /// Any path in the repository [default: current directory]
+    #[arg(long, value_name = "PATH")]
+    repo: Option<PathBuf>,
+}
+
+/// The form of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// One commit for each leaf that passed
+    Leaves,
+    /// One commit for the whole run
+    Squash,
+    /// A merge commit, which keeps the run's history
+    Merge,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStatus, Failure> {
+    if args.resolve {
+        return resolve(invocation, args).await;
+    }
+    let path = invocation.place(args.repo.as_deref())?;
+    let connection = invocation.connect().await?;
+    let params = LandParams {
+        env: caller_env::collect(connection.client(), &path).await,
+        path,
+        runs: args.runs,
+        onto: args.onto,
+        from: None,
+        form: form(args.form),
+        with_runner: args.with_runner,
+        unproven: args.unproven,
+        preview: args.preview,
+        confirmed: false,
+    };
+    let request = async |confirmed| connection.client().land(LandParams { confirmed, ..params.clone() }).await;
+    let reply = confirmed(invocation.ui, args.yes, request).await?;
+    invocation.ui.answer("land", &reply, |_| landing::reply(&reply))?;
+    Ok(outcome(&reply))
+}
+
+async fn resolve(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStatus, Failure> {
+    let [run] = &args.runs[..] else {
+        return Err(Failure::usage("one run at a time can be resolved").hint("runnerctl land RUN --resolve"));
+    };
+    let path = invocation.place(args.repo.as_deref())?;
+    let connection = invocation.connect().await?;
+    let params = ResolveParams {
+        env: caller_env::collect(connection.client(), &path).await,
+        path: path.clone(),
+        run: run.clone(),
+        onto: args.onto,
+        confirmed: false,
+    };
+    let request = async |confirmed| connection.client().resolve(ResolveParams { confirmed, ..params.clone() }).await;
+    let reply = confirmed(invocation.ui, args.yes, request).await?;
+    invocation.ui.answer("start", &reply, |_| render(&reply))?;
+    if args.wait {
+        return wait(invocation, path, reply.run.id).await;
+    }
+    invocation.ui.note(&landing::after_resolving(&reply.run.id));
+    Ok(ExitStatus::Fine)
+}
+
+fn form(form: Form) -> LandForm {
+    match form {
+        Form::Leaves => LandForm::Leaves,
+        Form::Squash => LandForm::Squash,
+        Form::Merge => LandForm::Merge,
+    }
+}
+
+fn outcome(reply: &LandReply) -> ExitStatus {
+    let is_left_out = reply.runs.iter().any(|run| run.outcome == LandOutcome::LeftOut);
+    if is_left_out { ExitStatus::Refused } else { ExitStatus::Fine }
+}

@@ -1,0 +1,66 @@
+//! What does not fit: it moves nothing, is named, and can be settled.
+
+use crate::scene::{Scene, changes, writes};
+
+fn conflicting() -> Scene {
+    let scene = Scene::new(&["x", "y"]);
+    scene.run("a", &[&changes("one", "eins"), &writes("y", "2")]).on_main();
+    scene.repo.write("shared", "uno\ntwo\nthree\nfour\nfive\n").commit("Say it in Spanish");
+    scene
+}
+
+#[test]
+fn a_conflict_names_leaf_and_files_and_moves_nothing() {
+    let scene = conflicting();
+    let (before, status) = (scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain"]));
+    let said = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(said.contains("leaf x of run a conflicts in shared"), "{said}");
+    assert!(said.contains("runnerctl land a --resolve --onto main"), "{said}");
+    assert_eq!((scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain"])), (before, status));
+}
+
+#[test]
+fn squash_is_offered_where_only_the_leaves_conflict() {
+    let scene = Scene::new(&["x", "y"]);
+    scene.run("a", &[&changes("one", "eins"), &changes("eins", "uno")]).on_main();
+    scene.repo.write("shared", "uno\ntwo\nthree\nfour\nfive\n").write("beside", "1").commit("Say it in Spanish");
+    let said = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(said.contains("runnerctl land a --as squash --onto main"), "{said}");
+    let said = scene.land(&["a", "--as", "squash"]).exits(0).stdout.clone();
+    assert!(said.contains("all of it is there already"), "{said}");
+}
+
+#[test]
+fn a_red_guard_on_the_result_moves_nothing_and_shows_its_lines() {
+    let scene = Scene::new(&["x"]);
+    scene.run("a", &[&writes("x", "1")]).on_main();
+    scene.repo.write("beside", "1").commit("Move on");
+    scene.repo.script().guard_always("if [ -e beside ]; then echo 'FAIL: beside'; exit 1; fi");
+    let before = scene.git(&["rev-parse", "main"]);
+    let said = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(said.contains("the guard of run a is red on the result (exit=1)"), "{said}");
+    assert!(said.contains("FAIL: beside"), "{said}");
+    assert_eq!(scene.git(&["rev-parse", "main"]), before);
+}
+
+#[test]
+fn a_run_settles_the_conflicts_and_lands_with_what_it_settled() {
+    let scene = conflicting();
+    let number = 3;
+    scene.repo.script().step(
+        number,
+        "git merge --squash refs/runner/squash/a > merge.log 2>&1 || true\n\
+         printf 'eins, uno\\ntwo\\nthree\\nfour\\nfive\\n' > shared\n\
+         git add -A && git commit -q -m 'Bring in run a'\n\
+         answer done 'Both are said.'",
+    );
+    scene.land(&["a", "--resolve", "--wait", "--yes"]).exits(0);
+    assert!(scene.repo.script().prompt(number).contains("git merge --squash refs/runner/squash/a"));
+    scene.home.ctl_in(&scene.repo, &["verify", "--run", "resolve-a"]).exits(0);
+    scene.on_main().land(&["resolve-a"]).exits(0);
+    assert_eq!(scene.repo.read("shared"), "eins, uno\ntwo\nthree\nfour\nfive\n");
+    assert_eq!(scene.repo.read("y"), "2");
+    let said = scene.land(&["a"]).exits(0).stdout.clone();
+    assert!(said.contains("already landed as"), "{said}");
+    scene.repo.assert_sound();
+}

@@ -1,0 +1,10 @@
+//! Results brought home: whole runs, landed by the real client and daemon, and seen by the git program.
+//!
+//! Which commits a run becomes is tested without processes in `runner-core`.
+
+mod again;
+mod conflicts;
+mod forms;
+mod scene;
+mod targets;
+mod trains;

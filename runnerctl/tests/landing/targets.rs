@@ -1,0 +1,123 @@
+//! The branch that is landed on, and the work tree that has it: nothing in it is overwritten.
+
+use crate::scene::{Scene, changes, writes};
+
+fn run_of(file: &str) -> Scene {
+    let scene = Scene::new(&["x"]);
+    scene.run("a", &[&writes(file, "landed")]).on_main();
+    scene
+}
+
+/// Asserts that landing is refused with these words, and changes nothing.
+fn refused(scene: &Scene, words: &str) {
+    let look = || (scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain", "--ignored"]));
+    let before = look();
+    let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
+    assert!(said.contains(words), "{said}");
+    assert_eq!(look(), before);
+}
+
+#[test]
+fn nothing_untracked_or_ignored_is_overwritten() {
+    for (file, standing, words) in [
+        ("made", "made", "made is in the way (untracked)"),
+        ("made.log", "made.log", "made.log is in the way (ignored)"),
+        ("folder/made", "folder", "folder is in the way (untracked)"),
+        ("made", "made/inside.log", "made/inside.log is in the way (ignored)"),
+    ] {
+        let scene = Scene::new(&["x"]);
+        scene.run("a", &[&format!("mkdir -p $(dirname {file}); echo landed > {file}; git add -f {file}; git commit -q -m x; answer done 'Done.'")]);
+        scene.on_main();
+        scene.repo.write(standing, "mine");
+        refused(&scene, words);
+        assert_eq!(scene.repo.read(standing), "mine");
+        std::fs::remove_file(scene.repo.path().join(standing)).expect("it can be removed");
+        let _ = std::fs::remove_dir(scene.repo.path().join("made"));
+        scene.land(&["a"]).exits(0);
+        assert_eq!(scene.repo.read(file).trim(), "landed");
+    }
+}
+
+#[test]
+fn a_dirty_work_tree_is_left_alone() {
+    let scene = run_of("made");
+    scene.repo.write("shared", "mine\n");
+    refused(&scene, "has changes that are not committed: shared");
+    scene.git(&["checkout", "-q", "--", "shared"]);
+    scene.repo.write("untracked", "mine\n");
+    scene.land(&["a"]).exits(0);
+    assert_eq!(scene.repo.read("untracked"), "mine\n", "what is in nobody's way stays");
+}
+
+#[test]
+fn a_branch_that_is_being_rebased_or_bisected_is_left_alone() {
+    let scene = run_of("made");
+    scene.git(&["branch", "older", "main~1"]);
+    scene.repo.write("other", "1").commit("To be rebased");
+    scene.git(&["-c", "sequence.editor=sed -i s/^pick/edit/", "rebase", "-q", "-i", "HEAD~1"]);
+    refused(&scene, "a rebase of main is in progress");
+    scene.git(&["rebase", "--abort"]);
+    scene.git(&["bisect", "start"]);
+    refused(&scene, "a bisect of main is in progress");
+    scene.git(&["bisect", "reset"]);
+    scene.land(&["a", "--onto", "main"]).exits(0);
+}
+
+#[test]
+fn a_linked_work_tree_that_has_the_branch_is_brought_along() {
+    let scene = Scene::new(&["x"]);
+    scene.run("a", &[&changes("one", "eins")]);
+    let linked = scene.home.path().join("repos/linked");
+    let linked = linked.to_str().expect("a path of text").to_owned();
+    scene.git(&["worktree", "add", "-q", &linked, "main"]);
+    std::fs::write(format!("{linked}/shared"), "mine\n").expect("a file can be written");
+    refused(&scene, "has changes that are not committed: shared");
+    scene.git(&["-C", &linked, "checkout", "-q", "--", "shared"]);
+    let said = scene.land(&["a"]).exits(0).stdout.clone();
+    assert!(said.contains(&format!("work tree updated: {linked}")), "{said}");
+    assert_eq!(scene.git(&["-C", &linked, "status", "--porcelain"]), "");
+    assert!(std::fs::read_to_string(format!("{linked}/shared")).expect("it is there").starts_with("eins\n"));
+    assert_eq!(scene.git(&["status", "--porcelain"]), "", "the run's own work tree is as it was");
+}
+
+#[test]
+fn repositories_of_other_formats_are_landed_in_too() {
+    for init in [["--object-format=sha256"], ["--ref-format=reftable"]] {
+        let scene = Scene::in_format(&["x"], &init);
+        scene.run("a", &[&changes("one", "eins")]).on_main();
+        scene.repo.write("beside", "1").commit("Move on");
+        scene.land(&["a"]).exits(0);
+        assert!(scene.repo.read("shared").starts_with("eins\n"), "{init:?}");
+        scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
+        scene.repo.assert_sound();
+    }
+}
+
+#[test]
+fn a_filter_that_fails_puts_everything_back() {
+    let scene = Scene::new(&["x"]);
+    scene.run("a", &["echo 1 > a.txt; echo 2 > b.filtered; echo 3 > shared; answer done 'Done.'"]).on_main();
+    scene.repo.write(".gitattributes", "*.filtered filter=broken\n").commit("Filter");
+    scene.git(&["config", "filter.broken.smudge", "false"]);
+    scene.git(&["config", "filter.broken.clean", "cat"]);
+    scene.git(&["config", "filter.broken.required", "true"]);
+    let before = (scene.git(&["rev-parse", "main"]), scene.repo.read("shared"));
+    scene.repo.script().guard_always("exit 0");
+    let output = scene.land(&["a"]);
+    assert_ne!(output.code, 0, "{}", output.stdout);
+    assert_eq!((scene.git(&["rev-parse", "main"]), scene.repo.read("shared")), before);
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    assert!(!scene.repo.path().join("a.txt").exists(), "what was added is gone again");
+}
+
+#[test]
+fn a_branch_that_is_not_known_has_to_be_named() {
+    let scene = run_of("made");
+    let said = scene.land(&["a", "--onto", "nowhere"]).exits(1).stderr.clone();
+    assert!(said.contains("there is no branch nowhere"), "{said}");
+    scene.git(&["branch", "next", "main"]);
+    scene.land(&["a", "--onto", "next"]).exits(0);
+    assert_eq!(scene.git(&["show", "next:made"]), "landed");
+    let said = scene.land(&["a", "--onto", "runner/a"]).exits(2).stderr.clone();
+    assert!(said.contains("runner/a is the branch of a run"), "{said}");
+}

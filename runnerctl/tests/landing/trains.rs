@@ -1,0 +1,36 @@
+//! Several runs: those that fit land, the others are left out and named.
+
+use crate::scene::{Scene, changes, writes};
+
+#[test]
+fn of_four_runs_the_one_that_conflicts_is_left_out() {
+    let scene = Scene::new(&["x"]);
+    scene.run("a", &[&changes("one", "eins")]);
+    scene.run("b", &[&changes("one", "uno")]);
+    scene.run("c", &[&writes("c", "3")]);
+    scene.run("d", &[&changes("five", "fuenf")]);
+    let output = scene.land(&["a", "b", "c", "d", "--onto", "main"]);
+    output.exits(6);
+    assert!(output.stdout.contains("run b: left out"), "{}", output.stdout);
+    assert!(output.stdout.contains("leaf x of run b conflicts in shared"), "{}", output.stdout);
+    assert_eq!(scene.landed(), ["Title of x"; 3]);
+    assert_eq!(scene.git(&["show", "main:shared"]), "eins\ntwo\nthree\nfour\nfuenf");
+    let report = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0).stdout.clone();
+    assert!(report.contains("3 as merged, 0 changed since, 0 not checked"), "{report}");
+}
+
+#[test]
+fn a_run_upon_another_one_is_refused_alone_and_lands_behind_it() {
+    let scene = Scene::new(&["x", "y"]);
+    scene.run("a", &[&writes("x", "1"), &writes("y", "2")]);
+    scene.repo.write(".runner/GOAL.md", "# Go on\n");
+    scene.git(&["commit", "-q", "-a", "-m", "Another goal"]);
+    scene.run_on("q", &["answer done 'Nothing.'; echo 3 > z"]);
+    let said = scene.land(&["q"]).exits(6).stderr.clone();
+    assert!(said.contains("run q begins on run a, which has not landed"), "{said}");
+    assert!(said.contains("runnerctl land a q --onto main"), "{said}");
+    let output = scene.land(&["q", "a"]);
+    output.exits(0);
+    assert!(output.stdout.find("run a: landed") < output.stdout.find("run q: landed"), "{}", output.stdout);
+    assert_eq!(scene.git(&["show", "main:z"]), "3");
+}

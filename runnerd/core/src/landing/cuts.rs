@@ -1,0 +1,66 @@
+//! Where the chain of a run's commits is cut: at each leaf that passed, and at a person's own commit where nothing is
+//! outstanding. Everything else folds into the cut behind it.
+
+use protocol::words::VerdictName;
+
+use super::ChainCommit;
+use crate::audit::Whose;
+use crate::message::RunnerCommit;
+
+/// Commits that become one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The place of the last of them, whose files are landed.
+    pub at: usize,
+    /// Its id.
+    pub commit: String,
+    /// The node that passed with it; none for a person's own commit.
+    pub node: Option<String>,
+    /// Who wrote those that were folded into it and is not its author, as `Name <address>`.
+    pub others: Vec<String>,
+}
+
+/// Cuts a chain of commits, oldest first, that begins upon files with this id.
+pub(super) fn cuts(commits: &[ChainCommit<'_>], before: &str) -> Vec<Cut> {
+    let (mut cuts, mut folded): (Vec<Cut>, Vec<usize>) = (Vec::new(), Vec::new());
+    let (mut settled, mut last) = (before, before);
+    for (at, commit) in commits.iter().enumerate() {
+        let node = passed(commit.whose);
+        let is_outstanding = last != settled;
+        let is_own = commit.whose == Whose::Person && !is_outstanding && commit.code != last;
+        if node.is_some() || is_own {
+            let others = others(commits, &folded, &commit.author);
+            cuts.push(Cut { at, commit: commit.id.to_owned(), node, others });
+            folded.clear();
+            settled = &commit.code;
+        } else if commit.code != last {
+            folded.push(at);
+        }
+        last = &commit.code;
+    }
+    // What follows the last leaf that passed is proven by nothing.
+    while cuts.last().is_some_and(|cut| cut.node.is_none()) {
+        cuts.pop();
+    }
+    cuts
+}
+
+/// Returns the node that passed with a commit.
+fn passed(whose: Whose<'_>) -> Option<String> {
+    match whose.runners()? {
+        RunnerCommit::Iteration(receipt) if receipt.verdict.name == VerdictName::Accepted => Some(receipt.node.clone()),
+        RunnerCommit::Iteration(_) | RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
+            None
+        }
+    }
+}
+
+fn others(commits: &[ChainCommit<'_>], folded: &[usize], author: &str) -> Vec<String> {
+    let mut others: Vec<String> = Vec::new();
+    for commit in folded.iter().map(|at| &commits[*at]) {
+        if commit.author != author && !others.contains(&commit.author) {
+            others.push(commit.author.clone());
+        }
+    }
+    others
+}

@@ -1,0 +1,137 @@
+//! What does not land, in one sentence each, with what to type next.
+
+use crate::shell;
+
+/// Most files that a sentence names.
+const SHOWN: usize = 10;
+
+/// Why a run does not land.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No leaf has passed since the last landing, or ever.
+    #[error("no leaf of run {run} has passed yet: there is nothing to land")]
+    NothingPassed {
+        /// The run.
+        run: String,
+    },
+    /// All of it has landed already.
+    #[error("all of run {run} has landed already")]
+    Landed {
+        /// The run.
+        run: String,
+    },
+    /// It and the branch have no commit in common.
+    #[error("run {run} and the branch have no commit in common")]
+    Unrelated {
+        /// The run.
+        run: String,
+    },
+    /// It begins on another run, which is not on the branch.
+    #[error("run {run} begins on run {on}, which has not landed")]
+    BeginsOn {
+        /// The run.
+        run: String,
+        /// The other one.
+        on: String,
+    },
+    /// Its audit found violations, or could not see everything.
+    #[error("run {run} is not proven: {why}")]
+    NotProven {
+        /// The run.
+        run: String,
+        /// The first finding, and how many there are more.
+        why: String,
+        /// Whether only a part could not be looked at.
+        is_unseen: bool,
+    },
+    /// A session of it has merged the branch itself.
+    #[error("a session of run {run} has merged {onto} itself: its leaves cannot be told apart")]
+    HasMerged {
+        /// The run.
+        run: String,
+        /// The branch.
+        onto: String,
+    },
+    /// The files of a leaf, or of the whole run, do not merge.
+    #[error("{} conflicts in {}", of(node.as_deref(), run), files(paths))]
+    Conflict {
+        /// The run.
+        run: String,
+        /// The leaf; none for the whole run.
+        node: Option<String>,
+        /// The files.
+        paths: Vec<String>,
+        /// Whether the whole run merges as one commit.
+        fits_as_squash: bool,
+    },
+    /// A submodule was moved on both sides.
+    #[error("{} conflicts in the submodule {}", of(node.as_deref(), run), files(paths))]
+    Submodule {
+        /// The run.
+        run: String,
+        /// The leaf; none for the whole run.
+        node: Option<String>,
+        /// The submodules.
+        paths: Vec<String>,
+    },
+    /// The merges one by one lead to other files than one merge of everything.
+    #[error("the leaves of run {run}, merged one by one, do not lead to what the whole run does")]
+    Diverges {
+        /// The run.
+        run: String,
+    },
+    /// The accepted guard is red on the result.
+    #[error("the guard of run {run} is red on the result ({how}){}", output(tail))]
+    RedGuard {
+        /// The run.
+        run: String,
+        /// How it ended.
+        how: String,
+        /// The lines of its output that tell most.
+        tail: String,
+    },
+}
+
+impl Refusal {
+    /// Returns the commands to type next, one per line; `onto` is the branch.
+    pub fn hint(&self, onto: &str) -> Option<String> {
+        let land = |words: &[&str]| {
+            let command = ["runnerctl", "land"].into_iter().chain(words.iter().copied());
+            shell::words(command.chain(["--onto", onto]))
+        };
+        Some(match self {
+            Self::NothingPassed { run } => shell::words(["runnerctl", "tree", "--run", run.as_str()]),
+            Self::Landed { .. } => shell::words(["runnerctl", "verify", "--landed", onto]),
+            Self::Unrelated { run } => {
+                shell::words(["git", "log", "--oneline", "--graph", &format!("runner/{run}"), onto])
+            }
+            Self::BeginsOn { run, on } => land(&[on, run]),
+            Self::NotProven { run, is_unseen: true, .. } => land(&[run, "--unproven"]),
+            Self::NotProven { run, .. } => shell::words(["runnerctl", "verify", "--run", run.as_str()]),
+            Self::HasMerged { run, .. } => land(&[run, "--as", "squash"]),
+            Self::Conflict { run, fits_as_squash: true, .. } => {
+                format!("{}\n{}", land(&[run, "--as", "squash"]), land(&[run, "--resolve"]))
+            }
+            Self::Conflict { run, .. } => land(&[run, "--resolve"]),
+            Self::Diverges { run } => land(&[run, "--as", "squash"]),
+            Self::Submodule { run, .. } => shell::words(["git", "merge", "--no-ff", &format!("runner/{run}")]),
+            Self::RedGuard { run, .. } => land(&[run, "--resolve"]),
+        })
+    }
+}
+
+fn of(node: Option<&str>, run: &str) -> String {
+    node.map_or_else(|| format!("run {run}"), |node| format!("leaf {node} of run {run}"))
+}
+
+fn files(paths: &[String]) -> String {
+    let shown = paths.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match paths.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn output(tail: &str) -> String {
+    if tail.is_empty() { String::new() } else { format!(":\n{}", tail.trim_end()) }
+}

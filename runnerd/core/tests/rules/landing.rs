@@ -1,0 +1,232 @@
+//! Bringing a result home: where a run's commits are cut, what the landed ones say, in which order runs land.
+
+use protocol::words::{GuardOutcome, IterationStatus, Mode, Role, VerdictName};
+use runner_core::audit::Whose;
+use runner_core::digest::Digest;
+use runner_core::landing::train::{Car, order};
+use runner_core::landing::{
+    ChainCommit, Lacks, Landed, LandedMessage, Landing, NO_NODE, Question, Refusal, lacks, landed, merged_by,
+};
+use runner_core::message::{Attempts, NameList, Receipt, RunnerCommit, RunnerVersion, VerdictLine};
+use runner_core::rules::Rules;
+
+const BASE: (&str, &str) = ("base", "files of base");
+
+fn ended(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit {
+    RunnerCommit::Iteration(Box::new(Receipt {
+        run: run.to_owned(),
+        iter: 1,
+        node: node.to_owned(),
+        status: IterationStatus::Done,
+        guard: GuardOutcome::Pass,
+        headline: String::new(),
+        summary: String::new(),
+        version: RunnerVersion {
+            version: "0.1.0".to_owned(),
+            prompt_format: 1,
+            templates: "0".repeat(12),
+            rules: Rules::CURRENT,
+        },
+        from: "0".repeat(40),
+        verdict: VerdictLine::new(verdict, None),
+        role: Role::Worker,
+        mode: Mode::Execute,
+        attempts: Attempts { charged: 1, allowed: 3 },
+        agent: None,
+        prompt: None,
+        output: None,
+        guard_run: None,
+        review: None,
+        notes: NameList::default(),
+        usage: None,
+        reverted: NameList::default(),
+        guard_changed: NameList::default(),
+        guard_wrote: NameList::default(),
+        held_back: NameList::default(),
+        dirty_submodules: NameList::default(),
+        tree_from: Digest::of(b"tree"),
+        raw: None,
+    }))
+}
+
+/// A commit with this id, whose files are told by a number.
+fn commit<'a>(id: &'a str, files: u32, whose: Whose<'a>) -> ChainCommit<'a> {
+    ChainCommit { id, code: format!("files {files}"), author: "Agent <a@x>".to_owned(), whose }
+}
+
+fn by<'a>(author: &str, commit: ChainCommit<'a>) -> ChainCommit<'a> {
+    ChainCommit { author: author.to_owned(), ..commit }
+}
+
+fn ask(commits: &[ChainCommit<'_>], landed: &[Landed]) -> Result<Lacks, Refusal> {
+    lacks(&Question { run: "a", commits, before: Some(BASE), landed })
+}
+
+fn landing(commits: &[ChainCommit<'_>]) -> Landing {
+    match ask(commits, &[]) {
+        Ok(Lacks::Something(landing)) => landing,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn cuts(landing: &Landing) -> Vec<(&str, Option<&str>)> {
+    landing.cuts.iter().map(|cut| (cut.commit.as_str(), cut.node.as_deref())).collect()
+}
+
+#[test]
+fn each_leaf_that_passed_is_a_cut_and_everything_before_it_folds_into_it() {
+    let (red, one, two) = (
+        ended("a", "x", VerdictName::RedGuard),
+        ended("a", "x", VerdictName::Accepted),
+        ended("a", "y", VerdictName::Accepted),
+    );
+    let commits = [
+        commit("agent", 1, Whose::Agent),
+        commit("red", 2, Whose::Runner(&red)),
+        commit("one", 3, Whose::Runner(&one)),
+        commit("two", 4, Whose::Runner(&two)),
+    ];
+    let landing = landing(&commits);
+    assert_eq!(cuts(&landing), [("one", Some("x")), ("two", Some("y"))]);
+    assert_eq!((landing.base.as_str(), landing.left), ("base", 0));
+}
+
+#[test]
+fn work_after_the_last_pass_does_not_land_and_is_counted() {
+    let (one, red) = (ended("a", "x", VerdictName::Accepted), ended("a", "y", VerdictName::RedGuard));
+    let commits = [
+        commit("one", 1, Whose::Runner(&one)),
+        commit("red", 2, Whose::Runner(&red)),
+        commit("person", 3, Whose::Person),
+        commit("same", 3, Whose::Person),
+    ];
+    let landing = landing(&commits);
+    assert_eq!((cuts(&landing), landing.left), (vec![("one", Some("x"))], 2));
+}
+
+#[test]
+fn a_persons_commit_stays_its_own_only_where_nothing_is_outstanding() {
+    let (one, retry, two) = (
+        ended("a", "x", VerdictName::Accepted),
+        ended("a", "y", VerdictName::Retry),
+        ended("a", "y", VerdictName::Accepted),
+    );
+    let commits = [
+        commit("one", 1, Whose::Runner(&one)),
+        by("Ann <ann@x>", commit("own", 2, Whose::Person)),
+        commit("retry", 3, Whose::Runner(&retry)),
+        by("Bob <bob@x>", commit("amid", 4, Whose::Person)),
+        commit("two", 5, Whose::Runner(&two)),
+    ];
+    let landing = landing(&commits);
+    assert_eq!(cuts(&landing), [("one", Some("x")), ("own", None), ("two", Some("y"))]);
+    assert_eq!(landing.cuts[2].others, ["Bob <bob@x>"], "who was folded is named");
+}
+
+#[test]
+fn landing_goes_on_behind_the_newest_commit_that_has_landed() {
+    let (one, two) = (ended("a", "x", VerdictName::Accepted), ended("a", "y", VerdictName::Accepted));
+    let commits = [commit("one", 1, Whose::Runner(&one)), commit("two", 2, Whose::Runner(&two))];
+    let said = |commit: &str| Landed { run: "a".into(), commit: commit.into(), node: "x".into() };
+    match ask(&commits, &[said("one"), said("another")]) {
+        Ok(Lacks::Something(landing)) => {
+            assert_eq!((landing.base.as_str(), cuts(&landing)), ("one", vec![("two", Some("y"))]));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(ask(&commits, &[said("two")]), Ok(Lacks::Nothing));
+    assert_eq!(ask(&[], &[]), Ok(Lacks::Nothing), "the branch has all of it");
+}
+
+#[test]
+fn a_run_without_a_pass_and_one_upon_another_that_has_not_landed_are_refused() {
+    let (red, other) = (ended("a", "x", VerdictName::RedGuard), ended("b", "x", VerdictName::Accepted));
+    let one = ended("a", "x", VerdictName::Accepted);
+    let refused = ask(&[commit("red", 1, Whose::Runner(&red))], &[]).unwrap_err();
+    assert_eq!(refused.to_string(), "no leaf of run a has passed yet: there is nothing to land");
+    let commits = [commit("other", 1, Whose::Runner(&other)), commit("one", 2, Whose::Runner(&one))];
+    let refused = ask(&commits, &[]).unwrap_err();
+    assert_eq!(refused.to_string(), "run a begins on run b, which has not landed");
+    assert_eq!(refused.hint("main").as_deref(), Some("runnerctl land b a --onto main"));
+    let landed = Landed { run: "b".into(), commit: "other".into(), node: "x".into() };
+    assert!(matches!(ask(&commits, &[landed]), Ok(Lacks::Something(landing)) if landing.base == "other"));
+}
+
+#[test]
+fn what_to_type_is_quoted_for_a_shell_and_stands_on_lines_of_its_own() {
+    let conflict = |fits_as_squash| Refusal::Conflict {
+        run: "a".into(),
+        node: Some("x".into()),
+        paths: vec!["src/a b.rs".into(), "z".into()],
+        fits_as_squash,
+    };
+    assert_eq!(conflict(true).to_string(), "leaf x of run a conflicts in src/a b.rs, z");
+    let hint = conflict(true).hint("it's main");
+    let quoted = r"'it'\''s main'";
+    let expected = format!("runnerctl land a --as squash --onto {quoted}\nrunnerctl land a --resolve --onto {quoted}");
+    assert_eq!(hint, Some(expected));
+    assert_eq!(conflict(false).hint("main").as_deref(), Some("runnerctl land a --resolve --onto main"));
+}
+
+fn of(run: &str, node: &str) -> Landed {
+    Landed { run: run.to_owned(), commit: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned(), node: node.to_owned() }
+}
+
+#[test]
+fn a_landed_commit_says_what_it_brings_and_is_known_again_by_it() {
+    let landed_of = [of("a", "root.1")];
+    let message = LandedMessage {
+        subject: "Move the accounts",
+        body: &["Accounts are in Postgres.", "Moved.\n\nRunner-Landed: b@x y"],
+        others: &["Bob <bob@x>".to_owned()],
+        git: "2.47.3",
+        landed: &landed_of,
+    };
+    insta::assert_snapshot!(message.compose(), @r"
+    Move the accounts
+
+    Accounts are in Postgres.
+
+    Moved.
+
+    > Runner-Landed: b@x y
+
+    Co-authored-by: Bob <bob@x>
+    Runner-Merged: git/2.47.3
+    Runner-Landed: a@4b825dc642cb6eb9a060e54bf8d69288fbee4904 root.1
+    ");
+    assert_eq!(landed(&message.compose()), landed_of);
+    assert_eq!(merged_by(&message.compose()), Some("2.47.3"));
+    assert_eq!(landed("Subject\n\nRunner-Landed: a@short node"), []);
+}
+
+#[test]
+fn a_persons_message_is_kept_and_cannot_claim_what_is_the_runners() {
+    let landed_of = [of("a", NO_NODE)];
+    let message = LandedMessage { subject: "", body: &[], others: &[], git: "2.47.3", landed: &landed_of };
+    let own = "Fix a typo\n\nIn the docs.\n\nSigned-off-by: Ann <ann@x>\nRunner-Landed: b@0 x\n";
+    insta::assert_snapshot!(message.behind(own), @r"
+    Fix a typo
+
+    In the docs.
+
+    Signed-off-by: Ann <ann@x>
+    > Runner-Landed: b@0 x
+
+    Runner-Merged: git/2.47.3
+    Runner-Landed: a@4b825dc642cb6eb9a060e54bf8d69288fbee4904 -
+    ");
+    assert_eq!(landed(&message.behind(own)), landed_of);
+    let signed = message.behind("Fix\n\nSigned-off-by: Ann <ann@x>\n");
+    assert!(signed.starts_with("Fix\n\nSigned-off-by: Ann <ann@x>\nRunner-Merged: "), "{signed}");
+}
+
+#[test]
+fn a_run_that_begins_on_another_one_lands_behind_it() {
+    let car =
+        |run: &str, on: &[&str]| Car { run: run.to_owned(), begins_on: on.iter().map(|on| (*on).to_owned()).collect() };
+    let order = |cars: &[Car]| order(cars).into_iter().map(|at| cars[at].run.clone()).collect::<Vec<_>>();
+    assert_eq!(order(&[car("c", &["b"]), car("x", &[]), car("b", &["a"]), car("a", &[])]), ["x", "a", "b", "c"]);
+    assert_eq!(order(&[car("b", &["a"])]), ["b"], "one that is not in the train is not waited for");
+    assert_eq!(order(&[car("a", &["b"]), car("b", &["a"])]), ["a", "b"]);
+}

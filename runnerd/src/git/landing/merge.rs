@@ -1,0 +1,181 @@
+//! Three trees merged into one, by the git program and by nobody's configuration.
+//!
+//! The program works in a folder of its own that borrows the repository's objects: no driver, no attribute of this
+//! machine's and no setting of a person's takes part, so that the same trees give the same merge elsewhere. What is text
+//! and what is not the `.gitattributes` of the branch say, laid out there before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gix::objs::Kind;
+use gix::prelude::Write as _;
+use tempfile::TempDir;
+
+use crate::git::objects::CommitEntry;
+use crate::git::path::display;
+use crate::git::repository::program::Git;
+use crate::git::{EntryKind, GitError, Id, Repository};
+use gix::bstr::ByteSlice as _;
+
+/// The settings that merges depend on; all others are git's own defaults.
+const SETTINGS: &str = "\
+[merge]
+\trenames = true
+\tdirectoryRenames = conflict
+\trenameLimit = 7000
+\trenormalize = false
+\tconflictStyle = merge
+[diff]
+\trenames = true
+\trenameLimit = 7000
+\talgorithm = histogram
+";
+/// Who wrote the commits that stand for the sides of a merge: nobody keeps them.
+const NOBODY: &str = "runnerd <runnerd@localhost> 0 +0000";
+const ATTRIBUTES: &[u8] = b".gitattributes";
+const SUBMODULE: &str = "160000";
+
+/// Trees to merge: what both sides began from, and the sides.
+#[derive(Debug, Clone, Copy)]
+pub struct Merge {
+    /// The tree that both began from.
+    pub base: Id,
+    /// The branch's.
+    pub ours: Id,
+    /// The run's.
+    pub theirs: Id,
+}
+
+/// What came of a merge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merged {
+    /// This tree.
+    Clean(Id),
+    /// Files that each side has changed otherwise, sorted.
+    Conflict {
+        /// All of them.
+        paths: Vec<String>,
+        /// Those that are submodules.
+        submodules: Vec<String>,
+    },
+}
+
+/// Merges trees; its folder goes with it.
+#[derive(Debug)]
+pub struct Merger<'a> {
+    repository: &'a Repository,
+    folder: TempDir,
+}
+
+impl Repository {
+    /// Makes a folder for merges in `within`, with the attributes of a commit.
+    pub fn merger(&self, within: &Path, attributes: &Id) -> Result<Merger<'_>, GitError> {
+        fs::create_dir_all(within).map_err(GitError::io("making", within))?;
+        let made = tempfile::Builder::new().prefix("merge-").tempdir_in(within);
+        let folder = made.map_err(GitError::io("making a folder in", within))?;
+        let merger = Merger { repository: self, folder };
+        merger.lay_out(attributes)?;
+        Ok(merger)
+    }
+
+    /// Returns the version of the git program.
+    pub fn git_version(&self) -> Result<String, GitError> {
+        let said = Git::new(self, "version").line()?;
+        Ok(said.split(' ').nth(2).unwrap_or(&said).to_owned())
+    }
+}
+
+impl Merger<'_> {
+    /// Merges.
+    pub fn merge(&self, merge: &Merge) -> Result<Merged, GitError> {
+        let base = self.side(&merge.base, None)?;
+        let ours = self.side(&merge.ours, Some(&base))?;
+        let theirs = self.side(&merge.theirs, Some(&base))?;
+        let git = Git::new(self.repository, "merge-tree").args(["--write-tree", "-z", "--no-messages"]);
+        let git = git.args([ours.to_string(), theirs.to_string()]);
+        let outcome = self.outside(git).outcome()?;
+        let mut records = outcome.stdout.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+        let tree = records.next().and_then(|record| str::from_utf8(record).ok()?.parse().ok());
+        match (outcome.status.code(), tree) {
+            (Some(0), Some(tree)) => Ok(Merged::Clean(tree)),
+            (Some(1), Some(_)) => Ok(conflict(records)),
+            _ => Err(outcome.into_error("merge-tree".to_owned(), self.repository.work_dir().to_owned())),
+        }
+    }
+
+    /// Stores a commit that stands for one side of a merge: trees alone older versions of git do not take.
+    fn side(&self, tree: &Id, parent: Option<&Id>) -> Result<Id, GitError> {
+        let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
+        let text = format!("tree {tree}\n{parent}author {NOBODY}\ncommitter {NOBODY}\n\nA side of a merge\n");
+        let repo = self.repository.open()?;
+        let written = repo.write_buf(Kind::Commit, text.as_bytes());
+        Ok(written.map_err(GitError::library("writing a commit", self.repository.git_dir()))?.into())
+    }
+
+    /// Has a command know nothing of the repository but its objects.
+    fn outside<'g>(&self, git: Git<'g>) -> Git<'g> {
+        let (git_dir, work) = (self.git_dir(), self.work());
+        git.at(&work)
+            .env("GIT_DIR", &git_dir)
+            .env("GIT_COMMON_DIR", &git_dir)
+            .env("GIT_WORK_TREE", &work)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("XDG_CONFIG_HOME", &git_dir)
+            .env("HOME", &git_dir)
+    }
+
+    fn git_dir(&self) -> PathBuf {
+        self.folder.path().join("git")
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    fn lay_out(&self, attributes: &Id) -> Result<(), GitError> {
+        let (git_dir, work) = (self.git_dir(), self.work());
+        for folder in [git_dir.join("objects"), git_dir.join("refs"), work.clone()] {
+            fs::create_dir_all(&folder).map_err(GitError::io("making", &folder))?;
+        }
+        let (version, format) = match attributes.to_string().len() {
+            64 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
+            _ => (0, ""),
+        };
+        let config = format!("[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{format}{SETTINGS}");
+        for (name, text) in [("HEAD", "ref: refs/heads/none\n"), ("config", &config)] {
+            let file = git_dir.join(name);
+            fs::write(&file, text).map_err(GitError::io("writing", &file))?;
+        }
+        for entry in self.repository.entries(attributes, "")?.iter().filter(|entry| is_attributes(entry)) {
+            let file = work.join(entry.path.to_path_lossy());
+            let folder = file.parent().unwrap_or(&work);
+            fs::create_dir_all(folder).map_err(GitError::io("making", folder))?;
+            fs::write(&file, self.repository.blob(&entry.id)?).map_err(GitError::io("writing", &file))?;
+        }
+        Ok(())
+    }
+}
+
+fn is_attributes(entry: &CommitEntry) -> bool {
+    let name = entry.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    name == ATTRIBUTES && matches!(entry.kind, EntryKind::File | EntryKind::Executable)
+}
+
+/// Reads the files of a merge with conflicts: `<mode> <object> <stage>`, a tab, and the path.
+fn conflict<'r>(records: impl Iterator<Item = &'r [u8]>) -> Merged {
+    let (mut paths, mut submodules) = (Vec::new(), Vec::new());
+    for record in records {
+        let Some((facts, path)) = record.split_once_str(b"\t") else { continue };
+        let path = display(path.as_bstr());
+        if facts.starts_with(SUBMODULE.as_bytes()) && !submodules.contains(&path) {
+            submodules.push(path.clone());
+        }
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    Merged::Conflict { paths, submodules }
+}

@@ -1,0 +1,18 @@
+//! Commits made from merges of trees, without a work tree, and a branch that is moved to them together with the work tree
+//! that has it checked out. Which trees are merged, and why, is decided elsewhere.
+//!
+//! | to do | file |
+//! |---|---|
+//! | tell what a run has changed from what the runner keeps beside it | `trees` |
+//! | merge three trees, with nobody's configuration | `merge` |
+//! | tell what one branch has and another has not | `history` |
+//! | write the commits | `write` |
+//! | find the work trees of a repository, and what is in the way there | `work_trees` |
+//! | move the branch, and put back what was begun | `advance` |
+
+pub(in crate::git) mod advance;
+pub(in crate::git) mod history;
+pub(in crate::git) mod merge;
+pub(in crate::git) mod trees;
+pub(in crate::git) mod work_trees;
+pub(in crate::git) mod write;

@@ -1,0 +1,175 @@
+//! The work trees of a repository: which has a branch checked out or is at work on it, and what is in the way of files
+//! that are to appear there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gix::bstr::ByteSlice as _;
+
+use crate::git::objects::checked;
+use crate::git::objects::diff::compare_trees;
+use crate::git::path::display;
+use crate::git::{Change, ChangeKind, GitError, Id, Repository};
+
+/// What git notes while a branch is being rebased or bisected: HEAD is detached meanwhile.
+const AT_WORK: [(&str, &str); 3] =
+    [("rebase-merge/head-name", "rebase"), ("rebase-apply/head-name", "rebase"), ("BISECT_START", "bisect")];
+
+/// Why the work tree that has a branch checked out cannot be brought along.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Occupied {
+    /// The branch is being rebased or bisected.
+    #[error("a {operation} of {branch} is in progress in {}", path.display())]
+    AtWork {
+        /// `rebase` or `bisect`.
+        operation: String,
+        /// The branch.
+        branch: String,
+        /// The work tree.
+        path: PathBuf,
+    },
+    /// A file is there that git does not track, where one of the result is to be.
+    #[error("{} is in the way ({})", file.display(), if *is_ignored { "ignored" } else { "untracked" })]
+    InTheWay {
+        /// The file.
+        file: PathBuf,
+        /// Whether it is ignored.
+        is_ignored: bool,
+    },
+    /// Files are changed and not committed.
+    #[error("{} has changes that are not committed: {}", path.display(), files.join(", "))]
+    Dirty {
+        /// The work tree.
+        path: PathBuf,
+        /// The first of them.
+        files: Vec<String>,
+    },
+}
+
+impl Repository {
+    /// Returns all work trees of the repository that are there, this one first.
+    pub fn work_trees(&self) -> Result<Vec<Self>, GitError> {
+        let mut found = vec![self.clone()];
+        for path in self.work_tree_paths()? {
+            // One that is gone, or was moved away, has nothing checked out.
+            let Ok(other) = Self::discover_with(&path, self.sources) else { continue };
+            let is_new = found.iter().all(|known| known.git_dir() != other.git_dir());
+            if is_new && other.common_dir() == self.common_dir() {
+                found.push(other);
+            }
+        }
+        Ok(found)
+    }
+
+    fn work_tree_paths(&self) -> Result<Vec<PathBuf>, GitError> {
+        let mut paths = Vec::new();
+        if self.git_dir() != self.common_dir() {
+            let main = gix::open_opts(self.common_dir(), gix::open::Options::isolated());
+            let main = main.map_err(GitError::library("opening the repository", self.common_dir()))?;
+            paths.extend(main.workdir().map(Path::to_owned));
+        }
+        let linked = self.common_dir().join("worktrees");
+        let entries = match fs::read_dir(&linked) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(paths),
+            Err(error) => return Err(GitError::io("listing", &linked)(error)),
+        };
+        for entry in entries {
+            let file = entry.map_err(GitError::io("listing", &linked))?.path().join("gitdir");
+            let Ok(text) = fs::read(&file) else { continue };
+            paths.extend(text.trim_end().to_path().ok().and_then(Path::parent).map(Path::to_owned));
+        }
+        Ok(paths)
+    }
+
+    /// Returns what a rebase or bisection of the branch `name` in this work tree is called, if there is one.
+    pub fn at_work_on(&self, name: &str) -> Option<&'static str> {
+        let branch = format!("refs/heads/{name}");
+        let names = |text: &str| [branch.as_str(), name].contains(&text.trim());
+        let noted = |file: &str| fs::read_to_string(self.git_dir().join(file)).is_ok_and(|text| names(&text));
+        AT_WORK.iter().find(|(file, _)| noted(file)).map(|(_, operation)| *operation)
+    }
+
+    /// Finds what keeps this work tree, which is at the commit `old`, from being brought to the commit `new`.
+    ///
+    /// Untracked files may be there, but nothing stands where a file of `new` is to appear.
+    pub fn occupied(&self, (branch, old, new): (&str, &Id, &Id)) -> Result<Option<Occupied>, GitError> {
+        let path = || self.work_dir().to_owned();
+        if let Some(operation) = self.operation() {
+            let (operation, branch) = (operation.to_string(), branch.to_owned());
+            return Ok(Some(Occupied::AtWork { operation, branch, path: path() }));
+        }
+        let changes = self.changes()?;
+        let tracked = changes.iter().filter(|change| change.kind != ChangeKind::Untracked);
+        let files: Vec<String> = tracked.map(Change::display_path).take(10).collect();
+        if !files.is_empty() {
+            return Ok(Some(Occupied::Dirty { path: path(), files }));
+        }
+        let untracked = |file: &[u8]| changes.iter().any(|change| is_at_or_above(&change.path, file));
+        let in_the_way = self.appearing(old, new)?.into_iter().find_map(|file| self.standing(&file, old).transpose());
+        let Some(file) = in_the_way.transpose()? else { return Ok(None) };
+        Ok(Some(Occupied::InTheWay { file: display(file.as_bstr()).into(), is_ignored: !untracked(&file) }))
+    }
+
+    /// Returns the paths that `new` has and `old` has not.
+    fn appearing(&self, old: &Id, new: &Id) -> Result<Vec<Vec<u8>>, GitError> {
+        let repo = self.open()?;
+        let read = || {
+            let (old, new) = (checked::tree_of(&repo, old.object())?, checked::tree_of(&repo, new.object())?);
+            compare_trees(&repo, &old, &new)
+        };
+        let differing = read().map_err(GitError::library("comparing commits", self.git_dir()))?;
+        // A file that becomes a link is told as gone and new.
+        let gone: Vec<_> = differing.iter().filter(|it| it.new.is_none()).map(|it| it.path.clone()).collect();
+        let appearing = differing.into_iter().filter(|it| it.old.is_none() && !gone.contains(&it.path));
+        Ok(appearing.map(|it| it.path.into()).collect())
+    }
+
+    /// Returns what stands at a path, in it or above it and is not of the commit `old`.
+    fn standing(&self, path: &[u8], old: &Id) -> Result<Option<Vec<u8>>, GitError> {
+        let above = path.find_iter(b"/").map(|slash| &path[..slash]);
+        for folder in above {
+            match self.file(folder).symlink_metadata() {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) if self.has(old, folder)? => return Ok(None),
+                Ok(_) => return Ok(Some(folder.to_owned())),
+                Err(_) => return Ok(None),
+            }
+        }
+        match self.file(path).symlink_metadata() {
+            Ok(found) if found.is_dir() => self.foreign_below(path, old),
+            Ok(_) => Ok(Some(path.to_owned())),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Returns the first file in a folder that is not of the commit `old`.
+    fn foreign_below(&self, folder: &[u8], old: &Id) -> Result<Option<Vec<u8>>, GitError> {
+        let place = self.file(folder);
+        for entry in fs::read_dir(&place).map_err(GitError::io("listing", &place))? {
+            let entry = entry.map_err(GitError::io("listing", &place))?;
+            let path = [folder, b"/", entry.file_name().as_encoded_bytes()].concat();
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let foreign = match is_folder {
+                true => self.foreign_below(&path, old)?,
+                false if self.has(old, &path)? => None,
+                false => Some(path),
+            };
+            if foreign.is_some() {
+                return Ok(foreign);
+            }
+        }
+        Ok(None)
+    }
+
+    fn has(&self, commit: &Id, path: &[u8]) -> Result<bool, GitError> {
+        let repo = self.open()?;
+        let found = || checked::at_path(&repo, checked::tree_of(&repo, commit.object())?.id, path.as_bstr());
+        Ok(found().map_err(GitError::library("looking up a file of a commit", self.git_dir()))?.is_some())
+    }
+}
+
+/// Whether a path of the status is a file, or a folder around it.
+fn is_at_or_above(change: &[u8], file: &[u8]) -> bool {
+    change == file || change.ends_with(b"/") && file.starts_with(change)
+}

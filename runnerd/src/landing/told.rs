@@ -1,0 +1,116 @@
+//! What landed commits say: title, goal and summary of a leaf, as the run's own commits have them.
+
+use protocol::tree::{Node, TaskTree};
+use runner_core::audit::Whose;
+use runner_core::landing::cuts::Cut;
+use runner_core::landing::{Landed, LandedMessage};
+use runner_core::message::RunnerCommit;
+use runner_core::tree;
+
+use super::LandError;
+use super::branch::Branch;
+use crate::git::Repository;
+use crate::repo::goal::Goal;
+use crate::verify::VerifyError;
+use crate::worker;
+
+/// The key of a goal's front matter that names what its run brings home for another one: `<run>@<commit> <node>`.
+pub(super) const SETTLES: &str = "settles";
+
+/// Words messages of one run.
+#[derive(Debug)]
+pub(super) struct Teller<'a> {
+    branch: &'a Branch,
+    tree: TaskTree,
+    goal: Goal,
+    git: String,
+}
+
+impl<'a> Teller<'a> {
+    /// Reads what the messages are made from: tree and goal at the tip, where all that passed still stands as it passed.
+    pub(super) fn new(repository: &Repository, branch: &'a Branch) -> Result<Self, LandError> {
+        let loaded = worker::load(repository, branch.target.tip);
+        let loaded = loaded.map_err(|error| VerifyError::State(Box::new(error)))?;
+        Ok(Self { branch, tree: loaded.tree, goal: loaded.goal, git: repository.git_version()? })
+    }
+
+    /// Returns the id of the tree's root: it stands for the whole run.
+    pub(super) fn root(&self) -> &str {
+        &self.tree.root.id
+    }
+
+    /// Returns the message of a landed commit; `of` are the cuts of a whole run that becomes one commit.
+    pub(super) fn message(&self, (cut, of): (&Cut, Option<&[Cut]>), landed: &Landed) -> Result<String, LandError> {
+        let head = self.branch.head(&cut.commit);
+        let own = head.map(|head| String::from_utf8_lossy(head.recoded.as_ref().unwrap_or(&head.message)).into_owned());
+        let also = self.also(cut);
+        let landed: Vec<Landed> = also.into_iter().chain([landed.clone()]).collect();
+        let message = |subject: &str, body: &[&str]| {
+            let message = LandedMessage { subject, body, others: &cut.others, git: &self.git, landed: &landed };
+            message.compose()
+        };
+        Ok(match (of, &cut.node) {
+            (Some(cuts), _) => {
+                let list: Vec<String> = cuts.iter().filter_map(|cut| self.line(cut)).collect();
+                message(&self.tree.root.title, &[&self.goal_text(), &list.join("\n")])
+            }
+            (None, Some(node)) => {
+                let node = tree::find(&self.tree, node);
+                let goal = node.map(|node| self.goal_of(node)).unwrap_or_default();
+                let title = node.map_or(landed[landed.len() - 1].node.as_str(), |node| node.title.as_str());
+                message(title, &[&goal, &self.summary(cut).unwrap_or_default()])
+            }
+            (None, None) => {
+                let message =
+                    LandedMessage { subject: "", body: &[], others: &cut.others, git: &self.git, landed: &landed };
+                message.behind(&own.unwrap_or_default())
+            }
+        })
+    }
+
+    /// Returns what else the cut brings home: what this run was made to settle.
+    fn also(&self, cut: &Cut) -> Vec<Landed> {
+        let is_last = self.branch.plan.heads().iter().rev().find_map(|head| {
+            let is_passed = matches!(self.receipt(&head.id), Some(RunnerCommit::Iteration(receipt))
+                if receipt.verdict.name == protocol::words::VerdictName::Accepted);
+            is_passed.then_some(head.id == cut.commit)
+        });
+        if is_last == Some(true) { settles(self.goal.text()) } else { Vec::new() }
+    }
+
+    fn receipt(&self, commit: &str) -> Option<&RunnerCommit> {
+        let at = self.branch.plan.heads().iter().position(|head| head.id == commit)?;
+        self.branch.plan.whose(at).and_then(Whose::runners)
+    }
+
+    fn summary(&self, cut: &Cut) -> Option<String> {
+        match self.receipt(&cut.commit)? {
+            RunnerCommit::Iteration(receipt) => Some(receipt.summary.clone()),
+            RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => None,
+        }
+    }
+
+    fn line(&self, cut: &Cut) -> Option<String> {
+        let node = tree::find(&self.tree, cut.node.as_deref()?)?;
+        Some(format!("- {}", node.title))
+    }
+
+    fn goal_of(&self, node: &Node) -> String {
+        if node.id == self.tree.root.id { self.goal_text() } else { node.goal.clone() }
+    }
+
+    /// Returns the goal of the run without the heading that is its title.
+    fn goal_text(&self) -> String {
+        let body = self.goal.body().trim();
+        let heading = body.lines().next().is_some_and(|line| line.starts_with("# "));
+        if heading { body.split_once('\n').map_or("", |(_, rest)| rest).trim().to_owned() } else { body.to_owned() }
+    }
+}
+
+/// Returns what the front matter of a goal says that its run brings home for others.
+fn settles(goal: &str) -> Vec<Landed> {
+    let front = goal.lines().skip(1).take_while(|line| line.trim_end() != "---");
+    let front = front.take(if goal.starts_with("---") { usize::MAX } else { 0 });
+    let named = front.filter_map(|line| line.strip_prefix(SETTLES)?.strip_prefix(": ")?.trim().parse().ok());
+    named.collect()
+}

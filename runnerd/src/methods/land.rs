@@ -1,0 +1,301 @@
+//! `land.*`: results of runs brought home.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use jsonrpsee::Extensions;
+use jsonrpsee::core::{RpcResult, async_trait};
+use protocol::api::{LandApiServer, RunApiServer as _};
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::landing::{LandParams, LandReply, LandedParams, LandedReport, ResolveParams};
+use protocol::path::WirePath;
+use protocol::reply::StartReply;
+use protocol::request::{CallerEnv, StartParams};
+use runner_core::shell;
+use tokio_util::sync::CancellationToken;
+
+use super::{Api, blocking};
+use crate::admit::git_error;
+use crate::causes::in_one_line;
+use crate::client_gone::ClientGone;
+use crate::git::{Advance, Id, Identity, Repository};
+use crate::landing::{self, Prepared, Site, Targets, Train};
+use crate::store::{Store, repo_id};
+use crate::worker::{Handle, Message, Within};
+
+/// Who lands in a repository now, by its id: what is noted of a move is of one.
+static TURNS: LazyLock<Mutex<BTreeMap<String, Weak<Turn>>>> = LazyLock::new(Mutex::default);
+
+/// The turn to land in one repository.
+type Turn = tokio::sync::Mutex<()>;
+
+/// Returns what whoever lands in a repository takes first.
+fn turn(repository: &Repository) -> Arc<Turn> {
+    let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    turns.retain(|_, turn| turn.strong_count() > 0);
+    let known = turns.entry(repo_id(repository.common_dir())).or_default();
+    known.upgrade().unwrap_or_else(|| {
+        let new = Arc::new(Turn::default());
+        *known = Arc::downgrade(&new);
+        new
+    })
+}
+
+#[async_trait]
+impl LandApiServer for Api {
+    async fn land(&self, extensions: &Extensions, params: LandParams) -> RpcResult<LandReply> {
+        if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
+            return Err(super::draining().into());
+        }
+        let repository = self.repository(params.path.as_path()).await?;
+        let stop = self.shutdown.child_token();
+        let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
+        let turn = turn(&repository);
+        let _mine = turn.lock().await;
+        self.put_right(&repository).await?;
+        let ground = self.ground(repository, &params).await?;
+        let prepared = tokio::select! {
+            prepared = self.prepared(&ground, (&params, &stop)) => prepared?,
+            () = left.cancelled() => {
+                stop.cancel();
+                return Err(ErrorData::new(ErrorKind::Fault, "whoever asked is gone").into());
+            }
+        };
+        Ok(self.moved(ground, (&params, prepared)).await?)
+    }
+
+    async fn resolve(&self, extensions: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
+        let repository = self.repository(params.path.as_path()).await?;
+        let targets = self.targets(&repository)?;
+        let onto = onto(&targets, (params.onto.as_deref(), std::slice::from_ref(&params.run)))?;
+        let (stop, scratch) = (self.shutdown.child_token(), landing::scratch(&self.paths.state));
+        let (launcher, env, wanted, named) = (self.launcher.clone(), params.env.clone(), params.run, onto.clone());
+        let (squash, id) = blocking(move || {
+            let tip = repository.branch(&named).map_err(|error| git_error(&error))?;
+            let tip = tip.ok_or_else(|| no_branch(&repository, &named))?;
+            let site = Site { repository: &repository, scratch, launcher: &launcher, env: &env, stop: &stop };
+            let squash = landing::squash(&site, &wanted, (&named, tip)).map_err(|error| error.told(&named))?;
+            let id = free_id(&repository, &squash.run)?;
+            Ok((squash, id))
+        })
+        .await?;
+        let start = StartParams {
+            path: params.path,
+            goal: Some(squash.goal),
+            id: Some(id.clone()),
+            base: Some(squash.base.to_string()),
+            keep_tree: false,
+            queue_only: false,
+            confirmed: params.confirmed,
+            env: params.env,
+        };
+        let path = start.path.clone();
+        let reply = self.start(start).await?;
+        let _ = extensions;
+        let repository = self.repository(path.as_path()).await?;
+        self.remember_target(&repository, (&id, &onto))?;
+        Ok(reply)
+    }
+
+    async fn verify_landed(&self, extensions: &Extensions, params: LandedParams) -> RpcResult<LandedReport> {
+        let repository = self.readable(&params.path).await?;
+        let (scratch, branch) = (landing::scratch(&self.paths.state), params.branch);
+        let (found, launcher, env) = (repository.clone(), self.launcher.clone(), CallerEnv::default());
+        let asked = format!("landed {branch}");
+        let read = move |stop: &CancellationToken| {
+            let tip = match found.branch(&branch).map_err(|error| git_error(&error))? {
+                Some(tip) => tip,
+                None => found
+                    .resolve(&branch)
+                    .map_err(|error| git_error(&error))?
+                    .ok_or_else(|| no_branch(&found, &branch))?,
+            };
+            let site = Site { repository: &found, scratch, launcher: &launcher, env: &env, stop };
+            landing::landed(&site, &branch, tip).map_err(|error| error.told(&branch))
+        };
+        Ok(self.in_turn(extensions, (&repository, &asked), read).await?)
+    }
+}
+
+/// What a landing begins with.
+struct Ground {
+    repository: Repository,
+    worker: Option<Handle>,
+    onto: String,
+    /// The work tree that has the branch checked out.
+    holder: Option<Repository>,
+}
+
+impl Api {
+    /// Finds the branch, and the work tree that has it.
+    async fn ground(&self, repository: Repository, params: &LandParams) -> Result<Ground, ErrorData> {
+        let worker = self.registry.find(repository.common_dir()).await;
+        let onto = onto(&self.targets(&repository)?, (params.onto.as_deref(), &params.runs))?;
+        let holder = self.holder(&repository, &onto).await?;
+        Ok(Ground { repository, worker, onto, holder })
+    }
+
+    /// Returns the work tree that has a branch checked out, with the configuration that counts in it; refuses a branch that
+    /// is being rebased or bisected.
+    async fn holder(&self, repository: &Repository, onto: &str) -> Result<Option<Repository>, ErrorData> {
+        let (around, name) = (repository.clone(), onto.to_owned());
+        let found = blocking(move || {
+            let mut holder = None;
+            for tree in around.work_trees().map_err(|error| git_error(&error))? {
+                if let Some(operation) = tree.at_work_on(&name) {
+                    return Err(at_work(&tree, (operation, &name)));
+                }
+                let head = tree.head().map_err(|error| git_error(&error))?;
+                if head.branch() == Some(name.as_str()) {
+                    holder = Some(tree);
+                }
+            }
+            Ok(holder)
+        })
+        .await?;
+        match found {
+            Some(holder) => self.repository(holder.work_dir()).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn prepared(
+        &self,
+        ground: &Ground,
+        (params, stop): (&LandParams, &CancellationToken),
+    ) -> Result<Prepared, ErrorData> {
+        let (known, live) = match &ground.worker {
+            Some(worker) => {
+                let live = worker.status().run.as_ref().map(|run| run.summary.id.clone());
+                (worker.list().await.1, live.filter(|_| self.is_live(worker)))
+            }
+            None => (Vec::new(), None),
+        };
+        let site = Site {
+            repository: &ground.repository,
+            scratch: landing::scratch(&self.paths.state),
+            launcher: &self.launcher,
+            env: &params.env,
+            stop,
+        };
+        let train = Train { asked: params, onto: &ground.onto, live: live.as_deref(), known: &known };
+        landing::prepare(&site, &train).await.map_err(|error| error.told(&ground.onto))
+    }
+
+    /// Moves the branch, unless a preview was asked for or there is nothing to move to.
+    async fn moved(&self, ground: Ground, (params, prepared): (&LandParams, Prepared)) -> Result<LandReply, ErrorData> {
+        let Ground { repository, worker, onto, holder } = ground;
+        let work_tree = holder.as_ref().map(|holder| WirePath::from(holder.work_dir()));
+        let moves = prepared.moves();
+        let reply = LandReply {
+            onto: onto.clone(),
+            before: prepared.before.map(|id| id.to_string()),
+            after: prepared.after.to_string(),
+            preview: params.preview,
+            work_tree: work_tree.filter(|_| moves),
+            runs: prepared.runs,
+        };
+        if params.preview || !moves {
+            return Ok(reply);
+        }
+        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
+        let (before, after) = (prepared.before, prepared.after);
+        let message = format!("runner: land {}", params.runs.join(" "));
+        let work = move || {
+            let by = repository.identity().unwrap_or_else(Identity::runner);
+            let advance = Advance { branch: &onto, old: before, new: after, message: &message, by: &by };
+            landing::move_branch(&store, (&repository, holder.as_ref()), &advance)
+        };
+        // No run begins in the work tree meanwhile: a run is begun by the worker.
+        match worker {
+            Some(worker) => worker.ask(|reply| Message::Within(Within::new(work), reply)).await?,
+            None => blocking(work).await?,
+        }
+        Ok(reply)
+    }
+
+    /// Puts right what an earlier landing has left that was cut off.
+    async fn put_right(&self, repository: &Repository) -> Result<(), ErrorData> {
+        let (store, vault) = (Store::new(&self.vault, &repo_id(repository.common_dir())), self.vault.clone());
+        let worker = self.registry.find(repository.common_dir()).await;
+        let live = worker.filter(|worker| self.is_live(worker));
+        blocking(move || {
+            let known = live.map(|worker| super::known(&vault, &worker, |_| true)).unwrap_or_default();
+            let bind = |repository| known.iter().fold(repository, |repository, known| known.bind(repository));
+            landing::recover(&store, bind)
+                .map_err(|error| ErrorData::new(ErrorKind::Fault, in_one_line(&error)).hint("runnerctl daemon status"))
+        })
+        .await
+    }
+
+    fn targets(&self, repository: &Repository) -> Result<Targets, ErrorData> {
+        let note = Store::new(&self.vault, &repo_id(repository.common_dir())).landing_targets::<Targets>();
+        note.read().map(Option::unwrap_or_default).map_err(|error| kept(&error))
+    }
+
+    /// Remembers where the result of a run is to go: the branch that HEAD is on, or that of the run that HEAD is on.
+    pub(super) fn remember_target(&self, repository: &Repository, (run, onto): (&str, &str)) -> Result<(), ErrorData> {
+        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
+        let mut targets = self.targets(repository)?;
+        let onto = match onto.strip_prefix("runner/") {
+            Some(before) => targets.0.get(before).cloned(),
+            None => Some(onto.to_owned()),
+        };
+        let Some(onto) = onto else { return Ok(()) };
+        if targets.0.insert(run.to_owned(), onto.clone()) == Some(onto) {
+            return Ok(());
+        }
+        store.landing_targets::<Targets>().write(&targets).map_err(|error| kept(&error))
+    }
+}
+
+fn kept(error: &crate::repo::kept::KeptError) -> ErrorData {
+    ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
+}
+
+/// Chooses the branch that runs land on: the one that was named, else the one that all of them were started from.
+fn onto(targets: &Targets, (named, runs): (Option<&str>, &[String])) -> Result<String, ErrorData> {
+    if let Some(named) = named {
+        return Ok(named.to_owned());
+    }
+    let of = |wanted: &String| {
+        let fitting = targets.0.iter().filter(|(run, _)| run.starts_with(wanted.as_str()));
+        targets.0.get(wanted).or_else(|| fitting.map(|(_, onto)| onto).next())
+    };
+    let found: BTreeSet<Option<&String>> = runs.iter().map(of).collect();
+    let command = |onto: &str| {
+        let words = ["runnerctl", "land"].into_iter().chain(runs.iter().map(String::as_str));
+        shell::words(words.chain(["--onto", onto]))
+    };
+    match found.iter().collect::<Vec<_>>()[..] {
+        [Some(onto)] => Ok((*onto).clone()),
+        _ => {
+            let message = match found.iter().flatten().next() {
+                Some(_) => "these runs were not started from one branch: say which they land on",
+                None => "which branch the run was started from is not known here: say which it lands on",
+            };
+            let first = found.iter().flatten().next().map_or("main", |onto| onto.as_str());
+            Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(command(first)))
+        }
+    }
+}
+
+fn no_branch(repository: &Repository, name: &str) -> ErrorData {
+    let message = format!("there is no branch {name} in {}", repository.work_dir().display());
+    ErrorData::new(ErrorKind::NotFound, message).hint("git branch --list")
+}
+
+fn at_work(tree: &Repository, (operation, branch): (&str, &str)) -> ErrorData {
+    let place = tree.work_dir().display().to_string();
+    let message = format!("a {operation} of {branch} is in progress in {place}");
+    ErrorData::new(ErrorKind::DirtyTree, message).hint(shell::words(["git", "-C", &place, "status"]))
+}
+
+/// Returns an id for the run that brings in another one.
+fn free_id(repository: &Repository, run: &str) -> Result<String, ErrorData> {
+    let taken = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
+    let is_free = |id: &String| !taken.iter().any(|(name, _): &(String, Id)| name[7..].eq_ignore_ascii_case(id));
+    let first = format!("resolve-{run}");
+    let next = (2..).map(|number| format!("{first}-{number}"));
+    Ok(std::iter::once(first.clone()).chain(next).find(is_free).unwrap_or(first))
+}
