@@ -6,6 +6,7 @@
 use jsonrpsee::core::{RpcResult, SubscriptionResult};
 use jsonrpsee::proc_macros::rpc;
 
+use crate::delivery::{DescribeParams, DescribeReply, FeedbackParams, FeedbackReply};
 use crate::doctor::{AgentFacts, RepositoryFacts};
 use crate::event::Event;
 use crate::explain::ExplainReply;
@@ -289,6 +290,18 @@ pub trait LandApi {
     /// Makes the merges of a branch's landed commits again, and compares their files; ends with its client.
     #[method(name = "verify", with_extensions)]
     async fn verify_landed(&self, params: LandedParams) -> RpcResult<LandedReport>;
+}
+
+/// Results that are brought to others, and what comes back.
+#[rpc(server, client, namespace = "delivery", namespace_separator = ".")]
+pub trait DeliveryApi {
+    /// Describes a run for those who are to take its result, from its branch alone; ends with its client.
+    #[method(name = "describe", with_extensions)]
+    async fn describe(&self, params: DescribeParams) -> RpcResult<DescribeReply>;
+
+    /// Tells sessions what of some feedback is new, by a note or by a leaf; committed before the next session.
+    #[method(name = "feedback")]
+    async fn feedback(&self, params: FeedbackParams) -> RpcResult<FeedbackReply>;
 }
 
 /// The stream of events.

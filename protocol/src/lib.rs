@@ -7,6 +7,7 @@ pub mod answer;
 pub mod api;
 #[cfg(feature = "client")]
 pub mod client;
+pub mod delivery;
 pub mod doctor;
 pub mod error;
 pub mod event;

@@ -11,9 +11,9 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, V
 use protocol::error::ExitStatus;
 
 use crate::commands::{
-    add, answer, approve, cancel, completions, config, daemon, demo, doctor, edit, explain, export, fork, gc, guard,
-    help, init, land, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, service, start,
-    status, step, tree, ui, uninstall, validate, verify, watch,
+    add, answer, approve, cancel, completions, config, daemon, deliver, demo, doctor, edit, explain, export, fork, gc,
+    guard, help, init, land, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, service,
+    start, status, step, tree, ui, uninstall, validate, verify, watch,
 };
 use crate::failure::Failure;
 
@@ -147,6 +147,9 @@ commands! {
         "add" Add(add::AddArgs),
         "edit" Edit(edit::EditArgs),
         "guard" Guard(guard::GuardArgs),
+    }
+    "Bring home" {
+        "deliver" Deliver(deliver::DeliverArgs),
     }
     "Repository" {
         "init" Init(init::InitArgs),

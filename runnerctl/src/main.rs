@@ -7,6 +7,7 @@ mod caller_env;
 mod commands;
 mod complete;
 mod confirm;
+mod deliver;
 mod doctor;
 #[cfg(test)]
 mod documents;

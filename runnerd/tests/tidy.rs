@@ -136,6 +136,7 @@ const HOMES: &[Home] = &[
             "scripts/unwinder.rs",              // a build asks the compiler, and waits for its answer
             "protocol/src/client/start.rs",     // the daemon, by its clients
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
+            "runnerctl/src/deliver/program.rs", // the user's git, and the programs of forges
             "runnerctl/src/editor.rs",          // the user's editor
             "runnerctl/src/doctor/program.rs",  // programs that say their version
             "runnerctl/src/commands/ui.rs",     // the server of the web view, and the user's browser

@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use jiff::Timestamp;
 use protocol::answer::SessionUsage;
 use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::delivery::{DescribeParams, DescribeReply, FeedbackItem, FeedbackKind, FeedbackParams, FeedbackReply};
 use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts};
 use protocol::event::{Activity, ActivityKind, Event, EventKind};
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
@@ -71,6 +72,7 @@ pub(crate) fn all() -> Vec<Example> {
         iterations(),
         landing(),
         examined(),
+        delivered(),
     ]
     .into_iter()
     .flatten()
@@ -469,6 +471,42 @@ fn examined() -> Vec<Example> {
         example("doctor.repository", &AtPath { path: proj() }, &facts),
         example("doctor.agents", &ValidateParams { path: proj(), env }, &agents),
     ]
+}
+
+fn delivered() -> Vec<Example> {
+    let describe = DescribeParams { path: proj(), run: Some(ID.into()), remote: None, confirmed: false };
+    let described = DescribeReply {
+        run: ID.into(),
+        tip: COMMIT.into(),
+        branch: format!("deliver/{ID}"),
+        at_work: None,
+        leaves_passed: 3,
+        leaves_total: 3,
+        title: "Port the store to Postgres".into(),
+        body: "## What was asked\n\n> All queries run on Postgres.\n".into(),
+        remote: "origin".into(),
+        base: Some("main".into()),
+        command: Vec::new(),
+        on_complete: false,
+    };
+    let comment = FeedbackItem {
+        kind: FeedbackKind::Comment,
+        id: "101".into(),
+        by: "alice (member)".into(),
+        at: Some("src/store.rs:42".into()),
+        text: "This loses the last line.".into(),
+        url: Some("https://github.com/o/r/pull/5#discussion_r101".into()),
+    };
+    let feedback = FeedbackParams {
+        at: AtRun { path: proj(), run: Some(ID.into()) },
+        request: "pull request 5, https://github.com/o/r/pull/5".into(),
+        items: vec![comment],
+        add: false,
+        dry_run: true,
+    };
+    let told =
+        FeedbackReply { told: 1, known: 0, left: 0, text: "Feedback on pull request 5 …\n".into(), change: None };
+    vec![example("delivery.describe", &describe, &described), example("delivery.feedback", &feedback, &told)]
 }
 
 fn audited() -> AuditReport {

@@ -7,6 +7,7 @@ pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
+pub(crate) mod deliver;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod edit;
@@ -80,6 +81,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Add(args) => add::run(&invocation, args).await,
         Command::Edit(args) => edit::run(&invocation, args).await,
         Command::Guard(args) => guard::run(&invocation, args).await,
+        Command::Deliver(args) => Box::pin(deliver::run(&invocation, args)).await,
         Command::Queue(args) => queue::run(&invocation, args).await,
         Command::Repos(args) => repos::run(&invocation, args).await,
         Command::Config(args) => config::run(&invocation, args).await,

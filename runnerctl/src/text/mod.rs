@@ -4,6 +4,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod change;
+pub(crate) mod deliver;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod iteration;

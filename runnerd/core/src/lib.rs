@@ -6,6 +6,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod audit;
+pub mod delivery;
 pub mod environment;
 pub mod feedback;
 mod files;

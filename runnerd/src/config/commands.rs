@@ -18,7 +18,9 @@ impl RepoConfig {
         let guard = ("guard.command".to_owned(), self.guard.command.clone());
         let hooks = self.hooks.named().into_iter().filter(|(_, argv)| !argv.is_empty());
         let hooks = hooks.map(|(label, argv)| (label.to_owned(), argv.clone()));
-        let mut commands: Vec<_> = executors.chain([guard]).chain(hooks).collect();
+        let deliver = Some(("deliver.command".to_owned(), self.deliver.command.clone()));
+        let deliver = deliver.filter(|(_, argv)| !argv.is_empty());
+        let mut commands: Vec<_> = executors.chain([guard]).chain(hooks).chain(deliver).collect();
         // Overrides that change nothing repeat the common command.
         let mut seen = BTreeSet::new();
         commands.retain(|(_, argv)| seen.insert(argv.clone()));
@@ -36,7 +38,8 @@ impl RepoConfig {
         let env = [("env.agent", &self.env.agent), ("env.guard", &self.env.guard)];
         let env = env.into_iter().filter(|(_, names)| !names.as_slice().is_empty());
         let env = env.map(|(label, names)| (label.to_owned(), names.as_slice().join(" ")));
-        executors.chain(env).collect()
+        let pushes = ("deliver.on_complete".to_owned(), format!("push to {}", self.deliver.remote));
+        executors.chain(env).chain(self.deliver.on_complete.then_some(pushes)).collect()
     }
 
     /// Returns the SHA-256, in hexadecimal, of [`Self::commands`] and [`Self::grants`]: what a

@@ -32,8 +32,8 @@ pub use money::{MicroUsd, Price};
 pub use parse::text;
 pub use pattern::{PatternPlace, Patterns};
 pub use repository::{
-    ContainmentConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, PromptConfig, RepoConfig, ReviewConfig,
-    RolesConfig, parse,
+    ContainmentConfig, DeliverConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, PromptConfig, RepoConfig,
+    ReviewConfig, RolesConfig, parse,
 };
 pub use text::{daemon_default_text, default_text, reference};
 pub use words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode};

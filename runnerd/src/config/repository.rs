@@ -63,6 +63,8 @@ pub struct RepoConfig {
     pub env: EnvConfig,
     /// Programs that are told of events.
     pub hooks: HooksConfig,
+    /// How a result is brought to others.
+    pub deliver: DeliverConfig,
 }
 
 /// The `[roles]` section.
@@ -178,6 +180,21 @@ impl HooksConfig {
             ("hooks.on_question", &self.on_question),
         ]
     }
+}
+
+/// The `[deliver]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeliverConfig {
+    /// The remote that is pushed to.
+    pub remote: String,
+    /// The branch that is to take the result.
+    #[serde(default)]
+    pub base: Option<String>,
+    /// Opens a request; may be empty.
+    pub command: Vec<String>,
+    /// Whether a client that waits for a run delivers it.
+    pub on_complete: bool,
 }
 
 /// Reads a repository's configuration; `file` is what messages call the text.

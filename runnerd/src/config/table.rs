@@ -65,6 +65,7 @@ pub(super) const REPOSITORY: &[Section] = &[
         keys: HOOKS,
         shown: InFull,
     },
+    Section { path: "deliver", doc: "How `runnerctl deliver` brings a run to others.", keys: DELIVER, shown: InFull },
 ];
 
 /// The sections of the daemon's own `config.toml`.
@@ -253,6 +254,28 @@ const HOOKS: &[Key] = &[
     Key::new("on_stuck", HOOK, Is("[]"), "When a task has no attempts left."),
     Key::new("on_stop", HOOK, Is("[]"), "When a run ends or halts for any other reason."),
     Key::new("on_question", HOOK, Is("[]"), "When an agent left a question."),
+];
+
+const DELIVER: &[Key] = &[
+    Key::new("remote", Name, Is("\"origin\""), "The remote that is pushed to."),
+    Key::new(
+        "base",
+        Name,
+        Off("\"main\""),
+        "The branch that is to take the result; by default the one that the remote's HEAD is on.",
+    ),
+    Key::new(
+        "command",
+        HOOK,
+        Is("[]"),
+        "Program that opens the request at a forge that is neither GitHub nor GitLab: it gets one JSON object on standard input, and prints the request's page.",
+    ),
+    Key::new(
+        "on_complete",
+        Flag,
+        Is("false"),
+        "Whether a client that waits for a run delivers it, with its person's logins, when the run is completed.",
+    ),
 ];
 
 const DAEMON_TOP: &[Key] = &[

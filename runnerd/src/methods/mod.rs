@@ -5,6 +5,7 @@
 mod activity;
 mod config;
 mod daemon;
+mod delivery;
 mod doctor;
 mod events;
 mod explain;
@@ -30,9 +31,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jsonrpsee::{Extensions, RpcModule};
 use protocol::api::{
-    ConfigApiServer, DaemonApiServer, DoctorApiServer, EventApiServer, GuardApiServer, IterationApiServer,
-    LandApiServer, MemoryApiServer, NoteApiServer, QuestionApiServer, RepoApiServer, ReviewApiServer, RunApiServer,
-    TreeApiServer, VerifyApiServer,
+    ConfigApiServer, DaemonApiServer, DeliveryApiServer, DoctorApiServer, EventApiServer, GuardApiServer,
+    IterationApiServer, LandApiServer, MemoryApiServer, NoteApiServer, QuestionApiServer, RepoApiServer,
+    ReviewApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
@@ -111,6 +112,7 @@ impl Api {
         module.merge(DoctorApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(VerifyApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(LandApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(DeliveryApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(EventApiServer::into_rpc(self)).expect(unique);
         module
     }

@@ -111,7 +111,7 @@ impl Api {
     }
 }
 
-fn told(repository: &Repository, error: &VerifyError) -> ErrorData {
+pub(super) fn told(repository: &Repository, error: &VerifyError) -> ErrorData {
     match error {
         VerifyError::Git(error @ GitError::Broken { .. }) => {
             let is_partial = repository.is_partial().unwrap_or(false);

@@ -30,6 +30,7 @@ pub const READING: &[&str] = &[
     "config.text",
     "daemon.hello",
     "daemon.info",
+    "delivery.describe",
     "doctor.repository",
     "events.subscribe",
     "events.unsubscribe",

@@ -59,7 +59,7 @@ pub use self::requests::setting::{edited as edited_config, set as set_key};
 pub use self::run::begin::make_layout;
 pub use self::run::{Means, spawn, spawn_after_bug, spawn_held};
 pub use self::trusted::Trusted;
-pub use self::view::iterations::{add_durations, began_at, iterations, meta_in};
+pub use self::view::iterations::{add_durations, began_at, iterations, meta_in, receipts};
 pub use self::view::snapshot::{node_ref, summary};
 
 /// Answers a request.

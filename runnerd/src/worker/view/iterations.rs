@@ -11,7 +11,7 @@ use protocol::view::IterationView;
 use runner_core::iteration::Event;
 use runner_core::message::{Receipt, RunnerCommit, first_line};
 
-use crate::git::{CommitInfo, Id, Repository};
+use crate::git::{CommitInfo, GitError, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::store::Store;
@@ -43,6 +43,17 @@ pub fn iterations(repository: &Repository, run: &str, tip: Id, limit: usize) -> 
     let commits = repository.first_parents(&tip, limit).unwrap_or_default();
     let mut chain = Chain::default();
     commits.iter().filter_map(|commit| iteration(run, chain.runners(commit)?, commit)).collect()
+}
+
+/// Returns the receipts of a run with their commits, newest first.
+pub fn receipts(repository: &Repository, run: &str, tip: Id, limit: usize) -> Result<Vec<(Id, Receipt)>, GitError> {
+    let mut chain = Chain::default();
+    let commits = repository.first_parents(&tip, limit)?;
+    let told = commits.iter().filter_map(|commit| match chain.runners(commit)? {
+        RunnerCommit::Iteration(receipt) if receipt.run == run => Some((commit.id, *receipt)),
+        _ => None,
+    });
+    Ok(told.collect())
 }
 
 /// Returns the commit at which the session of the iteration that is under way began, as the daemon has recorded it; what

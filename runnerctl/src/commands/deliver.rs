@@ -1,0 +1,122 @@
+//! `deliver`: brings a run to others as a branch and a pull request, and reads what they say of it.
+
+use clap::{Args, ValueEnum};
+use protocol::api::DeliveryApiClient as _;
+use protocol::delivery::DescribeParams;
+use protocol::error::ExitStatus;
+use protocol::landing::LandForm;
+
+use crate::confirm::confirmed;
+use crate::deliver::hearing::{Hearing, hear};
+use crate::deliver::sending::{Sending, Wanted};
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::deliver::{delivered, feedback};
+use crate::text::safe::safe_lines;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl deliver port                  push deliver/port, open a draft
+  runnerctl deliver port --dry-run        show commits, title and description
+  runnerctl deliver port --ready --as squash --base main
+  runnerctl deliver port --feedback       tell the run of checks and comments
+  runnerctl deliver port --feedback --add    a task for it instead of a note";
+
+/// Push a run's result and open or update its pull request
+///
+/// The result is landed onto the branch deliver/RUN, which is pushed with your own git and offered with gh, glab or the
+/// program of `[deliver] command`. The same command again updates branch and description. Commits that others have pushed
+/// to the branch are never overwritten.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
+pub(crate) struct DeliverArgs {
+    /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// The remote to push to [default: `deliver.remote`]
+    #[arg(long, value_name = "REMOTE")]
+    remote: Option<String>,
+    /// The branch that is to take the result [default: `deliver.base`, else the remote's own]
+    #[arg(long, value_name = "BRANCH")]
+    base: Option<String>,
+    /// One commit per task, one for all, or the run's own history
+    #[arg(long = "as", value_name = "FORM", default_value = "leaves")]
+    form: Form,
+    /// Open it ready for review, not as a draft
+    #[arg(long)]
+    ready: bool,
+    /// Bring .runner/ along
+    #[arg(long)]
+    with_runner: bool,
+    /// Deliver even though part of the branch could not be checked
+    #[arg(long)]
+    unproven: bool,
+    /// Only show what would be made and said; contacts nobody
+    #[arg(long)]
+    dry_run: bool,
+    /// Tell the run of failed checks and of comments, by a note to its next session
+    #[arg(long, conflicts_with_all = ["base", "ready", "with_runner", "unproven"])]
+    feedback: bool,
+    /// Add a task for the feedback instead of a note
+    #[arg(long, requires = "feedback")]
+    add: bool,
+    /// Take comments of people without a say in the repository too
+    #[arg(long, requires = "feedback")]
+    anyone: bool,
+    /// Run the commands of the configuration without asking
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// The form of the commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// One commit per finished task.
+    Leaves,
+    /// One commit.
+    Squash,
+    /// A merge of the run's own history.
+    Merge,
+}
+
+impl From<Form> for LandForm {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Leaves => Self::Leaves,
+            Form::Squash => Self::Squash,
+            Form::Merge => Self::Merge,
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(None)?;
+    let connection = invocation.connect().await?;
+    let (ui, client) = (invocation.ui, connection.client());
+    let params =
+        DescribeParams { path: path.clone(), run: args.run.clone(), remote: args.remote.clone(), confirmed: false };
+    // What is only shown, or read, starts no program of the configuration.
+    let is_harmless = args.dry_run || args.feedback;
+    let request =
+        async |yes: bool| client.describe(DescribeParams { confirmed: yes || is_harmless, ..params.clone() }).await;
+    let described = confirmed(ui, args.yes, request).await?;
+    if args.feedback {
+        let hearing = Hearing { add: args.add, anyone: args.anyone, dry_run: args.dry_run };
+        let (reply, left_out) = hear(&connection, (path, &described), hearing).await?;
+        if args.dry_run && !ui.json {
+            ui.note(&feedback(&reply, left_out));
+            Ui::verbatim(&safe_lines(&reply.text))?;
+            return Ok(ExitStatus::Fine);
+        }
+        ui.answer("feedback", &reply, |_| feedback(&reply, left_out))?;
+        return Ok(ExitStatus::Fine);
+    }
+    let DeliverArgs { base, form, ready, with_runner, unproven, yes, dry_run, .. } = args;
+    let wanted = Wanted { base, form: form.into(), with_runner, unproven, ready, yes };
+    let sending = Sending { ui, connection: &connection, path, described: &described, wanted };
+    let sent = if dry_run { sending.preview().await? } else { sending.send().await? };
+    ui.answer("deliver", &sent, |_| delivered(&sent))?;
+    Ok(ExitStatus::Fine)
+}

@@ -1,0 +1,133 @@
+//! Where a remote is: host and path of a repository, from the address that git has of it.
+//!
+//! Addresses may hold a login: they are never shown as they are.
+
+/// A repository at a forge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// The host, in lower case, without a port.
+    pub(crate) host: String,
+    /// The path without `.git`, such as `owner/name`.
+    pub(crate) path: String,
+}
+
+impl Address {
+    /// Reads `https://host/owner/name.git`, `ssh://git@host:22/owner/name` and `git@host:owner/name`; none for a folder.
+    pub(crate) fn of(url: &str) -> Option<Self> {
+        let (authority, path) = match url.split_once("://") {
+            Some((scheme, rest)) if ["https", "http", "ssh", "git"].contains(&scheme) => rest.split_once('/')?,
+            Some(_) => return None,
+            // A colon before any slash, as for `scp`.
+            None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
+        };
+        let host = authority.rsplit('@').next()?;
+        let host = host.split(':').next().filter(|host| is_name(host))?.to_ascii_lowercase();
+        let path = path.trim_matches('/');
+        let path = path.strip_suffix(".git").unwrap_or(path).to_owned();
+        let is_whole = path.split('/').count() > 1 && path.split('/').all(is_name);
+        let host = match host.as_str() {
+            "ssh.github.com" | "www.github.com" => "github.com".to_owned(),
+            "altssh.gitlab.com" => "gitlab.com".to_owned(),
+            _ => host,
+        };
+        is_whole.then_some(Self { host, path })
+    }
+
+    /// Whether the host's name says that it is GitHub's software.
+    pub(crate) fn is_github(&self) -> bool {
+        self.host == "github.com" || self.host.ends_with(".ghe.com") || self.has_label("github")
+    }
+
+    /// Whether the host's name says that it is GitLab's software.
+    pub(crate) fn is_gitlab(&self) -> bool {
+        self.has_label("gitlab")
+    }
+
+    fn has_label(&self, name: &str) -> bool {
+        self.host.split('.').any(|label| label.split('-').any(|part| part == name))
+    }
+
+    /// Returns the page on which a person opens a request by hand, where the forge is known to have one.
+    pub(crate) fn page(&self, head: &str, base: &str) -> Option<String> {
+        let Self { host, path } = self;
+        let (head, base) = (escaped(head, "/"), escaped(base, "/"));
+        if self.is_github() {
+            return Some(format!("https://{host}/{path}/compare/{base}...{head}?expand=1"));
+        }
+        self.is_gitlab().then(|| {
+            let [source, target] = ["source", "target"].map(|end| format!("merge_request%5B{end}_branch%5D"));
+            format!("https://{host}/{path}/-/merge_requests/new?{source}={head}&{target}={base}")
+        })
+    }
+}
+
+/// Whether it is a part of a host's name or of a path as forges have them: nothing that an option or a shell would see.
+fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "-._~+".contains(c);
+    !name.is_empty() && !name.starts_with('-') && name != "." && name != ".." && name.chars().all(is_plain)
+}
+
+/// Returns text as a part of an address; `plain` are the signs that stay beside letters and digits.
+pub(crate) fn escaped(text: &str, plain: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || plain.as_bytes().contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_an_address_names_host_and_path() {
+        for url in [
+            "https://github.com/o/r.git",
+            "https://me:token@github.com/o/r",
+            "ssh://git@github.com:22/o/r.git/",
+            "git@github.com:o/r.git",
+            "ssh://git@ssh.github.com:443/o/r.git",
+            "GitHub.com:o/r",
+        ] {
+            let address = Address::of(url).expect(url);
+            assert_eq!((address.host.as_str(), address.path.as_str()), ("github.com", "o/r"), "{url}");
+        }
+        let grouped = Address::of("https://gitlab.example.org/a/b/c.git").expect("a group");
+        assert_eq!((grouped.path.as_str(), grouped.is_gitlab(), grouped.is_github()), ("a/b/c", true, false));
+    }
+
+    #[test]
+    fn what_is_no_repository_of_a_forge_has_no_address() {
+        for url in [
+            "/srv/git/r.git",
+            "../r",
+            "file:///srv/r.git",
+            "https://github.com/r",
+            "git@-x:o/r",
+            "h:o/../r",
+            "h:o/$(r)",
+        ] {
+            assert_eq!(Address::of(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_known_by_a_whole_word_of_its_name() {
+        let host = |host: &str| Address { host: host.into(), path: "o/r".into() };
+        assert!(host("github.acme.org").is_github() && host("acme.ghe.com").is_github());
+        assert!(host("my-gitlab.org").is_gitlab() && !host("notgithub.com").is_github());
+    }
+
+    #[test]
+    fn the_page_for_a_person_names_both_branches() {
+        let page = |url: &str| Address::of(url).and_then(|address| address.page("deliver/a b", "main"));
+        insta::assert_snapshot!(page("https://github.com/o/r").unwrap_or_default(), @"https://github.com/o/r/compare/main...deliver/a%20b?expand=1");
+        insta::assert_snapshot!(page("git@gitlab.com:o/p/r.git").unwrap_or_default(), @"https://gitlab.com/o/p/r/-/merge_requests/new?merge_request%5Bsource_branch%5D=deliver/a%20b&merge_request%5Btarget_branch%5D=main");
+        assert_eq!(page("https://codeberg.org/o/r"), None);
+    }
+}

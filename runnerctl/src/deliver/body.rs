@@ -1,0 +1,32 @@
+//! The runner's part of a description among what people wrote around it.
+
+use protocol::delivery::{DESCRIPTION_BEGINS, DESCRIPTION_ENDS};
+
+/// Returns a description with the runner's part anew, and all else as it was; none where somebody has taken that part out.
+pub(crate) fn renewed(before: &str, own: &str) -> Option<String> {
+    // Forges keep lines as people's browsers send them.
+    let before = before.replace("\r\n", "\n");
+    let (head, rest) = before.split_once(DESCRIPTION_BEGINS)?;
+    let (_, tail) = rest.split_once(DESCRIPTION_ENDS)?;
+    Some(format!("{head}{}{tail}", own.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_wrote_around_it_stays() {
+        let own = |text: &str| format!("{DESCRIPTION_BEGINS}\n{text}\n{DESCRIPTION_ENDS}\n");
+        let before = format!("Closes #4\r\n\r\n{}\nReviewed with Bob.", own("old"));
+        let after = renewed(&before, &own("new")).expect("the part is there");
+        assert_eq!(after, format!("Closes #4\n\n{}\n\nReviewed with Bob.", own("new").trim_end()));
+        assert_eq!(renewed(&own("same"), &own("same")), Some(own("same")));
+    }
+
+    #[test]
+    fn a_description_that_a_person_has_made_their_own_is_left_alone() {
+        assert_eq!(renewed("All mine.", "own"), None);
+        assert_eq!(renewed(DESCRIPTION_BEGINS, "own"), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! The person's own git in their own repository: what stands at a remote, and the one branch that is pushed.
+//!
+//! A push is a fast-forward from what was seen there, or it is refused: commits of others are never overwritten.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use protocol::error::ExitStatus;
+
+use super::program::{self, Call, Said, Unstarted};
+use crate::failure::Failure;
+
+/// Git asks for no password where nobody could answer.
+const SILENT: &[(&str, &str)] = &[("GIT_TERMINAL_PROMPT", "0")];
+
+/// A repository, as its person's git sees it.
+#[derive(Debug)]
+pub(crate) struct Checkout {
+    /// A folder in it.
+    pub(crate) folder: PathBuf,
+    /// Whether git may ask.
+    pub(crate) can_ask: bool,
+}
+
+/// What stands at a remote.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The branch that its HEAD is on.
+    pub(crate) head: Option<String>,
+    /// The commit of the branch that was asked for.
+    pub(crate) branch: Option<String>,
+}
+
+impl Checkout {
+    async fn run(&self, args: &[&str]) -> Result<Said, Failure> {
+        let argv = std::iter::once("git").chain(args.iter().copied()).map(OsString::from).collect();
+        let env = if self.can_ask { &[] } else { SILENT };
+        program::run(Call { argv, folder: &self.folder, env, input: Vec::new() }).await.map_err(|error| match error {
+            Unstarted::Failed(failure) => failure,
+            Unstarted::Missing => Failure::new(ExitStatus::Error, "git", "git is not on your PATH"),
+        })
+    }
+
+    async fn done(&self, args: &[&str], doing: &str) -> Result<String, Failure> {
+        self.run(args).await?.fine("git", doing)
+    }
+
+    /// Returns the address that is pushed to.
+    pub(crate) async fn address(&self, remote: &str) -> Result<String, Failure> {
+        let remotes = self.done(&["remote"], "listing the remotes").await?;
+        if !remotes.lines().any(|name| name == remote) {
+            let message = format!("there is no remote `{remote}` in {}", self.folder.display());
+            let hint = match remotes.lines().next() {
+                Some(first) => format!("runnerctl deliver --remote {first}"),
+                None => "git remote add origin URL".to_owned(),
+            };
+            return Err(Failure::new(ExitStatus::Refused, "not_found", message).hint(hint));
+        }
+        let doing = format!("reading the address of the remote {remote}");
+        Ok(self.done(&["remote", "get-url", "--push", remote], &doing).await?.trim().to_owned())
+    }
+
+    /// Asks a remote for its HEAD and one branch.
+    pub(crate) async fn look(&self, remote: &str, branch: &str) -> Result<Seen, Failure> {
+        let wanted = format!("refs/heads/{branch}");
+        let said = self.run(&["ls-remote", "--symref", remote, "HEAD", &wanted]).await?;
+        let told = said.fine("git", &format!("asking the remote {remote} what it has"));
+        let told = told.map_err(|failure| failure.hint(format!("git ls-remote {remote}")))?;
+        Ok(seen(&told, &wanted))
+    }
+
+    /// Returns the commit that a revision names here.
+    pub(crate) async fn commit(&self, revision: &str) -> Result<Option<String>, Failure> {
+        let said = self
+            .run(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{revision}^{{commit}}")])
+            .await?;
+        Ok(said.ended.success().then(|| said.out.trim().to_owned()))
+    }
+
+    /// Whether a commit is the other one or comes before it; a commit that is not here does not.
+    pub(crate) async fn is_within(&self, commit: &str, tip: &str) -> Result<bool, Failure> {
+        Ok(self.run(&["merge-base", "--is-ancestor", commit, tip]).await?.ended.success())
+    }
+
+    /// Fetches what a branch of a remote has, and moves no branch.
+    pub(crate) async fn fetch(&self, remote: &str, branch: &str) -> Result<(), Failure> {
+        let refspec = format!("refs/heads/{branch}");
+        let doing = format!("fetching {branch} from {remote}");
+        self.done(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, &refspec], &doing).await?;
+        Ok(())
+    }
+
+    /// Moves a branch of this repository forward to what a remote has; false where that is no fast-forward, or the branch
+    /// is checked out.
+    pub(crate) async fn catch_up(&self, remote: &str, branch: &str) -> Result<bool, Failure> {
+        let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
+        Ok(self
+            .run(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, &refspec])
+            .await?
+            .ended
+            .success())
+    }
+
+    /// Pushes a branch, where the remote still has what was seen there: nothing, or a commit that is in the branch.
+    pub(crate) async fn push(&self, remote: &str, (branch, seen): (&str, Option<&str>)) -> Result<(), Failure> {
+        let name = format!("refs/heads/{branch}");
+        let lease = format!("--force-with-lease={name}:{}", seen.unwrap_or_default());
+        let refspec = format!("{name}:{name}");
+        let options = ["push", "--quiet", "--no-follow-tags", "--recurse-submodules=check", &lease, remote, &refspec];
+        let said = self.run(&options).await?;
+        if said.ended.success() {
+            return Ok(());
+        }
+        let failure = said.failure("git", &format!("pushing {branch} to {remote}"));
+        Err(failure.hint(after_push(&said.complaint, (remote, branch))))
+    }
+}
+
+/// Says what helps after a push that was refused.
+fn after_push(complaint: &str, (remote, branch): (&str, &str)) -> String {
+    let says = |words: &[&str]| words.iter().any(|word| complaint.contains(word));
+    if says(&["stale info", "fetch first", "non-fast-forward"]) {
+        return "somebody pushed to it meanwhile; the same command again takes that in first".to_owned();
+    }
+    if says(&["Authentication failed", "could not read Username", "Permission denied", "terminal prompts disabled"]) {
+        return format!("log in, and try it by hand:\ngit push {remote} {branch}");
+    }
+    format!("git push {remote} {branch}")
+}
+
+/// Reads what `ls-remote --symref` prints.
+fn seen(told: &str, wanted: &str) -> Seen {
+    let mut seen = Seen::default();
+    for (value, name) in told.lines().filter_map(|line| line.split_once('\t')) {
+        if let Some(target) = value.strip_prefix("ref: ").filter(|_| name == "HEAD") {
+            seen.head = target.strip_prefix("refs/heads/").map(str::to_owned);
+        } else if name == wanted {
+            seen.branch = Some(value.to_owned());
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_at_a_remote_is_told_by_its_whole_name() {
+        let told =
+            "ref: refs/heads/main\tHEAD\naa\tHEAD\nbb\trefs/heads/x/refs/heads/deliver/r\ncc\trefs/heads/deliver/r\n";
+        let expected = Seen { head: Some("main".into()), branch: Some("cc".into()) };
+        assert_eq!(seen(told, "refs/heads/deliver/r"), expected);
+        assert_eq!(seen("", "refs/heads/deliver/r"), Seen::default());
+    }
+
+    #[test]
+    fn what_helps_depends_on_why_the_push_was_refused() {
+        let help = |complaint: &str| after_push(complaint, ("origin", "deliver/r"));
+        assert!(help(" ! [rejected] deliver/r (stale info)").contains("takes that in first"));
+        assert!(help("fatal: Authentication failed for 'https://…'").starts_with("log in"));
+        assert_eq!(help("remote: GH006: Protected branch"), "git push origin deliver/r");
+    }
+}

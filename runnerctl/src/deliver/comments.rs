@@ -1,0 +1,37 @@
+//! What forges tell of a request, read as pieces of feedback.
+//!
+//! Only people with a say in the repository are heard, unless everybody is to be: on a public one anybody can write a
+//! comment, and a session would read it.
+
+pub(super) mod github;
+pub(super) mod gitlab;
+
+use protocol::error::ExitStatus;
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+
+/// Reads what a program has answered.
+pub(super) fn json<T: DeserializeOwned>(text: &str, program: &str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|error| unread(program, &error))
+}
+
+/// Reads the pages of a list, which stand one behind the other.
+pub(super) fn pages<T: DeserializeOwned>(text: &str, program: &str) -> Result<Vec<T>, Failure> {
+    let mut items = Vec::new();
+    for page in serde_json::Deserializer::from_str(text).into_iter::<Vec<T>>() {
+        items.extend(page.map_err(|error| unread(program, &error))?);
+    }
+    Ok(items)
+}
+
+fn unread(program: &str, error: &serde_json::Error) -> Failure {
+    let message = format!("`{program}` has answered in a form that is not known here");
+    Failure::new(ExitStatus::Error, "forge", message)
+        .caused_by(error.to_string())
+        .hint(format!("{} --version", first(program)))
+}
+
+fn first(program: &str) -> &str {
+    program.split(' ').next().unwrap_or(program)
+}

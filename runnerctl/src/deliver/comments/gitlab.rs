@@ -1,0 +1,146 @@
+//! The discussions and failed jobs of a merge request, as GitLab's interface has them.
+
+use protocol::delivery::{FeedbackItem, FeedbackKind};
+use serde::Deserialize;
+
+use crate::deliver::forge::Heard;
+
+/// The least access of those with a say: a developer's.
+const DEVELOPER: u64 = 30;
+
+/// What the interface told.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// The discussions.
+    pub(crate) discussions: Vec<Discussion>,
+    /// Who has access to the project, and which.
+    pub(crate) members: Vec<Member>,
+    /// The failed jobs of the newest pipeline.
+    pub(crate) jobs: Vec<Job>,
+}
+
+/// A discussion: notes, one after the other.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Discussion {
+    notes: Vec<Note>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Note {
+    id: u64,
+    body: String,
+    author: Person,
+    /// Whether the service has written it.
+    #[serde(default)]
+    system: bool,
+    #[serde(default)]
+    resolved: bool,
+    position: Option<Position>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Person {
+    id: u64,
+    username: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Position {
+    new_path: Option<String>,
+    new_line: Option<u64>,
+    old_path: Option<String>,
+    old_line: Option<u64>,
+}
+
+/// Somebody with access to the project.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Member {
+    id: u64,
+    access_level: u64,
+}
+
+/// A job that has failed.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Job {
+    id: u64,
+    name: String,
+    stage: Option<String>,
+    web_url: Option<String>,
+    failure_reason: Option<String>,
+    #[serde(default)]
+    allow_failure: bool,
+}
+
+/// Returns what is to be heard of it: nothing that was resolved.
+pub(crate) fn heard(told: &Told, page: &str, anyone: bool) -> Heard {
+    let mut heard = Heard::default();
+    heard.items.extend(told.jobs.iter().filter(|job| !job.allow_failure).map(job));
+    let notes = told.discussions.iter().flat_map(|discussion| &discussion.notes);
+    for note in notes.filter(|note| !note.system && !note.resolved) {
+        let has_say = told.members.iter().any(|member| member.id == note.author.id && member.access_level >= DEVELOPER);
+        if anyone || has_say { heard.items.push(comment(note, page)) } else { heard.left_out += 1 }
+    }
+    heard
+}
+
+fn job(job: &Job) -> FeedbackItem {
+    FeedbackItem {
+        kind: FeedbackKind::Check,
+        id: job.id.to_string(),
+        by: job.stage.as_ref().map_or_else(|| job.name.clone(), |stage| format!("{stage} / {}", job.name)),
+        at: None,
+        text: job.failure_reason.as_ref().map(|reason| format!("It ended with: {reason}.")).unwrap_or_default(),
+        url: job.web_url.clone(),
+    }
+}
+
+fn comment(note: &Note, page: &str) -> FeedbackItem {
+    FeedbackItem {
+        kind: FeedbackKind::Comment,
+        id: note.id.to_string(),
+        by: note.author.username.clone(),
+        at: note.position.as_ref().and_then(place),
+        text: note.body.clone(),
+        url: Some(format!("{page}#note_{}", note.id)),
+    }
+}
+
+/// Where a note stands: on a line that was removed by its old place.
+fn place(position: &Position) -> Option<String> {
+    let (path, line) = match position.new_line {
+        Some(line) => (&position.new_path, Some(line)),
+        None => (if position.old_line.is_some() { &position.old_path } else { &position.new_path }, position.old_line),
+    };
+    let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+    path.as_ref().map(|path| format!("{path}{line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliver::comments::pages;
+
+    fn told() -> Told {
+        Told {
+            discussions: pages(include_str!("../../../tests/forges/glab-discussions.json"), "glab api").expect("pages"),
+            members: pages(include_str!("../../../tests/forges/glab-members.json"), "glab api").expect("pages"),
+            jobs: pages(include_str!("../../../tests/forges/glab-jobs.json"), "glab api").expect("pages"),
+        }
+    }
+
+    #[test]
+    fn failed_jobs_and_open_notes_of_developers_are_heard() {
+        let heard = heard(&told(), "https://gitlab.com/o/r/-/merge_requests/3", false);
+        let told: Vec<String> = heard
+            .items
+            .iter()
+            .map(|item| format!("{} {} {} {:?}", item.kind, item.by, item.at.as_deref().unwrap_or("-"), item.text))
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        check test / rspec - "It ended with: script_failure."
+        comment carol - "Name the limit."
+        comment carol src/a.rb:12 "Off by one."
+        "#);
+        assert_eq!(heard.left_out, 1);
+    }
+}

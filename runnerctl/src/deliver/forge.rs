@@ -1,0 +1,252 @@
+//! The forge at which a request to take a branch is opened: GitHub by `gh`, GitLab by `glab`, any other by a program of
+//! the person's, or by hand.
+//!
+//! Programs of forges work in an empty folder: what a repository's own git configuration says does not reach them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+use protocol::delivery::FeedbackItem;
+use protocol::error::ExitStatus;
+use tempfile::TempDir;
+
+use super::address::Address;
+use super::github::GitHub;
+use super::gitlab::GitLab;
+use super::own::Own;
+use super::program::{self, Call, Said, Unstarted};
+use crate::failure::Failure;
+
+/// What programs of forges are told: that nobody answers, and that nothing of their own is to be looked for.
+const UNATTENDED: &[(&str, &str)] = &[
+    ("GH_PROMPT_DISABLED", "1"),
+    ("GH_NO_UPDATE_NOTIFIER", "1"),
+    ("GLAB_CHECK_UPDATE", "false"),
+    ("NO_PROMPT", "1"),
+    ("NO_COLOR", "1"),
+];
+/// The forges whose programs may be asked about a host that is not known by its name.
+const PROGRAMS: [&str; 2] = ["gh", "glab"];
+
+/// What is offered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer<'a> {
+    /// The branch.
+    pub(crate) head: &'a str,
+    /// The branch that is to take it.
+    pub(crate) base: &'a str,
+    /// One line.
+    pub(crate) title: &'a str,
+    /// Markdown.
+    pub(crate) body: &'a str,
+    /// Whether it is ready for review.
+    pub(crate) ready: bool,
+}
+
+/// What of an open request is to be another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Renewal<'a> {
+    /// The branch that is to take it, where that was asked for.
+    pub(crate) base: Option<&'a str>,
+    /// The description.
+    pub(crate) body: &'a str,
+    /// Whether it is ready for review now.
+    pub(crate) ready: bool,
+}
+
+/// A request that is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Open {
+    /// Its number.
+    pub(crate) number: u64,
+    /// Its page.
+    pub(crate) url: String,
+    /// Whether it is a draft.
+    pub(crate) draft: bool,
+    /// Its title.
+    pub(crate) title: String,
+    /// Its description.
+    pub(crate) body: String,
+}
+
+/// What a forge has of a branch: that of the newest request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// No request.
+    None,
+    /// An open one.
+    Open(Open),
+    /// One that somebody has closed.
+    Closed {
+        /// Its number.
+        number: u64,
+        /// Its page.
+        url: String,
+    },
+    /// One that was taken.
+    Merged {
+        /// Its page.
+        url: String,
+    },
+}
+
+/// What was told of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Failed checks, and what people with a say have said.
+    pub(crate) items: Vec<FeedbackItem>,
+    /// Comments of others, which were left out.
+    pub(crate) left_out: u32,
+}
+
+/// A forge.
+#[derive(Debug)]
+pub(crate) enum Forge {
+    /// GitHub.
+    GitHub(GitHub),
+    /// GitLab.
+    GitLab(GitLab),
+    /// A program of the person's.
+    Own(Own),
+    /// None: a person does it by hand.
+    ByHand {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Runs programs of forges.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    folder: TempDir,
+}
+
+impl Desk {
+    /// Makes the empty folder.
+    pub(crate) fn make() -> Result<Self, Failure> {
+        let folder = tempfile::Builder::new().prefix("runnerctl-deliver-").tempdir();
+        Ok(Self { folder: folder.map_err(|error| Failure::io("making a temporary folder", &error))? })
+    }
+
+    /// Writes a description for a program to read.
+    pub(crate) fn file(&self, body: &str) -> Result<PathBuf, Failure> {
+        let path = self.folder.path().join("description.md");
+        fs::write(&path, body).map_err(|error| Failure::io(format!("writing {}", path.display()), &error))?;
+        Ok(path)
+    }
+
+    /// Runs a program to its end.
+    pub(crate) async fn run(&self, argv: Vec<OsString>, input: Vec<u8>) -> Result<Said, Unstarted> {
+        program::run(Call { argv, folder: self.folder.path(), env: UNATTENDED, input }).await
+    }
+
+    /// Runs a program of a forge that is there.
+    pub(crate) async fn say<'a>(&self, argv: impl IntoIterator<Item = &'a str>) -> Result<Said, Failure> {
+        let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
+        let name = argv.first().cloned().unwrap_or_default();
+        self.run(argv, Vec::new()).await.map_err(|error| match error {
+            Unstarted::Failed(failure) => failure,
+            Unstarted::Missing => Failure::new(ExitStatus::Error, "forge", format!("{} is gone", name.display())),
+        })
+    }
+
+    async fn has(&self, program: &str) -> bool {
+        !matches!(self.run(vec![program.into(), "--version".into()], Vec::new()).await, Err(Unstarted::Missing))
+    }
+
+    /// Whether a program of a forge has a login for a host.
+    async fn knows(&self, program: &str, host: &str) -> bool {
+        let argv = [program, "auth", "status", "--hostname", host].map(OsString::from).to_vec();
+        matches!(self.run(argv, Vec::new()).await, Ok(said) if said.ended.success())
+    }
+}
+
+impl Forge {
+    /// Finds who opens requests for an address: the program of the configuration, else that of the forge.
+    pub(crate) async fn find(desk: &Desk, url: &str, command: &[String]) -> Result<Self, Failure> {
+        if !command.is_empty() {
+            return Ok(Self::Own(Own::new(command)));
+        }
+        let Some(address) = Address::of(url) else {
+            return Ok(Self::ByHand { why: "the remote is no repository at a forge".to_owned() });
+        };
+        let program = match (address.is_github(), address.is_gitlab()) {
+            (true, _) => Some("gh"),
+            (_, true) => Some("glab"),
+            _ => {
+                let mut knowing = None;
+                for program in PROGRAMS {
+                    if knowing.is_none() && desk.knows(program, &address.host).await {
+                        knowing = Some(program);
+                    }
+                }
+                knowing
+            }
+        };
+        let Some(program) = program else {
+            let why = format!("neither gh nor glab knows {}; `[deliver] command` can name a program", address.host);
+            return Ok(Self::ByHand { why });
+        };
+        if !desk.has(program).await {
+            return Ok(Self::ByHand { why: format!("{program} is not on your PATH") });
+        }
+        if !desk.knows(program, &address.host).await {
+            let message = format!("{program} has no login for {}; nothing was pushed", address.host);
+            return Err(Failure::new(ExitStatus::Refused, "forge", message)
+                .hint(format!("{program} auth login --hostname {}", address.host)));
+        }
+        Ok(if program == "gh" { Self::GitHub(GitHub::new(address)) } else { Self::GitLab(GitLab::new(address)) })
+    }
+
+    /// What such a request is called.
+    pub(crate) fn noun(&self) -> &'static str {
+        if matches!(self, Self::GitLab(_)) { "merge request" } else { "pull request" }
+    }
+
+    /// Finds the newest request of a branch.
+    pub(crate) async fn standing(&self, desk: &Desk, head: &str) -> Result<Standing, Failure> {
+        match self {
+            Self::GitHub(github) => github.standing(desk, head).await,
+            Self::GitLab(gitlab) => gitlab.standing(desk, head).await,
+            Self::Own(_) | Self::ByHand { .. } => Ok(Standing::None),
+        }
+    }
+
+    /// Says how a closed request is opened again.
+    pub(crate) fn reopening(&self, number: u64) -> Option<String> {
+        match self {
+            Self::GitHub(github) => Some(github.reopening(number)),
+            Self::GitLab(gitlab) => Some(gitlab.reopening(number)),
+            Self::Own(_) | Self::ByHand { .. } => None,
+        }
+    }
+
+    /// Opens a request, and returns its page; what a program of the person's printed last, where it printed anything.
+    pub(crate) async fn open(&self, desk: &Desk, offer: Offer<'_>) -> Result<Option<String>, Failure> {
+        match self {
+            Self::GitHub(github) => github.open(desk, offer).await.map(Some),
+            Self::GitLab(gitlab) => gitlab.open(desk, offer).await.map(Some),
+            Self::Own(own) => own.open(desk, offer).await,
+            Self::ByHand { .. } => Ok(None),
+        }
+    }
+
+    /// Has an open request say what is so now.
+    pub(crate) async fn update(&self, desk: &Desk, open: &Open, renewal: Renewal<'_>) -> Result<(), Failure> {
+        match self {
+            Self::GitHub(github) => github.update(desk, open, renewal).await,
+            Self::GitLab(gitlab) => gitlab.update(desk, open, renewal).await,
+            Self::Own(_) | Self::ByHand { .. } => Ok(()),
+        }
+    }
+
+    /// Reads what was told of an open request; of people without a say in the repository too, where `anyone` may be heard.
+    pub(crate) async fn hear(&self, desk: &Desk, open: &Open, anyone: bool) -> Result<Heard, Failure> {
+        match self {
+            Self::GitHub(github) => github.hear(desk, open, anyone).await,
+            Self::GitLab(gitlab) => gitlab.hear(desk, open, anyone).await,
+            Self::Own(_) | Self::ByHand { .. } => Ok(Heard::default()),
+        }
+    }
+}

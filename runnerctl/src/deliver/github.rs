@@ -1,0 +1,157 @@
+//! Pull requests at GitHub, by `gh`.
+//!
+//! Only options that the program has had since its version 2.4 are used. A description goes by file.
+
+use protocol::error::ExitStatus;
+use serde::Deserialize;
+
+use super::address::{Address, escaped};
+use super::comments::{self, github as read};
+use super::forge::{Desk, Heard, Offer, Open, Renewal, Standing};
+use crate::failure::Failure;
+
+/// What is asked of a request that is being looked for.
+const FIELDS: &str = "number,url,state,isDraft,title,body,isCrossRepository";
+
+/// A repository at GitHub.
+#[derive(Debug)]
+pub(crate) struct GitHub {
+    address: Address,
+    /// `HOST/OWNER/NAME`.
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    number: u64,
+    url: String,
+    state: String,
+    is_draft: bool,
+    title: String,
+    body: String,
+    is_cross_repository: bool,
+}
+
+impl GitHub {
+    /// Takes an address.
+    pub(super) fn new(address: Address) -> Self {
+        let name = format!("{}/{}", address.host, address.path);
+        Self { address, name }
+    }
+
+    /// Finds the newest request of a branch of this repository: a fork may have one of the same name.
+    pub(super) async fn standing(&self, desk: &Desk, head: &str) -> Result<Standing, Failure> {
+        let [repo, head_option] = [format!("--repo={}", self.name), format!("--head={head}")];
+        let fields = format!("--json={FIELDS}");
+        let said = desk.say(["gh", "pr", "list", &repo, &head_option, "--state=all", "--limit=50", &fields]).await?;
+        let told = said.fine("forge", &format!("looking for a pull request of {head}"))?;
+        let listed: Vec<Listed> = comments::json(&told, "gh pr list")?;
+        Ok(newest(listed))
+    }
+
+    /// Says how a closed request is opened again.
+    pub(super) fn reopening(&self, number: u64) -> String {
+        format!("gh pr reopen {number} --repo {}", self.name)
+    }
+
+    /// Opens a request, and returns its page.
+    pub(super) async fn open(&self, desk: &Desk, offer: Offer<'_>) -> Result<String, Failure> {
+        let file = desk.file(offer.body)?;
+        let options = [
+            format!("--repo={}", self.name),
+            format!("--head={}", offer.head),
+            format!("--base={}", offer.base),
+            format!("--title={}", offer.title),
+            format!("--body-file={}", file.display()),
+        ];
+        let draft = (!offer.ready).then_some("--draft");
+        let argv = ["gh", "pr", "create"].into_iter().chain(options.iter().map(String::as_str)).chain(draft);
+        let said = desk.say(argv).await?;
+        if !said.ended.success() {
+            let failure = said.failure("forge", "opening a pull request, after the branch was pushed");
+            let is_about_drafts = !offer.ready && said.complaint.to_ascii_lowercase().contains("draft");
+            let ready = if is_about_drafts { " --ready" } else { "" };
+            return Err(failure.hint(format!("runnerctl deliver {}{ready}", run_of(offer.head))));
+        }
+        let page = said.out.lines().rev().map(str::trim).find(|line| line.starts_with("http")).map(str::to_owned);
+        page.ok_or_else(|| {
+            Failure::new(ExitStatus::Error, "forge", "gh has opened a pull request, and did not say where")
+        })
+    }
+
+    /// Has an open request say what is so now; its title stays as people have it.
+    ///
+    /// By the interface and not by `gh pr edit`, which in many versions fails for projects that nobody asked about.
+    pub(super) async fn update(&self, desk: &Desk, open: &Open, renewal: Renewal<'_>) -> Result<(), Failure> {
+        let file = desk.file(renewal.body)?;
+        let path = format!("repos/{}/pulls/{}", self.path(), open.number);
+        let [host, body] = [format!("--hostname={}", self.address.host), format!("--field=body=@{}", file.display())];
+        let base = renewal.base.map(|base| format!("--raw-field=base={base}"));
+        let argv = ["gh", "api", &host, "--method=PATCH", &path, &body].into_iter().chain(base.as_deref());
+        let said = desk.say(argv).await?;
+        said.fine("forge", &format!("updating pull request {}, after the branch was pushed", open.number))?;
+        if renewal.ready && open.draft {
+            let (number, repo) = (open.number.to_string(), format!("--repo={}", self.name));
+            let said = desk.say(["gh", "pr", "ready", &number, &repo]).await?;
+            said.fine("forge", &format!("marking pull request {number} as ready"))?;
+        }
+        Ok(())
+    }
+
+    /// Reads what was told of a request.
+    pub(super) async fn hear(&self, desk: &Desk, open: &Open, anyone: bool) -> Result<Heard, Failure> {
+        let (number, repo) = (open.number.to_string(), format!("--repo={}", self.name));
+        let doing = format!("reading what was told of pull request {number}");
+        let fields = "--json=comments,reviews,statusCheckRollup";
+        let said = desk.say(["gh", "pr", "view", &number, &repo, fields]).await?.fine("forge", &doing)?;
+        let (host, path) = (format!("--hostname={}", self.address.host), self.path());
+        let path = format!("repos/{path}/pulls/{number}/comments?per_page=100");
+        let lines = desk.say(["gh", "api", &host, "--paginate", &path]).await?.fine("forge", &doing)?;
+        read::heard(&comments::json(&said, "gh pr view")?, &comments::pages(&lines, "gh api")?, anyone)
+    }
+
+    fn path(&self) -> String {
+        escaped(&self.address.path, "/")
+    }
+}
+
+fn run_of(head: &str) -> &str {
+    head.strip_prefix("deliver/").unwrap_or(head)
+}
+
+/// Of the requests of a branch an open one counts, else the newest.
+fn newest(mut listed: Vec<Listed>) -> Standing {
+    listed.retain(|listed| !listed.is_cross_repository);
+    listed.sort_by_key(|listed| (listed.state == "OPEN", listed.number));
+    match listed.pop() {
+        None => Standing::None,
+        Some(Listed { number, url, is_draft, title, body, state, .. }) => match state.as_str() {
+            "OPEN" => Standing::Open(Open { number, url, draft: is_draft, title, body }),
+            "MERGED" => Standing::Merged { url },
+            _ => Standing::Closed { number, url },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(number: u64, state: &str, is_cross_repository: bool) -> Listed {
+        let (url, title, body) = (format!("https://github.com/o/r/pull/{number}"), String::new(), String::new());
+        Listed { number, url, state: state.into(), is_draft: true, title, body, is_cross_repository }
+    }
+
+    #[test]
+    fn an_open_request_counts_before_newer_ones_and_those_of_forks_never_do() {
+        let standing = newest(vec![listed(3, "OPEN", false), listed(5, "CLOSED", false), listed(7, "OPEN", true)]);
+        assert!(matches!(standing, Standing::Open(open) if open.number == 3));
+        assert!(matches!(
+            newest(vec![listed(3, "MERGED", false), listed(5, "CLOSED", false)]),
+            Standing::Closed { number: 5, .. }
+        ));
+        assert!(matches!(newest(vec![listed(6, "MERGED", false)]), Standing::Merged { .. }));
+        assert_eq!(newest(vec![listed(7, "OPEN", true)]), Standing::None);
+    }
+}

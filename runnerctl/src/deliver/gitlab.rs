@@ -1,0 +1,166 @@
+//! Merge requests at GitLab, by `glab api`: the service's own interface, whose form is documented and kept.
+
+use serde::Deserialize;
+
+use super::address::{Address, escaped};
+use super::comments::{self, gitlab as read};
+use super::forge::{Desk, Heard, Offer, Open, Renewal, Standing};
+use crate::failure::Failure;
+
+/// What the title of a draft begins with.
+const DRAFT: &str = "Draft: ";
+
+/// A project at GitLab.
+#[derive(Debug)]
+pub(crate) struct GitLab {
+    address: Address,
+    /// The path of the project in the interface.
+    project: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Listed {
+    iid: u64,
+    web_url: String,
+    state: String,
+    #[serde(default)]
+    draft: bool,
+    title: String,
+    description: Option<String>,
+    source_project_id: Option<u64>,
+    target_project_id: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Pipeline {
+    id: u64,
+}
+
+impl GitLab {
+    /// Takes an address.
+    pub(super) fn new(address: Address) -> Self {
+        let project = format!("projects/{}", escaped(&address.path, ""));
+        Self { address, project }
+    }
+
+    async fn api(&self, desk: &Desk, args: &[&str], doing: &str) -> Result<String, Failure> {
+        let host = format!("--hostname={}", self.address.host);
+        let argv = ["glab", "api", &host].into_iter().chain(args.iter().copied());
+        desk.say(argv).await?.fine("forge", doing)
+    }
+
+    /// Finds the newest request of a branch of this project.
+    pub(super) async fn standing(&self, desk: &Desk, head: &str) -> Result<Standing, Failure> {
+        let query = format!("source_branch={}&state=all&per_page=50", escaped(head, ""));
+        let path = format!("{}/merge_requests?{query}", self.project);
+        let told = self.api(desk, &[&path], &format!("looking for a merge request of {head}")).await?;
+        Ok(newest(comments::json(&told, "glab api")?))
+    }
+
+    /// Says how a closed request is opened again.
+    pub(super) fn reopening(&self, number: u64) -> String {
+        format!("glab mr reopen {number} --repo https://{}/{}", self.address.host, self.address.path)
+    }
+
+    /// Opens a request, and returns its page.
+    pub(super) async fn open(&self, desk: &Desk, offer: Offer<'_>) -> Result<String, Failure> {
+        let file = desk.file(offer.body)?;
+        let path = format!("{}/merge_requests", self.project);
+        let [source, target, title, body] = [
+            format!("--raw-field=source_branch={}", offer.head),
+            format!("--raw-field=target_branch={}", offer.base),
+            format!("--raw-field=title={}", titled(offer.title, !offer.ready)),
+            format!("--field=description=@{}", file.display()),
+        ];
+        let args = ["--method=POST", &path, &source, &target, &title, &body];
+        let told = self.api(desk, &args, "opening a merge request, after the branch was pushed").await?;
+        Ok(comments::json::<Listed>(&told, "glab api")?.web_url)
+    }
+
+    /// Has an open request say what is so now; its title stays as people have it, but for the word that makes it a draft.
+    pub(super) async fn update(&self, desk: &Desk, open: &Open, renewal: Renewal<'_>) -> Result<(), Failure> {
+        let file = desk.file(renewal.body)?;
+        let path = format!("{}/merge_requests/{}", self.project, open.number);
+        let body = format!("--field=description=@{}", file.display());
+        let target = renewal.base.map(|base| format!("--raw-field=target_branch={base}"));
+        let title = (renewal.ready && open.draft).then(|| format!("--raw-field=title={}", open.title));
+        let mut args = vec!["--method=PUT", &path, &body];
+        args.extend(target.as_deref().into_iter().chain(title.as_deref()));
+        self.api(desk, &args, &format!("updating merge request {}, after the branch was pushed", open.number)).await?;
+        Ok(())
+    }
+
+    /// Reads what was told of a request.
+    pub(super) async fn hear(&self, desk: &Desk, open: &Open, anyone: bool) -> Result<Heard, Failure> {
+        let request = format!("{}/merge_requests/{}", self.project, open.number);
+        let doing = format!("reading what was told of merge request {}", open.number);
+        let [discussions, members, pipelines] = [
+            format!("{request}/discussions?per_page=100"),
+            format!("{}/members/all?per_page=100", self.project),
+            format!("{request}/pipelines?per_page=1"),
+        ];
+        let discussions = self.api(desk, &["--paginate", &discussions], &doing).await?;
+        let members = if anyone { "[]".to_owned() } else { self.api(desk, &["--paginate", &members], &doing).await? };
+        let pipelines: Vec<Pipeline> = comments::json(&self.api(desk, &[&pipelines], &doing).await?, "glab api")?;
+        let jobs = match pipelines.first() {
+            None => "[]".to_owned(),
+            Some(Pipeline { id }) => {
+                let path = format!("{}/pipelines/{id}/jobs?scope[]=failed&per_page=100", self.project);
+                self.api(desk, &["--paginate", &path], &doing).await?
+            }
+        };
+        let told = read::Told {
+            discussions: comments::pages(&discussions, "glab api")?,
+            members: comments::pages(&members, "glab api")?,
+            jobs: comments::pages(&jobs, "glab api")?,
+        };
+        Ok(read::heard(&told, &open.url, anyone))
+    }
+}
+
+fn titled(title: &str, draft: bool) -> String {
+    if draft { format!("{DRAFT}{title}") } else { title.to_owned() }
+}
+
+/// Of the requests of a branch an open one counts, else the newest; those of other projects do not.
+fn newest(mut listed: Vec<Listed>) -> Standing {
+    listed.retain(|listed| listed.source_project_id == listed.target_project_id);
+    listed.sort_by_key(|listed| (listed.state == "opened", listed.iid));
+    match listed.pop() {
+        None => Standing::None,
+        Some(Listed { iid: number, web_url: url, draft, title, description, state, .. }) => match state.as_str() {
+            "opened" | "locked" => {
+                let title = title.strip_prefix(DRAFT).unwrap_or(&title).to_owned();
+                Standing::Open(Open { number, url, draft, title, body: description.unwrap_or_default() })
+            }
+            "merged" => Standing::Merged { url },
+            _ => Standing::Closed { number, url },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(iid: u64, state: &str, from: u64) -> Listed {
+        Listed {
+            iid,
+            web_url: format!("https://gitlab.com/o/r/-/merge_requests/{iid}"),
+            state: state.into(),
+            draft: true,
+            title: "Draft: A".into(),
+            description: None,
+            source_project_id: Some(from),
+            target_project_id: Some(1),
+        }
+    }
+
+    #[test]
+    fn an_open_request_of_this_project_counts_before_newer_ones() {
+        let standing = newest(vec![listed(3, "opened", 1), listed(5, "closed", 1), listed(7, "opened", 2)]);
+        assert!(matches!(standing, Standing::Open(open) if open.number == 3 && open.title == "A"));
+        assert!(matches!(newest(vec![listed(5, "closed", 1)]), Standing::Closed { number: 5, .. }));
+        assert_eq!(newest(vec![listed(7, "opened", 2)]), Standing::None);
+    }
+}

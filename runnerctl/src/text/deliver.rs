@@ -1,0 +1,153 @@
+//! What became of a delivery, and of feedback.
+
+use std::fmt::Write as _;
+
+use protocol::delivery::FeedbackReply;
+
+use super::change::changed;
+use super::measure::short;
+use super::paint::{DIM, GOOD, HEAD, HINT, LOOK, paint};
+use super::safe::{safe, safe_lines};
+use crate::deliver::sending::{Action, Delivered};
+
+/// Returns the report of a delivery.
+pub(crate) fn delivered(delivered: &Delivered) -> String {
+    let Delivered { run, branch, remote, base, commits, .. } = delivered;
+    let base = base.as_ref().map(|base| format!(" for {}", safe(base))).unwrap_or_default();
+    let verb = if delivered.action == Action::Preview { "would be" } else { "is" };
+    let mut text = format!("{} {} {verb} {} at {}{base}\n", paint(HEAD, "run"), safe(run), safe(branch), safe(remote));
+    for commit in commits {
+        let _ = writeln!(text, "  {} {}", paint(DIM, short(&commit.commit)), safe(&commit.subject));
+    }
+    if let Some(commit) = &delivered.commit {
+        let what = if delivered.pushed { "pushed" } else { "nothing new to push:" };
+        let _ = writeln!(text, "{what} {}", paint(DIM, short(commit)));
+    }
+    text.push_str(&request(delivered));
+    for note in &delivered.notes {
+        let _ = writeln!(text, "note: {}", safe(note));
+    }
+    if delivered.action == Action::Preview {
+        let _ = write!(text, "\n{}\n\n{}", paint(HEAD, &safe(&delivered.title)), safe_lines(&delivered.body));
+    }
+    text
+}
+
+fn request(delivered: &Delivered) -> String {
+    let noun = delivered.noun;
+    let url = delivered.url.as_deref().map(safe);
+    match (delivered.action, url) {
+        (Action::Opened, Some(url)) => format!("{} {noun}: {url}\n", paint(GOOD, "opened")),
+        (Action::Opened, None) => format!("{} {noun}\n", paint(GOOD, "opened")),
+        (Action::Updated, url) => format!("{} {noun}: {}\n", paint(GOOD, "updated"), url.unwrap_or_default()),
+        (Action::Merged, url) => format!("the {noun} was taken before: {}\n", url.unwrap_or_default()),
+        (Action::ByHand, url) => {
+            let text = format!("runnerctl deliver {} --dry-run", safe(&delivered.run));
+            let place = url.map_or_else(
+                || {
+                    format!(
+                        "open it by hand: from {} to {}",
+                        safe(&delivered.branch),
+                        safe(delivered.base.as_deref().unwrap_or("its base"))
+                    )
+                },
+                |url| format!("open it by hand: {url}"),
+            );
+            format!("{} {place}\nwhat to write there: {}\n", paint(LOOK, "no request yet;"), paint(HINT, &text))
+        }
+        (Action::Preview, _) => String::new(),
+    }
+}
+
+/// Returns what a run was told.
+pub(crate) fn feedback(reply: &FeedbackReply, left_out: u32) -> String {
+    let mut text = match reply.told {
+        0 => "nothing new\n".to_owned(),
+        told => format!("{} new\n", counted(told)),
+    };
+    for (n, what) in [(reply.known, "told before"), (reply.left, "left for the next time: the same command again")] {
+        if n > 0 {
+            let _ = writeln!(text, "{} {what}", counted(n));
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(
+            text,
+            "{} of people without a say in the repository left out; --anyone takes them",
+            counted(left_out)
+        );
+    }
+    if let Some(change) = &reply.change {
+        text.push_str(&changed(change));
+    }
+    text
+}
+
+fn counted(n: u32) -> String {
+    if n == 1 { "1 piece of feedback".to_owned() } else { format!("{n} pieces of feedback") }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+    use protocol::landing::LandedCommit;
+
+    use super::*;
+
+    fn sent(action: Action) -> Delivered {
+        Delivered {
+            run: "port".into(),
+            branch: "deliver/port".into(),
+            remote: "origin".into(),
+            base: Some("main".into()),
+            commits: vec![LandedCommit {
+                commit: "0123456789abcdef".into(),
+                subject: "The schema\u{1b}[2J".into(),
+                node: "root.1".into(),
+                of: "fedcba9876543210".into(),
+            }],
+            commit: Some("0123456789abcdef".into()),
+            pushed: true,
+            action,
+            noun: "pull request",
+            url: Some("https://github.com/o/r/pull/5".into()),
+            title: "Port the store".into(),
+            body: "Body\n".into(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_made_pushed_and_opened_is_told() {
+        insta::assert_snapshot!(strip_str(&delivered(&sent(Action::Opened))), @r"
+        run port is deliver/port at origin for main
+          01234567 The schema␛[2J
+        pushed 01234567
+        opened pull request: https://github.com/o/r/pull/5
+        ");
+    }
+
+    #[test]
+    fn where_nobody_opened_a_request_it_is_told_how() {
+        let by_hand = Delivered { url: None, notes: vec!["gh is not on your PATH".into()], ..sent(Action::ByHand) };
+        insta::assert_snapshot!(strip_str(&delivered(&by_hand)), @r"
+        run port is deliver/port at origin for main
+          01234567 The schema␛[2J
+        pushed 01234567
+        no request yet; open it by hand: from deliver/port to main
+        what to write there: runnerctl deliver port --dry-run
+        note: gh is not on your PATH
+        ");
+    }
+
+    #[test]
+    fn what_a_run_was_told_and_what_not_is_counted() {
+        let reply = FeedbackReply { told: 2, known: 1, left: 3, text: String::new(), change: None };
+        insta::assert_snapshot!(feedback(&reply, 1), @r"
+        2 pieces of feedback new
+        1 piece of feedback told before
+        3 pieces of feedback left for the next time: the same command again
+        1 piece of feedback of people without a say in the repository left out; --anyone takes them
+        ");
+    }
+}

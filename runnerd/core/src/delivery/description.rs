@@ -1,0 +1,327 @@
+//! The description of a pull request, from the receipts of a run: what was asked and done, what is proven of it and what
+//! is somebody's word, what is open, and how it can be checked.
+//!
+//! A pure function. Where it says that something is proven, an audit has found so; all text of others stays text.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use protocol::delivery::{DESCRIPTION_BEGINS, DESCRIPTION_ENDS};
+use protocol::state::{RunState, UsageTotal};
+use protocol::tree::{Node, TaskTree};
+use protocol::verify::{AuditFinding, AuditReport, Severity};
+use protocol::words::VerdictName;
+
+use super::markdown::{code, line, quote};
+use crate::fence::one_line;
+use crate::message::Receipt;
+use crate::{questions, shell, tree};
+
+/// Most bytes of a description: GitHub takes 65,536 characters.
+pub const BODY_LIMIT: usize = 60_000;
+/// Most bytes of a title.
+const TITLE_LIMIT: usize = 120;
+/// Most bytes of the goal.
+const GOAL_LIMIT: usize = 5_000;
+/// Most bytes of what was said of each task, the first that fit being taken.
+const SUMMARY_LIMITS: [usize; 4] = [1_500, 600, 250, 0];
+/// Most bytes of the list of tasks.
+const TASKS_LIMIT: usize = 26_000;
+/// Most bytes of a line that others wrote.
+const LINE_LIMIT: usize = 200;
+/// Most findings, questions, gaps, agents and commits of people that are listed.
+const LISTED: usize = 10;
+
+/// What is known of a run that is delivered.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivered<'a> {
+    /// Id of the run.
+    pub run: &'a str,
+    /// The branch that it is delivered as.
+    pub branch: &'a str,
+    /// The name of the remote.
+    pub remote: &'a str,
+    /// The goal, without front matter.
+    pub goal: &'a str,
+    /// The task tree at the tip.
+    pub tree: &'a TaskTree,
+    /// The bookkeeping at the tip.
+    pub run_state: &'a RunState,
+    /// The text of `questions.md` at the tip.
+    pub questions: &'a str,
+    /// The guard's command at the tip.
+    pub guard: &'a [String],
+    /// The iterations, oldest first.
+    pub made: &'a [Made],
+    /// What an audit of the branch found.
+    pub audit: &'a AuditReport,
+}
+
+/// An iteration's commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// The commit.
+    pub commit: String,
+    /// What it says.
+    pub receipt: Receipt,
+}
+
+/// What is said of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// One line of plain text.
+    pub title: String,
+    /// Markdown.
+    pub body: String,
+}
+
+/// Describes a run for those who are to take what it made.
+pub fn describe(delivered: &Delivered<'_>) -> Description {
+    let tasks = delivered.tasks();
+    let parts = [
+        delivered.opening(),
+        delivered.asked(),
+        tasks,
+        delivered.open_questions(),
+        delivered.standing(),
+        delivered.cost(),
+        delivered.to_verify(),
+    ];
+    let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
+    let body = format!("{DESCRIPTION_BEGINS}\n{}\n{DESCRIPTION_ENDS}\n", parts.join("\n\n"));
+    Description { title: delivered.title(), body }
+}
+
+impl Delivered<'_> {
+    fn title(&self) -> String {
+        let is_prose = |line: &&str| !line.trim_matches(|c: char| c == '#' || c.is_whitespace()).is_empty();
+        let first = self.goal.lines().find(is_prose).unwrap_or(self.run);
+        one_line(first.trim_start_matches(['#', ' ']).trim_end_matches(['#', ' ']), TITLE_LIMIT)
+    }
+
+    /// What this is, for a reader who has never heard of it.
+    fn opening(&self) -> String {
+        let sessions = counted(self.run_state.usage.sessions, "session");
+        let (passed, total) = self.tree.root.leaves();
+        let agents = self.agents();
+        let guard = code(&shell::words(self.guard.iter().map(String::as_str)), LINE_LIMIT);
+        let mut text = format!(
+            "A coding agent{agents} made these changes by itself, in {sessions} driven by `runnerd` (run {}). A task \
+             counts as done when {guard} exits 0, whatever the agent says: {passed} of {} done.\n",
+            code(self.run, LINE_LIMIT),
+            if total == 1 { "1 task is".to_owned() } else { format!("{total} tasks are") },
+        );
+        if passed < total {
+            text.push_str(
+                "\n**The run is not complete.** What was begun after the last finished task is not part of this.\n",
+            );
+        }
+        text
+    }
+
+    fn agents(&self) -> String {
+        let mut kinds: Vec<String> = Vec::new();
+        for agent in self.made.iter().filter_map(|made| made.receipt.agent.as_ref()) {
+            let stamp = code(&agent.to_string(), LINE_LIMIT);
+            if !kinds.contains(&stamp) && kinds.len() < LISTED {
+                kinds.push(stamp);
+            }
+        }
+        if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }
+    }
+
+    fn asked(&self) -> String {
+        let goal = quote(self.goal, ("", GOAL_LIMIT));
+        if goal.is_empty() { goal } else { format!("## What was asked\n\n{goal}") }
+    }
+
+    /// The tasks, each with as much of what was said of it as all have room for.
+    fn tasks(&self) -> String {
+        let leaves: Vec<&Node> =
+            tree::walk(self.tree).into_iter().map(|placed| placed.node).filter(|node| node.is_leaf()).collect();
+        let mut tries: BTreeMap<&str, Vec<&Made>> = BTreeMap::new();
+        for made in self.made {
+            tries.entry(&made.receipt.node).or_default().push(made);
+        }
+        let mut text = String::new();
+        for limit in SUMMARY_LIMITS {
+            text = leaves.iter().map(|leaf| Self::task(leaf, &tries, limit)).collect();
+            if text.len() <= TASKS_LIMIT {
+                return format!("## What was done\n\n{text}");
+            }
+        }
+        let end = text[..text.floor_char_boundary(TASKS_LIMIT)].rfind('\n').map_or(0, |end| end + 1);
+        let left = text[end..].lines().count();
+        format!("## What was done\n\n{}\n*(… {left} more; `runnerctl tree --run {}`)*\n", &text[..end], self.run)
+    }
+
+    fn task(leaf: &Node, tries: &BTreeMap<&str, Vec<&Made>>, limit: usize) -> String {
+        let tries = tries.get(leaf.id.as_str()).map_or(&[][..], Vec::as_slice);
+        let accepted = tries.iter().rev().find(|made| made.receipt.verdict.name == VerdictName::Accepted);
+        let title = line(&leaf.title, LINE_LIMIT);
+        let mark = if leaf.passes { "x" } else { " " };
+        let how = match (leaf.passes, accepted) {
+            (true, Some(made)) if tries.len() == 1 => format!("session {}", made.receipt.iter),
+            (true, Some(made)) => {
+                format!("session {}, after {}", made.receipt.iter, counted(tries.len() - 1, "earlier try"))
+            }
+            (true, None) => "was done before this run".to_owned(),
+            (false, _) if tries.is_empty() => "not begun".to_owned(),
+            (false, _) => format!("not done, {}", counted(tries.len(), "session")),
+        };
+        let mut text = format!("- [{mark}] **{title}** ({how})\n");
+        let said = accepted.filter(|_| leaf.passes).map_or("", |made| made.receipt.summary.as_str());
+        if limit > 0 && !said.trim().is_empty() {
+            let _ = write!(text, "\n{}\n", quote(said, ("  ", limit)));
+        }
+        text
+    }
+
+    fn open_questions(&self) -> String {
+        let open: Vec<_> =
+            questions::list(self.questions).into_iter().filter(|question| question.answer.is_none()).collect();
+        let asked = |question: &questions::Question| format!("- {}\n", line(&question.text, 2 * LINE_LIMIT));
+        listed("## Open questions of the agent", open.iter().map(asked))
+    }
+
+    /// What is proven, and by whom the rest is said.
+    fn standing(&self) -> String {
+        let text = format!("## What is proven, and what is said\n\n{}{}{}", self.proven(), self.runners_word(), AGENTS);
+        text + &self.findings() + &self.people()
+    }
+
+    fn proven(&self) -> String {
+        let counts = &self.audit.counts;
+        let violations = self.weighing(Severity::Violation).count();
+        let sessions = counted(counts.iterations, "session");
+        if violations > 0 || !self.audit.unseen.is_empty() || counts.iterations == 0 {
+            let mut why: Vec<String> = self.audit.unseen.iter().take(LISTED).map(|gap| line(gap, LINE_LIMIT)).collect();
+            why.extend((violations > 0).then(|| format!("{} of the rules", counted(violations, "violation"))));
+            let why = if why.is_empty() { "the branch has no session of the run".to_owned() } else { why.join("; ") };
+            return format!("- **Proven from the commits: not all of it.** {why}.\n");
+        }
+        let sent = counts.iterations.saturating_sub(counts.said);
+        let brought = match self.audit.brought.len() {
+            0 => String::new(),
+            many => {
+                format!("; {} passed before its first commit, which these say nothing about", counted(many, "task"))
+            }
+        };
+        format!(
+            "- **Proven from the commits alone:** {sessions}, each on the task that was next, each changing what its \
+             result allows and nothing else; {} passed, each by a session that the checks accepted, and none was touched \
+             since{brought}; {} of {sent} prompts are exactly those that the rules make.\n",
+            counted(self.audit.passes.len(), "task"),
+            counts.prompts,
+        )
+    }
+
+    fn runners_word(&self) -> String {
+        let guards = counted(self.audit.counts.guards_unproven, "run");
+        format!(
+            "- **The runner's word:** how {guards} of the checks ended, and what sessions consumed. The checks can be run \
+             again; what they do may have changed with the code, so read them too.\n"
+        )
+    }
+
+    fn weighing(&self, severity: Severity) -> impl Iterator<Item = &AuditFinding> {
+        self.audit.findings.iter().filter(move |finding| finding.severity == severity)
+    }
+
+    fn findings(&self) -> String {
+        let told = |finding: &AuditFinding| {
+            let AuditFinding { commit, rule, severity, at, expected, found, .. } = finding;
+            let [at, expected, found] = [at, expected, found].map(|text| line(text, LINE_LIMIT));
+            format!("- {severity}, {} ({rule}, {at}): expected {expected}, found {found}\n", code(short(commit), 40))
+        };
+        let all = self.weighing(Severity::Violation).chain(self.weighing(Severity::Warning));
+        listed("\nThe audit found:", all.map(told))
+    }
+
+    fn people(&self) -> String {
+        let told = |person: &protocol::verify::PersonCommit| {
+            let by = person.command.as_ref().map_or_else(|| "by hand".to_owned(), |command| code(command, LINE_LIMIT));
+            format!("- {} {by}: {}\n", code(short(&person.commit), 40), line(&person.subject, LINE_LIMIT))
+        };
+        listed("\nCommits of people on the run's branch:", self.audit.people.iter().map(told))
+    }
+
+    fn cost(&self) -> String {
+        format!("## What it cost\n\n{}\n", consumed(&self.run_state.usage))
+    }
+
+    /// Commands that can be pasted: ids and names of branches are quoted where a shell would read them.
+    fn to_verify(&self) -> String {
+        let [run, branch, remote] = [self.run, self.branch, self.remote].map(shell::quoted);
+        let history = shell::quoted(&format!("runner/{0}:runner/{0}", self.run));
+        let push = shell::quoted(&format!("runner/{}", self.run));
+        let delivered = shell::quoted(&format!("{0}:{0}", self.branch));
+        format!(
+            "## How to verify\n\nThe receipts are on the run's own branch. Whoever delivered this can push it (`git push \
+             {remote} {push}`); then, in a clone:\n\n```sh\ngit fetch {remote} {history} {delivered}\nrunnerctl verify --run \
+             {run}\nrunnerctl verify --run {run} --rerun-guards\nrunnerctl verify --landed {branch}\n```\n"
+        )
+    }
+}
+
+const AGENTS: &str =
+    "- **The agent's word:** what is quoted under each task. Nothing depends on it; read the changes themselves.\n";
+
+/// A heading and its list; nothing without items. What is too much for it is counted.
+fn listed(heading: &str, items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("{heading}\n\n{}", items.iter().take(LISTED).map(String::as_str).collect::<String>());
+    if items.len() > LISTED {
+        let _ = writeln!(text, "- … and {} more", items.len() - LISTED);
+    }
+    text
+}
+
+fn consumed(usage: &UsageTotal) -> String {
+    let at_least = |unknown: u64| if unknown > 0 { "at least " } else { "" };
+    let tokens = |name: &str, tokens: Option<u64>| {
+        tokens.map_or_else(
+            || format!("{name} unknown"),
+            |tokens| format!("{}{tokens} {name}", at_least(usage.tokens_unknown)),
+        )
+    };
+    let cost = match usage.cost_micro_usd {
+        None => "cost unknown".to_owned(),
+        Some(micro) => {
+            format!(
+                "{}{}.{:02} US dollars",
+                at_least(usage.cost_unknown),
+                micro / 1_000_000,
+                micro % 1_000_000 / 10_000
+            )
+        }
+    };
+    let [read, cached, written] = [
+        tokens("tokens read", usage.input_tokens),
+        tokens("from a cache", usage.cached_tokens),
+        tokens("written", usage.output_tokens),
+    ];
+    format!(
+        "{}: {read}, {cached}, {written}; {cost}, as the agent reports it or its list prices say.",
+        counted(usage.sessions, "session")
+    )
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..8).unwrap_or(commit)
+}
+
+fn counted(n: impl TryInto<u64>, what: &str) -> String {
+    let n = n.try_into().unwrap_or(u64::MAX);
+    match (n, what) {
+        (1, _) => format!("1 {what}"),
+        (_, "earlier try") => format!("{n} earlier tries"),
+        _ => format!("{n} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

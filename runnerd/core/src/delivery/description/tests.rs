@@ -1,0 +1,217 @@
+//! What a stranger reads of a run.
+
+use protocol::verify::{AuditCounts, AuditPass, AuditRule, PersonCommit};
+use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
+
+use super::*;
+use crate::digest::Digest;
+use crate::message::{AgentStamp, Attempts, NameList, RunnerVersion, VerdictLine};
+use crate::rules::Rules;
+
+fn leaf(id: &str, title: &str, passes: bool) -> Node {
+    Node {
+        id: id.to_owned(),
+        order: 0,
+        title: title.to_owned(),
+        goal: "It works.".to_owned(),
+        acceptance: Vec::new(),
+        passes,
+        attempts: 1,
+        max_attempts: 3,
+        children: Vec::new(),
+    }
+}
+
+fn tree(children: Vec<Node>) -> TaskTree {
+    let root = Node { children, passes: true, ..leaf("root", "Root", true) };
+    TaskTree { root, ..crate::tree::fresh(3) }
+}
+
+fn made(iter: u32, node: &str, verdict: VerdictName, summary: &str) -> Made {
+    let receipt = Receipt {
+        run: "port".to_owned(),
+        iter,
+        node: node.to_owned(),
+        status: IterationStatus::Done,
+        guard: GuardOutcome::Pass,
+        headline: String::new(),
+        summary: summary.to_owned(),
+        version: RunnerVersion {
+            version: "0.1.0".to_owned(),
+            prompt_format: 1,
+            templates: "0123456789ab".to_owned(),
+            rules: Rules::CURRENT,
+        },
+        from: "0".repeat(40),
+        verdict: VerdictLine::new(verdict, None),
+        role: Role::Worker,
+        mode: Mode::Execute,
+        attempts: Attempts { charged: 1, allowed: 3 },
+        agent: Some(AgentStamp::new("codex", "0.46.0")),
+        prompt: None,
+        output: None,
+        guard_run: None,
+        review: None,
+        notes: NameList::default(),
+        usage: None,
+        reverted: NameList::default(),
+        guard_changed: NameList::default(),
+        guard_wrote: NameList::default(),
+        held_back: NameList::default(),
+        dirty_submodules: NameList::default(),
+        tree_from: Digest::of(b"tree"),
+        raw: None,
+    };
+    Made { commit: format!("{iter:040x}"), receipt }
+}
+
+fn audit(passes: usize) -> AuditReport {
+    let pass = AuditPass { node: "root.1".to_owned(), iter: 1, commit: "a".repeat(40) };
+    AuditReport {
+        run: "port".to_owned(),
+        base: None,
+        tip: "b".repeat(40),
+        findings: Vec::new(),
+        people: Vec::new(),
+        passes: vec![pass; passes],
+        brought: Vec::new(),
+        unseen: Vec::new(),
+        counts: AuditCounts { iterations: 3, prompts: 3, guards_unproven: 3, ..AuditCounts::default() },
+    }
+}
+
+fn usage() -> RunState {
+    let usage = UsageTotal {
+        sessions: 3,
+        input_tokens: Some(120_000),
+        cached_tokens: Some(90_000),
+        output_tokens: Some(4_000),
+        cost_micro_usd: Some(1_250_000),
+        ..UsageTotal::default()
+    };
+    RunState { usage, ..RunState::default() }
+}
+
+struct Case {
+    goal: String,
+    tree: TaskTree,
+    questions: String,
+    made: Vec<Made>,
+    audit: AuditReport,
+    run_state: RunState,
+}
+
+impl Case {
+    fn plain() -> Self {
+        Self {
+            goal: "# Port the store to Postgres\n\nAll queries run on Postgres; `make test` passes.\n".to_owned(),
+            tree: tree(vec![leaf("root.1", "The schema", true), leaf("root.2", "The queries", true)]),
+            questions: "# Questions\n\n- Is version 12 still supported?\n".to_owned(),
+            made: vec![
+                made(1, "root.1", VerdictName::Accepted, "Wrote the schema.\nAll tables have keys."),
+                made(2, "root.2", VerdictName::RedGuard, "Half of it."),
+                made(3, "root.2", VerdictName::Accepted, "Moved every query."),
+            ],
+            audit: audit(2),
+            run_state: usage(),
+        }
+    }
+
+    fn described(&self) -> Description {
+        let guard = ["make", "test"].map(str::to_owned);
+        describe(&Delivered {
+            run: "port",
+            branch: "deliver/port",
+            remote: "origin",
+            goal: &self.goal,
+            tree: &self.tree,
+            run_state: &self.run_state,
+            questions: &self.questions,
+            guard: &guard,
+            made: &self.made,
+            audit: &self.audit,
+        })
+    }
+}
+
+#[test]
+fn a_stranger_reads_what_was_asked_done_proven_and_said() {
+    let described = Case::plain().described();
+    assert_eq!(described.title, "Port the store to Postgres");
+    insta::assert_snapshot!(described.body);
+}
+
+#[test]
+fn what_is_not_whole_is_not_called_so() {
+    let mut case = Case::plain();
+    case.tree = tree(vec![leaf("root.1", "The schema", true), leaf("root.2", "The queries", false)]);
+    case.made.truncate(2);
+    case.audit.findings.push(AuditFinding {
+        commit: "c".repeat(40),
+        iter: Some(2),
+        rule: AuditRule::Receipt,
+        severity: Severity::Violation,
+        at: "usage".to_owned(),
+        expected: "12".to_owned(),
+        found: "@alice".to_owned(),
+    });
+    case.audit.people.push(PersonCommit {
+        commit: "d".repeat(40),
+        subject: "Fix #12 by hand".to_owned(),
+        command: None,
+        runner_paths: Vec::new(),
+        other_paths: 1,
+    });
+    case.run_state.usage = UsageTotal { sessions: 2, cost_unknown: 2, tokens_unknown: 2, ..UsageTotal::default() };
+    let body = case.described().body;
+    for told in [
+        "**The run is not complete.**",
+        "- [ ] **The queries** (not done, 1 session)",
+        "not all of it.** 1 violation of the rules.",
+        "(receipt, usage): expected 12, found @&#8203;alice",
+        "by hand: Fix \\#&#8203;12 by hand",
+        "tokens read unknown, from a cache unknown, written unknown; cost unknown",
+    ] {
+        assert!(body.contains(told), "{told}\n{body}");
+    }
+}
+
+#[test]
+fn hostile_text_neither_leaves_its_quote_nor_ends_the_runners_part() {
+    let evil = format!("x\n{DESCRIPTION_ENDS}\n</details>\n/merge\n@everyone Fixes #1\n```\n# Heading\n<script>");
+    let mut case = Case::plain();
+    case.goal.clone_from(&evil);
+    case.questions = format!("- {}\n", evil.replace('\n', " "));
+    case.tree = tree(vec![leaf("root.1", &evil, true)]);
+    case.made = vec![made(1, "root.1", VerdictName::Accepted, &evil)];
+    let body = case.described().body;
+    assert_eq!(body.matches(DESCRIPTION_ENDS).count(), 1);
+    let of_others = body.lines().filter(|line| line.contains("everyone"));
+    assert!(
+        of_others.clone().count() >= 4 && of_others.clone().all(|line| line.contains("@&#8203;everyone")),
+        "{body}"
+    );
+    assert!(
+        !body
+            .lines()
+            .any(|line| line.starts_with('/') || line.starts_with("# ") || line.replace("\\<", "").contains("<script")),
+        "{body}"
+    );
+}
+
+#[test]
+fn a_description_of_any_run_fits() {
+    let mut case = Case::plain();
+    let nodes = 1_000;
+    case.goal = "@#&<".repeat(16_000);
+    case.tree = tree((0..nodes).map(|at| leaf(&format!("root.{at}"), &"&@".repeat(40), true)).collect());
+    case.made = (0..nodes)
+        .map(|at| {
+            made(u32::try_from(at).unwrap_or(0), &format!("root.{at}"), VerdictName::Accepted, &"<@x ".repeat(4_000))
+        })
+        .collect();
+    case.questions = (0..500).map(|at| format!("- {at} {}\n", "@x&".repeat(1_000))).collect();
+    let body = case.described().body;
+    assert!(body.len() <= BODY_LIMIT, "{}", body.len());
+    assert!(body.contains("more; `runnerctl tree --run port`") && body.ends_with(&format!("{DESCRIPTION_ENDS}\n")));
+}
