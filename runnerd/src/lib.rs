@@ -9,6 +9,7 @@ pub mod config;
 pub mod containment_check;
 pub mod daemon;
 pub mod events;
+mod file_copy;
 pub mod git;
 pub mod guard;
 pub mod hidden;

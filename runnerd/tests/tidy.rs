@@ -20,7 +20,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("containment_check", &["config", "process"]),
     ("events", &["clock"]),
-    ("git", &["clock", "obstruction", "temporary"]),
+    ("file_copy", &[]),
+    ("git", &["clock", "file_copy", "obstruction", "temporary"]),
     ("guard", &["config", "process", "repo"]),
     ("hidden", &[]),
     ("logging", &["hidden"]),
@@ -76,6 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
+    ("workspace", &["config", "file_copy", "git", "obstruction", "repo"]),
 ];
 
 /// A word of the code and the only files or folders of `within` that may say it.

@@ -17,6 +17,7 @@
 //! | commit it | `commit` |
 //! | see and undo what a session did to git's own folder | `tampering` |
 //! | keep everything, restore, mend, end what was begun | `rescue` |
+//! | make a second repository that shares nothing with it | `replica` |
 //!
 //! A folder uses those above it in this list. What is done with a [`Repository`] is a method of it, written where its
 //! topic is: whoever has one need not know the folders. Below them all are `error`, `id`, `path`, `durable`, `moment`,
@@ -33,6 +34,7 @@ mod objects;
 mod operation;
 mod path;
 mod refs;
+mod replica;
 mod repository;
 mod rescue;
 mod tampering;
@@ -51,6 +53,7 @@ pub use objects::history::CommitInfo;
 pub use objects::{CommitEntry, EntryKind};
 pub use operation::Operation;
 pub use refs::Head;
+pub use replica::Replica;
 pub use repository::handle::Repository;
 pub use repository::identity::Identity;
 pub use repository::trusted::Captured;
