@@ -28,3 +28,4 @@ pub mod store;
 mod temporary;
 pub mod verify;
 pub mod worker;
+pub mod workspace;

@@ -18,7 +18,9 @@ impl RepoConfig {
         let guard = ("guard.command".to_owned(), self.guard.command.clone());
         let hooks = self.hooks.named().into_iter().filter(|(_, argv)| !argv.is_empty());
         let hooks = hooks.map(|(label, argv)| (label.to_owned(), argv.clone()));
-        let mut commands: Vec<_> = executors.chain([guard]).chain(hooks).collect();
+        let setup = Some(("workspace.setup".to_owned(), self.workspace.setup.clone()));
+        let setup = setup.filter(|(_, argv)| !argv.is_empty());
+        let mut commands: Vec<_> = executors.chain([guard]).chain(setup).chain(hooks).collect();
         // Overrides that change nothing repeat the common command.
         let mut seen = BTreeSet::new();
         commands.retain(|(_, argv)| seen.insert(argv.clone()));
