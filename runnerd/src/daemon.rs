@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::causes::in_one_line;
 use crate::clock;
 use crate::config::DaemonConfig;
 use crate::events::Events;
@@ -29,6 +30,7 @@ use crate::service::{Heart, Notifier, Passed};
 use crate::startup::{Program, Readiness};
 use crate::verify;
 use crate::worker::Means;
+use crate::workspace;
 
 /// Time to look at the registered repositories before clients are answered.
 const LOOK_AROUND: Duration = Duration::from_secs(2);
@@ -120,6 +122,15 @@ async fn launcher(paths: &Paths, config: &DaemonConfig, given: Given) -> Launche
     launcher.within(offer)
 }
 
+/// Removes what a daemon that was killed had begun of workspaces. What stays is in nobody's way: the next try removes it.
+fn sweep_workspaces(folder: &Path) {
+    match workspace::sweep(folder) {
+        Ok(swept) if swept.is_empty() => {}
+        Ok(swept) => tracing::info!(folders = ?swept, "removed: workspaces that were not finished"),
+        Err(error) => tracing::warn!(error = in_one_line(&error), "workspaces that were not finished stay"),
+    }
+}
+
 /// A daemon that is up.
 struct Up {
     registry: Registry,
@@ -147,6 +158,7 @@ impl Up {
         verify::clear(&paths.state);
         landing::clear(&paths.state);
         landing::recover_all(&vault);
+        sweep_workspaces(&workspace::folder(config, &paths.state));
         let socket_passed = passed.is_some();
         let bound = match passed {
             Some(passed) => Bound::passed(passed.listener, &paths, &locks)?,

@@ -16,12 +16,16 @@ use crate::config::GuardConfig;
 use crate::process::{self, Ended, Farewell, Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec};
 use crate::repo::durable;
 
+/// What the guard itself is called.
+pub const GUARD: &str = "the guard";
 /// Time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a guard is given.
 #[derive(Debug)]
 pub struct Guard<'a> {
+    /// What it is called where it cannot be started.
+    pub called: &'static str,
     /// Which command, and how much of its output is kept.
     pub config: &'a GuardConfig,
     /// The work tree.
@@ -47,6 +51,7 @@ pub struct Guard<'a> {
 /// A program that is missing is an end like others; the error is what may work later.
 pub async fn run(guard: Guard<'_>, launcher: &Launcher, stop: &CancellationToken) -> Result<GuardEnd, SpawnError> {
     let (log, mark, lock) = (guard.log.clone(), guard.mark.clone(), guard.lock.clone());
+    let called = guard.called;
     match process::run(launcher, spec(guard), stop).await {
         Ok(mut report) => {
             process::until_gone(&mark, &lock, report.still_alive.take()).await;
@@ -54,7 +59,7 @@ pub async fn run(guard: Guard<'_>, launcher: &Launcher, stop: &CancellationToken
             Ok(tokio::task::block_in_place(|| ended(&report, &durable::read(&log).ok().flatten().unwrap_or_default())))
         }
         Err(error) if error.is_misconfigured() => {
-            Ok(GuardEnd::new(GuardHow::Missing { what: format!("the guard cannot be started: {error}") }))
+            Ok(GuardEnd::new(GuardHow::Missing { what: format!("{called} cannot be started: {error}") }))
         }
         Err(error) => Err(error),
     }

@@ -9,6 +9,7 @@ mod changes;
 mod hooks;
 mod landing;
 mod left_tree;
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ use crate::repo::seal::Key;
 pub use changes::{Changes, Queued};
 pub use hooks::{Hooks, PendingHook};
 pub use left_tree::LeftTree;
+pub use workspace::WorkspaceNote;
 
 /// Runs that are over and still listed, per repository.
 const MAX_PAST_RUNS: usize = 50;

@@ -20,7 +20,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("containment_check", &["config", "process"]),
     ("events", &["clock"]),
-    ("git", &["clock", "obstruction", "temporary"]),
+    ("file_copy", &[]),
+    ("git", &["clock", "file_copy", "obstruction", "temporary"]),
     ("guard", &["config", "process", "repo"]),
     ("hidden", &[]),
     ("landing", &["admit", "causes", "config", "git", "process", "repo", "store", "verify", "worker"]),
@@ -78,6 +79,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
+    ("workspace", &["config", "file_copy", "git", "obstruction", "repo"]),
 ];
 
 /// A word of the code and the only files or folders of `within` that may say it.

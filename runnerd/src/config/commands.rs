@@ -18,9 +18,10 @@ impl RepoConfig {
         let guard = ("guard.command".to_owned(), self.guard.command.clone());
         let hooks = self.hooks.named().into_iter().filter(|(_, argv)| !argv.is_empty());
         let hooks = hooks.map(|(label, argv)| (label.to_owned(), argv.clone()));
-        let deliver = Some(("deliver.command".to_owned(), self.deliver.command.clone()));
-        let deliver = deliver.filter(|(_, argv)| !argv.is_empty());
-        let mut commands: Vec<_> = executors.chain([guard]).chain(hooks).chain(deliver).collect();
+        let optional = [("workspace.setup", &self.workspace.setup), ("deliver.command", &self.deliver.command)];
+        let optional = optional.into_iter().filter(|(_, argv)| !argv.is_empty());
+        let optional = optional.map(|(key, argv)| (key.to_owned(), argv.clone()));
+        let mut commands: Vec<_> = executors.chain([guard]).chain(optional).chain(hooks).collect();
         // Overrides that change nothing repeat the common command.
         let mut seen = BTreeSet::new();
         commands.retain(|(_, argv)| seen.insert(argv.clone()));

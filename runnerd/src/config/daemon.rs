@@ -22,6 +22,8 @@ pub struct DaemonConfig {
     pub log_level: LogLevel,
     /// Where clients connect, if not at the usual place.
     pub socket: Option<PathBuf>,
+    /// Where workspaces are, if not in the state folder.
+    pub workspaces: Option<PathBuf>,
     /// Whether the machine is kept awake while a session runs.
     pub inhibit_sleep: bool,
     /// The strongest containment that is used where the system offers it.
@@ -72,6 +74,7 @@ mod tests {
         assert_eq!(config.max_repositories, 4);
         assert_eq!(config.log_level, LogLevel::Info);
         assert_eq!(config.socket, None);
+        assert_eq!(config.workspaces, None);
         assert!(config.inhibit_sleep);
         assert_eq!(config.containment, Containment::Pidns);
     }

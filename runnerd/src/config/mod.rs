@@ -33,10 +33,10 @@ pub use parse::text;
 pub use pattern::{PatternPlace, Patterns};
 pub use repository::{
     ContainmentConfig, DeliverConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, PromptConfig, RepoConfig,
-    ReviewConfig, RolesConfig, parse,
+    ReviewConfig, RolesConfig, WorkspaceConfig, parse,
 };
 pub use text::{daemon_default_text, default_text, reference};
-pub use words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode};
+pub use words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 #[cfg(test)]
 mod tests;

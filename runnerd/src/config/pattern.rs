@@ -24,7 +24,7 @@ impl Patterns {
 
     /// Tells whether a whole name (a variable, a branch) is matched.
     pub fn matches_name(&self, name: &str) -> bool {
-        self.last_match(|pattern| matches(pattern, name))
+        self.last_match(|pattern| matches(pattern, name)).unwrap_or(false)
     }
 
     /// Tells whether a program for which these variables are named is given one: what every program gets, what is named
@@ -37,6 +37,11 @@ impl Patterns {
     /// Tells whether a path is matched: a pattern with `/` counts from the root of the
     /// repository, one without names a file in any folder.
     pub fn matches_path(&self, path: &str) -> bool {
+        self.verdict_on_path(path).unwrap_or(false)
+    }
+
+    /// Tells whether a path is taken in or out as [`Self::matches_path`] does; nothing where no pattern says.
+    pub fn verdict_on_path(&self, path: &str) -> Option<bool> {
         let name = path.rsplit('/').next().unwrap_or(path);
         self.last_match(|pattern| match pattern.strip_prefix('/') {
             Some(rooted) => matches(rooted, path),
@@ -51,12 +56,12 @@ impl Patterns {
         places.map(|pattern| PatternPlace::of(pattern)).collect()
     }
 
-    fn last_match(&self, is_match: impl Fn(&str) -> bool) -> bool {
+    fn last_match(&self, is_match: impl Fn(&str) -> bool) -> Option<bool> {
         let verdict = |pattern: &String| match pattern.strip_prefix('!') {
             Some(exception) => is_match(exception).then_some(false),
             None => is_match(pattern).then_some(true),
         };
-        self.0.iter().rev().find_map(verdict).unwrap_or(false)
+        self.0.iter().rev().find_map(verdict)
     }
 }
 

@@ -15,7 +15,7 @@ use super::money::{MicroUsd, Price};
 use super::parse::{self, Source};
 use super::pattern::Patterns;
 use super::table;
-use super::words::{OnChange, OnTimeout, Reviewer, RoleMode};
+use super::words::{OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 /// The configuration of one repository, complete and checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +54,9 @@ pub struct RepoConfig {
     pub prompt: PromptConfig,
     /// Branches and commits.
     pub git: GitConfig,
+    /// Where a run works.
+    #[serde(default)]
+    pub workspace: WorkspaceConfig,
     /// How processes are held.
     pub containment: ContainmentConfig,
     /// Prices by model, or by kind where no model is set.
@@ -135,6 +138,27 @@ impl GitConfig {
     /// Tells whether a branch, named without `refs/heads/`, must never be worked on.
     pub fn protects(&self, branch: &str) -> bool {
         matches!(branch, "main" | "master") || self.protected_branches.matches_name(branch)
+    }
+}
+
+/// The `[workspace]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceConfig {
+    /// Where a run works unless whoever starts it says.
+    pub kind: WorkspaceKind,
+    /// What is copied into a workspace of that which the repository ignores.
+    pub copy: Patterns,
+    /// Program and arguments that make a workspace ready; empty for none.
+    pub setup: Vec<String>,
+    /// Time for that.
+    #[serde(rename = "setup_timeout_secs", with = "secs")]
+    pub setup_timeout: Duration,
+}
+
+impl Default for WorkspaceConfig {
+    fn default() -> Self {
+        RepoConfig::default().workspace
     }
 }
 

@@ -8,7 +8,7 @@ use super::keys::Default::{Is, Off, Required};
 use super::keys::Kind::{AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text};
 use super::keys::Shown::{Entry, InFull, Override};
 use super::keys::{Key, Kind, Named, Section};
-use super::words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode};
+use super::words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 const COUNT: Kind = Number { min: 1, max: 1_000_000 };
 const SECONDS: Kind = Number { min: 1, max: 365 * 24 * 60 * 60 };
@@ -41,6 +41,12 @@ pub(super) const REPOSITORY: &[Section] = &[
     Section { path: "review", doc: "A second opinion after the guard has passed.", keys: REVIEW, shown: InFull },
     Section { path: "prompt", doc: "What agents are told.", keys: PROMPT, shown: InFull },
     Section { path: "git", doc: "Branches and commits.", keys: GIT, shown: InFull },
+    Section {
+        path: "workspace",
+        doc: "Where a run works, and what a workspace of its own is made ready with.",
+        keys: WORKSPACE,
+        shown: InFull,
+    },
     Section {
         path: "containment",
         doc: "How tightly agents' processes are contained.",
@@ -228,6 +234,28 @@ const GIT: &[Key] = &[
     Key::new("sign", Flag, Is("false"), "Whether git signs the commits."),
 ];
 
+const WORKSPACE: &[Key] = &[
+    Key::new(
+        "kind",
+        Choice(WorkspaceKind::SPELLINGS),
+        Is("\"in-place\""),
+        "Where a run works: in the work tree that it is started in, or \"isolated\" in a workspace of its own.",
+    ),
+    Key::new(
+        "copy",
+        Patterns(Named::Paths),
+        Is("[]"),
+        "What a workspace gets of the files that git ignores, as globs such as \".env\" or \"node_modules\": with \"/\" from the root, without in any folder; \"!\" takes out.",
+    ),
+    Key::new(
+        "setup",
+        Argv { required: false },
+        Is("[]"),
+        "Program and arguments that make a new workspace ready, such as [\"npm\", \"ci\"]; run once, with the environment of the guard, before anything else.",
+    ),
+    Key::new("setup_timeout_secs", SECONDS, Is("900"), "Time for that program."),
+];
+
 /// Levels of containment, the weakest first.
 const LEVELS: &[&str] = &["walk", "cgroup", "pidns"];
 
@@ -291,6 +319,12 @@ const DAEMON_TOP: &[Key] = &[
         AbsolutePath,
         Off("\"/run/user/1000/runnerd/runnerd.sock\""),
         "The control socket; by default in your runtime folder.",
+    ),
+    Key::new(
+        "workspaces",
+        AbsolutePath,
+        Off("\"/big/disk/runner-workspaces\""),
+        "Folder of the workspaces of isolated runs; by default `workspaces` in the daemon's state folder.",
     ),
     Key::new("inhibit_sleep", Flag, Is("true"), "Whether to keep the machine awake while a run is active."),
     Key::new(

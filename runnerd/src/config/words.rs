@@ -53,6 +53,16 @@ choices! {
 }
 
 choices! {
+    /// Where a run works.
+    WorkspaceKind {
+        /// In the work tree of whoever starts it.
+        InPlace = "in-place",
+        /// In a workspace of its own.
+        Isolated = "isolated",
+    }
+}
+
+choices! {
     /// Who reviews work that the guard has passed.
     Reviewer {
         /// Nobody.

@@ -183,6 +183,12 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
+    /// Packs were written anew whenever they were being copied.
+    #[error("the packs of {path} are being written anew")]
+    Repacked {
+        /// The work tree.
+        path: PathBuf,
+    },
     /// A crash has left an object in part; it is gone now, and is written anew by the next try.
     #[error("{} was left in part by a crash, and is removed", path.display())]
     TornObject {
@@ -224,7 +230,7 @@ impl Obstructs for GitError {
             Self::NoRepository { .. } | Self::Gone { .. } | Self::Swapped { .. } | Self::Replaced { .. } => {
                 Nature::Lost
             }
-            Self::Locked { .. } | Self::TornObject { .. } => Nature::Passing,
+            Self::Locked { .. } | Self::TornObject { .. } | Self::Repacked { .. } => Nature::Passing,
             Self::Io { source, .. } => source.nature(),
             Self::NotCaptured { source, .. } | Self::Broken { source, .. } => nature_of_cause(&**source),
             Self::Bare { .. }
@@ -268,6 +274,7 @@ impl Obstructs for GitError {
             | Self::NoBranch { .. }
             | Self::NothingToCommit { .. }
             | Self::NotRescued { .. }
+            | Self::Repacked { .. }
             | Self::TornObject { .. } => None,
         }
     }

@@ -18,6 +18,7 @@
 //! | see and undo what a session did to git's own folder | `tampering` |
 //! | keep everything, restore, mend, end what was begun | `rescue` |
 //! | merge trees without a work tree, and move a branch with the work tree that has it | `landing` |
+//! | make a second repository that shares nothing with it | `replica` |
 //!
 //! A folder uses those above it in this list. What is done with a [`Repository`] is a method of it, written where its
 //! topic is: whoever has one need not know the folders. Below them all are `error`, `id`, `path`, `durable`, `moment`,
@@ -35,6 +36,7 @@ mod objects;
 mod operation;
 mod path;
 mod refs;
+mod replica;
 mod repository;
 mod rescue;
 mod tampering;
@@ -58,6 +60,7 @@ pub use objects::history::CommitInfo;
 pub use objects::{CommitEntry, EntryKind};
 pub use operation::Operation;
 pub use refs::Head;
+pub use replica::Replica;
 pub use repository::handle::Repository;
 pub use repository::identity::Identity;
 pub use repository::trusted::Captured;

@@ -131,6 +131,7 @@ impl Stage<'_> {
         let env: Vec<(OsString, OsString)> = env.map(|(name, value)| (name.into(), value.into())).collect();
         let work = own.join("work");
         let guard = Guard {
+            called: guard::GUARD,
             config: &config.guard,
             folder: &work,
             env,

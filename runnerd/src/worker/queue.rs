@@ -235,17 +235,17 @@ impl RepoQueue {
         }
     }
 
-    /// Shows that the guard runs on the base.
-    pub(crate) fn show_baseline(&mut self) {
+    /// Shows what is done before the first session: the guard runs on the base, or a workspace is made ready.
+    pub(crate) fn show_preparation(&mut self, name: PhaseName) {
         let (now, budget_ms) = (clock::now(), self.budget_ms);
         let phase = PhaseView {
-            name: PhaseName::Guard,
+            name,
             since: now,
             iteration_since: now,
             budget_ms,
             agent: None,
             obstacle: None,
-            baseline: true,
+            baseline: name == PhaseName::Guard,
         };
         if let Some(view) = &mut self.view {
             view.phase = Some(phase);

@@ -24,7 +24,7 @@ const OBJECT_CACHE_BYTES: usize = 4 * 1024 * 1024;
 /// from being stored, and neither replaced objects nor a forged commit graph must show a history that is not there.
 /// Every time of a file counts, as a session can set all but one. The library dies where the system refuses it a thread for
 /// an index.
-const OVERRIDES: [&str; 6] = [
+pub(in crate::git) const OVERRIDES: [&str; 6] = [
     "core.safecrlf=false",
     "core.useReplaceRefs=false",
     "core.commitGraph=false",

@@ -161,6 +161,21 @@ impl<'a> Git<'a> {
         Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
     }
 
+    /// Runs the command with what it prints as the input of another, and returns what that prints. Neither is held in memory
+    /// between them.
+    pub(in crate::git) fn into(self, other: Git<'_>) -> Result<Vec<u8>, GitError> {
+        for git in [&self, &other] {
+            git.repository.refuse_moved()?;
+            git.repository.lay_trusted()?;
+        }
+        let told = [&self, &other].map(|git| (git.name.clone(), git.repository.work_dir().to_owned()));
+        let [(name, path), (other_name, other_path)] = told;
+        let [first, second] = feed([self, other]).map_err(GitError::io("running git in", &path))?;
+        // What fails first has the other fail too.
+        first.or_error(name, path)?;
+        second.or_error(other_name, other_path).map(|outcome| outcome.stdout)
+    }
+
     /// Runs the command to its end, whatever that is. Obstacles are errors all the same.
     pub(in crate::git) fn outcome(mut self) -> Result<Outcome, GitError> {
         self.repository.refuse_moved()?;
@@ -170,6 +185,22 @@ impl<'a> Git<'a> {
         let (repository, command, input) = (self.repository, RefCell::new(self.command), self.input);
         repository.unlocked(|| attempt(repository, &mut command.borrow_mut(), input.clone()))
     }
+}
+
+/// Runs two commands, the first of which feeds the second, and returns what that prints.
+fn feed([mut from, mut to]: [Git<'_>; 2]) -> io::Result<[Outcome; 2]> {
+    from.command.stdin(if from.input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    let mut first = from.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    to.command.stdin(first.stdout.take().map_or_else(Stdio::null, Stdio::from));
+    let second = to.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    // The end that it has is the only one: where it dies, the first hears of it.
+    drop(to);
+    thread::scope(|scope| {
+        let first = thread::Builder::new().spawn_scoped(scope, move || converse(first, from.input))?;
+        let second = second.and_then(|second| converse(second, Vec::new()));
+        let first = first.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the runner died")));
+        Ok([first?, second?])
+    })
 }
 
 /// Runs a command once.
@@ -187,6 +218,14 @@ impl Outcome {
     /// Tells whether git complains of its own store. A file may have such a name, which then counts as well.
     pub(in crate::git) fn blames_store(&self) -> bool {
         STORE_COMPLAINTS.iter().any(|complaint| self.stderr.contains(complaint))
+    }
+
+    fn or_error(self, command: String, path: PathBuf) -> Result<Self, GitError> {
+        match obstacle(&self, &path) {
+            Some(error) => Err(error),
+            None if self.status.success() => Ok(self),
+            None => Err(self.into_error(command, path)),
+        }
     }
 
     pub(in crate::git) fn into_error(self, command: String, path: PathBuf) -> GitError {

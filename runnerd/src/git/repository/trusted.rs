@@ -171,7 +171,7 @@ fn lay_folder(folder: &Path) -> Result<(), GitError> {
 }
 
 /// Returns a path as a value of a configuration file.
-fn quoted(path: &Path) -> Vec<u8> {
+pub(in crate::git) fn quoted(path: &Path) -> Vec<u8> {
     let mut value = vec![b'"'];
     for &byte in path.as_os_str().as_bytes() {
         match byte {

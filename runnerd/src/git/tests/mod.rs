@@ -15,6 +15,7 @@ mod pipes;
 mod preload;
 mod random;
 mod reading;
+mod replicas;
 mod rescues;
 mod trusted;
 mod upkeep;

@@ -91,7 +91,7 @@ impl Repository {
 
     /// Returns the git folder of the repository in `folder`, if it is within this one's folders: nothing else was looked
     /// through for what nobody should read.
-    fn git_dir_of(&self, folder: &Path) -> Option<PathBuf> {
+    pub(in crate::git) fn git_dir_of(&self, folder: &Path) -> Option<PathBuf> {
         let link = folder.join(".git");
         let is_file = link.symlink_metadata().ok()?.is_file();
         let named = if is_file { gix::discover::path::from_gitdir_file(&link).ok()? } else { link };

@@ -45,6 +45,7 @@ pub(crate) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
     })?;
     let left = loaded.policy.budget_ms.saturating_sub(check.spent_ms);
     let guard = guard::Guard {
+        called: guard::GUARD,
         config: &loaded.config.guard,
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),

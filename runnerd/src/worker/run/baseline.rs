@@ -85,20 +85,13 @@ pub(crate) async fn baseline(context: &RunContext, loaded: &Loaded, stop: &Cance
 /// Runs the guard on the base as it was committed.
 async fn run(around: Surroundings<'_>, left_ms: u64) -> Result<GuardEnd, Unready> {
     let Surroundings { context, loaded, mark, stop } = around;
-    let folder = context.layout.run_records(&context.run);
-    tokio::task::block_in_place(|| -> Result<(), Unready> {
-        sweep(context, mark, PhaseName::Open)?;
-        // What a guard of an earlier life has done is put back before it is forgotten.
-        look_after(context, loaded)?;
-        context.forget_kept(0)?;
-        tampering::look_before(context, (loaded.commit, 0))?;
-        Ok(record::make_folder(context, &folder)?)
-    })?;
+    tokio::task::block_in_place(|| clear(around))?;
     let guard = guard::Guard {
+        called: guard::GUARD,
         config: &loaded.config.guard,
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),
-        log: folder.join("baseline.log"),
+        log: context.layout.run_records(&context.run).join("baseline.log"),
         budget: Duration::from_millis(left_ms),
         live: Some(relay::begin(context, None, PhaseName::Guard)),
         secrets: context.secrets.clone(),
@@ -108,8 +101,18 @@ async fn run(around: Surroundings<'_>, left_ms: u64) -> Result<GuardEnd, Unready
     Ok(guard::run(guard, &context.launcher, stop).await.map_err(Obstacle::from)?)
 }
 
-/// Puts back what the guard must not have changed, and returns what that was.
-fn look_after(context: &RunContext, loaded: &Loaded) -> Result<Vec<String>, Obstacle> {
+/// Ends and puts back what a program of an earlier life has left, and looks at what the next one must not change.
+pub(super) fn clear(Surroundings { context, loaded, mark, .. }: Surroundings<'_>) -> Result<(), Unready> {
+    sweep(context, mark, PhaseName::Open)?;
+    // What it has done is put back before it is forgotten.
+    look_after(context, loaded)?;
+    context.forget_kept(0)?;
+    tampering::look_before(context, (loaded.commit, 0))?;
+    Ok(record::make_folder(context, &context.layout.run_records(&context.run))?)
+}
+
+/// Puts back what a program must not have changed, and returns what that was.
+pub(super) fn look_after(context: &RunContext, loaded: &Loaded) -> Result<Vec<String>, Obstacle> {
     let text = tree::canonical(&loaded.tree);
     let tree = Some(text.as_bytes());
     let after = After { from: loaded.commit, iter: 0, phase: PhaseName::Guard, tree, scenery: None };

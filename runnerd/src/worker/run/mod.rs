@@ -9,6 +9,7 @@ mod hooks;
 mod mailbox;
 mod prepare;
 mod recover;
+mod setup;
 mod turns;
 mod worker;
 

@@ -2,10 +2,11 @@
 
 use protocol::event::EventKind;
 use protocol::words::{GuardOutcome, PhaseName};
-use runner_core::run::{Event, Preparation, RunRecord};
+use runner_core::run::{End, Event, Next, Preparation, RunRecord};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
+use super::setup::{self, Setup};
 use super::worker::Worker;
 use super::{baseline, begin, mailbox};
 use crate::obstruction::obstruction;
@@ -19,6 +20,7 @@ pub(crate) async fn prepare(worker: &mut Worker, id: &str, is_first: bool) -> Re
     if worker.recorded.as_ref().is_some_and(|recorded| recorded.header.run == id) {
         return Ok(true);
     }
+    let mut needs_setup = is_first && worker.queue.file.source.is_some();
     let mut needs_baseline = is_first;
     let mut tries = 0;
     loop {
@@ -28,6 +30,22 @@ pub(crate) async fn prepare(worker: &mut Worker, id: &str, is_first: bool) -> Re
         let Some(run) = worker.queue.run(id).cloned() else { return Ok(false) };
         let done = match run.preparation() {
             Some(step) => do_step(worker, &run, &step).map(Some),
+            None if needs_setup => {
+                let context = worker.context(&run)?;
+                match run_setup(worker, &context).await {
+                    Ok(Setup::Done) => {
+                        needs_setup = false;
+                        Ok(None)
+                    }
+                    // What stops it takes effect at the next look.
+                    Ok(Setup::Stopped) => Ok(None),
+                    Ok(Setup::Failed(reason)) => {
+                        worker.happens(id, Event::Declined(Next::End { end: End::Failed, reason })).await?;
+                        return Ok(false);
+                    }
+                    Err(error) => Err(error),
+                }
+            }
             None if needs_baseline => {
                 let context = worker.context(&run)?;
                 let is_done = run_baseline(worker, &context).await;
@@ -73,11 +91,23 @@ fn do_step(worker: &mut Worker, run: &RunRecord, step: &Preparation) -> Result<E
     })
 }
 
+/// Makes the workspace of an isolated run ready, if that has not been done.
+async fn run_setup(worker: &mut Worker, context: &RunContext) -> Result<Setup, Unready> {
+    let Some(loaded) = block_in_place(|| setup::needed(context))? else { return Ok(Setup::Done) };
+    worker.refresh();
+    worker.queue.show_preparation(PhaseName::Open);
+    worker.queue.tell(&context.run, None, EventKind::Phase { phase: PhaseName::Open, node: None });
+    let stop = CancellationToken::new();
+    let ended = mailbox::attend(&mut worker.queue, Box::pin(setup::setup(context, &loaded, &stop)), &stop).await;
+    worker.refresh();
+    ended
+}
+
 /// Runs the guard on the base, if that has not been done; false if it was stopped before its end.
 async fn run_baseline(worker: &mut Worker, context: &RunContext) -> Result<bool, Unready> {
     let Some(loaded) = block_in_place(|| baseline::needed(context))? else { return Ok(true) };
     worker.refresh();
-    worker.queue.show_baseline();
+    worker.queue.show_preparation(PhaseName::Guard);
     worker.queue.tell(&context.run, None, EventKind::Phase { phase: PhaseName::Guard, node: None });
     let stop = CancellationToken::new();
     let ended = mailbox::attend(&mut worker.queue, Box::pin(baseline::baseline(context, &loaded, &stop)), &stop).await;

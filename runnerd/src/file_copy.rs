@@ -1,0 +1,84 @@
+//! Copies one file to a new place: its blocks are shared where the file system can do that, and are read and written where
+//! it cannot. The copy is a file of its own either way: what is written to one is never seen in the other.
+//!
+//! Knows nothing of folders, and flushes nothing.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use nix::libc;
+
+/// Bits of a mode that a copy has too: neither set-user-id nor set-group-id.
+const MODE: u32 = 0o1777;
+
+/// Copies a regular file with its mode and times to where nothing is yet, and returns its length.
+///
+/// Follows no link, and waits for no pipe that was put in the file's place meanwhile.
+pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<u64> {
+    let old = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(from)?;
+    let found = old.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    if share_blocks(&old, &new).is_err() {
+        io::copy(&mut &old, &mut &new)?;
+    }
+    new.set_permissions(Permissions::from_mode(found.mode() & MODE))?;
+    new.set_modified(found.modified()?)?;
+    Ok(found.len())
+}
+
+#[cfg(target_os = "linux")]
+fn share_blocks(from: &File, to: &File) -> io::Result<()> {
+    Ok(rustix::fs::ioctl_ficlone(to, from)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn share_blocks(_from: &File, _to: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn copy_has_content_mode_and_time_and_shares_nothing_that_can_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::write(&from, "bytes").unwrap();
+        fs::set_permissions(&from, Permissions::from_mode(0o4751)).unwrap();
+        let long_ago = jiff::Timestamp::from_second(1_000_000_000).unwrap();
+        File::options().write(true).open(&from).unwrap().set_modified(long_ago.into()).unwrap();
+        assert_eq!(copy(&from, &to).unwrap(), 5);
+        let (old, new) = (fs::metadata(&from).unwrap(), fs::metadata(&to).unwrap());
+        assert_eq!((new.mode() & 0o7777, new.mtime()), (0o751, 1_000_000_000));
+        assert_ne!(old.ino(), new.ino());
+        fs::write(&to, "other").unwrap();
+        assert_eq!(fs::read_to_string(&from).unwrap(), "bytes");
+    }
+
+    #[test]
+    fn nothing_is_written_over_or_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::write(&from, "bytes").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("elsewhere"), &to).unwrap();
+        assert_eq!(copy(&from, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(copy(&to, &folder.path().join("third")).is_err());
+        assert!(!folder.path().join("elsewhere").exists());
+    }
+
+    #[test]
+    fn pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(copy(&pipe, &folder.path().join("to")).is_err());
+    }
+}

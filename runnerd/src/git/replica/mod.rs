@@ -1,0 +1,119 @@
+//! A second repository with the objects, references and settings of one, which shares nothing with it: no object file, no
+//! borrowed store, no remote that leads back. What is done in one is never seen in the other.
+//!
+//! It is made by steps, each of which is a method; which of them are taken, where, and what else is laid out is for the
+//! caller (`workspace`) to say. Neither git's own clone nor its transport is used: those link objects, borrow them, and run
+//! the hooks of templates.
+
+mod ignored;
+mod large_files;
+mod objects;
+mod references;
+mod settings;
+mod submodules;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use self::settings::Remotes;
+use super::repository::engine::RefStore;
+use super::repository::program::Git;
+use crate::git::{GitError, Id, Repository};
+
+/// A replica that is being made.
+#[derive(Debug)]
+pub struct Replica<'a> {
+    source: &'a Repository,
+    made: Repository,
+    /// The folder that it is made in, and where that is to be.
+    moves: [PathBuf; 2],
+    remotes: Remotes,
+}
+
+impl<'a> Replica<'a> {
+    /// Makes an empty repository in `work_dir`, a new folder that is to be moved to `place`, with the formats of `source`, of
+    /// which the configuration must have been captured.
+    ///
+    /// Refuses a source of which a part belongs to another user: what that user writes there meanwhile would count here.
+    pub fn begin(source: &'a Repository, work_dir: &Path, place: &Path) -> Result<Self, GitError> {
+        source.refuse_others()?;
+        fs::create_dir(work_dir).map_err(GitError::io("making", work_dir))?;
+        fs::set_permissions(work_dir, Permissions::from_mode(0o700)).map_err(GitError::io("making", work_dir))?;
+        let moves = [work_dir.to_owned(), place.to_owned()];
+        Self { source, made: at(source, work_dir, &work_dir.join(".git")), moves, remotes: Remotes::Captured }.init()
+    }
+
+    /// Makes the empty repository.
+    fn init(self) -> Result<Self, GitError> {
+        let Self { source, made, .. } = &self;
+        let git_dir = made.git_dir();
+        fs::create_dir_all(git_dir).map_err(GitError::io("making", git_dir))?;
+        fs::set_permissions(git_dir, Permissions::from_mode(0o700)).map_err(GitError::io("making", git_dir))?;
+        let opened = source.open()?;
+        let mut init = Git::new(made, "init").args(["--quiet", "--template="]);
+        if opened.object_hash() != gix::hash::Kind::Sha1 {
+            init = init.arg(format!("--object-format={}", opened.object_hash()));
+        }
+        // Only a program that knows another format knows the option.
+        if source.ref_store(&opened) == RefStore::Program {
+            init = init.arg(format!("--ref-format={}", reference_format(&opened)));
+        }
+        init.run()?;
+        let info = git_dir.join("info");
+        fs::create_dir_all(&info).map_err(GitError::io("making", &info))?;
+        Ok(self)
+    }
+
+    /// Returns where a path of it will be.
+    fn place_of(&self, path: &Path) -> PathBuf {
+        let [folder, place] = &self.moves;
+        path.strip_prefix(folder).map_or_else(|_| path.to_owned(), |below| place.join(below))
+    }
+
+    /// Returns the repository as far as it is made.
+    pub fn repository(&self) -> &Repository {
+        &self.made
+    }
+
+    /// Lays out the files of `base`, with HEAD at that commit and on no branch.
+    pub fn check_out(&self, base: &Id) -> Result<(), GitError> {
+        self.made.check_files(base)?;
+        let attributes = self.made.git_dir().join(settings::USERS_ATTRIBUTES);
+        Git::new(&self.made, "checkout")
+            .env("GIT_CONFIG_COUNT", "1")
+            .env("GIT_CONFIG_KEY_0", "core.attributesFile")
+            .env("GIT_CONFIG_VALUE_0", attributes)
+            .args(["--quiet", "--detach", &base.to_string(), "--"])
+            .run()
+            .map(drop)
+    }
+}
+
+impl Repository {
+    /// Fails if a folder of the repository belongs to another user, whatever `safe.directory` says.
+    fn refuse_others(&self) -> Result<(), GitError> {
+        let own = nix::unistd::geteuid().as_raw();
+        for folder in [self.work_dir(), self.git_dir(), self.common_dir()] {
+            let found = folder.symlink_metadata().map_err(GitError::io("looking at", folder))?;
+            if found.uid() != own {
+                return Err(GitError::ForeignOwner { path: folder.to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the folder of its objects.
+    fn objects_folder(&self) -> PathBuf {
+        self.common_dir().join("objects")
+    }
+}
+
+/// Returns the repository that is to be made in two folders.
+fn at(source: &Repository, work_dir: &Path, git_dir: &Path) -> Repository {
+    Repository::at([work_dir.to_owned(), git_dir.to_owned(), git_dir.to_owned()], source.sources, None)
+}
+
+fn reference_format(repo: &gix::Repository) -> String {
+    repo.config_snapshot().string("extensions.refStorage").map_or_else(|| "files".to_owned(), |name| name.to_string())
+}

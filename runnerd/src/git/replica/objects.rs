@@ -1,0 +1,147 @@
+//! Objects for a replica: packs as they are, and one fresh pack of what lies about one by one. No object file is linked, and
+//! what the source itself borrows is packed too.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::Replica;
+use crate::file_copy;
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Id};
+
+/// How often packs that somebody writes anew meanwhile are taken from the beginning.
+const TRIES: usize = 3;
+/// The files of a pack that are taken over. Those that say how it is kept are the source's own business.
+const PARTS: [&str; 2] = ["pack", "idx"];
+/// Loose objects are packed fast: what is packed well is packed already.
+const FAST: [&str; 4] = ["--stdout", "--quiet", "--window=0", "--compression=1"];
+
+impl Replica<'_> {
+    /// Takes over all objects that the references taken over need, and `base`; returns how many bytes they have.
+    ///
+    /// What is written in the source meanwhile is not missed: objects are looked for until no pack has come.
+    pub fn objects(&self, base: &Id) -> Result<u64, GitError> {
+        self.shallow()?;
+        if self.source.objects_folder().join("info/alternates").exists() {
+            self.pack_reachable(base, &["--delta-base-offset"])?;
+            return self.bytes();
+        }
+        for _ in 0..TRIES {
+            let packs = self.packs()?;
+            let has_all = self.copy_packs(&packs)?;
+            self.pack_loose(base)?;
+            if has_all && self.packs()?.is_subset(&packs) {
+                return self.bytes();
+            }
+        }
+        Err(GitError::Repacked { path: self.source.work_dir().to_owned() })
+    }
+
+    /// Takes over where the history ends.
+    fn shallow(&self) -> Result<(), GitError> {
+        let file = self.source.common_dir().join("shallow");
+        match fs::read(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            read => {
+                let new = self.made.common_dir().join("shallow");
+                fs::write(&new, read.map_err(GitError::io("reading", &file))?).map_err(GitError::io("writing", &new))
+            }
+        }
+    }
+
+    /// Returns the names of the source's packs that are complete.
+    fn packs(&self) -> Result<BTreeSet<OsString>, GitError> {
+        let folder = self.source.objects_folder().join("pack");
+        let listed = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+            listed => listed.map_err(GitError::io("listing", &folder))?,
+        };
+        let mut packs = BTreeSet::new();
+        for file in listed {
+            let path = file.map_err(GitError::io("listing", &folder))?.path();
+            if path.extension().is_some_and(|ending| ending == "idx") && path.with_extension("pack").exists() {
+                packs.extend(path.file_stem().map(OsString::from));
+            }
+        }
+        Ok(packs)
+    }
+
+    /// Copies packs; false if one was gone before it was copied.
+    fn copy_packs(&self, packs: &BTreeSet<OsString>) -> Result<bool, GitError> {
+        let (from, to) = (self.source.objects_folder().join("pack"), self.made.objects_folder().join("pack"));
+        fs::create_dir_all(&to).map_err(GitError::io("making", &to))?;
+        for pack in packs {
+            for part in PARTS {
+                let old = from.join(pack).with_extension(part);
+                match file_copy::copy(&old, &to.join(pack).with_extension(part)) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        // Without its index, half of a pack is in nobody's way.
+                        return Ok(false);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    copied => copied.map(drop).map_err(GitError::io("copying the pack", &old))?,
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Packs what lies about one by one, reachable or not: to find that out would take a walk through the whole history.
+    fn pack_loose(&self, base: &Id) -> Result<(), GitError> {
+        let loose = self.loose()?;
+        if loose.is_empty() {
+            return Ok(());
+        }
+        let list = Git::new(self.source, "pack-objects").args(FAST).input(loose.into_bytes());
+        match list.into(Git::new(&self.made, "index-pack").arg("--stdin")) {
+            // One that a crash has left in part, or that went since, may be one that nobody needs.
+            Err(GitError::Program { .. }) => self.pack_reachable(base, &["--incremental"]),
+            packed => packed.map(drop),
+        }
+    }
+
+    /// Returns the names of loose objects, a line each.
+    fn loose(&self) -> Result<String, GitError> {
+        let (folder, mut names) = (self.source.objects_folder(), String::new());
+        let length = self.source.open()?.object_hash().len_in_hex() - 2;
+        for first in 0..=u8::MAX {
+            let first = format!("{first:02x}");
+            let below = folder.join(&first);
+            let listed = match fs::read_dir(&below) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                listed => listed.map_err(GitError::io("listing", &below))?,
+            };
+            for file in listed {
+                let name = file.map_err(GitError::io("listing", &below))?.file_name();
+                let is_object = |name: &&str| name.len() == length && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+                if let Some(rest) = name.to_str().filter(is_object) {
+                    names.extend([&first, rest, "\n"]);
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    /// Packs what the references taken over and `base` lead to.
+    fn pack_reachable(&self, base: &Id, how: &[&str]) -> Result<(), GitError> {
+        let tips = self.source.taken_references()?.into_values().filter(|target| !target.starts_with("ref: "));
+        let tips: String = tips.chain([base.to_string()]).map(|tip| tip + "\n").collect();
+        let walk = Git::new(self.source, "pack-objects").args(["--revs", "--stdout", "--quiet"]).args(how);
+        walk.input(tips.into_bytes()).into(Git::new(&self.made, "index-pack").arg("--stdin")).map(drop)
+    }
+
+    fn bytes(&self) -> Result<u64, GitError> {
+        let folder = self.made.objects_folder().join("pack");
+        let length = |file: io::Result<fs::DirEntry>| file.and_then(|file| file.metadata()).map(|found| found.len());
+        let listed = fs::read_dir(&folder).map_err(GitError::io("listing", &folder))?;
+        listed.map(length).sum::<io::Result<u64>>().map_err(GitError::io("listing", &folder))
+    }
+}
+
+/// Tells whether a path is below a folder, with links resolved where it is there.
+pub(super) fn is_within(path: &Path, folder: &Path) -> bool {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned()).starts_with(folder)
+}

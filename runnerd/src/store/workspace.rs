@@ -1,0 +1,32 @@
+//! What is kept of the workspace of an isolated run: that it was made ready, and what it held then that no commit has.
+
+use protocol::path::WirePath;
+use serde::{Deserialize, Serialize};
+
+use super::Store;
+use crate::repo::disk::Disk;
+use crate::repo::kept::{Kept, Note};
+
+/// The name of the note.
+const FILE: &str = "workspace.json";
+
+/// A workspace that was made ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceNote {
+    /// What `[workspace] copy` and `setup` have made, by paths relative to the work tree: files, and folders with all that is
+    /// in them.
+    pub made: Vec<WirePath>,
+}
+
+impl Note for WorkspaceNote {
+    const KIND: &'static str = "workspace";
+    const VERSION: u32 = 1;
+}
+
+impl<D: Disk> Store<D> {
+    /// Returns the note of the workspace; none is kept before it is ready.
+    pub fn workspace(&self) -> Kept<WorkspaceNote, D> {
+        self.note(FILE)
+    }
+}

@@ -1,0 +1,190 @@
+//! Workspaces: a repository of its own for each isolated run, which shares nothing with the one it was begun from.
+//!
+//! Makes, sweeps and removes them as folders. A workspace has its name only once it is complete and on the disk: what is
+//! found under another is what a daemon that was killed has left. Which run has which workspace, and what is published from
+//! it, is told elsewhere; nothing of a run is done here. Whoever calls waits.
+
+mod copy;
+mod error;
+mod foreign;
+mod remove;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio_util::sync::CancellationToken;
+
+pub use self::copy::Copied;
+pub use self::error::WorkspaceError;
+pub use self::foreign::foreign;
+pub use self::remove::remove;
+use crate::config::{DaemonConfig, Patterns};
+use crate::git::{Id, Replica, Repository};
+use crate::repo::durable::{self, Access};
+
+/// The end of the name of one that is being made.
+const MAKING: &str = ".making";
+
+/// Which workspace to make.
+#[derive(Debug)]
+pub struct Order<'a> {
+    /// The repository that it is made from, bound to the configuration that was captured at the person's request.
+    pub source: &'a Repository,
+    /// Where it is to be: a new folder.
+    pub place: &'a Path,
+    /// The commit that is checked out in it.
+    pub base: Id,
+    /// What is copied of that which the source ignores.
+    pub copy: &'a Patterns,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Objects, references and settings are taken over.
+    Repository,
+    /// The files of the base are laid out.
+    Files,
+    /// What the source ignores is copied.
+    Copying {
+        /// Files that are copied.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// It is written to the disk.
+    Flushing,
+}
+
+/// A workspace that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// What was copied of that which the source ignores.
+    pub copied: Copied,
+    /// Bytes of its objects.
+    pub objects: u64,
+    /// What a person should know, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Who makes one, who hears of it, and who stops it.
+struct Making<'a> {
+    order: &'a Order<'a>,
+    folder: PathBuf,
+    progress: &'a dyn Fn(Progress),
+    stop: &'a CancellationToken,
+}
+
+/// Returns the folder of all workspaces: the configured one, else one in the daemon's state folder.
+pub fn folder(config: &DaemonConfig, state: &Path) -> PathBuf {
+    config.workspaces.clone().unwrap_or_else(|| state.join("workspaces"))
+}
+
+/// Returns where the workspace of a run is, below the folder of all, by the id of the repository that it was begun from.
+pub fn place(workspaces: &Path, source: &str, run: &str) -> PathBuf {
+    workspaces.join(source).join(run)
+}
+
+/// Makes a workspace. Fails, and leaves nothing, where something is in its place, or when it is stopped.
+pub fn make(order: &Order<'_>, progress: &dyn Fn(Progress), stop: &CancellationToken) -> Result<Made, WorkspaceError> {
+    if order.source.is_partial()? {
+        return Err(WorkspaceError::Partial { path: order.source.work_dir().to_owned() });
+    }
+    if order.place.symlink_metadata().is_ok() {
+        return Err(WorkspaceError::Taken { path: order.place.to_owned() });
+    }
+    let parent = order.place.parent().unwrap_or(Path::new("/"));
+    durable::create_dir(parent, Access::Private)?;
+    let folder = beside(order.place);
+    remove(&folder)?;
+    let making = Making { order, folder, progress, stop };
+    making.make().inspect_err(|_| {
+        if let Err(error) = remove(&making.folder) {
+            tracing::warn!(error = &error as &dyn std::error::Error, "what was begun of a workspace stays");
+        }
+    })
+}
+
+/// Removes what daemons that were killed had begun to make below `workspaces`; returns the folders.
+pub fn sweep(workspaces: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
+    let mut swept = Vec::new();
+    for source in entries(workspaces)? {
+        for folder in entries(&source)? {
+            if folder.as_os_str().as_encoded_bytes().ends_with(MAKING.as_bytes()) {
+                remove(&folder)?;
+                swept.push(folder);
+            }
+        }
+    }
+    Ok(swept)
+}
+
+/// Returns the folders in a folder; none where there is no such folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
+    let listed = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.map_err(WorkspaceError::io("listing", folder))?,
+    };
+    let mut found = Vec::new();
+    for entry in listed {
+        let entry = entry.map_err(WorkspaceError::io("listing", folder))?;
+        let kind = entry.file_type().map_err(WorkspaceError::io("looking at", &entry.path()))?;
+        found.extend(kind.is_dir().then(|| entry.path()));
+    }
+    Ok(found)
+}
+
+/// Returns where a workspace is while it is made.
+fn beside(place: &Path) -> PathBuf {
+    let mut name = OsString::from(place);
+    name.push(MAKING);
+    name.into()
+}
+
+impl Making<'_> {
+    fn make(&self) -> Result<Made, WorkspaceError> {
+        let Order { source, place, base, .. } = self.order;
+        self.reach(Progress::Repository)?;
+        let replica = Replica::begin(source, &self.folder, place)?;
+        replica.settings()?;
+        let objects = replica.objects(base)?;
+        self.reach(Progress::Repository)?;
+        replica.references()?;
+        let objects = objects + replica.large_files()?;
+        self.reach(Progress::Files)?;
+        replica.check_out(base)?;
+        let laid =
+            tempfile::tempdir_in(self.folder.join(".git")).map_err(WorkspaceError::io("making", &self.folder))?;
+        let mut warnings = replica.submodules(base, laid.path())?;
+        laid.close().map_err(WorkspaceError::io("removing", &self.folder))?;
+        let copied = copy::copy(self)?;
+        warnings.extend(copied.warnings());
+        self.reach(Progress::Flushing)?;
+        durable::sync_everything(&self.folder)?;
+        self.name()?;
+        Ok(Made { copied, objects, warnings })
+    }
+
+    /// Tells how far it is; fails if it is to be stopped there.
+    fn reach(&self, progress: Progress) -> Result<(), WorkspaceError> {
+        if self.stop.is_cancelled() {
+            return Err(WorkspaceError::Stopped);
+        }
+        (self.progress)(progress);
+        Ok(())
+    }
+
+    /// Gives it its name, durably.
+    fn name(&self) -> Result<(), WorkspaceError> {
+        let place = self.order.place;
+        fs::rename(&self.folder, place).map_err(WorkspaceError::io("naming", place))?;
+        let parent = place.parent().unwrap_or(Path::new("/"));
+        let flushed = fs::File::open(parent).and_then(|folder| folder.sync_all());
+        flushed.map_err(WorkspaceError::io("flushing", parent))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! Workspaces as folders: made whole or not at all, swept, removed, and what is copied into them.
+
+use std::cell::RefCell;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+
+use protocol::path::WirePath;
+use runner_testkit::{Home, Repo};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+/// A source, and the folder of its workspaces.
+struct Scene {
+    home: Home,
+    source: Repo,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let home = Home::new();
+        let source = home.repo("source");
+        source.write(".gitignore", "node_modules/\n.env\nbuild/\n*.sock\n");
+        source.commit("Rules");
+        Self { home, source }
+    }
+
+    fn workspaces(&self) -> PathBuf {
+        self.home.path().join("workspaces")
+    }
+
+    fn place(&self) -> PathBuf {
+        place(&self.workspaces(), "0123456789ab", "run")
+    }
+
+    fn repository(&self) -> Repository {
+        let found = Repository::discover(self.source.path()).unwrap();
+        found.capture(&self.home.path().join("captured")).unwrap()
+    }
+
+    fn make(&self, copy: &[&str]) -> Result<Made, WorkspaceError> {
+        self.make_until(copy, &CancellationToken::new(), &|_| {})
+    }
+
+    fn make_until(
+        &self,
+        copy: &[&str],
+        stop: &CancellationToken,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Made, WorkspaceError> {
+        let (source, place, copy) = (self.repository(), self.place(), Patterns::new(copy.iter().copied()));
+        let base = source.head().unwrap().commit().unwrap();
+        make(&Order { source: &source, place: &place, base, copy: &copy }, progress, stop)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.place().join(name).symlink_metadata().is_ok()
+    }
+}
+
+#[test]
+fn workspace_is_made_step_by_step_and_has_the_base_checked_out() {
+    let scene = Scene::new();
+    let steps = RefCell::new(Vec::new());
+    let stop = CancellationToken::new();
+    let made = scene.make_until(&[], &stop, &|step| steps.borrow_mut().push(step)).unwrap();
+    assert!(made.objects > 0 && made.warnings.is_empty());
+    assert_eq!(steps.into_inner(), [Progress::Repository, Progress::Repository, Progress::Files, Progress::Flushing]);
+    assert_eq!(fs::read_to_string(scene.place().join("README.md")).unwrap(), "A project.\n");
+    let mode = fs::metadata(scene.place()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "it is nobody else's");
+    let found = Repository::discover(&scene.place()).unwrap();
+    assert_eq!(found.head().unwrap().commit().unwrap().to_string(), scene.source.head());
+    assert!(found.changes().unwrap().is_empty());
+    assert!(matches!(scene.make(&[]), Err(WorkspaceError::Taken { .. })));
+}
+
+#[test]
+fn workspace_that_is_stopped_at_any_step_leaves_nothing() {
+    for last in [Progress::Repository, Progress::Files, Progress::Copying { files: 0, bytes: 0 }] {
+        let scene = Scene::new();
+        let stop = CancellationToken::new();
+        let stopping = |step| {
+            if step == last {
+                stop.cancel()
+            }
+        };
+        assert!(matches!(scene.make_until(&[".env"], &stop, &stopping), Err(WorkspaceError::Stopped)), "{last:?}");
+        assert_eq!(fs::read_dir(scene.place().parent().unwrap()).unwrap().count(), 0, "{last:?}");
+    }
+}
+
+#[test]
+fn what_a_killed_daemon_has_begun_is_swept_and_is_in_no_tries_way() {
+    let scene = Scene::new();
+    assert!(sweep(&scene.workspaces()).unwrap().is_empty(), "nothing is there yet");
+    let begun = beside(&scene.place());
+    fs::create_dir_all(begun.join(".git/objects")).unwrap();
+    scene.make(&[]).unwrap();
+    fs::create_dir_all(begun.join("deep/er")).unwrap();
+    fs::set_permissions(begun.join("deep"), Permissions::from_mode(0o500)).unwrap();
+    assert_eq!(sweep(&scene.workspaces()).unwrap(), [begun.clone()]);
+    assert!(!begun.exists() && scene.has("README.md"), "what is finished stays");
+}
+
+#[test]
+fn ignored_files_that_patterns_name_are_copied() {
+    let scene = Scene::new();
+    for (name, text) in [
+        (".env", "KEY=1\n"),
+        ("app/.env", "KEY=2\n"),
+        ("node_modules/a/index.js", "a\n"),
+        ("node_modules/.cache/big", "cache\n"),
+        ("build/out/keep.bin", "keep\n"),
+        ("build/other.bin", "other\n"),
+        ("untracked.txt", "not ignored\n"),
+    ] {
+        scene.source.write(name, text);
+    }
+    let tool = scene.source.path().join("node_modules/a/index.js");
+    fs::set_permissions(&tool, Permissions::from_mode(0o755)).unwrap();
+    let made =
+        scene.make(&[".env", "node_modules", "!/node_modules/.cache/**", "/build/out/**", "untracked.txt"]).unwrap();
+    for name in [".env", "app/.env", "node_modules/a/index.js", "build/out/keep.bin"] {
+        assert!(scene.has(name), "{name}");
+    }
+    for name in ["node_modules/.cache/big", "build/other.bin", "untracked.txt"] {
+        assert!(!scene.has(name), "{name}");
+    }
+    assert_eq!(made.copied.files, 4);
+    let mode = fs::metadata(scene.place().join("node_modules/a/index.js")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o755);
+    assert!(Repository::discover(&scene.place()).unwrap().changes().unwrap().is_empty(), "git ignores them there too");
+}
+
+#[test]
+fn links_are_copied_as_they_are_and_those_that_lead_out_are_named() {
+    let scene = Scene::new();
+    scene.source.write("node_modules/a/index.js", "a\n");
+    let folder = scene.source.path().join("node_modules");
+    symlink("a/index.js", folder.join("inside")).unwrap();
+    symlink("../../elsewhere", folder.join("outside")).unwrap();
+    symlink(scene.source.path().join("README.md"), folder.join("absolute")).unwrap();
+    let made = scene.make(&["node_modules"]).unwrap();
+    assert_eq!(fs::read_link(scene.place().join("node_modules/outside")).unwrap().to_str(), Some("../../elsewhere"));
+    assert_eq!(made.copied.outward.count, 2);
+    assert!(made.warnings[0].contains("node_modules/outside → ../../elsewhere"), "{:?}", made.warnings);
+}
+
+#[test]
+fn nothing_is_written_through_a_link_that_the_base_has() {
+    let scene = Scene::new();
+    let elsewhere = scene.home.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, scene.source.path().join("build")).unwrap();
+    scene.source.write("kept/.env", "");
+    fs::remove_file(scene.source.path().join("kept/.env")).unwrap();
+    scene.source.git(&["add", "-f", "build"]);
+    scene.source.commit("A link in the place of a folder");
+    let base = scene.repository().head().unwrap().commit().unwrap();
+    scene.source.git(&["rm", "-q", "--cached", "build"]);
+    fs::remove_file(scene.source.path().join("build")).unwrap();
+    scene.source.write("build/out.bin", "out\n");
+    let (source, place, copy) = (scene.repository(), scene.place(), Patterns::new(["/build/**"]));
+    let order = Order { source: &source, place: &place, base, copy: &copy };
+    let made = make(&order, &|_| {}, &CancellationToken::new()).unwrap();
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    assert_eq!(made.copied.left_out.count, 1, "{:?}", made.warnings);
+}
+
+#[test]
+fn what_leads_to_another_git_folder_and_what_is_no_file_is_left_out() {
+    let scene = Scene::new();
+    scene.source.write("build/tree/file", "file\n");
+    scene.source.write("build/tree/.git", "gitdir: /somewhere\n");
+    let _socket = std::os::unix::net::UnixListener::bind(scene.source.path().join("build/s.sock")).unwrap();
+    let made = scene.make(&["build"]).unwrap();
+    assert!(scene.has("build/tree/file") && !scene.has("build/tree/.git") && !scene.has("build/s.sock"));
+    assert_eq!(made.copied.left_out.count, 2, "{:?}", made.warnings);
+}
+
+#[test]
+fn records_of_the_source_are_never_copied() {
+    let scene = Scene::new();
+    scene.source.write(".gitignore", "node_modules/\n.runner/iterations/\n");
+    scene.source.write(".runner/iterations/run/0001/executor.log", "log\n");
+    scene.make(&["**"]).unwrap();
+    assert!(!scene.has(".runner"));
+}
+
+#[test]
+fn files_that_nobody_has_copied_or_set_up_are_named() {
+    let scene = Scene::new();
+    scene.source.write("node_modules/a/index.js", "a\n");
+    scene.make(&["node_modules"]).unwrap();
+    let found = Repository::discover(&scene.place()).unwrap();
+    let made = [WirePath(PathBuf::from("node_modules"))];
+    assert!(foreign(&found, &made).unwrap().is_empty());
+    for name in ["node_modules/.cache", "notes.txt", ".env"] {
+        fs::write(scene.place().join(name), "somebody's\n").unwrap();
+    }
+    assert_eq!(foreign(&found, &made).unwrap(), [".env", "notes.txt"]);
+}
+
+#[test]
+fn partial_clone_is_refused_with_what_to_do() {
+    let scene = Scene::new();
+    scene.source.git(&["remote", "add", "origin", "ssh://host/x"]);
+    scene.source.git(&["config", "remote.origin.promisor", "true"]);
+    let error = scene.make(&[]).unwrap_err();
+    assert!(matches!(error, WorkspaceError::Partial { .. }));
+    assert!(crate::obstruction::Obstructs::remedy(&error).unwrap().contains("runnerctl start"));
+    assert!(!scene.workspaces().exists());
+}
