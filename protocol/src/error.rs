@@ -4,6 +4,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::command::{Command, Ways};
 use crate::words::words;
 
 /// JSON-RPC code of every error that carries an [`ErrorData`].
@@ -57,9 +58,12 @@ pub struct ErrorData {
     pub kind: ErrorKind,
     /// What went wrong, naming the path.
     pub message: String,
-    /// The command to type next, where there is one.
+    /// What to do next, as a sentence, where there is something.
     #[serde(default)]
     pub hint: Option<String>,
+    /// The commands of that sentence, for whoever runs or copies them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Command>,
     /// What led to it, outermost first.
     #[serde(default)]
     pub causes: Vec<String>,
@@ -68,13 +72,13 @@ pub struct ErrorData {
 impl ErrorData {
     /// Builds an error without hint and causes.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, causes: Vec::new() }
+        Self { kind, message: message.into(), hint: None, commands: Vec::new(), causes: Vec::new() }
     }
 
-    /// Adds the command to type next.
+    /// Adds what to do next: a command, a sentence, or a sentence with commands in it.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+    pub fn hint(mut self, ways: impl Into<Ways>) -> Self {
+        (self.hint, self.commands) = ways.into().into_parts();
         self
     }
 

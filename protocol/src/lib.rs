@@ -7,6 +7,7 @@ pub mod answer;
 pub mod api;
 #[cfg(feature = "client")]
 pub mod client;
+pub mod command;
 pub mod delivery;
 pub mod doctor;
 pub mod error;
@@ -22,6 +23,7 @@ pub mod reply;
 pub mod request;
 pub mod safe;
 pub mod service;
+pub mod shell;
 pub mod startup;
 pub mod state;
 pub mod tree;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::command::{Command, Ways};
 use crate::doctor::GuardFiles;
 use crate::meta::{IterationMeta, PhaseTime, SecretSeen};
 use crate::path::WirePath;
@@ -136,14 +137,24 @@ pub struct QuestionView {
 pub struct StopReason {
     /// One sentence.
     pub message: String,
-    /// The command that goes on.
+    /// What goes on, as a sentence.
     pub command: Option<String>,
+    /// The commands of that sentence, for whoever runs or copies them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Command>,
 }
 
 impl StopReason {
-    /// Makes a reason; an empty command is none.
-    pub fn new(message: impl Into<String>, command: &str) -> Self {
-        Self { message: message.into(), command: (!command.is_empty()).then(|| command.to_owned()) }
+    /// Makes a reason of a sentence and what can be done about it; an empty text is nothing.
+    pub fn new(message: impl Into<String>, ways: impl Into<Ways>) -> Self {
+        let (command, commands) = ways.into().into_parts();
+        Self { message: message.into(), command, commands }
+    }
+
+    /// Returns what can be done about it, where there is something.
+    pub fn ways(&self) -> Option<Ways> {
+        let text = self.command.clone()?;
+        Some(Ways { text, commands: self.commands.clone() })
     }
 }
 

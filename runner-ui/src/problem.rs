@@ -8,6 +8,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
 use protocol::client::CallError;
+use protocol::command::Ways;
 use protocol::error::{ErrorData, ErrorKind};
 
 use crate::body::json_text;
@@ -23,7 +24,7 @@ pub(crate) struct Problem {
 impl Problem {
     /// Builds one of its status, its word and a message.
     pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
-        Self { status, body: ErrorBody { code: code.into(), message: message.into(), hint: None, as_of: None } }
+        Self { status, body: body(code, message.into(), Ways::default()) }
     }
 
     /// Nothing is there.
@@ -49,10 +50,10 @@ impl Problem {
         away
     }
 
-    /// Adds the command to type next.
+    /// Adds what to do next.
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.body.hint = Some(hint.into());
+    pub(crate) fn hint(mut self, ways: impl Into<Ways>) -> Self {
+        (self.body.hint, self.body.commands) = ways.into().into_parts();
         self
     }
 
@@ -75,10 +76,14 @@ impl From<Problem> for ErrorReply {
 }
 
 /// Builds the error of a server that cannot begin, from what it was doing.
-pub fn failed(doing: &str, error: &dyn Error, hint: Option<&str>) -> ErrorReply {
-    let message = format!("{doing}: {error}");
-    let hint = hint.map(str::to_owned);
-    ErrorReply { error: ErrorBody { code: ErrorKind::Fault.as_str().into(), message, hint, as_of: None } }
+pub fn failed(doing: &str, error: &dyn Error, hint: Option<&'static str>) -> ErrorReply {
+    let ways = hint.map(Ways::from).unwrap_or_default();
+    ErrorReply { error: body(ErrorKind::Fault.as_str(), format!("{doing}: {error}"), ways) }
+}
+
+fn body(code: &str, message: String, ways: Ways) -> ErrorBody {
+    let (hint, commands) = ways.into_parts();
+    ErrorBody { code: code.into(), message, hint, commands, as_of: None }
 }
 
 impl IntoResponse for Problem {
@@ -93,7 +98,7 @@ impl From<ErrorData> for Problem {
     fn from(error: ErrorData) -> Self {
         let message = std::iter::once(error.message).chain(error.causes).collect::<Vec<_>>().join(": ");
         let mut problem = Self::new(status(error.kind), error.kind.as_str(), message);
-        problem.body.hint = error.hint;
+        (problem.body.hint, problem.body.commands) = (error.hint, error.commands);
         problem
     }
 }

@@ -53,7 +53,7 @@ impl Records {
         let read = self.run_state().and_then(of_state);
         let (run, held) = match read {
             Ok(run) => (run, None),
-            Err(problem) => (None, Some(StopReason { message: problem.to_string(), command: None })),
+            Err(problem) => (None, Some(StopReason::new(problem.to_string(), ""))),
         };
         StatusView { repo: RepoView { id: ID.into(), path: self.path(), held, queue: Vec::new() }, run }
     }
@@ -177,10 +177,8 @@ impl Records {
     /// Tells as much of a run as its files do: whether it is done, and not what keeps it from going on.
     fn summary(&self, run: &str, is_done: bool, iterations: &[IterationView]) -> RunSummary {
         let last = iterations.iter().filter_map(|iteration| iteration.ended_at).max();
-        let reason = StopReason {
-            message: "no daemon has told: this is what the files of the work tree say".into(),
-            command: Some("runnerctl status".into()),
-        };
+        let reason =
+            StopReason::new("no daemon has told: this is what the files of the work tree say", "runnerctl status");
         RunSummary {
             id: run.to_owned(),
             branch: format!("runner/{run}"),

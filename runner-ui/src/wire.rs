@@ -3,6 +3,7 @@
 //! `schemas/web.v1.schema.json` is generated from these.
 
 use jiff::Timestamp;
+use protocol::command::Command;
 use protocol::view::DaemonView;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,8 +44,11 @@ pub struct ErrorBody {
     pub code: String,
     /// What went wrong.
     pub message: String,
-    /// The command to type next, where there is one.
+    /// What to do next, as a sentence, where there is something.
     pub hint: Option<String>,
+    /// The commands of that sentence.
+    #[serde(default)]
+    pub commands: Vec<Command>,
     /// When the daemon was heard last, where that is why.
     #[schemars(with = "Option<String>")]
     pub as_of: Option<Timestamp>,

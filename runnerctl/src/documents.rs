@@ -3,9 +3,12 @@
 //! Tests only. Whether a command does what is said of it is not known here.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use clap::{CommandFactory as _, Parser as _};
+use protocol::command::{Command, KNOWN};
 
 use crate::args::Cli;
 
@@ -116,6 +119,72 @@ fn commands_in_the_messages_of_the_daemon_exist() {
         }
     }
     assert!(count > 30, "only {count} commands were found");
+}
+
+/// Words that a shell would take apart, or would run.
+const HOSTILE: &str = "it's $(touch pwned) `id`; rm -rf ~ & \"x\" \n*";
+
+/// Every command that is offered: those that take nothing, and each constructor with words of the case.
+fn offered() -> Vec<Command> {
+    let known = KNOWN.iter().map(|(_, line)| Command::known(line).expect("a known line is a command"));
+    let made = [
+        Command::retry("parser.lex"),
+        Command::start_again("run-1"),
+        Command::list_iterations("run-1"),
+        Command::verify("run-1"),
+        Command::show_diff(7),
+        Command::set("max_cost_usd", "12"),
+        Command::fetch("refs/heads/runner/*:refs/heads/runner/*"),
+        Command::trust(HOSTILE),
+        Command::switch("runner/run-1"),
+        Command::restore(HOSTILE),
+        Command::show_files("refs/runner/rescue/run-1/0007"),
+        Command::stage([HOSTILE, "b"]),
+        Command::set_aside([HOSTILE, "b"]),
+    ];
+    let source = read(&root().join("protocol/src/command.rs"));
+    // `new`, `known` and `at` make none of their own.
+    assert_eq!(
+        source.matches(") -> Self {\n        Self::new(").count(),
+        made.len(),
+        "a constructor is not listed here"
+    );
+    known.chain(made).collect()
+}
+
+#[test]
+fn every_command_that_is_offered_is_one_of_the_client_or_of_git() {
+    const GIT: [&str; 12] =
+        ["add", "commit", "config", "fetch", "fsck", "init", "log", "restore", "show", "stash", "status", "switch"];
+    for command in offered().iter().flat_map(|command| [command.clone(), command.at("/srv/a b")]) {
+        let argv: Vec<&str> = command.argv.iter().map(String::as_str).collect();
+        assert!(!command.label.is_empty(), "{argv:?}");
+        match argv.as_slice() {
+            ["runnerctl", ..] => assert!(Cli::try_parse_from(&argv).is_ok(), "{argv:?}"),
+            ["git", "-C", _, verb, ..] | ["git", verb, ..] => assert!(GIT.contains(verb), "{argv:?}"),
+            _ => panic!("{argv:?} is neither"),
+        }
+    }
+}
+
+#[test]
+fn every_command_that_is_offered_is_what_a_shell_makes_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["runnerctl", "git"] {
+        let program = folder.path().join(name);
+        fs::write(&program, "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\"\n").expect("a program");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).expect("its mode");
+    }
+    let commands = offered();
+    let places = ["/srv/a b", HOSTILE];
+    for command in commands.iter().flat_map(|one| places.iter().map(|place| one.at(place)).chain([one.clone()])) {
+        let mut shell = process::Command::new("/bin/sh");
+        shell.arg("-c").arg(command.line()).env("PATH", folder.path()).current_dir(folder.path());
+        let output = shell.output().expect("a shell");
+        let argv: Vec<u8> = command.argv.iter().flat_map(|word| [word.as_bytes(), &[0]].concat()).collect();
+        assert_eq!(output.stdout, argv, "{}", command.line());
+    }
+    assert!(!folder.path().join("pwned").exists());
 }
 
 #[test]

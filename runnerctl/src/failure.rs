@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use protocol::client::{CallError, ConnectError};
+use protocol::command::{Command, Ways};
 use protocol::error::{ErrorData, ErrorKind, ExitStatus};
 use serde::Serialize;
 
@@ -33,8 +34,10 @@ pub(crate) struct Report {
     pub(crate) message: String,
     /// What led to it, outermost first.
     pub(crate) causes: Vec<String>,
-    /// The command to type next.
+    /// What to do next, as a sentence.
     pub(crate) hint: Option<String>,
+    /// The commands of that sentence.
+    pub(crate) commands: Vec<Command>,
 }
 
 #[derive(Serialize)]
@@ -47,13 +50,16 @@ struct Told<'a> {
     kind: &'a str,
     message: &'a str,
     hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[Command]>::is_empty")]
+    commands: &'a [Command],
     causes: &'a [String],
 }
 
 impl Failure {
     /// Builds a failure from its exit code, its word and a message.
     pub(crate) fn new(status: ExitStatus, kind: &'static str, message: impl Into<String>) -> Self {
-        let report = Report { status, kind, message: message.into(), causes: Vec::new(), hint: None };
+        let report =
+            Report { status, kind, message: message.into(), causes: Vec::new(), hint: None, commands: Vec::new() };
         Self::Report(Box::new(report))
     }
 
@@ -90,19 +96,19 @@ impl Failure {
         self
     }
 
-    /// Adds the command to type next.
+    /// Adds what to do next.
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, ways: impl Into<Ways>) -> Self {
         if let Self::Report(report) = &mut self {
-            report.hint = Some(hint.into());
+            (report.hint, report.commands) = ways.into().into_parts();
         }
         self
     }
 
-    /// Adds the command to type next where there is none.
+    /// Adds what to do next where nothing is said of it.
     #[must_use]
-    pub(crate) fn or_hint(self, hint: &str) -> Self {
-        if matches!(&self, Self::Report(report) if report.hint.is_none()) { self.hint(hint) } else { self }
+    pub(crate) fn or_hint(self, ways: impl Into<Ways>) -> Self {
+        if matches!(&self, Self::Report(report) if report.hint.is_none()) { self.hint(ways) } else { self }
     }
 
     /// Returns the exit code.
@@ -117,8 +123,8 @@ impl Failure {
 impl Report {
     /// Returns the object that `--json` prints, on a line.
     pub(crate) fn to_json(&self) -> String {
-        let Self { kind, message, hint, causes, .. } = self;
-        let error = Told { kind, message, hint: hint.as_deref(), causes };
+        let Self { kind, message, hint, commands, causes, .. } = self;
+        let error = Told { kind, message, hint: hint.as_deref(), commands, causes };
         safe_json(&serde_json::to_string(&Outer { error }).expect("BUG: an error is not an object")) + "\n"
     }
 
@@ -147,6 +153,7 @@ impl From<ErrorData> for Failure {
             message: error.message,
             causes: error.causes,
             hint: error.hint,
+            commands: error.commands,
         }))
     }
 }

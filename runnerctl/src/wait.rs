@@ -99,7 +99,7 @@ fn held(run: &RunView, status: &StatusView) -> RunView {
 pub(crate) fn ending(run: &RunView, screen: &Screen) -> String {
     let leaves =
         format!("  {}/{} leaves passed, {} in iterations\n", run.leaves_passed, run.leaves_total, span(run.elapsed_ms));
-    headline(&run.summary) + &stop_reason(run.summary.reason.as_ref(), screen) + &leaves
+    headline(&run.summary) + &stop_reason(run.summary.reason.as_ref(), &run.summary.path, screen) + &leaves
 }
 
 /// Where lines of progress go: one place of a terminal, or one line each.
@@ -168,7 +168,7 @@ mod tests {
         let mut status = samples::status();
         let run = samples::run();
         assert_eq!(held(&run, &status).summary.state, run.summary.state);
-        let why = StopReason { message: "a bug of the daemon".into(), command: None };
+        let why = StopReason::new("a bug of the daemon", "");
         status.repo.held = Some(why.clone());
         assert_eq!(held(&run, &status).summary.state, RunStatus::Held);
         assert_eq!(held(&run, &status).summary.reason, Some(why));

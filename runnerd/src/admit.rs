@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use protocol::command::{Command, Ways};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::StartParams;
@@ -72,12 +73,13 @@ pub fn present(path: &Path) -> Result<Repository, ErrorData> {
         let refused = ErrorData::new(ErrorKind::NotARepository, message);
         let causes = vec![in_one_line(&error)];
         let hint = match &error {
-            _ if !path.exists() => "name an existing path".to_owned(),
-            GitError::Bare { .. } => "git worktree add FOLDER, and name that".to_owned(),
-            GitError::ForeignOwner { path } => {
-                format!("git config --global --add safe.directory {}", quoted_path(path))
-            }
-            _ => "git init, or name a path inside a git work tree".to_owned(),
+            _ if !path.exists() => Ways::from("name an existing path"),
+            GitError::Bare { .. } => Ways::from("git worktree add FOLDER, and name that"),
+            GitError::ForeignOwner { path } => match path.to_str() {
+                Some(path) => Command::trust(path).into(),
+                None => Ways::from("name its folder in git config --global safe.directory"),
+            },
+            _ => Ways::from("git init, or name a path inside a git work tree"),
         };
         ErrorData { causes, ..refused.hint(hint) }
     })
@@ -217,7 +219,7 @@ fn head_commit(repository: &Repository) -> Result<Id, ErrorData> {
     repository.head().map_err(|error| git_error(&error))?.commit().ok_or_else(|| {
         let message =
             format!("{} has no commit yet, so there is nothing to begin from", repository.work_dir().display());
-        ErrorData::new(ErrorKind::WrongState, message).hint("git commit --allow-empty -m 'Begin'")
+        ErrorData::new(ErrorKind::WrongState, message).hint("git commit --allow-empty -m Begin")
     })
 }
 
@@ -360,7 +362,8 @@ fn refuse_templates(layout: &Layout) -> Result<(), ErrorData> {
 
 /// Checks that this version on this machine does what a configuration asks for.
 pub fn usable(config: &RepoConfig, offer: &Offer) -> Result<(), ErrorData> {
-    let unusable = |message: String, hint: &str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
+    let unusable =
+        |message: String, hint: &'static str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
     if let Err(error) = config.check_ceilings() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
     }

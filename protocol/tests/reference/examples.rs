@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use jiff::Timestamp;
 use protocol::answer::SessionUsage;
 use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::command::Ways;
 use protocol::delivery::{DescribeParams, DescribeReply, FeedbackItem, FeedbackKind, FeedbackParams, FeedbackReply};
 use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts};
 use protocol::event::{Activity, ActivityKind, Event, EventKind};
@@ -178,8 +179,8 @@ fn summary(state: RunStatus) -> RunSummary {
     }
 }
 
-fn stopped(state: RunStatus, message: &str, command: &str) -> RunSummary {
-    let reason = StopReason { message: message.into(), command: Some(command.into()) };
+fn stopped(state: RunStatus, message: &str, ways: impl Into<Ways>) -> RunSummary {
+    let reason = StopReason::new(message, ways);
     RunSummary { reason: Some(reason), ..summary(state) }
 }
 

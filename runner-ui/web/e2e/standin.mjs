@@ -13,7 +13,9 @@ const csp =
 export async function standIn(world) {
   const streams = new Set();
   let number = 0;
+  let asked = 0;
   const server = createServer((request, response) => {
+    asked += 1;
     answer(world, streams, request, response).catch(() => response.writeHead(500).end());
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -29,6 +31,8 @@ export async function standIn(world) {
       for (const stream of streams) stream.destroy();
     },
     streams: () => streams.size,
+    /** How many requests were answered since the beginning, streams included. */
+    answered: () => asked,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -82,7 +86,7 @@ function record(found, [, iter, name], url, request, response) {
   const view = found.iterations.find((view) => String(view.iter) === iter);
   if (name === undefined)
     return view
-      ? json(response, { iteration: view, record: '/r', meta: null })
+      ? json(response, { iteration: view, record: '/r', meta: null, failures: found.failures?.(iter) ?? [] })
       : problem(response, 404, 'not_found', 'no such iteration');
   if (name === 'activity') {
     const from = Number(url.searchParams.get('from') ?? 0);

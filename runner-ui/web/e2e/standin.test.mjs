@@ -265,8 +265,8 @@ test('a run as large as it may become stays fluid', async () => {
     expect(await page.locator('*').count()).toBeLessThan(6000);
 
     await page.goto(url);
-    await page.waitForSelector('.repo');
-    expect(await page.locator('.repo').count()).toBe(50);
+    await page.waitForSelector('.rows .row');
+    expect(await page.locator('.rows .row').count()).toBe(50);
     const session = await context.newCDPSession(page);
     await session.send('HeapProfiler.collectGarbage');
     const { usedSize } = await session.send('Runtime.getHeapUsage');

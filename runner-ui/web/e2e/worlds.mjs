@@ -75,6 +75,7 @@ export function status(id, path, run, state, extra = {}) {
     id: run,
     branch: `runner/${run}`,
     path,
+    goal: extra.goal ?? null,
     state,
     reason: extra.reason ?? null,
     queued_at: at(-9_000_000),
@@ -107,6 +108,7 @@ export function status(id, path, run, state, extra = {}) {
       changes: [],
       ...extra,
       reason: undefined,
+      goal: undefined,
     },
   };
 }
@@ -144,6 +146,7 @@ export function small() {
   ];
   const found = {
     status: status('r1', '/home/ada/src/roman', run, 'running', {
+      goal: 'A command that converts Roman numerals',
       phase: {
         name: 'work',
         since: at(-95_000),
@@ -203,6 +206,10 @@ export function small() {
       daemon_settings: [],
     },
     live: (iter) => iter === '9',
+    failures: (iter) =>
+      iter === '8' || iter === '30'
+        ? [{ name: 'roman 2026', lines: ['not ok roman 2026', '  expected MMXXVI'] }]
+        : [],
     steps: () => [
       {
         offset: 0,
@@ -227,9 +234,17 @@ export function small() {
   const repos = [
     found.status,
     status('r2', '/home/ada/src/calc', 'calc-77aa', 'stuck', {
+      goal: 'A calculator that explains each step',
+      recent: [iteration('calc-77aa', 30, 'parser.lex', 'RedGuard', -640_000, 300_000)],
       reason: {
         message: 'parser.lex has used all of its 3 attempts',
-        command: 'runnerctl -C /home/ada/src/calc resume --more 3',
+        command:
+          'runnerctl retry parser.lex, or runnerctl edit, or runnerctl add parser.lex --title TITLE --goal GOAL; then: runnerctl resume',
+        commands: [
+          { label: 'Give it new attempts', argv: ['runnerctl', 'retry', 'parser.lex'] },
+          { label: 'Edit the task tree', argv: ['runnerctl', 'edit'] },
+          { label: 'Continue the run', argv: ['runnerctl', 'resume'] },
+        ],
       },
       leaves_passed: 7,
       leaves_total: 12,
@@ -237,12 +252,14 @@ export function small() {
       usage: { ...usage(8_130_000), sessions: 30 },
     }),
     status('r3', '/home/ada/src/website', 'site-00e1', 'completed', {
+      goal: 'The site loads within a second on a phone',
       leaves_passed: 18,
       leaves_total: 18,
       iteration: 25,
       usage: { ...usage(4_410_000), sessions: 24 },
     }),
     status('r4', '/home/ada/src/importer', 'imp-9b2c', 'waiting', {
+      goal: 'Import the orders of the old shop',
       reason: { message: 'claude is not available: the limit of this window is used up', command: null },
       wait_until: at(2_000_000),
       leaves_passed: 3,
@@ -251,10 +268,15 @@ export function small() {
       usage: { ...usage(2_000_000), sessions: 6 },
     }),
     status('r5', '/home/ada/src/payment-gateway', 'held-1', 'held', {
+      goal: 'Refunds are idempotent',
       reason: {
         message:
           'somebody has switched to branch main while the run was paused; the work tree is to be on runner/held-1',
-        command: 'git switch runner/held-1',
+        command: 'git switch runner/held-1 && runnerctl resume',
+        commands: [
+          { label: 'Check out the branch', argv: ['git', 'switch', 'runner/held-1'] },
+          { label: 'Continue the run', argv: ['runnerctl', 'resume'] },
+        ],
       },
       leaves_total: 4,
       iteration: 2,
@@ -279,6 +301,56 @@ const texts = {
   events:
     '{"at":"2026-01-01T10:00:00Z","event":{"opened":{"iter":8,"node":"both"}}}\n{"at":"2026-01-01T10:00:02Z","event":"briefed"}\n{"at":"2026-01-01T10:08:00Z","event":{"guard_ended":{"how":{"exited":1}}}}\n',
 };
+
+/** A run that got stuck in the night: many iterations, and a guard whose failure is in the middle of its log. */
+export function morning() {
+  const world = small();
+  const run = 'calc-77aa';
+  const lines = Array.from({ length: 400 }, (_, at) =>
+    at === 180 ? 'not ok 181 - parses ((' : `ok ${at + 1} - case ${at + 1}`,
+  );
+  lines.splice(181, 0, '  expected an error, got 3');
+  const leaf = { attempts: 3, max_attempts: 3 };
+  const tree = node('root', 'A calculator that explains each step', {
+    children: [
+      node('parser', 'The parser', {
+        children: [node('parser.lex', 'Tokens', leaf), node('parser.rest', 'The rest')],
+      }),
+    ],
+  });
+  const iterations = Array.from({ length: 30 }, (_, at) =>
+    iteration(run, at + 1, 'parser.lex', at === 29 ? 'RedGuard' : 'Retry', (at - 30) * 60_000, 50_000),
+  );
+  const files = ['.runner/state/task_tree.json', '.runner/state/run_state.json', 'src/lex.rs', 'src/main.rs'];
+  const patch = (path) =>
+    `diff --git a/${path} b/${path}\nindex 0..1 100644\n--- a/${path}\n+++ b/${path}\n@@ -1,1 +1,40 @@\n-old\n${Array.from({ length: 40 }, (_, n) => `+line ${n} of ${path}\n`).join('')}`;
+  const found = {
+    ...world.found,
+    status: world.repos[1],
+    tree: { tree: { version: 1, root: tree }, digest: 'd', current: 'parser.lex', state: 'stuck' },
+    iterations,
+    live: () => false,
+    failures: (iter) =>
+      iter === '30'
+        ? [{ name: 'parses ((', lines: ['not ok 181 - parses ((', '  expected an error, got 3'] }]
+        : [],
+    text: (iter, name) =>
+      name === 'guard.log'
+        ? Buffer.from(`${lines.join('\n')}\nmake: *** [test] Error 1\n`)
+        : name === 'diff'
+          ? Buffer.from(files.map(patch).join(''))
+          : Buffer.from(Array.from({ length: 300 }, (_, n) => `step ${n}`).join('\n')),
+  };
+  found.status.run.node = {
+    id: 'parser.lex',
+    path: ['root', 'parser', 'parser.lex'],
+    title: 'Tokens',
+    attempts: 3,
+    max_attempts: 3,
+    role: 'planner',
+  };
+  return { ...world, of: () => found, found };
+}
 
 /** Hostile text in every field that an agent can write. */
 export function hostile() {

@@ -1,6 +1,7 @@
 // The server's requests. Replies are the protocol's own types; an error says what to type.
 import type {
   ActivityReply,
+  Command,
   ConfigShowReply,
   Health,
   IterationReply,
@@ -19,6 +20,7 @@ export class Failure extends Error {
     message: string,
     readonly hint: string | null = null,
     readonly asOf: string | null = null,
+    readonly commands: readonly Command[] = [],
   ) {
     super(message);
   }
@@ -47,12 +49,22 @@ export type TextName =
 
 type Fetcher = typeof fetch;
 
-const UNREACHABLE = new Failure('unreachable', 'cannot reach the web view', 'runnerctl ui');
+/** Milliseconds for an answer; a page that waits for ever looks as if nothing had happened. */
+const WITHIN = 20_000;
+
+const OPEN_AGAIN: Command = { label: 'Open the page', argv: ['runnerctl', 'ui'] };
+const UNREACHABLE = new Failure('unreachable', 'cannot reach the web view', 'runnerctl ui', null, [
+  OPEN_AGAIN,
+]);
+const BROKEN = new Failure('broken', 'the answer of the web view broke off');
+const LATE = new Failure('late', `the web view has not answered within ${WITHIN / 1000} seconds`);
 
 async function ask(path: string, init: RequestInit, fetcher: Fetcher): Promise<Response> {
-  const response = await fetcher(path, { cache: 'no-store', ...init }).catch((error: unknown) => {
+  const late = AbortSignal.timeout(WITHIN);
+  const signal = init.signal ? AbortSignal.any([init.signal, late]) : late;
+  const response = await fetcher(path, { cache: 'no-store', ...init, signal }).catch((error: unknown) => {
     if (init.signal?.aborted) throw error;
-    throw UNREACHABLE;
+    throw late.aborted ? LATE : UNREACHABLE;
   });
   if (response.ok || response.status === 416) return response;
   throw await failure(response);
@@ -60,7 +72,13 @@ async function ask(path: string, init: RequestInit, fetcher: Fetcher): Promise<R
 
 async function failure(response: Response): Promise<Failure> {
   const body = (await response.json().catch(() => null)) as {
-    error?: { code?: string; message?: string; hint?: string | null; as_of?: string | null };
+    error?: {
+      code?: string;
+      message?: string;
+      hint?: string | null;
+      as_of?: string | null;
+      commands?: Command[];
+    };
   } | null;
   const error = body?.error;
   return new Failure(
@@ -68,6 +86,7 @@ async function failure(response: Response): Promise<Failure> {
     error?.message ?? `the view answered ${response.status}`,
     error?.hint ?? null,
     error?.as_of ?? null,
+    error?.commands ?? [],
   );
 }
 
@@ -121,7 +140,9 @@ export class Api {
     const tail =
       given.length === 0 ? '' : `?${new URLSearchParams(given.map(([key, value]) => [key, String(value)]))}`;
     const response = await ask(`/api/${path}${tail}`, headers ? { headers } : {}, this.fetcher);
-    return (await response.json()) as T;
+    return (await response.json().catch(() => {
+      throw BROKEN;
+    })) as T;
   }
 }
 

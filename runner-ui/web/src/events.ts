@@ -86,6 +86,11 @@ export class Stream {
     if (!this.#runs && url !== null) void this.#run();
   }
 
+  /** Takes note of what was heard elsewhere: a stream that begins here goes on behind it. */
+  heard(message: Message): void {
+    this.#last = message.id ?? this.#last;
+  }
+
   /** Ends it for good. */
   stop(): void {
     this.#stopped = true;

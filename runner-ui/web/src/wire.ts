@@ -355,9 +355,26 @@ export interface StopReason {
    */
   command?: string | null;
   /**
+   * The commands of that sentence, for whoever runs or copies them.
+   */
+  commands?: Command[];
+  /**
    * One sentence.
    */
   message: string;
+}
+/**
+ * A command to type.
+ */
+export interface Command {
+  /**
+   * The program and its arguments, as they are: whoever shows them for a shell quotes them.
+   */
+  argv: string[];
+  /**
+   * What it is for, in a few words.
+   */
+  label: string;
 }
 /**
  * A run in a list.
@@ -371,6 +388,10 @@ export interface RunSummary {
    * When it reached a terminal state.
    */
   ended_at?: string | null;
+  /**
+   * What its goal is called: the first heading or line of it; null where nobody has told.
+   */
+  goal?: string | null;
   /**
    * Id of the run.
    */
@@ -774,6 +795,10 @@ export interface Node {
  * `iteration.get`: one record.
  */
 export interface IterationReply {
+  /**
+   * What has failed in its guard.
+   */
+  failures?: ReportedFailure[];
   iteration: IterationView;
   /**
    * The facts, where the record holds them.
@@ -1223,4 +1248,9 @@ export interface SleepView {
    * Why not, where it does not.
    */
   why?: string | null;
+}
+
+export interface ReportedFailure {
+  lines: string[];
+  name: string;
 }

@@ -54,7 +54,7 @@ fn exit_status(reply: &StepReply) -> ExitStatus {
 
 fn render(reply: &StepReply, screen: &Screen) -> String {
     let iteration = reply.iteration.as_ref().map(|iteration| line(iteration, screen)).unwrap_or_default();
-    iteration + &headline(&reply.run) + &stop_reason(reply.run.reason.as_ref(), screen)
+    iteration + &headline(&reply.run) + &stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
 }
 
 #[cfg(test)]

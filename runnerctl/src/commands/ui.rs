@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::Args;
+use protocol::command::Ways;
 use protocol::error::ExitStatus;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
@@ -126,7 +127,7 @@ async fn started(server: &mut Child) -> Result<Started, Failure> {
     let failure = Failure::new(ExitStatus::Error, "ui", "runner-ui did not start");
     Err(match serde_json::from_str(&line) {
         Ok(Refused { error: Refusal { message, hint } }) => {
-            failure.caused_by(message).or_hint(hint.as_deref().unwrap_or("runnerctl doctor"))
+            failure.caused_by(message).or_hint(hint.map_or_else(|| Ways::from("runnerctl doctor"), Ways::from))
         }
         Err(_) => failure.hint("runnerctl doctor"),
     })

@@ -9,6 +9,7 @@ use protocol::client::ConnectError;
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
 use protocol::paths::Paths;
+use protocol::shell;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -82,7 +83,7 @@ fn program(name: &str) -> Option<PathBuf> {
 }
 
 fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+    shell::quoted(&path.display().to_string())
 }
 
 fn render(parts: &[Part]) -> String {

@@ -193,10 +193,8 @@ mod tests {
             gains: Vec::new(),
             next: NextView::GoesOn { node: "printer".into(), role: Role::Worker },
         };
-        let reason = StopReason {
-            message: "the model's service is not available: what the service says".into(),
-            command: Some("runnerctl resume --now".into()),
-        };
+        let reason =
+            StopReason::new("the model's service is not available: what the service says", "runnerctl resume --now");
         let unavailable = EndingView {
             subject: None,
             passes: Vec::new(),
@@ -229,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_tree_that_is_complete_has_no_leaf_and_no_endings() {
-        let reason = StopReason { message: "every leaf of the task tree passes".into(), command: None };
+        let reason = StopReason::new("every leaf of the task tree passes", "");
         let state = protocol::words::RunStatus::Completed;
         let reply = ExplainReply {
             summary: None,

@@ -1,5 +1,8 @@
 //! A run in few words: its state, why it stopped, and what goes on.
 
+use std::fmt::Write as _;
+
+use protocol::path::WirePath;
 use protocol::reply::ControlReply;
 use protocol::view::{RunSummary, StopReason};
 
@@ -17,12 +20,27 @@ pub(crate) fn headline(run: &RunSummary) -> String {
     format!("run {} {state} on branch {}\n", safe(&run.id), safe(&run.branch))
 }
 
-/// Returns the lines that say why a run stopped and which command goes on; the command can be copied as it is.
-pub(crate) fn stop_reason(reason: Option<&StopReason>, screen: &Screen) -> String {
+/// Returns the lines that say why a run in a work tree stopped and what goes on: a command that can be copied as it is, or
+/// a sentence and below it each of its commands alone.
+pub(crate) fn stop_reason(reason: Option<&StopReason>, work_tree: &WirePath, screen: &Screen) -> String {
     let Some(reason) = reason else { return String::new() };
-    let command = reason.command.as_deref().map(|command| format!("  to continue: {}\n", paint(HINT, &safe(command))));
     let width = screen.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT));
-    format!("  {}\n{}", wrapped(&safe(&reason.message), width, INDENT), command.unwrap_or_default())
+    let mut text = format!("  {}\n", wrapped(&safe(&reason.message), width, INDENT));
+    let Some(first) = typed(reason, work_tree, screen) else { return text };
+    let _ = writeln!(text, "  to continue: {}", paint(HINT, &safe(&first)));
+    let commands = reason.commands.iter().map(|command| screen.typed(command, work_tree.as_path()));
+    for command in commands.filter(|command| !first.ends_with(command)) {
+        let _ = writeln!(text, "    {}", paint(HINT, &safe(&command)));
+    }
+    text
+}
+
+/// Returns what goes on: the one command as it is typed from where the reader is, else the sentence.
+pub(crate) fn typed(reason: &StopReason, work_tree: &WirePath, screen: &Screen) -> Option<String> {
+    match reason.commands.as_slice() {
+        [only] if reason.command.as_deref() == Some(&only.line()) => Some(screen.typed(only, work_tree.as_path())),
+        _ => reason.command.clone(),
+    }
 }
 
 /// Returns why a run is not running, in one line for a table.
@@ -36,7 +54,7 @@ pub(crate) fn controlled(reply: &ControlReply, pending: &str, screen: &Screen) -
         let state = paint(of_state(reply.run.state), reply.run.state.as_str());
         return format!("run {} {state}, {pending}\n", safe(&reply.run.id));
     }
-    headline(&reply.run) + &stop_reason(reply.run.reason.as_ref(), screen)
+    headline(&reply.run) + &stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
 }
 
 #[cfg(test)]

@@ -114,10 +114,7 @@ pub(crate) fn run() -> RunView {
 pub(crate) fn stuck() -> RunView {
     let mut run = run();
     run.summary.state = RunStatus::Stuck;
-    run.summary.reason = Some(StopReason {
-        message: "parser.lex has used all of its 3 attempts".into(),
-        command: Some("runnerctl resume".into()),
-    });
+    run.summary.reason = Some(StopReason::new("parser.lex has used all of its 3 attempts", "runnerctl resume"));
     run.phase = None;
     run
 }

@@ -1,7 +1,11 @@
 //! What a rendering depends on besides its view: width, characters, the time, and whether it is to be read aloud.
 
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+use protocol::command::Command;
 
 /// The reader's side of a rendering.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +20,8 @@ pub(crate) struct Screen {
     pub(crate) now: Timestamp,
     /// Whether times of day are those of the reader's zone; else they are UTC.
     pub(crate) is_local: bool,
+    /// Where the reader's shell is; none where everything counts as there.
+    pub(crate) here: Option<&'static Path>,
 }
 
 impl Screen {
@@ -27,6 +33,7 @@ impl Screen {
             is_plain,
             now: Timestamp::now(),
             is_local: true,
+            here: shells_folder(),
         }
         .anew()
     }
@@ -43,10 +50,29 @@ impl Screen {
         time.to_zoned(if self.is_local { TimeZone::system() } else { TimeZone::UTC })
     }
 
+    /// Returns a command as the reader types it about a work tree: with its place, unless they are there. Git takes paths
+    /// from where it is, `runnerctl` finds the work tree around it.
+    pub(crate) fn typed(self, command: &Command, work_tree: &Path) -> String {
+        let is_there = self.here.is_none_or(|here| match command.argv.first().map(String::as_str) {
+            Some("git") => here == work_tree,
+            _ => here.starts_with(work_tree),
+        });
+        match work_tree.to_str() {
+            Some(place) if !is_there => command.at(place).line(),
+            _ => command.line(),
+        }
+    }
+
     /// Returns the character where it can be shown, else its replacement.
     pub(crate) fn pick(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }
     }
+}
+
+/// Returns the folder that this program was started in, which it never leaves.
+fn shells_folder() -> Option<&'static Path> {
+    static HERE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    HERE.get_or_init(|| std::env::current_dir().ok()).as_deref()
 }
 
 /// Whether somebody has asked for a plain reading other than on the command line: `RUNNER_PLAIN`, or a terminal that
@@ -71,13 +97,26 @@ impl Screen {
     /// A wide terminal in a UTF-8 locale at a fixed time.
     pub(crate) fn fixed() -> Self {
         let now = "2026-01-01T12:00:00Z".parse().expect("a time");
-        Self { width: Some(100), unicode: true, is_plain: false, now, is_local: false }
+        Self { width: Some(100), unicode: true, is_plain: false, now, is_local: false, here: None }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_names_its_place_unless_the_reader_is_there() {
+        let typed = |here: &'static str, command: &Command| {
+            Screen { here: Some(Path::new(here)), ..Screen::fixed() }.typed(command, Path::new("/srv/a b"))
+        };
+        let (resume, stage) = (Command::retry("x"), Command::stage(["y"]));
+        assert_eq!(typed("/srv/a b", &resume), "runnerctl retry x");
+        assert_eq!(typed("/srv/a b/src", &resume), "runnerctl retry x");
+        assert_eq!(typed("/srv", &resume), "runnerctl -C '/srv/a b' retry x");
+        assert_eq!(typed("/srv/a b", &stage), "git add -- y");
+        assert_eq!(typed("/srv/a b/src", &stage), "git -C '/srv/a b' add -- y");
+    }
 
     #[test]
     fn the_first_variable_that_is_set_decides() {

@@ -77,7 +77,7 @@ fn leaves(run: &RunView) -> Option<String> {
 pub(crate) fn detail(status: &StatusView, screen: &Screen) -> String {
     let mut text = format!("{}\n", paint(HEAD, &safe(&status.repo.path.to_string())));
     if let Some(held) = &status.repo.held {
-        let _ = write!(text, "{}\n{}", paint(LOOK, "held"), stop_reason(Some(held), screen));
+        let _ = write!(text, "{}\n{}", paint(LOOK, "held"), stop_reason(Some(held), &status.repo.path, screen));
     }
     match &status.run {
         Some(run) => text += &run_detail(run, screen),
@@ -91,7 +91,7 @@ pub(crate) fn detail(status: &StatusView, screen: &Screen) -> String {
 }
 
 fn run_detail(run: &RunView, screen: &Screen) -> String {
-    let mut text = headline(&run.summary) + &stop_reason(run.summary.reason.as_ref(), screen);
+    let mut text = headline(&run.summary) + &stop_reason(run.summary.reason.as_ref(), &run.summary.path, screen);
     text += "\n";
     let mut facts = Table::bare();
     for (name, value) in facts_of(run, screen) {
@@ -284,10 +284,10 @@ mod tests {
         let until = "2026-01-01T15:01:00Z".parse().expect("a time");
         let mut run = samples::stuck();
         run.summary.state = RunStatus::Waiting;
-        run.summary.reason = Some(protocol::view::StopReason {
-            message: "the model's service is not available: usage limit reached".into(),
-            command: Some("runnerctl resume --now".into()),
-        });
+        run.summary.reason = Some(protocol::view::StopReason::new(
+            "the model's service is not available: usage limit reached",
+            "runnerctl resume --now",
+        ));
         run.wait_until = Some(until);
         run.outages =
             vec![protocol::view::OutageView { agent: "codex".into(), why: "usage limit reached".into(), until }];
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_line_per_repository_fits_the_terminal() {
-        let held = protocol::view::StopReason { message: "cannot read its journal".into(), command: None };
+        let held = protocol::view::StopReason::new("cannot read its journal", "");
         let broken = StatusView { repo: protocol::view::RepoView { held: Some(held), ..samples::repo() }, run: None };
         let stuck = StatusView { run: Some(samples::stuck()), ..samples::status() };
         let text =

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_stop_is_told_with_its_reason() {
-        let reason = protocol::view::StopReason { message: "the disk is full".into(), command: None };
+        let reason = protocol::view::StopReason::new("the disk is full", "");
         let told = entry(EventKind::RunState { state: RunStatus::Waiting, reason: Some(reason), until: None });
         assert_eq!(told.map(|entry| entry.text).as_deref(), Some("run waiting: the disk is full"));
     }

@@ -30,6 +30,7 @@ pub use self::message::rules;
 pub(crate) use self::prompt::template;
 pub use self::run::{approval, fallback, obstacle, uncommitted, usage, wait};
 pub(crate) use self::text::{ansi, clip, strict_json};
-pub use self::text::{digest, fence, json, redact, reset_time, shell};
+pub use self::text::{digest, fence, json, redact, reset_time};
 pub use self::tree::{ids, schema, select, validate};
 pub(crate) use self::tree::{merge, outline, tree_length};
+pub use protocol::shell;

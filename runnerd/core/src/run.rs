@@ -17,6 +17,7 @@ pub mod usage;
 pub mod wait;
 
 use jiff::Timestamp;
+use protocol::command::{Command, Ways};
 use protocol::view::StopReason;
 
 pub use self::next::{
@@ -213,7 +214,7 @@ fn stepped(mut run: RunRecord, now: Timestamp) -> RunRecord {
 fn between(run: RunRecord, now: Timestamp) -> RunRecord {
     match run.asked {
         Some(Asked::Cancel) => {
-            let why = StopReason::new("cancelled by the user", &format!("runnerctl start --id {}", run.id));
+            let why = StopReason::new("cancelled by the user", Command::start_again(&run.id));
             end(run, End::Cancelled, why, now)
         }
         Some(Asked::Pause) => paused(run, StopReason::new("paused by the user", "runnerctl resume")),
@@ -252,7 +253,7 @@ fn unfinished(run: &RunRecord, Obstruction { what, remedy, .. }: &Obstruction) -
          stays as it is in {}",
         run.path
     );
-    StopReason { message, command: Some(format!("{remedy}, then: runnerctl start --id {}", run.id)) }
+    StopReason::new(message, Ways::from(remedy).then(Command::start_again(&run.id)))
 }
 
 fn hold(run: RunRecord, why: StopReason) -> RunRecord {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use protocol::command::{Command, Ways};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::ForkParams;
@@ -48,17 +49,19 @@ pub fn fork(
 /// Finds the commit that an iteration ended in.
 fn commit_of(repository: &Repository, run: &str, iter: u32) -> Result<Id, ErrorData> {
     let branch = format!("runner/{run}");
-    let not_found = |message: String, hint: &str| ErrorData::new(ErrorKind::NotFound, message).hint(hint);
+    let not_found = |message: String, ways: Ways| ErrorData::new(ErrorKind::NotFound, message).hint(ways);
     let tip = repository.branch(&branch).map_err(|error| git_error(&error))?;
     let tip = tip.ok_or_else(|| {
         let message = format!("run {run} has no iterations: there is no branch {branch}");
-        not_found(message, &format!("runnerctl fork --from RUN/{iter}, with a run of runnerctl queue --ended"))
+        let ways = Ways::from(format!("runnerctl fork --from RUN/{iter}"))
+            .join(", with a run of: ", "runnerctl queue --ended");
+        not_found(message, ways)
     })?;
     let iterations = worker::iterations(repository, run, tip, MAX_COMMITS);
     let found = iterations.iter().find(|view| view.iter == iter).and_then(|view| view.commit.as_ref()?.parse().ok());
     found.ok_or_else(|| {
         let message = format!("no commit of branch {branch} is that of iteration {iter:04} of run {run}");
-        not_found(message, &format!("runnerctl log --run {run}"))
+        not_found(message, Command::list_iterations(run).into())
     })
 }
 

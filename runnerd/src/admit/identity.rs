@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use protocol::command::{Command, Ways};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::StartParams;
 use runner_core::ids::check_id;
@@ -106,7 +107,7 @@ pub(super) fn refuse_other_case(repository: &Repository, id: &str) -> Result<(),
     match ids.find(|other| *other != id && other.eq_ignore_ascii_case(id)) {
         Some(other) => {
             Err(ErrorData::new(ErrorKind::InvalidRequest, format!("id {id} differs from run {other} only in case"))
-                .hint(format!("runnerctl start --id {other}, or choose another id with --id")))
+                .hint(Ways::from(Command::start_again(other)).join(", or ", "choose another id with --id")))
         }
         None => Ok(()),
     }
@@ -122,7 +123,7 @@ fn begun(repository: &Repository, (id, tip): (&str, Id), has_goal: bool) -> Resu
             let found = found.unwrap_or("none");
             let message = format!("branch {branch} is there, but {file} on it names run {found}");
             return Err(ErrorData::new(ErrorKind::IdentityMismatch, message)
-                .hint(format!("runnerctl start --id {found}, or choose another id with --id")));
+                .hint(Ways::from(Command::start_again(found)).join(", or ", "choose another id with --id")));
         }
     }
     if has_goal && loaded.run_state.run_id.is_some() {

@@ -125,7 +125,7 @@ pub(super) fn tip(repository: &Repository, run: Option<&str>) -> Result<Id, Erro
         let place = repository.work_dir().display();
         let (message, hint) = match &run {
             Some(run) => (format!("there is no branch runner/{run} in {place}"), "runnerctl queue --ended"),
-            None => (format!("{place} has no commit yet"), "git commit --allow-empty -m 'Begin'"),
+            None => (format!("{place} has no commit yet"), "git commit --allow-empty -m Begin"),
         };
         ErrorData::new(ErrorKind::NotFound, message).hint(hint)
     };

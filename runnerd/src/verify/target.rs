@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use protocol::command::Command;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::state::RunState;
 
@@ -75,14 +76,11 @@ fn runs(repository: &Repository) -> Result<BTreeMap<String, Id>, GitError> {
 
 fn none(repository: &Repository, wanted: Option<&str>) -> ErrorData {
     let place = repository.work_dir().display();
-    let (message, hint) = match wanted {
-        Some(run) => (format!("{place} has no branch runner/{run}"), format!("git fetch origin runner/{run}")),
-        None => (
-            format!("{place} has no branch of a run"),
-            "git fetch origin 'refs/heads/runner/*:refs/heads/runner/*'".to_owned(),
-        ),
+    let (message, command) = match wanted {
+        Some(run) => (format!("{place} has no branch runner/{run}"), Command::fetch(&format!("runner/{run}"))),
+        None => (format!("{place} has no branch of a run"), Command::fetch("refs/heads/runner/*:refs/heads/runner/*")),
     };
-    ErrorData::new(ErrorKind::NotFound, message).hint(hint)
+    ErrorData::new(ErrorKind::NotFound, message).hint(command)
 }
 
 fn ambiguous(wanted: Option<&str>, several: &[Target]) -> ErrorData {
@@ -91,5 +89,5 @@ fn ambiguous(wanted: Option<&str>, several: &[Target]) -> ErrorData {
         Some(wanted) => format!("`{wanted}` matches more than one run: {}", ids.join(", ")),
         None => format!("there is more than one run: {}", ids.join(", ")),
     };
-    ErrorData::new(ErrorKind::InvalidRequest, message).hint(format!("runnerctl verify --run {}", ids[0]))
+    ErrorData::new(ErrorKind::InvalidRequest, message).hint(Command::verify(ids[0]))
 }

@@ -439,5 +439,5 @@ pub(crate) fn not_found(id: &str) -> ErrorData {
 
 pub(crate) fn held_error(held: &StopReason) -> ErrorData {
     let error = ErrorData::new(ErrorKind::Held, held.message.clone());
-    held.command.iter().fold(error, |error, command| error.hint(command.clone()))
+    held.ways().into_iter().fold(error, ErrorData::hint)
 }

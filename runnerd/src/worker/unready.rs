@@ -30,9 +30,9 @@ impl Unready {
     /// Tells it to whoever has asked for something.
     pub(crate) fn told(&self) -> ErrorData {
         match self {
-            Self::Hold(StopReason { message, command }) => {
-                let error = ErrorData::new(ErrorKind::Held, message.clone());
-                command.iter().fold(error, |error, command| error.hint(command.clone()))
+            Self::Hold(reason) => {
+                let error = ErrorData::new(ErrorKind::Held, reason.message.clone());
+                reason.ways().into_iter().fold(error, ErrorData::hint)
             }
             Self::Obstacle(obstacle) => ErrorData::new(ErrorKind::Fault, obstacle.to_string()).caused_by(obstacle),
         }

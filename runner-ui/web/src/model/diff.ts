@@ -61,6 +61,16 @@ export function parseDiff(text: string): { files: DiffFile[]; left: number } {
   return { files, left: Math.max(lines.length - shown, 0) };
 }
 
+/** Whether a file is the runner's own: its tree, its state, its records. */
+export function isBookkeeping(file: DiffFile): boolean {
+  return file.path.startsWith('.runner/');
+}
+
+/** The work first, the runner's bookkeeping last. */
+export function inReadingOrder(files: readonly DiffFile[]): DiffFile[] {
+  return [...files.filter((file) => !isBookkeeping(file)), ...files.filter(isBookkeeping)];
+}
+
 function pathOf(line: string): string {
   const quoted = / "?b\/(.*?)"?$/.exec(line);
   return quoted?.[1] ?? line.replace(/^diff (--git )?/, '');

@@ -84,3 +84,11 @@ export function sift(lines: readonly string[], search: string, errorsOnly: boole
   });
   return found;
 }
+
+/** Places of the lines that tell of failures: those that were recognised where there are any, else those that read so. */
+export function errorsOf(lines: readonly string[], recognised: readonly string[]): number[] {
+  const known = new Set(recognised.map((line) => line.trim()).filter((line) => line !== ''));
+  const places = (is: (line: string) => boolean) => lines.flatMap((line, at) => (is(line) ? [at] : []));
+  const told = known.size === 0 ? [] : places((line) => known.has(line.trim()));
+  return told.length > 0 ? told : places(isError);
+}

@@ -26,7 +26,7 @@ test('a run that goes on needs no explanation unless something is in its way', (
 test('a run that stopped says why, what to type and what came last', () => {
   expect(whyOf(run('stuck'), last)).toMatchObject({
     message: 'why',
-    command: 'runnerctl resume',
+    ways: 'runnerctl resume',
     last,
     tone: 'bad',
   });

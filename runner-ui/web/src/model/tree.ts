@@ -124,8 +124,11 @@ export function rows(found: Forest, folds: Folds, now: Now, opened: ReadonlySet<
 export function stateOf(node: Node, now: Now): NodeState {
   if (node.passes) return 'passed';
   if (now.pending.has(node.id)) return 'pending';
-  if (node.id === now.current) return now.live ? 'live' : 'next';
-  return node.children.length === 0 && node.attempts >= node.max_attempts ? 'exhausted' : 'open';
+  const isCurrent = node.id === now.current;
+  if (isCurrent && now.live) return 'live';
+  // What has no attempts left is not next, though selection stands there.
+  if (node.children.length === 0 && node.attempts >= node.max_attempts) return 'exhausted';
+  return isCurrent ? 'next' : 'open';
 }
 
 const looks: Record<NodeState, { icon: string; word: string; tone: Tone }> = {

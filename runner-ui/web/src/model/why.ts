@@ -1,5 +1,5 @@
 // Why a run does not go on, or how it ended: what stands on top of its page.
-import type { IterationView, RunView } from '../wire';
+import type { Command, IterationView, RunView } from '../wire';
 import { ofRun, isOver, type Tone } from './words';
 
 export interface Why {
@@ -7,8 +7,9 @@ export interface Why {
   icon: string;
   title: string;
   message: string | null;
-  /** The command that goes on. */
-  command: string | null;
+  /** What goes on, as a sentence, and its commands. */
+  ways: string | null;
+  commands: readonly Command[];
   /** When it goes on by itself. */
   until: string | null;
   /** The iteration that tells more: the last one, where it failed. */
@@ -40,7 +41,8 @@ export function whyOf(run: RunView, last: IterationView | null): Why | null {
       icon: '▲',
       title: 'Something is in the way',
       message: obstacle,
-      command: null,
+      ways: null,
+      commands: [],
       until: null,
       last: null,
     };
@@ -55,21 +57,31 @@ export function whyOf(run: RunView, last: IterationView | null): Why | null {
     icon: look.icon,
     title: titles[state] ?? look.word,
     message: reason?.message ?? null,
-    command: reason?.command ?? null,
+    ways: reason?.command ?? null,
+    commands: reason?.commands ?? [],
     until: state === 'waiting' ? (run.wait_until ?? null) : null,
     last: failed ? last : null,
   };
 }
 
+/** Something to know of a run, and what can be done about it. */
+export interface Remark {
+  tone: Tone;
+  text: string;
+  command: Command | null;
+}
+
+const accept: Command = { label: 'Accept the guard as it is', argv: ['runnerctl', 'guard', 'accept'] };
+
 /** What else somebody should know of a run, each with its tone. */
-export function remarks(run: RunView): { tone: Tone; text: string; command: string | null }[] {
-  const found: { tone: Tone; text: string; command: string | null }[] = [];
-  const add = (tone: Tone, text: string, command: string | null = null) =>
+export function remarks(run: RunView): Remark[] {
+  const found: Remark[] = [];
+  const add = (tone: Tone, text: string, command: Command | null = null) =>
     found.push({ tone, text, command });
   if (run.baseline === 'fail') add('look', 'The guard failed before the first session.');
   for (const outage of run.outages ?? []) add('wait', `${outage.agent} is not available: ${outage.why}`);
   for (const path of run.guard_changed ?? [])
-    add('look', `The guard is defined otherwise than accepted: ${path}`, 'runnerctl guard accept');
+    add('look', `The guard is defined otherwise than accepted: ${path}`, accept);
   for (const seen of run.secrets ?? []) add('bad', `${seen.path} holds the secret ${seen.variable}`);
   for (const path of run.reverted ?? []) add('look', `Put back, since the agent may not change it: ${path}`);
   for (const path of run.held_back ?? []) add('quiet', `Stays out of the branch: ${path}`);

@@ -1,16 +1,14 @@
 // What the whole page knows: the repositories, how it stands with the server and the daemon, the time, the place.
 import { Api, Failure } from '../api';
-import { Stream, type Link, type Message } from '../events';
+import type { Link, Message } from '../events';
 import { newsOf, type News } from '../model/live';
 import { Refresher } from '../refresh';
 import { parse, takeToken, type Route } from '../route';
+import { ofBrowser, SharedStream, type Surroundings } from '../share';
 import type { Health, StatusView } from '../wire';
 
 /** How it stands with what the page shows. */
 export type Freshness = Link | 'away' | 'static' | 'locked';
-
-/** Milliseconds in the background after which a page stops listening: browsers have few connections for all of them. */
-const BACKGROUND = 60_000;
 
 type Listener = (news: News) => void;
 
@@ -27,17 +25,18 @@ export class Page {
   #gone = $state(false);
   #locked = $state(false);
   #begun = false;
-  #output: string | null = null;
+  #output = false;
   #listeners = new Set<Listener>();
-  #stream: Stream;
+  #stream: SharedStream;
   #refresher = new Refresher<'repos' | 'health'>((error) => this.#failed(error));
 
-  constructor(api = new Api()) {
+  constructor(api = new Api(), around: Surroundings = ofBrowser()) {
     this.api = api;
-    this.#stream = new Stream({
-      message: (message) => this.#message(message),
-      link: (link) => this.#linked(link),
-    });
+    const ears = {
+      message: (message: Message) => this.#message(message),
+      link: (link: Link) => this.#linked(link),
+    };
+    this.#stream = new SharedStream(ears, around);
     this.#refresher.knows('repos', async () => this.#arrived(await api.repos()));
     this.#refresher.knows('health', async () => void (this.health = await api.health()));
   }
@@ -55,13 +54,9 @@ export class Page {
     addEventListener('popstate', () => void this.#arrive());
     document.addEventListener('click', (event) => this.#clicked(event));
     setInterval(() => (this.now = Date.now()), 1000);
+    document.addEventListener('visibilitychange', () => this.#listen());
+    addEventListener('pagehide', () => this.#stream.rest());
     await this.#arrive();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    document.addEventListener('visibilitychange', () => {
-      clearTimeout(timer);
-      if (document.hidden) timer = setTimeout(() => this.#stream.listen(null), BACKGROUND);
-      else this.#listen();
-    });
   }
 
   /** Follows the news until the returned function is called. */
@@ -84,11 +79,11 @@ export class Page {
     this.go(link.getAttribute('href') ?? '#/');
   }
 
-  /** Asks for what agents and guards of a repository print while it is looked at. */
-  wantOutput(repo: string | null): void {
-    if (this.#output === repo) return;
-    this.#output = repo;
-    if (this.#begun) this.#listen();
+  /** Asks for what agents and guards print while it is looked at. */
+  wantOutput(wanted: boolean): void {
+    if (this.#output === wanted) return;
+    this.#output = wanted;
+    this.#listen();
   }
 
   /** Reads the list of repositories anew. */
@@ -109,15 +104,17 @@ export class Page {
     this.route = parse(location.hash);
     if (this.#locked) return;
     if (token !== null || this.repos === null) {
+      this.#begun = true;
       this.refresh();
       this.#listen();
     }
   }
 
+  /** Nobody follows what they do not see. */
   #listen(): void {
-    this.#begun = true;
-    const output = this.#output === null ? '' : `?repo=${encodeURIComponent(this.#output)}&output=1`;
-    this.#stream.listen(`/events${output}`);
+    if (!this.#begun || this.#locked) return;
+    if (document.hidden) this.#stream.rest();
+    else this.#stream.follow(this.#output);
   }
 
   #linked(link: Link): void {
@@ -155,7 +152,7 @@ export class Page {
     if (error.code === 'daemon_away') this.#gone = true;
     if (error.code === 'unauthorized') {
       this.#locked = true;
-      this.#stream.listen(null);
+      this.#stream.rest();
     }
   }
 }

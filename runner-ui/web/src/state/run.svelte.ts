@@ -70,6 +70,12 @@ export class Run {
     this.#refresher.end();
   }
 
+  /** Whether enough is known to show it without moving what is shown already. */
+  get isShown(): boolean {
+    return this.status !== null && (this.iterations !== null || this.status.run === null || this.#failedOnce);
+  }
+  #failedOnce = $state(false);
+
   run: RunView | null = $derived(this.status?.run ?? null);
   /** The run's id; the current one's where none was named. */
   get name(): string | null {
@@ -110,6 +116,7 @@ export class Run {
 
   #failed(error: unknown): void {
     if (!(error instanceof Failure)) throw error;
+    this.#failedOnce = true;
     // What is shown stays; the badge tells how old it is.
     if (this.status === null || error.code === 'not_found') this.error = error;
   }

@@ -195,7 +195,11 @@ fn close(ui: &Ui, scratch: &Scratch, played: Result<Played, Failure>) -> Result<
         Ui::object("demo", &Ended { path: folder, run: &run, audit: &audit })?;
         return Ok(code);
     }
-    let mut text = format!("\n{}{}", headline(&run.summary), stop_reason(run.summary.reason.as_ref(), &ui.screen()));
+    let mut text = format!(
+        "\n{}{}",
+        headline(&run.summary),
+        stop_reason(run.summary.reason.as_ref(), &run.summary.path, &ui.screen())
+    );
     if run.summary.state == RunStatus::Completed {
         let log = scratch.git(&["log", "--oneline", "--no-decorate"])?;
         let _ = write!(text, "\n$ git log --oneline\n{log}\n$ sh bin/roman 1994\n{}\n", scratch.roman("1994")?);

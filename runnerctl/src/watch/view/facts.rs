@@ -1,5 +1,6 @@
 //! The lines above and below the panes: which run, why it does what it does, what to type, which keys there are.
 
+use protocol::path::WirePath;
 use protocol::view::{PendingControl, RunView, StopReason};
 use protocol::words::RunStatus;
 use ratatui::layout::Rect;
@@ -10,6 +11,7 @@ use super::repos::state;
 use super::{Canvas, squeeze};
 use crate::text::measure::{ago, until};
 use crate::text::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, PLAIN, of_state};
+use crate::text::run::typed;
 use crate::text::usage::short_cost;
 use crate::watch::model::Model;
 
@@ -67,7 +69,7 @@ fn sentences(model: &Model) -> (Spans, Spans) {
         return (vec![look.span(PLAIN, if is_read { "no repositories yet" } else { "" })], hint);
     };
     if let Some(held) = &status.repo.held {
-        return stopped(model, RunStatus::Held, held);
+        return stopped(model, RunStatus::Held, (held, &status.repo.path));
     }
     match &status.run {
         None => (vec![look.span(PLAIN, "no run")], to_type(model, "runnerctl start")),
@@ -75,9 +77,10 @@ fn sentences(model: &Model) -> (Spans, Spans) {
     }
 }
 
-fn stopped(model: &Model, state: RunStatus, reason: &StopReason) -> (Spans, Spans) {
+fn stopped(model: &Model, state: RunStatus, (reason, place): (&StopReason, &WirePath)) -> (Spans, Spans) {
     let first = vec![model.look.span(of_state(state), &format!("{state}: ")), model.look.span(PLAIN, &reason.message)];
-    (first, reason.command.as_deref().map(|command| to_type(model, command)).unwrap_or_default())
+    let command = typed(reason, place, &model.look.screen);
+    (first, command.map(|command| to_type(model, &command)).unwrap_or_default())
 }
 
 fn to_type(model: &Model, command: &str) -> Spans {
@@ -88,7 +91,7 @@ fn of_run(model: &Model, run: &RunView) -> (Spans, Spans) {
     let look = model.look;
     let state = run.summary.state;
     let (mut first, mut second) = match &run.summary.reason {
-        Some(reason) => stopped(model, state, reason),
+        Some(reason) => stopped(model, state, (reason, &run.summary.path)),
         None => (vec![look.span(of_state(state), &format!("{state}: ")), look.span(PLAIN, &doing(run))], Vec::new()),
     };
     if let Some(time) = run.wait_until {

@@ -3,6 +3,7 @@
 //! Says why in one sentence, and which command goes on.
 
 use jiff::Timestamp;
+use protocol::command::{Command, Ways};
 use protocol::explain::RoleReason;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
@@ -99,8 +100,8 @@ pub fn next(standing: &Standing<'_>, ended: Option<&Verdict>, asked: Option<Aske
         .unwrap_or_else(|| ask(standing, task(standing, leaf)))
 }
 
-fn end(end: End, message: impl Into<String>, command: &str) -> Next {
-    Next::End { end, reason: StopReason::new(message, command) }
+fn end(end: End, message: impl Into<String>, ways: impl Into<Ways>) -> Next {
+    Next::End { end, reason: StopReason::new(message, ways) }
 }
 
 fn stalled(standing: &Standing<'_>, leaf: &Node) -> Option<Next> {
@@ -112,8 +113,8 @@ fn stalled(standing: &Standing<'_>, leaf: &Node) -> Option<Next> {
     } else {
         return None;
     };
-    let ways = format!("runnerctl note TEXT, or {}; then: runnerctl resume", by_hand(leaf));
-    Some(end(End::Stuck, message, &ways))
+    let ways = Ways::from("runnerctl note TEXT").join(", or ", by_hand(leaf)).join("; then: ", "runnerctl resume");
+    Some(end(End::Stuck, message, ways))
 }
 
 fn exhausted(leaf: &Node) -> Next {
@@ -146,13 +147,13 @@ fn used_up_attempts(leaf: &Node) -> StopReason {
     let Node { id, max_attempts, .. } = leaf;
     StopReason::new(
         format!("node {id} has used its {max_attempts} attempts"),
-        &format!("runnerctl retry {id}, or {}; then: runnerctl resume", by_hand(leaf)),
+        Ways::from(Command::retry(id)).join(", or ", by_hand(leaf)).join("; then: ", "runnerctl resume"),
     )
 }
 
 /// Names the commands that reword and decompose.
-fn by_hand(leaf: &Node) -> String {
-    format!("runnerctl edit, or runnerctl add {} --title TITLE --goal GOAL", leaf.id)
+fn by_hand(leaf: &Node) -> Ways {
+    Ways::from("runnerctl edit").join(", or ", format!("runnerctl add {} --title TITLE --goal GOAL", leaf.id))
 }
 
 fn failed(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {
@@ -208,8 +209,8 @@ fn used_up(standing: &Standing<'_>) -> Option<Next> {
         let ceiling = ceiling.filter(|ceiling| used >= *ceiling)?;
         // As much again as it was, on top of what is spent.
         let raised = used.saturating_add(ceiling).div_ceil(unit);
-        let ways = format!("runnerctl config set {key} {raised} && runnerctl resume");
-        Some(end(End::Limit, format!("{key} is used up"), &ways))
+        let ways = Ways::from(Command::set(key, &raised.to_string())).join(" && ", "runnerctl resume");
+        Some(end(End::Limit, format!("{key} is used up"), ways))
     })
 }
 
@@ -235,7 +236,7 @@ fn elsewhere(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {
         "HEAD was moved away from runner/{run} in iteration {iter}, and whether by a person or the agent is not known; \
          what was there is kept under {rescue}, and runner/{run} is checked out again"
     );
-    Some(Next::Hold(StopReason::new(message, &format!("git show --stat {rescue}, then: runnerctl resume"))))
+    Some(Next::Hold(StopReason::new(message, Ways::from(Command::show_files(&rescue)).then("runnerctl resume"))))
 }
 
 fn by_request(asked: Option<Asked>, ended: Option<&Verdict>) -> Option<Next> {
@@ -265,7 +266,8 @@ fn paused(why: &str, ended: Option<&Verdict>) -> Next {
 fn review(pending: &Pending) -> Next {
     let Pending { node, iter } = pending;
     let message = format!("node {node} is done and awaits your review: `runnerctl log {iter} --diff` shows it");
-    Next::WaitForPerson(StopReason::new(message, "runnerctl approve, or: runnerctl reject REASON"))
+    let ways = Ways::from("runnerctl approve, or: runnerctl reject REASON").with(Command::show_diff(*iter));
+    Next::WaitForPerson(StopReason::new(message, ways))
 }
 
 /// Chooses the kinds that the session and its review are asked of; waits where the service of none of them is available:

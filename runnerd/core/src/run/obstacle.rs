@@ -4,6 +4,7 @@
 
 use std::io::{self, ErrorKind};
 
+use protocol::command::Ways;
 use protocol::view::StopReason;
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +45,8 @@ impl Obstruction {
         self.reason(message, "then: runnerctl resume")
     }
 
-    fn reason(&self, message: String, then: &str) -> StopReason {
-        StopReason { message, command: Some(format!("{}, {then}", self.remedy)) }
+    fn reason(&self, message: String, then: &'static str) -> StopReason {
+        StopReason::new(message, Ways::from(&self.remedy).join(", ", then))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a request is refused: what it is made of, and the sentence and the command that people read.
 
+use protocol::command::{Command, Ways};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::view::StopReason;
 use protocol::words::RunStatus;
@@ -52,7 +53,7 @@ impl Refusal {
     /// Tells what a request to run `id` is answered.
     pub fn told(&self, id: &str) -> ErrorData {
         let error = ErrorData::new(self.kind(), self.message(id));
-        self.command(id).into_iter().fold(error, ErrorData::hint)
+        self.ways(id).into_iter().fold(error, ErrorData::hint)
     }
 
     fn kind(&self) -> ErrorKind {
@@ -100,11 +101,11 @@ impl Refusal {
         }
     }
 
-    /// Returns the command to type next.
-    pub fn command(&self, id: &str) -> Option<String> {
-        let command = match self {
-            Self::RepositoryHeld(why) | Self::StillStuck(why) | Self::StillAtLimit(why) => return why.command.clone(),
-            Self::IsCancelled => return Some(format!("runnerctl start --id {id}")),
+    /// Returns what to do next.
+    pub fn ways(&self, id: &str) -> Option<Ways> {
+        let ways = match self {
+            Self::RepositoryHeld(why) | Self::StillStuck(why) | Self::StillAtLimit(why) => return why.ways(),
+            Self::IsCancelled => return Some(Command::start_again(id).into()),
             Self::IsCompleted => {
                 "runnerctl start -m 'What is to be true next', or write the next goal into .runner/GOAL.md and: runnerctl start"
             }
@@ -117,6 +118,6 @@ impl Refusal {
             }
             Self::InvalidWord(_) | Self::NoReader(_) | Self::AllPassed => return None,
         };
-        Some(command.to_owned())
+        Some(ways.into())
     }
 }

@@ -1,6 +1,7 @@
 //! What people ask of a run, and what it is answered in each state.
 
 use jiff::Timestamp;
+use protocol::command::Command;
 use protocol::path::WirePath;
 use protocol::view::StopReason;
 
@@ -233,7 +234,7 @@ fn cancel(run: RunRecord, situation: &Situation<'_>) -> Result<Step, Refusal> {
             Ok(Step::from(run).with(Effect::Stop(StopCause::Cancel)))
         }
         (_, Work::Nothing) => {
-            let why = StopReason::new("cancelled by the user", &format!("runnerctl start --id {}", run.id));
+            let why = StopReason::new("cancelled by the user", Command::start_again(&run.id));
             let mut run = end(run, End::Cancelled, why, situation.now);
             run.uncommitted.word = None;
             Ok(Step::from(run).with(Effect::AnswerSteps))

@@ -2,6 +2,8 @@
 //!
 //! They may be an agent's, and secrets may lie beside them: no command takes everything that is there.
 
+use protocol::command::{Command, Ways};
+
 use crate::shell;
 
 /// Paths that are named in a command.
@@ -12,20 +14,23 @@ const SECRETS: [&str; 4] = [".env", "id_rsa", "id_ed25519", "id_ecdsa"];
 const SAMPLES: [&str; 3] = [".example", ".sample", ".template"];
 
 /// Returns the ways to a clean work tree.
-pub fn ways(paths: &[String]) -> String {
+pub fn ways(paths: &[String]) -> Ways {
     let (secret, others): (Vec<&str>, Vec<&str>) = paths.iter().map(String::as_str).partition(|path| is_secret(path));
     let ignore = || format!("name {} in .gitignore", shell::words(secret.iter().copied().take(NAMED)));
     // What is no text, or too much, is shown by git as it is.
     let is_nameable = others.len() <= NAMED && !others.iter().any(|path| path.contains(char::REPLACEMENT_CHARACTER));
     if !is_nameable {
-        return "look at each with git status, and commit, stash or ignore it by its name".to_owned();
+        return Ways::from("look at each with git status, and commit, stash or ignore it by its name")
+            .with(Command::new("Show what has changed", ["git", "status"]));
     }
-    let named = shell::words(others.iter().copied());
-    let commit = || format!("git add -- {named} && git commit, or git stash push -u -- {named}");
+    let commit = || {
+        let named = || others.iter().copied();
+        Ways::from(Command::stage(named())).join(" && ", "git commit").join(", or ", Command::set_aside(named()))
+    };
     match (secret.is_empty(), others.is_empty()) {
         (true, _) => commit(),
-        (false, true) => ignore(),
-        (false, false) => format!("{}; and: {}", commit(), ignore()),
+        (false, true) => ignore().into(),
+        (false, false) => commit().join("; and: ", ignore()),
     }
 }
 
@@ -42,7 +47,7 @@ mod tests {
     use super::*;
 
     fn of(paths: &[&str]) -> String {
-        ways(&paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())
+        ways(&paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>()).text().to_owned()
     }
 
     #[test]
@@ -64,7 +69,7 @@ mod tests {
     fn what_cannot_be_named_is_shown_by_git() {
         let many: Vec<String> = (0..11).map(|number| format!("f{number}")).collect();
         for paths in [many, vec!["a\u{fffd}".to_owned()]] {
-            assert_eq!(ways(&paths), "look at each with git status, and commit, stash or ignore it by its name");
+            assert_eq!(ways(&paths).text(), "look at each with git status, and commit, stash or ignore it by its name");
         }
     }
 }

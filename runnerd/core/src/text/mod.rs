@@ -7,5 +7,4 @@ pub mod fence;
 pub mod json;
 pub mod redact;
 pub mod reset_time;
-pub mod shell;
 pub(crate) mod strict_json;

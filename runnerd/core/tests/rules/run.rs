@@ -34,7 +34,7 @@ fn wait() -> Wait {
 }
 
 fn why() -> StopReason {
-    StopReason { message: "why".to_owned(), command: Some("runnerctl resume".to_owned()) }
+    StopReason::new("why", "runnerctl resume")
 }
 
 fn order() -> Start {
@@ -804,7 +804,10 @@ pub(crate) fn refusals_table() -> String {
     let mut told = BTreeMap::new();
     let runs = states().into_iter().map(run);
     let mut add = |refusal: Refusal| {
-        told.insert(name(&refusal), (refusal.message("ID"), refusal.command("ID").unwrap_or_else(|| "–".to_owned())));
+        told.insert(
+            name(&refusal),
+            (refusal.message("ID"), refusal.ways("ID").map_or_else(|| "–".to_owned(), |ways| ways.text().to_owned())),
+        );
     };
     for run in runs {
         for (_, request) in requests() {

@@ -329,8 +329,7 @@ const OUTPUTS: [&str; 4] = [
 ];
 
 fn hold(message: String) -> Box<Declined> {
-    let command = Some("correct it, commit, then: runnerctl resume".to_owned());
-    Box::new(Declined::Hold(StopReason { message, command }))
+    Box::new(Declined::Hold(StopReason::new(message, "correct it, commit, then: runnerctl resume")))
 }
 
 /// Returns a session that ended so.

@@ -244,7 +244,7 @@ impl Course {
         let how = self.run_guard();
         self.may_die()?;
         if let GuardHow::Missing { what } = how {
-            self.hold(protocol::view::StopReason { message: what, command: Some("runnerctl resume".to_owned()) })?;
+            self.hold(protocol::view::StopReason::new(what, "runnerctl resume"))?;
             return Ok(false);
         }
         let end = GuardEnd { digest: Some(Digest::of(b"it ran").to_string()), ..GuardEnd::new(how) };

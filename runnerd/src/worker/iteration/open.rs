@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use protocol::command::{Command, Ways};
 use protocol::view::StopReason;
 use runner_core::message::RunnerCommit;
 use runner_core::run::{self, Next};
@@ -90,7 +91,7 @@ fn on_branch(context: &RunContext, repository: &Repository) -> Result<Result<Id,
         Head::Detached { commit } => format!("HEAD is detached at {}", commit.short(12)),
     };
     let message = format!("{seen} in {}, but the run is on {branch}", repository.work_dir().display());
-    Ok(Err(StopReason::new(message, &format!("git switch {branch} && runnerctl resume"))))
+    Ok(Err(StopReason::new(message, Ways::from(Command::switch(&branch)).join(" && ", "runnerctl resume"))))
 }
 
 fn unreadable(error: &LoadError) -> StopReason {
@@ -105,7 +106,9 @@ fn unreadable(error: &LoadError) -> StopReason {
 fn unbuilt(context: &RunContext, loaded: &Loaded) -> Option<StopReason> {
     let blind = loaded.config.check_ceilings().err();
     crate::containment_check::loose(&loaded.config, context.launcher.offer())
-        .map(|unbuilt| StopReason::new(unbuilt.message, &format!("{}, commit, then: runnerctl resume", unbuilt.hint)))
+        .map(|unbuilt| {
+            StopReason::new(unbuilt.message, Ways::from(unbuilt.hint).join(", commit", "").then("runnerctl resume"))
+        })
         .or_else(|| {
             blind.map(|blind| {
                 StopReason::new(blind.to_string(), "commit that in .runner/state/config.toml, then: runnerctl resume")
@@ -126,14 +129,15 @@ fn identity(context: &RunContext, loaded: &Loaded) -> Option<StopReason> {
     wrong.map(|(file, id)| {
         let id = id.unwrap_or("none");
         let message = format!("{file} names run {id}, but the branch is {}", context.branch());
-        StopReason::new(message, &format!("set the id in .runner to {}, commit, then: runnerctl resume", context.run))
+        let ways = Ways::from(format!("set the id in .runner to {}, commit", context.run)).then("runnerctl resume");
+        StopReason::new(message, ways)
     })
 }
 
 fn unfinished(repository: &Repository) -> Option<StopReason> {
     repository.operation().map(|operation| {
         let message = format!("a {operation} is in progress in {}", repository.work_dir().display());
-        StopReason::new(message, &format!("finish or abort the {operation}, then: runnerctl resume"))
+        StopReason::new(message, Ways::from(format!("finish or abort the {operation}")).then("runnerctl resume"))
     })
 }
 
@@ -149,5 +153,5 @@ fn clean(repository: &Repository) -> Result<Option<StopReason>, GitError> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!("the work tree has changes that are not committed: {}{more}", shown.join(", "));
     let paths: Vec<String> = changes.iter().map(crate::git::Change::display_path).collect();
-    Ok(Some(StopReason::new(message, &format!("{}; then: runnerctl resume", uncommitted::ways(&paths)))))
+    Ok(Some(StopReason::new(message, uncommitted::ways(&paths).join("; then: ", "runnerctl resume"))))
 }

@@ -2,6 +2,7 @@
 //!
 //! When a request is done, and that it is done once, is `changes`'.
 
+use protocol::command::{Command, Ways};
 use protocol::state::RunState;
 use protocol::view::StopReason;
 use runner_core::change::{Change, Changed, Documents};
@@ -87,8 +88,8 @@ impl BranchTip {
             let committed = self.repository.read(&self.loaded.commit, path)?.unwrap_or_default();
             if there != committed && there != text.as_bytes() {
                 let message = format!("{path} has changes that are not committed");
-                let command = format!("commit {path}, or git restore {path}; then: runnerctl resume");
-                return Err(Unready::Hold(StopReason::new(message, &command)));
+                let ways = Ways::from(format!("commit {path}")).join(", or ", Command::restore(path));
+                return Err(Unready::Hold(StopReason::new(message, ways.join("; then: ", "runnerctl resume"))));
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 //!
 //! Every step is recognised if it was done before a crash. The baseline is `baseline`'s.
 
+use protocol::command::{Command, Ways};
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
@@ -33,7 +34,7 @@ pub(crate) fn begin(context: &RunContext, beginning: &Beginning, previous: Optio
         let message = format!("a {operation} is in progress in {}", repository.work_dir().display());
         return Err(Unready::Hold(StopReason::new(
             message,
-            &format!("finish or abort the {operation}, then: runnerctl resume"),
+            Ways::from(format!("finish or abort the {operation}")).then("runnerctl resume"),
         )));
     }
     refuse_pipes(&repository)?;
@@ -64,7 +65,7 @@ fn refuse_pipes(repository: &Repository) -> Result<(), Unready> {
     let message = format!("{} is a pipe, which git would wait for ever to read", pipe.display());
     Err(Unready::Hold(StopReason::new(
         message,
-        &format!("rm {}, then: runnerctl resume", shell::quoted(&pipe.display().to_string())),
+        Ways::from(format!("rm {}", shell::quoted(&pipe.display().to_string()))).then("runnerctl resume"),
     )))
 }
 
@@ -82,8 +83,8 @@ fn refuse(foreign: &[String]) -> Result<(), Unready> {
     }
     let shown = foreign.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
     let message = format!("the work tree has changes that are not committed: {shown}");
-    let ways = format!("{}; then: runnerctl resume", uncommitted::ways(foreign));
-    Err(Unready::Hold(StopReason::new(message, &ways)))
+    let ways = uncommitted::ways(foreign).join("; then: ", "runnerctl resume");
+    Err(Unready::Hold(StopReason::new(message, ways)))
 }
 
 /// Puts a run that has begun on its branch when it goes on, and returns HEAD.
@@ -100,12 +101,12 @@ pub(crate) fn take_up(context: &RunContext) -> Result<Id, Unready> {
     }
     repository.head()?.commit().ok_or_else(|| {
         let (what, ways) = if is_there {
-            ("HEAD has no commit".to_owned(), format!("git switch {branch}, then: runnerctl resume"))
+            ("HEAD has no commit".to_owned(), Ways::from(Command::switch(&branch)).then("runnerctl resume"))
         } else {
-            let ways = format!("git branch {branch} COMMIT, then: runnerctl resume; or: runnerctl cancel");
+            let ways = Ways::from(format!("git branch {branch} COMMIT")).then("runnerctl resume; or: runnerctl cancel");
             (format!("branch {branch} is gone"), ways)
         };
-        Unready::Hold(StopReason::new(format!("there is no commit to go on from: {what}"), &ways))
+        Unready::Hold(StopReason::new(format!("there is no commit to go on from: {what}"), ways))
     })
 }
 
@@ -119,7 +120,7 @@ fn check_out(
     let branch = context.branch();
     let head = repository.head()?;
     let missing =
-        || Unready::Hold(StopReason::new("the repository has no commit yet", "git commit --allow-empty -m 'Begin'"));
+        || Unready::Hold(StopReason::new("the repository has no commit yet", "git commit --allow-empty -m Begin"));
     if beginning.fork {
         return check_out_fork(context, repository, beginning);
     }
@@ -316,7 +317,10 @@ fn prepared_tree(layout: &Layout, committed: Option<&TaskTree>) -> Result<TaskTr
     let tree = read_tree(layout)?;
     person::check_start(committed, &tree).map_err(|breach| {
         let message = format!("{} was changed by hand: {breach}", layout.tree().display());
-        Unready::Hold(StopReason::new(message, &format!("set it back in {}; then: runnerctl resume", Layout::TREE)))
+        Unready::Hold(StopReason::new(
+            message,
+            Ways::from(format!("set it back in {}", Layout::TREE)).join("; then: ", "runnerctl resume"),
+        ))
     })?;
     Ok(tree)
 }

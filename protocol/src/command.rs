@@ -1,0 +1,284 @@
+//! Commands that are offered to a person: what each is for and its words, and the sentences that they stand in.
+//!
+//! A sentence is read; what is pasted is made of a command's words alone, quoted as a shell needs them. What a command does
+//! is not known here.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::shell;
+
+/// A command to type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Command {
+    /// What it is for, in a few words.
+    pub label: String,
+    /// The program and its arguments, as they are: whoever shows them for a shell quotes them.
+    pub argv: Vec<String>,
+}
+
+/// Commands that take nothing of the case: what they are for, and how they are typed.
+pub const KNOWN: &[(&str, &str)] = &[
+    ("Continue the run", "runnerctl resume"),
+    ("Try again now", "runnerctl resume --now"),
+    ("Grant 20 more iterations", "runnerctl resume --more 20"),
+    ("Show how it stands", "runnerctl status"),
+    ("List repositories", "runnerctl repos"),
+    ("List runs that are over", "runnerctl queue --ended"),
+    ("Start a run", "runnerctl start"),
+    ("End the run", "runnerctl cancel"),
+    ("Pause after this iteration", "runnerctl pause"),
+    ("Pause now", "runnerctl pause --now"),
+    ("Approve", "runnerctl approve"),
+    ("Edit the task tree", "runnerctl edit"),
+    ("Show the task tree", "runnerctl tree"),
+    ("Check the files of the runner", "runnerctl validate"),
+    ("Show open questions", "runnerctl questions"),
+    ("Show all questions", "runnerctl questions --all"),
+    ("Show what it printed", "runnerctl log"),
+    ("Show the settings", "runnerctl config get"),
+    ("Show the prices", "runnerctl config get prices"),
+    ("Edit the settings", "runnerctl config edit"),
+    ("Do without a ceiling on cost", "runnerctl config set max_cost_usd --default"),
+    ("Accept the guard as it is", "runnerctl guard accept"),
+    ("Show how the daemon is", "runnerctl daemon status"),
+    ("Run the daemon here", "runnerctl daemon run"),
+    ("Look for what is wrong", "runnerctl doctor"),
+    ("Set it up", "runnerctl init"),
+    ("Open the page", "runnerctl ui"),
+    ("Commit", "git commit"),
+    ("Make a first commit", "git commit --allow-empty -m Begin"),
+    ("Show what has changed", "git status"),
+    ("Show the history", "git log --oneline"),
+    ("Show the branch's history", "git log --oneline --first-parent"),
+    ("Show your git configuration", "git config --global --list"),
+    ("Show your git configuration", "git config --global --list --show-origin"),
+    ("Check the objects", "git fsck"),
+    ("Check that all objects are there", "git fsck --connectivity-only"),
+    ("Fetch what was left out", "git fetch --refetch --no-filter"),
+    ("Make a repository", "git init"),
+];
+
+impl Command {
+    /// Makes one of its words.
+    pub fn new<'a>(label: &str, argv: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { label: label.to_owned(), argv: argv.into_iter().map(str::to_owned).collect() }
+    }
+
+    /// Returns the command that a line is, where it takes nothing of the case.
+    pub fn known(line: &str) -> Option<Self> {
+        KNOWN.iter().find(|(_, known)| *known == line).map(|(label, line)| Self::new(label, line.split(' ')))
+    }
+
+    /// Gives a node another set of attempts.
+    pub fn retry(node: &str) -> Self {
+        Self::new("Give it new attempts", ["runnerctl", "retry", node])
+    }
+
+    /// Starts a run that was begun under an id before.
+    pub fn start_again(id: &str) -> Self {
+        Self::new("Start it again", ["runnerctl", "start", "--id", id])
+    }
+
+    /// Lists the iterations of a run.
+    pub fn list_iterations(run: &str) -> Self {
+        Self::new("List its iterations", ["runnerctl", "log", "--run", run])
+    }
+
+    /// Checks whether the rules made a run.
+    pub fn verify(run: &str) -> Self {
+        Self::new("Verify this run", ["runnerctl", "verify", "--run", run])
+    }
+
+    /// Shows what an iteration has changed.
+    pub fn show_diff(iter: u32) -> Self {
+        Self::new("Show what it has changed", ["runnerctl", "log", &iter.to_string(), "--diff"])
+    }
+
+    /// Sets a key of the configuration.
+    pub fn set(key: &str, value: &str) -> Self {
+        Self::new(&format!("Set {key} to {value}"), ["runnerctl", "config", "set", key, value])
+    }
+
+    /// Fetches from `origin`.
+    pub fn fetch(refspec: &str) -> Self {
+        Self::new("Fetch it", ["git", "fetch", "origin", refspec])
+    }
+
+    /// Trusts a repository of another owner.
+    pub fn trust(path: &str) -> Self {
+        Self::new("Trust this repository", ["git", "config", "--global", "--add", "safe.directory", path])
+    }
+
+    /// Checks out a branch.
+    pub fn switch(branch: &str) -> Self {
+        Self::new("Check out the branch", ["git", "switch", branch])
+    }
+
+    /// Takes a file back to what was committed.
+    pub fn restore(path: &str) -> Self {
+        Self::new("Take the change back", ["git", "restore", path])
+    }
+
+    /// Shows which files a commit has changed.
+    pub fn show_files(revision: &str) -> Self {
+        Self::new("Show what was kept", ["git", "show", "--stat", revision])
+    }
+
+    /// Stages files by their names.
+    pub fn stage<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::new("Stage these files", ["git", "add", "--"].into_iter().chain(paths))
+    }
+
+    /// Puts files aside by their names.
+    pub fn set_aside<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::new("Put these files aside", ["git", "stash", "push", "-u", "--"].into_iter().chain(paths))
+    }
+
+    /// Returns it as it is typed into a shell.
+    pub fn line(&self) -> String {
+        shell::words(self.argv.iter().map(String::as_str))
+    }
+
+    /// Returns it for somebody who is elsewhere than in `place`; programs that know no other place stay as they are.
+    #[must_use]
+    pub fn at(&self, place: &str) -> Self {
+        let mut there = self.clone();
+        if matches!(self.argv.first().map(String::as_str), Some("runnerctl" | "git")) {
+            there.argv.splice(1..1, ["-C".to_owned(), place.to_owned()]);
+        }
+        there
+    }
+}
+
+/// What a person can do next: a sentence, and the commands in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ways {
+    pub(crate) text: String,
+    pub(crate) commands: Vec<Command>,
+}
+
+impl Ways {
+    /// Joins another way to it.
+    #[must_use]
+    pub fn join(mut self, joint: &str, next: impl Into<Self>) -> Self {
+        let Self { text, commands } = next.into();
+        self.text += joint;
+        self.text += &text;
+        commands.into_iter().for_each(|command| self.add(command));
+        self
+    }
+
+    /// Joins what comes after it.
+    #[must_use]
+    pub fn then(self, next: impl Into<Self>) -> Self {
+        self.join(", then: ", next)
+    }
+
+    /// Adds a command that the sentence does not name.
+    #[must_use]
+    pub fn with(mut self, command: Command) -> Self {
+        self.add(command);
+        self
+    }
+
+    /// Returns the sentence.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the sentence, where there is one, and the commands.
+    pub fn into_parts(self) -> (Option<String>, Vec<Command>) {
+        ((!self.text.is_empty()).then_some(self.text), self.commands)
+    }
+
+    fn add(&mut self, command: Command) {
+        if !self.commands.contains(&command) {
+            self.commands.push(command);
+        }
+    }
+}
+
+impl From<Command> for Ways {
+    fn from(command: Command) -> Self {
+        Self { text: command.line(), commands: vec![command] }
+    }
+}
+
+/// A part of a sentence that is a known command as a whole is that command; anything else is for people alone. Only what
+/// was written with the program is looked through: a name of the case could read like a command.
+impl From<&'static str> for Ways {
+    fn from(text: &'static str) -> Self {
+        let mut ways = Self { text: text.to_owned(), commands: Vec::new() };
+        let parts = text.split([';', ',', ':', '&']).map(str::trim);
+        let parts = parts.map(|part| part.strip_prefix("or ").or(part.strip_prefix("and ")).unwrap_or(part));
+        parts.filter_map(Command::known).for_each(|command| ways.add(command));
+        ways
+    }
+}
+
+impl From<String> for Ways {
+    fn from(text: String) -> Self {
+        Self { text, commands: Vec::new() }
+    }
+}
+
+impl From<&String> for Ways {
+    fn from(text: &String) -> Self {
+        text.clone().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(ways: impl Into<Ways>) -> Vec<String> {
+        ways.into().into_parts().1.iter().map(Command::line).collect()
+    }
+
+    #[test]
+    fn a_part_of_a_sentence_is_a_command_only_as_a_whole() {
+        assert_eq!(lines("runnerctl status"), ["runnerctl status"]);
+        assert_eq!(lines("fix the file, commit it, then: runnerctl resume"), ["runnerctl resume"]);
+        assert_eq!(
+            lines("put it back, then: runnerctl resume; or: runnerctl cancel"),
+            ["runnerctl resume", "runnerctl cancel"]
+        );
+        assert_eq!(lines("runnerctl validate, or runnerctl start"), ["runnerctl validate", "runnerctl start"]);
+        assert_eq!(lines("runnerctl config set max_cost_usd --default && runnerctl resume").len(), 2);
+        for prose in [
+            "runnerctl status says what is held, and the daemon's log why",
+            "runnerctl start shows them, and asks",
+            "runnerctl start -m 'What is to be true'",
+            "runnerctl reject REASON",
+            "",
+        ] {
+            assert_eq!(lines(prose), <[&str; 0]>::default(), "{prose}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_the_case_is_no_command_though_it_reads_like_one() {
+        let named = "x; runnerctl cancel".to_owned();
+        assert_eq!(lines(Ways::from(&named).then("runnerctl resume")), ["runnerctl resume"]);
+        assert_eq!(lines(format!("commit {named}")), <[&str; 0]>::default());
+    }
+
+    #[test]
+    fn a_sentence_that_is_joined_reads_as_one() {
+        let ways =
+            Ways::from(Command::retry("a.b")).join(", or ", "runnerctl edit").join("; then: ", "runnerctl resume");
+        assert_eq!(ways.text(), "runnerctl retry a.b, or runnerctl edit; then: runnerctl resume");
+        assert_eq!(lines(ways), ["runnerctl retry a.b", "runnerctl edit", "runnerctl resume"]);
+        assert_eq!(Ways::from("").into_parts(), (None, Vec::new()));
+    }
+
+    #[test]
+    fn a_command_for_elsewhere_names_the_place_and_only_where_the_program_knows_one() {
+        let at = |command: Command| command.at("/srv/it's here").line();
+        assert_eq!(at(Command::retry("a")), r"runnerctl -C '/srv/it'\''s here' retry a");
+        assert_eq!(at(Command::stage(["a b"])), r"git -C '/srv/it'\''s here' add -- 'a b'");
+        assert_eq!(at(Command::new("Remove it", ["rm", "/tmp/x"])), "rm /tmp/x");
+    }
+}
