@@ -64,3 +64,14 @@ fn a_run_settles_the_conflicts_and_lands_with_what_it_settled() {
     assert!(said.contains("already landed as"), "{said}");
     scene.repo.assert_sound();
 }
+
+#[test]
+fn a_guard_that_the_run_has_weakened_is_run_as_it_was_accepted() {
+    let scene = Scene::new(&["x"]);
+    scene.repo.write("check.sh", "test ! -e beside\n");
+    scene.repo.configure(&scene.repo.config().guarded_by(&["sh", "check.sh"]).guard("on_change = \"report\""));
+    scene.run("a", &["echo true > check.sh; answer done 'Done.'"]).on_main();
+    scene.repo.write("beside", "1").commit("Move on");
+    let said = scene.land(&["a", "--yes"]).exits(6).stderr.clone();
+    assert!(said.contains("(exit=1, with check.sh as accepted)"), "{said}");
+}

@@ -31,7 +31,7 @@ fn a_run_becomes_one_commit_or_a_merge_that_keeps_its_history() {
     let scene = two_leaves();
     let before = scene.git(&["rev-parse", "main"]);
     scene.land(&["a", "--as", "squash"]).exits(0);
-    assert_eq!(scene.landed(), ["Reach the goal"]);
+    assert_eq!(scene.landed(), ["Title of root"]);
     let message = scene.git(&["log", "-1", "--format=%B", "main"]);
     assert!(message.contains("- Title of x\n- Title of y") && message.contains(" root"), "{message}");
     let squashed = scene.git(&["rev-parse", "main^{tree}"]);
@@ -83,7 +83,7 @@ fn a_persons_commit_stays_its_own_and_is_folded_amid_work() {
     let scene = Scene::new(&["x", "y"]);
     scene.repo.script().step(1, &writes("x", "1"));
     scene.git(&["checkout", "-q", "main"]);
-    scene.home.run(&scene.repo, &["--id", "a", "--queue-only"]);
+    scene.home.ctl_in(&scene.repo, &["start", "--yes", "--id", "a", "--queue-only"]).exits(0);
     scene.home.ctl_in(&scene.repo, &["step"]).exits(6);
     scene.repo.write("own", "a person's\n");
     scene.git(&["-c", "user.name=Ann", "-c", "user.email=ann@x", "add", "own"]);

@@ -4,6 +4,7 @@
 
 mod again;
 mod conflicts;
+mod deaths;
 mod forms;
 mod scene;
 mod targets;

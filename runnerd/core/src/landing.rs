@@ -51,6 +51,8 @@ pub struct Landing {
     pub base: String,
     /// What becomes a commit, oldest first; not empty.
     pub cuts: Vec<Cut>,
+    /// The place among these of the last that changes a file.
+    pub last: usize,
     /// How many commits with changes come after the last of them: they do not land.
     pub left: usize,
 }
@@ -87,7 +89,9 @@ pub fn lacks(question: &Question<'_>) -> Result<Lacks, Refusal> {
         return if is_there { Ok(Lacks::Nothing) } else { Err(Refusal::NothingPassed { run: (*run).to_owned() }) };
     };
     let left = changing(&rest[last.at + 1..], &rest[last.at].code);
-    Ok(Lacks::Something(Landing { base: base.to_owned(), left, cuts }))
+    let codes: Vec<&str> = std::iter::once(code).chain(cuts.iter().map(|cut| rest[cut.at].code.as_str())).collect();
+    let last = codes.windows(2).rposition(|pair| pair[0] != pair[1]).unwrap_or_default();
+    Ok(Lacks::Something(Landing { base: base.to_owned(), left, last, cuts }))
 }
 
 /// Returns the run whose leaves are among these commits, if one of another than `run` is.
@@ -111,7 +115,7 @@ fn changing(commits: &[ChainCommit<'_>], before: &str) -> usize {
 /// Returns the runs whose commits are among those of a plan, besides its own, oldest first.
 pub fn begins_on(plan: &Plan) -> Vec<String> {
     let mut runs: Vec<String> = Vec::new();
-    for at in 0..plan.heads().len() {
+    for at in 0..plan.all().len() {
         let run = plan.whose(at).and_then(|whose| whose.runners()).map(RunnerCommit::run);
         if let Some(run) = run.filter(|run| *run != plan.run() && !runs.iter().any(|known| known == run)) {
             runs.push(run.to_owned());

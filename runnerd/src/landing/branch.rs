@@ -61,13 +61,16 @@ impl Branch {
     pub(super) fn missing(&self, repository: &Repository, onto: &Id) -> Result<Missing, LandError> {
         let beyond: BTreeSet<String> =
             repository.first_parents_not_in(&self.target.tip, onto)?.iter().map(Id::to_string).collect();
-        let heads = self.plan.heads();
-        let first = heads.iter().position(|head| beyond.contains(&head.id)).unwrap_or(heads.len());
+        let heads = self.plan.all();
+        let is_runners = |at: usize| self.plan.whose(at).is_some_and(|whose| whose.runners().is_some());
+        // What stands before the first start is of no run, though the branch may not have it.
+        let first =
+            (0..heads.len()).find(|at| beyond.contains(&heads[*at].id) && is_runners(*at)).unwrap_or(heads.len());
         let mut commits = Vec::new();
         for (at, head) in heads.iter().enumerate().skip(first) {
             commits.push(self.commit(repository, at, head)?);
         }
-        let before = first.checked_sub(1).and_then(|at| heads.get(at)).or_else(|| self.plan.before());
+        let before = first.checked_sub(1).and_then(|at| heads.get(at));
         let code = before.map(|head| code(repository, head)).transpose()?;
         let before = before.zip(code.as_deref()).map(|(head, code)| (head.id.as_str(), code));
         let landed: Vec<(Id, Vec<Landed>)> = repository
@@ -87,12 +90,12 @@ impl Branch {
 
     /// Returns the commit with this id among those of the branch.
     pub(super) fn head(&self, id: &str) -> Option<&Head> {
-        self.plan.heads().iter().find(|head| head.id == id)
+        self.plan.all().iter().find(|head| head.id == id)
     }
 
     /// Returns what commits between two on this branch have merged besides, the second included.
     pub(super) fn merged_between(&self, base: &str, last: &str) -> Vec<Id> {
-        let heads = self.plan.heads();
+        let heads = self.plan.all();
         let from = heads.iter().position(|head| head.id == base).map_or(0, |at| at + 1);
         let to = heads.iter().position(|head| head.id == last).map_or(heads.len(), |at| at + 1);
         let others = heads.get(from..to).unwrap_or_default().iter().flat_map(|head| head.parents.iter().skip(1));

@@ -5,7 +5,7 @@ use runner_core::landing::cuts::Cut;
 use runner_core::landing::{Landed, Landing, NO_NODE, Refusal};
 
 use super::branch::{Branch, author};
-use super::told::Teller;
+use super::told::{Brought, Teller};
 use super::{LandError, Site};
 use crate::git::{Id, Identity, Merge, Merged, Merger, NewCommit, Repository, RunnerFolder};
 
@@ -181,7 +181,9 @@ impl<'a> Fit<'a> {
             None => cut.node.clone().unwrap_or_else(|| NO_NODE.to_owned()),
         };
         let landed = Landed { run: self.branch.run().to_owned(), commit: cut.commit.clone(), node };
-        let message = self.teller.message((cut, of), &landed)?;
+        let last = &self.landing.cuts[self.landing.last..];
+        let is_last = of.is_some() || last.iter().any(|last| last.commit == cut.commit);
+        let message = self.teller.message(&Brought { cut, of, is_last }, &landed);
         let head = self.branch.head(&cut.commit);
         let author = head.map(|head| author(head).1).filter(|line| !line.is_empty());
         let author = author.unwrap_or_else(|| "runnerd <runnerd@localhost> 0 +0000".to_owned());

@@ -92,7 +92,7 @@ fn again(site: &Site<'_>, (branch, claim): (&Branch, &Claim)) -> Result<Again, L
     };
     let last = landing.cuts.iter().position(|cut| cut.commit == claim.landed.commit);
     let Some(last) = last else { return Ok(Again::Unknown("what it brings is no end of a leaf".to_owned())) };
-    let landing = Landing { cuts: landing.cuts[..=last].to_vec(), ..landing };
+    let landing = Landing { cuts: landing.cuts[..=last].to_vec(), last: landing.last.min(last), ..landing };
     let forms: &[LandForm] =
         if claim.commit.parents.len() > 1 { &[LandForm::Merge] } else { &[LandForm::Leaves, LandForm::Squash] };
     let mut nearest = Again::Unknown("its merge cannot be made again".to_owned());

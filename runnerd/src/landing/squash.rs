@@ -105,8 +105,8 @@ fn goal(Brought { run, onto, name, files, settles }: &Brought<'_>) -> String {
     let conflicts = match files {
         [] => format!("It merges with {onto} without a conflict; what comes of it does not pass the checks yet."),
         files => {
-            let list: String = files.iter().map(|file| format!("- `{file}`\n")).collect();
-            format!("It conflicts with {onto} in:\n\n{list}")
+            let list: Vec<String> = files.iter().map(|file| format!("- `{file}`")).collect();
+            format!("It conflicts with {onto} in:\n\n{}", list.join("\n"))
         }
     };
     format!(

@@ -17,6 +17,17 @@ use crate::worker;
 /// The key of a goal's front matter that names what its run brings home for another one: `<run>@<commit> <node>`.
 pub(super) const SETTLES: &str = "settles";
 
+/// What a landed commit brings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Brought<'a> {
+    /// The last commit of it.
+    pub(super) cut: &'a Cut,
+    /// The cuts of a whole run that becomes one commit.
+    pub(super) of: Option<&'a [Cut]>,
+    /// Whether nothing of the run that changes a file comes behind it.
+    pub(super) is_last: bool,
+}
+
 /// Words messages of one run.
 #[derive(Debug)]
 pub(super) struct Teller<'a> {
@@ -39,17 +50,18 @@ impl<'a> Teller<'a> {
         &self.tree.root.id
     }
 
-    /// Returns the message of a landed commit; `of` are the cuts of a whole run that becomes one commit.
-    pub(super) fn message(&self, (cut, of): (&Cut, Option<&[Cut]>), landed: &Landed) -> Result<String, LandError> {
+    /// Returns the message of a landed commit.
+    pub(super) fn message(&self, brought: &Brought<'_>, landed: &Landed) -> String {
+        let Brought { cut, of, is_last } = *brought;
         let head = self.branch.head(&cut.commit);
         let own = head.map(|head| String::from_utf8_lossy(head.recoded.as_ref().unwrap_or(&head.message)).into_owned());
-        let also = self.also(cut);
+        let also = self.also(is_last);
         let landed: Vec<Landed> = also.into_iter().chain([landed.clone()]).collect();
         let message = |subject: &str, body: &[&str]| {
             let message = LandedMessage { subject, body, others: &cut.others, git: &self.git, landed: &landed };
             message.compose()
         };
-        Ok(match (of, &cut.node) {
+        match (of, &cut.node) {
             (Some(cuts), _) => {
                 let list: Vec<String> = cuts.iter().filter_map(|cut| self.line(cut)).collect();
                 message(&self.tree.root.title, &[&self.goal_text(), &list.join("\n")])
@@ -65,21 +77,16 @@ impl<'a> Teller<'a> {
                     LandedMessage { subject: "", body: &[], others: &cut.others, git: &self.git, landed: &landed };
                 message.behind(&own.unwrap_or_default())
             }
-        })
+        }
     }
 
-    /// Returns what else the cut brings home: what this run was made to settle.
-    fn also(&self, cut: &Cut) -> Vec<Landed> {
-        let is_last = self.branch.plan.heads().iter().rev().find_map(|head| {
-            let is_passed = matches!(self.receipt(&head.id), Some(RunnerCommit::Iteration(receipt))
-                if receipt.verdict.name == protocol::words::VerdictName::Accepted);
-            is_passed.then_some(head.id == cut.commit)
-        });
-        if is_last == Some(true) { settles(self.goal.text()) } else { Vec::new() }
+    /// Returns what else is brought home with the last of a run that is done: what it was made to settle.
+    fn also(&self, is_last: bool) -> Vec<Landed> {
+        if is_last && self.tree.root.passes { settles(self.goal.text()) } else { Vec::new() }
     }
 
     fn receipt(&self, commit: &str) -> Option<&RunnerCommit> {
-        let at = self.branch.plan.heads().iter().position(|head| head.id == commit)?;
+        let at = self.branch.plan.all().iter().position(|head| head.id == commit)?;
         self.branch.plan.whose(at).and_then(Whose::runners)
     }
 

@@ -139,7 +139,7 @@ async fn one(site: &Site<'_>, train: &Train<'_>, (branch, onto): (&Branch, Id)) 
     if !train.asked.preview {
         confirm(train, &config)?;
         let result = last.commit.parse().map_err(|_| VerifyError::NoCommit(last.commit.clone()))?;
-        guarded::check(site, (branch.run(), &config), &result).await?;
+        guarded::check(site, (branch, &config), &result).await?;
     }
     let notes = notes(branch, landing, train.asked.form);
     Ok(RunLanding { run: branch.run().to_owned(), outcome: LandOutcome::Landed, commits, refusal: None, notes })

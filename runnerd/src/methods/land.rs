@@ -1,6 +1,7 @@
 //! `land.*`: results of runs brought home.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use jsonrpsee::Extensions;
@@ -21,6 +22,7 @@ use crate::client_gone::ClientGone;
 use crate::git::{Advance, Id, Identity, Repository};
 use crate::landing::{self, Prepared, Site, Targets, Train};
 use crate::store::{Store, repo_id};
+use crate::verify::target;
 use crate::worker::{Handle, Message, Within};
 
 /// Who lands in a repository now, by its id: what is noted of a move is of one.
@@ -47,7 +49,7 @@ impl LandApiServer for Api {
         if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
             return Err(super::draining().into());
         }
-        let repository = self.repository(params.path.as_path()).await?;
+        let repository = self.own(params.path.as_path(), params.confirmed).await?;
         let stop = self.shutdown.child_token();
         let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
         let turn = turn(&repository);
@@ -66,8 +68,8 @@ impl LandApiServer for Api {
 
     async fn resolve(&self, extensions: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
         let repository = self.repository(params.path.as_path()).await?;
-        let targets = self.targets(&repository)?;
-        let onto = onto(&targets, (params.onto.as_deref(), std::slice::from_ref(&params.run)))?;
+        let runs = meant(&repository, vec![params.run.clone()]).await?;
+        let onto = onto(&self.targets(&repository)?, (params.onto.as_deref(), &runs))?;
         let (stop, scratch) = (self.shutdown.child_token(), landing::scratch(&self.paths.state));
         let (launcher, env, wanted, named) = (self.launcher.clone(), params.env.clone(), params.run, onto.clone());
         let (squash, id) = blocking(move || {
@@ -127,17 +129,30 @@ struct Ground {
 }
 
 impl Api {
+    /// Finds the repository around a path with the configuration that its user has now, unless a session is at work that
+    /// could have written it.
+    async fn own(&self, path: &Path, confirmed: bool) -> Result<Repository, ErrorData> {
+        let repository = self.repository(path).await?;
+        let worker = self.registry.find(repository.common_dir()).await;
+        self.as_asked(repository, worker.as_ref(), confirmed).await
+    }
+
     /// Finds the branch, and the work tree that has it.
     async fn ground(&self, repository: Repository, params: &LandParams) -> Result<Ground, ErrorData> {
         let worker = self.registry.find(repository.common_dir()).await;
-        let onto = onto(&self.targets(&repository)?, (params.onto.as_deref(), &params.runs))?;
-        let holder = self.holder(&repository, &onto).await?;
+        let runs = meant(&repository, params.runs.clone()).await?;
+        let onto = onto(&self.targets(&repository)?, (params.onto.as_deref(), &runs))?;
+        let holder = self.holder(&repository, (&onto, params.confirmed)).await?;
         Ok(Ground { repository, worker, onto, holder })
     }
 
     /// Returns the work tree that has a branch checked out, with the configuration that counts in it; refuses a branch that
     /// is being rebased or bisected.
-    async fn holder(&self, repository: &Repository, onto: &str) -> Result<Option<Repository>, ErrorData> {
+    async fn holder(
+        &self,
+        repository: &Repository,
+        (onto, confirmed): (&str, bool),
+    ) -> Result<Option<Repository>, ErrorData> {
         let (around, name) = (repository.clone(), onto.to_owned());
         let found = blocking(move || {
             let mut holder = None;
@@ -154,7 +169,7 @@ impl Api {
         })
         .await?;
         match found {
-            Some(holder) => self.repository(holder.work_dir()).await.map(Some),
+            Some(holder) => self.own(holder.work_dir(), confirmed).await.map(Some),
             None => Ok(None),
         }
     }
@@ -253,16 +268,19 @@ fn kept(error: &crate::repo::kept::KeptError) -> ErrorData {
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
 
+/// Returns the ids of the runs that are meant, each of which has a branch.
+async fn meant(repository: &Repository, wanted: Vec<String>) -> Result<Vec<String>, ErrorData> {
+    let repository = repository.clone();
+    let run = move |wanted: &String| Ok(target(&repository, Some(wanted))?.run);
+    blocking(move || wanted.iter().map(run).collect()).await
+}
+
 /// Chooses the branch that runs land on: the one that was named, else the one that all of them were started from.
 fn onto(targets: &Targets, (named, runs): (Option<&str>, &[String])) -> Result<String, ErrorData> {
     if let Some(named) = named {
         return Ok(named.to_owned());
     }
-    let of = |wanted: &String| {
-        let fitting = targets.0.iter().filter(|(run, _)| run.starts_with(wanted.as_str()));
-        targets.0.get(wanted).or_else(|| fitting.map(|(_, onto)| onto).next())
-    };
-    let found: BTreeSet<Option<&String>> = runs.iter().map(of).collect();
+    let found: BTreeSet<Option<&String>> = runs.iter().map(|run| targets.0.get(run)).collect();
     let command = |onto: &str| {
         let words = ["runnerctl", "land"].into_iter().chain(runs.iter().map(String::as_str));
         shell::words(words.chain(["--onto", onto]))

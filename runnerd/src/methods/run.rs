@@ -221,7 +221,7 @@ impl Api {
     }
 
     /// Returns the repository with the configuration that its caller has now, unless a session could have written that.
-    async fn as_asked(
+    pub(super) async fn as_asked(
         &self,
         repository: Repository,
         worker: Option<&Handle>,

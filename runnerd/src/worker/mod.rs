@@ -50,6 +50,7 @@ mod unready;
 mod view;
 
 pub use self::claim::is_claimed_by_another;
+pub(crate) use self::integrity::definition::departed;
 pub use self::integrity::definition::is_of_definition;
 pub(crate) use self::integrity::watched::{globs_of_old, guard_files, watched_at, watched_from_start};
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;

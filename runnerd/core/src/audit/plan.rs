@@ -168,9 +168,14 @@ impl Plan {
         }
     }
 
-    /// Returns whose a commit that is looked at is.
+    /// Returns all commits of the branch that are here, those before the first that is looked at included.
+    pub fn all(&self) -> &[Head] {
+        &self.heads
+    }
+
+    /// Returns whose one of all commits is.
     pub fn whose(&self, at: usize) -> Option<Whose<'_>> {
-        Some(match self.part(at)? {
+        Some(match self.parts.get(at)? {
             Part::Runner { commit, .. } => Whose::Runner(commit),
             Part::Person => Whose::Person,
             Part::Malformed(_) | Part::Agent { .. } => Whose::Agent,

@@ -88,7 +88,7 @@ fn each_leaf_that_passed_is_a_cut_and_everything_before_it_folds_into_it() {
     ];
     let landing = landing(&commits);
     assert_eq!(cuts(&landing), [("one", Some("x")), ("two", Some("y"))]);
-    assert_eq!((landing.base.as_str(), landing.left), ("base", 0));
+    assert_eq!((landing.base.as_str(), landing.left, landing.last), ("base", 0, 1));
 }
 
 #[test]

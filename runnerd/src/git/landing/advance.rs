@@ -91,6 +91,8 @@ impl Repository {
         if self.trusted.is_some() {
             self.distrust_index()?;
         }
+        // The files were looked at by content; the program goes by what its index says of them.
+        Git::new(self, "update-index").args(["-q", "--refresh"]).outcome()?;
         let (from, to) = (old.to_string(), new.to_string());
         let brought = Git::new(self, "read-tree").args(["-m", "-u", &from, &to]).run();
         let Err(failure) = brought.map(drop) else { return Ok(()) };

@@ -1,5 +1,7 @@
 //! Commits upon any parents, with an author of their own: nothing refers to them yet.
 
+use std::path::Path;
+
 use gix::objs::Kind;
 use gix::prelude::Write as _;
 
@@ -39,6 +41,30 @@ impl Repository {
         let id = written.map_err(GitError::library("writing a commit", self.git_dir()))?;
         durable::sync_objects(&self.common_dir().join("objects"), &[id])?;
         Ok(id.into())
+    }
+
+    /// Stores a tree like that of a commit but for some files, each as a mode and a blob, or gone, and returns a commit with
+    /// it that nothing refers to. `index` is a file for the program, in a folder of the daemon's.
+    pub fn with_files(&self, commit: &Id, files: &[(String, Option<(u32, Id)>)], index: &Path) -> Result<Id, GitError> {
+        let git = |name| Git::new(self, name).env("GIT_INDEX_FILE", index);
+        git("read-tree").arg(commit.to_string()).run()?;
+        let null = "0".repeat(commit.to_string().len());
+        let line = |(path, file): &(String, Option<(u32, Id)>)| match file {
+            Some((mode, blob)) => format!("{mode:o} {blob}\t{path}\0"),
+            None => format!("0 {null}\t{path}\0"),
+        };
+        let lines: String = files.iter().map(line).collect();
+        git("update-index").args(["-z", "--index-info"]).input(lines.into_bytes()).run()?;
+        let tree = git("write-tree").line()?;
+        let by = Identity::runner();
+        let git =
+            by.in_environment(Git::new(self, "commit-tree").args([&tree, "-p", &commit.to_string(), "-m", "A check"]));
+        let said = git.line()?;
+        said.parse().map_err(|error| GitError::Broken {
+            doing: "making a commit for a check",
+            path: self.git_dir().to_owned(),
+            source: Box::new(error),
+        })
     }
 
     fn write_signed_upon(&self, commit: &NewCommit<'_>) -> Result<Id, GitError> {

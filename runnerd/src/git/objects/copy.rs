@@ -7,12 +7,23 @@ use std::path::Path;
 use crate::git::repository::program::Git;
 use crate::git::{GitError, Id, Repository};
 
+/// Digits of an id where objects are named by SHA-256.
+const SHA256_DIGITS: usize = 64;
+/// What makes a repository one of these.
+const SHA256: &str = "\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n";
+
 impl Repository {
     /// Lays out the files of a commit in `folder`, which must be new or empty, as a repository whose HEAD is that commit.
     ///
     /// Submodules are left empty.
     pub fn copy_at(&self, commit: &Id, folder: &Path) -> Result<Self, GitError> {
         gix::init(folder).map_err(GitError::library("making a repository in", folder))?;
+        if commit.to_string().len() == SHA256_DIGITS {
+            let config = folder.join(".git/config");
+            let mut text = fs::read_to_string(&config).map_err(GitError::io("reading", &config))?;
+            text.push_str(SHA256);
+            fs::write(&config, text).map_err(GitError::io("writing", &config))?;
+        }
         let objects = folder.join(".git/objects/info");
         fs::create_dir_all(&objects).map_err(GitError::io("making", &objects))?;
         let alternates = objects.join("alternates");

@@ -35,6 +35,20 @@ pub(crate) fn at(repository: &Repository, loaded: &Loaded) -> Result<Guarded, Lo
     Ok(known(repository, loaded)?.guarded.clone())
 }
 
+/// Returns the files of the definition that a commit has otherwise than a person has accepted them, each with what was
+/// accepted; nothing for one that is not to be there.
+pub(crate) fn departed(repository: &Repository, loaded: &Loaded) -> Result<Vec<(String, Option<String>)>, LoadError> {
+    let guarded = at(repository, loaded)?;
+    let Departure { paths, has_accepted } = guarded.departure(&guarded.committed);
+    let paths = paths.into_iter().filter(|_| has_accepted);
+    Ok(paths
+        .map(|path| {
+            let accepted = guarded.accepted.get(&path).cloned();
+            (path, accepted)
+        })
+        .collect())
+}
+
 /// Reads what is watched at a commit.
 pub(crate) fn known<'l>(repository: &Repository, loaded: &'l Loaded) -> Result<&'l Known, LoadError> {
     if let Some(known) = loaded.guarded.get() {

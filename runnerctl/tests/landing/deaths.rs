@@ -1,0 +1,82 @@
+//! A daemon that dies while it lands: the branch and its work tree are both as before, or both as after.
+
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use runner_testkit::Gate;
+
+use crate::scene::Scene;
+
+/// A run that is ready to land on `main`, which is checked out, with a filter that stops while its file is laid out.
+fn stopping() -> (Scene, Gate) {
+    let scene = Scene::new(&["x"]);
+    scene.run("a", &["echo 1 > a.txt; echo 2 > b.stops; echo 3 > shared; answer done 'Done.'"]).on_main();
+    scene.repo.write(".gitattributes", "*.stops filter=stops\n").commit("Filter");
+    let gate = scene.repo.script().gate("smudge");
+    let gates = scene.repo.script().folder().join("gates/smudge");
+    let gates = gates.display();
+    // The copy that the guard runs in knows no filter of this repository.
+    scene.git(&["config", "filter.stops.smudge", &format!("echo > {gates}.in; read -r _ < {gates}.out; cat")]);
+    scene.git(&["config", "filter.stops.clean", "cat"]);
+    (scene, gate)
+}
+
+/// Lands in a client of its own, which is gone with the daemon; returns once the branch is locked and files are laid out.
+fn cut_off(scene: &mut Scene, gate: &Gate) {
+    let mut client = scene.home.ctl_command(&scene.repo, &["land", "a"]);
+    let mut client = client.stdin(std::process::Stdio::null()).spawn().expect("a client can be started");
+    gate.reached();
+    scene.kill();
+    client.wait().expect("the client ends");
+}
+
+/// Ends the programs of git that the daemon has left, as a machine that goes down does.
+fn kill_git(scene: &Scene) {
+    for pid in scene.home.processes() {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if name.trim() == "git" {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}
+
+fn assert_as_before(scene: &Scene, before: &str) {
+    assert_eq!(scene.git(&["rev-parse", "main"]), before);
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    assert!(scene.repo.read("shared").starts_with("one\n"));
+    assert!(!scene.repo.path().join("a.txt").exists(), "what was added is gone again");
+    let locks =
+        ["refs/heads/main.lock", "HEAD.lock", "index.lock"].map(|lock| scene.repo.path().join(".git").join(lock));
+    assert!(!locks.iter().any(|lock| lock.exists()), "a lock is left");
+}
+
+#[test]
+fn row_108_daemon_that_dies_between_lock_and_commit_leaves_everything_as_before() {
+    let (mut scene, gate) = stopping();
+    let before = scene.git(&["rev-parse", "main"]);
+    cut_off(&mut scene, &gate);
+    gate.open();
+    scene.home.all_gone_within(std::time::Duration::from_secs(20));
+    scene.restart();
+    assert_as_before(&scene, &before);
+    scene.git(&["config", "--unset", "filter.stops.smudge"]);
+    scene.land(&["a"]).exits(0);
+    assert_eq!(scene.repo.read("shared"), "3\n");
+    scene.repo.assert_sound();
+}
+
+#[test]
+fn row_109_machine_that_goes_down_between_lock_and_commit_leaves_no_stale_lock() {
+    let (mut scene, gate) = stopping();
+    let before = scene.git(&["rev-parse", "main"]);
+    cut_off(&mut scene, &gate);
+    kill_git(&scene);
+    gate.open();
+    scene.home.all_gone_within(std::time::Duration::from_secs(20));
+    scene.restart();
+    assert_as_before(&scene, &before);
+    scene.git(&["config", "--unset", "filter.stops.smudge"]);
+    scene.land(&["a"]).exits(0);
+    scene.repo.assert_sound();
+}
