@@ -114,6 +114,22 @@ pub struct RunSummary {
     /// When it reached a terminal state.
     #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
+    /// How far it is published, where it is an isolated run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedView>,
+}
+
+/// How far an isolated run is published: what its branch is in the repository that it was begun from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedView {
+    /// A work tree of that repository.
+    pub to: WirePath,
+    /// The commit that the branch names there; null where there is no such branch.
+    pub tip: Option<String>,
+    /// Commits of the run that the branch does not have yet.
+    pub behind: u32,
+    /// Why it is behind, where that is so.
+    pub why: Option<StopReason>,
 }
 
 /// A question of an agent.

@@ -189,6 +189,7 @@ impl Records {
             reason: (!is_done).then_some(reason),
             queued_at: iterations.first().and_then(|first| first.ended_at).unwrap_or_default(),
             ended_at: last.filter(|_| is_done),
+            published: None,
         }
     }
 

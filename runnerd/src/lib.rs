@@ -18,6 +18,7 @@ pub mod methods;
 pub mod obstruction;
 pub mod private;
 pub mod process;
+pub mod publish;
 pub mod registry;
 pub mod repo;
 pub mod review;

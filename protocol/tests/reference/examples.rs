@@ -158,6 +158,7 @@ fn summary(state: RunStatus) -> RunSummary {
         reason: None,
         queued_at: at("09:00:00"),
         ended_at: None,
+        published: None,
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) fn summary() -> RunSummary {
         reason: None,
         queued_at: "2026-01-01T11:00:00Z".parse().expect("a time"),
         ended_at: None,
+        published: None,
     }
 }
 

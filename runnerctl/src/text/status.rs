@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use protocol::view::{NodeRef, PhaseView, RunView, StatusView};
+use protocol::view::{NodeRef, PhaseView, PublishedView, RunView, StatusView};
 use protocol::words::{Containment, GuardOutcome, RunStatus};
 
 use super::iteration::lines;
@@ -161,12 +161,23 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
         let text = format!("{}{id}: {}", change.command, change.text);
         facts.push(("to commit", text.into()));
     }
+    if let Some(text) = run.summary.published.as_ref().and_then(|published| behind_text(run, published)) {
+        facts.push(("published", Cell::styled(LOOK, &text)));
+    }
     if run.questions > 0 {
         facts.push(("questions", format!("{} open, in .runner/state/questions.md", run.questions).into()));
     }
     let more = if run.containment < Containment::Pidns { "; what is missing: runnerctl daemon status" } else { "" };
     facts.push(("containment", format!("{}{more}", run.containment).into()));
     facts
+}
+
+/// Says how far the branch is behind and what lets it move, unless the run is held for that and has said so.
+fn behind_text(run: &RunView, published: &PublishedView) -> Option<String> {
+    let why = published.why.as_ref().filter(|why| run.summary.reason.as_ref() != Some(why))?;
+    let commits = if published.behind == 1 { "commit" } else { "commits" };
+    let command = why.command.as_ref().map(|command| format!("; {command}")).unwrap_or_default();
+    Some(format!("{} {commits} behind: {}{command}", published.behind, why.message))
 }
 
 /// What is said of a guard whose files are not known.
@@ -361,6 +372,22 @@ mod tests {
             text.contains("guard        definition changed: a, b, c and 1 more; runnerctl guard accept\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_branch_that_is_behind_is_told_with_what_lets_it_move_and_once() {
+        let why = protocol::view::StopReason::new("runner/x is in use in /home/me/proj", "git switch --detach");
+        let published =
+            PublishedView { to: samples::summary().path, tip: Some("1".repeat(40)), behind: 2, why: Some(why.clone()) };
+        let mut run = samples::run();
+        run.summary.published = Some(published.clone());
+        let line = "published    2 commits behind: runner/x is in use in /home/me/proj; git switch --detach\n";
+        let text = plain(&run_detail(&run, &Screen::fixed()));
+        assert!(text.contains(line), "{text}");
+        run.summary.reason = Some(why);
+        assert!(!plain(&run_detail(&run, &Screen::fixed())).contains("commits behind"), "its reason says it");
+        run.summary.published = Some(PublishedView { behind: 0, why: None, ..published });
+        assert!(!plain(&run_detail(&run, &Screen::fixed())).contains("published"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod iteration;
 pub mod message;
 pub mod policy;
 pub mod prompt;
+pub mod publish;
 pub mod run;
 mod text;
 pub mod tree;

@@ -37,6 +37,7 @@ mod people;
 #[cfg(test)]
 #[path = "tests/power.rs"]
 mod power;
+mod publication;
 mod queue;
 mod receipt;
 mod record;

@@ -30,6 +30,7 @@ use crate::store::{Changes, RepoFile, Store, StoreError};
 use crate::worker::Message;
 use crate::worker::caches::LastLoad;
 use crate::worker::hook_calls;
+use crate::worker::publication::Outlet;
 use crate::worker::view::snapshot::{self, Snapshot, outages, repo_view, summary};
 use crate::worker::view::totals::Totals;
 
@@ -54,6 +55,8 @@ pub(crate) struct RepoQueue {
     pub(crate) last_load: LastLoad,
     /// What keeps the live run from going on for now.
     pub(crate) obstacle: Option<Obstruction>,
+    /// What is known of the way of an isolated run into its source.
+    pub(crate) outlet: Outlet,
     /// The live run's place among the repositories that are driven at once.
     pub(crate) slot: Option<OwnedSemaphorePermit>,
     /// When a held repository is looked at again, though nobody asks.
@@ -127,6 +130,7 @@ impl RepoQueue {
             totals: Totals::default(),
             last_load: LastLoad::default(),
             obstacle: None,
+            outlet: Outlet::default(),
             slot: None,
             look_again: None,
             budget_ms: 0,
@@ -161,7 +165,12 @@ impl RepoQueue {
         }
         let steps: Vec<String> = self.steps.iter().map(|(run, _)| run.clone()).collect();
         let wanted = Wanted { steps: &steps, unfinished: self.unfinished.as_deref() };
-        Some(run::turn(&self.file.runs, wanted, now))
+        Some(match (run::turn(&self.file.runs, wanted, now), self.outlet.again) {
+            (Turn::Rest(wait), Some(again)) => {
+                Turn::Rest(Some(wait.filter(|wait| wait.until < again.until).unwrap_or(again)))
+            }
+            (turn, _) => turn,
+        })
     }
 
     /// Returns whether nothing new is to begin.
@@ -177,6 +186,11 @@ impl RepoQueue {
     /// Returns whether a person has cancelled a run that has not ended yet.
     pub(crate) fn is_cancelled(&self, id: &str) -> bool {
         self.run(id).is_some_and(|run| run.asked == Some(Asked::Cancel))
+    }
+
+    /// Returns whether no session runs, and none has left something that was not looked at.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.live.is_none() && self.unfinished.is_none()
     }
 
     /// Returns the run with this id.
@@ -327,7 +341,9 @@ impl RepoQueue {
     pub(crate) fn summary(&self, run: &RunRecord) -> RunSummary {
         let obstacle = self.obstacle.as_ref().filter(|_| self.live.as_ref() == Some(&run.id));
         let (state, reason) = run.shown(obstacle);
-        RunSummary { state, reason, ..summary(run) }
+        let is_published = self.file.source.as_ref().is_some_and(|source| source.run == run.id);
+        let published = self.outlet.view().filter(|_| is_published);
+        RunSummary { state, reason, published, ..summary(run) }
     }
 
     /// Describes the repository as it is seen now.

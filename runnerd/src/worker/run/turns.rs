@@ -25,6 +25,7 @@ use crate::worker::failure::Failure;
 use crate::worker::iteration::drive::{Drive, DriveError, Drove};
 use crate::worker::iteration::effects::Effects;
 use crate::worker::iteration::log::{Entries, JournalLog};
+use crate::worker::publication;
 use crate::worker::queue::{RepoQueue, Wires};
 use crate::worker::requests::{self, changes};
 use crate::worker::view::snapshot;
@@ -98,6 +99,7 @@ async fn live(mut worker: Worker) {
     } else {
         recover::recover(&mut worker);
         changes::commit_changes_at_rest(&mut worker.queue);
+        publication::publish_at_rest(&mut worker.queue);
         hooks::give_up_begun_hooks(&mut worker);
     }
     loop {
@@ -114,6 +116,8 @@ async fn live(mut worker: Worker) {
             requests::answer_rechecked(&mut worker.queue, message);
         } else if worker.queue.look_again.is_some_and(|wait| wait.is_over(clock::now())) {
             recover::recover(&mut worker);
+        } else if worker.queue.outlet.is_due() {
+            publication::publish_again(&mut worker.queue);
         }
     }
 }
@@ -157,6 +161,7 @@ async fn take_turn(worker: &mut Worker, run: &str, is_step: bool) {
     worker.queue.set_live(None);
     worker.queue.last_load.clear();
     changes::commit_changes_at_rest(&mut worker.queue);
+    publication::publish_at_rest(&mut worker.queue);
     worker.refresh();
     if !worker.is_running(run) {
         let iteration = worker.queue.view.as_ref().and_then(|view| view.recent.first().cloned());
@@ -247,6 +252,8 @@ async fn iterate(worker: &mut Worker, id: &str) -> Result<Then, Failure> {
         }
         Drove::Over(Over::Settled { verdict, commit }) => {
             let task = log.task().ok_or(Failure::NotOpened)?;
+            // Whoever sees that the run has stopped finds its branch where it is published.
+            publication::publish_commit(&mut worker.queue);
             let seen = Notices { secrets: log.secrets_seen(), moved_refs: log.moved_refs() };
             let commit = commit.as_deref();
             let mark = log.header.mark.as_str();

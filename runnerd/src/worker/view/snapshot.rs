@@ -51,6 +51,7 @@ pub fn summary(run: &RunRecord) -> RunSummary {
         reason: run.reason.clone(),
         queued_at: run.queued_at,
         ended_at: run.state.ended_at(),
+        published: None,
     }
 }
 
