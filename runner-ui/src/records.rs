@@ -55,7 +55,8 @@ impl Records {
             Ok(run) => (run, None),
             Err(problem) => (None, Some(StopReason { message: problem.to_string(), command: None })),
         };
-        StatusView { repo: RepoView { id: ID.into(), path: self.path(), held, queue: Vec::new() }, run }
+        let repo = RepoView { id: ID.into(), path: self.path(), held, queue: Vec::new(), source: None };
+        StatusView { repo, run, isolated: Vec::new() }
     }
 
     /// Reads the task tree.

@@ -14,6 +14,7 @@ mod editor;
 mod failure;
 mod feed;
 mod invocation;
+mod making;
 mod pager;
 mod progress;
 mod record;

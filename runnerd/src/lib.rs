@@ -13,6 +13,7 @@ mod file_copy;
 pub mod git;
 pub mod guard;
 pub mod hidden;
+pub mod isolation;
 pub mod logging;
 pub mod methods;
 pub mod obstruction;

@@ -94,6 +94,13 @@ impl Note for CallerEnv {
 }
 
 impl RepoFile {
+    /// Describes a repository that nothing is known of yet but where it is.
+    pub fn new(common_dir: &Path, path: &Path) -> Self {
+        let (common_dir, path) = (WirePath::from(common_dir), WirePath::from(path));
+        let id = repo_id(common_dir.as_path());
+        Self { common_dir, path, ..Self::unknown(id) }
+    }
+
     /// Returns what stands for a file that cannot be read; never to be written.
     pub fn unknown(id: String) -> Self {
         let nowhere = WirePath(PathBuf::new());

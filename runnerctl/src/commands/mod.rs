@@ -20,6 +20,7 @@ pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod note;
+pub(crate) mod path;
 pub(crate) mod pause;
 pub(crate) mod questions;
 pub(crate) mod queue;
@@ -55,6 +56,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Start(args) => start::run(&invocation, args).await,
         Command::Fork(args) => fork::run(&invocation, args).await,
         Command::Step(args) => step::run(&invocation, args).await,
+        Command::Path(args) => path::run(&invocation, args).await,
         Command::Pause(args) => pause::run(&invocation, args).await,
         Command::Resume(args) => resume::run(&invocation, args).await,
         Command::Cancel(args) => cancel::run(&invocation, args).await,

@@ -23,7 +23,13 @@ pub(crate) fn summary() -> RunSummary {
 
 /// A repository with that run.
 pub(crate) fn repo() -> RepoView {
-    RepoView { id: "9f86d081".into(), path: Path::new("/home/me/proj").into(), held: None, queue: vec![summary()] }
+    RepoView {
+        id: "9f86d081".into(),
+        path: Path::new("/home/me/proj").into(),
+        held: None,
+        queue: vec![summary()],
+        source: None,
+    }
 }
 
 /// A leaf below the root.
@@ -62,7 +68,7 @@ pub(crate) fn iteration() -> IterationView {
 
 /// A repository whose run is in its fourth iteration.
 pub(crate) fn status() -> StatusView {
-    StatusView { repo: repo(), run: Some(run()) }
+    StatusView { repo: repo(), run: Some(run()), isolated: Vec::new() }
 }
 
 /// A run in its fourth iteration.

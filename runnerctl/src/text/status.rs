@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use protocol::view::{NodeRef, PhaseView, PublishedView, RunView, StatusView};
+use protocol::view::{DiskView, NodeRef, PhaseView, PublishedView, RunSummary, RunView, StatusView};
 use protocol::words::{Containment, GuardOutcome, RunStatus};
 
 use super::iteration::lines;
-use super::measure::{between, span, until};
+use super::measure::{between, size, span, until};
 use super::paint::{BAD, DIM, HEAD, LOOK, of_state, paint};
-use super::run::{headline, stop_reason};
+use super::run::{headline, stop_reason, why};
 use super::safe::safe;
 use super::screen::Screen;
 use super::table::{Cell, Table};
@@ -16,6 +16,8 @@ use super::usage;
 
 /// At most as many paths are listed; the count says how many there are.
 const PATHS_SHOWN: usize = 10;
+/// So many isolated runs.
+const RUNS_SHOWN: usize = 20;
 
 /// Returns one line per repository under a heading, and below them how many questions are open.
 pub(crate) fn overview(all: &[StatusView], screen: &Screen) -> String {
@@ -32,8 +34,23 @@ pub(crate) fn overview(all: &[StatusView], screen: &Screen) -> String {
     if all.is_empty() { String::new() } else { table.render(screen, 0) + &asked }
 }
 
+/// Says how much room workspaces take, and how much there is.
+pub(crate) fn room(disk: &DiskView) -> String {
+    let taken: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
+    let over = disk.workspaces.iter().filter(|workspace| workspace.over).count();
+    let free = disk.free_bytes.map(|free| format!(", {} free", size(free))).unwrap_or_default();
+    let gc = if over > 0 { format!("; {over} of runs that are over: runnerctl gc") } else { String::new() };
+    let line = format!("workspaces: {} in {}{free}{gc}", size(taken), disk.workspaces.len());
+    let is_short = disk.free_bytes.is_some_and(|free| free < taken);
+    format!("\n{}\n", if is_short { paint(LOOK, &line) } else { line })
+}
+
 fn overview_row(status: &StatusView, screen: &Screen) -> [Cell; 5] {
-    let path = status.repo.path.to_string();
+    let path = match (&status.repo.source, &status.run) {
+        // The branch of a workspace is what its folder is called; whose it is, is worth more.
+        (Some(source), Some(run)) => format!("{source} {}", run.summary.branch),
+        _ => status.repo.path.to_string(),
+    };
     match (&status.repo.held, &status.run) {
         (Some(held), _) => [path.into(), Cell::styled(LOOK, "held"), "".into(), "".into(), Cell::from(&held.message)],
         (None, None) => [path.into(), Cell::styled(DIM, "idle"), "".into(), "".into(), "".into()],
@@ -79,15 +96,37 @@ pub(crate) fn detail(status: &StatusView, screen: &Screen) -> String {
     if let Some(held) = &status.repo.held {
         let _ = write!(text, "{}\n{}", paint(LOOK, "held"), stop_reason(Some(held), screen));
     }
+    if let Some(source) = &status.repo.source {
+        let _ = writeln!(text, "{}", paint(DIM, &format!("workspace of {}", safe(&source.to_string()))));
+    }
     match &status.run {
         Some(run) => text += &run_detail(run, screen),
-        None => text += "no run\n",
+        None if status.isolated.is_empty() => text += "no run\n",
+        None => text += "no run in place\n",
     }
+    text += &isolated_runs(status, screen);
     let behind = status.repo.queue.len().saturating_sub(1);
     if behind > 0 {
         let _ = writeln!(text, "\n{behind} more in the queue: runnerctl queue");
     }
     text
+}
+
+/// Lists the isolated runs of a repository: those that go on, and as many of the others as fit.
+fn isolated_runs(status: &StatusView, screen: &Screen) -> String {
+    if status.isolated.is_empty() {
+        return String::new();
+    }
+    let mut runs: Vec<&RunSummary> = status.isolated.iter().collect();
+    runs.sort_by_key(|run| (run.state.is_terminal(), std::cmp::Reverse(run.queued_at)));
+    let mut table = Table::bare();
+    for run in runs.iter().take(RUNS_SHOWN) {
+        let state = Cell::styled(of_state(run.state), run.state.as_str());
+        table.row([run.id.as_str().into(), state, run.path.to_string().into(), why(run).into()]);
+    }
+    let more = runs.len().saturating_sub(RUNS_SHOWN);
+    let more = if more > 0 { format!("    and {more} more: runnerctl queue --ended\n") } else { String::new() };
+    heading(&format!("isolated runs ({})", runs.len()), screen) + &table.render(screen, 4) + &more
 }
 
 fn run_detail(run: &RunView, screen: &Screen) -> String {
@@ -350,7 +389,11 @@ mod tests {
     #[test]
     fn a_line_per_repository_fits_the_terminal() {
         let held = protocol::view::StopReason { message: "cannot read its journal".into(), command: None };
-        let broken = StatusView { repo: protocol::view::RepoView { held: Some(held), ..samples::repo() }, run: None };
+        let broken = StatusView {
+            repo: protocol::view::RepoView { held: Some(held), ..samples::repo() },
+            run: None,
+            ..samples::status()
+        };
         let stuck = StatusView { run: Some(samples::stuck()), ..samples::status() };
         let text =
             plain(&overview(&[samples::status(), stuck, broken], &Screen { width: Some(60), ..Screen::fixed() }));

@@ -18,7 +18,7 @@ use runner_core::change::Change;
 use runner_core::obstacle::Obstruction;
 use runner_core::run::{self, Asked, Effect, RunRecord, Step, Turn, Wanted};
 use runner_core::wait::Wait;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::causes::in_one_line;
@@ -31,6 +31,7 @@ use crate::worker::Message;
 use crate::worker::caches::LastLoad;
 use crate::worker::hook_calls;
 use crate::worker::publication::Outlet;
+use crate::worker::slots::{Slot, Slots};
 use crate::worker::view::snapshot::{self, Snapshot, outages, repo_view, summary};
 use crate::worker::view::totals::Totals;
 
@@ -58,7 +59,7 @@ pub(crate) struct RepoQueue {
     /// What is known of the way of an isolated run into its source.
     pub(crate) outlet: Outlet,
     /// The live run's place among the repositories that are driven at once.
-    pub(crate) slot: Option<OwnedSemaphorePermit>,
+    pub(crate) slot: Option<Slot>,
     /// When a held repository is looked at again, though nobody asks.
     pub(crate) look_again: Option<Wait>,
     /// Budget of an iteration of the current run, in milliseconds.
@@ -76,7 +77,7 @@ pub(crate) struct RepoQueue {
     inhibitor: Inhibitor,
     /// Keeps the machine awake while a run goes on by itself.
     awake: Option<Awake>,
-    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) slots: Slots,
     /// Number of the iteration that a step has run.
     pub stepped_iter: Option<u32>,
     /// The run whose iteration a previous life has begun; its journal is gone through when it has its turn.
@@ -112,8 +113,8 @@ pub(crate) struct Wires {
     pub containment: Containment,
     /// Keeps the machine awake.
     pub inhibitor: Inhibitor,
-    /// As many permits as repositories may be driven at once.
-    pub slots: Arc<Semaphore>,
+    /// Where its runs get their places among those that are driven at once.
+    pub slots: Slots,
 }
 
 impl RepoQueue {
@@ -271,7 +272,7 @@ impl RepoQueue {
     pub(crate) fn show(&mut self) {
         self.look_at_current();
         self.mind_sleep();
-        let status = StatusView { repo: self.repo_view(), run: self.run_view() };
+        let status = StatusView { repo: self.repo_view(), run: self.run_view(), isolated: Vec::new() };
         self.status.send_replace(Arc::new(status));
     }
 
@@ -373,7 +374,7 @@ impl RepoQueue {
         let record = self.find(Some(run))?.clone();
         let live = self.run_view().filter(|view| view.summary.id == record.id);
         let view = live.unwrap_or_else(|| RunView { changes: self.waiting(&record.id), ..self.look_at(&record).view });
-        Ok(StatusView { repo, run: Some(view) })
+        Ok(StatusView { repo, run: Some(view), isolated: Vec::new() })
     }
 
     /// Remembers that this user has confirmed commands.

@@ -5,6 +5,7 @@
 pub(in crate::git) mod branch;
 pub(in crate::git) mod in_use;
 pub(in crate::git) mod listing;
+mod reserved;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

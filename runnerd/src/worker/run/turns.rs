@@ -62,10 +62,11 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Worker
     let frozen = file.is_none();
     let file = file.unwrap_or_else(|| RepoFile::unknown(store.id().to_owned()));
     let (sender, mailbox) = mpsc::channel(MAILBOX);
-    let id = file.id.clone();
+    let (id, source) = (file.id.clone(), file.source.clone().map(Arc::new));
     let containment = means.launcher.offer().level();
     let run = run::current(&file.runs).map(|run| snapshot::blank(run, containment));
-    let (status, seen) = watch::channel(Arc::new(StatusView { repo: snapshot::repo_view(&file, None), run }));
+    let repo = snapshot::repo_view(&file, None);
+    let (status, seen) = watch::channel(Arc::new(StatusView { repo, run, isolated: Vec::new() }));
     let wires = Wires {
         own: sender.downgrade(),
         mailbox,
@@ -76,13 +77,13 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Worker
         drain: means.drain.clone(),
         containment,
         inhibitor: means.inhibitor.clone(),
-        slots: Arc::clone(&means.slots),
+        slots: means.slots.clone(),
     };
     let mut queue = RepoQueue::new(store, file, wires);
     queue.frozen = frozen;
     let (drain, shutdown) = (means.drain.clone(), means.shutdown.clone());
     (
-        Handle { id, mailbox: sender, status: seen, drain, shutdown },
+        Handle { id, source, mailbox: sender, status: seen, drain, shutdown },
         Worker { queue, means, recorded: None, tries: 0, bug: None, hook: None },
     )
 }
@@ -135,12 +136,12 @@ async fn leave(worker: Worker) {
 }
 
 async fn take_turn(worker: &mut Worker, run: &str, is_step: bool) {
-    let slots = Arc::clone(&worker.means.slots);
+    let slots = worker.means.slots.clone();
     let slot = tokio::select! {
         biased;
         // What a person has cancelled begins nothing, and ends though all places are taken.
         () = std::future::ready(()), if worker.queue.is_cancelled(run) => None,
-        slot = slots.acquire_owned() => slot.ok(),
+        slot = slots.acquire() => slot,
         () = mailbox::rest(&mut worker.queue, None) => return,
     };
     if !recover::read_again(worker) {

@@ -38,6 +38,7 @@ pub(crate) fn repo_view(file: &RepoFile, held: Option<StopReason>) -> RepoView {
         path: file.path.clone(),
         held,
         queue: file.runs.iter().filter(|run| !run.state.is_over()).map(summary).collect(),
+        source: file.source.as_ref().map(|source| source.path.clone()),
     }
 }
 
