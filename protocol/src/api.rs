@@ -23,7 +23,9 @@ use crate::request::{
     StepParams, Subscription, ValidateParams, VerifyParams,
 };
 use crate::verify::{AuditReport, RerunReport};
-use crate::view::{DaemonView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView};
+use crate::view::{
+    DaemonView, DiskView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView,
+};
 
 /// Major version of the API: both sides must have the same.
 pub const API_MAJOR: u32 = 1;
@@ -61,9 +63,13 @@ pub trait RepoApi {
     #[method(name = "list")]
     async fn list(&self) -> RpcResult<Vec<RepoView>>;
 
-    /// Forgets a repository that has no run under way; its files stay.
+    /// Forgets a repository that has no run under way and no workspaces; its files stay.
     #[method(name = "remove")]
     async fn remove(&self, params: AtPath) -> RpcResult<RepoView>;
+
+    /// Measures the workspaces of isolated runs.
+    #[method(name = "disk")]
+    async fn disk(&self) -> RpcResult<DiskView>;
 }
 
 /// Runs.
@@ -73,8 +79,9 @@ pub trait RunApi {
     #[method(name = "init")]
     async fn init(&self, params: InitParams) -> RpcResult<InitReply>;
 
-    /// Puts a run into the queue, or lets one go on.
-    #[method(name = "start")]
+    /// Puts a run into the queue, or lets one go on. The workspace of an isolated run is made before the answer; nothing
+    /// of it is left where the caller goes away before that.
+    #[method(name = "start", with_extensions)]
     async fn start(&self, params: StartParams) -> RpcResult<StartReply>;
 
     /// Puts a new run into the queue that begins from an iteration's commit, with the tree and the state of that commit.
@@ -108,6 +115,10 @@ pub trait RunApi {
     /// Lists the runs of a repository, those that are over included.
     #[method(name = "list")]
     async fn list(&self, params: AtPath) -> RpcResult<Vec<RunSummary>>;
+
+    /// Tells which run is meant, and in which folder it works.
+    #[method(name = "locate")]
+    async fn locate(&self, params: AtRun) -> RpcResult<RunSummary>;
 
     /// Lists the runs of a repository that are not over, in order.
     #[method(name = "queue")]

@@ -140,6 +140,15 @@ pub enum EventKind {
     },
     /// What an agent does, on request only.
     Activity(Activity),
+    /// A workspace is being made for an isolated run of the repository.
+    Workspace {
+        /// What is being done.
+        stage: String,
+        /// How much of it is done: bytes or files, as the stage has them.
+        done: u64,
+        /// How much there is; 0 where that is not known.
+        total: u64,
+    },
     /// Something that was not foreseen; the repository goes on.
     Warning {
         /// What was seen.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::Activity;
 use crate::path::WirePath;
 use crate::tree::TaskTree;
-use crate::view::{CheckView, IterationView, RunSummary, SettingView};
+use crate::view::{CheckView, IterationView, RunSummary, SettingView, StopReason};
 use crate::words::{ReviewVerdict, RunStatus};
 
 /// `run.init`: what was made.
@@ -31,6 +31,24 @@ pub struct StartReply {
     pub ahead: u32,
     /// Whether a run with this id goes on.
     pub resumed: bool,
+    /// What is to be told of the workspace that was made for it; null where it works in place, or goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceMade>,
+}
+
+/// A workspace that was made for an isolated run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceMade {
+    /// Its folder: the work tree of the run.
+    pub path: WirePath,
+    /// The commit that it was made at.
+    pub base: String,
+    /// Paths of the source that have uncommitted changes, which the run does not see; the first of many.
+    pub not_taken: Vec<String>,
+    /// How many there are.
+    pub not_taken_count: u64,
+    /// What else somebody should know: links that lead out of it, a disk that fills up.
+    pub warnings: Vec<String>,
 }
 
 /// `run.step`: the iteration that ran, and the state the run is in now.
@@ -252,10 +270,26 @@ pub struct GcReply {
     pub removed: Vec<RunRecords>,
     /// Runs whose records stay.
     pub kept: Vec<RunRecords>,
+    /// Workspaces of isolated runs, and what has become of each.
+    #[serde(default)]
+    pub workspaces: Vec<WorkspaceSwept>,
     /// Bytes of the files that are gone.
     pub freed_bytes: u64,
     /// Whether nothing was removed, as was asked for.
     pub dry_run: bool,
+}
+
+/// A workspace whose run is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceSwept {
+    /// Id of the run.
+    pub run: String,
+    /// Its folder.
+    pub path: WirePath,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Why it stays; null where it is gone, or would be.
+    pub kept: Option<StopReason>,
 }
 
 /// How much there is of a run's records.

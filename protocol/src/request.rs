@@ -83,6 +83,9 @@ pub struct StartParams {
     /// Put the run into the queue and leave it paused there.
     #[serde(default)]
     pub queue_only: bool,
+    /// Whether it works in a workspace of its own, not in this work tree; default: as `[workspace] kind` says.
+    #[serde(default)]
+    pub isolated: Option<bool>,
     /// The commands in the repository's configuration are confirmed.
     #[serde(default)]
     pub confirmed: bool,
@@ -252,7 +255,7 @@ pub struct AnswerParams {
     /// Absolute path inside a work tree; default: the one that has the question.
     #[serde(default)]
     pub path: Option<WirePath>,
-    /// Id of the question, or a unique beginning of it.
+    /// Id of the question, or a unique beginning of it; `RUN/ID` where runs ask the same.
     pub id: String,
     /// The answer, at most 8 KiB.
     pub text: String,

@@ -94,6 +94,9 @@ pub struct RepoView {
     pub held: Option<StopReason>,
     /// Its runs that are not over, in order.
     pub queue: Vec<RunSummary>,
+    /// The work tree that its run was asked for in, where this is the workspace of an isolated run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<WirePath>,
 }
 
 /// A run in a list.
@@ -115,6 +118,22 @@ pub struct RunSummary {
     /// When it reached a terminal state.
     #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
+    /// How far it is published, where it is an isolated run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedView>,
+}
+
+/// How far an isolated run is published: what its branch is in the repository that it was begun from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedView {
+    /// A work tree of that repository.
+    pub to: WirePath,
+    /// The commit that the branch names there; null where there is no such branch.
+    pub tip: Option<String>,
+    /// Commits of the run that the branch does not have yet.
+    pub behind: u32,
+    /// Why it is behind, where that is so.
+    pub why: Option<StopReason>,
 }
 
 /// A question of an agent.
@@ -165,6 +184,35 @@ pub struct StatusView {
     pub repo: RepoView,
     /// The run at the head of the queue, else the last one that ended.
     pub run: Option<RunView>,
+    /// Its isolated runs, each in a workspace of its own, those that are over included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolated: Vec<RunSummary>,
+}
+
+/// Room on the disk that a workspace takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceDisk {
+    /// Its folder.
+    pub path: WirePath,
+    /// The work tree that its run was asked for in.
+    pub source: WirePath,
+    /// Id of the run.
+    pub run: String,
+    /// Whether the run is over: `runnerctl gc` may remove it.
+    pub over: bool,
+    /// Bytes of its files.
+    pub bytes: u64,
+}
+
+/// `repo.disk`: what the workspaces of isolated runs take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskView {
+    /// The folder of all workspaces, which need not be there.
+    pub folder: WirePath,
+    /// The workspaces.
+    pub workspaces: Vec<WorkspaceDisk>,
+    /// Bytes that are free on the disk of that folder; null where the system does not tell.
+    pub free_bytes: Option<u64>,
 }
 
 /// One run in detail.

@@ -55,7 +55,8 @@ impl Records {
             Ok(run) => (run, None),
             Err(problem) => (None, Some(StopReason::new(problem.to_string(), ""))),
         };
-        StatusView { repo: RepoView { id: ID.into(), path: self.path(), held, queue: Vec::new() }, run }
+        let repo = RepoView { id: ID.into(), path: self.path(), held, queue: Vec::new(), source: None };
+        StatusView { repo, run, isolated: Vec::new() }
     }
 
     /// Reads the task tree.
@@ -187,6 +188,7 @@ impl Records {
             reason: (!is_done).then_some(reason),
             queued_at: iterations.first().and_then(|first| first.ended_at).unwrap_or_default(),
             ended_at: last.filter(|_| is_done),
+            published: None,
         }
     }
 

@@ -160,6 +160,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::Questions { .. } => "question",
         EventKind::Output { .. } => "output",
         EventKind::Activity(_) => "activity",
+        EventKind::Workspace { .. } => "workspace",
         EventKind::Warning { .. } => "warning",
         EventKind::Lagged => "resync",
         EventKind::Stopping => "daemon_stopping",

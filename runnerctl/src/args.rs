@@ -12,8 +12,8 @@ use protocol::error::ExitStatus;
 
 use crate::commands::{
     add, answer, approve, cancel, completions, config, daemon, deliver, demo, doctor, edit, explain, export, fork, gc,
-    guard, help, init, land, log, man, note, pause, questions, queue, reject, repos, resume, retry, select, service,
-    start, status, step, tree, ui, uninstall, validate, verify, watch,
+    guard, help, init, land, log, man, note, path, pause, questions, queue, reject, repos, resume, retry, select,
+    service, start, status, step, tree, ui, uninstall, validate, verify, watch,
 };
 use crate::failure::Failure;
 
@@ -134,6 +134,7 @@ commands! {
         "log" Log(log::LogArgs),
         "questions" Questions(questions::QuestionsArgs),
         "queue" Queue(queue::QueueArgs),
+        "path" Path(path::PathArgs),
         "explain" Explain(explain::ExplainArgs),
         "select" Select(select::SelectArgs),
         "verify" Verify(verify::VerifyArgs),

@@ -15,6 +15,7 @@ mod editor;
 mod failure;
 mod feed;
 mod invocation;
+mod making;
 mod pager;
 mod progress;
 mod record;

@@ -76,6 +76,7 @@ impl Progress {
             | EventKind::Commit { .. }
             | EventKind::Output { .. }
             | EventKind::Activity(_)
+            | EventKind::Workspace { .. }
             | EventKind::Lagged => Vec::new(),
         }
     }

@@ -146,7 +146,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn bar(ui: &Ui) -> ProgressBar {
+/// Returns a line that shows that something goes on.
+pub(crate) fn bar(ui: &Ui) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     let ticks = ui.screen().pick("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ", "|/-\\ ");
     let style = ProgressStyle::with_template("{spinner} {elapsed:>4}  {wide_msg}").expect("BUG: the template is wrong");

@@ -3,6 +3,7 @@
 
 mod fork;
 mod identity;
+mod isolated;
 mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,7 @@ use crate::worker::{self, IdChoice, StartOrder, Trusted};
 
 pub use self::fork::fork;
 use self::identity::{Meant, choose_id, refuse_other_case};
+pub use self::isolated::{Isolated, Taken, isolated};
 pub use self::programs::find as find_programs;
 
 /// Paths shown of a dirty tree.
@@ -276,11 +278,12 @@ fn refuse_unwritten(new: Option<&Goal>, layout: &Layout) -> Result<(), ErrorData
             "no goal is written in .runner/GOAL.md: there is nothing to reach",
         ),
     };
-    if is_unwritten {
-        let hint = "write it there and: runnerctl start; or: runnerctl start -m 'What is to be true'";
-        return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint));
-    }
-    Ok(())
+    if is_unwritten { Err(unwritten(message)) } else { Ok(()) }
+}
+
+fn unwritten(message: &str) -> ErrorData {
+    let hint = "write it there and: runnerctl start; or: runnerctl start -m 'What is to be true'";
+    ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint)
 }
 
 /// Reads `GOAL.md` in the work tree, if there is one.
@@ -293,16 +296,19 @@ fn goal_of_work_tree(layout: &Layout) -> Result<Option<Goal>, ErrorData> {
 /// Returns the commit of the base: the one that was named, else HEAD unless it is a run's.
 fn base(repository: &Repository, named: Option<&str>) -> Result<Option<String>, ErrorData> {
     if let Some(revision) = named {
-        let found = repository.resolve(revision).map_err(|error| git_error(&error))?;
-        let none = || {
-            ErrorData::new(ErrorKind::InvalidRequest, format!("`{revision}` names no commit")).hint("git log --oneline")
-        };
-        return found.map(|id| Some(id.to_string())).ok_or_else(none);
+        return base_named(repository, revision).map(|id| Some(id.to_string()));
     }
     Ok(match repository.head().map_err(|error| git_error(&error))? {
         Head::Branch { name, .. } if name.starts_with("runner/") => None,
         head => head.commit().map(|commit| commit.to_string()),
     })
+}
+
+fn base_named(repository: &Repository, revision: &str) -> Result<Id, ErrorData> {
+    let found = repository.resolve(revision).map_err(|error| git_error(&error))?;
+    let none =
+        || ErrorData::new(ErrorKind::InvalidRequest, format!("`{revision}` names no commit")).hint("git log --oneline");
+    found.ok_or_else(none)
 }
 
 fn refuse_protected(config: &RepoConfig, id: &str) -> Result<(), ErrorData> {
@@ -353,7 +359,10 @@ pub fn configured(layout: &Layout, offer: &Offer) -> Result<RepoConfig, ErrorDat
 
 /// Refuses templates of the work tree that would be filled wrongly.
 fn refuse_templates(layout: &Layout) -> Result<(), ErrorData> {
-    let faults = prompts::faults(|path| durable::read(&layout.path(path)));
+    refuse_template_faults(&prompts::faults(|path| durable::read(&layout.path(path))))
+}
+
+fn refuse_template_faults(faults: &[String]) -> Result<(), ErrorData> {
     if faults.is_empty() {
         return Ok(());
     }

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use protocol::paths::Paths;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -19,6 +18,7 @@ use crate::causes::in_one_line;
 use crate::clock;
 use crate::config::DaemonConfig;
 use crate::events::Events;
+use crate::isolation::{self, Orphan};
 use crate::landing;
 use crate::logging::Logging;
 use crate::methods::{Api, Flights};
@@ -29,7 +29,7 @@ use crate::rpc::{self, Bound, LockError, Locks, SocketError};
 use crate::service::{Heart, Notifier, Passed};
 use crate::startup::{Program, Readiness};
 use crate::verify;
-use crate::worker::Means;
+use crate::worker::{Means, Slots};
 use crate::workspace;
 
 /// Time to look at the registered repositories before clients are answered.
@@ -158,7 +158,8 @@ impl Up {
         verify::clear(&paths.state);
         landing::clear(&paths.state);
         landing::recover_all(&vault);
-        sweep_workspaces(&workspace::folder(config, &paths.state));
+        let workspaces = workspace::folder(config, &paths.state);
+        sweep_workspaces(&workspaces);
         let socket_passed = passed.is_some();
         let bound = match passed {
             Some(passed) => Bound::passed(passed.listener, &paths, &locks)?,
@@ -175,15 +176,19 @@ impl Up {
             events: events.clone(),
             hidden: logging.hidden(),
             inhibitor: inhibitor.clone(),
-            slots: Arc::new(Semaphore::new(usize::try_from(config.max_repositories).unwrap_or(1))),
+            slots: Slots::new(usize::try_from(config.max_repositories).unwrap_or(1)),
             shutdown: shutdown.clone(),
             drain: drain.clone(),
         };
-        let (registry, workers) = Registry::open(&vault, means)?;
+        // Nobody is starting anything yet: what is there without a run is of a life that was killed.
+        isolation::stillborn(&vault, &workspaces).iter().for_each(Orphan::remove);
+        let per_source = usize::try_from(config.max_runs_per_repository).unwrap_or(1);
+        let (registry, workers) = Registry::open(&vault, means, per_source)?;
         let api = Api {
             registry: registry.clone(),
             events: events.clone(),
             paths: Arc::new(paths),
+            workspaces,
             vault,
             offer: launcher.shared_offer(),
             launcher: launcher.clone(),

@@ -4,16 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::path::WirePath;
 use protocol::view::RepoView;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::causes::in_one_line;
 use crate::repo::kept::Vault;
-use crate::store::{RepoFile, Store, StoreError, repo_id};
+use crate::store::{RepoFile, Source, Store, StoreError, repo_id};
 use crate::worker::{self, Handle, Means};
 
 /// Requests that may wait.
@@ -29,7 +29,7 @@ pub struct Registry {
 enum Request {
     List(oneshot::Sender<Vec<Handle>>),
     Find(String, oneshot::Sender<Option<Handle>>),
-    Register { common_dir: PathBuf, path: PathBuf, reply: oneshot::Sender<Result<Handle, ErrorData>> },
+    Register(Box<RepoFile>, oneshot::Sender<Result<Handle, ErrorData>>),
     Remove(String, oneshot::Sender<Result<RepoView, ErrorData>>),
 }
 
@@ -43,9 +43,11 @@ pub type Task = tokio::task::JoinHandle<()>;
 
 impl Registry {
     /// Starts the workers of all registered repositories.
-    pub fn open(vault: &Vault, means: Means) -> Result<(Self, Task), RegistryError> {
+    ///
+    /// Of the isolated runs of one source, at most `per_source` are driven at once.
+    pub fn open(vault: &Vault, means: Means, per_source: usize) -> Result<(Self, Task), RegistryError> {
         let (sender, mailbox) = mpsc::channel(MAILBOX);
-        let mut owner = Owner::new(vault, means);
+        let mut owner = Owner::new(vault, means, per_source);
         for store in Store::all(vault).map_err(RegistryError)? {
             owner.adopt(store);
         }
@@ -65,8 +67,21 @@ impl Registry {
 
     /// Returns the repository whose git folder this is, registering it if it is new.
     pub async fn register(&self, common_dir: &Path, path: &Path) -> Result<Handle, ErrorData> {
-        let (common_dir, path) = (common_dir.to_owned(), path.to_owned());
-        self.ask(|reply| Request::Register { common_dir, path, reply }).await.unwrap_or_else(|| Err(draining()))
+        self.enter(RepoFile::new(common_dir, path)).await
+    }
+
+    /// Registers the workspace of an isolated run, with what its source has confirmed.
+    pub async fn register_workspace(
+        &self,
+        (common_dir, path): (&Path, &Path),
+        source: Source,
+        confirmed: Vec<String>,
+    ) -> Result<Handle, ErrorData> {
+        self.enter(RepoFile { source: Some(source), confirmed, ..RepoFile::new(common_dir, path) }).await
+    }
+
+    async fn enter(&self, file: RepoFile) -> Result<Handle, ErrorData> {
+        self.ask(|reply| Request::Register(Box::new(file), reply)).await.unwrap_or_else(|| Err(draining()))
     }
 
     /// Forgets a repository without a run under way.
@@ -92,12 +107,22 @@ struct Owner {
     tasks: JoinSet<()>,
     /// Whose task it is.
     repositories: BTreeMap<Id, String>,
+    /// Places of isolated runs by the git folder of their source, and how many each has.
+    places: BTreeMap<PathBuf, Arc<Semaphore>>,
+    per_source: usize,
 }
 
 impl Owner {
-    fn new(vault: &Vault, means: Means) -> Self {
-        let (workers, repositories) = (BTreeMap::new(), BTreeMap::new());
-        Self { vault: vault.clone(), means, workers, tasks: JoinSet::new(), repositories }
+    fn new(vault: &Vault, means: Means, per_source: usize) -> Self {
+        Self {
+            vault: vault.clone(),
+            means,
+            workers: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            repositories: BTreeMap::new(),
+            places: BTreeMap::new(),
+            per_source,
+        }
     }
 
     async fn serve(mut self, mut mailbox: mpsc::Receiver<Request>) {
@@ -135,7 +160,7 @@ impl Owner {
         match request {
             Request::List(reply) => drop(reply.send(self.workers.values().cloned().collect())),
             Request::Find(id, reply) => drop(reply.send(self.workers.get(&id).cloned())),
-            Request::Register { common_dir, path, reply } => drop(reply.send(self.register(&common_dir, &path))),
+            Request::Register(file, reply) => drop(reply.send(self.register(*file))),
             Request::Remove(id, reply) => drop(reply.send(self.remove(&id))),
         }
     }
@@ -155,7 +180,16 @@ impl Owner {
 
     fn start(&mut self, store: Store, file: RepoFile) {
         let id = file.id.clone();
-        self.employ(id, worker::spawn(self.means.clone(), store, file));
+        let means = self.means_of(Some(&file));
+        self.employ(id, worker::spawn(means, store, file));
+    }
+
+    /// Returns what a worker works with: the isolated runs of one source have their places in common.
+    fn means_of(&mut self, file: Option<&RepoFile>) -> Means {
+        let Some(source) = file.and_then(|file| file.source.as_ref()) else { return self.means.clone() };
+        let places = self.places.entry(source.common_dir.as_path().to_owned());
+        let places = places.or_insert_with(|| Arc::new(Semaphore::new(self.per_source)));
+        Means { slots: self.means.slots.within(Arc::clone(places)), ..self.means.clone() }
     }
 
     fn employ(&mut self, id: String, (handle, life): (Handle, impl Future<Output = ()> + Send + 'static)) {
@@ -171,12 +205,13 @@ impl Owner {
         tracing::error!(repo = id, %error, "a worker ended by a bug; its repository is held");
         if !self.is_ending() && self.workers.contains_key(&id) {
             let store = Store::new(&self.vault, &id);
-            self.employ(id, worker::spawn_after_bug(self.means.clone(), store, &error.to_string()));
+            let means = self.means_of(store.read().ok().flatten().as_ref());
+            self.employ(id, worker::spawn_after_bug(means, store, &error.to_string()));
         }
     }
 
-    fn register(&mut self, common_dir: &Path, path: &Path) -> Result<Handle, ErrorData> {
-        let id = repo_id(common_dir);
+    fn register(&mut self, mut file: RepoFile) -> Result<Handle, ErrorData> {
+        let id = file.id.clone();
         if let Some(known) = self.workers.get(&id) {
             return Ok(known.clone());
         }
@@ -184,15 +219,6 @@ impl Owner {
             return Err(draining());
         }
         let store = Store::new(&self.vault, &id);
-        let mut file = RepoFile {
-            id: id.clone(),
-            common_dir: WirePath::from(common_dir),
-            path: WirePath::from(path),
-            confirmed: Vec::new(),
-            hooks: crate::store::Hooks::default(),
-            source: None,
-            runs: Vec::new(),
-        };
         let saved = tokio::task::block_in_place(|| store.create().and_then(|()| store.save(&mut file)));
         saved.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
         self.start(store, file);
@@ -210,6 +236,13 @@ impl Owner {
             let message = format!("run {} is {}", run.id, run.state);
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl cancel"));
         }
+        let is_its =
+            |other: &&Handle| other.source.as_ref().is_some_and(|source| repo_id(source.common_dir.as_path()) == id);
+        if let Some(workspace) = self.workers.values().find(is_its) {
+            let run = workspace.source.as_ref().map(|source| source.run.as_str()).unwrap_or_default();
+            let message = format!("{} has the isolated run {run}, whose workspace is there", view.path);
+            return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl gc"));
+        }
         let store = Store::new(&self.vault, id);
         let folder = store.folder();
         std::fs::remove_dir_all(&folder)
@@ -221,12 +254,9 @@ impl Owner {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use protocol::event::EventKind;
     use protocol::words::RunStatus;
     use runner_core::run::RunRecord;
-    use tokio::sync::Semaphore;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -234,6 +264,7 @@ mod tests {
     use crate::hidden::Hidden;
     use crate::process::{Inhibitor, Launcher};
     use crate::repo::seal::Key;
+    use crate::worker::Slots;
 
     fn vault(home: &tempfile::TempDir) -> Vault {
         Vault::new(home.path().to_owned(), Key::random().unwrap())
@@ -244,7 +275,7 @@ mod tests {
             launcher: Launcher::this_binary(),
             events: Events::default(),
             inhibitor: Inhibitor::new(false),
-            slots: Arc::new(Semaphore::new(1)),
+            slots: Slots::new(1),
             shutdown: CancellationToken::new(),
             drain: CancellationToken::new(),
             hidden: Hidden::default(),
@@ -254,9 +285,9 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn repository_whose_worker_met_a_bug_is_held_and_the_others_are_not() {
         let home = tempfile::tempdir().unwrap();
-        let mut owner = Owner::new(&vault(&home), means());
-        let other = owner.register(Path::new("/other/.git"), Path::new("/other")).unwrap();
-        let broken = owner.register(Path::new("/broken/.git"), Path::new("/broken")).unwrap().id;
+        let mut owner = Owner::new(&vault(&home), means(), 2);
+        let other = owner.register(RepoFile::new(Path::new("/other/.git"), Path::new("/other"))).unwrap();
+        let broken = owner.register(RepoFile::new(Path::new("/broken/.git"), Path::new("/broken"))).unwrap().id;
         owner.employ(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
         let ended = owner.tasks.join_next_with_id().await.expect("a task ends");
         owner.ended(ended);
@@ -275,8 +306,8 @@ mod tests {
         let means = means();
         let mut heard = means.events.subscribe(None).live;
         let vault = vault(&home);
-        let mut owner = Owner::new(&vault, means);
-        let broken = owner.register(Path::new("/broken/.git"), Path::new("/broken")).unwrap().id;
+        let mut owner = Owner::new(&vault, means, 2);
+        let broken = owner.register(RepoFile::new(Path::new("/broken/.git"), Path::new("/broken"))).unwrap().id;
         let store = Store::new(&vault, &broken);
         let mut file = store.read().unwrap().expect("it was registered");
         file.runs.push(RunRecord::queued("followed", Path::new("/broken").into(), jiff::Timestamp::UNIX_EPOCH));

@@ -42,6 +42,8 @@ const ENVIRONMENT: &str = "env.json";
 const JOURNAL: &str = "journal.jsonl";
 const LIVE: &str = "live";
 const GIT: &str = "git";
+/// What was published of an isolated run.
+const PUBLISHED: &str = "published.json";
 /// How sessions have left the user's own git configuration.
 const SUSPECTS: &str = "git-suspects.json";
 
@@ -93,6 +95,13 @@ impl Note for CallerEnv {
 }
 
 impl RepoFile {
+    /// Describes a repository that nothing is known of yet but where it is.
+    pub fn new(common_dir: &Path, path: &Path) -> Self {
+        let (common_dir, path) = (WirePath::from(common_dir), WirePath::from(path));
+        let id = repo_id(common_dir.as_path());
+        Self { common_dir, path, ..Self::unknown(id) }
+    }
+
     /// Returns what stands for a file that cannot be read; never to be written.
     pub fn unknown(id: String) -> Self {
         let nowhere = WirePath(PathBuf::new());
@@ -187,6 +196,13 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Returns the folders of all repositories of this daemon.
+    pub fn beside(&self) -> Result<Vec<Self>, StoreError> {
+        Self::all(&self.vault)
+    }
+}
+
 impl<D: Disk> Store<D> {
     /// Names the folder of repository `id` on a disk.
     pub fn on(disk: D, vault: &Vault, id: &str) -> Self {
@@ -244,6 +260,11 @@ impl<D: Disk> Store<D> {
     /// Returns the note that remembers how a session has left the user's own git configuration, of all repositories.
     pub fn suspects<T: Note>(&self) -> Kept<T, D> {
         self.vault.note(&self.disk, SUSPECTS)
+    }
+
+    /// Returns the note of what was published last, where the repository is the workspace of an isolated run.
+    pub fn published<T: Note>(&self) -> Kept<T, D> {
+        self.note(PUBLISHED)
     }
 
     /// Makes the folder, private to this user.

@@ -22,7 +22,8 @@ use protocol::path::WirePath;
 use protocol::reply::{
     ActivityReply, ActivityStep, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply,
     ConfigShowReply, ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryFile,
-    MemoryReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply,
+    MemoryReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply, WorkspaceMade,
+    WorkspaceSwept,
 };
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
@@ -36,8 +37,9 @@ use protocol::verify::{
     AuditCounts, AuditFinding, AuditPass, AuditReport, AuditRule, PersonCommit, RerunReport, Severity,
 };
 use protocol::view::{
-    ChangeView, CheckView, DaemonView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView, QuestionView,
-    RepoView, RunSummary, RunView, SelectView, SettingOrigin, SettingView, SleepView, StatusView, StopReason, TextView,
+    ChangeView, CheckView, DaemonView, DiskView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView,
+    QuestionView, RepoView, RunSummary, RunView, SelectView, SettingOrigin, SettingView, SleepView, StatusView,
+    StopReason, TextView, WorkspaceDisk,
 };
 use protocol::words::{
     Containment, GuardOutcome, IterationStatus, Mode, PhaseName, ReviewVerdict, Role, RunStatus, VerdictName,
@@ -157,14 +159,33 @@ fn daemon() -> Vec<Example> {
 }
 
 fn repo(queue: Vec<RunSummary>) -> RepoView {
-    RepoView { id: "9f86d081884c".into(), path: proj(), held: None, queue }
+    RepoView { id: "9f86d081884c".into(), path: proj(), held: None, queue, source: None }
 }
 
 fn repositories() -> Vec<Example> {
     vec![
         bare("repo.list", &vec![repo(vec![summary(RunStatus::Running)])]),
         example("repo.remove", &AtPath { path: proj() }, &repo(Vec::new())),
+        bare("repo.disk", &disk()),
     ]
+}
+
+fn workspace() -> WirePath {
+    WirePath(format!("/home/me/.local/state/runnerd/workspaces/9f86d081884c/{ID}").into())
+}
+
+fn disk() -> DiskView {
+    DiskView {
+        folder: WirePath("/home/me/.local/state/runnerd/workspaces".into()),
+        workspaces: vec![WorkspaceDisk {
+            path: workspace(),
+            source: proj(),
+            run: ID.into(),
+            over: false,
+            bytes: 734_003_200,
+        }],
+        free_bytes: Some(51_539_607_552),
+    }
 }
 
 fn summary(state: RunStatus) -> RunSummary {
@@ -176,6 +197,7 @@ fn summary(state: RunStatus) -> RunSummary {
         reason: None,
         queued_at: at("09:00:00"),
         ended_at: None,
+        published: None,
     }
 }
 
@@ -202,9 +224,19 @@ fn runs() -> Vec<Example> {
         base: None,
         keep_tree: false,
         queue_only: false,
+        isolated: Some(true),
         confirmed: false,
         env: caller(),
     };
+    let made = WorkspaceMade {
+        path: workspace(),
+        base: FROM.into(),
+        not_taken: vec!["notes.txt".into()],
+        not_taken_count: 1,
+        warnings: Vec::new(),
+    };
+    let isolated = RunSummary { path: workspace(), ..summary(RunStatus::Queued) };
+    let started = StartReply { run: isolated, ahead: 0, resumed: false, workspace: Some(made) };
     let fork = ForkParams {
         path: proj(),
         run: Some("port".into()),
@@ -225,8 +257,8 @@ fn runs() -> Vec<Example> {
     };
     vec![
         example("run.init", &InitParams { path: proj(), force: false }, &init),
-        example("run.start", &start, &StartReply { run: summary(RunStatus::Queued), ahead: 0, resumed: false }),
-        example("run.fork", &fork, &StartReply { run: forked, ahead: 1, resumed: false }),
+        example("run.start", &start, &started),
+        example("run.fork", &fork, &StartReply { run: forked, ahead: 1, resumed: false, workspace: None }),
         example("run.step", &step, &StepReply { run: paused, iteration: Some(iteration()) }),
         example(
             "run.pause",
@@ -352,12 +384,13 @@ fn views_of_runs() -> Vec<Example> {
         notes: vec!["n1".into()],
         changes: vec![ChangeView { command: "note".into(), id: Some("n2".into()), text: "Keep the old table.".into() }],
     };
-    let status = StatusView { repo: repo(vec![summary(RunStatus::Running)]), run: Some(run) };
+    let status = StatusView { repo: repo(vec![summary(RunStatus::Running)]), run: Some(run), isolated: Vec::new() };
     let queue = vec![summary(RunStatus::Running)];
     vec![
         example("run.status", &AtRun { path: proj(), run: None }, &status),
         bare("run.status_all", &vec![status]),
         example("run.list", &AtPath { path: proj() }, &queue),
+        example("run.locate", &AtRun { path: proj(), run: None }, &summary(RunStatus::Running)),
         example("run.queue", &AtPath { path: proj() }, &queue),
     ]
 }
@@ -732,7 +765,8 @@ fn iterations() -> Vec<Example> {
         path: proj(),
         removed: vec![of_run("tidy", 31, 48_310_225)],
         kept: vec![of_run(ID, 12, 20_118_400)],
-        freed_bytes: 48_310_225,
+        workspaces: vec![WorkspaceSwept { run: "tidy".into(), path: workspace(), bytes: 734_003_200, kept: None }],
+        freed_bytes: 782_313_425,
         dry_run: true,
     };
     let event = Event {

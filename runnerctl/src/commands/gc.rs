@@ -10,7 +10,8 @@ use crate::args::Place;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::measure::size;
-use crate::text::paint::DIM;
+use crate::text::paint::{DIM, HINT, LOOK, paint};
+use crate::text::safe::safe;
 use crate::text::screen::Screen;
 use crate::text::table::{Cell, Table};
 
@@ -20,6 +21,9 @@ const EXAMPLES: &str = "Examples:
   runnerctl gc --keep 0      of every finished run";
 
 /// Remove the records of old runs; branches and commits are kept
+///
+/// The workspaces of isolated runs that are over are removed as well, unless one has something that is nowhere else; their
+/// records are kept like those of other runs.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GcArgs {
@@ -51,8 +55,21 @@ fn render(reply: &GcReply, screen: &Screen) -> String {
             table.row([Cell::styled(DIM, word), run.run.as_str().into(), records.into(), size(run.bytes).into()]);
         }
     }
+    for swept in &reply.workspaces {
+        let word = if swept.kept.is_some() { "kept" } else { word };
+        let what = swept.path.to_string();
+        table.row([Cell::styled(DIM, word), swept.run.as_str().into(), what.into(), size(swept.bytes).into()]);
+    }
+    let kept = reply.workspaces.iter().filter_map(|swept| Some((swept, swept.kept.as_ref()?)));
+    let kept: String = kept
+        .map(|(swept, why)| {
+            let line = format!("workspace of {} kept: {}\n", safe(&swept.run), safe(&why.message));
+            let command = why.command.iter().map(|command| format!("  {}\n", paint(HINT, &safe(command))));
+            paint(LOOK, &line) + &command.collect::<String>()
+        })
+        .collect();
     let verb = if reply.dry_run { "would be freed" } else { "freed" };
-    table.render(screen, 0) + &format!("{} {verb}\n", size(reply.freed_bytes))
+    table.render(screen, 0) + &kept + &format!("{} {verb}\n", size(reply.freed_bytes))
 }
 
 #[cfg(test)]
@@ -60,7 +77,7 @@ mod tests {
     use std::path::Path;
 
     use anstream::adapter::strip_str;
-    use protocol::reply::RunRecords;
+    use protocol::reply::{RunRecords, WorkspaceSwept};
 
     use super::*;
 
@@ -71,6 +88,7 @@ mod tests {
             path: Path::new("/p").into(),
             removed: vec![of_run("tidy", 31, 48_310_225)],
             kept: vec![of_run("port", 1, 9_200)],
+            workspaces: Vec::new(),
             freed_bytes: 48_310_225,
             dry_run: true,
         };
@@ -81,5 +99,22 @@ mod tests {
         ");
         reply.dry_run = false;
         assert!(render(&reply, &Screen::fixed()).ends_with("48 MB freed\n"));
+        let why = protocol::view::StopReason::new("it is not published", "runnerctl status --run lint");
+        let swept = |run: &str, kept| WorkspaceSwept {
+            run: run.into(),
+            path: Path::new("/w").join(run).as_path().into(),
+            bytes: 2_000_000,
+            kept,
+        };
+        reply.workspaces = vec![swept("tidy", None), swept("lint", Some(why))];
+        insta::assert_snapshot!(strip_str(&render(&reply, &Screen::fixed())), @r"
+        removed  tidy  31 records  48 MB
+        kept     port  1 record    9.2 kB
+        removed  tidy  /w/tidy     2.0 MB
+        kept     lint  /w/lint     2.0 MB
+        workspace of lint kept: it is not published
+          runnerctl status --run lint
+        48 MB freed
+        ");
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod land;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod note;
+pub(crate) mod path;
 pub(crate) mod pause;
 pub(crate) mod questions;
 pub(crate) mod queue;
@@ -58,6 +59,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Fork(args) => fork::run(&invocation, args).await,
         Command::Land(args) => land::run(&invocation, args).await,
         Command::Step(args) => step::run(&invocation, args).await,
+        Command::Path(args) => path::run(&invocation, args).await,
         Command::Pause(args) => pause::run(&invocation, args).await,
         Command::Resume(args) => resume::run(&invocation, args).await,
         Command::Cancel(args) => cancel::run(&invocation, args).await,

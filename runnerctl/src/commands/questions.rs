@@ -41,15 +41,23 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: QuestionsArgs) -> Res
     let params = QuestionsParams { path, all: args.all };
     let questions = invocation.connect().await?.client().questions(params).await?;
     let answer = Questions { questions };
-    invocation.ui.answer("questions", &answer, |_| answer.questions.iter().map(render).collect())?;
+    let rendered = |question: &QuestionView| render(question, is_asked_twice(&answer.questions, question));
+    invocation.ui.answer("questions", &answer, |_| answer.questions.iter().map(rendered).collect())?;
     if answer.questions.is_empty() {
         invocation.ui.note("No questions.\n");
     }
     Ok(ExitStatus::Fine)
 }
 
-fn render(question: &QuestionView) -> String {
+/// Whether another run asks the same: then the id alone says too little.
+fn is_asked_twice(all: &[QuestionView], question: &QuestionView) -> bool {
+    all.iter().any(|other| other.id == question.id && other.path != question.path)
+}
+
+fn render(question: &QuestionView, with_run: bool) -> String {
     let QuestionView { id, text, answer, path, run } = question;
+    let id = if with_run { format!("{run}/{id}") } else { id.clone() };
+    let id = &id;
     let mut lines = format!("{}  {}\n", paint(HEAD, &safe(id)), paint(DIM, &safe(&format!("{path}  run {run}"))));
     lines.extend(text.lines().map(|line| format!("  {}\n", safe(line))));
     let answer = answer.iter().flat_map(|answer| answer.lines());
@@ -75,12 +83,16 @@ mod tests {
             path: protocol::path::WirePath("/home/me/proj".into()),
             run: "port".into(),
         };
-        insta::assert_snapshot!(strip_str(&render(&question)), @r"
+        insta::assert_snapshot!(strip_str(&render(&question, false)), @r"
         1a2b3c4d  /home/me/proj  run port
           Which database?
           It matters.
           answer: Postgres,
                   version 16
         ");
+        assert!(strip_str(&render(&question, true)).to_string().starts_with("port/1a2b3c4d  /home/me/proj"));
+        let other = QuestionView { path: protocol::path::WirePath("/home/me/other".into()), ..question.clone() };
+        assert!(is_asked_twice(&[question.clone(), other], &question));
+        assert!(!is_asked_twice(std::slice::from_ref(&question), &question));
     }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use protocol::api::{DoctorApiClient as _, RunApiClient as _};
 use protocol::doctor::{GuardFiles, RepositoryFacts};
 use protocol::error::ExitStatus;
-use protocol::reply::StartReply;
+use protocol::reply::{StartReply, WorkspaceMade};
 use protocol::request::{AtPath, StartParams};
 use protocol::words::RunStatus;
 
@@ -17,11 +17,14 @@ use crate::caller_env;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::making::making;
 use crate::text::paint::{HINT, LOOK, of_state, paint};
 use crate::text::safe::safe;
 use crate::text::status::UNWATCHED;
 use crate::wait::wait;
 
+/// Paths named of those that are not committed; the answer as JSON has more.
+const NOT_TAKEN_SHOWN: usize = 5;
 /// The daemon's limit for a goal; a larger one is refused before it is sent.
 const GOAL_LIMIT: u64 = 64 * 1024;
 
@@ -31,6 +34,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl start --goal - --wait            from stdin; wait until it ends
   runnerctl start -m Tidy --id tidy-1        a goal and an id of your own
   runnerctl start --base v1.2 --queue-only   queued, but paused
+  runnerctl start --isolated -m Tidy         beside your work, in a workspace
 
 Exit codes with --wait:
   0  completed
@@ -61,6 +65,12 @@ pub(crate) struct StartArgs {
     /// Keep the task tree, even though the goal is new
     #[arg(long)]
     keep_tree: bool,
+    /// Work in a workspace of its own, and leave this work tree alone
+    #[arg(long, visible_alias = "worktree")]
+    isolated: bool,
+    /// Work in this work tree [default, unless `[workspace] kind` says otherwise]
+    #[arg(long, conflicts_with = "isolated")]
+    in_place: bool,
     /// Queue the run paused
     #[arg(long, conflicts_with = "wait")]
     queue_only: bool,
@@ -85,18 +95,29 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         base: args.base,
         keep_tree: args.keep_tree,
         queue_only: args.queue_only,
+        isolated: match (args.isolated, args.in_place) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            (false, false) => None,
+        },
         confirmed: false,
     };
     let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
-    let reply = confirmed(invocation.ui, args.yes, request).await?;
+    let reply = {
+        let _told = (!args.in_place).then(|| making(invocation, path.clone()));
+        confirmed(invocation.ui, args.yes, request).await?
+    };
     invocation.ui.answer("start", &reply, |_| render(&reply))?;
+    if let Some(made) = &reply.workspace {
+        invocation.ui.note(&beside(made));
+    }
     if let Ok(RepositoryFacts { guard: Some(guard), .. }) =
         connection.client().repository_facts(AtPath { path: path.clone() }).await
     {
         invocation.ui.note(&guard_files(&guard));
     }
     if args.wait {
-        return wait(invocation, path, reply.run.id).await;
+        return wait(invocation, reply.run.path, reply.run.id).await;
     }
     invocation.ui.note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
     Ok(ExitStatus::Fine)
@@ -146,7 +167,21 @@ pub(super) fn render(reply: &StartReply) -> String {
         (false, _) => "",
     };
     let state = paint(of_state(run.state), run.state.as_str());
-    format!("run {} {state}{again} on branch {}{ahead}\n", safe(&run.id), safe(&run.branch))
+    let workspace = reply.workspace.as_ref().map(|made| format!("  in {}\n", safe(&made.path.to_string())));
+    let line = format!("run {} {state}{again} on branch {}{ahead}\n", safe(&run.id), safe(&run.branch));
+    line + &workspace.unwrap_or_default()
+}
+
+/// Says what a workspace lacks, and what else somebody should know of it.
+fn beside(made: &WorkspaceMade) -> String {
+    let warnings = made.warnings.iter().map(|warning| format!("{}\n", paint(LOOK, &safe(warning)))).collect::<String>();
+    if made.not_taken_count == 0 {
+        return warnings;
+    }
+    let shown: Vec<_> = made.not_taken.iter().take(NOT_TAKEN_SHOWN).map(|path| safe(path)).collect();
+    let more = made.not_taken_count.saturating_sub(shown.len() as u64);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{warnings}not committed, so the run does not see: {}{more}\n", shown.join(", "))
 }
 
 /// Says which files are watched for the guard.
@@ -167,10 +202,27 @@ mod tests {
 
     #[test]
     fn the_branch_is_named_and_so_are_the_runs_before() {
-        let mut reply = StartReply { run: samples::summary(), ahead: 0, resumed: false };
+        let mut reply = StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: None };
         insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
         (reply.ahead, reply.resumed) = (2, true);
         insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running already on branch runner/run-1a2b3c4d, behind 2 runs");
+    }
+
+    #[test]
+    fn a_workspace_is_named_and_what_it_lacks_told() {
+        let made = WorkspaceMade {
+            path: Path::new("/state/workspaces/9f86d081884c/tidy").into(),
+            base: "0123456789abcdef0123456789abcdef01234567".into(),
+            not_taken: vec!["a.txt".into(), "b\u{1b}.txt".into()],
+            not_taken_count: 7,
+            warnings: vec!["node_modules/x leads out of the workspace".into()],
+        };
+        insta::assert_snapshot!(strip_str(&beside(&made)), @r"
+        node_modules/x leads out of the workspace
+        not committed, so the run does not see: a.txt, b␛.txt and 5 more
+        ");
+        let reply = StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: Some(made) };
+        assert!(render(&reply).ends_with("  in /state/workspaces/9f86d081884c/tidy\n"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod live;
 mod shown;
 
 use clap::Args;
-use protocol::api::RunApiClient as _;
+use protocol::api::{RepoApiClient as _, RunApiClient as _};
 use protocol::client::{Brief, CallError};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::request::AtRun;
@@ -57,5 +57,8 @@ async fn read(client: &Brief, at: Option<&AtRun>, anywhere: bool) -> Result<Show
             Err(error) => return Err(error),
         }
     }
-    Ok(Shown::All(client.status_all().await?))
+    let all = client.status_all().await?;
+    let has_workspaces = all.iter().any(|status| status.repo.source.is_some());
+    let disk = if has_workspaces { Some(client.disk().await?) } else { None };
+    Ok(Shown::All(all, disk))
 }

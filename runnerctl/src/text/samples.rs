@@ -17,12 +17,19 @@ pub(crate) fn summary() -> RunSummary {
         reason: None,
         queued_at: "2026-01-01T11:00:00Z".parse().expect("a time"),
         ended_at: None,
+        published: None,
     }
 }
 
 /// A repository with that run.
 pub(crate) fn repo() -> RepoView {
-    RepoView { id: "9f86d081".into(), path: Path::new("/home/me/proj").into(), held: None, queue: vec![summary()] }
+    RepoView {
+        id: "9f86d081".into(),
+        path: Path::new("/home/me/proj").into(),
+        held: None,
+        queue: vec![summary()],
+        source: None,
+    }
 }
 
 /// A leaf below the root.
@@ -61,7 +68,7 @@ pub(crate) fn iteration() -> IterationView {
 
 /// A repository whose run is in its fourth iteration.
 pub(crate) fn status() -> StatusView {
-    StatusView { repo: repo(), run: Some(run()) }
+    StatusView { repo: repo(), run: Some(run()), isolated: Vec::new() }
 }
 
 /// A run in its fourth iteration.

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use protocol::view::{NodeRef, PhaseView, RunView, StatusView};
+use protocol::view::{DiskView, NodeRef, PhaseView, PublishedView, RunSummary, RunView, StatusView};
 use protocol::words::{Containment, GuardOutcome, RunStatus};
 
 use super::iteration::lines;
-use super::measure::{between, span, until};
+use super::measure::{between, size, span, until};
 use super::paint::{BAD, DIM, HEAD, LOOK, of_state, paint};
-use super::run::{headline, stop_reason};
+use super::run::{headline, stop_reason, why};
 use super::safe::safe;
 use super::screen::Screen;
 use super::table::{Cell, Table};
@@ -16,6 +16,8 @@ use super::usage;
 
 /// At most as many paths are listed; the count says how many there are.
 const PATHS_SHOWN: usize = 10;
+/// So many isolated runs.
+const RUNS_SHOWN: usize = 20;
 
 /// Returns one line per repository under a heading, and below them how many questions are open.
 pub(crate) fn overview(all: &[StatusView], screen: &Screen) -> String {
@@ -32,8 +34,23 @@ pub(crate) fn overview(all: &[StatusView], screen: &Screen) -> String {
     if all.is_empty() { String::new() } else { table.render(screen, 0) + &asked }
 }
 
+/// Says how much room workspaces take, and how much there is.
+pub(crate) fn room(disk: &DiskView) -> String {
+    let taken: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
+    let over = disk.workspaces.iter().filter(|workspace| workspace.over).count();
+    let free = disk.free_bytes.map(|free| format!(", {} free", size(free))).unwrap_or_default();
+    let gc = if over > 0 { format!("; {over} of runs that are over: runnerctl gc") } else { String::new() };
+    let line = format!("workspaces: {} in {}{free}{gc}", size(taken), disk.workspaces.len());
+    let is_short = disk.free_bytes.is_some_and(|free| free < taken);
+    format!("\n{}\n", if is_short { paint(LOOK, &line) } else { line })
+}
+
 fn overview_row(status: &StatusView, screen: &Screen) -> [Cell; 5] {
-    let path = status.repo.path.to_string();
+    let path = match (&status.repo.source, &status.run) {
+        // The branch of a workspace is what its folder is called; whose it is, is worth more.
+        (Some(source), Some(run)) => format!("{source} {}", run.summary.branch),
+        _ => status.repo.path.to_string(),
+    };
     match (&status.repo.held, &status.run) {
         (Some(held), _) => [path.into(), Cell::styled(LOOK, "held"), "".into(), "".into(), Cell::from(&held.message)],
         (None, None) => [path.into(), Cell::styled(DIM, "idle"), "".into(), "".into(), "".into()],
@@ -79,15 +96,37 @@ pub(crate) fn detail(status: &StatusView, screen: &Screen) -> String {
     if let Some(held) = &status.repo.held {
         let _ = write!(text, "{}\n{}", paint(LOOK, "held"), stop_reason(Some(held), &status.repo.path, screen));
     }
+    if let Some(source) = &status.repo.source {
+        let _ = writeln!(text, "{}", paint(DIM, &format!("workspace of {}", safe(&source.to_string()))));
+    }
     match &status.run {
         Some(run) => text += &run_detail(run, screen),
-        None => text += "no run\n",
+        None if status.isolated.is_empty() => text += "no run\n",
+        None => text += "no run in place\n",
     }
+    text += &isolated_runs(status, screen);
     let behind = status.repo.queue.len().saturating_sub(1);
     if behind > 0 {
         let _ = writeln!(text, "\n{behind} more in the queue: runnerctl queue");
     }
     text
+}
+
+/// Lists the isolated runs of a repository: those that go on, and as many of the others as fit.
+fn isolated_runs(status: &StatusView, screen: &Screen) -> String {
+    if status.isolated.is_empty() {
+        return String::new();
+    }
+    let mut runs: Vec<&RunSummary> = status.isolated.iter().collect();
+    runs.sort_by_key(|run| (run.state.is_terminal(), std::cmp::Reverse(run.queued_at)));
+    let mut table = Table::bare();
+    for run in runs.iter().take(RUNS_SHOWN) {
+        let state = Cell::styled(of_state(run.state), run.state.as_str());
+        table.row([run.id.as_str().into(), state, run.path.to_string().into(), why(run).into()]);
+    }
+    let more = runs.len().saturating_sub(RUNS_SHOWN);
+    let more = if more > 0 { format!("    and {more} more: runnerctl queue --ended\n") } else { String::new() };
+    heading(&format!("isolated runs ({})", runs.len()), screen) + &table.render(screen, 4) + &more
 }
 
 fn run_detail(run: &RunView, screen: &Screen) -> String {
@@ -161,12 +200,23 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
         let text = format!("{}{id}: {}", change.command, change.text);
         facts.push(("to commit", text.into()));
     }
+    if let Some(text) = run.summary.published.as_ref().and_then(|published| behind_text(run, published)) {
+        facts.push(("published", Cell::styled(LOOK, &text)));
+    }
     if run.questions > 0 {
         facts.push(("questions", format!("{} open, in .runner/state/questions.md", run.questions).into()));
     }
     let more = if run.containment < Containment::Pidns { "; what is missing: runnerctl daemon status" } else { "" };
     facts.push(("containment", format!("{}{more}", run.containment).into()));
     facts
+}
+
+/// Says how far the branch is behind and what lets it move, unless the run is held for that and has said so.
+fn behind_text(run: &RunView, published: &PublishedView) -> Option<String> {
+    let why = published.why.as_ref().filter(|why| run.summary.reason.as_ref() != Some(why))?;
+    let commits = if published.behind == 1 { "commit" } else { "commits" };
+    let command = why.command.as_ref().map(|command| format!("; {command}")).unwrap_or_default();
+    Some(format!("{} {commits} behind: {}{command}", published.behind, why.message))
 }
 
 /// What is said of a guard whose files are not known.
@@ -339,7 +389,11 @@ mod tests {
     #[test]
     fn a_line_per_repository_fits_the_terminal() {
         let held = protocol::view::StopReason::new("cannot read its journal", "");
-        let broken = StatusView { repo: protocol::view::RepoView { held: Some(held), ..samples::repo() }, run: None };
+        let broken = StatusView {
+            repo: protocol::view::RepoView { held: Some(held), ..samples::repo() },
+            run: None,
+            ..samples::status()
+        };
         let stuck = StatusView { run: Some(samples::stuck()), ..samples::status() };
         let text =
             plain(&overview(&[samples::status(), stuck, broken], &Screen { width: Some(60), ..Screen::fixed() }));
@@ -361,6 +415,22 @@ mod tests {
             text.contains("guard        definition changed: a, b, c and 1 more; runnerctl guard accept\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_branch_that_is_behind_is_told_with_what_lets_it_move_and_once() {
+        let why = protocol::view::StopReason::new("runner/x is in use in /home/me/proj", "git switch --detach");
+        let published =
+            PublishedView { to: samples::summary().path, tip: Some("1".repeat(40)), behind: 2, why: Some(why.clone()) };
+        let mut run = samples::run();
+        run.summary.published = Some(published.clone());
+        let line = "published    2 commits behind: runner/x is in use in /home/me/proj; git switch --detach\n";
+        let text = plain(&run_detail(&run, &Screen::fixed()));
+        assert!(text.contains(line), "{text}");
+        run.summary.reason = Some(why);
+        assert!(!plain(&run_detail(&run, &Screen::fixed())).contains("commits behind"), "its reason says it");
+        run.summary.published = Some(PublishedView { behind: 0, why: None, ..published });
+        assert!(!plain(&run_detail(&run, &Screen::fixed())).contains("published"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod checks;
 mod disk;
 mod document;
 mod git;
+mod isolated;
 mod output;
 mod processes;
 mod refusal;

@@ -18,6 +18,7 @@ pub mod landing;
 pub mod message;
 pub mod policy;
 pub mod prompt;
+pub mod publish;
 pub mod run;
 mod text;
 pub mod tree;

@@ -18,6 +18,8 @@ use super::words::LogLevel;
 pub struct DaemonConfig {
     /// Repositories that are worked on at the same time.
     pub max_repositories: u32,
+    /// Isolated runs of one repository that are worked on at the same time.
+    pub max_runs_per_repository: u32,
     /// What the log contains.
     pub log_level: LogLevel,
     /// Where clients connect, if not at the usual place.

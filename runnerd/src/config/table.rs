@@ -311,7 +311,13 @@ const DAEMON_TOP: &[Key] = &[
         "max_repositories",
         Number { min: 1, max: 1000 },
         Is("4"),
-        "Repositories that are worked on at the same time.",
+        "Repositories that are worked on at the same time; the workspace of each isolated run counts as one.",
+    ),
+    Key::new(
+        "max_runs_per_repository",
+        Number { min: 1, max: 1000 },
+        Is("2"),
+        "Isolated runs of one repository that are worked on at the same time.",
     ),
     Key::new("log_level", Choice(LogLevel::SPELLINGS), Is("\"info\""), "What the log contains."),
     Key::new(

@@ -60,6 +60,7 @@ impl ConfigApiServer for Api {
 
     async fn set(&self, params: ConfigSetParams) -> RpcResult<ConfigSetReply> {
         let ConfigSetParams { at, key, value } = params;
+        let at = self.of_run_named(at).await?;
         let repository = self.repository(at.path.as_path()).await?;
         let layout = Layout::new(repository.work_dir());
         let file = WirePath(layout.config());
@@ -84,6 +85,7 @@ impl ConfigApiServer for Api {
     }
 
     async fn text(&self, params: AtRun) -> RpcResult<ConfigTextReply> {
+        let params = self.of_run_named(params).await?;
         let repository = self.repository(params.path.as_path()).await?;
         let run = self.run_of(&repository, params.run.as_deref()).await?;
         let layout = Layout::new(repository.work_dir());
@@ -102,6 +104,7 @@ impl ConfigApiServer for Api {
 
     async fn edit_config(&self, params: ConfigEditParams) -> RpcResult<ConfigEditReply> {
         let ConfigEditParams { at, text, opened } = params;
+        let at = self.of_run_named(at).await?;
         let repository = self.repository(at.path.as_path()).await?;
         let layout = Layout::new(repository.work_dir());
         let file = WirePath(layout.config());

@@ -1,5 +1,7 @@
 //! `events.subscribe`: the stream of events, filtered for one subscriber.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jsonrpsee::PendingSubscriptionSink;
@@ -19,23 +21,24 @@ impl EventApiServer for Api {
         // The stream is joined before the answer: nothing that happens after it is missed.
         let mut subscribed = self.events.subscribe(params.since);
         let mut output = params.output.then(|| self.events.subscribe_output());
-        let repo = match &params.path {
+        let mut scope = match &params.path {
             Some(path) => match self.repository(path.as_path()).await {
-                Ok(repository) => Some(crate::store::repo_id(repository.common_dir())),
+                Ok(repository) => Scope::of(repository.common_dir()),
                 Err(error) => {
                     pending.reject(error).await;
                     return Ok(());
                 }
             },
-            None => None,
+            None => Scope::All,
         };
         let sink = pending.accept().await?;
-        let wanted = |event: &Event| event.repo.is_none() || repo.is_none() || event.repo == repo;
         if subscribed.lagged {
             sink.send(message(&self.lagged())?).await?;
         }
-        for event in subscribed.missed.iter().filter(|event| wanted(event)) {
-            sink.send(message(event)?).await?;
+        for event in &subscribed.missed {
+            if self.is_within(&mut scope, event).await {
+                sink.send(message(event)?).await?;
+            }
         }
         loop {
             let event = tokio::select! {
@@ -49,8 +52,11 @@ impl EventApiServer for Api {
                 event = next_output(output.as_mut()) => Ok(event),
             };
             match event {
-                Ok(event) if wanted(&event) => sink.send(message(&event)?).await?,
-                Ok(_) => {}
+                Ok(event) => {
+                    if self.is_within(&mut scope, &event).await {
+                        sink.send(message(&event)?).await?;
+                    }
+                }
                 Err(RecvError::Lagged(_)) => sink.send(message(&self.lagged())?).await?,
                 Err(RecvError::Closed) => return Ok(()),
             }
@@ -58,7 +64,39 @@ impl EventApiServer for Api {
     }
 }
 
+/// The repositories whose events a subscriber wants.
+enum Scope {
+    All,
+    /// One, and its workspaces as they are found.
+    Of {
+        common_dir: PathBuf,
+        within: BTreeSet<String>,
+        beyond: BTreeSet<String>,
+    },
+}
+
+impl Scope {
+    fn of(common_dir: &Path) -> Self {
+        let within = BTreeSet::from([crate::store::repo_id(common_dir)]);
+        Self::Of { common_dir: common_dir.to_owned(), within, beyond: BTreeSet::new() }
+    }
+}
+
 impl Api {
+    /// Whether a subscriber wants an event. A repository that it has not heard of yet may be a workspace that was made
+    /// since.
+    async fn is_within(&self, scope: &mut Scope, event: &Event) -> bool {
+        let (Scope::Of { common_dir, within, beyond }, Some(repo)) = (scope, &event.repo) else { return true };
+        if !within.contains(repo) && !beyond.contains(repo) {
+            for worker in self.registry.list().await {
+                let source = worker.source.as_ref().map(|source| source.common_dir.as_path());
+                let known = if source == Some(common_dir) { &mut *within } else { &mut *beyond };
+                known.insert(worker.id);
+            }
+        }
+        within.contains(repo)
+    }
+
     /// Tells a subscriber that it missed something, with the number of the last event there is.
     fn lagged(&self) -> Arc<Event> {
         let seq = self.events.last_seq();

@@ -15,6 +15,7 @@ use super::Api;
 impl GuardApiServer for Api {
     async fn accept_definition(&self, params: AcceptParams) -> RpcResult<ChangeReply> {
         let AcceptParams { at, file } = params;
+        let at = self.meant(at, "guard accept").await?;
         let repository = self.repository(at.path.as_path()).await?;
         let file = file.map(|file| inside(repository.work_dir(), file.as_path())).transpose()?;
         let files = file.into_iter().map(|file| (file, None)).collect();

@@ -76,8 +76,9 @@ impl IterationApiServer for Api {
             let runs = worker.list().await.0;
             open.extend(runs.into_iter().filter(|run| !run.state.is_terminal()).map(|run| run.id));
         }
-        let layout = Layout::new(repository.work_dir());
-        Ok(blocking(move || records::gc(&layout, &open, &params)).await?)
+        let workspaces = self.sweep_workspaces(repository.work_dir(), params.dry_run).await?;
+        let (layout, kept) = (Layout::new(repository.work_dir()), self.kept_records(repository.common_dir()));
+        Ok(blocking(move || records::gc_all((&layout, &kept), &open, workspaces, &params)).await?)
     }
 }
 
@@ -97,11 +98,15 @@ pub(super) struct IterationPlace {
     is_on_base: bool,
     /// The daemon's folder for the repository.
     store: Store,
+    /// Where its records are if its workspace is gone.
+    kept: Layout,
 }
 
 impl IterationPlace {
     fn layout(&self) -> Layout {
-        Layout::new(self.repository.work_dir())
+        let here = Layout::new(self.repository.work_dir());
+        let is_kept = || self.kept.run_records(&self.run).is_dir();
+        if here.run_records(&self.run).is_dir() || !is_kept() { here } else { self.kept.clone() }
     }
 
     /// Returns the kind of agent whose output an iteration's record holds, as far as that is known.
@@ -148,18 +153,21 @@ fn waits(layout: &Layout, run: &str) -> Vec<(u32, u32)> {
 impl Api {
     /// Finds a run and an iteration of it.
     pub(super) async fn place(&self, params: AtIteration) -> Result<IterationPlace, ErrorData> {
+        let path = self.place_meant((&params.path, params.run.as_deref()), "log").await?;
+        let params = AtIteration { path, ..params };
         let repository = self.repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
         let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
+        let kept = self.kept_records(repository.common_dir());
         let current = move |repository, params| {
-            place((repository, store), params, status.as_ref().and_then(|status| status.run.as_ref()))
+            place((repository, store, kept), params, status.as_ref().and_then(|status| status.run.as_ref()))
         };
         blocking(move || current(repository, params)).await
     }
 }
 
 fn place(
-    (repository, store): (Repository, Store),
+    (repository, store, kept): (Repository, Store, Layout),
     params: AtIteration,
     current: Option<&RunView>,
 ) -> Result<IterationPlace, ErrorData> {
@@ -182,7 +190,7 @@ fn place(
     let newest =
         live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter((&repository, &store), &run));
     let iter = params.iter.or(newest);
-    Ok(IterationPlace { iter, wait: params.wait, repository, run, live, agent, is_on_base, store })
+    Ok(IterationPlace { iter, wait: params.wait, repository, run, live, agent, is_on_base, store, kept })
 }
 
 /// Completes the unique prefix of a run's id from its branch.

@@ -14,6 +14,7 @@ use crate::repo::layout::Layout;
 #[async_trait]
 impl MemoryApiServer for Api {
     async fn memory(&self, params: AtRun) -> RpcResult<MemoryReply> {
+        let params = self.meant(params, "tree").await?;
         let repository = self.repository(params.path.as_path()).await?;
         Ok(blocking(move || read(&repository, params.run.as_deref())).await?)
     }

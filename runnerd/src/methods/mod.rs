@@ -11,8 +11,10 @@ mod events;
 mod explain;
 mod flight;
 mod guard;
+mod isolated;
 mod iteration;
 mod land;
+mod meant;
 mod memory;
 mod note;
 mod question;
@@ -23,6 +25,7 @@ mod run;
 mod tree;
 mod validate;
 mod verify;
+mod workspaces;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -67,6 +70,8 @@ pub struct Api {
     pub events: Events,
     /// Where things are.
     pub paths: Arc<Paths>,
+    /// The folder of the workspaces of isolated runs.
+    pub workspaces: PathBuf,
     /// The private part of the state.
     pub vault: Vault,
     /// How programs are held.
@@ -181,6 +186,7 @@ fn known(vault: &Vault, worker: &Handle, wanted: impl Fn(&Path) -> bool) -> Vec<
 impl Api {
     /// Has a person's request taken by the worker of the repository around a path.
     async fn change(&self, at: AtRun, change: Change, opened: Option<String>) -> Result<ChangeReply, ErrorData> {
+        let at = self.meant(at, change.command()).await?;
         let (_, worker) = self.worker(at.path.as_path()).await?;
         let order = ChangeOrder { run: at.run, change, opened };
         worker.ask(|reply| Message::Change(Box::new(order), reply)).await

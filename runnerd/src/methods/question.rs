@@ -45,7 +45,11 @@ impl Api {
     /// Returns the questions of the current run of one repository, or of each.
     async fn asked(&self, path: Option<&protocol::path::WirePath>) -> Result<Vec<Asked>, ErrorData> {
         let mut workers = match path {
-            Some(path) => vec![self.worker(path.as_path()).await?.1],
+            Some(path) => {
+                let own = self.worker(path.as_path()).await?.1;
+                let isolated = self.runs_around(path.as_path()).await.map(|(_, isolated)| isolated);
+                std::iter::once(own).chain(isolated.into_iter().flatten()).collect()
+            }
             None => self.registry.list().await,
         };
         workers.sort_by_key(|worker| worker.status().repo.path.clone());
@@ -81,18 +85,21 @@ impl Api {
     }
 }
 
-/// Returns the question whose id begins like this; an open one before those that are answered.
+/// Returns the question whose id begins like this, or `RUN/` and the id; an open one before those that are answered.
 fn one(asked: Vec<Asked>, wanted: &str) -> Result<Asked, ErrorData> {
-    let mut fitting: Vec<Asked> =
-        asked.into_iter().filter(|asked| !wanted.is_empty() && asked.view.id.starts_with(wanted)).collect();
+    let (run, id) = wanted.rsplit_once('/').map_or((None, wanted), |(run, id)| (Some(run), id));
+    let is_meant =
+        |view: &QuestionView| !id.is_empty() && view.id.starts_with(id) && run.is_none_or(|run| view.run == run);
+    let mut fitting: Vec<Asked> = asked.into_iter().filter(|asked| is_meant(&asked.view)).collect();
     fitting.sort_by_key(|asked| asked.view.answer.is_some());
     let place = |asked: &Asked| (asked.view.id.clone(), asked.view.path.clone());
     let first = fitting.first().map(place);
     if fitting.iter().any(|asked| asked.view.answer.is_none() && Some(place(asked)) != first) {
-        let all: Vec<String> =
-            fitting.iter().map(|asked| format!("{} in {}", asked.view.id, asked.view.path)).collect();
+        let told = |asked: &Asked| format!("{}/{} in {}", asked.view.run, asked.view.id, asked.view.path);
+        let all: Vec<String> = fitting.iter().map(told).collect();
         let message = format!("`{wanted}` matches more than one question: {}", all.join(", "));
-        return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl questions"));
+        let hint = "name the run too, as in: runnerctl answer RUN/ID TEXT";
+        return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint));
     }
     fitting.into_iter().next().ok_or_else(|| {
         ErrorData::new(ErrorKind::NotFound, format!("there is no question {wanted}")).hint("runnerctl questions --all")

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use protocol::reply::{ExportReply, GcReply, RunRecords};
+use protocol::reply::{ExportReply, GcReply, RunRecords, WorkspaceSwept};
 use protocol::request::{ExportParams, GcParams};
 
 use crate::repo::layout::Layout;
@@ -37,11 +37,28 @@ pub(super) fn export(layout: &Layout, run: &str, params: &ExportParams) -> Resul
     })
 }
 
+/// Removes records as [`gc`] does: of a work tree, and of the isolated runs whose workspaces are gone. Of both, the newest
+/// stay.
+pub(super) fn gc_all(
+    (here, kept): (&Layout, &Layout),
+    open: &BTreeSet<String>,
+    workspaces: Vec<WorkspaceSwept>,
+    params: &GcParams,
+) -> Result<GcReply, ErrorData> {
+    let (mut reply, of_gone) = (gc(here, open, params)?, gc(kept, open, params)?);
+    reply.freed_bytes += of_gone.freed_bytes;
+    reply.freed_bytes += workspaces.iter().filter(|swept| swept.kept.is_none()).map(|swept| swept.bytes).sum::<u64>();
+    reply.removed.extend(of_gone.removed);
+    reply.kept.extend(of_gone.kept);
+    Ok(GcReply { workspaces, ..reply })
+}
+
 /// Removes the records of all runs but the newest ones; those of `open` runs stay and do not count.
 pub(super) fn gc(layout: &Layout, open: &BTreeSet<String>, params: &GcParams) -> Result<GcReply, ErrorData> {
     let path = WirePath::from(layout.root());
     let Some(records) = Records::of(layout) else {
-        return Ok(GcReply { path, removed: Vec::new(), kept: Vec::new(), freed_bytes: 0, dry_run: params.dry_run });
+        let (removed, kept, workspaces) = (Vec::new(), Vec::new(), Vec::new());
+        return Ok(GcReply { path, removed, kept, workspaces, freed_bytes: 0, dry_run: params.dry_run });
     };
     let (mut kept, over): (Vec<_>, Vec<_>) =
         records.runs().map_err(|error| refused(&error))?.into_iter().partition(|run| open.contains(&run.run));
@@ -59,6 +76,7 @@ pub(super) fn gc(layout: &Layout, open: &BTreeSet<String>, params: &GcParams) ->
         freed_bytes: removed.iter().map(|run| run.bytes).sum(),
         removed: removed.into_iter().map(view).collect(),
         kept: kept.into_iter().map(view).collect(),
+        workspaces: Vec::new(),
         dry_run: params.dry_run,
     })
 }

@@ -2,10 +2,13 @@
 
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::RepoApiServer;
+use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::AtPath;
-use protocol::view::RepoView;
+use protocol::view::{DiskView, RepoView};
+use runner_core::shell;
 
 use super::Api;
+use crate::worker::Handle;
 
 #[async_trait]
 impl RepoApiServer for Api {
@@ -16,6 +19,10 @@ impl RepoApiServer for Api {
         Ok(views)
     }
 
+    async fn disk(&self) -> RpcResult<DiskView> {
+        Ok(self.measure().await?)
+    }
+
     async fn remove(&self, params: AtPath) -> RpcResult<RepoView> {
         // A repository whose folder is gone is found by the path that was registered.
         let known = self.registry.list().await.into_iter().find(|worker| worker.status().repo.path == params.path);
@@ -23,6 +30,13 @@ impl RepoApiServer for Api {
             Some(worker) => worker.id,
             None => self.worker(params.path.as_path()).await?.1.id,
         };
+        let is_it = |worker: &Handle| worker.id == id;
+        if let Some(source) = self.registry.list().await.into_iter().find(is_it).and_then(|worker| worker.source) {
+            let message = format!("{} is the workspace of run {}, and forgotten with it", params.path, source.run);
+            let place = shell::quoted(&source.path.to_string());
+            let refused = ErrorData::new(ErrorKind::WrongState, message);
+            return Err(refused.hint(format!("once the run is over: runnerctl gc {place}")).into());
+        }
         let view = self.registry.remove(&id).await?;
         // Whose record cannot be read is known by where it was asked for.
         let path = if view.path.as_path().as_os_str().is_empty() { params.path } else { view.path };

@@ -23,6 +23,8 @@ impl ReviewApiServer for Api {
 
 impl Api {
     async fn decide(&self, AtRun { path, run }: AtRun, decision: Decision) -> Result<ReviewReply, ErrorData> {
+        let command = if decision == Decision::Approve { "approve" } else { "reject" };
+        let AtRun { path, run } = self.meant(AtRun { path, run }, command).await?;
         let (_, worker) = self.worker(path.as_path()).await?;
         worker.ask(|reply| Message::Review { run, decision, reply }).await
     }

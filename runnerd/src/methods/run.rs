@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::RunApiServer;
 use protocol::error::{ErrorData, ErrorKind};
@@ -14,13 +15,14 @@ use protocol::request::{
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
-use super::{Api, blocking, draining};
+use super::{Api, blocking, draining, isolated};
 use crate::admit::{self, Commands, Ground, git_error};
 use crate::agent::Candidates;
+use crate::client_gone::ClientGone;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{Store, repo_id};
-use crate::worker::{Handle, Message, StartOrder, Trusted, is_claimed_by_another, make_layout};
+use crate::worker::{Handle, IdChoice, Message, StartOrder, Trusted, is_claimed_by_another, make_layout};
 
 #[async_trait]
 impl RunApiServer for Api {
@@ -29,11 +31,16 @@ impl RunApiServer for Api {
         Ok(blocking(move || init(&repository, params.force)).await?)
     }
 
-    async fn start(&self, params: StartParams) -> RpcResult<StartReply> {
+    async fn start(&self, extensions: &Extensions, params: StartParams) -> RpcResult<StartReply> {
         if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
             return Err(draining().into());
         }
+        let params = self.goes_on_isolated(params).await?;
         let repository = self.repository(params.path.as_path()).await?;
+        if self.is_isolated(&repository, &params).await? {
+            let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
+            return Ok(self.start_isolated(repository, params, left).await?);
+        }
         let asker = Asker { confirmed: params.confirmed, env: params.env.clone() };
         let (around, before) = (repository.clone(), self.branch_of(&repository).await);
         let check = move |repository: &Repository, ground: Ground<'_>| admit::start(repository, &params, ground);
@@ -48,7 +55,8 @@ impl RunApiServer for Api {
         }
         let (path, run, iter) = (params.path.clone(), params.run.clone(), Some(params.iter));
         let run = self.place(AtIteration { path, run, iter, wait: None }).await?.run;
-        let repository = self.repository(params.path.as_path()).await?;
+        let path = self.place_meant((&params.path, Some(&run)), "fork").await?;
+        let repository = self.repository(path.as_path()).await?;
         let asker = Asker { confirmed: params.confirmed, env: params.env.clone() };
         let (around, before) = (repository.clone(), Some(format!("runner/{run}")));
         let check = move |repository: &Repository, ground: Ground<'_>| admit::fork(repository, &run, &params, ground);
@@ -58,19 +66,23 @@ impl RunApiServer for Api {
     }
 
     async fn step(&self, params: StepParams) -> RpcResult<StepReply> {
-        let (repository, worker) = self.worker(params.path.as_path()).await?;
+        let path = self.place_meant((&params.path, params.run.as_deref()), "step").await?;
+        let (repository, worker) = self.worker(path.as_path()).await?;
         let caller = Caller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
         self.readmit(repository, &worker, caller).await?;
         Ok(worker.ask(|reply| Message::Step { run: params.run, reply }).await?)
     }
 
     async fn pause(&self, params: PauseParams) -> RpcResult<ControlReply> {
-        let (_, worker) = self.worker(params.path.as_path()).await?;
+        let path = self.place_meant((&params.path, params.run.as_deref()), "pause").await?;
+        let (_, worker) = self.worker(path.as_path()).await?;
         Ok(worker.ask(|reply| Message::Pause { run: params.run, now: params.now, reply }).await?)
     }
 
     async fn resume(&self, params: ResumeParams) -> RpcResult<ControlReply> {
-        let (repository, worker) = self.worker(params.path.as_path()).await?;
+        let path = self.place_meant((&params.path, params.run.as_deref()), "resume").await?;
+        let (repository, worker) = self.worker(path.as_path()).await?;
+        self.make_anew(&worker).await?;
         let caller = Caller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
         self.readmit(repository, &worker, caller).await?;
         let (run, now, more) = (params.run, params.now, params.more);
@@ -78,11 +90,14 @@ impl RunApiServer for Api {
     }
 
     async fn cancel(&self, params: AtRun) -> RpcResult<ControlReply> {
+        let params = self.meant(params, "cancel").await?;
         let (_, worker) = self.worker(params.path.as_path()).await?;
         Ok(worker.ask(|reply| Message::Cancel { run: params.run, reply }).await?)
     }
 
     async fn status(&self, params: AtRun) -> RpcResult<StatusView> {
+        let params = if params.run.is_some() { self.meant(params, "status").await? } else { params };
+        let (path, is_of_all) = (params.path.clone(), params.run.is_none());
         let (repository, worker) = self.worker(params.path.as_path()).await?;
         let mut view = match params.run {
             None => (*worker.status()).clone(),
@@ -92,7 +107,7 @@ impl RunApiServer for Api {
         if view.repo.path.as_path().as_os_str().is_empty() {
             view.repo.path = WirePath::from(repository.work_dir());
         }
-        Ok(view)
+        Ok(if is_of_all { self.with_isolated(path.as_path(), view).await } else { view })
     }
 
     async fn status_all(&self) -> RpcResult<Vec<StatusView>> {
@@ -104,12 +119,30 @@ impl RunApiServer for Api {
 
     async fn list(&self, params: AtPath) -> RpcResult<Vec<RunSummary>> {
         let (_, worker) = self.worker(params.path.as_path()).await?;
-        Ok(worker.list().await.0)
+        let mut runs = worker.list().await.0;
+        runs.extend(self.isolated_around(&params).await);
+        Ok(runs)
+    }
+
+    async fn locate(&self, params: AtRun) -> RpcResult<RunSummary> {
+        let AtRun { path, run } = self.meant(params, "path").await?;
+        let (_, worker) = self.worker(path.as_path()).await?;
+        let view = match run {
+            None => (*worker.status()).clone(),
+            Some(run) => worker.ask(|reply| Message::Describe { run, reply }).await?,
+        };
+        let none = || {
+            let message = format!("{} has no run", view.repo.path);
+            ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
+        };
+        Ok(view.run.as_ref().map(|run| run.summary.clone()).ok_or_else(none)?)
     }
 
     async fn queue(&self, params: AtPath) -> RpcResult<Vec<RunSummary>> {
         let (_, worker) = self.worker(params.path.as_path()).await?;
-        Ok(worker.status().repo.queue.clone())
+        let isolated = self.isolated_around(&params).await;
+        let live = isolated.into_iter().filter(|run| !run.state.is_terminal());
+        Ok(worker.status().repo.queue.iter().cloned().chain(live).collect())
     }
 }
 
@@ -127,10 +160,10 @@ struct Caller {
 }
 
 /// What was checked of a run that may go on.
-struct Admitted {
-    repository: Repository,
-    commands: Commands,
-    env: CallerEnv,
+pub(super) struct Admitted {
+    pub(super) repository: Repository,
+    pub(super) commands: Commands,
+    pub(super) env: CallerEnv,
 }
 
 impl Api {
@@ -164,6 +197,7 @@ impl Api {
         }
         let repository = self.as_asked(repository, known.as_ref(), confirmed).await?;
         let present = repository.clone();
+        let source = known.as_ref().and_then(|worker| worker.source.clone());
         let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path))
             || is_driven_elsewhere(known.as_ref(), &common_dir);
         let (order, commands) = blocking({
@@ -171,19 +205,31 @@ impl Api {
             move || check(&repository, Ground { is_at_work, offer: &offer })
         })
         .await?;
-        if !confirmed && !commands.written_here {
-            let digests = match &known {
-                Some(worker) => worker.list().await.1,
-                None => Vec::new(),
-            };
-            if !digests.contains(&commands.digest) {
-                return Err(admit::unconfirmed(&commands));
-            }
+        if let Some(source) = source.filter(|source| order.id != IdChoice::Given(source.run.clone())) {
+            return Err(isolated::one_run_alone(&source));
         }
+        self.refuse_unconfirmed(&commands, confirmed, known.as_ref()).await?;
         self.check_agents(&commands, &env, &path).await?;
         let worker = self.registry.register(&common_dir, &path).await?;
         self.remember(&worker, Admitted { repository: present, commands, env }).await?;
         worker.ask(|reply| Message::Start(Box::new(order), reply)).await
+    }
+
+    /// Refuses commands that this user has neither written here nor confirmed.
+    pub(super) async fn refuse_unconfirmed(
+        &self,
+        commands: &Commands,
+        confirmed: bool,
+        known: Option<&Handle>,
+    ) -> Result<(), ErrorData> {
+        if confirmed || commands.written_here {
+            return Ok(());
+        }
+        let digests = match known {
+            Some(worker) => worker.list().await.1,
+            None => Vec::new(),
+        };
+        if digests.contains(&commands.digest) { Ok(()) } else { Err(admit::unconfirmed(commands)) }
     }
 
     /// Checks that a run may go on, and remembers what its caller has passed on.
@@ -214,7 +260,12 @@ impl Api {
     }
 
     /// Checks that the agents of a run can work.
-    async fn check_agents(&self, commands: &Commands, env: &CallerEnv, folder: &Path) -> Result<(), ErrorData> {
+    pub(super) async fn check_agents(
+        &self,
+        commands: &Commands,
+        env: &CallerEnv,
+        folder: &Path,
+    ) -> Result<(), ErrorData> {
         let (config, scratch) = (&commands.config, self.paths.state.join("scratch"));
         let candidates = Candidates { config, folder, env: &env.0, scratch: &scratch };
         admit::agents(candidates, &self.launcher).await
@@ -244,7 +295,7 @@ impl Api {
     }
 
     /// Keeps the confirmation, the configuration of git and the caller's environment.
-    async fn remember(&self, worker: &Handle, admitted: Admitted) -> Result<(), ErrorData> {
+    pub(super) async fn remember(&self, worker: &Handle, admitted: Admitted) -> Result<(), ErrorData> {
         let Admitted { repository, commands, env } = admitted;
         worker.ask(|reply| Message::Confirm { digest: commands.digest, reply }).await?;
         let store = Store::new(&self.vault, &worker.id);
@@ -275,14 +326,14 @@ impl Api {
 }
 
 /// Whether a run of the repository is being driven in this work tree.
-fn is_at_work(status: &StatusView, path: &Path) -> bool {
+pub(super) fn is_at_work(status: &StatusView, path: &Path) -> bool {
     let is_driven = |state| matches!(state, RunStatus::Running | RunStatus::Waiting);
     status.repo.queue.iter().any(|run| is_driven(run.state) && run.path.as_path() == path)
 }
 
 /// Whether another daemon drives a run of the repository: what lies in the work tree is its session's then, and the run
 /// waits until that has ended.
-fn is_driven_elsewhere(worker: Option<&Handle>, common_dir: &Path) -> bool {
+pub(super) fn is_driven_elsewhere(worker: Option<&Handle>, common_dir: &Path) -> bool {
     !worker.is_some_and(Handle::is_driving) && is_claimed_by_another(common_dir)
 }
 

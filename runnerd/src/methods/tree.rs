@@ -30,6 +30,7 @@ use crate::worker::{Loaded, load, node_ref};
 #[async_trait]
 impl TreeApiServer for Api {
     async fn get(&self, params: AtRun) -> RpcResult<TreeReply> {
+        let params = self.meant(params, "tree").await?;
         let repository = self.repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
         let loaded = blocking(move || load_tip(&repository, params.run.as_deref())).await?;
@@ -46,6 +47,7 @@ impl TreeApiServer for Api {
     }
 
     async fn select(&self, params: AtRun) -> RpcResult<SelectView> {
+        let params = self.meant(params, "select").await?;
         let repository = self.repository(params.path.as_path()).await?;
         let loaded = blocking(move || load_tip(&repository, params.run.as_deref())).await?;
         Ok(match select(&loaded.tree) {
@@ -56,6 +58,7 @@ impl TreeApiServer for Api {
     }
 
     async fn explain(&self, extensions: &Extensions, params: AtRun) -> RpcResult<ExplainReply> {
+        let params = self.meant(params, "explain").await?;
         let repository = self.repository(params.path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
         let store = Store::new(&self.vault, &repo_id(repository.common_dir()));

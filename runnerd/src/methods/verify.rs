@@ -20,7 +20,8 @@ use crate::verify::{Stage, Target, VerifyError, commands, copies, target, verify
 #[async_trait]
 impl VerifyApiServer for Api {
     async fn verify(&self, extensions: &Extensions, params: VerifyParams) -> RpcResult<AuditReport> {
-        let repository = self.readable(&params.path).await?;
+        let path = self.place_meant((&params.path, params.run.as_deref()), "verify").await?;
+        let repository = self.readable(&path).await?;
         let wanted = params.run;
         let (repository, target) = blocking(move || {
             let target = target(&repository, wanted.as_deref())?;

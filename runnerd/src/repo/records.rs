@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use runner_core::ids::check_id;
 
+use super::durable;
 use super::layout::Layout;
 
 /// Begins the name of a folder that is being removed; no id begins with a dot.
@@ -113,6 +114,30 @@ impl Records {
         let mut copied = Copied::default();
         copy_folder(&from, to, if name.is_some() { MAX_DEPTH } else { 0 }, &mut copied)?;
         Ok(copied)
+    }
+
+    /// Moves the records of a run to those of another work tree, unless they are there already: they get their place there
+    /// once they are whole.
+    pub fn move_to(&self, run: &str, to: &Layout) -> Result<(), RecordsError> {
+        let (from, target) = (self.folder.join(run), to.run_records(run));
+        if !is_folder(&from) || is_folder(&target) {
+            return Ok(());
+        }
+        let folder = to.path(Layout::ITERATIONS);
+        fs::create_dir_all(&folder).map_err(failed("making", &folder))?;
+        match fs::rename(&from, &target) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let coming = folder.join(format!("{GOING}{run}"));
+                let _ = fs::remove_dir_all(&coming);
+                fs::create_dir(&coming).map_err(failed("making", &coming))?;
+                copy_folder(&from, &coming, MAX_DEPTH, &mut Copied::default())?;
+                durable::sync_everything(&coming)
+                    .map_err(|error| failed("flushing", &coming)(io::Error::other(error)))?;
+                fs::rename(&coming, &target).map_err(failed("moving", &target))?;
+            }
+            moved => moved.map_err(failed("moving", &from))?,
+        }
+        File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed("flushing", &folder))
     }
 
     /// Removes the records of a run. It may be begun anew meanwhile.
@@ -245,6 +270,19 @@ mod tests {
         assert_eq!(stage.records().copy("run-1", None, &to).unwrap().files, 1, "an empty folder may be there");
         let refused = stage.records().copy("run-1", None, &to).unwrap_err();
         assert_eq!(refused.source.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn records_that_were_moved_are_whole_and_not_moved_again() {
+        let (stage, to) = (Stage::new(), tempfile::tempdir().unwrap());
+        stage.put("run-1/0001/meta.json", "{}");
+        let target = Layout::new(to.path());
+        stage.records().move_to("run-1", &target).unwrap();
+        assert_eq!(fs::read_to_string(target.iteration("run-1", 1).join("meta.json")).unwrap(), "{}");
+        assert_eq!(stage.records().of_run("run-1"), None);
+        stage.put("run-1/0002/meta.json", "{}");
+        stage.records().move_to("run-1", &target).unwrap();
+        assert!(!target.iteration("run-1", 2).exists(), "what is there stays as it is");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use sha2::Sha256;
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 32;
+/// Bytes of a nonce.
+const NONCE_BYTES: usize = 16;
 /// Hexadecimal digits of a seal.
 const DIGITS: usize = 64;
 /// What stands before the digits in a sealed text.
@@ -50,6 +52,13 @@ pub enum Unsealed {
     /// There is one, of another text, another place or another key.
     #[error("its seal is wrong: it was changed, belongs elsewhere, or is another daemon's")]
     Wrong,
+}
+
+/// Returns a text that nobody has had before.
+pub fn nonce() -> Result<String, NoRandomness> {
+    let mut bytes = [0; NONCE_BYTES];
+    getrandom::fill(&mut bytes)?;
+    Ok(to_hex(&bytes))
 }
 
 impl Key {

@@ -17,6 +17,7 @@ use crate::events::Events;
 use crate::git::{Change, GitError, Id, Identity, Repository};
 use crate::obstruction::{Obstructs, remedy_at};
 use crate::process::{Launcher, SpawnError};
+use crate::publish::PublishError;
 use crate::repo::durable::DurableError;
 use crate::repo::kept::{Kept, KeptError, Note};
 use crate::repo::layout::Layout;
@@ -86,6 +87,9 @@ pub(crate) enum Obstacle {
     /// The run state names a file of the guard's definition by what is no object id.
     #[error("`{0}` in guard_definition of run_state.json is no blob")]
     NoBlob(String),
+    /// What is committed cannot be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
     /// Processes of an earlier life do not end.
     #[error(transparent)]
     Alive(#[from] crate::process::orphans::StillAlive),
@@ -102,6 +106,7 @@ impl Obstructs for Obstacle {
             Self::Kept(error) => error.nature(),
             Self::System { source, .. } => source.nature(),
             Self::State(error) => error.nature(),
+            Self::Publish(error) => error.nature(),
             Self::Alive(error) => error.nature(),
             Self::Spawn(error) => error.nature(),
             Self::NoCommit(_) | Self::NoBlob(_) => Nature::Lasting,
@@ -115,6 +120,7 @@ impl Obstructs for Obstacle {
             Self::Kept(error) => error.remedy(),
             Self::System { path, source, .. } => Some(remedy_at(path, source)),
             Self::State(error) => error.remedy(),
+            Self::Publish(error) => error.remedy(),
             Self::Alive(error) => error.remedy(),
             Self::Spawn(error) => error.remedy(),
             Self::NoCommit(_) | Self::NoBlob(_) => None,

@@ -23,6 +23,8 @@ use runner_core::run::{Refusal, Start};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::store::Source;
+
 mod caches;
 mod claim;
 mod clear;
@@ -37,6 +39,7 @@ mod people;
 #[cfg(test)]
 #[path = "tests/power.rs"]
 mod power;
+mod publication;
 mod queue;
 mod receipt;
 mod record;
@@ -45,6 +48,7 @@ mod run;
 #[cfg(test)]
 #[path = "tests/simulation.rs"]
 mod simulation;
+mod slots;
 mod trusted;
 mod unready;
 mod view;
@@ -59,6 +63,7 @@ pub use self::load::{LoadError, Loaded, load, load_config, policy_of};
 pub use self::requests::setting::{edited as edited_config, set as set_key};
 pub use self::run::begin::make_layout;
 pub use self::run::{Means, spawn, spawn_after_bug, spawn_held};
+pub use self::slots::Slots;
 pub use self::trusted::Trusted;
 pub use self::view::iterations::{add_durations, began_at, iterations, meta_in, receipts};
 pub use self::view::snapshot::{node_ref, summary};
@@ -208,6 +213,8 @@ pub enum IdChoice {
 pub struct Handle {
     /// Id of the repository.
     pub id: String,
+    /// Where its run comes from, if it is the workspace of an isolated one.
+    pub source: Option<Arc<Source>>,
     mailbox: mpsc::Sender<Message>,
     status: watch::Receiver<Arc<StatusView>>,
     /// Nothing new is to begin: a worker that is gone has left in order.

@@ -18,7 +18,7 @@ use runner_core::change::Change;
 use runner_core::obstacle::Obstruction;
 use runner_core::run::{self, Asked, Effect, RunRecord, Step, Turn, Wanted};
 use runner_core::wait::Wait;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::causes::in_one_line;
@@ -30,6 +30,8 @@ use crate::store::{Changes, RepoFile, Store, StoreError};
 use crate::worker::Message;
 use crate::worker::caches::LastLoad;
 use crate::worker::hook_calls;
+use crate::worker::publication::Outlet;
+use crate::worker::slots::{Slot, Slots};
 use crate::worker::view::snapshot::{self, Snapshot, outages, repo_view, summary};
 use crate::worker::view::totals::Totals;
 
@@ -54,8 +56,10 @@ pub(crate) struct RepoQueue {
     pub(crate) last_load: LastLoad,
     /// What keeps the live run from going on for now.
     pub(crate) obstacle: Option<Obstruction>,
+    /// What is known of the way of an isolated run into its source.
+    pub(crate) outlet: Outlet,
     /// The live run's place among the repositories that are driven at once.
-    pub(crate) slot: Option<OwnedSemaphorePermit>,
+    pub(crate) slot: Option<Slot>,
     /// When a held repository is looked at again, though nobody asks.
     pub(crate) look_again: Option<Wait>,
     /// Budget of an iteration of the current run, in milliseconds.
@@ -73,7 +77,7 @@ pub(crate) struct RepoQueue {
     inhibitor: Inhibitor,
     /// Keeps the machine awake while a run goes on by itself.
     awake: Option<Awake>,
-    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) slots: Slots,
     /// Number of the iteration that a step has run.
     pub stepped_iter: Option<u32>,
     /// The run whose iteration a previous life has begun; its journal is gone through when it has its turn.
@@ -109,8 +113,8 @@ pub(crate) struct Wires {
     pub containment: Containment,
     /// Keeps the machine awake.
     pub inhibitor: Inhibitor,
-    /// As many permits as repositories may be driven at once.
-    pub slots: Arc<Semaphore>,
+    /// Where its runs get their places among those that are driven at once.
+    pub slots: Slots,
 }
 
 impl RepoQueue {
@@ -127,6 +131,7 @@ impl RepoQueue {
             totals: Totals::default(),
             last_load: LastLoad::default(),
             obstacle: None,
+            outlet: Outlet::default(),
             slot: None,
             look_again: None,
             budget_ms: 0,
@@ -161,7 +166,12 @@ impl RepoQueue {
         }
         let steps: Vec<String> = self.steps.iter().map(|(run, _)| run.clone()).collect();
         let wanted = Wanted { steps: &steps, unfinished: self.unfinished.as_deref() };
-        Some(run::turn(&self.file.runs, wanted, now))
+        Some(match (run::turn(&self.file.runs, wanted, now), self.outlet.again) {
+            (Turn::Rest(wait), Some(again)) => {
+                Turn::Rest(Some(wait.filter(|wait| wait.until < again.until).unwrap_or(again)))
+            }
+            (turn, _) => turn,
+        })
     }
 
     /// Returns whether nothing new is to begin.
@@ -177,6 +187,11 @@ impl RepoQueue {
     /// Returns whether a person has cancelled a run that has not ended yet.
     pub(crate) fn is_cancelled(&self, id: &str) -> bool {
         self.run(id).is_some_and(|run| run.asked == Some(Asked::Cancel))
+    }
+
+    /// Returns whether no session runs, and none has left something that was not looked at.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.live.is_none() && self.unfinished.is_none()
     }
 
     /// Returns the run with this id.
@@ -257,7 +272,7 @@ impl RepoQueue {
     pub(crate) fn show(&mut self) {
         self.look_at_current();
         self.mind_sleep();
-        let status = StatusView { repo: self.repo_view(), run: self.run_view() };
+        let status = StatusView { repo: self.repo_view(), run: self.run_view(), isolated: Vec::new() };
         self.status.send_replace(Arc::new(status));
     }
 
@@ -327,7 +342,9 @@ impl RepoQueue {
     pub(crate) fn summary(&self, run: &RunRecord) -> RunSummary {
         let obstacle = self.obstacle.as_ref().filter(|_| self.live.as_ref() == Some(&run.id));
         let (state, reason) = run.shown(obstacle);
-        RunSummary { state, reason, ..summary(run) }
+        let is_published = self.file.source.as_ref().is_some_and(|source| source.run == run.id);
+        let published = self.outlet.view().filter(|_| is_published);
+        RunSummary { state, reason, published, ..summary(run) }
     }
 
     /// Describes the repository as it is seen now.
@@ -357,7 +374,7 @@ impl RepoQueue {
         let record = self.find(Some(run))?.clone();
         let live = self.run_view().filter(|view| view.summary.id == record.id);
         let view = live.unwrap_or_else(|| RunView { changes: self.waiting(&record.id), ..self.look_at(&record).view });
-        Ok(StatusView { repo, run: Some(view) })
+        Ok(StatusView { repo, run: Some(view), isolated: Vec::new() })
     }
 
     /// Remembers that this user has confirmed commands.

@@ -5,6 +5,7 @@ use protocol::view::StopReason;
 
 use crate::causes::in_one_line;
 use crate::git::GitError;
+use crate::publish::PublishError;
 use crate::repo::durable;
 use crate::repo::init::InitError;
 use crate::store::StoreError;
@@ -47,6 +48,12 @@ impl From<Obstacle> for Unready {
 
 impl From<GitError> for Unready {
     fn from(error: GitError) -> Self {
+        Obstacle::from(error).into()
+    }
+}
+
+impl From<PublishError> for Unready {
+    fn from(error: PublishError) -> Self {
         Obstacle::from(error).into()
     }
 }

@@ -156,6 +156,7 @@ async fn play(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<RunView,
         base: None,
         keep_tree: false,
         queue_only: false,
+        isolated: Some(false),
         confirmed: true,
     };
     let reply = connection.client().start(params).await?;

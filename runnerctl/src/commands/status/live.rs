@@ -31,7 +31,7 @@ impl Subject for Followed {
     async fn read(&self, client: &Client) -> Result<Shown, Error> {
         match &self.0 {
             Some(at) => client.status(at.clone()).await.map(|status| Shown::One(Box::new(status))),
-            None => client.status_all().await.map(Shown::All),
+            None => client.status_all().await.map(|all| Shown::All(all, None)),
         }
     }
 }

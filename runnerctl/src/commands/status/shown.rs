@@ -1,12 +1,12 @@
 //! What `status` shows: one repository, or all of them.
 
 use protocol::error::ExitStatus;
-use protocol::view::StatusView;
+use protocol::view::{DiskView, StatusView};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::text::screen::Screen;
-use crate::text::status::{detail, overview};
+use crate::text::status::{detail, overview, room};
 use crate::ui::Ui;
 
 /// A state as it was read.
@@ -15,12 +15,14 @@ pub(super) enum Shown {
     /// Of one repository.
     One(Box<StatusView>),
     /// Of all.
-    All(Vec<StatusView>),
+    All(Vec<StatusView>, Option<DiskView>),
 }
 
 #[derive(Serialize)]
 struct Statuses<'a> {
     repos: &'a [StatusView],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk: Option<&'a DiskView>,
 }
 
 /// Answers once.
@@ -30,7 +32,7 @@ pub(super) fn answer(ui: &Ui, shown: &Shown) -> Result<ExitStatus, Failure> {
     } else {
         ui.text(&shown.text(&ui.screen()))?;
     }
-    if matches!(shown, Shown::All(all) if all.is_empty()) {
+    if matches!(shown, Shown::All(all, _) if all.is_empty()) {
         ui.note("No repositories. Add one: runnerctl start PATH\n");
     }
     Ok(ExitStatus::Fine)
@@ -41,7 +43,7 @@ impl Shown {
     pub(super) fn object(&self) -> Result<(), Failure> {
         match self {
             Self::One(status) => Ui::object("status", status),
-            Self::All(all) => Ui::object("statuses", &Statuses { repos: all }),
+            Self::All(all, disk) => Ui::object("statuses", &Statuses { repos: all, disk: disk.as_ref() }),
         }
     }
 
@@ -49,7 +51,7 @@ impl Shown {
     pub(super) fn text(&self, screen: &Screen) -> String {
         match self {
             Self::One(status) => detail(status, screen),
-            Self::All(all) => overview(all, screen),
+            Self::All(all, disk) => overview(all, screen) + &disk.as_ref().map(room).unwrap_or_default(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod next;
 mod precedence;
 mod prompts;
 mod properties;
+mod publish;
 mod run;
 mod schemas;
 mod transition;

@@ -6,6 +6,7 @@ pub(in crate::git) mod copy;
 pub(in crate::git) mod diff;
 pub(in crate::git) mod history;
 pub(in crate::git) mod recoded;
+pub(in crate::git) mod transfer;
 
 use gix::ObjectId;
 use gix::objs::tree;

@@ -3,6 +3,9 @@
 //! The library does this for references in files. For any other format the git program does.
 
 pub(in crate::git) mod branch;
+pub(in crate::git) mod in_use;
+pub(in crate::git) mod listing;
+mod reserved;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

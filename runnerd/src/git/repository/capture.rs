@@ -9,7 +9,7 @@ use std::sync::Arc;
 use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::config::File;
 use protocol::path::WirePath;
-use runner_core::digest::to_hex;
+use runner_core::digest::{from_hex, to_hex};
 
 use super::handle::Sources;
 use super::memory::Memory;
@@ -88,6 +88,28 @@ impl Repository {
             accepted: self.places_of()?,
             ..captured.clone()
         }))
+    }
+
+    /// Returns another repository on this machine, to put objects and references into. Its own configuration is not read:
+    /// the one that this repository is bound to counts there too, laid out in `folder`.
+    pub fn target(&self, common_dir: &Path, folder: &Path) -> Result<Self, GitError> {
+        let place = WirePath(common_dir.to_owned());
+        let bound = self.captured().and_then(|captured| captured.files.get(SETTINGS));
+        let mut settings = bound.and_then(|hex| from_hex(hex)).unwrap_or_default();
+        // Which of the two forms its references have is seen, as it may have changed since.
+        let form = if common_dir.join("reftable").is_dir() { "reftable" } else { "files" };
+        let lines = format!("\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = {form}\n");
+        settings.extend(lines.into_bytes());
+        let captured = Captured {
+            work_dir: place.clone(),
+            git_dir: place.clone(),
+            common_dir: place,
+            files: [(SETTINGS.to_owned(), to_hex(&settings))].into(),
+            accepted: [0; 2],
+        };
+        let places = [common_dir; 3].map(Path::to_owned);
+        let target = Self::at(places, self.sources, Some(Arc::new(Trusted::new(folder, captured))));
+        target.refuse_moved().map(|()| target)
     }
 
     /// Returns the numbers of the git folder that a person has asked to go on with.

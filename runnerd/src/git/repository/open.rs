@@ -53,6 +53,11 @@ impl Repository {
         }
     }
 
+    /// Finds the repository around `from` as [`Self::discover`] does, reading no configuration but its own.
+    pub fn discover_alone(from: &Path) -> Result<Self, GitError> {
+        Self::discover_with(from, Sources::RepositoryOnly)
+    }
+
     pub(in crate::git) fn discover_with(from: &Path, sources: Sources) -> Result<Self, GitError> {
         let from = from.canonicalize().map_err(GitError::io("looking for a repository at", from))?;
         let (found, _) = gix::discover::upwards(&from).map_err(|error| not_found(&from, error))?;

@@ -3,7 +3,8 @@
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -80,6 +81,14 @@ pub(in crate::git) struct Git<'a> {
     command: Command,
     name: String,
     input: Vec<u8>,
+    files: Files,
+}
+
+/// Files in the place of pipes, for what is too large for memory.
+#[derive(Default)]
+struct Files {
+    input: Option<File>,
+    output: Option<File>,
 }
 
 /// How a command ended, for callers to whom a non-zero exit is an answer.
@@ -101,7 +110,7 @@ impl<'a> Git<'a> {
             command.arg("-c").arg(setting);
         }
         command.arg(name);
-        Self { repository, command, name: name.to_owned(), input: Vec::new() }
+        Self { repository, command, name: name.to_owned(), input: Vec::new(), files: Files::default() }
     }
 
     pub(in crate::git) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
@@ -116,6 +125,18 @@ impl<'a> Git<'a> {
 
     pub(in crate::git) fn input(mut self, bytes: Vec<u8>) -> Self {
         self.input = bytes;
+        self
+    }
+
+    /// Has the command read a file, from its beginning.
+    pub(in crate::git) fn reading_from(mut self, file: File) -> Self {
+        self.files.input = Some(file);
+        self
+    }
+
+    /// Has the command print into a file, which holds nothing else then.
+    pub(in crate::git) fn printing_to(mut self, file: File) -> Self {
+        self.files.output = Some(file);
         self
     }
 
@@ -183,7 +204,27 @@ impl<'a> Git<'a> {
         self.command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let (repository, command, input) = (self.repository, RefCell::new(self.command), self.input);
-        repository.unlocked(|| attempt(repository, &mut command.borrow_mut(), input.clone()))
+        repository.unlocked(|| {
+            let command = &mut command.borrow_mut();
+            self.files.lay_out(command).map_err(GitError::io("preparing git in", repository.work_dir()))?;
+            attempt(repository, command, input.clone())
+        })
+    }
+}
+
+impl Files {
+    /// Gives the files to a command, at their beginnings: it may be the second try.
+    fn lay_out(&self, command: &mut Command) -> io::Result<()> {
+        if let Some(mut file) = self.input.as_ref() {
+            file.seek(SeekFrom::Start(0))?;
+            command.stdin(file.try_clone()?);
+        }
+        if let Some(mut file) = self.output.as_ref() {
+            file.set_len(0)?;
+            file.seek(SeekFrom::Start(0))?;
+            command.stdout(file.try_clone()?);
+        }
+        Ok(())
     }
 }
 

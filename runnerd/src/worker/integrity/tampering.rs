@@ -7,6 +7,7 @@ use crate::git::{Fingerprint, Id, MovedRef, Repository, Tampered, UsersRules};
 use crate::repo::kept::{Kept, Note};
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::quarantine::Quarantine;
+use crate::worker::publication::not_published;
 
 /// Times that putting back is tried: a folder that became a link hides what was in it.
 const ROUNDS: usize = 3;
@@ -102,7 +103,8 @@ pub(crate) fn look_inside(
     }
     let own = format!("refs/heads/{}", context.branch());
     let mut moved = Vec::new();
-    for other in repository.moved_refs(before)?.into_iter().filter(|moved| moved.name != own) {
+    let others = not_published(&context.store, repository, repository.moved_refs(before)?)?;
+    for other in others.into_iter().filter(|moved| moved.name != own) {
         if repository.put_back_replaced(&other)? || repository.put_back_garbled(&other)? {
             put_back.push(other.name);
         } else {

@@ -19,6 +19,7 @@ use crate::store::{Queued, StoreError};
 use crate::worker::ChangeOrder;
 use crate::worker::claim::Claim;
 use crate::worker::context::RunContext;
+use crate::worker::publication::publish_at_rest;
 use crate::worker::queue::RepoQueue;
 use crate::worker::queue::held_error;
 use crate::worker::requests::branch_tip::{BranchTip, Made, documents_of_head};
@@ -57,7 +58,7 @@ fn take_for(queue: &mut RepoQueue, run: &RunRecord, order: ChangeOrder) -> Resul
     }
     let ground = BranchTip::of(&queue.store, run).map_err(|error| error.told())?;
     let (change, tried) = try_change(queue, run, ground.as_ref(), order)?;
-    if let Some(ground) = ground.as_ref().filter(|_| is_at_rest(queue)) {
+    if let Some(ground) = ground.as_ref().filter(|_| queue.is_at_rest()) {
         ground.refuse_uncommitted(&tried).map_err(|error| error.told())?;
     }
     let number = queue.changes.next;
@@ -123,6 +124,7 @@ fn acknowledge(
     (change, tried): (&Change, Changed),
 ) -> Result<ChangeReply, ErrorData> {
     let (mut ended, waits_for) = commit_at_rest(queue);
+    publish_at_rest(queue);
     let own = ended.iter().position(|ended| ended.number == number).map(|at| ended.swap_remove(at).how);
     let (commit, changed) = match own {
         Some(Err(refusal)) => return Err(refused(&refusal)),
@@ -144,17 +146,12 @@ fn acknowledge(
     })
 }
 
-/// Whether no session runs, and none has left something that was not looked at.
-fn is_at_rest(queue: &RepoQueue) -> bool {
-    queue.live.is_none() && queue.unfinished.is_none()
-}
-
 /// Commits what waits if no session runs; what cannot be committed now waits on, and why is returned.
 fn commit_at_rest(queue: &mut RepoQueue) -> (Vec<Ended>, Option<String>) {
     if queue.held.is_some() || queue.changes.queue.is_empty() {
         return (Vec::new(), None);
     }
-    if !is_at_rest(queue) {
+    if !queue.is_at_rest() {
         return (Vec::new(), Some("a session is running".to_owned()));
     }
     let _claim = match Claim::take(queue.file.common_dir.as_path()) {

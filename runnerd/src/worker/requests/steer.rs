@@ -68,7 +68,8 @@ pub(super) fn start(queue: &mut RepoQueue, order: StartOrder) -> Result<StartRep
     queue.come_to_in(path, step).map_err(|error| fault(&error))?;
     let run = queue.run(&id).map(|run| queue.summary(run)).ok_or_else(|| not_found(&id))?;
     let ahead = queue.file.runs.iter().filter(|run| !run.state.is_over()).position(|other| other.id == id);
-    Ok(StartReply { run, ahead: u32::try_from(ahead.unwrap_or(0)).unwrap_or(u32::MAX), resumed })
+    let ahead = u32::try_from(ahead.unwrap_or(0)).unwrap_or(u32::MAX);
+    Ok(StartReply { run, ahead, resumed, workspace: None })
 }
 
 pub(super) fn step(queue: &mut RepoQueue, run: Option<&str>, reply: Reply<StepReply>) {

@@ -1,6 +1,5 @@
 //! Waiting at the mailbox: requests are answered while a run rests, runs, or waits for an obstacle to go away.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use runner_core::verdict::StopCause;
@@ -16,10 +15,10 @@ use crate::worker::requests;
 /// Meanwhile another repository may have the place.
 pub(crate) async fn wait_out(queue: &mut RepoQueue, pause: Duration) -> Option<StopCause> {
     let had_place = queue.slot.take().is_some();
-    let slots = Arc::clone(&queue.slots);
+    let slots = queue.slots.clone();
     let again = async {
         tokio::time::sleep(pause).await;
-        if had_place { slots.acquire_owned().await.ok() } else { None }
+        if had_place { slots.acquire().await } else { None }
     };
     let slot = tokio::select! {
         biased;

@@ -12,6 +12,7 @@ use super::{baseline, begin, mailbox};
 use crate::obstruction::obstruction;
 use crate::worker::context::RunContext;
 use crate::worker::failure::Failure;
+use crate::worker::publication;
 use crate::worker::requests::changes;
 use crate::worker::unready::Unready;
 
@@ -46,13 +47,9 @@ pub(crate) async fn prepare(worker: &mut Worker, id: &str, is_first: bool) -> Re
                     Err(error) => Err(error),
                 }
             }
-            None if needs_baseline => {
-                let context = worker.context(&run)?;
-                let is_done = run_baseline(worker, &context).await;
-                is_done.map(|is_done| needs_baseline = !is_done).map(|()| None)
-            }
-            None => match changes::commit_changes(&mut worker.queue) {
-                Ok(()) => return Ok(true),
+            None => match begun(worker, &run, &mut needs_baseline).await {
+                Ok(true) => return Ok(true),
+                Ok(false) => Ok(None),
                 Err(error) => Err(error),
             },
         };
@@ -71,6 +68,22 @@ pub(crate) async fn prepare(worker: &mut Worker, id: &str, is_first: bool) -> Re
             }
         }
     }
+}
+
+/// Publishes what is committed, runs the guard on the base once, and commits what people have asked; true if nothing of it
+/// is left to do.
+async fn begun(worker: &mut Worker, run: &RunRecord, needs_baseline: &mut bool) -> Result<bool, Unready> {
+    publication::publish_before_work(&mut worker.queue)?;
+    if *needs_baseline {
+        let context = worker.context(run)?;
+        *needs_baseline = !run_baseline(worker, &context).await?;
+        return Ok(false);
+    }
+    if worker.queue.changes.queue.is_empty() {
+        return Ok(true);
+    }
+    changes::commit_changes(&mut worker.queue)?;
+    publication::publish_before_work(&mut worker.queue).map(|()| true)
 }
 
 /// Does the next step of a beginning; it is written down before the one after it.

@@ -25,6 +25,7 @@ use crate::worker::failure::Failure;
 use crate::worker::iteration::drive::{Drive, DriveError, Drove};
 use crate::worker::iteration::effects::Effects;
 use crate::worker::iteration::log::{Entries, JournalLog};
+use crate::worker::publication;
 use crate::worker::queue::{RepoQueue, Wires};
 use crate::worker::requests::{self, changes};
 use crate::worker::view::snapshot;
@@ -61,10 +62,11 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Worker
     let frozen = file.is_none();
     let file = file.unwrap_or_else(|| RepoFile::unknown(store.id().to_owned()));
     let (sender, mailbox) = mpsc::channel(MAILBOX);
-    let id = file.id.clone();
+    let (id, source) = (file.id.clone(), file.source.clone().map(Arc::new));
     let containment = means.launcher.offer().level();
     let run = run::current(&file.runs).map(|run| snapshot::blank(run, containment));
-    let (status, seen) = watch::channel(Arc::new(StatusView { repo: snapshot::repo_view(&file, None), run }));
+    let repo = snapshot::repo_view(&file, None);
+    let (status, seen) = watch::channel(Arc::new(StatusView { repo, run, isolated: Vec::new() }));
     let wires = Wires {
         own: sender.downgrade(),
         mailbox,
@@ -75,13 +77,13 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Worker
         drain: means.drain.clone(),
         containment,
         inhibitor: means.inhibitor.clone(),
-        slots: Arc::clone(&means.slots),
+        slots: means.slots.clone(),
     };
     let mut queue = RepoQueue::new(store, file, wires);
     queue.frozen = frozen;
     let (drain, shutdown) = (means.drain.clone(), means.shutdown.clone());
     (
-        Handle { id, mailbox: sender, status: seen, drain, shutdown },
+        Handle { id, source, mailbox: sender, status: seen, drain, shutdown },
         Worker { queue, means, recorded: None, tries: 0, bug: None, hook: None },
     )
 }
@@ -98,6 +100,7 @@ async fn live(mut worker: Worker) {
     } else {
         recover::recover(&mut worker);
         changes::commit_changes_at_rest(&mut worker.queue);
+        publication::publish_at_rest(&mut worker.queue);
         hooks::give_up_begun_hooks(&mut worker);
     }
     loop {
@@ -114,6 +117,8 @@ async fn live(mut worker: Worker) {
             requests::answer_rechecked(&mut worker.queue, message);
         } else if worker.queue.look_again.is_some_and(|wait| wait.is_over(clock::now())) {
             recover::recover(&mut worker);
+        } else if worker.queue.outlet.is_due() {
+            publication::publish_again(&mut worker.queue);
         }
     }
 }
@@ -131,12 +136,12 @@ async fn leave(worker: Worker) {
 }
 
 async fn take_turn(worker: &mut Worker, run: &str, is_step: bool) {
-    let slots = Arc::clone(&worker.means.slots);
+    let slots = worker.means.slots.clone();
     let slot = tokio::select! {
         biased;
         // What a person has cancelled begins nothing, and ends though all places are taken.
         () = std::future::ready(()), if worker.queue.is_cancelled(run) => None,
-        slot = slots.acquire_owned() => slot.ok(),
+        slot = slots.acquire() => slot,
         () = mailbox::rest(&mut worker.queue, None) => return,
     };
     if !recover::read_again(worker) {
@@ -157,6 +162,7 @@ async fn take_turn(worker: &mut Worker, run: &str, is_step: bool) {
     worker.queue.set_live(None);
     worker.queue.last_load.clear();
     changes::commit_changes_at_rest(&mut worker.queue);
+    publication::publish_at_rest(&mut worker.queue);
     worker.refresh();
     if !worker.is_running(run) {
         let iteration = worker.queue.view.as_ref().and_then(|view| view.recent.first().cloned());
@@ -247,6 +253,8 @@ async fn iterate(worker: &mut Worker, id: &str) -> Result<Then, Failure> {
         }
         Drove::Over(Over::Settled { verdict, commit }) => {
             let task = log.task().ok_or(Failure::NotOpened)?;
+            // Whoever sees that the run has stopped finds its branch where it is published.
+            publication::publish_commit(&mut worker.queue);
             let seen = Notices { secrets: log.secrets_seen(), moved_refs: log.moved_refs() };
             let commit = commit.as_deref();
             let mark = log.header.mark.as_str();

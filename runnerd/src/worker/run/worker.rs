@@ -2,13 +2,11 @@
 //!
 //! What it does one after the other is in `turns`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::view::StopReason;
 use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::run::{self, Effect, Event, IllegalEvent, RunRecord, State};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +24,7 @@ use crate::worker::context::RunContext;
 use crate::worker::iteration::drive::pause_before;
 use crate::worker::journal::{Place, Recorded};
 use crate::worker::queue::RepoQueue;
+use crate::worker::slots::Slots;
 
 /// What all workers share.
 #[derive(Debug, Clone)]
@@ -38,8 +37,8 @@ pub struct Means {
     pub hidden: Hidden,
     /// Keeps the machine awake.
     pub inhibitor: Inhibitor,
-    /// As many permits as repositories may be driven at once.
-    pub slots: Arc<Semaphore>,
+    /// Where runs get their places among those that are driven at once.
+    pub slots: Slots,
     /// Everything is to end now.
     pub shutdown: CancellationToken,
     /// Nothing new is to begin.

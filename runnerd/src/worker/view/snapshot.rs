@@ -38,6 +38,7 @@ pub(crate) fn repo_view(file: &RepoFile, held: Option<StopReason>) -> RepoView {
         path: file.path.clone(),
         held,
         queue: file.runs.iter().filter(|run| !run.state.is_over()).map(summary).collect(),
+        source: file.source.as_ref().map(|source| source.path.clone()),
     }
 }
 
@@ -51,6 +52,7 @@ pub fn summary(run: &RunRecord) -> RunSummary {
         reason: run.reason.clone(),
         queued_at: run.queued_at,
         ended_at: run.state.ended_at(),
+        published: None,
     }
 }
 

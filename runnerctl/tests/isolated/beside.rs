@@ -1,0 +1,122 @@
+//! An isolated run beside the work of whoever started it.
+
+use std::fs;
+
+use runner_testkit::Home;
+
+use crate::kit::{WRITES, reserved, run, seen, start, workspace};
+
+#[test]
+fn a_dirty_checkout_stays_as_it_is_byte_for_byte_and_the_run_is_published() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.script().always(WRITES);
+    let _daemon = home.daemon();
+    repo.write("README.md", "Changed.\n").write("new.txt", "new\n");
+    repo.git(&["add", "new.txt"]);
+    let before = seen(repo.path());
+    let said = run(&home, &repo, "tidy");
+    said.exits(0);
+    assert!(said.stderr.contains("the run does not see: README.md, new.txt"), "{}", said.stderr);
+    assert_eq!(seen(repo.path()), before);
+    assert_eq!(repo.git(&["show", "runner/tidy:work.txt"]), "work");
+    assert_eq!(repo.git(&["show", "runner/tidy:README.md"]), "A project.");
+    assert_eq!(repo.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main");
+    home.ctl_in(&repo, &["verify", "--run", "tidy"]).exits(0);
+}
+
+#[test]
+fn configuration_and_goal_come_along_uncommitted() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.script().always(WRITES);
+    let _daemon = home.daemon();
+    repo.write(".runner/GOAL.md", "# Another goal\n\nSay so.\n");
+    let config = repo.read(".runner/state/config.toml");
+    repo.write(".runner/state/config.toml", &format!("stall_after = 7\n{config}"));
+    let said = home.ctl_in(&repo, &["start", "--worktree", "--wait", "--yes", "--id", "new"]);
+    said.exits(0);
+    assert!(!said.stderr.contains("does not see"), "{}", said.stderr);
+    assert!(repo.script().prompt(1).contains("Say so."));
+    assert!(repo.git(&["show", "runner/new:.runner/state/config.toml"]).starts_with("stall_after = 7"));
+}
+
+#[test]
+fn a_branch_that_grows_is_no_base_and_one_in_the_way_is_told() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    let gate = repo.script().gate("work");
+    repo.script().always("gate work; answer done 'Done.'");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--id", "here", "-m", "Do it."]).exits(0);
+    gate.reached();
+    let refused = home.ctl_in(&repo, &["start", "--isolated", "-m", "Do it."]);
+    refused.exits(6);
+    assert!(refused.stderr.contains("HEAD is on runner/here, whose run goes on"), "{}", refused.stderr);
+    home.ctl_in(&repo, &["start", "--isolated", "--yes", "-m", "Do it.", "--base", "main", "--id", "there"]).exits(0);
+    gate.reached();
+    gate.open();
+    gate.open();
+    let client = home.client();
+    client.wait_for(repo.path(), protocol::words::RunStatus::Completed);
+    client.wait_for(&workspace(&home, &repo, "there"), protocol::words::RunStatus::Completed);
+    let other = home.scripted("other");
+    other.git(&["branch", "runner"]);
+    let refused = home.ctl_in(&other, &["start", "--isolated", "--yes", "-m", "Do it."]);
+    refused.exits(6);
+    assert!(refused.stderr.contains("branch -m runner runner-old"), "{}", refused.stderr);
+    assert_eq!(reserved(&other), "");
+}
+
+#[test]
+fn isolated_is_the_default_where_the_configuration_says_so() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.script().always(WRITES);
+    let config = repo.read(".runner/state/config.toml");
+    repo.write(".runner/state/config.toml", &format!("{config}\n[workspace]\nkind = \"isolated\"\n")).commit("Isolate");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--wait", "--yes", "--id", "one", "-m", "Do it."]).exits(0);
+    assert!(!repo.path().join("work.txt").exists());
+    home.ctl_in(&repo, &["start", "--in-place", "--wait", "--yes", "--id", "two", "-m", "Do it."]).exits(0);
+    assert!(repo.path().join("work.txt").exists());
+}
+
+#[test]
+fn a_workspace_that_is_gone_is_made_anew_from_the_published_branch() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.script().step(1, "decompose 'Two parts.' One Two");
+    repo.script().always("echo x >> work.txt; answer done 'Done.'");
+    let _daemon = home.daemon();
+    let args = ["start", "--isolated", "--yes", "-m", "Do it.", "--id", "gone", "--queue-only"];
+    home.ctl_in(&repo, &args).exits(0);
+    home.ctl_in(&repo, &["step"]).exits(0);
+    let place = workspace(&home, &repo, "gone");
+    let published = repo.git(&["rev-parse", "runner/gone"]);
+    fs::remove_dir_all(&place).expect("a workspace can be removed");
+    home.ctl_in(&repo, &["resume", "--run", "gone"]).exits(0);
+    home.client().wait_for(&place, protocol::words::RunStatus::Completed);
+    assert!(place.join("work.txt").exists());
+    let log = repo.git(&["rev-list", "--first-parent", "runner/gone"]);
+    assert!(log.contains(&published), "it goes on from what was published");
+}
+
+#[test]
+fn an_id_that_another_daemon_has_taken_is_left_to_it() {
+    let (home, other) = (Home::new(), Home::new());
+    let repo = home.scripted("plain");
+    let gate = repo.script().gate("work");
+    repo.script().always("gate work; answer done 'Done.'");
+    let (_daemon, _second) = (home.daemon(), other.daemon());
+    let first = start(&home, &repo, "tidy");
+    gate.reached();
+    let path = std::env::join_paths([home.path().join("bin"), other.path().join("bin")]).expect("paths");
+    let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap_or_default());
+    let args = ["start", "--isolated", "--yes", "--json", "-m", "Do it.", "--id", "tidy", "--queue-only"];
+    let second = other.ctl_with(&repo, &args, &[("PATH", &path)]).exits(0).json();
+    assert_eq!((&first["run"]["id"], &second["run"]["id"]), (&"tidy".into(), &"tidy-2".into()));
+    assert_eq!(reserved(&repo).lines().count(), 2);
+    gate.open();
+    home.client().wait_for(&workspace(&home, &repo, "tidy"), protocol::words::RunStatus::Completed);
+}

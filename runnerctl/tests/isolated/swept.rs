@@ -1,0 +1,47 @@
+//! What `gc` removes of isolated runs, and what it keeps and names.
+
+use runner_testkit::Home;
+
+use crate::kit::{WRITES, reserved, run, workspace};
+
+#[test]
+fn a_workspace_whose_run_is_over_goes_and_its_branch_and_records_stay() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.script().always(WRITES);
+    let _daemon = home.daemon();
+    run(&home, &repo, "tidy").exits(0);
+    let place = workspace(&home, &repo, "tidy");
+    let refused = home.ctl_in(&repo, &["repos", "--remove", "."]);
+    refused.exits(6);
+    let tip = repo.git(&["rev-parse", "runner/tidy"]);
+    let would = home.ctl_in(&repo, &["gc", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!(would["workspaces"][0]["kept"], serde_json::Value::Null);
+    assert!(place.exists());
+    home.ctl_in(&repo, &["gc"]).exits(0);
+    assert!(!place.exists());
+    assert_eq!(repo.git(&["rev-parse", "runner/tidy"]), tip);
+    assert_eq!(reserved(&repo), "");
+    assert_eq!(home.ctl_in(&repo, &["status", "--json"]).exits(0).json()["isolated"], serde_json::Value::Null);
+    let log = home.ctl_in(&repo, &["log", "1", "--run", "tidy", "--json"]).exits(0).json();
+    let record = log["record"].as_str().expect("a record");
+    assert!(std::path::Path::new(record).is_dir(), "{record}");
+    home.ctl_in(&repo, &["repos", "--remove", "."]).exits(0);
+}
+
+#[test]
+fn a_workspace_with_files_of_its_own_is_kept_and_they_are_named() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.write(".gitignore", "*.db\n").commit("Ignore");
+    repo.script().always("echo x > results.db; echo work > work.txt; answer done 'Done.'");
+    let _daemon = home.daemon();
+    run(&home, &repo, "tidy").exits(0);
+    let place = workspace(&home, &repo, "tidy");
+    let said = home.ctl_in(&repo, &["gc"]).exits(0).stdout.clone();
+    assert!(said.contains("results.db"), "{said}");
+    assert!(place.join("results.db").exists());
+    std::fs::remove_file(place.join("results.db")).expect("it can be removed");
+    home.ctl_in(&repo, &["gc"]).exits(0);
+    assert!(!place.exists());
+}

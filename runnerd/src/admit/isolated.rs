@@ -1,0 +1,156 @@
+//! What must hold before a workspace is made for a run, and what the run begins with there.
+//!
+//! The work tree of whoever asks may have changes. Those of the configuration, the prompts and the goal come along, as
+//! they do in place; the others are told. While a session is at work in that work tree, nothing is taken from it.
+
+use std::collections::BTreeSet;
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::request::StartParams;
+use runner_core::ids::check_id;
+use runner_core::shell;
+
+use super::{
+    Commands, Ground, Passed, base_named, check_config, git_error, goal, head_commit, invalid_config, refuse_pipes,
+    refuse_protected, refuse_template_faults, unwritten,
+};
+use crate::config;
+use crate::git::{Change, Id, Repository};
+use crate::repo::durable;
+use crate::repo::goal::Goal;
+use crate::repo::layout::Layout;
+use crate::repo::prompts;
+
+/// A file that is taken from the work tree: its path, and its bytes; none if it is gone there.
+pub type Taken = (String, Option<Vec<u8>>);
+
+/// What an isolated run begins with.
+#[derive(Debug)]
+pub struct Isolated {
+    /// The commit that it begins from.
+    pub base: Id,
+    /// What its id begins with.
+    pub stem: String,
+    /// Files that differ from HEAD and come along.
+    pub taken: Vec<Taken>,
+    /// Paths that are not committed and do not come along.
+    pub not_taken: Vec<String>,
+}
+
+/// Reads what the run begins with: from the work tree where it comes along, else from the base.
+struct Reader<'a> {
+    repository: &'a Repository,
+    base: Id,
+    taken: &'a [Taken],
+}
+
+/// Checks everything that an isolated start needs of its source. `live` are the runs whose branches grow.
+pub fn isolated(
+    repository: &Repository,
+    params: &StartParams,
+    (ground, live): (Ground<'_>, &BTreeSet<String>),
+) -> Result<(Isolated, Commands), ErrorData> {
+    refuse_in_the_way(repository)?;
+    if !ground.is_at_work {
+        refuse_pipes(repository)?;
+    }
+    let base = base(repository, params, live)?;
+    let taken = if ground.is_at_work { Vec::new() } else { taken(repository)? };
+    let reader = Reader { repository, base, taken: &taken };
+    let layout = Layout::new(repository.work_dir());
+    let text = reader.read(Layout::CONFIG)?.unwrap_or_default();
+    let path = layout.config();
+    let config = config::text(&text, &path).and_then(|text| config::parse(text, &path));
+    let config = config.map_err(|error| invalid_config(&error))?;
+    let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
+    let meant = match new_goal {
+        Some(goal) => Some(goal),
+        None => reader.read(Layout::GOAL)?.map(|bytes| goal(&bytes, &layout)).transpose()?,
+    };
+    if meant.as_ref().is_none_or(Goal::is_unwritten) {
+        return Err(unwritten("no goal is written in .runner/GOAL.md: there is nothing to reach"));
+    }
+    let stem = stem(repository, params, meant.as_ref())?;
+    refuse_protected(&config, &stem)?;
+    let passed = Passed { env: &params.env.0, offer: ground.offer };
+    let commands = check_config(repository, &config, passed)?;
+    let written_here = commands.written_here && !ground.is_at_work && reader.is_of_head(Layout::CONFIG)?;
+    refuse_template_faults(&prompts::faults(|path| reader.read(path)))?;
+    let not_taken = if ground.is_at_work { Vec::new() } else { not_taken(repository, &taken)? };
+    Ok((Isolated { base, stem, taken, not_taken }, Commands { written_here, ..commands }))
+}
+
+/// Refuses a branch that leaves no room for those of runs.
+fn refuse_in_the_way(repository: &Repository) -> Result<(), ErrorData> {
+    if repository.branch("runner").map_err(|error| git_error(&error))?.is_none() {
+        return Ok(());
+    }
+    let message = "a branch named runner is in the way of the branches runner/… of runs";
+    let place = shell::quoted(&repository.work_dir().display().to_string());
+    let hint = format!("give it another name: git -C {place} branch -m runner runner-old");
+    Err(ErrorData::new(ErrorKind::WrongState, message).hint(hint))
+}
+
+/// Returns the commit that was named, else HEAD as committed, unless that is on the branch of a run that goes on.
+fn base(repository: &Repository, params: &StartParams, live: &BTreeSet<String>) -> Result<Id, ErrorData> {
+    if let Some(revision) = &params.base {
+        return base_named(repository, revision);
+    }
+    let head = repository.head().map_err(|error| git_error(&error))?;
+    let run = head.branch().and_then(|branch| branch.strip_prefix("runner/"));
+    if let Some(run) = run.filter(|run| live.contains(*run)) {
+        let message = format!("HEAD is on runner/{run}, whose run goes on: what it is to begin from is not known");
+        let hint = format!("name it: runnerctl start --isolated --base runner/{run}, or another branch");
+        return Err(ErrorData::new(ErrorKind::WrongState, message).hint(hint));
+    }
+    head_commit(repository)
+}
+
+/// Returns the files of the configuration, the prompts and the goal that are not as HEAD has them.
+fn taken(repository: &Repository) -> Result<Vec<Taken>, ErrorData> {
+    let head = head_commit(repository)?;
+    let prompts = prompts::OVERRIDES.map(|(_, path)| path);
+    let mut taken = Vec::new();
+    for path in [Layout::GOAL, Layout::CONFIG].into_iter().chain(prompts) {
+        let here = durable::read(&repository.work_dir().join(path))
+            .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
+        if here != repository.read(&head, path).map_err(|error| git_error(&error))? {
+            taken.push((path.to_owned(), here));
+        }
+    }
+    Ok(taken)
+}
+
+fn not_taken(repository: &Repository, taken: &[Taken]) -> Result<Vec<String>, ErrorData> {
+    let changes = repository.changes().map_err(|error| git_error(&error))?;
+    let paths = changes.iter().map(Change::display_path);
+    Ok(paths.filter(|path| taken.iter().all(|(taken, _)| taken != path)).collect())
+}
+
+/// Returns what the id begins with: as named, as the goal says, or made from the commit that is checked out.
+fn stem(repository: &Repository, params: &StartParams, goal: Option<&Goal>) -> Result<String, ErrorData> {
+    let named = params.id.clone().or_else(|| goal.and_then(Goal::id).map(str::to_owned));
+    let Some(id) = named else { return Ok(format!("run-{}", head_commit(repository)?.short(8))) };
+    check_id(&id).map_err(|error| {
+        ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
+    })?;
+    Ok(id)
+}
+
+impl Reader<'_> {
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, ErrorData> {
+        match self.taken.iter().find(|(taken, _)| taken == path) {
+            Some((_, bytes)) => Ok(bytes.clone()),
+            None => self.repository.read(&self.base, path).map_err(|error| git_error(&error)),
+        }
+    }
+
+    /// Whether a file is the one that HEAD or the work tree has: what is known of that counts for it.
+    fn is_of_head(&self, path: &str) -> Result<bool, ErrorData> {
+        if self.taken.iter().any(|(taken, _)| taken == path) {
+            return Ok(true);
+        }
+        let at = |commit: &Id| self.repository.read(commit, path).map_err(|error| git_error(&error));
+        Ok(at(&head_commit(self.repository)?)? == at(&self.base)?)
+    }
+}

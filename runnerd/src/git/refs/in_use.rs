@@ -1,0 +1,142 @@
+//! Whether a branch is in use: checked out in a work tree of the repository, or taken along by a rebase or a bisection
+//! there, or git is just at work in one. It is read and nothing is asked of anybody.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::HEADS;
+use crate::git::repository::engine::RefStore;
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Id, Repository};
+
+/// References that name others, one after the other, which are followed.
+const MAX_LINKS: usize = 5;
+/// Files of a work tree's own folder that name branches which something is being done with.
+const BUSY: [&str; 4] =
+    ["rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
+
+/// Where and how a branch is in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InUse {
+    /// The work tree.
+    pub work_tree: PathBuf,
+    /// Its own git folder.
+    git_dir: PathBuf,
+    /// How.
+    pub how: Use,
+}
+
+/// How a branch is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It is checked out.
+    CheckedOut,
+    /// A rebase or a bisection will come back to it.
+    TakenAlong,
+    /// Git is at work in the work tree, and may be checking it out.
+    GitAtWork,
+}
+
+impl Repository {
+    /// Returns where the branch `name` is in use; none if it is nowhere.
+    pub fn in_use(&self, name: &str) -> Result<Option<InUse>, GitError> {
+        let branch = format!("{HEADS}{name}");
+        let mut at_work = None;
+        for (work_tree, git_dir) in self.work_trees()? {
+            let used = |how| InUse { work_tree: work_tree.clone(), git_dir: git_dir.clone(), how };
+            if self.is_head_of(&git_dir, &branch)? {
+                return Ok(Some(used(Use::CheckedOut)));
+            }
+            if is_taken_along(&git_dir, &branch)? {
+                return Ok(Some(used(Use::TakenAlong)));
+            }
+            if git_dir.join("index.lock").symlink_metadata().is_ok() {
+                at_work = Some(used(Use::GitAtWork));
+            }
+        }
+        Ok(at_work)
+    }
+
+    /// Tells whether the index of a work tree that has the branch checked out is closer to `one` than to `other`: which
+    /// of the two its files were laid out from.
+    pub fn was_laid_out_from(&self, used: &InUse, one: &Id, other: &Id) -> Result<bool, GitError> {
+        // The index alone is asked: the files may be on a disk that is away.
+        let tree = Self { git_dir: used.git_dir.clone(), ..self.clone() };
+        let differing = |commit: &Id| -> Result<usize, GitError> {
+            let git = Git::new(&tree, "diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
+            Ok(git.arg(commit.to_string()).run()?.iter().filter(|byte| **byte == 0).count())
+        };
+        Ok(differing(one)? <= differing(other)?)
+    }
+
+    /// Returns all work trees with their own git folders, the first one first.
+    fn work_trees(&self) -> Result<Vec<(PathBuf, PathBuf)>, GitError> {
+        let common = self.common_dir();
+        let first = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(common);
+        let mut all = vec![(first.to_owned(), common.to_owned())];
+        let folder = common.join("worktrees");
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(all),
+            Err(error) => return Err(GitError::io("listing", &folder)(error)),
+        };
+        for entry in entries {
+            let git_dir = entry.map_err(GitError::io("listing", &folder))?.path();
+            let link = read(&git_dir.join("gitdir"))?.unwrap_or_default();
+            let link = Path::new(link.trim_end()).parent().unwrap_or(&git_dir);
+            all.push((git_dir.join(link), git_dir));
+        }
+        Ok(all)
+    }
+
+    /// Tells whether the HEAD of a work tree names the branch, by way of other references or not.
+    fn is_head_of(&self, git_dir: &Path, branch: &str) -> Result<bool, GitError> {
+        let repo = self.open()?;
+        if self.ref_store(&repo) == RefStore::Program {
+            let tree = Self { git_dir: git_dir.to_owned(), ..self.clone() };
+            let head = Git::new(&tree, "symbolic-ref").args(["--quiet", "HEAD"]).outcome()?;
+            return Ok(String::from_utf8_lossy(&head.stdout).trim_end() == branch);
+        }
+        if fs::read_link(git_dir.join("HEAD")).is_ok_and(|target| target == Path::new(branch)) {
+            return Ok(true);
+        }
+        let mut file = git_dir.join("HEAD");
+        for _ in 0..MAX_LINKS {
+            let Some(text) = read(&file)? else { return Ok(false) };
+            let Some(named) = text.strip_prefix("ref:").map(str::trim) else { return Ok(false) };
+            if named == branch {
+                return Ok(true);
+            }
+            file = self.common_dir().join(named);
+        }
+        Ok(false)
+    }
+}
+
+/// Tells whether something that is under way in a work tree will come back to the branch.
+fn is_taken_along(git_dir: &Path, branch: &str) -> Result<bool, GitError> {
+    let short = branch.strip_prefix(HEADS).unwrap_or(branch);
+    for name in BUSY {
+        let text = read(&git_dir.join(name))?.unwrap_or_default();
+        if text.lines().any(|line| [branch, short].contains(&line.trim())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Reads a small file of git's; nothing where there is no regular file.
+fn read(file: &Path) -> Result<Option<String>, GitError> {
+    match fs::metadata(file) {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        Err(error) => return Err(GitError::io("reading", file)(error)),
+    }
+    match fs::read(file) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(GitError::io("reading", file)(error)),
+    }
+}

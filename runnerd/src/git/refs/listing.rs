@@ -1,0 +1,104 @@
+//! What references name, as they stand: neither links of references nor tags are followed. Moves many of them at once.
+//!
+//! It says what is there and moves what it is told to; what a reference is for is its user's.
+
+use std::collections::BTreeMap;
+
+use super::full_name;
+use crate::git::durable;
+use crate::git::repository::engine::RefStore;
+use crate::git::repository::identity::Identity;
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Id, Repository};
+
+/// One change of one reference, in a transaction with others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefChange {
+    /// Its full name.
+    pub name: String,
+    /// What it names now, as it was read; none: nothing, and it must not be there.
+    pub from: Option<Id>,
+    /// What it is to name.
+    pub to: Id,
+}
+
+impl Repository {
+    /// Returns the references of these full names, and all below them: an object id each, or `ref: ` and a name.
+    ///
+    /// Fails if one of them cannot be read.
+    pub fn refs_of(&self, names: &[String]) -> Result<BTreeMap<String, String>, GitError> {
+        let repo = self.open()?;
+        match self.ref_store(&repo) {
+            RefStore::Files => names.iter().try_fold(BTreeMap::new(), |mut found, name| {
+                self.add_from_files(&repo, name, &mut found)?;
+                Ok(found)
+            }),
+            RefStore::Program => self.listed_by_program(names),
+        }
+    }
+
+    fn add_from_files(
+        &self,
+        repo: &gix::Repository,
+        name: &str,
+        found: &mut BTreeMap<String, String>,
+    ) -> Result<(), GitError> {
+        let read = |error| GitError::library("reading references", self.git_dir())(error);
+        let exact = full_name(name, self)?;
+        let exact = repo.try_find_reference(exact.as_ref()).map_err(read)?;
+        found.extend(exact.map(|reference| (name.to_owned(), described(&reference.inner.target))));
+        let below = format!("{name}/");
+        let all = repo.references().map_err(read)?;
+        for reference in all.prefixed(below.as_str()).map_err(read)? {
+            let reference = reference.map_err(read)?;
+            let name = reference.name().as_bstr().to_string();
+            found.insert(name, described(&reference.inner.target));
+        }
+        Ok(())
+    }
+
+    fn listed_by_program(&self, names: &[String]) -> Result<BTreeMap<String, String>, GitError> {
+        let git = Git::new(self, "for-each-ref").arg("--format=%(refname) %(objectname) %(symref)").args(names);
+        let listing = git.run()?;
+        let mut found = BTreeMap::new();
+        for line in String::from_utf8_lossy(&listing).lines() {
+            let mut words = line.split(' ');
+            if let (Some(name), Some(id)) = (words.next(), words.next()) {
+                let symbolic = words.next().filter(|target| !target.is_empty()).map(|target| format!("ref: {target}"));
+                found.insert(name.to_owned(), symbolic.unwrap_or_else(|| id.to_owned()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes all changes or none: each reference must be what was read of it. What one of them links to is left alone.
+    pub fn change_refs(&self, message: &str, changes: &[RefChange]) -> Result<(), GitError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        if let Some(foreign) = changes.iter().find(|change| !self.has_own_log(&change.name)) {
+            let path = self.common_dir().join("logs").join(&foreign.name);
+            return Err(GitError::Broken {
+                doing: "moving references",
+                path,
+                source: "the log of a reference leads elsewhere".into(),
+            });
+        }
+        let mut input = Vec::new();
+        for RefChange { name, from, to } in changes {
+            let to = to.to_string();
+            let from = from.map_or_else(|| "0".repeat(to.len()), |id| id.to_string());
+            input.extend(format!("update {name}\0{to}\0{from}\0").into_bytes());
+        }
+        let git = Git::new(self, "update-ref").args(["--no-deref", "-m", message, "--stdin", "-z"]);
+        Identity::runner().in_environment(git).input(input).run()?;
+        changes.iter().try_for_each(|change| durable::sync_ref(self.common_dir(), &change.name))
+    }
+}
+
+fn described(target: &gix::refs::Target) -> String {
+    match target {
+        gix::refs::Target::Object(id) => id.to_string(),
+        gix::refs::Target::Symbolic(name) => format!("ref: {}", name.as_bstr()),
+    }
+}

@@ -1,0 +1,81 @@
+//! The id of an isolated run, taken in its source before there is anything of the run.
+//!
+//! What the reservation says is sealed: this daemon knows its own ones again, and takes nobody else's away.
+
+use protocol::error::{ErrorData, ErrorKind};
+use runner_core::run::free_id;
+
+use crate::git::{GitError, Repository};
+use crate::repo::seal::{Belonging, Key, NoRandomness, nonce};
+use crate::store::repo_id;
+
+/// Ids that are tried while others take them at the same time.
+const MAX_TRIES: u32 = 100;
+
+/// Where names of references take ids: the last are branches that a run would go on from.
+const TAKEN: [&str; 3] = ["refs/runner/reserved/", "refs/heads/runner/", "refs/remotes/origin/runner/"];
+
+/// An id that is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reserved {
+    /// The id.
+    pub run: String,
+    /// What its reference in the source says.
+    pub nonce: String,
+}
+
+/// Why no id is taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ReserveError {
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// There is nothing to tell the reservation from others by.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    /// Others were always faster.
+    #[error("the ids from {stem} on are being taken by others")]
+    Contended {
+        /// What the ids begin with.
+        stem: String,
+    },
+}
+
+impl From<ReserveError> for ErrorData {
+    fn from(error: ReserveError) -> Self {
+        let kind = if matches!(error, ReserveError::Contended { .. }) { ErrorKind::Busy } else { ErrorKind::Fault };
+        Self::new(kind, error.to_string()).caused_by(&error).hint("choose another id with --id")
+    }
+}
+
+/// Takes `stem`, or the first of `-2`, `-3`… that has no branch here or at `origin`, no reservation and is not `known`; ids
+/// that differ in case alone are the same.
+pub fn reserve(source: &Repository, key: &Key, (stem, known): (&str, &[String])) -> Result<Reserved, ReserveError> {
+    for _ in 0..MAX_TRIES {
+        let refs = source.refs()?;
+        let of_runs = refs.keys().filter_map(|name| TAKEN.iter().find_map(|folder| name.strip_prefix(folder)));
+        let taken: Vec<&str> = of_runs.chain(known.iter().map(String::as_str)).collect();
+        let run = free_id(stem, |id| taken.iter().any(|taken| taken.eq_ignore_ascii_case(id)));
+        let text = format!("{{\"nonce\":\"{}\"}}", nonce()?);
+        let (nonce, _) = key.seal(belonging(&place(source, &run)), &text);
+        if source.reserve(&run, &nonce)? {
+            return Ok(Reserved { run, nonce });
+        }
+    }
+    Err(ReserveError::Contended { stem: stem.to_owned() })
+}
+
+/// Returns the reservations of a source that were made with this key.
+pub(super) fn own(source: &Repository, key: &Key) -> Result<Vec<Reserved>, GitError> {
+    let all = source.reservations()?.into_iter().map(|(run, nonce)| Reserved { run, nonce });
+    let is_own = |one: &Reserved| key.open(belonging(&place(source, &one.run)), one.nonce.as_bytes()).is_ok();
+    Ok(all.filter(is_own).collect())
+}
+
+fn place(source: &Repository, run: &str) -> String {
+    format!("reserved/{}/{run}", repo_id(source.common_dir()))
+}
+
+fn belonging(place: &str) -> Belonging<'_> {
+    Belonging { place, behind: None }
+}

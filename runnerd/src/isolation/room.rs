@@ -1,0 +1,62 @@
+//! How much room workspaces take, and how much is left where they are.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use nix::sys::statvfs::statvfs;
+
+/// Bytes of a block as the system counts them for a file.
+const BLOCK: u64 = 512;
+/// Workspaces of the same size that should have room yet.
+const WANTED: u64 = 3;
+
+/// Returns the bytes that a folder takes on its disk. No link is followed; what is gone meanwhile counts for nothing.
+pub fn bytes_below(folder: &Path) -> u64 {
+    let mut bytes = 0_u64;
+    let mut left = vec![folder.to_owned()];
+    while let Some(path) = left.pop() {
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        bytes = bytes.saturating_add(found.blocks().saturating_mul(BLOCK));
+        if found.is_dir() {
+            left.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+        }
+    }
+    bytes
+}
+
+/// Returns the bytes that are free where a path is, or will be; none where the system does not tell.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let there = path.ancestors().find(|path| path.exists())?;
+    let found = statvfs(there).ok()?;
+    Some(u64::from(found.blocks_available()).saturating_mul(found.fragment_size()))
+}
+
+/// Warns where the disk has no room for a few more workspaces of this size.
+pub fn short_of_room(workspace: &Path) -> Option<String> {
+    let (taken, free) = (bytes_below(workspace), free_bytes(workspace)?);
+    let megabytes = |bytes: u64| bytes / 1_000_000;
+    (free < taken.saturating_mul(WANTED)).then(|| {
+        format!(
+            "the workspace takes {} MB, and {} MB are free on its disk; `runnerctl gc` removes those of runs that are over",
+            megabytes(taken),
+            megabytes(free)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_takes_what_its_files_take_and_nothing_behind_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = bytes_below(folder.path());
+        fs::write(folder.path().join("file"), vec![1; 100_000]).unwrap();
+        std::os::unix::fs::symlink("/usr", folder.path().join("link")).unwrap();
+        let full = bytes_below(folder.path());
+        assert!(full >= empty + 100_000 && full < empty + 200_000, "{empty} {full}");
+        assert!(free_bytes(&folder.path().join("not/there")).is_some());
+    }
+}

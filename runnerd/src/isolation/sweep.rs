@@ -1,0 +1,93 @@
+//! What a life that was killed has left of isolated runs that never came to be.
+//!
+//! A run comes to be when it is in the record of its workspace. What was taken, made or registered before that is
+//! removed at the next start; nothing is where a record cannot be read, since it may be what belongs together.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::reservation::{Reserved, own};
+use crate::causes::in_one_line;
+use crate::git::Repository;
+use crate::repo::kept::Vault;
+use crate::store::{RepoFile, Store, repo_id};
+use crate::worker::Trusted;
+use crate::workspace;
+
+/// A reservation of this daemon's whose run is not there.
+#[derive(Debug)]
+pub struct Orphan {
+    source: Repository,
+    reserved: Reserved,
+    /// Where its workspace would be.
+    place: PathBuf,
+}
+
+/// Forgets workspaces that were registered for nothing, and finds the reservations of no run. Nobody may be starting one.
+pub fn stillborn(vault: &Vault, workspaces: &Path) -> Vec<Orphan> {
+    let known = match registered(vault) {
+        Ok(known) => known,
+        Err(error) => {
+            tracing::warn!(error, "what was left of isolated runs stays: not all records can be read");
+            return Vec::new();
+        }
+    };
+    let is_empty = |file: &RepoFile| file.source.is_some() && file.runs.is_empty();
+    let (empty, known): (Vec<_>, Vec<_>) = known.into_iter().partition(|(_, file)| is_empty(file));
+    for (store, _) in empty {
+        if let Err(error) = fs::remove_dir_all(store.folder()) {
+            tracing::warn!(repo = store.id(), %error, "a workspace without a run stays registered");
+        }
+    }
+    let alive: BTreeSet<&str> =
+        known.iter().filter_map(|(_, file)| Some(file.source.as_ref()?.nonce.as_str())).collect();
+    let sources = known.iter().filter(|(_, file)| file.source.is_none());
+    sources.flat_map(|(store, file)| orphans_of(store, file, (&alive, workspaces))).collect()
+}
+
+fn registered(vault: &Vault) -> Result<Vec<(Store, RepoFile)>, String> {
+    let stores = Store::all(vault).map_err(|error| in_one_line(&error))?;
+    let read = stores.into_iter().map(|store| {
+        let file = store.read().map_err(|error| in_one_line(&error))?;
+        Ok(file.map(|file| (store, file)))
+    });
+    read.filter_map(Result::transpose).collect()
+}
+
+fn orphans_of(store: &Store, file: &RepoFile, (alive, workspaces): (&BTreeSet<&str>, &Path)) -> Vec<Orphan> {
+    let path = file.path.as_path();
+    let found = Trusted::of(store, path).repository().ok().flatten().map_or_else(|| Repository::discover(path), Ok);
+    let reserved = found.and_then(|source| Ok((own(&source, store.key())?, source)));
+    let Ok((reserved, source)) = reserved else { return Vec::new() };
+    let folder = workspaces.join(repo_id(source.common_dir()));
+    let left = reserved.into_iter().filter(|one| !alive.contains(one.nonce.as_str()));
+    left.map(|reserved| Orphan { source: source.clone(), place: folder.join(&reserved.run), reserved }).collect()
+}
+
+impl Orphan {
+    /// Removes what was made for it, then gives the id back.
+    pub fn remove(&self) {
+        if let Err(error) = forsake(&self.source, &self.reserved, &self.place) {
+            let run = &self.reserved.run;
+            tracing::warn!(run, error, "what was left of an isolated run that never came to be stays");
+        } else {
+            tracing::info!(run = self.reserved.run, "removed: an isolated run that never came to be");
+        }
+    }
+}
+
+/// Removes the workspace at `place`, then gives its id back: what fails half way is found again.
+pub fn forsake(source: &Repository, reserved: &Reserved, place: &Path) -> Result<(), String> {
+    for folder in [unfinished(place), place.to_owned()] {
+        workspace::remove(&folder).map_err(|error| in_one_line(&error))?;
+    }
+    source.release(&reserved.run, &reserved.nonce).map_err(|error| in_one_line(&error))
+}
+
+/// Returns where a workspace is while it is made or removed.
+pub fn unfinished(place: &Path) -> PathBuf {
+    let mut name = place.as_os_str().to_owned();
+    name.push(".making");
+    name.into()
+}

@@ -1,0 +1,376 @@
+//! Isolated runs as they are asked for: checked, their id taken in the source, their workspace made and registered, and put
+//! into a queue of their own. What is done for one that does not come to be is undone before the answer.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::event::EventKind;
+use protocol::path::WirePath;
+use protocol::reply::{StartReply, WorkspaceMade};
+use protocol::request::{AtPath, AtRun, CallerEnv, StartParams};
+use protocol::view::RunSummary;
+use runner_core::run::{Beginning, Start};
+use runner_core::shell;
+use tokio_util::sync::CancellationToken;
+
+use super::meant::summary;
+use super::run::{Admitted, is_at_work, is_driven_elsewhere};
+use super::{Api, blocking};
+use crate::admit::{self, Ground, Isolated, Taken, git_error};
+use crate::config::{Patterns, WorkspaceKind};
+use crate::events::{About, Events};
+use crate::git::{Id, Repository};
+use crate::isolation::{self, Reserved};
+use crate::obstruction::Obstructs as _;
+use crate::repo::durable::{self, Access};
+use crate::repo::layout::Layout;
+use crate::store::{Source, Store, StoreError, repo_id};
+use crate::worker::{self, Handle, IdChoice, Message, StartOrder, Trusted};
+use crate::workspace::{self, Order, Progress, WorkspaceError};
+
+/// Paths that are told of those that do not come along.
+const MAX_NOT_TAKEN: usize = 50;
+
+/// An isolated run that is coming to be.
+struct Birth {
+    source: Repository,
+    /// Id of the source.
+    repo: String,
+    reserved: Reserved,
+    /// Where its workspace is, or will be.
+    place: PathBuf,
+    base: Id,
+    copy: Patterns,
+}
+
+/// What it begins with there.
+struct Luggage {
+    params: StartParams,
+    taken: Vec<Taken>,
+    digest: String,
+}
+
+impl Api {
+    /// Returns the isolated runs of the repository around a path.
+    pub(super) async fn isolated_around(&self, at: &AtPath) -> Vec<RunSummary> {
+        let around = self.runs_around(at.path.as_path()).await;
+        around.map(|(_, isolated)| isolated.iter().filter_map(summary).collect()).unwrap_or_default()
+    }
+
+    /// Returns a request as [`Self::meant`] does if it names a run; else it is about the work tree itself.
+    pub(super) async fn of_run_named(&self, at: AtRun) -> Result<AtRun, ErrorData> {
+        if at.run.is_some() { self.meant(at, "config edit").await } else { Ok(at) }
+    }
+
+    /// Has a start that names an isolated run, and no goal for another, be made where that run works.
+    pub(super) async fn goes_on_isolated(&self, params: StartParams) -> Result<StartParams, ErrorData> {
+        let Some(id) = params.id.as_ref().filter(|_| params.goal.is_none() && params.isolated != Some(false)) else {
+            return Ok(params);
+        };
+        let all = self.isolated_around(&AtPath { path: params.path.clone() }).await;
+        let Some(known) = all.into_iter().find(|run| run.id == *id) else { return Ok(params) };
+        Ok(StartParams { path: known.path, isolated: None, base: None, ..params })
+    }
+
+    /// Whether a start asks for a workspace of its own: in so many words, or as the repository's configuration says.
+    pub(super) async fn is_isolated(&self, repository: &Repository, params: &StartParams) -> Result<bool, ErrorData> {
+        let worker = self.registry.find(repository.common_dir()).await;
+        if let Some(source) = worker.and_then(|worker| worker.source) {
+            return if params.isolated == Some(true) { Err(one_run_alone(&source)) } else { Ok(false) };
+        }
+        let layout = Layout::new(repository.work_dir());
+        // A file that cannot be read is refused by whoever checks the start.
+        let kind = blocking(move || Ok(admit::config_of_work_tree(&layout).map(|config| config.workspace.kind).ok()));
+        Ok(match params.isolated {
+            Some(isolated) => isolated,
+            None => kind.await? == Some(WorkspaceKind::Isolated),
+        })
+    }
+
+    /// Starts a run in a workspace of its own; `left` says that nobody waits for it any more.
+    pub(super) async fn start_isolated(
+        &self,
+        repository: Repository,
+        params: StartParams,
+        left: CancellationToken,
+    ) -> Result<StartReply, ErrorData> {
+        let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
+        let known = self.registry.find(&common_dir).await;
+        let repository = self.as_asked(repository, known.as_ref(), params.confirmed).await?;
+        let (isolated, commands) = blocking({
+            let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path))
+                || is_driven_elsewhere(known.as_ref(), &common_dir);
+            let (offer, found, params) = (Arc::clone(&self.offer), repository.clone(), params.clone());
+            let live = self.that_grow(known.as_ref(), &path).await;
+            move || admit::isolated(&found, &params, (Ground { is_at_work, offer: &offer }, &live))
+        })
+        .await?;
+        self.refuse_unconfirmed(&commands, params.confirmed, known.as_ref()).await?;
+        self.check_agents(&commands, &params.env, &path).await?;
+        let worker = self.registry.register(&common_dir, &path).await?;
+        let (copy, digest) = (commands.config.workspace.copy.clone(), commands.digest.clone());
+        self.remember(&worker, Admitted { repository, commands, env: CallerEnv::default() }).await?;
+        let Isolated { base, stem, taken, not_taken } = isolated;
+        let birth = self.reserve((&worker, &path), &stem, (base, copy)).await?;
+        let luggage = Luggage { params, taken, digest };
+        let born = self.bear(&birth, &luggage, left).await;
+        match born {
+            Ok((reply, warnings)) => Ok(birth.told(reply, not_taken, warnings)),
+            Err(error) => {
+                self.undo(birth).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the runs of a repository that go on, by their ids.
+    async fn that_grow(&self, own: Option<&Handle>, path: &Path) -> BTreeSet<String> {
+        let isolated = self.isolated_around(&AtPath { path: WirePath::from(path) }).await;
+        let own = own.map(|worker| worker.status().repo.queue.clone()).unwrap_or_default();
+        isolated.into_iter().chain(own).filter(|run| !run.state.is_terminal()).map(|run| run.id).collect()
+    }
+
+    /// Takes an id in the source.
+    async fn reserve(
+        &self,
+        (worker, path): (&Handle, &Path),
+        stem: &str,
+        (base, copy): (Id, Patterns),
+    ) -> Result<Birth, ErrorData> {
+        let mut known: Vec<String> = worker.list().await.0.into_iter().map(|run| run.id).collect();
+        let isolated = self.isolated_around(&AtPath { path: WirePath::from(path) }).await;
+        known.extend(isolated.into_iter().map(|run| run.id));
+        let store = Store::new(&self.vault, &worker.id);
+        let (trusted, stem, workspaces) = (Trusted::of(&store, path), stem.to_owned(), self.workspaces.clone());
+        let repo = worker.id.clone();
+        blocking(move || {
+            let source = trusted.bound().map_err(|error| git_error(&error))?;
+            let disk =
+                |error: &dyn std::error::Error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error);
+            durable::create_dir(&workspaces, Access::Private).map_err(|error| disk(&error))?;
+            let folder = workspaces.canonicalize().map_err(|error| disk(&error))?;
+            let reserved = isolation::reserve(&source, store.key(), (&stem, &known))?;
+            let place = workspace::place(&folder, &repo, &reserved.run);
+            Ok(Birth { source, repo, reserved, place, base, copy })
+        })
+        .await
+    }
+
+    /// Makes the workspace, registers it and puts its run into the queue; returns what is to be told beside that.
+    async fn bear(
+        &self,
+        birth: &Birth,
+        luggage: &Luggage,
+        left: CancellationToken,
+    ) -> Result<(StartReply, Vec<String>), ErrorData> {
+        let stop = self.shutdown.child_token();
+        let made = {
+            let _watch = stop_when(left.clone(), stop.clone());
+            birth.make(&luggage.taken, (self.events.clone(), stop)).await?
+        };
+        if left.is_cancelled() {
+            return Err(ErrorData::new(ErrorKind::Draining, "nobody waits for this run any more"));
+        }
+        let (found, warnings) = made;
+        let source = Source {
+            common_dir: WirePath::from(birth.source.common_dir()),
+            path: WirePath::from(birth.source.work_dir()),
+            run: birth.reserved.run.clone(),
+            nonce: birth.reserved.nonce.clone(),
+        };
+        let store = Store::new(&self.vault, &repo_id(found.common_dir()));
+        let (env, captured) = (luggage.params.env.clone(), found.clone());
+        // Its worker reads this as soon as there is one.
+        blocking(move || {
+            let fault = |error: StoreError| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error);
+            store.create().map_err(fault)?;
+            let trusted = Trusted::of(&store, captured.work_dir());
+            trusted.capture(&captured).map_err(|error| git_error(&error))?;
+            if env.0.is_empty() { Ok(()) } else { store.save_env(&env).map_err(fault) }
+        })
+        .await?;
+        let places = (found.common_dir(), found.work_dir());
+        let worker = self.registry.register_workspace(places, source, vec![luggage.digest.clone()]).await?;
+        let order = birth.order(&luggage.params);
+        let reply = worker.ask(|reply| Message::Start(Box::new(order), reply)).await?;
+        Ok((reply, warnings))
+    }
+
+    /// Undoes what was done for a run that does not come to be; what cannot be undone now is at the next start.
+    async fn undo(&self, birth: Birth) {
+        let registered = self
+            .registry
+            .list()
+            .await
+            .into_iter()
+            .find(|worker| worker.source.as_ref().is_some_and(|source| source.nonce == birth.reserved.nonce));
+        if let Some(worker) = registered
+            && let Err(error) = self.registry.remove(&worker.id).await
+        {
+            tracing::warn!(
+                run = birth.reserved.run,
+                error = error.message,
+                "a workspace without a run stays registered"
+            );
+            return;
+        }
+        let undone = blocking(move || {
+            let forsaken = isolation::forsake(&birth.source, &birth.reserved, &birth.place);
+            forsaken.map_err(|error| ErrorData::new(ErrorKind::Fault, error))
+        });
+        if let Err(error) = undone.await {
+            tracing::warn!(error = error.message, "what was begun of an isolated run stays until the next start");
+        }
+    }
+
+    /// Makes the workspace of a run anew from the branch that is published, where it is gone.
+    pub(super) async fn make_anew(&self, worker: &Handle) -> Result<(), ErrorData> {
+        let Some(source) = worker.source.clone() else { return Ok(()) };
+        let place = worker.status().repo.path.0.clone();
+        if worker.is_driving() || place.join(".git").symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        let store = Store::new(&self.vault, &repo_id(source.common_dir.as_path()));
+        let of_workspace = Store::new(&self.vault, &worker.id);
+        let stop = self.shutdown.child_token();
+        blocking(move || again((&store, &of_workspace), &source, (&place, &stop))).await
+    }
+}
+
+/// Makes a workspace at the published tip of its run, on the run's branch.
+fn again(
+    (store, of_workspace): (&Store, &Store),
+    source: &Source,
+    (place, stop): (&Path, &CancellationToken),
+) -> Result<(), ErrorData> {
+    let path = source.path.as_path();
+    let known = Trusted::of(store, path).repository().map_err(|error| git_error(&error))?;
+    let repository = known.map_or_else(|| admit::present(path), Ok)?;
+    let branch = format!("runner/{}", source.run);
+    let tip = repository.branch(&branch).map_err(|error| git_error(&error))?.ok_or_else(|| {
+        let message =
+            format!("the workspace {} is gone, and so is {branch} in {path}", place.display(), path = source.path);
+        ErrorData::new(ErrorKind::Held, message)
+            .hint("put one of them back, then: runnerctl resume; or: runnerctl cancel")
+    })?;
+    let config = worker::load_config(&repository, tip)
+        .map_err(|error| ErrorData::new(ErrorKind::InvalidFile, error.to_string()).caused_by(&error))?;
+    let order = Order { source: &repository, place, base: tip, copy: &config.workspace.copy };
+    workspace::make(&order, &|_| (), stop).map_err(|error| not_made(&error))?;
+    let made = Repository::discover_alone(place).map_err(|error| git_error(&error))?;
+    made.start_branch(&branch, &tip).map_err(|error| git_error(&error))?;
+    // What had been set up is gone with it.
+    let forgotten = of_workspace.workspace().remove();
+    forgotten.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
+}
+
+impl Birth {
+    /// Makes the workspace with what comes along, telling how far it is.
+    async fn make(
+        &self,
+        taken: &[Taken],
+        (events, stop): (Events, CancellationToken),
+    ) -> Result<(Repository, Vec<String>), ErrorData> {
+        let (source, place, copy, base) = (self.source.clone(), self.place.clone(), self.copy.clone(), self.base);
+        let about = About { repo: Some(self.repo.clone()), run: Some(self.reserved.run.clone()), iter: None };
+        let taken = taken.to_vec();
+        blocking(move || {
+            let progress = |progress| events.publish_output(about.clone(), shown(progress));
+            let order = Order { source: &source, place: &place, base, copy: &copy };
+            let made = workspace::make(&order, &progress, &stop).map_err(|error| not_made(&error))?;
+            lay(&place, &taken)?;
+            let found = Repository::discover_alone(&place).map_err(|error| git_error(&error))?;
+            let mut warnings = made.warnings;
+            warnings.extend(isolation::short_of_room(&place));
+            Ok((found, warnings))
+        })
+        .await
+    }
+
+    fn order(&self, params: &StartParams) -> StartOrder {
+        let beginning = Beginning {
+            base: Some(self.base.to_string()),
+            goal: params.goal.clone(),
+            keep_tree: params.keep_tree,
+            fork: false,
+        };
+        let (path, queue_only) = (WirePath::from(self.place.as_path()), params.queue_only);
+        let start = Start { path, beginning, queue_only, is_begun: false };
+        StartOrder { id: IdChoice::Given(self.reserved.run.clone()), start, refusal: None }
+    }
+
+    fn told(self, reply: StartReply, not_taken: Vec<String>, warnings: Vec<String>) -> StartReply {
+        let workspace = WorkspaceMade {
+            path: WirePath(self.place),
+            base: self.base.to_string(),
+            not_taken_count: not_taken.len() as u64,
+            not_taken: not_taken.into_iter().take(MAX_NOT_TAKEN).collect(),
+            warnings,
+        };
+        StartReply { workspace: Some(workspace), ..reply }
+    }
+}
+
+/// Writes what comes along from the work tree of whoever asked.
+fn lay(place: &Path, taken: &[Taken]) -> Result<(), ErrorData> {
+    let failed = |path: &Path, error: &dyn std::error::Error| {
+        ErrorData::new(ErrorKind::Fault, format!("writing {}: {error}", path.display())).caused_by(error)
+    };
+    for (name, bytes) in taken {
+        let path = place.join(name);
+        match bytes {
+            Some(bytes) => {
+                let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+                durable::create_dir_below(place, folder, Access::Repository).map_err(|error| failed(&path, &error))?;
+                durable::replace(&path, bytes, Access::Repository).map_err(|error| failed(&path, &error))?;
+            }
+            None => match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(&path, &error)),
+                _ => {}
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Stops when another token is cancelled, for as long as the guard lives.
+fn stop_when(left: CancellationToken, stop: CancellationToken) -> tokio_util::task::AbortOnDropHandle<()> {
+    tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
+        left.cancelled().await;
+        stop.cancel();
+    }))
+}
+
+fn shown(progress: Progress) -> EventKind {
+    let (stage, done) = match progress {
+        Progress::Repository => ("history", 0),
+        Progress::Files => ("files", 0),
+        Progress::Copying { files, .. } => ("copying", files),
+        Progress::Flushing => ("flushing", 0),
+    };
+    EventKind::Workspace { stage: stage.to_owned(), done, total: 0 }
+}
+
+/// Turns what keeps a workspace from being made into a refusal.
+fn not_made(error: &WorkspaceError) -> ErrorData {
+    let kind = match error {
+        WorkspaceError::Git(error) => return git_error(error),
+        WorkspaceError::Partial { .. } | WorkspaceError::Taken { .. } | WorkspaceError::TooMuch { .. } => {
+            ErrorKind::WrongState
+        }
+        WorkspaceError::Stopped => ErrorKind::Draining,
+        WorkspaceError::Disk(_) | WorkspaceError::Io { .. } => ErrorKind::Fault,
+    };
+    let refused = ErrorData::new(kind, error.to_string()).caused_by(error);
+    error.remedy().into_iter().fold(refused, |refused, remedy| refused.hint(remedy))
+}
+
+/// Refuses another run in a workspace: it has one, and nothing else of it is published.
+pub(super) fn one_run_alone(source: &Source) -> ErrorData {
+    let message = format!("this is the workspace of run {}, and has no other one", source.run);
+    let place = shell::quoted(&source.path.to_string());
+    ErrorData::new(ErrorKind::WrongState, message).hint(format!("runnerctl -C {place} start --isolated -m TEXT"))
+}

@@ -1,0 +1,193 @@
+//! Which run a request is about, where a repository has isolated runs: each works in a workspace of its own, and whoever
+//! names the repository that it was begun from means one of its runs all the same.
+//!
+//! Nothing but the path of the request changes: a workspace is a repository like any other.
+
+use std::path::Path;
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::path::WirePath;
+use protocol::request::AtRun;
+use protocol::view::{RunSummary, StatusView};
+use runner_core::shell;
+
+use super::Api;
+use crate::worker::Handle;
+
+/// A run of a repository, in place or isolated.
+struct Candidate {
+    summary: RunSummary,
+    /// Whether it works in a workspace.
+    is_isolated: bool,
+}
+
+impl Api {
+    /// Returns the request as it is made to the repository in which the run works that is meant. `command` is what a person
+    /// types for it, for whoever has to say which.
+    pub(super) async fn meant(&self, at: AtRun, command: &str) -> Result<AtRun, ErrorData> {
+        let path = self.place_meant((&at.path, at.run.as_deref()), command).await?;
+        Ok(AtRun { path, run: at.run })
+    }
+
+    /// Returns where the run works that is meant: the one that is named, or the only one that goes on; the path as it is
+    /// where there is nothing to choose from.
+    pub(super) async fn place_meant(
+        &self,
+        (path, run): (&WirePath, Option<&str>),
+        command: &str,
+    ) -> Result<WirePath, ErrorData> {
+        let Some((own, isolated)) = self.runs_around(path.as_path()).await else { return Ok(path.clone()) };
+        let own: Vec<Candidate> = match own {
+            Some(own) => own.list().await.0,
+            None => Vec::new(),
+        }
+        .into_iter()
+        .map(|summary| Candidate { summary, is_isolated: false })
+        .collect();
+        let isolated = isolated.iter().filter_map(summary).map(|summary| Candidate { summary, is_isolated: true });
+        let all: Vec<Candidate> = own.into_iter().chain(isolated).collect();
+        let chosen = match run {
+            Some(run) => named(&all, run)?,
+            None => one_that_goes_on(&all, (path, command))?,
+        };
+        Ok(chosen
+            .filter(|chosen| chosen.is_isolated)
+            .map_or_else(|| path.clone(), |chosen| chosen.summary.path.clone()))
+    }
+
+    /// Returns the worker of the repository around a path and those of its isolated runs; none where it has no such runs.
+    pub(super) async fn runs_around(&self, path: &Path) -> Option<(Option<Handle>, Vec<Handle>)> {
+        let all = self.registry.list().await;
+        if all.iter().all(|worker| worker.source.is_none()) {
+            return None;
+        }
+        // What is wrong with the path is said by whoever does what is asked.
+        let repository = self.repository(path).await.ok()?;
+        let is_its = |worker: &Handle| {
+            worker.source.as_ref().is_some_and(|source| source.common_dir.as_path() == repository.common_dir())
+        };
+        let isolated: Vec<Handle> = all.into_iter().filter(is_its).collect();
+        if isolated.is_empty() {
+            return None;
+        }
+        Some((self.registry.find(repository.common_dir()).await, isolated))
+    }
+
+    /// Describes a repository with its isolated runs: beside its own run, or in the place of one, the only one that goes on.
+    pub(super) async fn with_isolated(&self, path: &Path, view: StatusView) -> StatusView {
+        let Some((_, workers)) = self.runs_around(path).await else { return view };
+        let isolated: Vec<RunSummary> = workers.iter().filter_map(summary).collect();
+        let goes_on = |view: &StatusView| view.run.as_ref().is_some_and(|run| !run.summary.state.is_terminal());
+        let views = workers.iter().map(|worker| worker.status());
+        let mut live = views.filter(|view| goes_on(view));
+        let run = match (goes_on(&view), live.next(), live.next()) {
+            (false, Some(one), None) => one.run.clone(),
+            _ => view.run,
+        };
+        StatusView { run, isolated, ..view }
+    }
+}
+
+/// Returns the run of a workspace, as it is in lists.
+pub(super) fn summary(worker: &Handle) -> Option<RunSummary> {
+    let (status, source) = (worker.status(), worker.source.clone()?);
+    let queued = status.repo.queue.iter().find(|run| run.id == source.run).cloned();
+    queued.or_else(|| status.run.as_ref().map(|run| run.summary.clone()))
+}
+
+/// Returns the run whose id this is, or begins like this; none where no run's does.
+fn named<'a>(all: &'a [Candidate], wanted: &str) -> Result<Option<&'a Candidate>, ErrorData> {
+    if let Some(exact) = all.iter().find(|run| run.summary.id == wanted) {
+        return Ok(Some(exact));
+    }
+    let fitting: Vec<&Candidate> = all.iter().filter(|run| run.summary.id.starts_with(wanted)).collect();
+    match fitting[..] {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        _ => {
+            let ids: Vec<&str> = fitting.iter().map(|run| run.summary.id.as_str()).collect();
+            let message = format!("`{wanted}` matches more than one run: {}", ids.join(", "));
+            Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
+        }
+    }
+}
+
+/// Returns the run that goes on, where there is one; of those in place, the first in the queue. Where none does, it is the
+/// last one that ended, unless one in place is known.
+fn one_that_goes_on<'a>(
+    all: &'a [Candidate],
+    (path, command): (&WirePath, &str),
+) -> Result<Option<&'a Candidate>, ErrorData> {
+    let goes_on = |run: &&Candidate| !run.summary.state.is_terminal();
+    let own = all.iter().filter(goes_on).find(|run| !run.is_isolated);
+    let isolated = all.iter().filter(goes_on).filter(|run| run.is_isolated);
+    let live: Vec<&Candidate> = own.into_iter().chain(isolated).collect();
+    match live[..] {
+        [one] => Ok(Some(one)),
+        [] if all.iter().any(|run| !run.is_isolated) => Ok(None),
+        [] => Ok(all.iter().max_by_key(|run| run.summary.ended_at)),
+        _ => Err(which(&live, (path, command))),
+    }
+}
+
+fn which(live: &[&Candidate], (path, command): (&WirePath, &str)) -> ErrorData {
+    let told = |run: &&Candidate| {
+        let how = if run.is_isolated { "isolated" } else { "in place" };
+        format!("\n  {}  {}, {how}", run.summary.id, run.summary.state)
+    };
+    let all: String = live.iter().map(told).collect();
+    let message = format!("{} runs of {path} go on, and none is named:{all}", live.len());
+    let ways: Vec<String> = live
+        .iter()
+        .map(|run| {
+            let named = if command == "path" { &run.summary.id } else { &format!("--run {}", run.summary.id) };
+            format!("runnerctl -C {} {command} {named}", shell::quoted(&path.to_string()))
+        })
+        .collect();
+    ErrorData::new(ErrorKind::InvalidRequest, message).hint(ways.join("; or: "))
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::words::RunStatus;
+
+    use super::*;
+
+    fn run(id: &str, state: RunStatus, is_isolated: bool) -> Candidate {
+        let path = WirePath::from(Path::new("/w"));
+        let record = runner_core::run::RunRecord::queued(id, path, jiff::Timestamp::UNIX_EPOCH);
+        Candidate { summary: RunSummary { state, ..crate::worker::summary(&record) }, is_isolated }
+    }
+
+    fn id(chosen: Option<&Candidate>) -> Option<&str> {
+        chosen.map(|run| run.summary.id.as_str())
+    }
+
+    #[test]
+    fn a_run_is_named_by_its_id_or_a_beginning_that_no_other_has() {
+        let all = [run("tidy", RunStatus::Running, false), run("tidy-2", RunStatus::Running, true)];
+        assert_eq!(id(named(&all, "tidy").unwrap()), Some("tidy"));
+        assert_eq!(id(named(&all, "tidy-").unwrap()), Some("tidy-2"));
+        assert_eq!(id(named(&all, "port").unwrap()), None);
+        assert!(named(&all, "ti").is_err());
+    }
+
+    #[test]
+    fn the_only_run_that_goes_on_is_meant_and_of_several_none_is() {
+        let at = WirePath::from(Path::new("/p"));
+        let meant =
+            |all: &[Candidate]| one_that_goes_on(all, (&at, "pause")).map(|chosen| id(chosen).map(str::to_owned));
+        let over = run("old", RunStatus::Completed, false);
+        let all = [over, run("a", RunStatus::Paused, true)];
+        assert_eq!(meant(&all).unwrap().as_deref(), Some("a"));
+        let all = [run("a", RunStatus::Paused, true), run("b", RunStatus::Running, false)];
+        let refused = meant(&all).unwrap_err();
+        assert_eq!(
+            refused.message,
+            "2 runs of /p go on, and none is named:\n  b  running, in place\n  a  paused, isolated"
+        );
+        let ways = "runnerctl -C /p pause --run b; or: runnerctl -C /p pause --run a";
+        assert_eq!(refused.hint.as_deref(), Some(ways));
+        assert_eq!(meant(&[run("a", RunStatus::Completed, true)]).unwrap().as_deref(), Some("a"));
+    }
+}

@@ -1,0 +1,171 @@
+//! A source and a workspace of it for tests, and the git program on both, free of the settings of whoever runs them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use protocol::path::WirePath;
+use protocol::view::{PublishedView, StopReason};
+use tempfile::TempDir;
+
+use crate::git::Repository;
+use crate::publish::{Publication, PublishError, Publisher, publish};
+use crate::repo::kept::Vault;
+use crate::repo::seal::Key;
+use crate::store::{Source, Store};
+
+/// Formats of objects and references.
+pub(crate) const FORMATS: [&[&str]; 3] = [&[], &["--object-format=sha256"], &["--ref-format=reftable"]];
+
+/// A source with one commit, and a workspace on the branch of run `x` upon it.
+pub(crate) struct Pair {
+    folder: TempDir,
+    pub(crate) store: Store,
+    pub(crate) of: Source,
+    pub(crate) workspace: Repository,
+}
+
+impl Pair {
+    pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    pub(crate) fn with(options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (source, workspace) = (root.join("source"), root.join("workspace"));
+        for tree in [&source, &workspace] {
+            fs::create_dir(tree).unwrap();
+            let init = [&["init", "--quiet", "--initial-branch=main", "--template="], options].concat();
+            ok(tree, git(tree, &init));
+        }
+        for (key, value) in [("user.name", "A"), ("user.email", "a@example.com"), ("gc.auto", "0")] {
+            for tree in [&source, &workspace] {
+                ok(tree, git(tree, &["config", key, value]));
+            }
+        }
+        fs::write(source.join("file"), "base").unwrap();
+        ok(&source, git(&source, &["add", "-A"]));
+        ok(&source, git(&source, &["commit", "--quiet", "-m", "base"]));
+        let from = source.to_str().unwrap();
+        ok(&workspace, git(&workspace, &["fetch", "--quiet", "--update-head-ok", from, "main:main"]));
+        ok(&workspace, git(&workspace, &["reset", "--quiet", "--hard"]));
+        ok(&workspace, git(&workspace, &["switch", "--quiet", "-c", "runner/x"]));
+        let vault = Vault::new(root.join("private"), Key::random().unwrap());
+        let store = Store::new(&vault, "0123456789ab");
+        store.create().unwrap();
+        let of = Source {
+            common_dir: WirePath(source.join(".git")),
+            path: WirePath(source),
+            run: "x".to_owned(),
+            nonce: "1".to_owned(),
+        };
+        let workspace = Repository::discover(&workspace).unwrap().capture(&root.join("captured")).unwrap();
+        Self { folder, store, of, workspace }
+    }
+
+    pub(crate) fn source(&self) -> &Path {
+        self.of.path.as_path()
+    }
+
+    pub(crate) fn place(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let file = self.workspace.work_dir().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    /// Commits in the workspace and returns the commit.
+    pub(crate) fn commit(&self, text: &str) -> String {
+        self.write("file", text);
+        self.git("add -A");
+        self.git(&format!("commit --quiet -m {text}"));
+        self.tip()
+    }
+
+    pub(crate) fn tip(&self) -> String {
+        self.git("rev-parse refs/heads/runner/x")
+    }
+
+    /// What the branch is in the source.
+    pub(crate) fn branch(&self) -> String {
+        self.source_git("rev-parse --verify refs/heads/runner/x")
+    }
+
+    pub(crate) fn git(&self, words: &str) -> String {
+        in_tree(self.workspace.work_dir(), words)
+    }
+
+    pub(crate) fn source_git(&self, words: &str) -> String {
+        in_tree(self.source(), words)
+    }
+
+    pub(crate) fn publisher(&self) -> Publisher<'_> {
+        Publisher::new(&self.store, &self.workspace, &self.of).unwrap()
+    }
+
+    pub(crate) fn try_publish(&self) -> Result<Publication, PublishError> {
+        publish(&self.store, &self.workspace, &self.of)
+    }
+
+    pub(crate) fn publish(&self) -> PublishedView {
+        let publication = self.try_publish().unwrap();
+        assert!(!publication.is_held, "{publication:?}");
+        publication.view.unwrap()
+    }
+
+    /// Publishes, which holds the run; returns why.
+    pub(crate) fn held(&self) -> StopReason {
+        let publication = self.try_publish().unwrap();
+        assert!(publication.is_held, "{publication:?}");
+        publication.view.unwrap().why.unwrap()
+    }
+
+    /// Types the command that a person is told, but for the last word of it, which is the client's.
+    pub(crate) fn follow(&self, why: &StopReason) {
+        let command = why.command.as_deref().unwrap();
+        let (typed, resume) = command.rsplit_once(" && ").unwrap();
+        assert_eq!(resume, format!("runnerctl resume {} --run x", self.source().display()));
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", typed]).current_dir("/");
+        ok(Path::new(typed), clean(&mut shell));
+    }
+
+    /// References of the source, and what lies about in its work tree.
+    pub(crate) fn state_of_source(&self) -> String {
+        let refs = self.source_git("for-each-ref --format=%(refname)=%(objectname)");
+        format!("{refs}\n{}\n{}", self.source_git("status --porcelain"), self.source_git("count-objects"))
+    }
+
+    /// The branch is where the workspace's is, nothing is broken, and the person's work tree is as it was.
+    pub(crate) fn assert_sound(&self) {
+        assert_eq!(self.branch(), self.tip());
+        assert_eq!(self.source_git("rev-parse refs/runner/at/x"), self.tip());
+        assert_eq!(self.source_git("fsck --strict --no-dangling --connectivity-only"), "");
+        assert_eq!(self.source_git("status --porcelain"), "");
+    }
+}
+
+fn in_tree(tree: &Path, words: &str) -> String {
+    ok(tree, git(tree, &words.split_whitespace().collect::<Vec<_>>()))
+}
+
+pub(crate) fn git(tree: &Path, args: &[&str]) -> Output {
+    let mut git = Command::new("git");
+    git.current_dir(tree).args(args);
+    clean(&mut git)
+}
+
+fn clean(command: &mut Command) -> Output {
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("LC_ALL", "C");
+    command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap()
+}
+
+fn ok(what: &Path, output: Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", what.display());
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}

@@ -1,0 +1,188 @@
+//! What a person does to the branch in the source while the run goes on, and that what he is told then lets it go on.
+
+use super::fixture::{Pair, git};
+
+#[test]
+fn row_100_a_commit_of_a_persons_on_the_branch_holds_the_run_and_is_kept() {
+    let pair = Pair::new();
+    pair.commit("one");
+    pair.publish();
+    pair.source_git("switch --quiet runner/x");
+    pair.source_git("commit --quiet --allow-empty -m mine");
+    let mine = pair.branch();
+    pair.commit("two");
+    let why = pair.held();
+    assert_eq!(why.message, format!("runner/x has {}, which the run did not make", &mine[..12]));
+    assert_eq!(pair.branch(), mine, "nothing was written over");
+    pair.follow(&why);
+    pair.publish();
+    pair.assert_sound();
+    assert_eq!(pair.source_git("rev-parse x-by-hand"), mine);
+    assert_eq!(pair.source_git("symbolic-ref --short HEAD"), "x-by-hand", "he goes on where he was");
+}
+
+#[test]
+fn a_branch_that_was_rebased_holds_the_run_and_is_kept() {
+    let pair = Pair::new();
+    pair.commit("one");
+    pair.publish();
+    let other = pair.source_git("commit-tree -m other HEAD^{tree}");
+    pair.source_git(&format!("branch --quiet --force runner/x {other}"));
+    pair.commit("two");
+    pair.follow(&pair.held());
+    pair.publish();
+    pair.assert_sound();
+    assert_eq!(pair.source_git("rev-parse x-by-hand"), other);
+}
+
+#[test]
+fn a_branch_that_was_set_back_is_moved_on_again() {
+    let pair = Pair::new();
+    let first = pair.commit("one");
+    pair.publish();
+    pair.commit("two");
+    pair.publish();
+    pair.source_git(&format!("branch --quiet --force runner/x {first}"));
+    pair.publish();
+    pair.assert_sound();
+}
+
+#[test]
+fn row_104_a_branch_that_was_deleted_holds_the_run_and_comes_back_with_all_that_it_had() {
+    for keeper_too in [false, true] {
+        let pair = Pair::new();
+        pair.commit("one");
+        pair.publish();
+        pair.source_git("branch --quiet -D runner/x");
+        if keeper_too {
+            pair.source_git("update-ref -d refs/runner/at/x");
+            pair.source_git("gc --quiet --prune=now");
+        }
+        for _ in 0..2 {
+            let why = pair.held();
+            assert_eq!(why.message, format!("runner/x is gone from {}", pair.source().display()));
+        }
+        pair.commit("two");
+        pair.follow(&pair.held());
+        pair.publish();
+        pair.assert_sound();
+    }
+}
+
+#[test]
+fn row_101_a_branch_that_is_checked_out_is_left_and_caught_up_with() {
+    let pair = Pair::new();
+    let first = pair.commit("one");
+    pair.publish();
+    pair.source_git("switch --quiet runner/x");
+    pair.commit("two");
+    let tip = pair.commit("three");
+    let published = pair.publish();
+    assert_eq!((published.tip.as_deref(), published.behind), (Some(first.as_str()), 2));
+    let why = published.why.unwrap();
+    assert_eq!(why.message, format!("runner/x is in use in {}", pair.source().display()));
+    assert_eq!(pair.source_git("status --porcelain"), "");
+    assert_eq!(pair.source_git("rev-parse refs/runner/at/x"), tip, "what was made is in the source all the same");
+    assert_eq!(why.command.as_deref(), Some(format!("git -C {} switch --detach", pair.source().display()).as_str()));
+    pair.source_git("switch --quiet --detach");
+    pair.publish();
+    pair.assert_sound();
+}
+
+#[test]
+fn a_branch_is_in_use_wherever_a_work_tree_comes_back_to_it() {
+    let pair = Pair::new();
+    let first = pair.commit("one");
+    pair.publish();
+    pair.commit("two");
+    let linked = pair.place("linked");
+    pair.source_git(&format!("worktree add --quiet {} runner/x", linked.display()));
+    let is_left = |how: &str| {
+        assert_eq!((pair.publish().behind, pair.branch()), (1, first.clone()), "{how}");
+    };
+    is_left("checked out in a linked work tree");
+    let steps = ["-c", "sequence.editor=sed -i s/pick/edit/", "rebase", "--quiet", "-i", "HEAD~1"];
+    assert!(git(&linked, &steps).status.success());
+    is_left("rebased");
+    assert!(git(&linked, &["rebase", "--abort"]).status.success());
+    assert!(git(&linked, &["bisect", "start", "HEAD", "HEAD~1"]).status.success());
+    assert!(git(&linked, &["checkout", "--quiet", "--detach", "HEAD~1"]).status.success());
+    is_left("bisected");
+    assert!(git(&linked, &["bisect", "reset", "HEAD"]).status.success());
+    let lock = pair.source().join(".git/index.lock");
+    std::fs::write(&lock, "").unwrap();
+    is_left("git is at work");
+    std::fs::remove_file(lock).unwrap();
+    pair.publish();
+    pair.assert_sound();
+}
+
+#[test]
+fn a_branch_that_is_checked_out_at_the_moment_of_its_move_goes_back() {
+    for is_death in [false, true] {
+        let pair = Pair::new();
+        let first = pair.commit("one");
+        pair.publish();
+        pair.commit("two");
+        let mut publisher = pair.publisher();
+        publisher.send(&publisher.look().unwrap().unwrap(), false).unwrap();
+        publisher.keep(&publisher.look().unwrap().unwrap()).unwrap();
+        publisher.check(&publisher.look().unwrap().unwrap()).unwrap();
+        let look = publisher.look().unwrap().unwrap();
+        // Read as free, and checked out before it is moved.
+        pair.source_git("switch --quiet runner/x");
+        if is_death {
+            let from = first.parse().ok();
+            publisher.note.write(&super::super::Published { from, to: look.tip, is_done: false }).unwrap();
+            publisher.set_branch(from, look.tip).unwrap();
+            assert_ne!(pair.source_git("status --porcelain"), "", "a commit of the run's looks taken back");
+            assert_eq!(pair.publish().behind, 1);
+        } else {
+            publisher.move_branch(&look).unwrap();
+        }
+        assert_eq!(pair.branch(), first);
+        assert_eq!(pair.source_git("status --porcelain"), "");
+        pair.source_git("switch --quiet main");
+        pair.publish();
+        pair.assert_sound();
+    }
+}
+
+#[test]
+fn a_branch_that_is_checked_out_after_its_move_stays() {
+    let pair = Pair::new();
+    pair.commit("one");
+    pair.publish();
+    let second = pair.commit("two");
+    pair.publish();
+    pair.source_git("switch --quiet runner/x");
+    assert_eq!(pair.publish().why, None);
+    assert_eq!((pair.branch(), pair.source_git("status --porcelain")), (second.clone(), String::new()));
+    pair.commit("three");
+    assert_eq!(pair.publish().behind, 1);
+    assert_eq!((pair.branch(), pair.source_git("status --porcelain")), (second, String::new()));
+}
+
+#[test]
+fn a_branch_named_runner_holds_the_run() {
+    let pair = Pair::new();
+    pair.source_git("branch runner");
+    pair.commit("one");
+    let why = pair.held();
+    assert!(why.message.starts_with("branch runner of "), "{}", why.message);
+    pair.follow(&why);
+    pair.publish();
+    pair.assert_sound();
+}
+
+#[test]
+fn a_branch_below_the_runs_name_holds_the_run() {
+    let pair = Pair::new();
+    pair.source_git("branch runner/x/y");
+    pair.commit("one");
+    let why = pair.held();
+    assert!(why.message.starts_with("branch runner/x/y of "), "{}", why.message);
+    pair.follow(&why);
+    pair.publish();
+    pair.assert_sound();
+}

@@ -1,0 +1,178 @@
+//! When an isolated run is published, and what its worker makes of how that went: the run is held, or tried again, or goes
+//! on with its branch behind.
+//!
+//! How it is done is `publish`'s. In a repository that is nobody's workspace nothing is done.
+
+use jiff::SignedDuration;
+use protocol::view::PublishedView;
+use runner_core::wait::Wait;
+use tokio::task::block_in_place;
+
+use crate::causes::in_one_line;
+use crate::clock;
+use crate::git::{GitError, MovedRef, Repository};
+use crate::obstruction::obstruction;
+use crate::publish::{Publication, PublishError, Published, publish};
+use crate::store::{RepoFile, Store};
+use crate::worker::queue::RepoQueue;
+use crate::worker::trusted::Trusted;
+use crate::worker::unready::Unready;
+
+/// Pause before a branch that could not be moved is looked at again.
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+/// What the branches of runs are called.
+const RUNS: &str = "refs/heads/runner/";
+
+/// What is known of a run's way into its source.
+#[derive(Debug, Default)]
+pub(crate) struct Outlet {
+    /// What clients see.
+    view: Option<PublishedView>,
+    /// When it is looked at again, though nothing was committed.
+    pub(crate) again: Option<Wait>,
+}
+
+impl Outlet {
+    /// Returns what clients see.
+    pub(crate) fn view(&self) -> Option<PublishedView> {
+        self.view.clone()
+    }
+
+    /// Tells whether it is to be looked at again now.
+    pub(crate) fn is_due(&self) -> bool {
+        self.again.is_some_and(|wait| wait.is_over(clock::now()))
+    }
+}
+
+/// Publishes what is committed before anything else is done with the run, which is held where a person has to look.
+pub(crate) fn publish_before_work(queue: &mut RepoQueue) -> Result<(), Unready> {
+    let publication = publish_now(queue)?;
+    match publication.view.and_then(|view| view.why) {
+        Some(why) if publication.is_held => Err(Unready::Hold(why)),
+        _ => Ok(()),
+    }
+}
+
+/// Publishes what was committed just now; what is in the way is met again before the next iteration.
+pub(crate) fn publish_commit(queue: &mut RepoQueue) {
+    if let Err(error) = publish_now(queue) {
+        tracing::warn!(repo = queue.file.id, error = in_one_line(&error), "a run is not published for now");
+    }
+}
+
+/// Publishes what was committed while nothing is driven. What a session has left that nobody has looked at stays where it is.
+pub(crate) fn publish_at_rest(queue: &mut RepoQueue) {
+    if queue.is_at_rest() && queue.held.is_none() {
+        publish_commit(queue);
+    }
+}
+
+/// Publishes what could not be published before; where that cannot be done now either, whoever drives does it.
+pub(crate) fn publish_again(queue: &mut RepoQueue) {
+    queue.outlet.again = None;
+    publish_at_rest(queue);
+}
+
+fn publish_now(queue: &mut RepoQueue) -> Result<Publication, PublishError> {
+    let Some(source) = queue.file.source.clone() else { return Ok(Publication::default()) };
+    let done = block_in_place(|| {
+        let repository = repository(queue)?;
+        publish(&queue.store, &repository, &source)
+    });
+    let outlet = &mut queue.outlet;
+    match &done {
+        Ok(publication) => outlet.view.clone_from(&publication.view),
+        Err(error) => {
+            let why = obstruction(error).waiting();
+            let view = outlet.view.take().unwrap_or(PublishedView { to: source.path, tip: None, behind: 0, why: None });
+            outlet.view = Some(PublishedView { why: Some(why), ..view });
+        }
+    }
+    let now = clock::now();
+    let is_behind = outlet.view.as_ref().is_some_and(|view| view.why.is_some());
+    outlet.again = is_behind.then(|| Wait { since: now, until: now + LOOK_AGAIN });
+    queue.show();
+    done
+}
+
+fn repository(queue: &RepoQueue) -> Result<Repository, GitError> {
+    let path = queue.file.path.as_path();
+    queue.last_load.repository(path).map_or_else(|| Trusted::of(&queue.store, path).bound(), Ok)
+}
+
+/// Takes those references out that this daemon has moved itself, by publishing other runs, and no session.
+pub(crate) fn not_published(
+    store: &Store,
+    repository: &Repository,
+    mut moved: Vec<MovedRef>,
+) -> Result<Vec<MovedRef>, GitError> {
+    if !moved.iter().any(|moved| moved.name.starts_with(RUNS)) {
+        return Ok(moved);
+    }
+    for (name, published) in published_to(store, repository) {
+        let mut error = None;
+        moved.retain(|moved| {
+            moved.name != name
+                || !published.accounts_for(moved, repository).unwrap_or_else(|failed| {
+                    error = Some(failed);
+                    false
+                })
+        });
+        error.map_or(Ok(()), Err)?;
+    }
+    Ok(moved)
+}
+
+/// Returns the branches that this daemon publishes to a repository. A note that cannot be read accounts for nothing.
+fn published_to(store: &Store, repository: &Repository) -> Vec<(String, Published)> {
+    let source_of = |RepoFile { source, .. }: RepoFile| {
+        source.filter(|source| source.common_dir.as_path() == repository.common_dir())
+    };
+    let all = store.beside().unwrap_or_default().into_iter();
+    all.filter_map(|store| {
+        let source = source_of(store.read().ok().flatten()?)?;
+        let published = store.published().read().ok().flatten()?;
+        Some((format!("{RUNS}{}", source.run), published))
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::path::WirePath;
+
+    use super::*;
+    use crate::publish::tests::fixture::Pair;
+
+    fn moved(name: &str, before: &str, after: &str) -> MovedRef {
+        MovedRef { name: name.to_owned(), before: Some(before.to_owned()), after: Some(after.to_owned()) }
+    }
+
+    #[test]
+    fn what_was_published_under_a_session_is_not_told_as_its_and_all_else_is() {
+        let pair = Pair::new();
+        let first = pair.commit("one");
+        pair.publish();
+        let second = pair.commit("two");
+        pair.publish();
+        let mut file = RepoFile::unknown(pair.store.id().to_owned());
+        file.source = Some(pair.of.clone());
+        pair.store.save(&mut file).unwrap();
+        let source = Repository::discover(pair.source()).unwrap();
+        let all = vec![
+            moved("refs/heads/runner/x", &first, &second),
+            moved("refs/heads/runner/y", &first, &second),
+            moved("refs/heads/main", &first, &second),
+        ];
+        let names = |moved: Vec<MovedRef>| moved.into_iter().map(|moved| moved.name).collect::<Vec<_>>();
+        let left = not_published(&pair.store, &source, all.clone()).unwrap();
+        assert_eq!(names(left), ["refs/heads/runner/y", "refs/heads/main"]);
+        let back = vec![moved("refs/heads/runner/x", &second, &first)];
+        assert_eq!(not_published(&pair.store, &source, back.clone()).unwrap(), back, "a session has set it back");
+
+        let elsewhere = WirePath(pair.place("elsewhere"));
+        file.source = Some(crate::store::Source { common_dir: elsewhere, ..pair.of.clone() });
+        pair.store.save(&mut file).unwrap();
+        assert_eq!(not_published(&pair.store, &source, all.clone()).unwrap(), all, "it is published to another one");
+    }
+}
