@@ -217,6 +217,21 @@ test('a try is compared with the one before, line by line', async () => {
   });
 });
 
+test('a link to what is gone says so, and leads to what is nearest', async () => {
+  await within(morning(), async ({ url }) => {
+    const { page, context, complaints } = await open(browser, `${url}${RUN}/iter/99`);
+    await page.getByText('This run has no iteration 99.').waitFor();
+    await page.getByRole('link', { name: 'Its last one is 30' }).click();
+    await page.getByRole('heading', { name: 'Iteration 30' }).waitFor();
+    await page.goto(`${url}${RUN}/node/parser.gone.deep`);
+    await page.getByText('This task is not in the tree any more.').waitFor();
+    await page.getByRole('link', { name: 'What is left of it: The parser' }).click();
+    await page.getByRole('heading', { name: 'The parser' }).waitFor();
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+});
+
 test('thirty tabs share one stream, and each of them shows what happens', async () => {
   await within(small(), async (server) => {
     const first = await open(browser, server.url);
