@@ -41,6 +41,9 @@ pub struct HookEvent {
     pub path: WirePath,
     /// Id of the run.
     pub run: String,
+    /// What its goal is called; null where nobody has told.
+    #[serde(default)]
+    pub goal: Option<String>,
     /// Its branch.
     pub branch: String,
     /// Its state.

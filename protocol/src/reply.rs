@@ -203,6 +203,18 @@ pub struct IterationReply {
     pub record: WirePath,
     /// The facts, where the record holds them.
     pub meta: Option<crate::meta::IterationMeta>,
+    /// What has failed in its guard, as runners of tests and compilers have reported it; the first ones, bounded.
+    #[serde(default)]
+    pub failures: Vec<ReportedFailure>,
+}
+
+/// What a runner of tests or a compiler has reported as failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReportedFailure {
+    /// What has failed.
+    pub name: String,
+    /// What was said of it, the line that names it first.
+    pub lines: Vec<String>,
 }
 
 /// `iteration.activity`: steps of an agent's work, as its output tells them.

@@ -108,6 +108,9 @@ pub struct RunSummary {
     pub branch: String,
     /// The work tree it runs in.
     pub path: WirePath,
+    /// What its goal is called: the first heading or line of it; null where nobody has told.
+    #[serde(default)]
+    pub goal: Option<String>,
     /// Its state.
     pub state: RunStatus,
     /// Why it is not running, where that is so.

@@ -3,7 +3,7 @@
 //! Any program of the machine can connect to a port on loopback, and any page of the web can have a browser do it.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -13,8 +13,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{ALLOW, AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN};
 use http::{HeaderMap, Method, StatusCode};
 use subtle::ConstantTimeEq as _;
+use tokio::sync::Notify;
 
 use crate::app::App;
+use crate::places::Place;
 use crate::problem::Problem;
 
 /// Where a token is changed for the cookie.
@@ -61,8 +63,12 @@ impl fmt::Debug for Token {
 #[derive(Debug)]
 pub struct Keys {
     port: u16,
-    /// What the address holds that a person is told.
+    /// What programs show in a header; it is in no address, since browsers keep those.
     token: Token,
+    /// What the address holds that a person is told; another one once it was used.
+    printed: Mutex<Option<Token>>,
+    /// Told when that was used.
+    used: Notify,
     /// What the address holds that a browser is started with: others see a program's arguments. Good for one use.
     ticket: Mutex<Option<Token>>,
     /// What the cookie holds: it is shown to every server on this host, and the token is not.
@@ -76,26 +82,34 @@ impl Keys {
     ///
     /// Fails where the system has no random numbers.
     pub fn new(port: u16) -> Result<Self, getrandom::Error> {
-        let ticket = Mutex::new(Some(Token::random()?));
-        Ok(Self { port, token: Token::random()?, ticket, session: Token::random()? })
+        let once = || Ok(Mutex::new(Some(Token::random()?)));
+        let (printed, ticket) = (once()?, once()?);
+        Ok(Self { port, token: Token::random()?, printed, used: Notify::new(), ticket, session: Token::random()? })
     }
 
-    /// Returns the address of the page.
+    /// Returns what the header `Authorization: Bearer` takes.
+    pub fn token(&self) -> &str {
+        self.token.as_str()
+    }
+
+    /// Returns the address of the page, which leads there once; empty where there is none.
     pub fn url(&self) -> String {
-        self.address(&self.token)
+        self.address(&self.printed)
     }
 
-    /// Returns an address that leads to the page once; empty where it has done so.
+    /// Returns an address beside that one, which leads to the page once; empty where it has done so.
     pub fn url_once(&self) -> String {
-        self.ticket().as_ref().map_or_else(String::new, |ticket| self.address(ticket))
+        self.address(&self.ticket)
     }
 
-    fn address(&self, token: &Token) -> String {
-        format!("http://127.0.0.1:{}/#token={}", self.port, token.as_str())
+    /// Waits until the address was used: from then on it is another one.
+    pub async fn used(&self) {
+        self.used.notified().await;
     }
 
-    fn ticket(&self) -> MutexGuard<'_, Option<Token>> {
-        self.ticket.lock().unwrap_or_else(PoisonError::into_inner)
+    fn address(&self, once: &Mutex<Option<Token>>) -> String {
+        let address = |token: &Token| format!("http://127.0.0.1:{}/#token={}", self.port, token.as_str());
+        held(once).as_ref().map_or_else(String::new, address)
     }
 
     /// Returns the cookie for those who were let in. Cookies know no ports, so its name does.
@@ -113,9 +127,16 @@ impl Keys {
     }
 
     fn takes_ticket(&self, headers: &HeaderMap) -> bool {
-        let mut ticket = self.ticket();
-        let is_shown = bearer(headers).is_some_and(|shown| ticket.as_ref().is_some_and(|ticket| ticket.is(shown)));
-        is_shown && ticket.take().is_some()
+        let Some(shown) = bearer(headers) else { return false };
+        if takes(&self.ticket, shown) {
+            return true;
+        }
+        let is_printed = takes(&self.printed, shown);
+        if is_printed {
+            *held(&self.printed) = Token::random().ok();
+            self.used.notify_one();
+        }
+        is_printed
     }
 
     fn has_cookie(&self, headers: &HeaderMap) -> bool {
@@ -139,6 +160,17 @@ impl Keys {
     }
 }
 
+fn held(token: &Mutex<Option<Token>>) -> MutexGuard<'_, Option<Token>> {
+    token.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes a token away that is good for one use, where that is what was shown.
+fn takes(once: &Mutex<Option<Token>>, shown: &str) -> bool {
+    let mut token = held(once);
+    let is_shown = token.as_ref().is_some_and(|token| token.is(shown));
+    is_shown && token.take().is_some()
+}
+
 /// Lets requests through that look, that mean this server, and that come from its page or from no page.
 pub(crate) async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
     match foreign(&app.keys, request.method(), request.uri().path(), request.headers()) {
@@ -150,6 +182,9 @@ pub(crate) async fn check_origin(State(app): State<App>, request: Request, next:
 /// Lets requests through that show the token or the cookie.
 pub(crate) async fn check_token(State(app): State<App>, request: Request, next: Next) -> Response {
     if app.keys.lets_in(request.uri().path(), request.headers()) {
+        if let Some(place) = request.extensions().get::<Arc<Place>>() {
+            place.is_known();
+        }
         return next.run(request).await;
     }
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "the token of this server is missing or another one")
@@ -285,6 +320,17 @@ mod tests {
         assert!(!keys.lets_in("/api/repos", &shown));
         assert!(keys.lets_in(SESSION, &shown) && !keys.lets_in(SESSION, &shown));
         assert_eq!(keys.url_once(), "");
+    }
+
+    #[test]
+    fn a_printed_address_serves_once_too_and_is_another_one_then() {
+        let keys = keys();
+        let printed = keys.url();
+        let shown = headers(&[("authorization", &format!("Bearer {}", printed.rsplit('=').next().expect("a token")))]);
+        assert!(!keys.lets_in("/api/repos", &shown));
+        assert!(keys.lets_in(SESSION, &shown) && !keys.lets_in(SESSION, &shown));
+        assert!(!keys.url().is_empty() && keys.url() != printed);
+        assert!(!keys.url().contains(keys.token()) && !printed.contains(keys.token()));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct App {
 
 impl App {
     /// Looks for a daemon, and goes on looking.
-    pub async fn open(args: &Args, keys: Keys, stop: CancellationToken) -> Self {
+    pub async fn open(args: &Args, keys: Arc<Keys>, stop: CancellationToken) -> Self {
         let hub = Hub::default();
         let options = ConnectOptions {
             socket: args.socket.clone(),
@@ -51,7 +51,7 @@ impl App {
         let only = args.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
         let records = only.as_deref().and_then(Records::around);
         let only = only.map(Arc::new);
-        Self { keys: Arc::new(keys), hub, only, records, stop, standing, started_at: Timestamp::now() }
+        Self { keys, hub, only, records, stop, standing, started_at: Timestamp::now() }
     }
 
     /// Returns whether there is a daemon.

@@ -21,7 +21,7 @@ pub(crate) async fn add(mut response: Response) -> Response {
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-embedder-policy"), "require-corp"),
         (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
-        (VARY, "Cookie, Authorization"),
+        (VARY, "Cookie, Authorization, Accept-Encoding"),
     ];
     for (name, value) in all {
         headers.insert(name, HeaderValue::from_static(value));

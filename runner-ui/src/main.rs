@@ -2,6 +2,7 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 
 use clap::Parser as _;
@@ -27,15 +28,33 @@ async fn run(args: &Args) -> Result<(), ErrorReply> {
     let listening = format!("listening on port {} of this machine", args.port);
     let bound = Bound::on(args.port).await.map_err(|error| failed(&listening, &error, Some("runnerctl ui")))?;
     let keys = Keys::new(bound.port).map_err(|error| failed("asking the system for random numbers", &error, None))?;
-    let started = Started { url: keys.url(), url_once: keys.url_once(), pid: std::process::id() };
+    let keys = Arc::new(keys);
     let stop = CancellationToken::new();
     end_with(args, stop.clone()).map_err(|error| failed("listening for signals", &error, None))?;
-    let app = App::open(args, keys, stop.clone()).await;
+    let app = App::open(args, Arc::clone(&keys), stop.clone()).await;
     app.check().await?;
-    let text = if args.json { json(&started) } else { started.url.clone() };
-    say(&mut io::stdout(), &text).map_err(|error| failed("writing the address", &error, None))?;
-    serve(bound, app, stop).await;
+    tell(args, &keys).map_err(|error| failed("writing the address", &error, None))?;
+    tokio::select! {
+        () = serve(bound, app, stop) => {}
+        () = tell_again(args, &keys) => {}
+    }
     Ok(())
+}
+
+/// Says where the page is.
+fn tell(args: &Args, keys: &Keys) -> io::Result<()> {
+    let started =
+        Started { url: keys.url(), url_once: keys.url_once(), token: keys.token().to_owned(), pid: std::process::id() };
+    let text = if args.json { json(&started) } else { started.url.clone() };
+    say(&mut io::stdout(), &text)
+}
+
+/// Says it again whenever the address was used; that nobody reads it any more ends nothing.
+async fn tell_again(args: &Args, keys: &Keys) {
+    loop {
+        keys.used().await;
+        let _ = tell(args, keys);
+    }
 }
 
 /// Says why nothing is served; nobody can be told that this fails.

@@ -101,7 +101,12 @@ impl Records {
         let run = self.run_id(run)?;
         let meta = self.meta(&run, iter)?;
         let record = self.root.join(".runner/iterations").join(&run).join(iter.record());
-        Ok(IterationReply { iteration: view(&meta, iter), record: WirePath(record), meta: Some(meta) })
+        Ok(IterationReply {
+            iteration: view(&meta, iter),
+            record: WirePath(record),
+            meta: Some(meta),
+            failures: Vec::new(),
+        })
     }
 
     /// Finds a text of a record.
@@ -184,6 +189,7 @@ impl Records {
             id: run.to_owned(),
             branch: format!("runner/{run}"),
             path: self.path(),
+            goal: None,
             state: if is_done { RunStatus::Completed } else { RunStatus::Paused },
             reason: (!is_done).then_some(reason),
             queued_at: iterations.first().and_then(|first| first.ended_at).unwrap_or_default(),

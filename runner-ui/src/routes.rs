@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::extract::{OriginalUri, State};
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::HeaderMap;
@@ -12,9 +12,10 @@ use protocol::request::LogStream;
 use crate::access::{SESSION, check_origin, check_token};
 use crate::app::App;
 use crate::body::Json;
+use crate::head::check_size;
 use crate::problem::Problem;
 use crate::target::Target;
-use crate::{assets, headers, stream};
+use crate::{assets, headers, squeeze, stream};
 
 /// The texts of an iteration's record, by the last part of their path.
 const TEXTS: [(&str, LogStream); 9] = [
@@ -44,6 +45,8 @@ pub(crate) fn all(app: App) -> Router {
     behind_the_door
         .fallback(assets::serve)
         .layer(from_fn_with_state(app.clone(), check_origin))
+        .layer(from_fn(check_size))
+        .layer(from_fn(squeeze::reply))
         .layer(map_response(headers::add))
         .with_state(app)
 }

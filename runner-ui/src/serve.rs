@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -17,11 +17,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
+use crate::head::HEAD_BYTES;
+use crate::places::Places;
 use crate::routes;
 
 const CONNECTIONS: usize = 128;
-/// Bytes of a request's first line and headers.
-const HEAD_BYTES: usize = 32 * 1024;
+/// Those of them that have shown nothing yet.
+const STRANGERS: usize = 64;
 /// Time for them to come; an idle connection is closed after it.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 /// Time for a browser to take what is sent.
@@ -59,7 +61,8 @@ impl Bound {
 
 /// Answers requests until `stop` is cancelled, and then ends every stream; that takes 2 seconds at most.
 pub async fn serve(bound: Bound, app: App, stop: CancellationToken) {
-    let server = Server { routes: routes::all(app), stop, slots: Arc::new(Semaphore::new(CONNECTIONS)) };
+    let (slots, places) = (Arc::new(Semaphore::new(CONNECTIONS)), Places::new(STRANGERS));
+    let server = Server { routes: routes::all(app), stop, slots, places };
     let tasks = TaskTracker::new();
     for listener in bound.listeners {
         tasks.spawn(server.clone().accept(listener, tasks.clone()));
@@ -73,6 +76,7 @@ struct Server {
     routes: Router,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
+    places: Places,
 }
 
 impl Server {
@@ -94,16 +98,19 @@ impl Server {
     }
 
     async fn answer(self, stream: TcpStream, slot: OwnedSemaphorePermit) {
+        let place = self.places.stranger();
+        let routes = self.routes.layer(Extension(Arc::clone(&place)));
         let mut patient = TimeoutStream::new(stream);
         patient.set_write_timeout(Some(WRITE_WITHIN));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_WITHIN)
             .max_buf_size(HEAD_BYTES)
-            .serve_connection(TokioIo::new(Box::pin(patient)), TowerToHyperService::new(self.routes));
+            .serve_connection(TokioIo::new(Box::pin(patient)), TowerToHyperService::new(routes));
         tokio::pin!(connection);
         tokio::select! {
             _ = connection.as_mut() => {}
+            () = place.lost() => {}
             () = self.stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 let _ = timeout(STOP_WITHIN, connection).await;

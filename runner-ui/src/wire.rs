@@ -64,13 +64,15 @@ pub struct Notice {
     pub time: Timestamp,
 }
 
-/// The line that is printed once requests are answered, with `--json`.
+/// The line that is printed once requests are answered, and again whenever the address was used, with `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Started {
-    /// The address of the page, token included.
+    /// The address of the page; it leads there once.
     pub url: String,
     /// An address that leads to the page once: for a browser's command line, which others may see.
     pub url_once: String,
+    /// What the header `Authorization: Bearer` takes; it is in no address.
+    pub token: String,
     /// Process id.
     pub pid: u32,
 }

@@ -195,8 +195,15 @@ pub fn start(
         fork: false,
     };
     let path = WirePath::from(repository.work_dir());
-    let start = Start { path, beginning, queue_only: params.queue_only, is_begun: begun };
+    let goal = headline(new_goal.as_ref(), params, &layout);
+    let start = Start { path, goal, beginning, queue_only: params.queue_only, is_begun: begun };
     Ok((StartOrder { id, start, refusal }, commands))
+}
+
+/// Returns what the goal of a new run is called, for people alone; at another base it is read when the run begins there.
+fn headline(new: Option<&Goal>, params: &StartParams, layout: &Layout) -> Option<String> {
+    let of_work_tree = || goal_of_work_tree(layout).ok().flatten().filter(|_| params.base.is_none())?.headline();
+    new.map_or_else(of_work_tree, Goal::headline)
 }
 
 /// Checks what a step or a resume needs: nothing holds git up, the commands of the run's branch can be found and are

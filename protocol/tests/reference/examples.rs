@@ -193,6 +193,7 @@ fn summary(state: RunStatus) -> RunSummary {
         id: ID.into(),
         branch: format!("runner/{ID}"),
         path: proj(),
+        goal: Some("Port the store to Postgres".into()),
         state,
         reason: None,
         queued_at: at("09:00:00"),
@@ -786,7 +787,11 @@ fn iterations() -> Vec<Example> {
     };
     vec![
         example("iteration.list", &at_run(), &vec![iteration()]),
-        example("iteration.get", &second, &IterationReply { iteration: iteration(), record, meta: Some(meta()) }),
+        example(
+            "iteration.get",
+            &second,
+            &IterationReply { iteration: iteration(), record, meta: Some(meta()), failures: Vec::new() },
+        ),
         example("iteration.log", &log, &text),
         example("iteration.activity", &ActivityParams { at: second, offset: 4096 }, &done),
         example("iteration.export", &export, &exported),

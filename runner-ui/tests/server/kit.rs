@@ -32,9 +32,9 @@ impl Ui {
         let out = child.stdout.take().expect("BUG: standard output is a pipe");
         BufReader::new(out).read_line(&mut line).expect("the server says where it listens");
         let started: Started = serde_json::from_str(&line).expect("an address");
-        let (address, token) = started.url.split_once("/#token=").expect("an address with a token");
+        let (address, _) = started.url.split_once("/#token=").expect("an address with a token");
         let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
-        Self { child, port, token: token.to_owned() }
+        Self { child, port, token: started.token }
     }
 
     /// Returns its process.

@@ -1,6 +1,7 @@
 //! What one browser, or whoever poses as one, can take: bounded heads, bodies and connections.
 
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 
 use crate::kit::Stage;
 
@@ -22,6 +23,55 @@ fn a_head_that_is_too_large_is_refused() {
     let reply = ui.raw(&format!("{}{many}Connection: close\r\n\r\n", ui.head("GET", "/api/repos", &[])));
     assert!((400..500).contains(&reply.status), "{reply:?}");
     assert_eq!(ui.get("/api/repos").status, 200);
+}
+
+#[test]
+fn a_head_of_32_kib_is_the_largest() {
+    let stage = Stage::played();
+    let ui = stage.ui();
+    let end = "Connection: close\r\n\r\n";
+    let around = ui.head("GET", "/api/health", &[("X-Large", "")]).len() + end.len();
+    let status = |size: usize| {
+        let large = "x".repeat(size - around);
+        ui.raw(&format!("{}{end}", ui.head("GET", "/api/health", &[("X-Large", &large)]))).status
+    };
+    assert_eq!(status(32 * 1024), 200);
+    assert_eq!(status(32 * 1024 + 1), 431);
+    assert_eq!(status(39 * 1024), 431);
+}
+
+#[test]
+fn whoever_only_holds_connections_open_locks_nobody_out() {
+    let stage = Stage::played();
+    let ui = stage.ui();
+    let answered = |stream: &mut TcpStream| {
+        let asks = ui.head("GET", "/api/health", &[]) + "\r\n";
+        stream.write_all(asks.as_bytes()).expect("it reads");
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") {
+            stream.read_exact(&mut byte).expect("it answers");
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).expect("a head");
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let size = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a size");
+        let mut body = vec![0; size.parse().expect("a number")];
+        stream.read_exact(&mut body).expect("its body");
+    };
+    let mut known = ui.connect();
+    answered(&mut known);
+    let half_open: Vec<_> = (0..200)
+        .map(|_| {
+            let mut stream = ui.connect();
+            // One that had to give way already is closed.
+            let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: ");
+            stream
+        })
+        .collect();
+    // Both while all of them are held open: one that comes now, and one that was let in before.
+    answered(&mut ui.connect());
+    answered(&mut known);
+    drop(half_open);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What is answered is what the schemas say, under long paths and short ones.
 
+use std::io::Read as _;
 use std::path::Path;
 
+use flate2::read::GzDecoder;
 use jsonschema::Validator;
 use protocol::reply::{IterationReply, MemoryReply, TreeReply};
 use protocol::view::{IterationView, RunSummary, StatusView};
@@ -126,4 +128,21 @@ fn a_short_path_means_nothing_where_there_are_two_repositories() {
     assert_eq!(only.repo.path.as_path(), other.path());
     assert_eq!(stage.ui().json::<Health>("/api/health").only.as_ref(), Some(&only.repo.id));
     assert_eq!(stage.ui().json::<StatusView>("/api/run-state").run.map(|run| run.summary.id), Some("other".into()));
+}
+
+#[test]
+fn a_reply_is_squeezed_for_those_who_take_it_so_and_a_text_is_not() {
+    let stage = Stage::played();
+    let ui = stage.ui();
+    let plain = ui.get("/api/config");
+    assert_eq!(plain.header("content-encoding"), None);
+    assert!(plain.header("vary").is_some_and(|vary| vary.contains("Accept-Encoding")));
+    let small = ui.ask("GET", "/api/config", &[("Accept-Encoding", "gzip, br")]);
+    assert_eq!((small.status, small.header("content-encoding")), (200, Some("gzip")));
+    assert!(small.body.len() * 2 < plain.body.len(), "{} of {}", small.body.len(), plain.body.len());
+    let mut text = Vec::new();
+    GzDecoder::new(&small.body[..]).read_to_end(&mut text).expect("what was squeezed");
+    assert_eq!(text, plain.body);
+    let log = format!("/api/iterations/{RUN}/1/executor.log");
+    assert_eq!(ui.ask("GET", &log, &[("Accept-Encoding", "gzip")]).header("content-encoding"), None);
 }

@@ -111,11 +111,11 @@ export class Home {
       () => false,
     );
 
-  /** Starts the server of the view; returns its address, token included. */
+  /** Starts the server of the view; each call of what is returned gives an address, which leads to the page once. */
   async view() {
     const child = this.#spawn('runner-ui', ['--json']);
-    const [line] = await once(createInterface(child.stdout), 'line');
-    return JSON.parse(line).url;
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    return async () => JSON.parse((await lines.next()).value).url;
   }
 
   #spawn(program, args) {
@@ -124,7 +124,7 @@ export class Home {
       env: this.env,
       stdio: ['ignore', 'pipe', 'ignore'],
     });
-    child.stdout.resume();
+    if (program !== 'runner-ui') child.stdout.resume();
     this.#children.add(child);
     child.on('exit', () => this.#children.delete(child));
     return child;

@@ -73,8 +73,8 @@ test('a run is followed from its first session to its goal, through the death of
   await home.script('guard', 3, `echo all checks hold\ngate final\n`);
 
   await home.ctl('start', '--yes', '-m', 'A command that converts Roman numerals');
-  const url = await home.view();
-  const { page, context, complaints } = await open(browser, url);
+  const address = await home.view();
+  const { page, context, complaints } = await open(browser, await address());
   onTestFailed(() => shot(page, 'failed'));
 
   // The token leaves the address at once, and the overview names the repository.
@@ -82,7 +82,7 @@ test('a run is followed from its first session to its goal, through the death of
   expect(page.url()).not.toContain('token');
   await shot(page, 'overview');
   await page.getByRole('link', { name: 'roman' }).click();
-  await page.getByRole('treeitem', { name: /Reach the goal/ }).waitFor();
+  await page.getByRole('treeitem', { name: /A command that converts/ }).waitFor();
 
   // The tree grows.
   expect(await page.getByRole('treeitem').count()).toBe(1);
@@ -110,7 +110,7 @@ test('a run is followed from its first session to its goal, through the death of
   const permanent = page.url();
 
   // A second reader follows the link in a browser of their own, on a small screen.
-  const second = await open(browser, `${url}`, { viewport: NARROW, colorScheme: 'dark' });
+  const second = await open(browser, await address(), { viewport: NARROW, colorScheme: 'dark' });
   await second.page.getByRole('link', { name: 'roman' }).waitFor();
   await second.page.goto(permanent);
   await second.page.getByText('FAIL', { exact: true }).waitFor();
@@ -201,7 +201,7 @@ test('the steps of an agent are told while it works, and what they cost', async 
   );
   await home.script('guard', 1, 'echo fine\n');
   await home.ctl('start', '--yes', '-m', 'Make it');
-  const { page, context, complaints } = await open(browser, await home.view());
+  const { page, context, complaints } = await open(browser, await (await home.view())());
   onTestFailed(() => shot(page, 'failed-steps'));
   await page.getByRole('link', { name: 'roman' }).click();
   await page.locator('.live').getByRole('link').click();

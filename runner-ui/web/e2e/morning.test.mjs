@@ -196,6 +196,42 @@ test('a leaf without attempts left is not said to be next', async () => {
   });
 });
 
+test('a try is compared with the one before, line by line', async () => {
+  const world = morning();
+  const text = world.found.text;
+  world.found.text = (iter, name) =>
+    name === 'prompt' ? Buffer.from(`# Task\n\nSame.\nTry ${iter}\n`) : text(iter, name);
+  await within(world, async ({ url }) => {
+    const { page, context } = await open(browser, `${url}${RUN}/iter/30/compare`);
+    await page.getByRole('button', { name: 'Prompt' }).click();
+    const added = page.locator('.row.add', { hasText: 'Try 30' });
+    await added.waitFor();
+    const removed = await box(page.locator('.row.del', { hasText: 'Try 29' }));
+    const below = await box(added);
+    expect(below.y - removed.y).toBeCloseTo(20, 0);
+    await page.getByRole('combobox', { name: /against/ }).selectOption('7');
+    await page.locator('.row.del', { hasText: 'Try 7' }).waitFor();
+    expect(page.url()).toContain('iter/30/compare?vs7');
+    await accessible(page, 'compare');
+    await context.close();
+  });
+});
+
+test('a link to what is gone says so, and leads to what is nearest', async () => {
+  await within(morning(), async ({ url }) => {
+    const { page, context, complaints } = await open(browser, `${url}${RUN}/iter/99`);
+    await page.getByText('This run has no iteration 99.').waitFor();
+    await page.getByRole('link', { name: 'Its last one is 30' }).click();
+    await page.getByRole('heading', { name: 'Iteration 30' }).waitFor();
+    await page.goto(`${url}${RUN}/node/parser.gone.deep`);
+    await page.getByText('This task is not in the tree any more.').waitFor();
+    await page.getByRole('link', { name: 'What is left of it: The parser' }).click();
+    await page.getByRole('heading', { name: 'The parser' }).waitFor();
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+});
+
 test('thirty tabs share one stream, and each of them shows what happens', async () => {
   await within(small(), async (server) => {
     const first = await open(browser, server.url);

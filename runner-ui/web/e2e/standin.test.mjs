@@ -27,7 +27,7 @@ const places = [
     `${RUN}/${section}`,
     `.${section}`,
   ]),
-  ...['activity', 'log', 'guard', 'diff', 'prompt', 'review', 'events'].map((tab) => [
+  ...['activity', 'log', 'guard', 'diff', 'prompt', 'review', 'events', 'compare'].map((tab) => [
     `${RUN}/iter/8/${tab}`,
     '.panel > *',
   ]),

@@ -9,6 +9,7 @@ test('a link leads back to its place', () => {
     { repo: 'r1', run: 'x', section: 'timeline' as const },
     { repo: 'r1', run: 'x', node: 'a.b' },
     { repo: 'r1', run: 'x', iter: '7.w2', tab: 'guard' as const, line: 120 },
+    { repo: 'r1', run: 'x', iter: '7', tab: 'compare' as const, other: '6.w1' },
   ];
   for (const place of places) expect(parse(format(place))).toEqual({ ...home, ...place });
   expect(format(places[5]!)).toBe('#/repo/r1/run/x/iter/7.w2/guard?L120');

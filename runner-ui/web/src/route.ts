@@ -5,7 +5,7 @@ export const sections = ['tasks', 'timeline', 'plots', 'memory', 'questions', 's
 export type Section = (typeof sections)[number];
 
 /** What is shown of an iteration. */
-export const tabs = ['activity', 'log', 'guard', 'diff', 'prompt', 'review', 'events'] as const;
+export const tabs = ['activity', 'log', 'guard', 'diff', 'prompt', 'review', 'events', 'compare'] as const;
 export type Tab = (typeof tabs)[number];
 
 /** A place. */
@@ -19,6 +19,8 @@ export interface Route {
   tab: Tab | null;
   /** A line of a log, from 1. */
   line: number | null;
+  /** The iteration that it is compared with. */
+  other: string | null;
 }
 
 export const home: Route = {
@@ -29,6 +31,7 @@ export const home: Route = {
   iter: null,
   tab: null,
   line: null,
+  other: null,
 };
 
 const decode = (text: string): string => {
@@ -55,6 +58,7 @@ export function parse(hash: string): Route {
   else if (words[4] === 'iter') {
     route.iter = /^\d{1,9}(\.w\d{1,9})?$/.test(words[5] ?? '') ? (words[5] ?? null) : null;
     route.tab = route.iter === null ? null : among(tabs, words[6]);
+    route.other = /^vs(\d{1,9}(?:\.w\d{1,9})?)$/.exec(query)?.[1] ?? null;
     const line = /^L(\d{1,9})$/.exec(query)?.[1];
     route.line = line === undefined ? null : Number(line);
   } else route.section = among(sections, words[4]) ?? 'tasks';
@@ -71,8 +75,15 @@ export function format(route: Partial<Route>): string {
     else if (route.node) words.push('node', route.node);
     else if (route.section && route.section !== 'tasks') words.push(route.section);
   }
-  const line = route.iter != null && route.line != null ? `?L${route.line}` : '';
-  return `#/${words.map(encodeURIComponent).join('/')}${line}`;
+  const query =
+    route.iter == null
+      ? ''
+      : route.line != null
+        ? `?L${route.line}`
+        : route.other != null
+          ? `?vs${route.other}`
+          : '';
+  return `#/${words.map(encodeURIComponent).join('/')}${query}`;
 }
 
 /** Takes the token out of the fragment with which the page was opened; the rest is the place. */

@@ -369,6 +369,7 @@ mod tests {
     #[test]
     fn an_iteration_without_facts_still_names_its_record() {
         let reply = IterationReply {
+            failures: Vec::new(),
             iteration: samples::iteration(),
             record: Path::new("/home/me/proj/.runner/iterations/run-1a2b3c4d/0003").into(),
             meta: None,

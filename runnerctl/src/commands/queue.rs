@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::args::Place;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
-use crate::text::paint::of_state;
+use crate::text::paint::{HEAD, of_state};
 use crate::text::run::why;
 use crate::text::screen::Screen;
 use crate::text::table::{Cell, Table};
@@ -73,10 +73,11 @@ async fn everywhere(connection: &Connection) -> Result<Vec<RunSummary>, Failure>
 }
 
 fn render(runs: &[RunSummary], screen: &Screen) -> String {
-    let mut table = Table::headed(["RUN", "STATE", "PATH", "WHY"]).yielding(2);
+    let mut table = Table::headed(["RUN", "STATE", "GOAL", "PATH", "WHY"]).yielding(2);
     for run in runs {
         let state = Cell::styled(of_state(run.state), run.state.as_str());
-        table.row([Cell::from(&run.id), state, run.path.to_string().into(), why(run).into()]);
+        let goal = Cell::styled(HEAD, run.goal.as_deref().unwrap_or_default());
+        table.row([Cell::from(&run.id), state, goal, run.path.to_string().into(), why(run).into()]);
     }
     if runs.is_empty() { String::new() } else { table.render(screen, 0) }
 }

@@ -2,6 +2,7 @@
 //!
 //! What is served is `runner-ui`'s; it ends with this program, whatever ends that.
 
+use std::convert::Infallible;
 use std::env;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use protocol::command::Ways;
 use protocol::error::ExitStatus;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
@@ -49,9 +50,10 @@ pub(crate) struct UiArgs {
 #[derive(Debug, Serialize, Deserialize)]
 struct Started {
     url: String,
-    /// Leads there once.
+    /// Leads there once, for the browser that is opened.
     #[serde(skip_serializing)]
     url_once: String,
+    token: String,
     pid: u32,
 }
 
@@ -78,8 +80,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
     let is_one = args.path.is_some() || lost.is_some();
     let path = is_one.then(|| invocation.resolve(args.path.as_deref())).transpose()?;
     let mut server = start(socket.as_deref(), path.as_deref(), args.port)?;
-    let started = match started(&mut server).await {
-        Ok(started) => started,
+    let (started, lines) = match started(&mut server).await {
+        Ok(found) => found,
         Err(failure) => return Err(lost.unwrap_or(failure)),
     };
     // Before it is said: whoever reads that Ctrl-C ends it may press it at once.
@@ -89,8 +91,33 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
     if !args.no_open && !invocation.ui.json && io::stdout().is_terminal() && !open(&started.url_once) {
         invocation.ui.note("No browser could be opened here: open the address yourself\n");
     }
-    serve(server, interrupt).await
+    tokio::select! {
+        ended = serve(server, interrupt) => ended,
+        never = tell_again(invocation, lines) => match never {},
+    }
 }
+
+/// Says where the page is whenever the address was used.
+async fn tell_again(invocation: &Invocation<'_>, mut lines: Lines) -> Infallible {
+    loop {
+        let mut line = String::new();
+        match lines.read_line(&mut line).await {
+            Ok(read) if read > 0 => {}
+            // The server's end is waited for elsewhere.
+            Ok(_) | Err(_) => std::future::pending().await,
+        }
+        let Ok(started) = serde_json::from_str::<Started>(&line) else { continue };
+        if invocation.ui.json {
+            // That nobody reads it any more ends nothing.
+            let _ = invocation.ui.answer("ui", &started, |_| String::new());
+        } else {
+            invocation.ui.note(&format!("opened; in another browser: {}\n", started.url));
+        }
+    }
+}
+
+/// What the server says, line by line.
+type Lines = BufReader<ChildStdout>;
 
 /// Starts the server; it ends when the line to it is closed.
 fn start(socket: Option<&Path>, path: Option<&Path>, port: u16) -> Result<Child, Failure> {
@@ -113,14 +140,13 @@ fn program() -> PathBuf {
 }
 
 /// Waits until the server listens, or has said why it cannot.
-async fn started(server: &mut Child) -> Result<Started, Failure> {
+async fn started(server: &mut Child) -> Result<(Started, Lines), Failure> {
     let mut line = String::new();
-    if let Some(out) = server.stdout.take() {
-        let mut first = BufReader::new(out.take(MAX_WORDS));
-        first.read_line(&mut line).await.map_err(|error| Failure::io("waiting for runner-ui", &error))?;
-    }
+    let mut lines = BufReader::new(server.stdout.take().expect("BUG: standard output is a pipe"));
+    let first = (&mut lines).take(MAX_WORDS).read_line(&mut line).await;
+    first.map_err(|error| Failure::io("waiting for runner-ui", &error))?;
     if let Ok(started) = serde_json::from_str(&line) {
-        return Ok(started);
+        return Ok((started, lines));
     }
     drop(server.stdin.take());
     server.wait().await.map_err(|error| Failure::io("waiting for runner-ui", &error))?;

@@ -13,6 +13,7 @@ pub(crate) fn summary() -> RunSummary {
         id: "run-1a2b3c4d".into(),
         branch: "runner/run-1a2b3c4d".into(),
         path: Path::new("/home/me/proj").into(),
+        goal: None,
         state: RunStatus::Running,
         reason: None,
         queued_at: "2026-01-01T11:00:00Z".parse().expect("a time"),

@@ -130,7 +130,9 @@ fn isolated_runs(status: &StatusView, screen: &Screen) -> String {
 }
 
 fn run_detail(run: &RunView, screen: &Screen) -> String {
-    let mut text = headline(&run.summary) + &stop_reason(run.summary.reason.as_ref(), &run.summary.path, screen);
+    let goal = run.summary.goal.as_ref().map(|goal| format!("{}\n", paint(HEAD, &safe(goal)))).unwrap_or_default();
+    let mut text =
+        goal + &headline(&run.summary) + &stop_reason(run.summary.reason.as_ref(), &run.summary.path, screen);
     text += "\n";
     let mut facts = Table::bare();
     for (name, value) in facts_of(run, screen) {
@@ -318,6 +320,17 @@ mod tests {
           held back (1)
             .env
         ");
+    }
+
+    #[test]
+    fn a_run_is_called_by_its_goal() {
+        let mut run = samples::stuck();
+        run.summary.goal = Some("A calculator\u{1b}[2J that explains itself".into());
+        let status = StatusView { run: Some(run), ..samples::status() };
+        let text = strip_str(&detail(&status, &Screen::fixed())).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "A calculator␛[2J that explains itself", "{text}");
+        assert!(lines[2].starts_with("run run-1a2b3c4d stuck"), "{text}");
     }
 
     #[test]

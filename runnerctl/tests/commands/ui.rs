@@ -20,16 +20,20 @@ fn begun(mut command: Command) -> (Child, String) {
     (child, line.trim_end().to_owned())
 }
 
-/// Asks for the health with the token of an address; returns the reply's first line and its body.
+/// Opens the page as a browser does, with the token of an address; returns the reply's first line and its body.
 fn health(url: &str) -> (String, String) {
+    asked(url, "/api/session")
+}
+
+/// Asks for a path with the token of an address.
+fn asked(url: &str, path: &str) -> (String, String) {
     let (host, token) = url
         .trim_start_matches("http://")
         .split_once("/#token=")
         .unwrap_or_else(|| panic!("`{url}` is no address with a token"));
     let mut stream = TcpStream::connect(host).expect("the server listens");
-    let request = format!(
-        "GET /api/health HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
-    );
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut reply = String::new();
     stream.read_to_string(&mut reply).expect("it answers");
@@ -53,6 +57,7 @@ fn ctrl_c_ends_the_command_and_its_server() {
     assert_eq!(answer["schema"], "runner/ui.v1");
     let url = answer["url"].as_str().expect("an address");
     assert_eq!(health(url).0, "HTTP/1.1 200 OK");
+    assert_eq!(health(url).0, "HTTP/1.1 401 Unauthorized", "a browser's history keeps what it has opened");
     let pid = i32::try_from(child.id()).expect("a process id");
     kill(Pid::from_raw(pid), Signal::SIGINT).expect("it can be signalled");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
@@ -153,7 +158,7 @@ fn a_browser_is_opened_for_a_terminal_with_a_screen_and_for_nobody_else() {
     assert!(!called.exists());
     let mut tty = seen(&["ui"], &[("DISPLAY", ":0")]);
     let once = fs::read_to_string(&address).expect("it is opened");
-    assert_eq!(health(&once).0, "HTTP/1.1 401 Unauthorized", "others see what a browser is started with");
+    assert_eq!(asked(&once, "/api/health").0, "HTTP/1.1 401 Unauthorized", "others see what a browser is started with");
     let (_, ticket) = once.split_once("#token=").expect("a ticket");
     assert!(!tty.sees("#token=").contains(ticket));
     tty.signal(Signal::SIGINT);

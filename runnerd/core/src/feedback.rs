@@ -10,6 +10,7 @@ mod failures;
 mod fold;
 mod lines;
 mod normal;
+mod reported;
 mod runner;
 mod shape;
 mod shortlist;
@@ -19,6 +20,7 @@ mod words;
 use crate::clip::Cut;
 use crate::fence;
 pub use essence::{Essence, essence};
+pub use reported::reported;
 use sort::Sorter;
 
 /// What every text with failures in front begins with.

@@ -42,7 +42,9 @@ pub fn fork(
     let commands = check_config(repository, &config, Passed { env: &params.env.0, offer: ground.offer })?;
     let beginning = Beginning { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true };
     let path = WirePath::from(repository.work_dir());
-    let start = Start { path, beginning, queue_only: params.queue_only, is_begun: false };
+    // The same goal as at the commit; where that cannot be read, the run says so when it begins.
+    let goal = worker::load(repository, from).ok().and_then(|loaded| loaded.goal.headline());
+    let start = Start { path, goal, beginning, queue_only: params.queue_only, is_begun: false };
     Ok((StartOrder { id, start, refusal: None }, commands))
 }
 

@@ -12,22 +12,24 @@ use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::api::IterationApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use protocol::reply::{ActivityReply, ExportReply, GcReply, IterationReply};
+use protocol::reply::{ActivityReply, ExportReply, GcReply, IterationReply, ReportedFailure};
 use protocol::request::{ActivityParams, AtIteration, AtRun, ExportParams, GcParams, LogParams, LogStream};
 use protocol::view::{IterationView, RunView, TextView};
-use protocol::words::{PhaseName, RunStatus};
-use runner_core::fence;
+use protocol::words::{GuardOutcome, PhaseName, RunStatus};
+use runner_core::{feedback, fence};
 
 use super::activity::Part;
 use super::{Api, activity, blocking, records};
 use crate::admit::git_error;
-use crate::git::Repository;
+use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::store::{Store, repo_id};
 use crate::worker::{add_durations, began_at, iterations, meta_in};
 
 /// Most bytes of a file in one reply.
 const MAX_PIECE: u64 = 256 * 1024;
+/// Most bytes of a guard's log that are searched for what failed.
+const MAX_SEARCHED: u64 = 8 * 1024 * 1024;
 /// Most commits looked through for receipts.
 const MAX_COMMITS: usize = 100_000;
 
@@ -115,6 +117,12 @@ impl IterationPlace {
         let of_record = || Some(meta_in(&self.record(iter))?.agent);
         let is_live = self.live.is_some_and(|(live, _)| live == iter) && self.wait.is_none();
         if is_live { self.agent.clone().or_else(of_record) } else { of_record() }
+    }
+
+    /// Returns the last commit of the run that the runner has made; none before the first.
+    fn tip(&self) -> Result<Option<Id>, ErrorData> {
+        let tip = self.repository.branch(&format!("runner/{}", self.run)).map_err(|error| git_error(&error))?;
+        Ok(began_at(&self.store, &self.run).or(tip))
     }
 
     fn number(&self) -> Result<u32, ErrorData> {
@@ -215,8 +223,7 @@ fn last_iter((repository, store): (&Repository, &Store), run: &str) -> Option<u3
 }
 
 fn listed(at: &IterationPlace) -> Result<Vec<IterationView>, ErrorData> {
-    let tip = at.repository.branch(&format!("runner/{}", at.run)).map_err(|error| git_error(&error))?;
-    let Some(tip) = began_at(&at.store, &at.run).or(tip) else { return Ok(Vec::new()) };
+    let Some(tip) = at.tip()? else { return Ok(Vec::new()) };
     let mut views = iterations(&at.repository, &at.run, tip, MAX_COMMITS);
     let layout = at.layout();
     add_durations(&layout, &mut views);
@@ -233,10 +240,36 @@ fn described(at: &IterationPlace) -> Result<IterationReply, ErrorData> {
     let iter = at.number()?;
     let record = at.record(iter);
     let meta = meta_in(&record);
-    let listed =
-        listed(at)?.into_iter().rev().find(|view| view.iter == iter && (at.wait.is_none() || view.wait == at.wait));
-    let iteration = listed.or_else(|| meta.as_ref().map(IterationView::from)).ok_or_else(|| unknown(at, iter))?;
-    Ok(IterationReply { iteration, record: WirePath(record), meta })
+    let committed = if at.wait.is_none() { committed(at, iter)? } else { None };
+    let iteration = committed.or_else(|| left_nothing(at, iter)).or_else(|| meta.as_ref().map(IterationView::from));
+    let iteration = iteration.ok_or_else(|| unknown(at, iter))?;
+    let failures = if iteration.guard == GuardOutcome::Fail { failures(&record) } else { Vec::new() };
+    Ok(IterationReply { iteration, record: WirePath(record), meta, failures })
+}
+
+/// Finds an iteration among the commits of its run, and reads the record of that one alone.
+fn committed(at: &IterationPlace, iter: u32) -> Result<Option<IterationView>, ErrorData> {
+    let Some(tip) = at.tip()? else { return Ok(None) };
+    let views = iterations(&at.repository, &at.run, tip, MAX_COMMITS);
+    let mut found: Vec<IterationView> = views.into_iter().filter(|view| view.iter == iter).take(1).collect();
+    add_durations(&at.layout(), &mut found);
+    Ok(found.pop())
+}
+
+/// Finds the try that is meant among those that left no commit; the last one where none is named.
+fn left_nothing(at: &IterationPlace, iter: u32) -> Option<IterationView> {
+    let layout = at.layout();
+    let is_meant = |(number, wait): &(u32, u32)| *number == iter && at.wait.is_none_or(|wanted| wanted == *wait);
+    let (_, wait) = waits(&layout, &at.run).into_iter().rev().find(is_meant)?;
+    let meta = meta_in(&layout.waited_iteration(&at.run, iter, wait))?;
+    Some(IterationView { iter, wait: Some(wait), ..IterationView::from(&meta) })
+}
+
+/// Reads what failed in the guard, as far as its log is looked through.
+fn failures(record: &Path) -> Vec<ReportedFailure> {
+    let log = read_piece(&record.join(LogStream::Guard.file_name()), 0, MAX_SEARCHED);
+    // What cannot be read is told where the log itself is asked for.
+    log.map(|(bytes, _)| feedback::reported(&bytes)).unwrap_or_default()
 }
 
 fn unknown(at: &IterationPlace, iter: u32) -> ErrorData {

@@ -121,6 +121,12 @@ struct FrontMatter {
     id: Option<String>,
 }
 
+/// Returns a line without control characters, shortened to the length of a node's title.
+fn printable(line: &str) -> String {
+    let line: String = line.trim().chars().filter(|c| !c.is_control()).collect();
+    line[..line.floor_char_boundary(TITLE_LIMIT)].trim_end().to_owned()
+}
+
 impl Goal {
     /// Reads a goal; `file` is what messages call it.
     pub fn parse(bytes: &[u8], file: &Path) -> Result<Self, GoalError> {
@@ -172,8 +178,13 @@ impl Goal {
             let heading = rest.trim_end_matches('#').trim();
             ((1..=6).contains(&marks) && !fenced && !heading.is_empty()).then_some(heading)
         })?;
-        let printable: String = heading.chars().filter(|c| !c.is_control()).collect();
-        Some(printable[..printable.floor_char_boundary(TITLE_LIMIT)].trim_end().to_owned())
+        Some(printable(heading))
+    }
+
+    /// Returns what the goal is called: its first heading, else the first line that says something; nothing where none does.
+    pub fn headline(&self) -> Option<String> {
+        let first_line = || self.body().lines().map(printable).find(|line| line.chars().any(char::is_alphanumeric));
+        self.title().or_else(first_line).filter(|line| !line.is_empty())
     }
 
     /// Returns the text with this id in its front matter and every other byte as it was.
@@ -337,6 +348,18 @@ mod tests {
 
     fn refusal(bytes: &[u8]) -> String {
         Goal::parse(bytes, Path::new("GOAL.md")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_goal_is_called_by_its_first_heading_or_else_its_first_line() {
+        let called = |text: &str| goal(text).headline();
+        assert_eq!(called("Some words.\n\n# Port it #\n").as_deref(), Some("Port it"));
+        assert_eq!(
+            called("---\nid: x\n---\n\n***\nMake `a` faster\u{1b}[2J\nand b\n").as_deref(),
+            Some("Make `a` faster[2J")
+        );
+        assert_eq!(called("\n---\n\n"), None);
+        assert!(called(&"ü".repeat(4_000)).is_some_and(|line| line.len() <= TITLE_LIMIT));
     }
 
     #[test]

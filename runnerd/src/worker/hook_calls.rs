@@ -33,6 +33,7 @@ pub(crate) fn event(repo: &str, run: &RunRecord, hook: HookName) -> HookEvent {
         repo: repo.to_owned(),
         path: run.path.clone(),
         run: run.id.clone(),
+        goal: run.goal.clone(),
         branch: format!("runner/{}", run.id),
         state: run.state.status(),
         reason: None,

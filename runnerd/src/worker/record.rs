@@ -126,7 +126,11 @@ pub(crate) fn complete(context: &RunContext, repository: &Repository, settled: &
     let lines: Vec<String> = settled.entries.iter().filter_map(|entry| serde_json::to_string(entry).ok()).collect();
     write(context, &folder.join("events.jsonl"), format!("{}\n", lines.join("\n")).as_bytes())?;
     if let (Some(commit), Ok(from)) = (settled.commit, settled.outcome.work.task.from.parse::<Id>()) {
-        let patch = repository.diff(&from, &commit, MAX_PATCH_BYTES + context.secrets.longest())?;
+        let limit = MAX_PATCH_BYTES + context.secrets.longest();
+        let is_bookkeeping = |path: &[u8]| path.starts_with(b".runner/");
+        // The work first: what is cut off at the end is the runner's own, and nobody has to scroll past it.
+        let mut patch = repository.diff_of((&from, &commit), |path| !is_bookkeeping(path), limit)?;
+        patch.extend(repository.diff_of((&from, &commit), is_bookkeeping, limit.saturating_sub(patch.len()))?);
         let end = context.secrets.whole_from(&patch, patch.len().min(MAX_PATCH_BYTES));
         write(context, &folder.join("diff.patch"), &patch[..end])?;
     }

@@ -31,6 +31,9 @@ pub(super) fn header(canvas: &mut Canvas<'_, '_>, area: Rect) {
                 left.push(look.span(PLAIN, &format!("  {}/{} leaves  {cost}", run.leaves_passed, run.leaves_total)));
             }
             left.push(look.span(HEAD, &format!("  {}", status.repo.path)));
+            if let Some(goal) = status.run.as_ref().and_then(|run| run.summary.goal.as_ref()) {
+                left.push(look.span(DIM, &format!("  {goal}")));
+            }
         }
         _ => left.push(look.span(HEAD, "runnerctl watch")),
     }

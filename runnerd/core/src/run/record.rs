@@ -24,6 +24,8 @@ pub struct RunRecord {
     pub id: String,
     /// The work tree it runs in.
     pub path: WirePath,
+    /// What its goal was called when it was put into the queue.
+    pub goal: Option<String>,
     /// Its state.
     pub state: State,
     /// Why it is not running.
@@ -214,6 +216,7 @@ impl RunRecord {
         Self {
             id: id.into(),
             path,
+            goal: None,
             state: State::Queued,
             reason: None,
             queued_at,
@@ -325,6 +328,8 @@ fn is_still_said(settled: Settled<'_>) -> bool {
 struct Stored {
     id: String,
     path: WirePath,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    goal: Option<String>,
     state: RunStatus,
     reason: Option<StopReason>,
     queued_at: Timestamp,
@@ -353,16 +358,16 @@ impl From<Stored> for RunRecord {
             RunStatus::Failed => over(End::Failed),
             RunStatus::Cancelled => over(End::Cancelled),
         };
-        let Stored { id, path, reason, queued_at, beginning, resume, asked, uncommitted, .. } = stored;
-        Self { id, path, state, reason, queued_at, beginning, resume, asked, uncommitted }
+        let Stored { id, path, goal, reason, queued_at, beginning, resume, asked, uncommitted, .. } = stored;
+        Self { id, path, goal, state, reason, queued_at, beginning, resume, asked, uncommitted }
     }
 }
 
 impl From<RunRecord> for Stored {
     fn from(record: RunRecord) -> Self {
         let (state, wait, ended_at) = (record.state.status(), record.state.wait(), record.state.ended_at());
-        let RunRecord { id, path, reason, queued_at, beginning, resume, asked, uncommitted, .. } = record;
-        Self { id, path, state, reason, queued_at, ended_at, beginning, resume, asked, wait, uncommitted }
+        let RunRecord { id, path, goal, reason, queued_at, beginning, resume, asked, uncommitted, .. } = record;
+        Self { id, path, goal, state, reason, queued_at, ended_at, beginning, resume, asked, wait, uncommitted }
     }
 }
 

@@ -49,6 +49,8 @@ pub enum Request {
 pub struct Start {
     /// The work tree.
     pub path: WirePath,
+    /// What its goal is called, as far as that is known.
+    pub goal: Option<String>,
     /// How it begins, where it is not in the queue.
     pub beginning: Beginning,
     /// Not to begin yet.
@@ -144,11 +146,11 @@ pub fn ask(run: &RunRecord, request: Request, situation: &Situation<'_>) -> Resu
 
 /// Returns a run that is not in the list yet.
 pub fn begin(id: &str, start: Start, now: Timestamp) -> Step {
-    let Start { path, beginning, queue_only, is_begun } = start;
+    let Start { path, goal, beginning, queue_only, is_begun } = start;
     let run = RunRecord::queued(id, path, now);
     // The counters that have stopped another run do not stop its fork.
     let resume = (is_begun || beginning.fork).then(|| ResumeOrder::upon(None, 0, true));
-    let run = RunRecord { beginning: Some(beginning), resume, ..run };
+    let run = RunRecord { goal, beginning: Some(beginning), resume, ..run };
     let why = || StopReason::new("paused until you resume it", "runnerctl resume");
     Step::from(if queue_only { paused(run, why()) } else { run }).with(Effect::Tell)
 }

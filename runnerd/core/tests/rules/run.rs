@@ -39,7 +39,7 @@ fn why() -> StopReason {
 
 fn order() -> Start {
     let beginning = Beginning { base: None, goal: None, keep_tree: false, fork: false };
-    Start { path: WirePath("/work".into()), beginning, queue_only: false, is_begun: false }
+    Start { path: WirePath("/work".into()), goal: None, beginning, queue_only: false, is_begun: false }
 }
 
 fn run(state: State) -> RunRecord {

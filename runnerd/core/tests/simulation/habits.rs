@@ -131,7 +131,7 @@ impl Course {
     pub(crate) fn queued(run: &str) -> RunRecord {
         let beginning = Beginning { base: None, goal: None, keep_tree: false, fork: false };
         let path = WirePath("/work".into());
-        let start = Start { path, beginning, queue_only: false, is_begun: false };
+        let start = Start { path, goal: None, beginning, queue_only: false, is_begun: false };
         run::begin(run, start, Timestamp::UNIX_EPOCH).record
     }
 }

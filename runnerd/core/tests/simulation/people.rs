@@ -265,7 +265,8 @@ impl Course {
         if answer == Err(Refusal::IsCancelled) {
             let beginning = Beginning { base: None, goal: None, keep_tree: true, fork: false };
             let path = self.record.path.clone();
-            answer = self.ask(Request::Start(Start { path, beginning, queue_only: false, is_begun: true }))?;
+            answer =
+                self.ask(Request::Start(Start { path, goal: None, beginning, queue_only: false, is_begun: true }))?;
         }
         match answer {
             Ok(_) => Ok(()),

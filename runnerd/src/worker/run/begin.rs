@@ -327,7 +327,7 @@ fn prepared_tree(layout: &Layout, committed: Option<&TaskTree>) -> Result<TaskTr
 
 fn fresh_tree(config: &RepoConfig, goal: &Goal) -> TaskTree {
     let mut tree = tree::fresh(config.max_attempts_default);
-    if let Some(title) = goal.title().filter(|title| !title.is_empty()) {
+    if let Some(title) = goal.headline() {
         tree.root.title = title;
     }
     tree

@@ -48,6 +48,7 @@ pub fn summary(run: &RunRecord) -> RunSummary {
         id: run.id.clone(),
         branch: format!("runner/{}", run.id),
         path: run.path.clone(),
+        goal: run.goal.clone(),
         state: run.state.status(),
         reason: run.reason.clone(),
         queued_at: run.queued_at,
@@ -152,7 +153,10 @@ fn of_state(blank: RunView, loaded: &Loaded, tried: &usage::Spent) -> RunView {
         Selection::Complete => None,
     };
     let questions = runner_core::questions::open(loaded.text(Layout::QUESTIONS));
+    // A person may have reworded it since the run was started.
+    let goal = loaded.goal.headline().or_else(|| blank.summary.goal.clone());
     RunView {
+        summary: RunSummary { goal, ..blank.summary.clone() },
         node: node.map(|leaf| node_ref(loaded, leaf)),
         leaves_passed,
         leaves_total,

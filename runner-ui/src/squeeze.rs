@@ -1,0 +1,87 @@
+//! Replies in fewer bytes, for browsers that take them so: what is text and whole. Streams and parts of texts stay as they are.
+
+use std::io::{self, Write as _};
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+/// Bytes below which it is not worth it.
+const LEAST: u64 = 1024;
+/// Bytes beyond which a reply is not held for it.
+const MOST: usize = 32 * 1024 * 1024;
+/// Types that shrink, by their beginnings; plain text is sent in ranges, and is not among them.
+const KINDS: [&str; 5] = ["application/json", "text/html", "text/css", "text/javascript", "image/svg+xml"];
+
+/// Compresses a reply where the request says that it may be.
+pub(crate) async fn reply(request: Request, next: Next) -> Response {
+    let is_wanted = *request.method() == Method::GET && takes_gzip(request.headers());
+    let response = next.run(request).await;
+    if is_wanted && is_worth_it(&response) { compressed(response).await } else { response }
+}
+
+/// Whether gzip is named and not ruled out.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let is_none = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.trim_matches(['0', '.']).is_empty());
+        name.trim().eq_ignore_ascii_case("gzip") && !is_none
+    })
+}
+
+fn is_worth_it(response: &Response) -> bool {
+    let headers = response.headers();
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let size = axum::body::HttpBody::size_hint(response.body()).exact();
+    response.status() == StatusCode::OK
+        && !headers.contains_key(CONTENT_ENCODING)
+        && KINDS.iter().any(|known| kind.starts_with(known))
+        && size.is_some_and(|size| size >= LEAST && usize::try_from(size).is_ok_and(|size| size <= MOST))
+}
+
+async fn compressed(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    // A body whose size is known is there as a whole already.
+    let Ok(bytes) = to_bytes(body, MOST).await else { return broken() };
+    let Ok(Ok(small)) = tokio::task::spawn_blocking(move || gzip(&bytes)).await else { return broken() };
+    parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    parts.headers.insert(CONTENT_LENGTH, small.len().into());
+    Response::from_parts(parts, Body::from(small))
+}
+
+fn gzip(bytes: &Bytes) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+fn broken() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_taken_where_it_is_named_and_not_ruled_out() {
+        let takes = |text: &str| {
+            let pair = (ACCEPT_ENCODING, text.parse().expect("a value"));
+            takes_gzip(&HeaderMap::from_iter([pair]))
+        };
+        for text in ["gzip", "gzip, deflate, br, zstd", "br;q=1.0, GZIP;q=0.5"] {
+            assert!(takes(text), "{text}");
+        }
+        for text in ["", "br", "identity", "gzip;q=0", "gzip; q=0.0", "x-gzip"] {
+            assert!(!takes(text), "{text}");
+        }
+    }
+}
