@@ -206,6 +206,13 @@ fn headline(new: Option<&Goal>, params: &StartParams, layout: &Layout) -> Option
     new.map_or_else(of_work_tree, Goal::headline)
 }
 
+/// Returns what the goal of a new run in a work tree is called, which was checked before.
+pub fn called(params: &StartParams, work_tree: &Path) -> Option<String> {
+    let layout = Layout::new(work_tree);
+    let new = params.goal.as_deref().and_then(|text| goal(text.as_bytes(), &layout).ok());
+    headline(new.as_ref(), params, &layout)
+}
+
 /// Checks what a step or a resume needs: nothing holds git up, the commands of the run's branch can be found and are
 /// known.
 pub fn go_on(

@@ -298,7 +298,8 @@ impl Birth {
             fork: false,
         };
         let (path, queue_only) = (WirePath::from(self.place.as_path()), params.queue_only);
-        let start = Start { path, beginning, queue_only, is_begun: false };
+        let goal = admit::called(params, &self.place);
+        let start = Start { path, goal, beginning, queue_only, is_begun: false };
         StartOrder { id: IdChoice::Given(self.reserved.run.clone()), start, refusal: None }
     }
 

@@ -88,12 +88,12 @@ impl LandApiServer for Api {
             base: Some(squash.base.to_string()),
             keep_tree: false,
             queue_only: false,
+            isolated: Some(false),
             confirmed: params.confirmed,
             env: params.env,
         };
         let path = start.path.clone();
-        let reply = self.start(start).await?;
-        let _ = extensions;
+        let reply = self.start(extensions, start).await?;
         let repository = self.repository(path.as_path()).await?;
         self.remember_target(&repository, (&id, &onto))?;
         Ok(reply)

@@ -98,9 +98,8 @@ impl Api {
             let kept = match gone {
                 Ok(()) => None,
                 Err(Stays::For(why)) => Some(why),
-                Err(Stays::Failed(error)) => {
-                    Some(StopReason::new(error.message, error.hint.as_deref().unwrap_or("runnerctl gc")))
-                }
+                Err(Stays::Failed(ErrorData { message, hint: Some(hint), .. })) => Some(StopReason::new(message, hint)),
+                Err(Stays::Failed(ErrorData { message, .. })) => Some(StopReason::new(message, "runnerctl gc")),
             };
             swept.push(WorkspaceSwept { run, path, bytes, kept });
         }

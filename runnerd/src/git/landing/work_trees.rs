@@ -2,7 +2,7 @@
 //! that are to appear there.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use gix::bstr::ByteSlice as _;
 
@@ -50,7 +50,7 @@ impl Repository {
     /// Returns all work trees of the repository that are there, this one first.
     pub fn work_trees(&self) -> Result<Vec<Self>, GitError> {
         let mut found = vec![self.clone()];
-        for path in self.work_tree_paths()? {
+        for (path, _) in self.work_tree_places()? {
             // One that is gone, or was moved away, has nothing checked out.
             let Ok(other) = Self::discover_with(&path, self.sources) else { continue };
             let is_new = found.iter().all(|known| known.git_dir() != other.git_dir());
@@ -59,27 +59,6 @@ impl Repository {
             }
         }
         Ok(found)
-    }
-
-    fn work_tree_paths(&self) -> Result<Vec<PathBuf>, GitError> {
-        let mut paths = Vec::new();
-        if self.git_dir() != self.common_dir() {
-            let main = gix::open_opts(self.common_dir(), gix::open::Options::isolated());
-            let main = main.map_err(GitError::library("opening the repository", self.common_dir()))?;
-            paths.extend(main.workdir().map(Path::to_owned));
-        }
-        let linked = self.common_dir().join("worktrees");
-        let entries = match fs::read_dir(&linked) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(paths),
-            Err(error) => return Err(GitError::io("listing", &linked)(error)),
-        };
-        for entry in entries {
-            let file = entry.map_err(GitError::io("listing", &linked))?.path().join("gitdir");
-            let Ok(text) = fs::read(&file) else { continue };
-            paths.extend(text.trim_end().to_path().ok().and_then(Path::parent).map(Path::to_owned));
-        }
-        Ok(paths)
     }
 
     /// Returns what a rebase or bisection of the branch `name` in this work tree is called, if there is one.

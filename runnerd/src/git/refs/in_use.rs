@@ -43,7 +43,7 @@ impl Repository {
     pub fn in_use(&self, name: &str) -> Result<Option<InUse>, GitError> {
         let branch = format!("{HEADS}{name}");
         let mut at_work = None;
-        for (work_tree, git_dir) in self.work_trees()? {
+        for (work_tree, git_dir) in self.work_tree_places()? {
             let used = |how| InUse { work_tree: work_tree.clone(), git_dir: git_dir.clone(), how };
             if self.is_head_of(&git_dir, &branch)? {
                 return Ok(Some(used(Use::CheckedOut)));
@@ -70,8 +70,8 @@ impl Repository {
         Ok(differing(one)? <= differing(other)?)
     }
 
-    /// Returns all work trees with their own git folders, the first one first.
-    fn work_trees(&self) -> Result<Vec<(PathBuf, PathBuf)>, GitError> {
+    /// Returns where all work trees are, with their own git folders, the first one first; some may be gone.
+    pub(in crate::git) fn work_tree_places(&self) -> Result<Vec<(PathBuf, PathBuf)>, GitError> {
         let common = self.common_dir();
         let first = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(common);
         let mut all = vec![(first.to_owned(), common.to_owned())];
