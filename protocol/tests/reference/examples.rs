@@ -733,7 +733,7 @@ fn landing() -> Vec<Example> {
     };
     let resolve =
         ResolveParams { path: proj(), run: ID.into(), onto: None, confirmed: true, env: CallerEnv::default() };
-    let queued = StartReply { run: summary(RunStatus::Queued), ahead: 0, resumed: false };
+    let queued = StartReply { run: summary(RunStatus::Queued), ahead: 0, resumed: false, workspace: None };
     let check =
         LandedCheck { run: ID.into(), landed: commit, state: LandedState::Same, differs: Vec::new(), note: None };
     let report = LandedReport { branch: "main".into(), tip: FROM.into(), commits: vec![check] };

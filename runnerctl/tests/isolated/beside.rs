@@ -109,7 +109,7 @@ fn an_id_that_another_daemon_has_taken_is_left_to_it() {
     let gate = repo.script().gate("work");
     repo.script().always("gate work; answer done 'Done.'");
     let (_daemon, _second) = (home.daemon(), other.daemon());
-    let first = start(&home, &repo, "tidy");
+    let first = start(&home, &repo, "tidy", &[]);
     gate.reached();
     let path = std::env::join_paths([home.path().join("bin"), other.path().join("bin")]).expect("paths");
     let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap_or_default());

@@ -16,9 +16,9 @@ pub(crate) fn run(home: &Home, repo: &Repo, id: &str) -> Output {
 }
 
 /// Starts an isolated run and returns what is answered.
-pub(crate) fn start(home: &Home, repo: &Repo, id: &str) -> Value {
+pub(crate) fn start(home: &Home, repo: &Repo, id: &str, options: &[&str]) -> Value {
     let args = ["start", "--isolated", "--yes", "--json", "-m", "Do it.", "--id", id];
-    home.ctl_in(repo, &args).exits(0).json()
+    home.ctl_in(repo, &[&args[..], options].concat()).exits(0).json()
 }
 
 /// Returns the folder of a run, as the client tells it.

@@ -15,7 +15,7 @@ fn two_isolated_runs_and_one_in_place_are_driven_at_once_and_the_others_wait() {
     let _daemon = home.daemon();
     let ids = ["a", "b", "c", "d"];
     for id in ids {
-        start(&home, &repo, id);
+        start(&home, &repo, id, &[]);
     }
     home.ctl_in(&repo, &["start", "--yes", "--in-place", "--id", "here", "-m", "Do it."]).exits(0);
     for _ in 0..3 {
@@ -54,7 +54,7 @@ fn the_same_question_of_two_runs_is_answered_by_naming_the_run() {
     repo.script().always(question);
     let _daemon = home.daemon();
     for id in ["a", "b"] {
-        start(&home, &repo, id);
+        start(&home, &repo, id, &[]);
         home.client().wait_for(&workspace(&home, &repo, id), RunStatus::Completed);
     }
     let asked = home.ctl_in(&repo, &["questions", "--json", "."]).exits(0).json();

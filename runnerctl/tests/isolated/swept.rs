@@ -2,7 +2,7 @@
 
 use runner_testkit::Home;
 
-use crate::kit::{WRITES, reserved, run, workspace};
+use crate::kit::{WRITES, reserved, run, start, workspace};
 
 #[test]
 fn a_workspace_whose_run_is_over_goes_and_its_branch_and_records_stay() {
@@ -12,6 +12,7 @@ fn a_workspace_whose_run_is_over_goes_and_its_branch_and_records_stay() {
     let _daemon = home.daemon();
     run(&home, &repo, "tidy").exits(0);
     let place = workspace(&home, &repo, "tidy");
+    start(&home, &repo, "tidy-up", &["--queue-only"]);
     let refused = home.ctl_in(&repo, &["repos", "--remove", "."]);
     refused.exits(6);
     let tip = repo.git(&["rev-parse", "runner/tidy"]);
@@ -21,11 +22,13 @@ fn a_workspace_whose_run_is_over_goes_and_its_branch_and_records_stay() {
     home.ctl_in(&repo, &["gc"]).exits(0);
     assert!(!place.exists());
     assert_eq!(repo.git(&["rev-parse", "runner/tidy"]), tip);
-    assert_eq!(reserved(&repo), "");
-    assert_eq!(home.ctl_in(&repo, &["status", "--json"]).exits(0).json()["isolated"], serde_json::Value::Null);
+    assert_eq!(reserved(&repo), "refs/runner/reserved/tidy-up");
     let log = home.ctl_in(&repo, &["log", "1", "--run", "tidy", "--json"]).exits(0).json();
     let record = log["record"].as_str().expect("a record");
     assert!(std::path::Path::new(record).is_dir(), "{record}");
+    home.ctl_in(&repo, &["cancel"]).exits(0);
+    home.ctl_in(&repo, &["gc"]).exits(0);
+    assert_eq!(home.ctl_in(&repo, &["status", "--json"]).exits(0).json()["isolated"], serde_json::Value::Null);
     home.ctl_in(&repo, &["repos", "--remove", "."]).exits(0);
 }
 

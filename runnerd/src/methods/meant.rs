@@ -11,7 +11,8 @@ use protocol::request::AtRun;
 use protocol::view::{RunSummary, StatusView};
 use runner_core::shell;
 
-use super::Api;
+use super::{Api, blocking};
+use crate::admit::git_error;
 use crate::worker::Handle;
 
 /// A run of a repository, in place or isolated.
@@ -47,12 +48,22 @@ impl Api {
         let isolated = isolated.iter().filter_map(summary).map(|summary| Candidate { summary, is_isolated: true });
         let all: Vec<Candidate> = own.into_iter().chain(isolated).collect();
         let chosen = match run {
+            // One whose workspace is gone has its branch; what begins like its id is another.
+            Some(run) if self.has_branch(path, run).await && all.iter().all(|known| known.summary.id != run) => None,
             Some(run) => named(&all, run)?,
             None => one_that_goes_on(&all, (path, command))?,
         };
         Ok(chosen
             .filter(|chosen| chosen.is_isolated)
             .map_or_else(|| path.clone(), |chosen| chosen.summary.path.clone()))
+    }
+
+    /// Whether the repository around a path has the branch of a run with this very id.
+    async fn has_branch(&self, path: &WirePath, run: &str) -> bool {
+        let Ok(repository) = self.repository(path.as_path()).await else { return false };
+        let branch = format!("runner/{run}");
+        let found = blocking(move || repository.branch(&branch).map_err(|error| git_error(&error)));
+        found.await.is_ok_and(|tip| tip.is_some())
     }
 
     /// Returns the worker of the repository around a path and those of its isolated runs; none where it has no such runs.
