@@ -351,7 +351,7 @@ export interface RepoView {
  */
 export interface StopReason {
   /**
-   * The command that goes on.
+   * What goes on, as a sentence.
    */
   command?: string | null;
   /**
@@ -796,7 +796,7 @@ export interface Node {
  */
 export interface IterationReply {
   /**
-   * What has failed in its guard.
+   * What has failed in its guard, as runners of tests and compilers have reported it; the first ones, bounded.
    */
   failures?: ReportedFailure[];
   iteration: IterationView;
@@ -805,6 +805,19 @@ export interface IterationReply {
    */
   meta?: IterationMeta | null;
   record: WirePath;
+}
+/**
+ * What a runner of tests or a compiler has reported as failed.
+ */
+export interface ReportedFailure {
+  /**
+   * What was said of it, the line that names it first.
+   */
+  lines: string[];
+  /**
+   * What has failed.
+   */
+  name: string;
 }
 /**
  * The facts of one iteration.
@@ -1248,9 +1261,4 @@ export interface SleepView {
    * Why not, where it does not.
    */
   why?: string | null;
-}
-
-export interface ReportedFailure {
-  lines: string[];
-  name: string;
 }
