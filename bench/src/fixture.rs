@@ -57,7 +57,7 @@ fn changes(files: u32) -> String {
 }
 
 /// Returns the path of a file: a hundred in a folder, folders four deep.
-pub(crate) fn path(number: u32) -> String {
+fn path(number: u32) -> String {
     format!("src/area{}/part{}/unit{}/file{number}.txt", number / 10_000, number / 1_000 % 10, number / 100 % 10)
 }
 

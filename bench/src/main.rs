@@ -15,7 +15,6 @@ mod iteration;
 mod kills;
 mod machine;
 mod phases;
-mod publish;
 mod report;
 mod samples;
 mod stop;
@@ -53,8 +52,6 @@ enum What {
     Stop(stop::Args),
     /// Speed of taking output and the daemon's memory, against `cat > /dev/null`.
     Flood(flood::Args),
-    /// Processor time of publishing a commit of an isolated run.
-    Publish(publish::Args),
     /// `runnerctl verify` against `git log --stat`.
     Verify(verify::Args),
     /// Overhead against what grows: iterations, repositories, subscribers, output; and what is kept for ever.
@@ -86,7 +83,6 @@ impl What {
             Self::Crowd(crowd::Args::default()),
             Self::Stop(stop::Args::default()),
             Self::Flood(flood::Args::default()),
-            Self::Publish(publish::Args::default()),
             Self::Verify(verify::Args::default()),
         ]
     }
@@ -98,7 +94,6 @@ impl What {
             Self::Crowd(args) => crowd::measure(args, report),
             Self::Stop(args) => stop::measure(args, report),
             Self::Flood(args) => flood::measure(args, report),
-            Self::Publish(args) => publish::measure(args, report)?,
             Self::Verify(args) => verify::measure(args, report),
             Self::Growth(args) => growth::measure(args, report),
             Self::Counts(args) => counts::measure(args, report)?,

@@ -122,6 +122,18 @@ pub fn in_the_way_of_runs(repository: &Repository) -> Result<Option<String>, Git
     Ok(repository.branch("runner")?.map(|_| "runner".to_owned()))
 }
 
+/// Returns the last commit of a run that its source keeps: what was sent may be ahead of a branch that is in use.
+pub fn last_kept(source: &Repository, run: &str) -> Result<Option<Id>, GitError> {
+    let keeper = publish::keeper(run);
+    let there = source.refs_of(std::slice::from_ref(&keeper))?;
+    let at = there.get(&keeper).and_then(|at| at.parse::<Id>().ok());
+    let branch = source.branch(&format!("runner/{run}"))?;
+    Ok(match (branch, at) {
+        (Some(branch), Some(at)) if source.holds(&at)? && source.is_ancestor(&branch, &at)? => Some(at),
+        (branch, at) => branch.or(at),
+    })
+}
+
 fn ids(refs: &BTreeMap<String, String>, below: &[String]) -> BTreeMap<String, Id> {
     let is_below = |name: &str| below.iter().any(|folder| name.starts_with(&format!("{folder}/")));
     let of = refs.iter().filter(|(name, _)| is_below(name));

@@ -11,7 +11,7 @@ use tokio::task::block_in_place;
 use crate::causes::in_one_line;
 use crate::clock;
 use crate::git::{GitError, MovedRef, Repository};
-use crate::obstruction::obstruction;
+use crate::obstruction::{Obstructs as _, obstruction};
 use crate::publish::{Publication, PublishError, Published, publish};
 use crate::store::{RepoFile, Store};
 use crate::worker::queue::RepoQueue;
@@ -79,18 +79,18 @@ fn publish_now(queue: &mut RepoQueue) -> Result<Publication, PublishError> {
         let repository = repository(queue)?;
         publish(&queue.store, &repository, &source)
     });
-    let outlet = &mut queue.outlet;
-    match &done {
-        Ok(publication) => outlet.view.clone_from(&publication.view),
+    let (view, is_looked_again) = match &done {
+        Ok(publication) => (publication.view.clone(), publication.view.as_ref().is_some_and(|view| view.why.is_some())),
         Err(error) => {
-            let why = obstruction(error).waiting();
-            let view = outlet.view.take().unwrap_or(PublishedView { to: source.path, tip: None, behind: 0, why: None });
-            outlet.view = Some(PublishedView { why: Some(why), ..view });
+            let view = queue.outlet.view.take();
+            let view = view.unwrap_or(PublishedView { to: source.path, tip: None, behind: 0, why: None });
+            // What does not pass by itself is met again by whoever goes on with the run.
+            (Some(PublishedView { why: Some(obstruction(error).waiting()), ..view }), error.passes())
         }
-    }
+    };
     let now = clock::now();
-    let is_behind = outlet.view.as_ref().is_some_and(|view| view.why.is_some());
-    outlet.again = is_behind.then(|| Wait { since: now, until: now + LOOK_AGAIN });
+    let again = is_looked_again.then(|| Wait { since: now, until: now + LOOK_AGAIN });
+    queue.outlet = Outlet { view, again };
     queue.show();
     done
 }

@@ -92,7 +92,11 @@ impl Repository {
         }
         let git = Git::new(self, "update-ref").args(["--no-deref", "-m", message, "--stdin", "-z"]);
         Identity::runner().in_environment(git).input(input).run()?;
-        changes.iter().try_for_each(|change| durable::sync_ref(self.common_dir(), &change.name))
+        match self.ref_store(&self.open()?) {
+            RefStore::Files => changes.iter().try_for_each(|change| durable::sync_ref(self.common_dir(), &change.name)),
+            // Its files are flushed by git, and not the folder that names them.
+            RefStore::Program => durable::sync_if_there(&self.common_dir().join("reftable")).map(drop),
+        }
     }
 }
 

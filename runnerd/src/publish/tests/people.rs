@@ -1,6 +1,8 @@
 //! What a person does to the branch in the source while the run goes on, and that what he is told then lets it go on.
 
+use super::super::last_kept;
 use super::fixture::{Pair, git};
+use crate::git::Repository;
 
 #[test]
 fn row_100_a_commit_of_a_persons_on_the_branch_holds_the_run_and_is_kept() {
@@ -82,7 +84,9 @@ fn row_101_a_branch_that_is_checked_out_is_left_and_caught_up_with() {
     let why = published.why.unwrap();
     assert_eq!(why.message, format!("runner/x is in use in {}", pair.source().display()));
     assert_eq!(pair.source_git("status --porcelain"), "");
-    assert_eq!(pair.source_git("rev-parse refs/runner/at/x"), tip, "what was made is in the source all the same");
+    let source = Repository::discover(pair.source()).unwrap();
+    let kept = last_kept(&source, "x").unwrap().unwrap();
+    assert_eq!(kept.to_string(), tip, "what was made is in the source all the same");
     assert_eq!(why.command.as_deref(), Some(format!("git -C {} switch --detach", pair.source().display()).as_str()));
     pair.source_git("switch --quiet --detach");
     pair.publish();
