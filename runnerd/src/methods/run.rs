@@ -20,7 +20,7 @@ use crate::agent::Candidates;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{Store, repo_id};
-use crate::worker::{Handle, Message, StartOrder, Trusted, is_claimed_by_another, make_layout};
+use crate::worker::{Handle, Message, StartOrder, Trusted, is_claimed_by_another, make_layout, proposal};
 
 #[async_trait]
 impl RunApiServer for Api {
@@ -268,7 +268,7 @@ fn is_driven_elsewhere(worker: Option<&Handle>, common_dir: &Path) -> bool {
 
 fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let report = make_layout(&layout, force, None).map_err(|error| {
+    let report = make_layout(&layout, force, proposal(&layout).as_ref()).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidFile, format!("cannot make .runner/ in {}", layout.root().display()))
             .caused_by(&error)
             .hint("fix the file, then: runnerctl init")
