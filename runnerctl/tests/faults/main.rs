@@ -16,3 +16,4 @@ mod requests;
 mod stage;
 mod state;
 mod time;
+mod workspaces;
