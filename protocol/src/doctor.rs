@@ -24,6 +24,20 @@ pub struct RepositoryFacts {
     /// What a run would watch for the guard; null where the configuration or the commit at HEAD cannot be read.
     #[serde(default)]
     pub guard: Option<GuardFiles>,
+    /// What could be set for workspaces of isolated runs; null where nothing is known, or something is set.
+    #[serde(default)]
+    pub workspace: Option<WorkspaceProposal>,
+}
+
+/// What could be set in `[workspace]` for a project of a known kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceProposal {
+    /// Names at the root of the work tree that it is told from.
+    pub by: Vec<String>,
+    /// For `workspace.copy`.
+    pub copy: Vec<String>,
+    /// For `workspace.setup`.
+    pub setup: Vec<String>,
 }
 
 /// The files that say what the guard does, and are watched for changes.

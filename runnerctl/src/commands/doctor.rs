@@ -149,6 +149,7 @@ async fn of_repository(repository: &Repository) -> Known {
         rules::guard(guard, machine::has_program(guard, root), recipe.as_ref()),
     ];
     checks.extend(facts.guard.as_ref().map(rules::guard_files));
+    checks.extend(facts.workspace.as_ref().map(rules::workspace));
     checks.extend(held.as_ref().map(rules::held));
     checks.extend(rules::configured(agents));
     checks.extend(rules::files(files, facts));

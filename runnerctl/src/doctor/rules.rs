@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use protocol::client::ConnectError;
-use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts};
+use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts, WorkspaceProposal};
 use protocol::reply::{ConfigShowReply, ValidateReply};
 use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
 use protocol::words::Containment;
@@ -331,6 +331,17 @@ pub(crate) fn guard_files(guard: &GuardFiles) -> Check {
         [] => Check::ok("guard files", "none in this repository"),
         _ => Check::ok("guard files", format!("watched for changes: {files}")),
     }
+}
+
+/// Says what a workspace of an isolated run would lack, and what brings it.
+pub(crate) fn workspace(proposal: &WorkspaceProposal) -> Check {
+    let keys = [("copy", &proposal.copy), ("setup", &proposal.setup)];
+    let ways = keys.into_iter().filter(|(_, words)| !words.is_empty());
+    let ways = ways.map(|(key, words)| format!("runnerctl config set workspace.{key} '{words:?}'"));
+    let by = proposal.by.join(", ");
+    let found =
+        format!("an isolated run would begin without what git ignores ({by}), unless it is set what to copy or run");
+    Check::ok("workspace", found).with_details(ways.collect())
 }
 
 /// Judges the agents of a configuration.

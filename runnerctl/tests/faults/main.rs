@@ -17,3 +17,4 @@ mod requests;
 mod stage;
 mod state;
 mod time;
+mod workspaces;

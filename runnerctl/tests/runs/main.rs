@@ -41,3 +41,4 @@ mod usage;
 mod verdicts;
 mod waiting;
 mod watch;
+mod workspaces;

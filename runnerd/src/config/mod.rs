@@ -17,6 +17,7 @@ mod list_prices;
 mod money;
 mod parse;
 mod pattern;
+mod proposal;
 mod repository;
 mod table;
 mod text;
@@ -31,11 +32,12 @@ pub use list_prices::{LIST_PRICES, ListPrices};
 pub use money::{MicroUsd, Price};
 pub use parse::text;
 pub use pattern::{PatternPlace, Patterns};
+pub use proposal::Proposal;
 pub use repository::{
     ContainmentConfig, DeliverConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, PromptConfig, RepoConfig,
     ReviewConfig, RolesConfig, WorkspaceConfig, parse,
 };
-pub use text::{daemon_default_text, default_text, reference};
+pub use text::{daemon_default_text, default_text, default_text_with, reference};
 pub use words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 #[cfg(test)]

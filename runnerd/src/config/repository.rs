@@ -156,6 +156,13 @@ pub struct WorkspaceConfig {
     pub setup_timeout: Duration,
 }
 
+impl WorkspaceConfig {
+    /// Tells whether anything is copied into a workspace or run in it.
+    pub fn is_made_ready(&self) -> bool {
+        !self.copy.as_slice().is_empty() || !self.setup.is_empty()
+    }
+}
+
 impl Default for WorkspaceConfig {
     fn default() -> Self {
         RepoConfig::default().workspace

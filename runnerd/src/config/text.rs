@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::keys::{Default, Key, Section, Shown};
+use super::proposal::{self, Proposal};
 use super::table;
 
 const REPOSITORY_HEADER: &str = "\
@@ -27,6 +28,12 @@ pattern without `/` names a file in any folder.
 /// Returns the `config.toml` that `init` writes into a repository.
 pub fn default_text() -> String {
     default_file(REPOSITORY_HEADER, table::REPOSITORY)
+}
+
+/// Returns the `config.toml` that `init` writes into a work tree of which something is known.
+pub fn default_text_with(proposal: Option<&Proposal>) -> String {
+    let text = default_text();
+    proposal.map_or_else(|| text.clone(), |proposal| proposal::add_to(&text, proposal))
 }
 
 /// Returns a `config.toml` for the daemon with every key and its default.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::DoctorApiServer;
-use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
+use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts, WorkspaceProposal};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, ValidateParams};
@@ -59,6 +59,11 @@ fn facts(repository: &Repository, known: &[String]) -> Result<RepositoryFacts, E
     let layout = Layout::new(repository.work_dir());
     let config = admit::config_of_work_tree(&layout).ok();
     let confirmed = config.as_ref().map(|config| is_confirmed(repository, config, known)).transpose()?;
+    let is_set = config.as_ref().is_some_and(|config| config.workspace.is_made_ready());
+    let workspace = worker::proposal(&layout).filter(|_| !is_set).map(|proposal| {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        WorkspaceProposal { by: words(&proposal.by), copy: words(&proposal.copy), setup: words(&proposal.setup) }
+    });
     let guard = config.and_then(|config| worker::guard_files(repository, &config));
     let by_program = repository.by_program().map_err(|error| git_error(&error))?;
     let locks: Vec<PathBuf> = repository.locks();
@@ -70,6 +75,7 @@ fn facts(repository: &Repository, known: &[String]) -> Result<RepositoryFacts, E
         operation: repository.operation().map(|operation| operation.to_string()),
         confirmed,
         guard,
+        workspace,
     })
 }
 

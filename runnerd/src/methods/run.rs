@@ -22,7 +22,7 @@ use crate::client_gone::ClientGone;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{Store, repo_id};
-use crate::worker::{Handle, IdChoice, Message, StartOrder, Trusted, is_claimed_by_another, make_layout};
+use crate::worker::{Handle, IdChoice, Message, StartOrder, Trusted, is_claimed_by_another, make_layout, proposal};
 
 #[async_trait]
 impl RunApiServer for Api {
@@ -339,7 +339,7 @@ pub(super) fn is_driven_elsewhere(worker: Option<&Handle>, common_dir: &Path) ->
 
 fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let report = make_layout(&layout, force, None).map_err(|error| {
+    let report = make_layout(&layout, force, proposal(&layout).as_ref()).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidFile, format!("cannot make .runner/ in {}", layout.root().display()))
             .caused_by(&error)
             .hint("fix the file, then: runnerctl init")

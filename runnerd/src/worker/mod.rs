@@ -61,7 +61,7 @@ pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::tools::faults_of_work_tree as tool_faults;
 pub use self::load::{LoadError, Loaded, load, load_config, policy_of};
 pub use self::requests::setting::{edited as edited_config, set as set_key};
-pub use self::run::begin::make_layout;
+pub use self::run::begin::{make_layout, proposal};
 pub use self::run::{Means, spawn, spawn_after_bug, spawn_held};
 pub use self::slots::Slots;
 pub use self::trusted::Trusted;

@@ -76,7 +76,26 @@ fn facts() -> RepositoryFacts {
         operation: None,
         confirmed: Some(true),
         guard: Some(GuardFiles { watched: words(&["justfile"]), is_blind: false }),
+        workspace: None,
     }
+}
+
+#[test]
+fn what_a_workspace_would_lack_is_told_with_what_to_type() {
+    let proposal = WorkspaceProposal {
+        by: words(&[".env", "package-lock.json"]),
+        copy: words(&[".env"]),
+        setup: words(&["npm", "ci"]),
+    };
+    let check = workspace(&proposal);
+    assert_eq!(check.level, Level::Ok);
+    assert_eq!(
+        check.details,
+        [
+            r#"runnerctl config set workspace.copy '[".env"]'"#,
+            r#"runnerctl config set workspace.setup '["npm", "ci"]'"#,
+        ]
+    );
 }
 
 #[test]

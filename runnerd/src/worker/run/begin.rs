@@ -12,7 +12,7 @@ use runner_core::run::{self, Beginning, ResumeOrder};
 use runner_core::transition::PROGRESS_HEADING;
 use runner_core::{json, schema, shell, tree, uncommitted, validate};
 
-use crate::config::{self, RepoConfig};
+use crate::config::{self, Proposal, RepoConfig};
 use crate::git::{Change, CommitInfo, CommitRequest, GitError, HoldBack, Id, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::goal::Goal;
@@ -266,7 +266,7 @@ fn write_beginning(
 pub fn make_layout(
     layout: &Layout,
     force: bool,
-    goal: Option<&str>,
+    proposal: Option<&Proposal>,
 ) -> Result<crate::repo::init::InitReport, InitError> {
     let config = RepoConfig::default();
     let texts = [
@@ -275,10 +275,17 @@ pub fn make_layout(
         (Layout::ANSWER_SCHEMA, schema::answer_text()),
         (Layout::RUN_STATE, json::canonical(&RunState::default())),
         (Layout::FEEDBACK, json::canonical(&Feedback::default())),
-        (Layout::CONFIG, config::default_text()),
+        (Layout::CONFIG, config::default_text_with(proposal)),
     ];
     let files: Vec<(&str, &[u8])> = texts.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
-    init(layout, &InitOptions { force, goal, files: &files })
+    init(layout, &InitOptions { force, goal: None, files: &files })
+}
+
+/// Returns what could be set for workspaces of the work tree. What cannot be listed is no reason to make no layout.
+pub fn proposal(layout: &Layout) -> Option<Proposal> {
+    let entries = std::fs::read_dir(layout.root()).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    Proposal::of(&names)
 }
 
 fn read_goal(layout: &Layout) -> Result<Goal, Unready> {

@@ -1,0 +1,91 @@
+//! The daemon dies while the workspace of an isolated run is made, and while it is made ready. Rows 105 and 106.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use protocol::words::RunStatus;
+use runner_testkit::{Gate, Home, PATIENCE, Repo};
+
+const RUN: &str = "apart";
+
+/// A repository, and a program of a workspace's that stops at a gate.
+struct Scene {
+    gate: Gate,
+    repo: Repo,
+    home: Home,
+}
+
+impl Scene {
+    fn new(config: impl FnOnce(&str) -> String) -> Self {
+        let home = Home::new();
+        let repo = home.repo("one");
+        let gate = repo.script().gate("made");
+        let gates = repo.script().folder().join("gates").display().to_string();
+        let program = format!(
+            "#!/bin/sh\necho x >> {count}\necho > {gates}/made.in\nread -r _ < {gates}/made.out\ncat\n",
+            count = home.path().join("count").display(),
+        );
+        let path = home.path().join("program.sh");
+        fs::write(&path, program).expect("a program can be written");
+        repo.write(".runner/GOAL.md", "# Reach the goal\n");
+        let text = config(&path.display().to_string());
+        repo.configure(&repo.config().top("max_iterations = 1").section(&text));
+        Self { gate, repo, home }
+    }
+
+    /// How often the program was started.
+    fn count(&self) -> usize {
+        fs::read_to_string(self.home.path().join("count")).map_or(0, |text| text.lines().count())
+    }
+
+    fn workspaces(&self) -> Vec<PathBuf> {
+        folders(&self.home.state().join("workspaces")).iter().flat_map(|source| folders(source)).collect()
+    }
+}
+
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+#[test]
+fn row_105_killed_while_a_workspace_is_made() {
+    let scene = Scene::new(|_| String::new());
+    let program = scene.home.path().join("program.sh").display().to_string();
+    scene.repo.write(".gitattributes", "slow.txt filter=slow\n");
+    scene.repo.write("slow.txt", "slow\n");
+    scene.repo.commit("A file that takes long");
+    scene.repo.git(&["config", "filter.slow.smudge", &format!("sh {program}")]);
+    let refs = scene.repo.refs("refs/heads/");
+    let daemon = scene.home.daemon();
+    let args = ["start", "--isolated", "--yes", "--id", RUN, "-m", "Do it"];
+    let mut asked = scene.home.ctl_command(&scene.repo, &args).spawn().expect("the client can be started");
+    scene.gate.reached();
+    daemon.kill();
+    assert!(!asked.wait().expect("the client ends").success());
+    scene.gate.open();
+    scene.home.all_gone_within(PATIENCE);
+    let _daemon = scene.home.daemon();
+    assert_eq!(scene.workspaces(), Vec::<PathBuf>::new(), "what was begun is swept");
+    assert_eq!(scene.repo.refs("refs/heads/"), refs);
+    assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");
+    scene.repo.git(&["config", "--unset", "filter.slow.smudge"]);
+    scene.home.ctl_in(&scene.repo, &[&args[..], &["--wait"]].concat()).exits(0);
+    assert_eq!(scene.workspaces().len(), 1);
+}
+
+#[test]
+fn row_106_killed_while_a_workspace_is_made_ready() {
+    let scene = Scene::new(|program| format!("[workspace]\nsetup = [\"sh\", \"{program}\"]"));
+    let daemon = scene.home.daemon();
+    let args = ["start", "--isolated", "--yes", "--id", RUN, "-m", "Do it"];
+    scene.home.ctl_in(&scene.repo, &args).exits(0);
+    scene.gate.reached();
+    daemon.kill();
+    let _daemon = scene.home.daemon();
+    scene.gate.reached();
+    scene.gate.open();
+    let place = scene.home.ctl_in(&scene.repo, &["path", RUN]);
+    scene.home.client().wait_for(Path::new(place.stdout.trim()), RunStatus::Completed);
+    assert_eq!(scene.count(), 2, "it was run again, since nobody knows whether it had come to its end");
+    assert_eq!(scene.repo.script().sessions(), 1);
+}

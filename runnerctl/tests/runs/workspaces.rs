@@ -1,0 +1,197 @@
+//! Workspaces of isolated runs: made ready by `copy` and `setup`, and the same trees and prompts as in place.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runner_testkit::{Home, Output, Repo};
+
+use crate::play::{RUN, sample};
+
+const LIMITED: i32 = 4;
+const FAILED: i32 = 9;
+
+/// A repository whose runs have a workspace, and a program that makes that ready.
+struct Scene {
+    repo: Repo,
+    home: Home,
+}
+
+impl Scene {
+    fn new(setup: &str, more: &str) -> Self {
+        let home = Home::new();
+        let repo = home.repo("one");
+        fs::write(home.path().join("setup.sh"), setup).expect("a program can be written");
+        let argv = format!("setup = [\"sh\", \"{}\"]", home.path().join("setup.sh").display());
+        repo.write(".gitignore", "deps/\n.env\n");
+        repo.write(".runner/GOAL.md", "# Reach the goal\n");
+        let config = repo.config().top("max_iterations = 1").guard("baseline = true");
+        repo.configure(&config.section(&format!("[workspace]\n{argv}\n{more}")));
+        repo.plant(&sample());
+        repo.script().step(1, "cat deps/tool .env > seen.txt\nanswer retry 'Not yet.'");
+        Self { repo, home }
+    }
+
+    fn start(&self) -> Output {
+        self.home.run(&self.repo, &["--isolated", "--id", RUN])
+    }
+
+    fn place(&self) -> PathBuf {
+        let told = self.home.ctl_in(&self.repo, &["path", RUN]);
+        told.exits(0);
+        PathBuf::from(told.stdout.trim())
+    }
+
+    fn log(&self) -> Vec<u8> {
+        fs::read(self.place().join(format!(".runner/iterations/{RUN}/setup.log"))).expect("a log of the setup")
+    }
+}
+
+#[test]
+fn setup_and_copies_are_there_before_the_guard_and_the_session() {
+    let scene = Scene::new("echo installing; mkdir deps; echo tool > deps/tool", "copy = [\".env\"]");
+    scene.repo.write(".env", "KEY=1\n");
+    scene.repo.script().guard_step(1, "test -f deps/tool && test -f .env");
+    let _daemon = scene.home.daemon();
+    scene.start().exits(LIMITED);
+    assert_eq!(fs::read_to_string(scene.place().join("seen.txt")).expect("a file"), "tool\nKEY=1\n");
+    assert_eq!(scene.log(), b"installing\n");
+    assert!(!scene.repo.path().join("deps").exists(), "nothing was set up in place");
+    assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn setup_that_fails_ends_the_run_before_any_session_and_is_run_again_by_resume() {
+    let scene =
+        Scene::new("echo no registry >&2; test -f \"$0.fixed\" || exit 3; mkdir deps; touch deps/tool .env", "");
+    let _daemon = scene.home.daemon();
+    let ended = scene.start();
+    ended.exits(FAILED);
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    for part in ["exit code 3", "no registry", "setup.log", "runnerctl resume"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(scene.repo.script().sessions(), 0);
+    fs::write(scene.home.path().join("setup.sh.fixed"), "").expect("a file can be written");
+    scene.home.ctl_in(&scene.repo, &["resume", "--run", RUN, "--wait"]).exits(LIMITED);
+    assert_eq!(scene.repo.script().sessions(), 1);
+}
+
+#[test]
+fn setup_that_hangs_is_ended_with_all_that_it_has_started() {
+    let scene = Scene::new("sleep 1000 & sleep 1000", "setup_timeout_secs = 1");
+    let _daemon = scene.home.daemon();
+    let ended = scene.start();
+    ended.exits(FAILED);
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(said.contains("did not end within 1 seconds"), "{said}");
+}
+
+#[test]
+fn setup_that_floods_leaves_a_log_that_is_bounded() {
+    let scene = Scene::new("yes flood | head -c 50000000; mkdir deps; touch deps/tool .env", "");
+    let _daemon = scene.home.daemon();
+    scene.start().exits(LIMITED);
+    assert!(scene.log().len() < 2 << 20, "{} bytes", scene.log().len());
+}
+
+#[test]
+fn setup_that_cannot_be_started_is_named() {
+    let scene = Scene::new("", "");
+    let config = scene.repo.read(".runner/state/config.toml").replace("\"sh\"", "\"no-such-program\"");
+    scene.repo.write(".runner/state/config.toml", &config);
+    scene.repo.commit("Another program");
+    let _daemon = scene.home.daemon();
+    let ended = scene.start();
+    ended.exits(FAILED);
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(said.contains("the setup of the workspace cannot be started"), "{said}");
+}
+
+/// What is told of one run: the trees of its commits outside `.runner/`, and digests of its prompts.
+fn told(repo: &Repo) -> Vec<(String, BTreeMap<String, String>)> {
+    let branch = format!("runner/{RUN}");
+    let commits = repo.git(&["rev-list", "--reverse", "--first-parent", &format!("main..{branch}")]);
+    let one = |commit: &str| {
+        let files = repo.git(&["ls-tree", "-r", commit]);
+        let files: Vec<&str> = files.lines().filter(|line| !line.contains("\t.runner/")).collect();
+        let trailers = repo.git(&["log", "-1", "--format=%(trailers:only,unfold)", commit]);
+        let author = repo.git(&["log", "-1", "--format=%an <%ae>", commit]);
+        let digests = trailers.lines().filter_map(|line| line.split_once(": "));
+        let mut facts: BTreeMap<String, String> = digests
+            .filter(|(name, _)| name.to_lowercase().contains("prompt"))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        facts.insert("author".to_owned(), author);
+        (files.join("\n"), facts)
+    };
+    commits.lines().map(one).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").args([from, to]).status().expect("cp can be started");
+    assert!(status.success());
+}
+
+/// Runs the same script in place and in a workspace, on the same source at the same path, and compares what came of it.
+fn assert_the_same(prepare: impl Fn(&Repo)) {
+    let home = Home::new();
+    let repo = home.repo("one");
+    repo.write(".runner/GOAL.md", "# Reach the goal\n");
+    repo.configure(&repo.config().top("max_iterations = 2"));
+    repo.plant(&sample());
+    prepare(&repo);
+    let steps = "printf 'a\\r\\nb\\r\\n' > \"new$n.txt\"; echo large > \"new$n.big\"; echo x > \"x$n.log\"; echo x > \"x$n.tmp\"\n\
+                 printf '#!/bin/sh\\n' > \"run$n.sh\"; chmod +x \"run$n.sh\" README.md; ln -s README.md \"link$n\"";
+    repo.script().always(&format!("{steps}\nanswer retry \"Try $n.\""));
+    let kept = home.path().join("kept");
+    copy(home.path().join("repos").as_path(), &kept);
+    let script = repo.script().folder().to_owned();
+    let kept_script = home.path().join("kept-script");
+    copy(&script, &kept_script);
+    let run = |args: &[&str]| {
+        let _daemon = home.daemon();
+        home.run(&repo, &[&["--id", RUN], args].concat()).exits(LIMITED);
+        told(&repo)
+    };
+    let isolated = run(&["--isolated"]);
+    for (folder, copied) in [(home.path().join("repos"), &kept), (script, &kept_script)] {
+        fs::remove_dir_all(&folder).expect("a folder can be removed");
+        copy(copied, &folder);
+    }
+    fs::remove_dir_all(home.state()).expect("the state can be removed");
+    let in_place = run(&[]);
+    assert!(in_place.len() >= 3, "{in_place:?}");
+    assert!(in_place.iter().any(|(_, facts)| facts.len() > 1), "no prompt is told of: {in_place:?}");
+    assert_eq!(isolated, in_place);
+}
+
+#[test]
+fn trees_and_prompts_are_those_of_a_run_in_place_under_rules_of_all_kinds() {
+    assert_the_same(|repo| {
+        repo.write(".gitattributes", "*.big filter=big\n");
+        repo.write(".gitignore", "*.log\n");
+        repo.commit("Rules");
+        for (key, value) in [
+            ("filter.big.clean", "sed s/^/pointer:/"),
+            ("filter.big.smudge", "sed s/^pointer://"),
+            ("user.name", "Some Body"),
+            ("core.autocrlf", "input"),
+            ("core.fileMode", "false"),
+        ] {
+            repo.git(&["config", key, value]);
+        }
+        fs::write(repo.path().join(".git/info/exclude"), "*.tmp\n").expect("rules can be written");
+    });
+}
+
+#[test]
+fn trees_and_prompts_are_those_of_a_run_in_place_in_a_sparse_checkout() {
+    assert_the_same(|repo| {
+        repo.write("wide/file.txt", "wide\n");
+        repo.write("narrow/file.txt", "narrow\n");
+        repo.commit("Folders");
+        repo.git(&["sparse-checkout", "set", "--cone", "narrow", ".runner"]);
+    });
+}

@@ -1,0 +1,107 @@
+//! What `[workspace]` could say in projects of known kinds, told from the names at the root of a work tree. Pure: no folder is
+//! listed here, and nothing is set.
+
+/// A kind of project, known by its lock file.
+struct Kind {
+    lock: &'static str,
+    /// The folder of what it depends on, where a copy of that works at another place.
+    folder: Option<&'static str>,
+    /// What fetches what it depends on, exactly as the lock file has it.
+    setup: &'static [&'static str],
+}
+
+const KINDS: &[Kind] = &[
+    Kind { lock: "package-lock.json", folder: Some("node_modules"), setup: &["npm", "ci"] },
+    Kind { lock: "pnpm-lock.yaml", folder: None, setup: &["pnpm", "install", "--frozen-lockfile"] },
+    Kind { lock: "yarn.lock", folder: Some("node_modules"), setup: &["yarn", "install", "--frozen-lockfile"] },
+    Kind { lock: "bun.lock", folder: Some("node_modules"), setup: &["bun", "install", "--frozen-lockfile"] },
+    Kind { lock: "composer.lock", folder: Some("vendor"), setup: &["composer", "install"] },
+    // A virtual environment names the folder that it was made in.
+    Kind { lock: "uv.lock", folder: None, setup: &["uv", "sync", "--frozen"] },
+    Kind { lock: "poetry.lock", folder: None, setup: &["poetry", "install"] },
+    Kind { lock: "Pipfile.lock", folder: None, setup: &["pipenv", "sync"] },
+    Kind { lock: "Gemfile.lock", folder: None, setup: &["bundle", "install"] },
+];
+/// Files of settings that are usually not committed.
+const SETTINGS: [&str; 3] = [".env", ".env.local", ".envrc"];
+
+/// What could be set, and what it was told from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proposal {
+    /// Names at the root.
+    pub by: Vec<&'static str>,
+    /// For `workspace.copy`.
+    pub copy: Vec<&'static str>,
+    /// For `workspace.setup`: what one program can do, for the first kind that needs it.
+    pub setup: Vec<&'static str>,
+}
+
+impl Proposal {
+    /// Returns what could be set where these names are at the root of a work tree; none where nothing is known of them.
+    pub fn of(names: &[String]) -> Option<Self> {
+        let has = |name: &str| names.iter().any(|found| found == name);
+        let mut proposal = Self::default();
+        for setting in SETTINGS.into_iter().filter(|name| has(name)) {
+            proposal.by.push(setting);
+            proposal.copy.push(setting);
+        }
+        for kind in KINDS.iter().filter(|kind| has(kind.lock)) {
+            proposal.by.push(kind.lock);
+            match kind.folder.filter(|folder| has(folder)) {
+                Some(folder) if !proposal.copy.contains(&folder) => proposal.copy.push(folder),
+                Some(_) => {}
+                None if proposal.setup.is_empty() => proposal.setup = kind.setup.to_vec(),
+                None => {}
+            }
+        }
+        (!proposal.by.is_empty()).then_some(proposal)
+    }
+
+    /// Returns keys of `[workspace]` with their values, as they stand in the file.
+    pub fn lines(&self) -> Vec<String> {
+        let keys = [("copy", &self.copy), ("setup", &self.setup)];
+        keys.into_iter()
+            .filter(|(_, words)| !words.is_empty())
+            .map(|(key, words)| format!("{key} = {words:?}"))
+            .collect()
+    }
+}
+
+/// Adds a proposal to the file of defaults, as comments.
+pub(super) fn add_to(text: &str, proposal: &Proposal) -> String {
+    let header = "# [workspace]\n";
+    let lines: String = proposal.lines().iter().map(|line| format!("#   {line}\n")).collect();
+    let added = format!("{header}\n# Perhaps, as there is {} here:\n{lines}", proposal.by.join(" and "));
+    text.replacen(header, &added, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(names: &[&str]) -> Vec<String> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Proposal::of(&names).map_or_else(Vec::new, |proposal| proposal.lines())
+    }
+
+    #[test]
+    fn what_is_there_is_copied_and_what_is_not_is_fetched() {
+        assert_eq!(lines(&["package-lock.json", "node_modules", ".env"]), [r#"copy = [".env", "node_modules"]"#]);
+        assert_eq!(lines(&["package-lock.json"]), [r#"setup = ["npm", "ci"]"#]);
+        assert_eq!(lines(&["uv.lock", ".venv"]), [r#"setup = ["uv", "sync", "--frozen"]"#]);
+        assert!(lines(&["README.md", "node_modules"]).is_empty());
+    }
+
+    #[test]
+    fn what_is_proposed_can_be_set_and_changes_nothing_as_a_comment() {
+        let names = ["yarn.lock", "composer.lock", "vendor", ".env"].map(str::to_owned);
+        let proposal = Proposal::of(&names).unwrap();
+        let text = super::super::default_text_with(Some(&proposal));
+        let read = |text: &str| super::super::parse(text, std::path::Path::new("config.toml")).unwrap();
+        assert!(text.contains("#   copy = [\".env\", \"vendor\"]\n"), "{text}");
+        assert_eq!(read(&text), read(""));
+        let set = read(&format!("[workspace]\n{}\n", proposal.lines().join("\n")));
+        assert_eq!(set.workspace.copy.as_slice(), [".env", "vendor"]);
+        assert_eq!(set.workspace.setup, ["yarn", "install", "--frozen-lockfile"]);
+    }
+}
