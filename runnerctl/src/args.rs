@@ -125,6 +125,7 @@ commands! {
         "cancel" Cancel(cancel::CancelArgs),
         "fork" Fork(fork::ForkArgs),
         "land" Land(land::LandArgs),
+        "deliver" Deliver(deliver::DeliverArgs),
     }
     "Look" {
         "status" Status(status::StatusArgs),
@@ -148,9 +149,6 @@ commands! {
         "add" Add(add::AddArgs),
         "edit" Edit(edit::EditArgs),
         "guard" Guard(guard::GuardArgs),
-    }
-    "Bring home" {
-        "deliver" Deliver(deliver::DeliverArgs),
     }
     "Repository" {
         "init" Init(init::InitArgs),

@@ -1,4 +1,4 @@
-//! `--wait`: shows a run's progress until it ends, is paused or held.
+//! `--wait`: shows a run's progress until it ends, is paused or held; what `[deliver] on_complete` asks for comes after that.
 //!
 //! Ctrl-C ends the watching, never the run.
 
@@ -12,6 +12,7 @@ use protocol::view::{RunView, StatusView};
 use protocol::words::RunStatus;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::commands::deliver::when_completed;
 use crate::commands::outcome;
 use crate::failure::Failure;
 use crate::feed::{AWAY, Feed, News};
@@ -24,8 +25,16 @@ use crate::ui::Ui;
 
 const TICK: Duration = Duration::from_millis(120);
 
-/// Follows a run and returns the exit code of the state it came to.
+/// Follows a run and returns the exit code of the state it came to. A completed one is delivered, where that was asked for.
 pub(crate) async fn wait(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
+    let status = follow(invocation, path.clone(), run.clone()).await?;
+    if status == ExitStatus::Fine {
+        when_completed(invocation, path, run).await?;
+    }
+    Ok(status)
+}
+
+async fn follow(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
     // From here on Ctrl-C has this meaning, whatever is awaited at the moment.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
     let mut watch = Watch::new(invocation.ui, &run);

@@ -498,6 +498,7 @@ fn examined() -> Vec<Example> {
         operation: None,
         confirmed: Some(true),
         guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false }),
+        workspace: None,
     };
     let fit = AgentFitness::Fit { version: Some("0.151.0".into()), login: Some(true) };
     let agents = vec![AgentFacts { section: "executor".into(), kind: "codex".into(), fitness: fit }];

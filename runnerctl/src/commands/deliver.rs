@@ -1,11 +1,14 @@
 //! `deliver`: brings a run to others as a branch and a pull request, and reads what they say of it.
 
-use clap::{Args, ValueEnum};
-use protocol::api::DeliveryApiClient as _;
+use clap::Args;
+use protocol::api::{ConfigApiClient as _, DeliveryApiClient as _};
 use protocol::delivery::DescribeParams;
 use protocol::error::ExitStatus;
 use protocol::landing::LandForm;
+use protocol::path::WirePath;
+use protocol::request::ConfigKey;
 
+use super::land::{self, Form};
 use crate::confirm::confirmed;
 use crate::deliver::hearing::{Hearing, hear};
 use crate::deliver::sending::{Sending, Wanted};
@@ -40,8 +43,8 @@ pub(crate) struct DeliverArgs {
     /// The branch that is to take the result [default: `deliver.base`, else the remote's own]
     #[arg(long, value_name = "BRANCH")]
     base: Option<String>,
-    /// One commit per task, one for all, or the run's own history
-    #[arg(long = "as", value_name = "FORM", default_value = "leaves")]
+    /// The form of the result
+    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = Form::Leaves)]
     form: Form,
     /// Open it ready for review, not as a draft
     #[arg(long)]
@@ -69,25 +72,32 @@ pub(crate) struct DeliverArgs {
     yes: bool,
 }
 
-/// The form of the commits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// One commit per finished task.
-    Leaves,
-    /// One commit.
-    Squash,
-    /// A merge of the run's own history.
-    Merge,
-}
-
-impl From<Form> for LandForm {
-    fn from(form: Form) -> Self {
-        match form {
-            Form::Leaves => Self::Leaves,
-            Form::Squash => Self::Squash,
-            Form::Merge => Self::Merge,
-        }
+/// Delivers a run that a person has waited for, where the configuration of the work tree and the run's own ask for it.
+pub(crate) async fn when_completed(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<(), Failure> {
+    let connection = invocation.connect().await?;
+    let client = connection.client();
+    let key = ConfigKey { path: path.clone(), key: Some("deliver.on_complete".to_owned()) };
+    // A configuration that cannot be read asks for nothing.
+    if !client.get(key).await.is_ok_and(|reply| reply.value == true) {
+        return Ok(());
     }
+    let params = DescribeParams { path: path.clone(), run: Some(run), remote: None, confirmed: false };
+    let described = client.describe(params).await?;
+    if !described.on_complete {
+        return Ok(());
+    }
+    let wanted = Wanted {
+        base: None,
+        form: LandForm::Leaves,
+        with_runner: false,
+        unproven: false,
+        ready: false,
+        // The guard of the run has been confirmed with the run.
+        yes: true,
+    };
+    let sending = Sending { ui: invocation.ui, connection: &connection, path, described: &described, wanted };
+    let sent = sending.send().await?;
+    invocation.ui.answer("deliver", &sent, |_| delivered(&sent))
 }
 
 /// Runs the command.
@@ -114,7 +124,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Resul
         return Ok(ExitStatus::Fine);
     }
     let DeliverArgs { base, form, ready, with_runner, unproven, yes, dry_run, .. } = args;
-    let wanted = Wanted { base, form: form.into(), with_runner, unproven, ready, yes };
+    let wanted = Wanted { base, form: land::form(form), with_runner, unproven, ready, yes };
     let sending = Sending { ui, connection: &connection, path, described: &described, wanted };
     let sent = if dry_run { sending.preview().await? } else { sending.send().await? };
     ui.answer("deliver", &sent, |_| delivered(&sent))?;

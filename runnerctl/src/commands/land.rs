@@ -65,7 +65,7 @@ pub(crate) struct LandArgs {
 
 /// The form of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
+pub(crate) enum Form {
     /// One commit for each leaf that passed
     Leaves,
     /// One commit for the whole run
@@ -122,7 +122,8 @@ async fn resolve(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStat
     Ok(ExitStatus::Fine)
 }
 
-fn form(form: Form) -> LandForm {
+/// Returns the form as the daemon is asked for it.
+pub(crate) fn form(form: Form) -> LandForm {
     match form {
         Form::Leaves => LandForm::Leaves,
         Form::Squash => LandForm::Squash,

@@ -1,6 +1,6 @@
 //! Pull requests at GitHub, by `gh`.
 //!
-//! Only options that the program has had since its version 2.4 are used. A description goes by file.
+//! Only options that the program has had for long are used, its version 2.23 among others. A description goes by file.
 
 use protocol::error::ExitStatus;
 use serde::Deserialize;

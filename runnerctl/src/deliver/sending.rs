@@ -110,8 +110,7 @@ impl Sending<'_> {
             "run {run} is at work in this repository, and what its session writes could direct git elsewhere: nothing was \
              pushed"
         );
-        Err(Failure::new(ExitStatus::Refused, "wrong_state", message)
-            .hint("runnerctl pause, or wait until it has ended"))
+        Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint("runnerctl pause"))
     }
 
     /// Tells what would be made and said. Nobody is contacted.
@@ -124,13 +123,14 @@ impl Sending<'_> {
             Some(base) => base.clone(),
             None => tracked("HEAD"),
         };
-        let mut notes = Vec::new();
-        let commits = match checkout.commit(&from).await? {
-            Some(from) => self.land(Some(from), true).await?.commits,
-            None => {
-                notes.push(format!("{from} is not here, so the commits are not known yet"));
-                Vec::new()
-            }
+        let is_there = checkout.commit(&format!("refs/heads/{}", described.branch)).await?.is_some();
+        let begins = checkout.commit(&from).await?;
+        let (commits, notes) = if is_there || begins.is_some() {
+            let landing = self.land(begins, true).await?;
+            let is_new = landing.outcome == LandOutcome::Landed;
+            (if is_new { landing.commits } else { Vec::new() }, landing.notes)
+        } else {
+            (Vec::new(), vec![format!("{from} is not here, so the commits are not known yet")])
         };
         Ok(Delivered { commits, notes, ..self.answer(named, Action::Preview) })
     }

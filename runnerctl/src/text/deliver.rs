@@ -63,7 +63,8 @@ fn request(delivered: &Delivered) -> String {
 pub(crate) fn feedback(reply: &FeedbackReply, left_out: u32) -> String {
     let mut text = match reply.told {
         0 => "nothing new\n".to_owned(),
-        told => format!("{} new\n", counted(told)),
+        1 => "1 new piece of feedback\n".to_owned(),
+        told => format!("{told} new pieces of feedback\n"),
     };
     for (n, what) in [(reply.known, "told before"), (reply.left, "left for the next time: the same command again")] {
         if n > 0 {
@@ -144,7 +145,7 @@ mod tests {
     fn what_a_run_was_told_and_what_not_is_counted() {
         let reply = FeedbackReply { told: 2, known: 1, left: 3, text: String::new(), change: None };
         insta::assert_snapshot!(feedback(&reply, 1), @r"
-        2 pieces of feedback new
+        2 new pieces of feedback
         1 piece of feedback told before
         3 pieces of feedback left for the next time: the same command again
         1 piece of feedback of people without a say in the repository left out; --anyone takes them

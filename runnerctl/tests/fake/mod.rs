@@ -42,9 +42,12 @@ pub(crate) struct FakeDaemon {
     state: Arc<Mutex<State>>,
 }
 
-const METHODS: [&str; 8] = [
+const METHODS: [&str; 11] = [
     "daemon.hello",
     "config.get",
+    "delivery.describe",
+    "delivery.feedback",
+    "land.run",
     "run.start",
     "run.status",
     "run.status_all",

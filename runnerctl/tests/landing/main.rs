@@ -5,6 +5,7 @@
 mod again;
 mod conflicts;
 mod deaths;
+mod delivered;
 mod forms;
 mod scene;
 mod targets;

@@ -3,7 +3,7 @@
 use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use runner_testkit::{Daemon, Home, Output, Repo};
 
-fn leaf(id: &str, order: i64, children: Vec<Node>) -> Node {
+pub(crate) fn leaf(id: &str, order: i64, children: Vec<Node>) -> Node {
     Node {
         id: id.to_owned(),
         order,

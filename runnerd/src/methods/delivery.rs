@@ -21,7 +21,7 @@ use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{Queued, Store, repo_id};
 use crate::verify::{Target, target, verify};
-use crate::worker::{Loaded, began_at, load, receipts};
+use crate::worker::{Handle, Loaded, began_at, load, receipts};
 
 /// Most commits that are looked through for receipts.
 const MAX_COMMITS: usize = 100_000;
@@ -53,9 +53,7 @@ impl DeliveryApiServer for Api {
         if !reply.command.is_empty() && !confirmed && !known.contains(&digest) {
             return Err(unconfirmed(&reply.command).into());
         }
-        let live = worker.filter(|worker| self.is_live(worker)).map(|worker| worker.status());
-        let name = |run: &protocol::view::RunView| run.summary.id.clone();
-        let at_work = live.map(|status| status.run.as_ref().map_or_else(|| "of this repository".to_owned(), name));
+        let at_work = worker.and_then(|worker| self.who_is_at_work(&worker));
         Ok(DescribeReply { at_work, ..reply })
     }
 
@@ -85,6 +83,16 @@ impl DeliveryApiServer for Api {
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Ok(FeedbackReply { told: count(told), known: count(known), left: count(left), text, change })
+    }
+}
+
+impl Api {
+    /// Returns the run whose session may have written git's configuration without that having been put back yet.
+    fn who_is_at_work(&self, worker: &Handle) -> Option<String> {
+        let status = worker.status();
+        let is_suspect = self.is_live(worker) || status.repo.held.is_some();
+        let name = || status.run.as_ref().map_or_else(|| "of this repository".to_owned(), |run| run.summary.id.clone());
+        is_suspect.then(name)
     }
 }
 

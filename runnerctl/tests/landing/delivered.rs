@@ -1,0 +1,103 @@
+//! A run that is brought to others: the branch at a bare remote, the request that stands in for a forge's, and feedback
+//! that a session gets to read.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use protocol::tree::{TREE_VERSION, TaskTree};
+use runner_testkit::{Home, Repo};
+
+use crate::scene::{Scene, leaf, writes};
+
+const GH: &str = r#"#!/bin/sh
+for word; do case $word in --body-file=*) cp "${word#--body-file=}" "$HOME/body" ;; esac; done
+case "$1 $2" in
+"pr list") cat "$HOME/list" ;;
+"pr view") echo '{"comments": [{"id": "1", "author": {"login": "alice"}, "authorAssociation": "OWNER", "body": "This loses the last line."}], "reviews": [], "statusCheckRollup": null}' ;;
+"pr create") echo https://github.com/o/r/pull/5 ;;
+"api "*) echo '[]' ;;
+esac
+"#;
+
+fn program(home: &Home, name: &str, text: &str) {
+    let path = home.path().join("bin").join(name);
+    fs::write(&path, text).expect("a program can be written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it can be run");
+}
+
+/// Gives a repository a remote at a forge, which is a bare one in its home.
+fn publish(home: &Home, repo: &Repo) {
+    let bare = home.path().join("remote.git").display().to_string();
+    repo.git(&["clone", "-q", "--bare", ".", &bare]);
+    repo.git(&["remote", "add", "origin", "git@github.com:o/r.git"]);
+    let ssh = home.path().join("bin/ssh").display().to_string();
+    repo.git(&["config", "core.sshCommand", &ssh]);
+    program(home, "ssh", &format!("#!/bin/sh\nfor last; do :; done\nexec ${{last%% *}} {bare}\n"));
+    program(home, "gh", GH);
+    fs::write(home.path().join("list"), "[]").expect("an answer can be written");
+}
+
+fn at_remote(home: &Home, repo: &Repo) -> String {
+    let bare = home.path().join("remote.git").display().to_string();
+    repo.git(&["--git-dir", &bare, "for-each-ref", "--format=%(refname:short) %(objectname)"])
+}
+
+#[test]
+fn a_run_is_pushed_as_a_branch_of_its_leaves_and_described_from_its_receipts() {
+    let scene = Scene::new(&["x", "y"]);
+    let (home, repo) = (&scene.home, &scene.repo);
+    publish(home, repo);
+    let main = repo.head();
+    scene.run("a", &["echo half > x; answer retry 'Half of it.'", &writes("x", "whole"), &writes("y", "other")]);
+    let said = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0).stdout.clone();
+    assert!(said.contains("run a is deliver/a at origin for main"), "{said}");
+    assert!(said.contains("opened pull request: https://github.com/o/r/pull/5"), "{said}");
+    let tip = repo.git(&["rev-parse", "deliver/a"]);
+    assert_eq!(at_remote(home, repo), format!("deliver/a {tip}\nmain {main}"));
+    assert_eq!(repo.git(&["log", "--reverse", "--format=%s", "main..deliver/a"]), "Title of x\nTitle of y");
+    let body = fs::read_to_string(home.path().join("body")).expect("a description was sent");
+    for told in [
+        "2 of 2 tasks are done",
+        "- [x] **Title of x** (session 2, after 1 earlier try)",
+        "> Wrote y.",
+        "**Proven from the commits alone:** 3 sessions",
+        "2 tasks passed",
+        "runnerctl verify --landed deliver/a",
+    ] {
+        assert!(body.contains(told), "{told}\n{body}");
+    }
+    let said = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0).stdout.clone();
+    assert!(said.contains("nothing new to push"), "{said}");
+    let shown = home.ctl_in(repo, &["deliver", "a", "--dry-run"]).exits(0).stdout.clone();
+    assert!(shown.contains(body.trim_end()), "{shown}");
+    home.ctl_in(repo, &["verify", "--landed", "deliver/a"]).exits(0);
+    repo.assert_sound();
+}
+
+#[test]
+fn what_a_reviewer_says_is_read_by_the_next_session_and_told_once() {
+    let home = Home::new();
+    let repo = home.repo("one");
+    repo.configure(&repo.config().top("max_iterations = 2"));
+    let children = vec![leaf("x", 1, Vec::new()), leaf("y", 2, Vec::new())];
+    repo.plant(&TaskTree { version: TREE_VERSION, root: leaf("root", 0, children) });
+    publish(&home, &repo);
+    let _daemon = home.daemon();
+    repo.script().step(1, &writes("x", "whole")).step(2, "answer retry 'Not yet.'");
+    home.run(&repo, &["--id", "a"]).exits(4);
+    home.ctl_in(&repo, &["deliver", "a", "--yes"]).exits(0);
+    let body = fs::read_to_string(home.path().join("body")).expect("a description was sent");
+    assert!(body.contains("**The run is not complete.**") && body.contains("(not done, 1 session)"), "{body}");
+    let open = r#"[{"number": 5, "url": "https://github.com/o/r/pull/5", "state": "OPEN", "isDraft": true, "title": "T", "body": "", "isCrossRepository": false}]"#;
+    fs::write(home.path().join("list"), open).expect("an answer can be written");
+    let said = home.ctl_in(&repo, &["deliver", "a", "--feedback"]).exits(0).stdout.clone();
+    assert!(said.contains("1 new piece of feedback"), "{said}");
+    let notes = repo.show("runner/a", ".runner/state/notes.md");
+    assert!(notes.contains("Comment of alice (owner)") && notes.contains("This loses the last line."), "{notes}");
+    let said = home.ctl_in(&repo, &["deliver", "a", "--feedback"]).exits(0).stdout.clone();
+    assert!(said.contains("nothing new") && said.contains("1 piece of feedback told before"), "{said}");
+    repo.script().step(3, &writes("y", "other"));
+    home.ctl_in(&repo, &["resume", "--more", "1", "--wait"]).exits(0);
+    assert!(repo.record(3, "prompt.md").contains("This loses the last line."));
+    repo.assert_sound();
+}
