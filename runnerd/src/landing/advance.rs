@@ -122,8 +122,8 @@ fn way_out(occupied: &Occupied) -> String {
     match occupied {
         Occupied::AtWork { path, .. } => git(path, &["status"]),
         Occupied::Dirty { path, .. } => git(path, &["status", "--short"]),
-        Occupied::InTheWay { file, .. } => {
-            let file = file.display().to_string();
+        Occupied::InTheWay { path, file, .. } => {
+            let file = path.join(file).display().to_string();
             shell::words(["mv", "-n", "--", &file, &format!("{file}.before-landing")])
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use jsonrpsee::Extensions;
@@ -56,17 +57,25 @@ impl LandApiServer for Api {
         let _mine = turn.lock().await;
         self.put_right(&repository).await?;
         let ground = self.ground(repository, &params).await?;
-        let prepared = tokio::select! {
-            prepared = self.prepared(&ground, (&params, &stop)) => prepared?,
-            () = left.cancelled() => {
-                stop.cancel();
-                return Err(ErrorData::new(ErrorKind::Fault, "whoever asked is gone").into());
+        let prepared = {
+            let mut preparing = pin!(self.prepared(&ground, (&params, &stop)));
+            tokio::select! {
+                prepared = &mut preparing => prepared,
+                () = left.cancelled() => {
+                    stop.cancel();
+                    preparing.await
+                }
             }
         };
+        // Nobody is told of it any more, so nothing moves.
+        if left.is_cancelled() {
+            return Err(ErrorData::new(ErrorKind::Fault, "whoever asked is gone").into());
+        }
+        let prepared = prepared?;
         Ok(self.moved(ground, (&params, prepared)).await?)
     }
 
-    async fn resolve(&self, extensions: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
+    async fn resolve(&self, _: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
         let repository = self.repository(params.path.as_path()).await?;
         let runs = meant(&repository, vec![params.run.clone()]).await?;
         let onto = onto(&self.targets(&repository)?, (params.onto.as_deref(), &runs))?;

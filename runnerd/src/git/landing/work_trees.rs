@@ -31,7 +31,9 @@ pub enum Occupied {
     /// A file is there that git does not track, where one of the result is to be.
     #[error("{} is in the way ({})", file.display(), if *is_ignored { "ignored" } else { "untracked" })]
     InTheWay {
-        /// The file.
+        /// The work tree.
+        path: PathBuf,
+        /// The file, relative to it.
         file: PathBuf,
         /// Whether it is ignored.
         is_ignored: bool,
@@ -87,7 +89,8 @@ impl Repository {
         let untracked = |file: &[u8]| changes.iter().any(|change| is_at_or_above(&change.path, file));
         let in_the_way = self.appearing(old, new)?.into_iter().find_map(|file| self.standing(&file, old).transpose());
         let Some(file) = in_the_way.transpose()? else { return Ok(None) };
-        Ok(Some(Occupied::InTheWay { file: display(file.as_bstr()).into(), is_ignored: !untracked(&file) }))
+        let (is_ignored, file) = (!untracked(&file), display(file.as_bstr()).into());
+        Ok(Some(Occupied::InTheWay { path: path(), file, is_ignored }))
     }
 
     /// Returns the paths that `new` has and `old` has not.
