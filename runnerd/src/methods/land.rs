@@ -75,7 +75,7 @@ impl LandApiServer for Api {
         Ok(self.moved(ground, (&params, prepared)).await?)
     }
 
-    async fn resolve(&self, _: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
+    async fn resolve(&self, extensions: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
         let repository = self.repository(params.path.as_path()).await?;
         let runs = meant(&repository, vec![params.run.clone()]).await?;
         let onto = onto(&self.targets(&repository)?, (params.onto.as_deref(), &runs))?;
