@@ -113,7 +113,7 @@ impl Stage {
             .env("PATH", path)
             .env("HOME", self.folder.path())
             .env("LANG", "C.UTF-8")
-            .env("TMPDIR", "/tmp");
+            .env("TMPDIR", self.folder.path());
         command
             .env("GIT_SSH", self.path("bin/ssh"))
             .env("REMOTE", self.path("remote.git"))

@@ -64,7 +64,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("startup", &["service"]),
     ("store", &["obstruction", "repo"]),
     ("temporary", &[]),
-    ("verify", &["admit", "causes", "config", "git", "guard", "process", "repo", "worker"]),
+    ("verify", &["admit", "causes", "config", "git", "guard", "process", "repo", "worker", "workspace"]),
     (
         "worker",
         &[

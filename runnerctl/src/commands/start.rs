@@ -117,7 +117,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         invocation.ui.note(&guard_files(&guard));
     }
     if args.wait {
-        return wait(invocation, reply.run.path, reply.run.id).await;
+        return wait(invocation, path, reply.run.id).await;
     }
     invocation.ui.note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
     Ok(ExitStatus::Fine)

@@ -46,7 +46,7 @@ fn a_branch_that_grows_is_no_base_and_one_in_the_way_is_told() {
     let home = Home::new();
     let repo = home.scripted("plain");
     let gate = repo.script().gate("work");
-    repo.script().always("gate work; answer done 'Done.'");
+    repo.script().always("gate work; echo work > work.txt; answer done 'Done.'");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "here", "-m", "Do it."]).exits(0);
     gate.reached();
@@ -107,7 +107,7 @@ fn an_id_that_another_daemon_has_taken_is_left_to_it() {
     let (home, other) = (Home::new(), Home::new());
     let repo = home.scripted("plain");
     let gate = repo.script().gate("work");
-    repo.script().always("gate work; answer done 'Done.'");
+    repo.script().always("gate work; echo work > work.txt; answer done 'Done.'");
     let (_daemon, _second) = (home.daemon(), other.daemon());
     let first = start(&home, &repo, "tidy", &[]);
     gate.reached();

@@ -11,7 +11,7 @@ fn two_isolated_runs_and_one_in_place_are_driven_at_once_and_the_others_wait() {
     home.allow_repositories(10);
     let repo = home.scripted("plain");
     let gate = repo.script().gate("work");
-    repo.script().always("gate work; answer done 'Done.'");
+    repo.script().always("gate work; echo work > work.txt; answer done 'Done.'");
     let _daemon = home.daemon();
     let ids = ["a", "b", "c", "d"];
     for id in ids {

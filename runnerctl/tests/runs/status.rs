@@ -97,7 +97,8 @@ fn in_a_pipe_each_change_is_a_block() {
     let (play, gate) = working();
     let mut piped = Piped::start(&play, &["status", "--watch"]);
     let first = piped.until(|line| line.contains("containment"));
-    assert!(first[1].starts_with("run play running"), "{first:#?}");
+    assert_eq!(first[1], "Reach the goal");
+    assert!(first[2].starts_with("run play running"), "{first:#?}");
     gate.open();
     let rest = piped.until(|line| line.starts_with("run play limit"));
     assert!(rest.iter().any(String::is_empty), "an empty line is between two of them: {rest:#?}");

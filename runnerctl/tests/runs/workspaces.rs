@@ -26,8 +26,10 @@ impl Scene {
         let argv = format!("setup = [\"sh\", \"{}\"]", home.path().join("setup.sh").display());
         repo.write(".gitignore", "deps/\n.env\n");
         repo.write(".runner/GOAL.md", "# Reach the goal\n");
-        let config = repo.config().top("max_iterations = 1").guard("baseline = true");
-        repo.configure(&config.section(&format!("[workspace]\n{argv}\n{more}")));
+        let config = repo.config().top("max_iterations = 1").section(&format!("[workspace]\n{argv}\n{more}"));
+        repo.configure(&config);
+        let text = repo.read(".runner/state/config.toml").replace("baseline = false", "baseline = true");
+        repo.write(".runner/state/config.toml", &text);
         repo.plant(&sample());
         repo.script().step(1, "cat deps/tool .env > seen.txt\nanswer retry 'Not yet.'");
         Self { repo, home }

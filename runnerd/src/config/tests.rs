@@ -270,7 +270,7 @@ fn messages_point_at_the_fault() {
     /repo/.runner/state/config.toml:1:5: invalid TOML: string values must be quoted, expected literal string
     /repo/.runner/state/config.toml:1:1: unknown key `max_iteration` at the top level; did you mean `max_iterations`?
     /repo/.runner/state/config.toml:3:3: unknown key `comand` in [guard]; did you mean `command`?
-    /repo/.runner/state/config.toml:1:1: unknown key `command` at the top level; did you mean `executor.command` or `guard.command`?
+    /repo/.runner/state/config.toml:1:1: unknown key `command` at the top level; did you mean `executor.command` or `guard.command` or `deliver.command`?
     /repo/.runner/state/config.toml:1:2: unknown key `gaurd` at the top level; did you mean `guard`?
     /repo/.runner/state/config.toml:1:11: unknown key `paln` in [executor]; did you mean `plan`?
     /repo/.runner/state/config.toml:1:1: `guard` is a section and cannot be given a value
@@ -542,7 +542,8 @@ fn settings_are_shown_with_their_origin() {
     6: prices."a.b".output = 2
     "#);
     let daemon = show_daemon("log_level = \"warn\"\n", Path::new(FILE)).unwrap();
-    assert_eq!(daemon[1].origin, Origin::File { line: 1 });
+    let level = daemon.iter().find(|setting| setting.key == "log_level");
+    assert_eq!(level.map(|level| level.origin), Some(Origin::File { line: 1 }));
     let shown: Vec<_> = settings.iter().map(|setting| setting.key.as_str()).collect();
     assert!(shown.contains(&"max_cost_usd") && !shown.contains(&"executor.plan.kind"));
     assert_eq!(get(text, "max_cost_usd").unwrap().value, None);

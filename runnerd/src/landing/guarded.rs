@@ -29,6 +29,7 @@ pub(super) async fn check(
         launcher: site.launcher,
         env: site.env,
         stop: site.stop,
+        brings: true,
     };
     let end = stage.check(&checked, config).await?;
     if end.how == GuardHow::Exited(0) {

@@ -25,6 +25,7 @@ use crate::events::{About, Events};
 use crate::git::{Id, Repository};
 use crate::isolation::{self, Reserved};
 use crate::obstruction::Obstructs as _;
+use crate::publish;
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
 use crate::store::{Source, Store, StoreError, repo_id};
@@ -250,7 +251,8 @@ fn again(
     let known = Trusted::of(store, path).repository().map_err(|error| git_error(&error))?;
     let repository = known.map_or_else(|| admit::present(path), Ok)?;
     let branch = format!("runner/{}", source.run);
-    let tip = repository.branch(&branch).map_err(|error| git_error(&error))?.ok_or_else(|| {
+    // What was sent may be ahead of a branch that is in use.
+    let tip = publish::last_kept(&repository, &source.run).map_err(|error| git_error(&error))?.ok_or_else(|| {
         let message =
             format!("the workspace {} is gone, and so is {branch} in {path}", place.display(), path = source.path);
         ErrorData::new(ErrorKind::Held, message)

@@ -37,14 +37,15 @@ impl RunApiServer for Api {
         }
         let params = self.goes_on_isolated(params).await?;
         let repository = self.repository(params.path.as_path()).await?;
-        if self.is_isolated(&repository, &params).await? {
-            let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
-            return Ok(self.start_isolated(repository, params, left).await?);
-        }
-        let asker = Asker { confirmed: params.confirmed, env: params.env.clone() };
         let (around, before) = (repository.clone(), self.branch_of(&repository).await);
-        let check = move |repository: &Repository, ground: Ground<'_>| admit::start(repository, &params, ground);
-        let reply = self.put_into_queue(repository, asker, check).await?;
+        let reply = if self.is_isolated(&repository, &params).await? {
+            let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
+            self.start_isolated(repository, params, left).await?
+        } else {
+            let asker = Asker { confirmed: params.confirmed, env: params.env.clone() };
+            let check = move |repository: &Repository, ground: Ground<'_>| admit::start(repository, &params, ground);
+            self.put_into_queue(repository, asker, check).await?
+        };
         self.keep_target(&around, (&reply, before));
         Ok(reply)
     }

@@ -52,7 +52,7 @@ impl VerifyApiServer for Api {
         let stop = self.shutdown.child_token();
         let folder = copies(&self.paths.state);
         let (launcher, env) = (&self.launcher, &params.env);
-        let stage = Stage { repository: &repository, folder, launcher, env, stop: &stop };
+        let stage = Stage { repository: &repository, folder, launcher, env, stop: &stop, brings: false };
         let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
         let mut rerun = pin!(stage.rerun(&passes));
         let findings = tokio::select! {
@@ -126,6 +126,7 @@ pub(super) fn told(repository: &Repository, error: &VerifyError) -> ErrorData {
         | VerifyError::State(_)
         | VerifyError::Folder { .. }
         | VerifyError::Spawn(_)
+        | VerifyError::Workspace(_)
         | VerifyError::Interrupted => ErrorData::new(ErrorKind::Fault, error.to_string()),
     }
 }

@@ -21,6 +21,7 @@ use crate::process::SpawnError;
 use crate::repo::goal;
 use crate::repo::layout::Layout;
 use crate::worker::{self, LoadError, MAX_REVIEWED_BYTES, policy_of};
+use crate::workspace::WorkspaceError;
 
 /// Most commits of one branch.
 const MAX_COMMITS: usize = 1_000_000;
@@ -53,6 +54,9 @@ pub enum VerifyError {
     /// A guard could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    /// What a workspace is to have could not be brought.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// It was told to end.
     #[error("it was ended before it was done")]
     Interrupted,

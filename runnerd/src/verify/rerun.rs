@@ -19,11 +19,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::VerifyError;
 use crate::causes::in_one_line;
-use crate::config::RepoConfig;
+use crate::config::{GuardConfig, RepoConfig};
 use crate::git::{GitError, Id, Repository};
 use crate::guard::{self, Guard};
 use crate::process::{Launcher, Mark};
 use crate::worker::{LoadError, load_config};
+use crate::workspace::{self, Order};
 
 /// Returns the folder for the copies that guards are run in, within that of the daemon's state.
 pub fn copies(state: &Path) -> PathBuf {
@@ -53,6 +54,8 @@ pub struct Stage<'a> {
     pub env: &'a CallerEnv,
     /// Ends it.
     pub stop: &'a CancellationToken,
+    /// Whether what `[workspace]` names is brought before a guard; its commands are confirmed then.
+    pub brings: bool,
 }
 
 /// Returns the guards' commands of these passes, each once.
@@ -110,7 +113,7 @@ impl Stage<'_> {
         let own = self.folder.join(format!("{}-{number}", std::process::id()));
         let made = block_in_place(|| self.lay_out(commit, &own));
         let ended = match made {
-            Ok(()) => self.guard(config, &own).await,
+            Ok(()) => self.guarded(config, (commit, &own)).await,
             Err(error) => Err(error),
         };
         let removed = block_in_place(|| remove(&own));
@@ -126,12 +129,31 @@ impl Stage<'_> {
         Ok(())
     }
 
-    async fn guard(&self, config: &RepoConfig, own: &Path) -> Result<GuardEnd, VerifyError> {
+    async fn guarded(&self, config: &RepoConfig, (commit, own): (&Id, &Path)) -> Result<GuardEnd, VerifyError> {
+        if self.brings {
+            let (source, place, copy) = (self.repository, &own.join("work"), &config.workspace.copy);
+            let order = Order { source, place, base: *commit, copy };
+            block_in_place(|| workspace::bring(&order, self.stop))?;
+        }
+        if self.brings && !config.workspace.setup.is_empty() {
+            let setup = GuardConfig { command: config.workspace.setup.clone(), ..config.guard.clone() };
+            let as_guard =
+                RepoConfig { guard: setup, iteration_timeout: config.workspace.setup_timeout, ..config.clone() };
+            let end = self.run_in(&as_guard, own, "the setup of the workspace").await?;
+            if end.how != GuardHow::Exited(0) {
+                let what = "the setup of the workspace did not exit 0".to_owned();
+                return Ok(GuardEnd { how: GuardHow::Missing { what }, ..end });
+            }
+        }
+        self.run_in(config, own, guard::GUARD).await
+    }
+
+    async fn run_in(&self, config: &RepoConfig, own: &Path, called: &'static str) -> Result<GuardEnd, VerifyError> {
         let env = self.env.0.iter().filter(|(name, _)| config.env.guard.passes(name));
         let env: Vec<(OsString, OsString)> = env.map(|(name, value)| (name.into(), value.into())).collect();
         let work = own.join("work");
         let guard = Guard {
-            called: guard::GUARD,
+            called,
             config: &config.guard,
             folder: &work,
             env,

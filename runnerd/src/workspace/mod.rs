@@ -107,6 +107,11 @@ pub fn make(order: &Order<'_>, progress: &dyn Fn(Progress), stop: &CancellationT
     })
 }
 
+/// Copies what an order names of that which its source ignores to its place, where files of the source are laid out.
+pub fn bring(order: &Order<'_>, stop: &CancellationToken) -> Result<Copied, WorkspaceError> {
+    copy::copy(&Making { order, folder: order.place.to_owned(), progress: &|_| (), stop })
+}
+
 /// Removes what daemons that were killed had begun to make below `workspaces`; returns the folders.
 pub fn sweep(workspaces: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
     let mut swept = Vec::new();

@@ -198,7 +198,9 @@ mod tests {
         #[test]
         fn no_sign_stands_before_a_name(text in "[@#!~ &$a1\\\\<w.:/GH-]{0,30}") {
             let shown = line(&text, 500);
-            let plain = shown.replace("&#8203;", "\u{0}").replace("&amp;", "&").replace('\\', "");
+            let plain = shown.replace("&#8203;", "\u{0}").replace("&amp;", "&");
+            // A backslash that is shown is none that only escapes.
+            let plain = plain.replace("\\\\", "\u{1}").replace('\\', "");
             for sign in ['@', '#', '~'] {
                 prop_assert!(!plain.contains(&format!("{sign}a")) && !plain.contains(&format!("{sign}1")), "{shown}");
             }

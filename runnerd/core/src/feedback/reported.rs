@@ -37,7 +37,9 @@ mod tests {
                       make: *** [Makefile:3: test] Error 1\n";
         let told = reported(output.as_bytes());
         assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!(told[0].lines[..2], ["--- FAIL: TestReject (0.00s)", "    roman_test.go:12: want an error"]);
+        for line in ["--- FAIL: TestReject (0.00s)", "    roman_test.go:12: want an error"] {
+            assert!(told[0].lines.iter().any(|told| told == line), "{told:?}");
+        }
         assert_eq!(reported(b"make: *** [Makefile:3: test] Error 1\n"), []);
     }
 

@@ -11,7 +11,7 @@ use protocol::event::Event;
 use protocol::meta::IterationMeta;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
-use protocol::{reply, request, view};
+use protocol::{delivery, landing, reply, request, view};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::Value;
 
@@ -74,6 +74,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
         request::AcceptParams, request::ConfigSetParams, request::ConfigEditParams, request::ExportParams, request::ForkParams, request::GcParams,
         request::ValidateParams, request::VerifyParams, request::RerunParams,
         request::QuestionsParams, request::AnswerParams, request::RetryParams, request::AddParams, request::EditParams,
+        landing::LandParams, landing::ResolveParams, landing::LandedParams, delivery::DescribeParams, delivery::FeedbackParams,
     );
 }
 
@@ -83,6 +84,7 @@ fn define_replies(generator: &mut SchemaGenerator) {
         reply::ChangeReply, reply::ReviewReply, view::QuestionView, protocol::hook::HookEvent,
         reply::ValidateReply, reply::ConfigReply, reply::ConfigSetReply, reply::ConfigTextReply, reply::ConfigEditReply, reply::ConfigShowReply, reply::ConfigPathReply, reply::ExportReply, reply::GcReply, reply::ActivityReply, reply::MemoryReply, protocol::explain::ExplainReply, protocol::doctor::RepositoryFacts, protocol::doctor::AgentFacts, protocol::verify::AuditReport, protocol::verify::RerunReport, reply::IterationReply, view::DaemonView, view::RepoView,
         view::RunSummary, view::StatusView, view::SelectView, view::IterationView, view::TextView, Event, ErrorData,
+        view::DiskView, landing::LandReply, landing::LandedReport, delivery::DescribeReply, delivery::FeedbackReply,
     );
 }
 
