@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("guard", &["config", "process", "repo"]),
     ("hidden", &[]),
     ("landing", &["admit", "causes", "config", "git", "process", "repo", "store", "verify", "worker"]),
-    ("isolation", &["causes", "git", "repo", "store", "worker", "workspace"]),
+    ("isolation", &["causes", "git", "publish", "repo", "store", "worker", "workspace"]),
     ("logging", &["hidden"]),
     (
         "methods",

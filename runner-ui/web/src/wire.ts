@@ -292,6 +292,23 @@ export type Event1 =
   | {
       data: {
         /**
+         * How much of it is done: bytes or files, as the stage has them.
+         */
+        done: number;
+        /**
+         * What is being done.
+         */
+        stage: string;
+        /**
+         * How much there is; 0 where that is not known.
+         */
+        total: number;
+      };
+      kind: 'workspace';
+    }
+  | {
+      data: {
+        /**
          * What was seen.
          */
         message: string;
@@ -322,6 +339,10 @@ export interface Wire {
  * One repository in detail.
  */
 export interface StatusView {
+  /**
+   * Its isolated runs, each in a workspace of its own, those that are over included.
+   */
+  isolated?: RunSummary[];
   repo: RepoView;
   /**
    * The run at the head of the queue, else the last one that ended.
@@ -329,22 +350,57 @@ export interface StatusView {
   run?: RunView | null;
 }
 /**
- * A registered repository.
+ * A run in a list.
  */
-export interface RepoView {
+export interface RunSummary {
   /**
-   * Why its state could not be read, where that is so.
+   * The branch `runner/<id>`.
    */
-  held?: StopReason | null;
+  branch: string;
   /**
-   * Id of the repository: the start of a digest of its git folder.
+   * When it reached a terminal state.
+   */
+  ended_at?: string | null;
+  /**
+   * What its goal is called: the first heading or line of it; null where nobody has told.
+   */
+  goal?: string | null;
+  /**
+   * Id of the run.
    */
   id: string;
   path: WirePath;
   /**
-   * Its runs that are not over, in order.
+   * How far it is published, where it is an isolated run.
    */
-  queue: RunSummary[];
+  published?: PublishedView | null;
+  /**
+   * When it was put into the queue.
+   */
+  queued_at: string;
+  /**
+   * Why it is not running, where that is so.
+   */
+  reason?: StopReason | null;
+  state: RunStatus;
+}
+/**
+ * How far an isolated run is published: what its branch is in the repository that it was begun from.
+ */
+export interface PublishedView {
+  /**
+   * Commits of the run that the branch does not have yet.
+   */
+  behind: number;
+  /**
+   * The commit that the branch names there; null where there is no such branch.
+   */
+  tip?: string | null;
+  to: WirePath;
+  /**
+   * Why it is behind, where that is so.
+   */
+  why?: StopReason | null;
 }
 /**
  * Why a run stopped, and what goes on.
@@ -377,35 +433,26 @@ export interface Command {
   label: string;
 }
 /**
- * A run in a list.
+ * A registered repository.
  */
-export interface RunSummary {
+export interface RepoView {
   /**
-   * The branch `runner/<id>`.
+   * Why its state could not be read, where that is so.
    */
-  branch: string;
+  held?: StopReason | null;
   /**
-   * When it reached a terminal state.
-   */
-  ended_at?: string | null;
-  /**
-   * What its goal is called: the first heading or line of it; null where nobody has told.
-   */
-  goal?: string | null;
-  /**
-   * Id of the run.
+   * Id of the repository: the start of a digest of its git folder.
    */
   id: string;
   path: WirePath;
   /**
-   * When it was put into the queue.
+   * Its runs that are not over, in order.
    */
-  queued_at: string;
+  queue: RunSummary[];
   /**
-   * Why it is not running, where that is so.
+   * The work tree that its run was asked for in, where this is the workspace of an isolated run.
    */
-  reason?: StopReason | null;
-  state: RunStatus;
+  source?: WirePath | null;
 }
 /**
  * One run in detail.

@@ -11,7 +11,10 @@ use super::program::{self, Call, Said, Unstarted};
 use crate::failure::Failure;
 
 /// Git asks for no password where nobody could answer.
-const SILENT: &[(&str, &str)] = &[("GIT_TERMINAL_PROMPT", "0")];
+const SILENT: &[(&str, &str)] = &[NOT_LAZY, ("GIT_TERMINAL_PROMPT", "0")];
+const LOUD: &[(&str, &str)] = &[NOT_LAZY];
+/// An object that is missing is fetched by nobody who was not asked to.
+const NOT_LAZY: (&str, &str) = ("GIT_NO_LAZY_FETCH", "1");
 
 /// A repository, as its person's git sees it.
 #[derive(Debug)]
@@ -34,7 +37,7 @@ pub(crate) struct Seen {
 impl Checkout {
     async fn run(&self, args: &[&str]) -> Result<Said, Failure> {
         let argv = std::iter::once("git").chain(args.iter().copied()).map(OsString::from).collect();
-        let env = if self.can_ask { &[] } else { SILENT };
+        let env = if self.can_ask { LOUD } else { SILENT };
         program::run(Call { argv, folder: &self.folder, env, input: Vec::new() }).await.map_err(|error| match error {
             Unstarted::Failed(failure) => failure,
             Unstarted::Missing => Failure::new(ExitStatus::Error, "git", "git is not on your PATH"),
@@ -101,11 +104,24 @@ impl Checkout {
             .success())
     }
 
-    /// Pushes a branch, where the remote still has what was seen there: nothing, or a commit that is in the branch.
-    pub(crate) async fn push(&self, remote: &str, (branch, seen): (&str, Option<&str>)) -> Result<(), Failure> {
+    /// Pushes a commit as a branch, where the remote still has what was seen there: nothing, or a commit that is in it.
+    pub(crate) async fn push(
+        &self,
+        remote: &str,
+        (branch, tip): (&str, &str),
+        seen: Option<&str>,
+    ) -> Result<(), Failure> {
+        if let Some(seen) = seen
+            && !self.is_within(seen, tip).await?
+        {
+            let message = format!("{branch} here does not have what {remote} has of it: nothing was pushed");
+            return Err(
+                Failure::new(ExitStatus::Refused, "wrong_state", message).hint(format!("git fetch {remote} {branch}"))
+            );
+        }
         let name = format!("refs/heads/{branch}");
         let lease = format!("--force-with-lease={name}:{}", seen.unwrap_or_default());
-        let refspec = format!("{name}:{name}");
+        let refspec = format!("{tip}:{name}");
         let options = ["push", "--quiet", "--no-follow-tags", "--recurse-submodules=check", &lease, remote, &refspec];
         let said = self.run(&options).await?;
         if said.ended.success() {

@@ -13,6 +13,25 @@ use crate::failure::Failure;
 
 /// Most bytes of an answer; what is more is read and forgotten, and the answer not taken.
 const MAX_SAID: usize = 16 << 20;
+/// Variables by which git is told which repository it works on, as `git rev-parse --local-env-vars` lists them.
+const LOCAL: &[&str] = &[
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
 /// Lines of a complaint that are told.
 const TOLD_LINES: usize = 20;
 
@@ -72,6 +91,10 @@ pub(crate) async fn run(call: Call<'_>) -> Result<Said, Unstarted> {
     };
     let mut command = Command::new(&name);
     command.args(call.argv.iter().skip(1)).current_dir(call.folder).envs(call.env.iter().copied());
+    // Whoever calls from within git, such as a hook, has a repository of their own in mind.
+    for variable in LOCAL {
+        command.env_remove(variable);
+    }
     command.stdin(if call.input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = match command.spawn() {

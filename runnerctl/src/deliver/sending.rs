@@ -2,9 +2,9 @@
 //!
 //! Everything that can be refused without a change is refused before anything is moved.
 
-use protocol::api::LandApiClient as _;
+use protocol::api::{DeliveryApiClient as _, LandApiClient as _};
 use protocol::client::Connection;
-use protocol::delivery::DescribeReply;
+use protocol::delivery::{DescribeParams, DescribeReply};
 use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, LandedCommit, RunLanding};
 use protocol::path::WirePath;
@@ -115,6 +115,7 @@ impl Sending<'_> {
 
     /// Tells what would be made and said. Nobody is contacted.
     pub(crate) async fn preview(&self) -> Result<Delivered, Failure> {
+        Self::refuse_at_work(self.described)?;
         let (checkout, described) = (self.checkout(), self.described);
         let named = self.wanted.base.clone().or_else(|| described.base.clone());
         let tracked = |base: &str| format!("refs/remotes/{}/{base}", described.remote);
@@ -167,11 +168,27 @@ impl Sending<'_> {
         let tip = tip.ok_or_else(|| Failure::new(ExitStatus::Error, "git", format!("{branch} is gone")))?;
         let is_there = seen.branch.as_ref() == Some(&tip);
         if !is_there {
-            checkout.push(remote, (branch, seen.branch.as_deref())).await?;
+            // The guard may have taken long: a session may have begun meanwhile.
+            self.refuse_at_work_now().await?;
+            checkout.push(remote, (branch, &tip), seen.branch.as_deref()).await?;
         }
         let commits = if landed.outcome == LandOutcome::Landed { landed.commits } else { Vec::new() };
         let pushed = Delivered { commits, commit: Some(tip), pushed: !is_there, notes: landed.notes, ..answer };
+        // Somebody may have written into the request meanwhile.
+        let standing = forge.standing(&desk, branch).await?;
         self.request((&desk, &forge), standing, (pushed, &url)).await
+    }
+
+    /// Refuses as [`Self::refuse_at_work`] does, by what the daemon says now.
+    async fn refuse_at_work_now(&self) -> Result<(), Failure> {
+        let run = Some(self.described.run.clone());
+        let params = DescribeParams {
+            path: self.path.clone(),
+            run,
+            remote: Some(self.described.remote.clone()),
+            confirmed: true,
+        };
+        Self::refuse_at_work(&self.connection.client().describe(params).await?)
     }
 
     /// The branch that is to take it, and its commit at the remote.

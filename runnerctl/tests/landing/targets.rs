@@ -121,3 +121,42 @@ fn a_branch_that_is_not_known_has_to_be_named() {
     let said = scene.land(&["a", "--onto", "runner/a"]).exits(2).stderr.clone();
     assert!(said.contains("runner/a is the branch of a run"), "{said}");
 }
+
+#[test]
+fn a_changed_file_that_git_is_told_to_overlook_stays_as_it_is() {
+    for flag in ["--skip-worktree", "--assume-unchanged"] {
+        let scene = Scene::new(&["x"]);
+        scene.run("a", &[&changes("one", "eins")]).on_main();
+        scene.git(&["update-index", flag, "shared"]);
+        scene.repo.write("shared", "mine\n");
+        let look = || (scene.git(&["rev-parse", "main"]), scene.git(&["ls-files", "-v", "shared"]));
+        let before = look();
+        scene.land(&["a"]).exits(1);
+        assert_eq!((scene.repo.read("shared").as_str(), look()), ("mine\n", before), "{flag}");
+    }
+}
+
+#[test]
+fn a_branch_that_is_checked_out_while_the_guard_runs_does_not_move() {
+    let scene = run_of("made");
+    scene.git(&["checkout", "-q", "--detach"]);
+    scene.repo.script().guard_step(2, &format!("git -C '{}' checkout -q main", scene.repo.path().display()));
+    let before = scene.git(&["rev-parse", "main"]);
+    let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
+    assert!(said.contains("main is in use in"), "{said}");
+    assert_eq!((scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain"])), (before, String::new()));
+    scene.land(&["a", "--onto", "main"]).exits(0);
+}
+
+#[test]
+fn a_merge_that_would_take_commits_from_before_the_run_for_merged_is_refused() {
+    let scene = Scene::new(&["x"]);
+    scene.git(&["branch", "release"]);
+    scene.repo.write("later", "1").commit("A person's, which release has not");
+    scene.run("a", &[&writes("made", "landed")]).on_main();
+    let said = scene.land(&["a", "--onto", "release", "--as", "merge"]).exits(6).stderr.clone();
+    assert!(said.contains("which release has not: a merge would take it for merged without its changes"), "{said}");
+    assert!(said.contains("runnerctl land a --as squash --onto release"), "{said}");
+    scene.land(&["a", "--onto", "release", "--as", "squash"]).exits(0);
+    scene.land(&["a", "--onto", "main", "--as", "merge"]).exits(0);
+}

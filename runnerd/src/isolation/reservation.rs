@@ -12,8 +12,17 @@ use crate::store::repo_id;
 /// Ids that are tried while others take them at the same time.
 const MAX_TRIES: u32 = 100;
 
-/// Where names of references take ids: the last are branches that a run would go on from.
-const TAKEN: [&str; 3] = ["refs/runner/reserved/", "refs/heads/runner/", "refs/remotes/origin/runner/"];
+/// Where names of references take ids: branches that a run would go on from, and what is kept of runs before.
+const TAKEN: [&str; 8] = [
+    "refs/runner/reserved/",
+    "refs/heads/runner/",
+    "refs/remotes/origin/runner/",
+    "refs/runner/at/",
+    "refs/runner/raw/",
+    "refs/runner/rescue/",
+    "refs/runner/moved/",
+    "refs/runner/review/",
+];
 
 /// An id that is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +63,7 @@ pub fn reserve(source: &Repository, key: &Key, (stem, known): (&str, &[String]))
     for _ in 0..MAX_TRIES {
         let refs = source.refs()?;
         let of_runs = refs.keys().filter_map(|name| TAKEN.iter().find_map(|folder| name.strip_prefix(folder)));
+        let of_runs = of_runs.map(|rest| rest.split('/').next().unwrap_or(rest));
         let taken: Vec<&str> = of_runs.chain(known.iter().map(String::as_str)).collect();
         let run = free_id(stem, |id| taken.iter().any(|taken| taken.eq_ignore_ascii_case(id)));
         let text = format!("{{\"nonce\":\"{}\"}}", nonce()?);

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::reservation::{Reserved, own};
 use crate::causes::in_one_line;
-use crate::git::Repository;
+use crate::git::{GitError, Repository};
+use crate::publish::last_kept;
 use crate::repo::kept::Vault;
 use crate::store::{RepoFile, Store, repo_id};
 use crate::worker::Trusted;
@@ -66,8 +67,24 @@ fn orphans_of(store: &Store, file: &RepoFile, (alive, workspaces): (&BTreeSet<&s
 }
 
 impl Orphan {
-    /// Removes what was made for it, then gives the id back.
+    /// Whether the run has, or may have, a branch in its source or in its workspace.
+    fn has_begun(&self) -> bool {
+        let branch = format!("runner/{}", self.reserved.run);
+        let has_branch = |found: Result<Repository, GitError>| {
+            !matches!(found.and_then(|repository| repository.branch(&branch)), Ok(None))
+        };
+        let is_published = !matches!(last_kept(&self.source, &self.reserved.run), Ok(None));
+        is_published || self.place.symlink_metadata().is_ok() && has_branch(Repository::discover_alone(&self.place))
+    }
+
+    /// Removes what was made for it, then gives the id back. What a run has begun in is somebody's work, whoever has lost
+    /// the record of it.
     pub fn remove(&self) {
+        if self.has_begun() {
+            let (run, place) = (&self.reserved.run, self.place.display());
+            tracing::warn!(run, %place, "a workspace that no record tells of stays: its run had begun");
+            return;
+        }
         if let Err(error) = forsake(&self.source, &self.reserved, &self.place) {
             let run = &self.reserved.run;
             tracing::warn!(run, error, "what was left of an isolated run that never came to be stays");
@@ -79,15 +96,13 @@ impl Orphan {
 
 /// Removes the workspace at `place`, then gives its id back: what fails half way is found again.
 pub fn forsake(source: &Repository, reserved: &Reserved, place: &Path) -> Result<(), String> {
-    for folder in [unfinished(place), place.to_owned()] {
+    for folder in [workspace::unfinished(place), place.to_owned()] {
         workspace::remove(&folder).map_err(|error| in_one_line(&error))?;
     }
-    source.release(&reserved.run, &reserved.nonce).map_err(|error| in_one_line(&error))
+    give_back(source, reserved)
 }
 
-/// Returns where a workspace is while it is made or removed.
-pub fn unfinished(place: &Path) -> PathBuf {
-    let mut name = place.as_os_str().to_owned();
-    name.push(".making");
-    name.into()
+/// Gives an id back that nothing was made for.
+pub fn give_back(source: &Repository, reserved: &Reserved) -> Result<(), String> {
+    source.release(&reserved.run, &reserved.nonce).map_err(|error| in_one_line(&error))
 }

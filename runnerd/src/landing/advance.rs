@@ -71,6 +71,10 @@ pub fn recover(store: &Store, bind: impl Fn(Repository) -> Repository) -> Result
 pub fn recover_all(vault: &Vault) {
     let stores = Store::all(vault).unwrap_or_default();
     for store in stores {
+        // What a session was writing when the daemon died is not put back yet: the next landing knows how to read it.
+        if store.journal().1.exists() {
+            continue;
+        }
         if let Err(error) = recover(&store, |repository| repository) {
             tracing::error!(repo = store.id(), error = in_one_line(&error), "a landing that was cut off stays so");
         }
@@ -89,7 +93,6 @@ fn put_right(begun: &Begun, bind: impl Fn(Repository) -> Repository) -> Result<(
     match (holder, old, new) {
         // It came to its end, or was not to touch any file.
         (Some(holder), Some(old), Some(new)) if now == Some(old) && holder.head()?.branch() == Some(&begun.branch) => {
-            holder.keep_before_undoing(&new)?;
             holder.undo_advance(&old, &new)
         }
         _ => Ok(()),
@@ -120,7 +123,9 @@ fn way_out(occupied: &Occupied) -> String {
         shell::words(["git", "-C", &path].into_iter().chain(words.iter().copied()))
     };
     match occupied {
-        Occupied::AtWork { path, .. } => git(path, &["status"]),
+        Occupied::AtWork { path, .. } | Occupied::InUse { path, .. } | Occupied::Left { path, .. } => {
+            git(path, &["status"])
+        }
         Occupied::Dirty { path, .. } => git(path, &["status", "--short"]),
         Occupied::InTheWay { path, file, .. } => {
             let file = path.join(file).display().to_string();

@@ -27,6 +27,8 @@ pub(super) struct Missing {
     pub(super) lacks: Lacks,
     /// The commits that say what has landed, newest first, with what they say.
     pub(super) landed: Vec<(Id, Vec<Landed>)>,
+    /// The commit that the first one which the branch lacks stands on.
+    pub(super) before: Option<String>,
 }
 
 impl Branch {
@@ -71,6 +73,7 @@ impl Branch {
             commits.push(self.commit(repository, at, head)?);
         }
         let before = first.checked_sub(1).and_then(|at| heads.get(at));
+        let stands_on = before.map(|head| head.id.clone());
         let code = before.map(|head| code(repository, head)).transpose()?;
         let before = before.zip(code.as_deref()).map(|(head, code)| (head.id.as_str(), code));
         let landed: Vec<(Id, Vec<Landed>)> = repository
@@ -80,7 +83,7 @@ impl Branch {
             .collect();
         let named: Vec<Landed> = landed.iter().flat_map(|(_, landed)| landed.clone()).collect();
         let lacks = landing::lacks(&Question { run: self.run(), commits: &commits, before, landed: &named })?;
-        Ok(Missing { lacks, landed })
+        Ok(Missing { lacks, landed, before: stands_on })
     }
 
     fn commit<'a>(&'a self, repository: &Repository, at: usize, head: &'a Head) -> Result<ChainCommit<'a>, LandError> {

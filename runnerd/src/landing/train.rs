@@ -4,7 +4,7 @@
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandRefusal, LandedCommit, RunLanding};
 use runner_core::landing::train::{Car, order};
-use runner_core::landing::{Lacks, Landing, begins_on};
+use runner_core::landing::{Lacks, Landing, Refusal, begins_on};
 use runner_core::shell;
 use tokio::task::block_in_place;
 
@@ -134,7 +134,12 @@ async fn one(site: &Site<'_>, train: &Train<'_>, (branch, onto): (&Branch, Id)) 
         Ok::<_, LandError>((branch.missing(site.repository, &onto)?, config))
     })?;
     let Lacks::Something(landing) = &missing.lacks else { return Ok(already(branch, &missing)) };
-    let commits = block_in_place(|| merged(site, train, (branch, landing, &config), onto))?;
+    let commits = block_in_place(|| {
+        if train.asked.form == LandForm::Merge {
+            refuse_swallowing(site, (branch, &missing), (train.onto, &onto))?;
+        }
+        merged(site, train, (branch, landing, &config), onto)
+    })?;
     let Some(last) = commits.last() else { return Ok(already(branch, &missing)) };
     if !train.asked.preview {
         confirm(train, &config)?;
@@ -143,6 +148,21 @@ async fn one(site: &Site<'_>, train: &Train<'_>, (branch, onto): (&Branch, Id)) 
     }
     let notes = notes(branch, landing, train.asked.form);
     Ok(RunLanding { run: branch.run().to_owned(), outcome: LandOutcome::Landed, commits, refusal: None, notes })
+}
+
+/// Refuses a merge whose history would have commits from before the run that the branch has not, and its files not theirs.
+fn refuse_swallowing(
+    site: &Site<'_>,
+    (branch, missing): (&Branch, &Missing),
+    (onto, tip): (&str, &Id),
+) -> Result<(), LandError> {
+    let Some(before) = &missing.before else { return Ok(()) };
+    let commit: Id = before.parse().map_err(|_| VerifyError::NoCommit(before.clone()))?;
+    if site.repository.is_ancestor(&commit, tip)? {
+        return Ok(());
+    }
+    let (run, commit, onto) = (branch.run().to_owned(), commit.short(12), onto.to_owned());
+    Err(Refusal::WouldSwallow { run, commit, onto }.into())
 }
 
 fn merged(

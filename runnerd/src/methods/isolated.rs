@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
@@ -43,9 +44,14 @@ struct Birth {
     reserved: Reserved,
     /// Where its workspace is, or will be.
     place: PathBuf,
+    /// Whether a folder may be there that is this one's.
+    is_made: Arc<AtomicBool>,
     base: Id,
     copy: Patterns,
 }
+
+/// Who makes a workspace anew: one at a time, whoever asks how often.
+static ANEW: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// What it begins with there.
 struct Luggage {
@@ -155,7 +161,7 @@ impl Api {
             let folder = workspaces.canonicalize().map_err(|error| disk(&error))?;
             let reserved = isolation::reserve(&source, store.key(), (&stem, &known))?;
             let place = workspace::place(&folder, &repo, &reserved.run);
-            Ok(Birth { source, repo, reserved, place, base, copy })
+            Ok(Birth { source, repo, reserved, place, is_made: Arc::default(), base, copy })
         })
         .await
     }
@@ -219,7 +225,11 @@ impl Api {
             return;
         }
         let undone = blocking(move || {
-            let forsaken = isolation::forsake(&birth.source, &birth.reserved, &birth.place);
+            // What was there before is not this run's.
+            let forsaken = match birth.is_made.load(Ordering::Acquire) {
+                true => isolation::forsake(&birth.source, &birth.reserved, &birth.place),
+                false => isolation::give_back(&birth.source, &birth.reserved),
+            };
             forsaken.map_err(|error| ErrorData::new(ErrorKind::Fault, error))
         });
         if let Err(error) = undone.await {
@@ -231,7 +241,8 @@ impl Api {
     pub(super) async fn make_anew(&self, worker: &Handle) -> Result<(), ErrorData> {
         let Some(source) = worker.source.clone() else { return Ok(()) };
         let place = worker.status().repo.path.0.clone();
-        if worker.is_driving() || place.join(".git").symlink_metadata().is_ok() {
+        let _turn = ANEW.lock().await;
+        if worker.is_driving() {
             return Ok(());
         }
         let store = Store::new(&self.vault, &repo_id(source.common_dir.as_path()));
@@ -252,7 +263,11 @@ fn again(
     let repository = known.map_or_else(|| admit::present(path), Ok)?;
     let branch = format!("runner/{}", source.run);
     // What was sent may be ahead of a branch that is in use.
-    let tip = publish::last_kept(&repository, &source.run).map_err(|error| git_error(&error))?.ok_or_else(|| {
+    let tip = publish::last_kept(&repository, &source.run).map_err(|error| git_error(&error))?;
+    if place.join(".git").symlink_metadata().is_ok() {
+        return complete(place, (&branch, tip));
+    }
+    let tip = tip.ok_or_else(|| {
         let message =
             format!("the workspace {} is gone, and so is {branch} in {path}", place.display(), path = source.path);
         ErrorData::new(ErrorKind::Held, message)
@@ -260,13 +275,22 @@ fn again(
     })?;
     let config = worker::load_config(&repository, tip)
         .map_err(|error| ErrorData::new(ErrorKind::InvalidFile, error.to_string()).caused_by(&error))?;
-    let order = Order { source: &repository, place, base: tip, copy: &config.workspace.copy };
-    workspace::make(&order, &|_| (), stop).map_err(|error| not_made(&error))?;
-    let made = Repository::discover_alone(place).map_err(|error| git_error(&error))?;
-    made.start_branch(&branch, &tip).map_err(|error| git_error(&error))?;
     // What had been set up is gone with it.
     let forgotten = of_workspace.workspace().remove();
-    forgotten.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
+    forgotten.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
+    let order = Order { source: &repository, place, base: tip, copy: &config.workspace.copy };
+    workspace::make(&order, &|_| (), stop).map_err(|error| not_made(&error))?;
+    complete(place, (&branch, Some(tip)))
+}
+
+/// Puts a workspace on its run's branch, if it has none and the source keeps one: a death came in between.
+fn complete(place: &Path, (branch, tip): (&str, Option<Id>)) -> Result<(), ErrorData> {
+    let Some(tip) = tip else { return Ok(()) };
+    let workspace = Repository::discover_alone(place).map_err(|error| git_error(&error))?;
+    if workspace.branch(branch).map_err(|error| git_error(&error))?.is_some() {
+        return Ok(());
+    }
+    workspace.start_branch(branch, &tip).map_err(|error| git_error(&error))
 }
 
 impl Birth {
@@ -278,11 +302,12 @@ impl Birth {
     ) -> Result<(Repository, Vec<String>), ErrorData> {
         let (source, place, copy, base) = (self.source.clone(), self.place.clone(), self.copy.clone(), self.base);
         let about = About { repo: Some(self.repo.clone()), run: Some(self.reserved.run.clone()), iter: None };
-        let taken = taken.to_vec();
+        let (taken, is_made) = (taken.to_vec(), Arc::clone(&self.is_made));
         blocking(move || {
             let progress = |progress| events.publish_output(about.clone(), shown(progress));
             let order = Order { source: &source, place: &place, base, copy: &copy };
             let made = workspace::make(&order, &progress, &stop).map_err(|error| not_made(&error))?;
+            is_made.store(true, Ordering::Release);
             lay(&place, &taken)?;
             let found = Repository::discover_alone(&place).map_err(|error| git_error(&error))?;
             let mut warnings = made.warnings;

@@ -154,10 +154,16 @@ impl Old {
     /// Fails where something of the workspace is nowhere else. One whose folder is gone has nothing.
     fn check(&self) -> Result<(), Stays> {
         if self.place().symlink_metadata().is_err() {
+            if self.place().parent().is_none_or(|around| around.symlink_metadata().is_err()) {
+                let message =
+                    format!("the folder of {} is not there, nor is the one around it", self.place().display());
+                return Err(Stays::Failed(ErrorData::new(ErrorKind::Fault, message).hint("df -h")));
+            }
             return Ok(());
         }
         let workspace = Trusted::of(&self.store, self.place()).bound()?;
         self.refuse_unpublished(&workspace)?;
+        self.refuse_submodules(&workspace)?;
         let note =
             self.store.workspace().read().map_err(|error| {
                 Stays::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
@@ -178,6 +184,26 @@ impl Old {
         Err(Stays::For(StopReason::new(
             format!("it holds files that no commit has: {shown}{more}"),
             &format!("git -C {place} status --ignored; take what you need, remove the rest, then: runnerctl gc"),
+        )))
+    }
+
+    /// Fails where there are submodules: what was committed in them is published nowhere.
+    fn refuse_submodules(&self, workspace: &Repository) -> Result<(), Stays> {
+        let folder = workspace.common_dir().join("modules");
+        let has_some = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+            Err(error) => return Err(Stays::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()))),
+            Ok(mut entries) => entries.next().is_some(),
+        };
+        if !has_some {
+            return Ok(());
+        }
+        let place = shell::quoted(&self.place().display().to_string());
+        Err(Stays::For(StopReason::new(
+            "it has submodules, whose commits are not published",
+            &format!(
+                "git -C {place} submodule foreach git log --oneline -5; take what you need, then remove the folder"
+            ),
         )))
     }
 
@@ -222,7 +248,7 @@ impl Old {
 
     /// Returns where it is while it is removed: what stays there is removed at the next start.
     fn going(&self) -> PathBuf {
-        isolation::unfinished(self.place())
+        workspace::unfinished(self.place())
     }
 
     /// Removes it, and gives its id back.

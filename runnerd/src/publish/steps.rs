@@ -81,11 +81,8 @@ impl Publisher<'_> {
                 return self.set_branch(Some(note.to), from);
             }
         }
-        // Otherwise the next move says so.
-        if !note.was_there() || used.is_some() {
-            self.note.write(&Published { is_done: true, ..note.clone() })?;
-        }
-        Ok(())
+        // From here on whoever checks the branch out has its files of now.
+        Ok(self.note.write(&Published { is_done: true, ..note.clone() })?)
     }
 
     /// Remembers that the branch is where it is to be, whoever has brought it there.

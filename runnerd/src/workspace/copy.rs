@@ -156,6 +156,13 @@ impl Copying<'_> {
         }
         let listed = match fs::read_dir(&old) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            // A folder of somebody else's, such as a container's data, is no reason to begin no run.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                if is_taken {
+                    self.leave_out(path, "it may not be read");
+                }
+                return Ok(());
+            }
             listed => listed.map_err(WorkspaceError::io("listing", &old))?,
         };
         if is_taken && !self.make_folder(path)? {

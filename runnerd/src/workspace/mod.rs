@@ -24,8 +24,8 @@ use crate::config::{DaemonConfig, Patterns};
 use crate::git::{Id, Replica, Repository};
 use crate::repo::durable::{self, Access};
 
-/// The end of the name of one that is being made.
-const MAKING: &str = ".making";
+/// The beginning of the name of one that is being made or removed; no id of a run begins like this.
+const UNFINISHED: &str = ".unfinished-";
 
 /// Which workspace to make.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub fn make(order: &Order<'_>, progress: &dyn Fn(Progress), stop: &CancellationT
     }
     let parent = order.place.parent().unwrap_or(Path::new("/"));
     durable::create_dir(parent, Access::Private)?;
-    let folder = beside(order.place);
+    let folder = unfinished(order.place);
     remove(&folder)?;
     let making = Making { order, folder, progress, stop };
     making.make().inspect_err(|_| {
@@ -117,7 +117,8 @@ pub fn sweep(workspaces: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
     let mut swept = Vec::new();
     for source in entries(workspaces)? {
         for folder in entries(&source)? {
-            if folder.as_os_str().as_encoded_bytes().ends_with(MAKING.as_bytes()) {
+            let name = folder.file_name().unwrap_or_default();
+            if name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
                 remove(&folder)?;
                 swept.push(folder);
             }
@@ -141,11 +142,11 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
     Ok(found)
 }
 
-/// Returns where a workspace is while it is made.
-fn beside(place: &Path) -> PathBuf {
-    let mut name = OsString::from(place);
-    name.push(MAKING);
-    name.into()
+/// Returns where a workspace is while it is made or removed.
+pub fn unfinished(place: &Path) -> PathBuf {
+    let mut name = OsString::from(UNFINISHED);
+    name.push(place.file_name().unwrap_or_default());
+    place.with_file_name(name)
 }
 
 impl Making<'_> {

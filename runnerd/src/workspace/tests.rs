@@ -95,7 +95,7 @@ fn workspace_that_is_stopped_at_any_step_leaves_nothing() {
 fn what_a_killed_daemon_has_begun_is_swept_and_is_in_no_tries_way() {
     let scene = Scene::new();
     assert!(sweep(&scene.workspaces()).unwrap().is_empty(), "nothing is there yet");
-    let begun = beside(&scene.place());
+    let begun = unfinished(&scene.place());
     fs::create_dir_all(begun.join(".git/objects")).unwrap();
     scene.make(&[]).unwrap();
     fs::create_dir_all(begun.join("deep/er")).unwrap();

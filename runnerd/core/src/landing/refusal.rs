@@ -52,6 +52,16 @@ pub enum Refusal {
         /// The branch.
         onto: String,
     },
+    /// A merge would say that commits from before the run are merged, and leave out what they changed.
+    #[error("run {run} begins at {commit}, which {onto} has not: a merge would take it for merged without its changes")]
+    WouldSwallow {
+        /// The run.
+        run: String,
+        /// The commit that it begins at, in short.
+        commit: String,
+        /// The branch.
+        onto: String,
+    },
     /// The files of a leaf, or of the whole run, do not merge.
     #[error("{} conflicts in {}", of(node.as_deref(), run), files(paths))]
     Conflict {
@@ -108,7 +118,7 @@ impl Refusal {
             Self::BeginsOn { run, on } => land(&[on, run]),
             Self::NotProven { run, is_unseen: true, .. } => land(&[run, "--unproven"]),
             Self::NotProven { run, .. } => shell::words(["runnerctl", "verify", "--run", run.as_str()]),
-            Self::HasMerged { run, .. } => land(&[run, "--as", "squash"]),
+            Self::HasMerged { run, .. } | Self::WouldSwallow { run, .. } => land(&[run, "--as", "squash"]),
             Self::Conflict { run, fits_as_squash: true, .. } => {
                 format!("{}\n{}", land(&[run, "--as", "squash"]), land(&[run, "--resolve"]))
             }

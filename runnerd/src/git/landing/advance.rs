@@ -2,6 +2,7 @@
 //! looked at and brought along, and then the reference moves. What was begun and does not come to its end is put back.
 
 use std::fs;
+use std::path::Path;
 
 use gix::bstr::ByteSlice as _;
 
@@ -9,6 +10,7 @@ use super::work_trees::Occupied;
 use crate::git::objects::checked;
 use crate::git::objects::diff::compare_trees;
 use crate::git::path::display;
+use crate::git::refs::in_use::Use;
 use crate::git::repository::identity::Identity;
 use crate::git::repository::program::Git;
 use crate::git::{GitError, HoldBack, Id, Repository, SnapshotRequest};
@@ -59,11 +61,20 @@ impl Repository {
         };
         let command = Git::new(within, "update-ref").args(["--create-reflog", "-m", message, "--stdin"]);
         let locked = by.in_environment(command).lock(&order).map_err(|error| self.moved_meanwhile(advance, error))?;
+        // The reference and the holder's HEAD are locked: who holds the branch stays as it is now.
+        self.is_held_by(branch, holder)?;
         let brought = holder.zip(*old);
         if let Some((holder, old)) = brought {
-            holder.bring_along(branch, &old, new)?;
+            holder.is_free(branch, &old, new)?;
         }
-        let Err(failure) = locked.commit() else { return Ok(()) };
+        let moved = match brought.map_or(Ok(()), |(holder, old)| holder.bring_along(&old, new)) {
+            Ok(()) => locked.commit(),
+            Err(failure) => {
+                drop(locked);
+                Err(failure)
+            }
+        };
+        let Err(failure) = moved else { return Ok(()) };
         match brought.map_or(Ok(()), |(holder, old)| holder.undo_advance(&old, new)) {
             Ok(()) => Err(failure.into()),
             Err(source) => Err(NotAdvanced::NotPutBack { failure: Box::new(failure), source }),
@@ -83,8 +94,28 @@ impl Repository {
         }
     }
 
-    /// Brings this work tree from the commit `old` to `new`, where nothing is in the way; the branch stays where it is.
-    fn bring_along(&self, branch: &str, old: &Id, new: &Id) -> Result<(), NotAdvanced> {
+    /// Refuses where others than the work tree that is brought along have the branch checked out, or come back to it.
+    fn is_held_by(&self, branch: &str, holder: Option<&Self>) -> Result<(), NotAdvanced> {
+        let is_holder = |git_dir: &Path| {
+            let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            holder.is_some_and(|holder| canonical(holder.git_dir()) == canonical(git_dir))
+        };
+        let users = self.users_of(branch)?;
+        if let Some(other) = users.iter().find(|user| user.how != Use::CheckedOut || !is_holder(user.git_dir())) {
+            let (branch, path) = ((*branch).to_owned(), other.work_tree.clone());
+            return Err(Occupied::InUse { branch, path }.into());
+        }
+        match holder {
+            Some(holder) if users.is_empty() => {
+                let (branch, path) = ((*branch).to_owned(), holder.work_dir().to_owned());
+                Err(Occupied::Left { branch, path }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses where something is in the way of bringing this work tree from the commit `old` to `new`; touches no file.
+    fn is_free(&self, branch: &str, old: &Id, new: &Id) -> Result<(), NotAdvanced> {
         if let Some(occupied) = self.occupied((branch, old, new))? {
             return Err(occupied.into());
         }
@@ -93,26 +124,30 @@ impl Repository {
         }
         // The files were looked at by content; the program goes by what its index says of them.
         Git::new(self, "update-index").args(["-q", "--refresh"]).outcome()?;
+        // Git itself is asked first: it knows of files that are hidden from a look, and refuses before it has touched any.
         let (from, to) = (old.to_string(), new.to_string());
-        let brought = Git::new(self, "read-tree").args(["-m", "-u", &from, &to]).run();
-        let Err(failure) = brought.map(drop) else { return Ok(()) };
-        match self.undo_advance(old, new) {
-            Ok(()) => Err(failure.into()),
-            Err(source) => Err(NotAdvanced::NotPutBack { failure: Box::new(failure), source }),
-        }
+        Ok(Git::new(self, "read-tree").args(["-n", "-m", "-u", &from, &to]).run().map(drop)?)
+    }
+
+    /// Brings this work tree from the commit `old` to `new`; the branch stays where it is.
+    fn bring_along(&self, old: &Id, new: &Id) -> Result<(), GitError> {
+        let (from, to) = (old.to_string(), new.to_string());
+        Git::new(self, "read-tree").args(["-m", "-u", &from, &to]).run().map(drop)
     }
 
     /// Puts back what an advance that came to no end has changed in this work tree, whose branch is at `old`.
     ///
-    /// It was clean when that began, so that the files in which the two differ are the advance's own.
+    /// It was clean when that began, so that the files in which the two differ are the advance's own; somebody may have
+    /// changed them since, so that what is there is kept first.
     pub fn undo_advance(&self, old: &Id, new: &Id) -> Result<(), GitError> {
+        self.keep_before_undoing(new)?;
         let repo = self.open()?;
         let read = || {
             let (old, new) = (checked::tree_of(&repo, old.object())?, checked::tree_of(&repo, new.object())?);
             compare_trees(&repo, &old, &new)
         };
         let differing = read().map_err(GitError::library("comparing commits", self.git_dir()))?;
-        self.unlocked(|| Git::new(self, "read-tree").arg(old.to_string()).run().map(drop))?;
+        self.unlocked(|| Git::new(self, "read-tree").args(["-m", &old.to_string()]).run().map(drop))?;
         let changed: Vec<Vec<u8>> = self.changes()?.into_iter().map(|change| change.path).collect();
         let (mut back, mut gone) = (Vec::new(), Vec::new());
         for difference in &differing {
@@ -134,9 +169,8 @@ impl Repository {
         Git::new(self, "update-index").args(["-q", "--refresh"]).outcome().map(drop)
     }
 
-    /// Keeps what is in this work tree, before what an advance has left that was cut off is put back: somebody may have
-    /// changed it since.
-    pub fn keep_before_undoing(&self, new: &Id) -> Result<(), GitError> {
+    /// Keeps what is in this work tree, before what an advance has left is put back.
+    fn keep_before_undoing(&self, new: &Id) -> Result<(), GitError> {
         let hold_back = HoldBack { names: Vec::new(), max_file_bytes: u64::MAX };
         let request = SnapshotRequest {
             name: &format!("refs/runner/rescue/land/{}", new.short(12)),

@@ -28,6 +28,22 @@ pub enum Occupied {
         /// The work tree.
         path: PathBuf,
     },
+    /// Another work tree has the branch checked out, or will come back to it.
+    #[error("{branch} is in use in {}", path.display())]
+    InUse {
+        /// The branch.
+        branch: String,
+        /// The work tree.
+        path: PathBuf,
+    },
+    /// The work tree that had the branch checked out has left it meanwhile.
+    #[error("{} has left {branch} meanwhile: nothing was moved", path.display())]
+    Left {
+        /// The branch.
+        branch: String,
+        /// The work tree.
+        path: PathBuf,
+    },
     /// A file is there that git does not track, where one of the result is to be.
     #[error("{} is in the way ({})", file.display(), if *is_ignored { "ignored" } else { "untracked" })]
     InTheWay {

@@ -38,6 +38,13 @@ pub enum Use {
     GitAtWork,
 }
 
+impl InUse {
+    /// Returns the work tree's own git folder.
+    pub(in crate::git) fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+}
+
 impl Repository {
     /// Returns where the branch `name` is in use; none if it is nowhere.
     pub fn in_use(&self, name: &str) -> Result<Option<InUse>, GitError> {
@@ -56,6 +63,23 @@ impl Repository {
             }
         }
         Ok(at_work)
+    }
+
+    /// Returns the work trees that have the branch `name` checked out, or in which something will come back to it.
+    pub(in crate::git) fn users_of(&self, name: &str) -> Result<Vec<InUse>, GitError> {
+        let branch = format!("{HEADS}{name}");
+        let mut users = Vec::new();
+        for (work_tree, git_dir) in self.work_tree_places()? {
+            let how = if self.is_head_of(&git_dir, &branch)? {
+                Use::CheckedOut
+            } else if is_taken_along(&git_dir, &branch)? {
+                Use::TakenAlong
+            } else {
+                continue;
+            };
+            users.push(InUse { work_tree, git_dir, how });
+        }
+        Ok(users)
     }
 
     /// Tells whether the index of a work tree that has the branch checked out is closer to `one` than to `other`: which
