@@ -165,7 +165,9 @@ impl Ways {
         let Self { text, commands } = next.into();
         self.text += joint;
         self.text += &text;
-        commands.into_iter().for_each(|command| self.add(command));
+        for command in commands {
+            self.add(command);
+        }
         self
     }
 

@@ -46,6 +46,7 @@ words! {
 }
 
 /// `land.run`: brings runs onto a branch, or tells what that would make.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option that somebody types")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandParams {
     /// Absolute path inside the work tree.

@@ -37,6 +37,7 @@ pub enum Whole {
 }
 
 /// What was read of workspace and source.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// The reference that keeps the run's objects in the source.

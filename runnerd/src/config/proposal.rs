@@ -70,7 +70,7 @@ impl Proposal {
 /// Adds a proposal to the file of defaults, as comments.
 pub(super) fn add_to(text: &str, proposal: &Proposal) -> String {
     let header = "[workspace]\n";
-    let lines: String = proposal.lines().iter().map(|line| format!("#   {line}\n")).collect();
+    let lines: String = proposal.lines().iter().flat_map(|line| ["#   ", line, "\n"]).collect();
     let added = format!("{header}\n# Perhaps, as there is {} here:\n{lines}", proposal.by.join(" and "));
     text.replacen(header, &added, 1)
 }

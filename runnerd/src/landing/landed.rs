@@ -146,7 +146,7 @@ fn check(site: &Site<'_>, claim: &Claim, again: Again) -> Result<LandedCheck, La
         }
     };
     let subject = commit.message.lines().next().unwrap_or_default().to_owned();
-    let (node, of) = (landed.node.clone(), landed.commit.clone());
-    let landed_commit = LandedCommit { commit: commit.id.to_string(), subject, node, of };
+    let landed_commit =
+        LandedCommit { commit: commit.id.to_string(), subject, node: landed.node.clone(), of: landed.commit.clone() };
     Ok(LandedCheck { run: landed.run.clone(), landed: landed_commit, state, differs, note })
 }

@@ -226,9 +226,10 @@ impl Api {
         }
         let undone = blocking(move || {
             // What was there before is not this run's.
-            let forsaken = match birth.is_made.load(Ordering::Acquire) {
-                true => isolation::forsake(&birth.source, &birth.reserved, &birth.place),
-                false => isolation::give_back(&birth.source, &birth.reserved),
+            let forsaken = if birth.is_made.load(Ordering::Acquire) {
+                isolation::forsake(&birth.source, &birth.reserved, &birth.place)
+            } else {
+                isolation::give_back(&birth.source, &birth.reserved)
             };
             forsaken.map_err(|error| ErrorData::new(ErrorKind::Fault, error))
         });

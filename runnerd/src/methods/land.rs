@@ -294,17 +294,15 @@ fn onto(targets: &Targets, (named, runs): (Option<&str>, &[String])) -> Result<S
         let words = ["runnerctl", "land"].into_iter().chain(runs.iter().map(String::as_str));
         shell::words(words.chain(["--onto", onto]))
     };
-    match found.iter().collect::<Vec<_>>()[..] {
-        [Some(onto)] => Ok((*onto).clone()),
-        _ => {
-            let message = match found.iter().flatten().next() {
-                Some(_) => "these runs were not started from one branch: say which they land on",
-                None => "which branch the run was started from is not known here: say which it lands on",
-            };
-            let first = found.iter().flatten().next().map_or("main", |onto| onto.as_str());
-            Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(command(first)))
-        }
+    if let [Some(onto)] = found.iter().collect::<Vec<_>>()[..] {
+        return Ok((*onto).clone());
     }
+    let message = match found.iter().flatten().next() {
+        Some(_) => "these runs were not started from one branch: say which they land on",
+        None => "which branch the run was started from is not known here: say which it lands on",
+    };
+    let first = found.iter().flatten().next().map_or("main", |onto| onto.as_str());
+    Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(command(first)))
 }
 
 fn no_branch(repository: &Repository, name: &str) -> ErrorData {

@@ -103,14 +103,15 @@ impl Copying<'_> {
         self.making.order.source.work_dir().join(path)
     }
 
-    fn new(&self, path: &Path) -> PathBuf {
+    fn target(&self, path: &Path) -> PathBuf {
         self.making.folder.join(path)
     }
 
     /// Takes what a path names: a file or folder whose own name, or that of a folder around it, is matched.
     fn take_at_root(&mut self, path: &Path) -> Result<(), WorkspaceError> {
         let around = path.ancestors().skip(1).filter(|folder| *folder != Path::new(""));
-        let taken = around.filter_map(|folder| self.verdict(folder)).next().unwrap_or(false);
+        let mut around = around;
+        let taken = around.find_map(|folder| self.verdict(folder)).unwrap_or(false);
         self.take(path, taken, 0)
     }
 
@@ -146,7 +147,7 @@ impl Copying<'_> {
     }
 
     fn take_folder(&mut self, path: &Path, is_taken: bool, depth: usize) -> Result<(), WorkspaceError> {
-        let (old, new) = (self.old(path), self.new(path));
+        let (old, new) = (self.old(path), self.target(path));
         if old == self.making.folder {
             return Ok(());
         }
@@ -182,7 +183,7 @@ impl Copying<'_> {
 
     fn copy_file(&mut self, path: &Path) -> Result<(), WorkspaceError> {
         if self.make_around(path)? {
-            let (old, new) = (self.old(path), self.new(path));
+            let (old, new) = (self.old(path), self.target(path));
             match file_copy::copy(&old, &new) {
                 Ok(bytes) => self.done.bytes += bytes,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -201,7 +202,7 @@ impl Copying<'_> {
         if !self.make_around(path)? {
             return Ok(());
         }
-        let (old, new) = (self.old(path), self.new(path));
+        let (old, new) = (self.old(path), self.target(path));
         let target = fs::read_link(&old).map_err(WorkspaceError::io("reading the link", &old))?;
         match symlink(&target, &new) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -245,7 +246,7 @@ impl Copying<'_> {
         let mut so_far = PathBuf::new();
         for name in path.components() {
             so_far.push(name);
-            let new = self.new(&so_far);
+            let new = self.target(&so_far);
             match new.symlink_metadata() {
                 Ok(found) if found.is_dir() => {}
                 Ok(_) => {
@@ -253,8 +254,8 @@ impl Copying<'_> {
                     return Ok(false);
                 }
                 Err(_) => {
-                    let mode = self.old(&so_far).metadata().map_or(0, |found| found.permissions().mode() & 0o777);
-                    let made = DirBuilder::new().mode(mode | 0o700).create(&new);
+                    let rights = self.old(&so_far).metadata().map_or(0, |found| found.permissions().mode() & 0o777);
+                    let made = DirBuilder::new().mode(rights | 0o700).create(&new);
                     made.map_err(WorkspaceError::io("making", &new))?;
                 }
             }

@@ -68,8 +68,8 @@ fn workspace_is_made_step_by_step_and_has_the_base_checked_out() {
     assert!(made.objects > 0 && made.warnings.is_empty());
     assert_eq!(steps.into_inner(), [Progress::Repository, Progress::Repository, Progress::Files, Progress::Flushing]);
     assert_eq!(fs::read_to_string(scene.place().join("README.md")).unwrap(), "A project.\n");
-    let mode = fs::metadata(scene.place()).unwrap().permissions().mode();
-    assert_eq!(mode & 0o077, 0, "it is nobody else's");
+    let rights = fs::metadata(scene.place()).unwrap().permissions().mode();
+    assert_eq!(rights & 0o077, 0, "it is nobody else's");
     let found = Repository::discover(&scene.place()).unwrap();
     assert_eq!(found.head().unwrap().commit().unwrap().to_string(), scene.source.head());
     assert!(found.changes().unwrap().is_empty());
@@ -129,8 +129,8 @@ fn ignored_files_that_patterns_name_are_copied() {
         assert!(!scene.has(name), "{name}");
     }
     assert_eq!(made.copied.files, 4);
-    let mode = fs::metadata(scene.place().join("node_modules/a/index.js")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o755);
+    let rights = fs::metadata(scene.place().join("node_modules/a/index.js")).unwrap().permissions().mode();
+    assert_eq!(rights & 0o777, 0o755);
     assert!(Repository::discover(&scene.place()).unwrap().changes().unwrap().is_empty(), "git ignores them there too");
 }
 

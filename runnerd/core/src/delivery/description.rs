@@ -251,7 +251,7 @@ impl Delivered<'_> {
     }
 
     /// Commands that can be pasted: ids and names of branches are quoted where a shell would read them.
-    fn to_verify(&self) -> String {
+    fn to_verify(self) -> String {
         let [run, branch, remote] = [self.run, self.branch, self.remote].map(shell::quoted);
         let history = shell::quoted(&format!("runner/{0}:runner/{0}", self.run));
         let push = shell::quoted(&format!("runner/{}", self.run));

@@ -232,6 +232,7 @@ pub fn iteration_usage(outcome: &Outcome, tried: &Spent) -> UsageTotal {
 }
 
 /// How an iteration ended, and by which rules its feedback is written.
+#[derive(Clone, Copy)]
 struct Ending<'a> {
     outcome: &'a Outcome,
     row: Row,

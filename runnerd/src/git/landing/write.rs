@@ -33,7 +33,8 @@ impl Repository {
         if commit.sign {
             return self.write_signed_upon(commit);
         }
-        let parents: String = commit.parents.iter().map(|parent| format!("parent {parent}\n")).collect();
+        let parents = commit.parents.iter().map(ToString::to_string);
+        let parents: String = parents.flat_map(|parent| ["parent ".to_owned(), parent, "\n".to_owned()]).collect();
         let (tree, author, committer) = (commit.tree, commit.author, commit.committer.stamp());
         let text = format!("tree {tree}\n{parents}author {author}\ncommitter {committer}\n\n{}", commit.message);
         let repo = self.open()?;

@@ -61,10 +61,11 @@ impl Repository {
 
     /// Returns an object that `tips` need and that is not there; none where all are.
     pub fn lacking(&self, tips: &[Id], known: Known) -> Result<Option<String>, GitError> {
-        let mut input: String = tips.iter().map(|id| format!("{id}\n")).collect();
+        let mut wanted: Vec<String> = tips.iter().map(ToString::to_string).collect();
         if let Known::Commit(commit) = known {
-            input += &format!("^{commit}\n");
+            wanted.push(format!("^{commit}"));
         }
+        let input = wanted.join("\n") + "\n";
         let mut git = Git::new(self, "rev-list").args(["--objects", "--missing=print", "--quiet"]);
         if known == Known::References {
             git = git.args(["--exclude=refs/runner/*", "--not", "--all", "--not"]);

@@ -89,7 +89,7 @@ impl Repository {
         let tree = Self { git_dir: used.git_dir.clone(), ..self.clone() };
         let differing = |commit: &Id| -> Result<usize, GitError> {
             let git = Git::new(&tree, "diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
-            Ok(git.arg(commit.to_string()).run()?.iter().filter(|byte| **byte == 0).count())
+            Ok(git.arg(commit.to_string()).run()?.split(|byte| *byte == 0).count())
         };
         Ok(differing(one)? <= differing(other)?)
     }

@@ -28,15 +28,14 @@ impl Replica<'_> {
     /// `laid` is a folder for what is laid out meanwhile.
     pub fn submodules(&self, base: &Id, laid: &Path) -> Result<Vec<String>, GitError> {
         let mut left_out = Vec::new();
-        self.take_submodules(base, laid, DEEPEST, &mut left_out)?;
+        self.take_submodules(base, (laid, DEEPEST), &mut left_out)?;
         Ok(left_out)
     }
 
     fn take_submodules(
         &self,
         base: &Id,
-        laid: &Path,
-        depth: usize,
+        (laid, depth): (&Path, usize),
         left_out: &mut Vec<String>,
     ) -> Result<(), GitError> {
         let links = self.made.entries(base, "")?.into_iter().filter(|entry| entry.kind == EntryKind::Submodule);
@@ -49,7 +48,7 @@ impl Replica<'_> {
                 Ok(replica) if inside.commit_is_here(&id) => {
                     replica.check_out(&id)?;
                     if depth > 0 {
-                        replica.take_submodules(&id, &laid.join("below"), depth - 1, left_out)?;
+                        replica.take_submodules(&id, (&laid.join("below"), depth - 1), left_out)?;
                     }
                 }
                 Ok(_) => left_out.push(format!("submodule {name} has no commit {}", id.short(12))),
