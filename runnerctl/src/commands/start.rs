@@ -174,7 +174,8 @@ pub(super) fn render(reply: &StartReply) -> String {
 
 /// Says what a workspace lacks, and what else somebody should know of it.
 fn beside(made: &WorkspaceMade) -> String {
-    let warnings = made.warnings.iter().map(|warning| format!("{}\n", paint(LOOK, &safe(warning)))).collect::<String>();
+    let warnings =
+        made.warnings.iter().flat_map(|warning| [paint(LOOK, &safe(warning)), "\n".to_owned()]).collect::<String>();
     if made.not_taken_count == 0 {
         return warnings;
     }

@@ -2,6 +2,8 @@
 //!
 //! Addresses may hold a login: they are never shown as they are.
 
+use std::fmt::Write as _;
+
 /// A repository at a forge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -74,7 +76,7 @@ pub(crate) fn escaped(text: &str, plain: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || plain.as_bytes().contains(&byte) {
             escaped.push(char::from(byte));
         } else {
-            escaped.push_str(&format!("%{byte:02X}"));
+            let _ = write!(escaped, "%{byte:02X}");
         }
     }
     escaped

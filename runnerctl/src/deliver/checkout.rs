@@ -36,12 +36,14 @@ pub(crate) struct Seen {
 
 impl Checkout {
     async fn run(&self, args: &[&str]) -> Result<Said, Failure> {
-        let argv = std::iter::once("git").chain(args.iter().copied()).map(OsString::from).collect();
+        let words = std::iter::once("git").chain(args.iter().copied());
         let env = if self.can_ask { LOUD } else { SILENT };
-        program::run(Call { argv, folder: &self.folder, env, input: Vec::new() }).await.map_err(|error| match error {
-            Unstarted::Failed(failure) => failure,
-            Unstarted::Missing => Failure::new(ExitStatus::Error, "git", "git is not on your PATH"),
-        })
+        program::run(Call { argv: words.map(OsString::from).collect(), folder: &self.folder, env, input: Vec::new() })
+            .await
+            .map_err(|error| match error {
+                Unstarted::Failed(failure) => failure,
+                Unstarted::Missing => Failure::new(ExitStatus::Error, "git", "git is not on your PATH"),
+            })
     }
 
     async fn done(&self, args: &[&str], doing: &str) -> Result<String, Failure> {

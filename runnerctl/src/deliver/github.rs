@@ -108,7 +108,7 @@ impl GitHub {
         let (host, path) = (format!("--hostname={}", self.address.host), self.path());
         let path = format!("repos/{path}/pulls/{number}/comments?per_page=100");
         let lines = desk.say(["gh", "api", &host, "--paginate", &path]).await?.fine("forge", &doing)?;
-        read::heard(&comments::json(&said, "gh pr view")?, &comments::pages(&lines, "gh api")?, anyone)
+        Ok(read::heard(&comments::json(&said, "gh pr view")?, &comments::pages(&lines, "gh api")?, anyone))
     }
 
     fn path(&self) -> String {

@@ -45,8 +45,8 @@ impl GitLab {
 
     async fn api(&self, desk: &Desk, args: &[&str], doing: &str) -> Result<String, Failure> {
         let host = format!("--hostname={}", self.address.host);
-        let argv = ["glab", "api", &host].into_iter().chain(args.iter().copied());
-        desk.say(argv).await?.fine("forge", doing)
+        let words = ["glab", "api", &host].into_iter().chain(args.iter().copied());
+        desk.say(words).await?.fine("forge", doing)
     }
 
     /// Finds the newest request of a branch of this project.

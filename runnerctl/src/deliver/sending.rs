@@ -21,6 +21,7 @@ use crate::ui::Ui;
 
 /// What a person wants.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct Wanted {
     /// The branch that is to take it, where one was named.
     pub(crate) base: Option<String>,

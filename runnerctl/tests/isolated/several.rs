@@ -22,10 +22,10 @@ fn two_isolated_runs_and_one_in_place_are_driven_at_once_and_the_others_wait() {
         gate.reached();
     }
     let status = home.ctl_in(&repo, &["status", "--json"]).exits(0).json();
-    let states: Vec<&str> =
+    let found: Vec<&str> =
         status["isolated"].as_array().expect("runs").iter().filter_map(|run| run["state"].as_str()).collect();
-    assert_eq!(states.iter().filter(|state| **state == "running").count(), 2, "{states:?}");
-    assert_eq!(states.iter().filter(|state| **state == "queued").count(), 2, "{states:?}");
+    assert_eq!(found.iter().filter(|state| **state == "running").count(), 2, "{found:?}");
+    assert_eq!(found.iter().filter(|state| **state == "queued").count(), 2, "{found:?}");
     assert_eq!(status["run"]["summary"]["id"], "here");
     let refused = home.ctl_in(&repo, &["pause"]);
     refused.exits(2);

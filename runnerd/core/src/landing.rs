@@ -116,7 +116,7 @@ fn changing(commits: &[ChainCommit<'_>], before: &str) -> usize {
 pub fn begins_on(plan: &Plan) -> Vec<String> {
     let mut runs: Vec<String> = Vec::new();
     for at in 0..plan.all().len() {
-        let run = plan.whose(at).and_then(|whose| whose.runners()).map(RunnerCommit::run);
+        let run = plan.whose(at).and_then(super::audit::Whose::runners).map(RunnerCommit::run);
         if let Some(run) = run.filter(|run| *run != plan.run() && !runs.iter().any(|known| known == run)) {
             runs.push(run.to_owned());
         }

@@ -151,27 +151,27 @@ impl Hold {
                 let back = kept.map_or_else(String::new, |kept| format!(" && {git} branch {branch} {kept}"));
                 StopReason::new(
                     format!("{branch} has {short}, which the run did not make"),
-                    &format!("{git} branch -m {branch} {aside}{back} && {resume}"),
+                    format!("{git} branch -m {branch} {aside}{back} && {resume}"),
                 )
             }
             Self::ForeignKeeper => {
                 let keeper = keeper(run);
                 StopReason::new(
                     format!("{keeper} has {short}, which the run did not make"),
-                    &format!("{git} branch {aside} {keeper} && {git} update-ref -d {keeper} {found} && {resume}"),
+                    format!("{git} branch {aside} {keeper} && {git} update-ref -d {keeper} {found} && {resume}"),
                 )
             }
             Self::BranchGone => {
                 let back = kept.map_or(fetch, |kept| format!("{git} branch {branch} {kept}"));
-                StopReason::new(format!("{branch} is gone from {source}"), &format!("{back} && {resume}"))
+                StopReason::new(format!("{branch} is gone from {source}"), format!("{back} && {resume}"))
             }
             Self::InTheWay => StopReason::new(
                 format!("branch {found} of {source} leaves no room for {branch}"),
-                &format!("{git} branch -m {} {} && {resume}", quoted(found), quoted(&renamed(found))),
+                format!("{git} branch -m {} {} && {resume}", quoted(found), quoted(&renamed(found))),
             ),
             Self::Incomplete => StopReason::new(
                 format!("{branch} cannot be published: {short} is missing in {workspace}"),
-                &format!("git -C {} fsck", quoted(workspace)),
+                format!("git -C {} fsck", quoted(workspace)),
             ),
         }
     }
@@ -207,14 +207,13 @@ pub enum Use {
 pub fn skipped(run: &str, how: Use, [source, work_tree]: [&str; 2]) -> StopReason {
     let place = quoted(work_tree);
     match how {
-        Use::InWorkTree => StopReason::new(
-            format!("runner/{run} is in use in {work_tree}"),
-            &format!("git -C {place} switch --detach"),
-        ),
+        Use::InWorkTree => {
+            StopReason::new(format!("runner/{run} is in use in {work_tree}"), format!("git -C {place} switch --detach"))
+        }
         Use::InLostWorkTree => StopReason::new(
             format!("runner/{run} is in use in {work_tree}, which is not there"),
-            &format!("git -C {} worktree list", quoted(source)),
+            format!("git -C {} worktree list", quoted(source)),
         ),
-        Use::GitAtWork => StopReason::new(format!("git is at work in {work_tree}"), &format!("git -C {place} status")),
+        Use::GitAtWork => StopReason::new(format!("git is at work in {work_tree}"), format!("git -C {place} status")),
     }
 }

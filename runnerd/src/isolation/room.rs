@@ -29,7 +29,7 @@ pub fn bytes_below(folder: &Path) -> u64 {
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let there = path.ancestors().find(|path| path.exists())?;
     let found = statvfs(there).ok()?;
-    Some(u64::from(found.blocks_available()).saturating_mul(found.fragment_size()))
+    Some(found.blocks_available().saturating_mul(found.fragment_size()))
 }
 
 /// Warns where the disk has no room for a few more workspaces of this size.

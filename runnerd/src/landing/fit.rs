@@ -116,7 +116,7 @@ impl<'a> Fit<'a> {
         for cut in &self.landing.cuts {
             let commit = id(&cut.commit)?;
             let span = Span { base: &base, cut: &commit, node: cut.node.as_deref() };
-            let tree = self.merged(&tip, span)?.or_else(|refusal| Err(self.with_way_out(refusal)))?;
+            let tree = self.merged(&tip, span)?.map_err(|refusal| self.with_way_out(refusal))?;
             if tree != self.repository.tree_id(&tip)? {
                 let landed = self.commit(&Step { tree, cut }, &[tip])?;
                 tip = id(&landed.commit)?;

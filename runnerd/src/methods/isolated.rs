@@ -394,7 +394,7 @@ fn not_made(error: &WorkspaceError) -> ErrorData {
         WorkspaceError::Disk(_) | WorkspaceError::Io { .. } => ErrorKind::Fault,
     };
     let refused = ErrorData::new(kind, error.to_string()).caused_by(error);
-    error.remedy().into_iter().fold(refused, |refused, remedy| refused.hint(remedy))
+    error.remedy().into_iter().fold(refused, protocol::error::ErrorData::hint)
 }
 
 /// Refuses another run in a workspace: it has one, and nothing else of it is published.

@@ -89,7 +89,7 @@ impl Api {
         let Some((_, workers)) = self.runs_around(path).await else { return view };
         let isolated: Vec<RunSummary> = workers.iter().filter_map(summary).collect();
         let goes_on = |view: &StatusView| view.run.as_ref().is_some_and(|run| !run.summary.state.is_terminal());
-        let views = workers.iter().map(|worker| worker.status());
+        let views = workers.iter().map(super::super::worker::Handle::status);
         let mut live = views.filter(|view| goes_on(view));
         let run = match (goes_on(&view), live.next(), live.next()) {
             (false, Some(one), None) => one.run.clone(),

@@ -183,7 +183,7 @@ impl Old {
         let place = shell::quoted(&self.place().display().to_string());
         Err(Stays::For(StopReason::new(
             format!("it holds files that no commit has: {shown}{more}"),
-            &format!("git -C {place} status --ignored; take what you need, remove the rest, then: runnerctl gc"),
+            format!("git -C {place} status --ignored; take what you need, remove the rest, then: runnerctl gc"),
         )))
     }
 
@@ -201,7 +201,7 @@ impl Old {
         let place = shell::quoted(&self.place().display().to_string());
         Err(Stays::For(StopReason::new(
             "it has submodules, whose commits are not published",
-            &format!(
+            format!(
                 "git -C {place} submodule foreach git log --oneline -5; take what you need, then remove the folder"
             ),
         )))
@@ -217,14 +217,14 @@ impl Old {
             if !source.holds(&id)? {
                 let why = format!("{name} in it has commits that {} does not have", self.source.path);
                 let place = shell::quoted(&self.place().display().to_string());
-                return Err(Stays::For(StopReason::new(why, &format!("git -C {place} log --oneline {name}"))));
+                return Err(Stays::For(StopReason::new(why, format!("git -C {place} log --oneline {name}"))));
             }
             let at = there.get(&branch).or_else(|| there.get(&format!("refs/runner/at/{run}")));
             let at = at.and_then(|at| at.parse().ok());
             let is_reached = || at.map_or(Ok(false), |at| source.is_ancestor(&id, &at));
             if name == branch && !is_reached()? {
                 let why = self.summary.published.as_ref().and_then(|published| published.why.clone());
-                let behind = || StopReason::new("it is not published", &format!("runnerctl status --run {run}"));
+                let behind = || StopReason::new("it is not published", format!("runnerctl status --run {run}"));
                 return Err(Stays::For(why.unwrap_or_else(behind)));
             }
         }

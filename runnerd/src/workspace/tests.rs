@@ -83,7 +83,7 @@ fn workspace_that_is_stopped_at_any_step_leaves_nothing() {
         let stop = CancellationToken::new();
         let stopping = |step| {
             if step == last {
-                stop.cancel()
+                stop.cancel();
             }
         };
         assert!(matches!(scene.make_until(&[".env"], &stop, &stopping), Err(WorkspaceError::Stopped)), "{last:?}");
@@ -100,7 +100,7 @@ fn what_a_killed_daemon_has_begun_is_swept_and_is_in_no_tries_way() {
     scene.make(&[]).unwrap();
     fs::create_dir_all(begun.join("deep/er")).unwrap();
     fs::set_permissions(begun.join("deep"), Permissions::from_mode(0o500)).unwrap();
-    assert_eq!(sweep(&scene.workspaces()).unwrap(), [begun.clone()]);
+    assert_eq!(sweep(&scene.workspaces()).unwrap(), std::slice::from_ref(&begun));
     assert!(!begun.exists() && scene.has("README.md"), "what is finished stays");
 }
 

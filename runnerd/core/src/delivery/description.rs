@@ -85,7 +85,7 @@ pub fn describe(delivered: &Delivered<'_>) -> Description {
         delivered.open_questions(),
         delivered.standing(),
         delivered.cost(),
-        delivered.to_verify(),
+        delivered.how_to_verify(),
     ];
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
     let body = format!("{DESCRIPTION_BEGINS}\n{}\n{DESCRIPTION_ENDS}\n", parts.join("\n\n"));
@@ -251,7 +251,7 @@ impl Delivered<'_> {
     }
 
     /// Commands that can be pasted: ids and names of branches are quoted where a shell would read them.
-    fn to_verify(self) -> String {
+    fn how_to_verify(&self) -> String {
         let [run, branch, remote] = [self.run, self.branch, self.remote].map(shell::quoted);
         let history = shell::quoted(&format!("runner/{0}:runner/{0}", self.run));
         let push = shell::quoted(&format!("runner/{}", self.run));

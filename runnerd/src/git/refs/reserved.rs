@@ -40,7 +40,7 @@ impl Repository {
     pub fn reservations(&self) -> Result<BTreeMap<String, String>, GitError> {
         let refs = self.refs()?;
         let taken = refs.iter().filter_map(|(name, target)| Some((name.strip_prefix(RESERVED)?, target)));
-        let holder = |target: &String| Some(self.blob(&target.parse::<Id>().ok()?).ok()?);
+        let holder = |target: &String| self.blob(&target.parse::<Id>().ok()?).ok();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Ok(taken.map(|(run, target)| (run.to_owned(), holder(target).map(text).unwrap_or_default())).collect())
     }

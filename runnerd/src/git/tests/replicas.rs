@@ -331,7 +331,7 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 
 fn files(folder: &Path) -> BTreeSet<(u64, u64)> {
     let all = everything(folder);
-    let found = all.keys().map(|path| path.symlink_metadata().unwrap()).filter(|found| found.is_file());
+    let found = all.keys().map(|path| path.symlink_metadata().unwrap()).filter(std::fs::Metadata::is_file);
     found.map(|found| (found.dev(), found.ino())).collect()
 }
 

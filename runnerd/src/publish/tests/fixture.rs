@@ -37,20 +37,20 @@ impl Pair {
         for tree in [&source, &workspace] {
             fs::create_dir(tree).unwrap();
             let init = [&["init", "--quiet", "--initial-branch=main", "--template="], options].concat();
-            ok(tree, git(tree, &init));
+            ok(tree, &git(tree, &init));
         }
         for (key, value) in [("user.name", "A"), ("user.email", "a@example.com"), ("gc.auto", "0")] {
             for tree in [&source, &workspace] {
-                ok(tree, git(tree, &["config", key, value]));
+                ok(tree, &git(tree, &["config", key, value]));
             }
         }
         fs::write(source.join("file"), "base").unwrap();
-        ok(&source, git(&source, &["add", "-A"]));
-        ok(&source, git(&source, &["commit", "--quiet", "-m", "base"]));
+        ok(&source, &git(&source, &["add", "-A"]));
+        ok(&source, &git(&source, &["commit", "--quiet", "-m", "base"]));
         let from = source.to_str().unwrap();
-        ok(&workspace, git(&workspace, &["fetch", "--quiet", "--update-head-ok", from, "main:main"]));
-        ok(&workspace, git(&workspace, &["reset", "--quiet", "--hard"]));
-        ok(&workspace, git(&workspace, &["switch", "--quiet", "-c", "runner/x"]));
+        ok(&workspace, &git(&workspace, &["fetch", "--quiet", "--update-head-ok", from, "main:main"]));
+        ok(&workspace, &git(&workspace, &["reset", "--quiet", "--hard"]));
+        ok(&workspace, &git(&workspace, &["switch", "--quiet", "-c", "runner/x"]));
         let vault = Vault::new(root.join("private"), Key::random().unwrap());
         let store = Store::new(&vault, "0123456789ab");
         store.create().unwrap();
@@ -131,7 +131,7 @@ impl Pair {
         assert_eq!(resume, format!("runnerctl resume {} --run x", self.source().display()));
         let mut shell = Command::new("sh");
         shell.args(["-ec", typed]).current_dir("/");
-        ok(Path::new(typed), clean(&mut shell));
+        ok(Path::new(typed), &clean(&mut shell));
     }
 
     /// References of the source, and what lies about in its work tree.
@@ -150,7 +150,7 @@ impl Pair {
 }
 
 fn in_tree(tree: &Path, words: &str) -> String {
-    ok(tree, git(tree, &words.split_whitespace().collect::<Vec<_>>()))
+    ok(tree, &git(tree, &words.split_whitespace().collect::<Vec<_>>()))
 }
 
 pub(crate) fn git(tree: &Path, args: &[&str]) -> Output {
@@ -164,7 +164,7 @@ fn clean(command: &mut Command) -> Output {
     command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap()
 }
 
-fn ok(what: &Path, output: Output) -> String {
+fn ok(what: &Path, output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {said}", what.display());
     String::from_utf8_lossy(&output.stdout).trim_end().to_owned()

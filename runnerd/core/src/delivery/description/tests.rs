@@ -210,7 +210,7 @@ fn a_description_of_any_run_fits() {
             made(u32::try_from(at).unwrap_or(0), &format!("root.{at}"), VerdictName::Accepted, &"<@x ".repeat(4_000))
         })
         .collect();
-    case.questions = (0..500).map(|at| format!("- {at} {}\n", "@x&".repeat(1_000))).collect();
+    case.questions = (0..500).fold(String::new(), |all, at| all + "- " + &at.to_string() + &"@x&".repeat(1_000) + "\n");
     let body = case.described().body;
     assert!(body.len() <= BODY_LIMIT, "{}", body.len());
     assert!(body.contains("more; `runnerctl tree --run port`") && body.ends_with(&format!("{DESCRIPTION_ENDS}\n")));
