@@ -202,6 +202,14 @@ fn a_branch_is_pushed_and_offered_as_a_draft() {
       --json=number,url,state,isDraft,title,body,isCrossRepository
     gh
       pr
+      list
+      --repo=github.com/o/r
+      --head=deliver/port
+      --state=all
+      --limit=50
+      --json=number,url,state,isDraft,title,body,isCrossRepository
+    gh
+      pr
       create
       --repo=github.com/o/r
       --head=deliver/port
