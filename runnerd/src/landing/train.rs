@@ -207,12 +207,14 @@ fn notes(branch: &Branch, landing: &Landing, form: LandForm) -> Vec<String> {
     notes
 }
 
-/// Refuses to run a guard's command that this user has not confirmed.
+/// Refuses to run a guard's command, and the setup before it, that this user has not confirmed.
 fn confirm(train: &Train<'_>, config: &RepoConfig) -> Result<(), LandError> {
     if train.asked.confirmed || train.known.contains(&config.commands_digest()) {
         return Ok(());
     }
+    let setup = Some(&config.workspace.setup).filter(|argv| !argv.is_empty());
+    let before = setup.map_or_else(String::new, |argv| format!("{}\n  ", argv.join(" ")));
     let command = config.guard.command.join(" ");
-    let message = format!("the guard would be run on the result, as this user:\n  {command}");
+    let message = format!("the guard would be run on the result, as this user:\n  {before}{command}");
     Err(ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the command, then add --yes").into())
 }
