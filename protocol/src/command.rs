@@ -61,7 +61,7 @@ pub const KNOWN: &[(&str, &str)] = &[
 
 impl Command {
     /// Makes one of its words.
-    pub fn new<'a>(label: &str, argv: impl IntoIterator<Item = &'a str>) -> Self {
+    fn new<'a>(label: &str, argv: impl IntoIterator<Item = &'a str>) -> Self {
         Self { label: label.to_owned(), argv: argv.into_iter().map(str::to_owned).collect() }
     }
 
@@ -123,6 +123,11 @@ impl Command {
     /// Shows which files a commit has changed.
     pub fn show_files(revision: &str) -> Self {
         Self::new("Show what was kept", ["git", "show", "--stat", revision])
+    }
+
+    /// Shows what is not committed.
+    pub fn show_changes() -> Self {
+        Self::new("Show what has changed", ["git", "status"])
     }
 
     /// Stages files by their names.

@@ -43,6 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "logging",
             "obstruction",
             "process",
+            "publish",
             "registry",
             "repo",
             "startup",
@@ -145,6 +146,7 @@ const HOMES: &[Home] = &[
             "protocol/src/client/start.rs",     // the daemon, by its clients
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
             "runnerctl/src/deliver/program.rs", // the user's git, and the programs of forges
+            "runnerctl/src/documents.rs",       // the shell of a test, which reads what is offered
             "runnerctl/src/editor.rs",          // the user's editor
             "runnerctl/src/doctor/program.rs",  // programs that say their version
             "runnerctl/src/commands/ui.rs",     // the server of the web view, and the user's browser

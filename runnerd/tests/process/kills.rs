@@ -147,14 +147,15 @@ async fn shim_that_is_killed_leaves_nothing() {
 async fn shim_that_is_stopped_does_not_extend_the_budget() {
     let bench = Bench::new();
     let mut spec = bench.agent("stops-shim");
-    spec.limits.budget = Duration::from_secs(1);
+    // It has to begin within it, beside processes that keep the machine busy.
+    spec.limits.budget = Duration::from_secs(4);
     spec.limits.grace = Duration::ZERO;
     let mut running = Running::start(spec);
     let processes = running.lines.processes(2).await;
     let report = running.report().await;
     assert_all_dead(&processes);
     assert_eq!(report.ended, Ended::TimedOut);
-    assert!(report.elapsed < Duration::from_secs(8), "{:?}", report.elapsed);
+    assert!(report.elapsed < Duration::from_secs(11), "{:?}", report.elapsed);
 }
 
 #[tokio::test]

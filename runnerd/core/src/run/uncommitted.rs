@@ -21,7 +21,7 @@ pub fn ways(paths: &[String]) -> Ways {
     let is_nameable = others.len() <= NAMED && !others.iter().any(|path| path.contains(char::REPLACEMENT_CHARACTER));
     if !is_nameable {
         return Ways::from("look at each with git status, and commit, stash or ignore it by its name")
-            .with(Command::new("Show what has changed", ["git", "status"]));
+            .with(Command::show_changes());
     }
     let commit = || {
         let named = || others.iter().copied();
