@@ -139,6 +139,7 @@ fn offered() -> Vec<Command> {
         Command::switch("runner/run-1"),
         Command::restore(HOSTILE),
         Command::show_files("refs/runner/rescue/run-1/0007"),
+        Command::show_changes(),
         Command::stage([HOSTILE, "b"]),
         Command::set_aside([HOSTILE, "b"]),
     ];
