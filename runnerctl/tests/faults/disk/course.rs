@@ -79,7 +79,7 @@ impl Course {
 
     /// Lets an undisturbed daemon bring the run to its end, and asserts that it is the one of an undisturbed run.
     pub(super) fn finish(&self, what: &str) {
-        let _daemon = self.home.daemon();
+        let daemon = self.home.daemon();
         // A request that was never answered may not have been heard.
         if self.home.client().list(self.repo.path()).is_none_or(|runs| runs.is_empty()) {
             self.home.ctl_in(&self.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]).exits(0);
@@ -87,6 +87,8 @@ impl Course {
         let run = self.home.client().wait_until(self.repo.path(), |run| run.summary.state.is_terminal());
         assert_eq!(run.summary.state, RunStatus::Completed, "{what}: {run:#?}");
         self.assert_undisturbed(what);
+        // What it writes at this moment is not left behind.
+        daemon.stop();
         assert_no_leftovers(&self.home, &self.repo, what);
     }
 
