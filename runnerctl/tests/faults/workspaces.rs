@@ -28,6 +28,7 @@ impl Scene {
         let path = home.path().join("program.sh");
         fs::write(&path, program).expect("a program can be written");
         repo.write(".runner/GOAL.md", "# Reach the goal\n");
+        repo.script().always("echo work > work.txt; answer done 'Done.'");
         let text = config(&path.display().to_string());
         repo.configure(&repo.config().top("max_iterations = 1").section(&text));
         Self { gate, repo, home }
