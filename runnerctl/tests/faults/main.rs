@@ -12,6 +12,7 @@ mod git;
 mod isolated;
 mod output;
 mod processes;
+mod publishing;
 mod refusal;
 mod requests;
 mod stage;

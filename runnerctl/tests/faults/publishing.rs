@@ -1,0 +1,394 @@
+//! An isolated run is published, and something happens between any two steps of that: the daemon dies, the machine goes
+//! down, or a person works in the repository that the run was begun from. Rows 99 to 104 and 117 to 119.
+//!
+//! A git program in front of the real one stops at those of a publication, which are five: the objects are sent, looked
+//! for, kept by a reference, looked for again, and the branch is moved. Each iteration of a run is stopped at another one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use protocol::view::{RunView, StopReason};
+use protocol::words::RunStatus;
+use runner_testkit::witness::{note, splitting};
+use runner_testkit::{Afflicted, Client, Daemon, Fault, Gate, Home, PATIENCE, Repo};
+
+use crate::checks::assert_no_leftovers;
+use crate::disk::course::sampled;
+
+const RUN: &str = "apart";
+const BRANCH: &str = "runner/apart";
+/// Sessions of the run: one that splits the goal, and one for each part.
+const SESSIONS: usize = 8;
+/// Before a git program of a publication, by its number, or after the last one.
+const STOPS: [&str; 6] = ["before 1", "before 2", "before 3", "before 4", "before 5", "after 5"];
+/// What is made durable, what gets a name, and what is removed.
+const CALLS: &str = "fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat";
+const GIT: &str = r#"#!/bin/sh
+PATH=${PATH#BIN:}
+case " $* " in
+*" unpack-objects "* | *" rev-list "*" --missing=print "* | *" -m runner: publish "*) ;;
+*) exec git "$@" ;;
+esac
+step=$(($(cat KIT/step) + 1))
+echo "$step" > KIT/step
+stop() {
+    test "$1" = "$(cat KIT/stop)" || return 0
+    echo > KIT/gates/git.in
+    read -r _ < KIT/gates/git.out
+}
+stop "before $step"
+git "$@"
+code=$?
+stop "after $step"
+exit $code
+"#;
+
+/// An isolated run whose sessions stop at a gate, and whose publications stop at another where they are told to.
+struct Scene {
+    daemon: Option<Daemon>,
+    work: Gate,
+    git: Gate,
+    repo: Repo,
+    home: Home,
+}
+
+impl Scene {
+    /// A run that is at its first session, and published as far as it goes.
+    fn new() -> Self {
+        let scene = Self::about_to_begin();
+        scene.begin();
+        scene.work.reached();
+        scene.assert_published();
+        scene
+    }
+
+    fn about_to_begin() -> Self {
+        let home = Home::new();
+        let repo = home.scripted("one");
+        let [work, git] = ["work", "git"].map(|name| repo.script().gate(name));
+        repo.script().step(1, "gate work; decompose 'Split.' one two three four five six seven");
+        repo.script().always("gate work; echo \"$n\" >> work.txt; answer done 'A part is done.'");
+        let kit = repo.script().folder().display().to_string();
+        home.install("git", &GIT.replace("KIT", &kit).replace("BIN", &home.path().join("bin").display().to_string()));
+        let scene = Self { daemon: Some(home.daemon()), work, git, repo, home };
+        scene.stop_at("");
+        scene
+    }
+
+    fn begin(&self) {
+        let args = ["start", "--isolated", "--yes", "--id", RUN, "-m", "Do it"];
+        self.home.ctl_in(&self.repo, &args).exits(0);
+    }
+
+    /// Has the next publication stop.
+    fn stop_at(&self, stop: &str) {
+        let kit = self.repo.script().folder();
+        fs::write(kit.join("step"), "0\n").expect("a file can be written");
+        fs::write(kit.join("stop"), stop).expect("a file can be written");
+    }
+
+    /// Lets the session come to its end, and its publication as far as the stop.
+    fn commit_until(&self, stop: &str) {
+        self.stop_at(stop);
+        self.work.open();
+        self.git.reached();
+        self.stop_at("");
+        note(stop);
+    }
+
+    fn workspace(&self) -> PathBuf {
+        let told = self.home.ctl_in(&self.repo, &["path", RUN]).exits(0).stdout.clone();
+        PathBuf::from(told.trim_end())
+    }
+
+    fn comes_to(&self, state: RunStatus) -> RunView {
+        self.home.client().wait_for(&self.workspace(), state)
+    }
+
+    /// Kills the daemon, and lets what it has started come to its end.
+    fn kill(&mut self) {
+        self.daemon.take().expect("a daemon runs").kill();
+        self.git.open();
+        self.home.all_gone_within(PATIENCE);
+    }
+
+    /// Kills the daemon and the git program that it has started, at once.
+    fn go_down(&mut self) {
+        self.daemon.take().expect("a daemon runs").kill();
+        for pid in self.home.processes() {
+            // One that has ended meanwhile is gone all the same.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        self.home.all_gone_within(PATIENCE);
+    }
+
+    fn restart(&mut self) {
+        self.daemon = Some(self.home.daemon());
+    }
+
+    /// Types what a run that is held tells a person to, but for the last command, which is the client's.
+    fn follow(&self) -> StopReason {
+        let why = self.comes_to(RunStatus::Held).summary.reason.expect("it says why it is held");
+        let command = why.command.clone().expect("it says what to type");
+        let (typed, resume) = command.rsplit_once(" && ").expect("commands");
+        assert_eq!(resume, format!("runnerctl resume {} --run {RUN}", self.repo.path().display()));
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", typed]).current_dir("/").env_clear().envs(self.home.env().iter().cloned());
+        let done = shell.output().expect("a shell can be started");
+        assert!(done.status.success(), "{typed}: {}", String::from_utf8_lossy(&done.stderr));
+        self.home.ctl_in(&self.repo, &["resume", "--run", RUN]).exits(0);
+        why
+    }
+
+    /// The source has what the workspace has, under the branch and what keeps it, and nothing of the person's is touched.
+    #[track_caller]
+    fn assert_published(&self) {
+        let tip = in_folder(&self.home, &self.workspace(), &["rev-parse", BRANCH]);
+        assert_eq!(self.repo.git(&["rev-parse", BRANCH, "refs/runner/at/apart"]), format!("{tip}\n{tip}"));
+        self.assert_untouched();
+    }
+
+    #[track_caller]
+    fn assert_untouched(&self) {
+        assert!(!self.repo.path().join("work.txt").exists());
+        self.repo.assert_sound();
+    }
+
+    /// Lets the sessions from one on come to their ends, and asserts that nothing of any is lost.
+    fn finish(self, session: usize) {
+        for _ in session..=SESSIONS {
+            self.work.open();
+        }
+        self.comes_to(RunStatus::Completed);
+        self.assert_published();
+        let work = self.repo.git(&["show", &format!("{BRANCH}:work.txt")]);
+        assert_eq!(work, "2\n3\n4\n5\n6\n7\n8", "each session has left its work, once");
+        self.home.assert_no_survivors();
+    }
+}
+
+/// What a person does in the repository that the run was begun from.
+#[derive(Debug, Clone, Copy)]
+enum Person {
+    Commits,
+    Switches,
+    Collects,
+    PacksReferences,
+    Deletes,
+}
+
+impl Person {
+    fn acts(self, repo: &Repo) {
+        match self {
+            Self::Commits => {
+                repo.git(&["switch", "-q", BRANCH]);
+                repo.git(&["commit", "-q", "--allow-empty", "-m", "Mine"]);
+            }
+            Self::Switches => {
+                repo.git(&["switch", "-q", BRANCH]);
+            }
+            Self::Collects => {
+                repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+                repo.git(&["gc", "--quiet", "--prune=now"]);
+            }
+            Self::PacksReferences => {
+                repo.git(&["pack-refs", "--all"]);
+            }
+            Self::Deletes => {
+                repo.git(&["branch", "-q", "-D", BRANCH]);
+            }
+        }
+    }
+
+    /// Does what he is told, if he is, and waits for the next session. What he has made is there still.
+    fn goes_on(self, scene: &Scene) {
+        match self {
+            Self::Commits => {
+                let mine = scene.repo.git(&["rev-parse", BRANCH]);
+                let why = scene.follow();
+                assert_eq!(why.message, format!("{BRANCH} has {}, which the run did not make", &mine[..12]));
+                scene.work.reached();
+                assert_eq!(scene.repo.git(&["rev-parse", "apart-by-hand"]), mine);
+                assert_eq!(scene.repo.git(&["symbolic-ref", "--short", "HEAD"]), "apart-by-hand");
+                scene.repo.git(&["switch", "-q", "main"]);
+                scene.repo.git(&["branch", "-q", "-D", "apart-by-hand"]);
+                scene.assert_published();
+            }
+            Self::Switches => {
+                scene.work.reached();
+                assert_eq!(scene.repo.git(&["status", "--porcelain"]), "", "his files are those of the branch");
+                assert_eq!(scene.repo.git(&["symbolic-ref", "--short", "HEAD"]), BRANCH);
+                scene.repo.git(&["switch", "-q", "main"]);
+                scene.assert_untouched();
+            }
+            Self::Deletes => {
+                let why = scene.follow();
+                assert_eq!(why.message, format!("{BRANCH} is gone from {}", scene.repo.path().display()));
+                scene.work.reached();
+                scene.assert_published();
+            }
+            Self::Collects | Self::PacksReferences => {
+                scene.work.reached();
+                scene.assert_published();
+            }
+        }
+    }
+}
+
+/// Has a person act between any two steps, while the daemon goes on or is dead.
+fn at_each_stop(person: Person, is_down: bool) {
+    let mut scene = Scene::new();
+    for stop in STOPS {
+        scene.commit_until(stop);
+        if is_down {
+            scene.go_down();
+        }
+        person.acts(&scene.repo);
+        if is_down {
+            scene.restart();
+        } else {
+            scene.git.open();
+        }
+        person.goes_on(&scene);
+    }
+    scene.finish(STOPS.len() + 1);
+}
+
+#[test]
+fn row_99_daemon_that_dies_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
+    let mut scene = Scene::new();
+    for stop in STOPS {
+        scene.commit_until(stop);
+        scene.kill();
+        scene.restart();
+        scene.work.reached();
+        scene.assert_published();
+    }
+    scene.finish(STOPS.len() + 1);
+}
+
+#[test]
+fn row_99_daemon_that_dies_before_the_branch_is_there_publishes_it_in_the_next_life() {
+    for stop in STOPS {
+        let mut scene = Scene::about_to_begin();
+        scene.stop_at(stop);
+        scene.begin();
+        scene.git.reached();
+        scene.stop_at("");
+        scene.kill();
+        scene.restart();
+        scene.work.reached();
+        scene.assert_published();
+        scene.home.ctl_in(&scene.repo, &["cancel"]).exits(0);
+    }
+}
+
+#[test]
+fn row_100_person_who_commits_on_the_branch_between_two_steps_is_asked_and_loses_nothing() {
+    at_each_stop(Person::Commits, false);
+}
+
+#[test]
+fn row_101_person_who_switches_to_the_branch_between_two_steps_has_its_files() {
+    at_each_stop(Person::Switches, false);
+}
+
+#[test]
+fn row_102_person_who_collects_garbage_between_two_steps_takes_nothing_away() {
+    at_each_stop(Person::Collects, false);
+}
+
+#[test]
+fn row_103_person_who_packs_references_between_two_steps_is_in_nobodys_way() {
+    at_each_stop(Person::PacksReferences, false);
+}
+
+#[test]
+fn row_104_person_who_deletes_the_branch_between_two_steps_is_asked_and_gets_all_of_it_back() {
+    at_each_stop(Person::Deletes, false);
+}
+
+#[test]
+fn row_118_machine_that_goes_down_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
+    let mut scene = Scene::new();
+    for stop in STOPS {
+        scene.commit_until(stop);
+        scene.go_down();
+        scene.restart();
+        scene.work.reached();
+        scene.assert_published();
+    }
+    scene.finish(STOPS.len() + 1);
+}
+
+#[test]
+fn row_119_person_who_commits_while_nothing_runs_is_asked_and_loses_nothing() {
+    at_each_stop(Person::Commits, true);
+}
+
+#[test]
+fn row_119_person_who_switches_while_nothing_runs_has_the_files_of_the_branch() {
+    at_each_stop(Person::Switches, true);
+}
+
+#[test]
+fn row_119_person_who_collects_garbage_while_nothing_runs_takes_nothing_away() {
+    at_each_stop(Person::Collects, true);
+}
+
+#[test]
+fn row_119_person_who_deletes_the_branch_while_nothing_runs_is_asked_and_gets_all_of_it_back() {
+    at_each_stop(Person::Deletes, true);
+}
+
+/// Lets the daemon die at a call while an isolated run is driven; returns whether it did. The next one brings the run to
+/// the end of one that nothing happens to.
+fn drive_and_die(at: u32) -> bool {
+    let home = Home::new();
+    let repo = splitting(&home, "one");
+    let dying = Afflicted::start(&home, &Fault::death(CALLS, at));
+    let args = ["start", "--isolated", "--yes", "--id", RUN, "-m", "Do it"];
+    home.ctl_in(&repo, &args);
+    let place = home.ctl_in(&repo, &["path", RUN]);
+    if let Some(client) = Client::reach(&home.socket()).filter(|_| place.code == 0) {
+        client.wait_while_it_lives(Path::new(place.stdout.trim_end()), |run| run.summary.state != RunStatus::Running);
+    }
+    let is_dead = Client::reach(&home.socket()).is_none();
+    dying.stop();
+    note(&format!("call {at}: {}", if is_dead { "died" } else { "lived" }));
+    let daemon = home.daemon();
+    if home.ctl_in(&repo, &["path", RUN]).code != 0 {
+        home.ctl_in(&repo, &args).exits(0);
+    }
+    let place = PathBuf::from(home.ctl_in(&repo, &["path", RUN]).exits(0).stdout.trim_end());
+    home.client().wait_for(&place, RunStatus::Completed);
+    let tip = in_folder(&home, &place, &["rev-parse", BRANCH]);
+    assert_eq!(repo.git(&["rev-parse", BRANCH, "refs/runner/at/apart"]), format!("{tip}\n{tip}"), "died at {at}");
+    let log = repo.git(&["show", &format!("{BRANCH}:log.txt")]);
+    for session in repo.script().log().iter().filter_map(|line| line.strip_prefix("end ")) {
+        assert_eq!(log.lines().filter(|line| *line == format!("session {session}")).count(), 1, "died at {at}: {log}");
+    }
+    // What it writes at this moment is not left behind.
+    daemon.stop();
+    assert_no_leftovers(&home, &repo, &format!("died at {at}"));
+    home.assert_no_survivors();
+    repo.assert_sound();
+    is_dead
+}
+
+#[test]
+fn row_117_daemon_that_dies_at_a_call_while_an_isolated_run_is_driven_loses_nothing() {
+    let every = sampled(11, 88);
+    let died = (every.from..every.from + every.limit).step_by(every.step).filter(|at| drive_and_die(*at)).count();
+    assert!(died > 0, "no call was hit");
+}
+
+fn in_folder(home: &Home, folder: &Path, args: &[&str]) -> String {
+    let git = Command::new("git").env_clear().envs(home.env().iter().cloned()).current_dir(folder).args(args).output();
+    let git = git.expect("git can be started");
+    assert!(git.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&git.stderr));
+    String::from_utf8_lossy(&git.stdout).trim_end().to_owned()
+}
