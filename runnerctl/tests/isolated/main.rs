@@ -3,5 +3,6 @@
 
 mod beside;
 mod kit;
+mod large;
 mod several;
 mod swept;

@@ -17,6 +17,8 @@ impl Publisher<'_> {
         self.progress.has_sent_all |= everything;
         self.progress.whole = Whole::Unknown;
         let known = look.at.as_deref().and_then(|at| at.parse().ok()).or(look.base).filter(|_| !everything);
+        // Before the pointers to them.
+        self.workspace.send_large_files(&self.target)?;
         self.workspace.send_objects(&self.target, Reached { from: &look.tips(), not_from: known.as_slice() })?;
         Ok(())
     }

@@ -5,6 +5,7 @@ pub(in crate::git) mod checked;
 pub(in crate::git) mod copy;
 pub(in crate::git) mod diff;
 pub(in crate::git) mod history;
+mod large_files;
 pub(in crate::git) mod recoded;
 pub(in crate::git) mod transfer;
 

@@ -1,0 +1,107 @@
+//! Brings large files that git has pointers to alone (`git lfs`) into the store of another repository on this machine. No
+//! program is run and no server asked.
+//!
+//! What a session has written there is not trusted: a file comes along that has the bytes of its name, and no other one.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use nix::libc;
+use sha2::{Digest as _, Sha256};
+
+use crate::git::{GitError, Repository};
+use crate::temporary;
+
+/// Where the store is in the folder that work trees share.
+const STORE: [&str; 2] = ["lfs", "objects"];
+/// Digits of a name, and of the names of each of the two folders around it.
+const DIGITS: usize = 64;
+const FOLDER_DIGITS: usize = 2;
+/// Bytes of a file that are in memory at a time.
+const PIECE: usize = 64 * 1024;
+
+impl Repository {
+    /// Puts those large files into the store of another repository that it lacks, durably.
+    pub fn send_large_files(&self, to: &Repository) -> Result<(), GitError> {
+        let Some(from) = store(self.common_dir()) else { return Ok(()) };
+        let beside = to.common_dir().join(STORE[0]);
+        let to = beside.join(STORE[1]);
+        for first in named(&from, FOLDER_DIGITS)? {
+            for second in named(&from.join(&first), FOLDER_DIGITS)? {
+                let below = Path::new(&first).join(&second);
+                for name in named(&from.join(&below), DIGITS)? {
+                    let file = below.join(&name);
+                    if name.starts_with(&format!("{first}{second}")) && to.join(&file).symlink_metadata().is_err() {
+                        let [old, new] = [from.join(&file), to.join(&file)];
+                        send(&old, &new, &beside).map_err(GitError::io("copying", &old))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the store of large files, if there is one; a link in its place is none.
+fn store(common_dir: &Path) -> Option<PathBuf> {
+    let mut folder = common_dir.to_owned();
+    for name in STORE {
+        folder.push(name);
+        if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            return None;
+        }
+    }
+    Some(folder)
+}
+
+/// Returns what in a folder has a name of so many digits; nothing of what is no folder.
+fn named(folder: &Path, digits: usize) -> Result<Vec<String>, GitError> {
+    if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return Ok(Vec::new());
+    }
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let listed = fs::read_dir(folder).map_err(GitError::io("listing", folder))?;
+    let names = listed.map(|entry| entry.map(|entry| entry.file_name().into_string().ok()));
+    let names = names.collect::<io::Result<Vec<_>>>().map_err(GitError::io("listing", folder))?;
+    Ok(names.into_iter().flatten().filter(|name| name.len() == digits && name.bytes().all(is_digit)).collect())
+}
+
+/// Copies a file that is named after its bytes, first to `beside`, and flushes it and the folders that name it; another one
+/// is left where it is.
+fn send(old: &Path, new: &Path, beside: &Path) -> io::Result<()> {
+    let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(old) {
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Ok(()),
+        file => file?,
+    };
+    let found = file.metadata()?;
+    let Some(folder) = new.parent().filter(|_| found.is_file()) else { return Ok(()) };
+    fs::create_dir_all(beside)?;
+    let mut copy = temporary::within(beside, new)?;
+    let name = copy_hashed(&file, copy.as_file_mut())?;
+    if new.file_name() != Some(OsStr::new(&name)) {
+        tracing::warn!(file = %old.display(), "a large file is not published: its name is not that of its bytes");
+        return Ok(());
+    }
+    copy.as_file().set_permissions(Permissions::from_mode(found.permissions().mode() & 0o666))?;
+    copy.as_file().sync_all()?;
+    fs::create_dir_all(folder)?;
+    copy.persist(new).map_err(|error| error.error)?;
+    folder.ancestors().take(STORE.len() + 3).try_for_each(|folder| File::open(folder)?.sync_all())
+}
+
+/// Copies bytes and returns what a file of them is named.
+fn copy_hashed(mut from: impl Read, to: &mut impl Write) -> io::Result<String> {
+    let (mut hasher, mut piece) = (Sha256::new(), vec![0; PIECE]);
+    loop {
+        match from.read(&mut piece)? {
+            0 => return Ok(runner_core::digest::to_hex(&hasher.finalize())),
+            length => {
+                hasher.update(&piece[..length]);
+                to.write_all(&piece[..length])?;
+            }
+        }
+    }
+}
