@@ -1,6 +1,7 @@
 //! Isolated runs through the real daemon and client: beside the work of whoever started them, several at once, and gone
 //! without a trace but their branch.
 
+mod alike;
 mod beside;
 mod kit;
 mod large;

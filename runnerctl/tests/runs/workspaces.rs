@@ -1,9 +1,7 @@
-//! Workspaces of isolated runs: made ready by `copy` and `setup`, and the same trees and prompts as in place.
+//! Workspaces of isolated runs: made ready by `copy` and `setup`.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use runner_testkit::{Home, Output, Repo};
 
@@ -109,91 +107,4 @@ fn setup_that_cannot_be_started_is_named() {
     ended.exits(FAILED);
     let said = format!("{}{}", ended.stdout, ended.stderr);
     assert!(said.contains("the setup of the workspace cannot be started"), "{said}");
-}
-
-/// What is told of one run: the trees of its commits outside `.runner/`, and digests of its prompts.
-fn told(repo: &Repo) -> Vec<(String, BTreeMap<String, String>)> {
-    let branch = format!("runner/{RUN}");
-    let commits = repo.git(&["rev-list", "--reverse", "--first-parent", &format!("main..{branch}")]);
-    let one = |commit: &str| {
-        let files = repo.git(&["ls-tree", "-r", commit]);
-        let files: Vec<&str> = files.lines().filter(|line| !line.contains("\t.runner/")).collect();
-        let trailers = repo.git(&["log", "-1", "--format=%(trailers:only,unfold)", commit]);
-        let author = repo.git(&["log", "-1", "--format=%an <%ae>", commit]);
-        let digests = trailers.lines().filter_map(|line| line.split_once(": "));
-        let mut facts: BTreeMap<String, String> = digests
-            .filter(|(name, _)| name.to_lowercase().contains("prompt"))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        facts.insert("author".to_owned(), author);
-        (files.join("\n"), facts)
-    };
-    commits.lines().map(one).collect()
-}
-
-fn copy(from: &Path, to: &Path) {
-    let status = Command::new("cp").arg("-a").args([from, to]).status().expect("cp can be started");
-    assert!(status.success());
-}
-
-/// Runs the same script in place and in a workspace, on the same source at the same path, and compares what came of it.
-fn assert_the_same(prepare: impl Fn(&Repo)) {
-    let home = Home::new();
-    let repo = home.repo("one");
-    repo.write(".runner/GOAL.md", "# Reach the goal\n");
-    repo.configure(&repo.config().top("max_iterations = 2"));
-    repo.plant(&sample());
-    prepare(&repo);
-    let steps = "printf 'a\\r\\nb\\r\\n' > \"new$n.txt\"; echo large > \"new$n.big\"; echo x > \"x$n.log\"; echo x > \"x$n.tmp\"\n\
-                 printf '#!/bin/sh\\n' > \"run$n.sh\"; chmod +x \"run$n.sh\" README.md; ln -s README.md \"link$n\"";
-    repo.script().always(&format!("{steps}\nanswer retry \"Try $n.\""));
-    let kept = home.path().join("kept");
-    copy(home.path().join("repos").as_path(), &kept);
-    let script = repo.script().folder().to_owned();
-    let kept_script = home.path().join("kept-script");
-    copy(&script, &kept_script);
-    let run = |args: &[&str]| {
-        let _daemon = home.daemon();
-        home.run(&repo, &[&["--id", RUN], args].concat()).exits(LIMITED);
-        told(&repo)
-    };
-    let isolated = run(&["--isolated"]);
-    for (folder, copied) in [(home.path().join("repos"), &kept), (script, &kept_script)] {
-        fs::remove_dir_all(&folder).expect("a folder can be removed");
-        copy(copied, &folder);
-    }
-    fs::remove_dir_all(home.state()).expect("the state can be removed");
-    let in_place = run(&[]);
-    assert!(in_place.len() >= 3, "{in_place:?}");
-    assert!(in_place.iter().any(|(_, facts)| facts.len() > 1), "no prompt is told of: {in_place:?}");
-    assert_eq!(isolated, in_place);
-}
-
-#[test]
-fn trees_and_prompts_are_those_of_a_run_in_place_under_rules_of_all_kinds() {
-    assert_the_same(|repo| {
-        repo.write(".gitattributes", "*.big filter=big\n");
-        repo.write(".gitignore", "*.log\n");
-        repo.commit("Rules");
-        for (key, value) in [
-            ("filter.big.clean", "sed s/^/pointer:/"),
-            ("filter.big.smudge", "sed s/^pointer://"),
-            ("user.name", "Some Body"),
-            ("core.autocrlf", "input"),
-            ("core.fileMode", "false"),
-        ] {
-            repo.git(&["config", key, value]);
-        }
-        fs::write(repo.path().join(".git/info/exclude"), "*.tmp\n").expect("rules can be written");
-    });
-}
-
-#[test]
-fn trees_and_prompts_are_those_of_a_run_in_place_in_a_sparse_checkout() {
-    assert_the_same(|repo| {
-        repo.write("wide/file.txt", "wide\n");
-        repo.write("narrow/file.txt", "narrow\n");
-        repo.commit("Folders");
-        repo.git(&["sparse-checkout", "set", "--cone", "narrow", ".runner"]);
-    });
 }
