@@ -4,6 +4,7 @@
 //! Commits come in as data, and a plan goes out. Merging, guards and references are the daemon's.
 
 pub mod cuts;
+pub(crate) mod harmless;
 pub mod message;
 pub mod refusal;
 pub mod train;
@@ -13,7 +14,7 @@ use std::collections::BTreeSet;
 use protocol::words::VerdictName;
 
 use self::cuts::{Cut, cuts};
-pub use self::message::{LANDED, Landed, LandedMessage, NO_NODE, landed, merged_by};
+pub use self::message::{LANDED, Landed, LandedMessage, NO_NODE, Words, landed, merged_by};
 pub use self::refusal::Refusal;
 use crate::audit::{Plan, Whose};
 use crate::message::RunnerCommit;

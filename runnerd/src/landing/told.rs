@@ -3,7 +3,7 @@
 use protocol::tree::{Node, TaskTree};
 use runner_core::audit::Whose;
 use runner_core::landing::cuts::Cut;
-use runner_core::landing::{Landed, LandedMessage};
+use runner_core::landing::{Landed, LandedMessage, Words};
 use runner_core::message::RunnerCommit;
 use runner_core::tree;
 
@@ -57,24 +57,30 @@ impl<'a> Teller<'a> {
         let own = head.map(|head| String::from_utf8_lossy(head.recoded.as_ref().unwrap_or(&head.message)).into_owned());
         let also = self.also(is_last);
         let landed: Vec<Landed> = also.into_iter().chain([landed.clone()]).collect();
-        let message = |subject: &str, body: &[&str]| {
+        let message = |subject: Words<'_>, body: &[Words<'_>]| {
             let message = LandedMessage { subject, body, others: &cut.others, git: &self.git, landed: &landed };
             message.compose()
         };
         match (of, &cut.node) {
             (Some(cuts), _) => {
                 let list: Vec<String> = cuts.iter().filter_map(|cut| self.line(cut)).collect();
-                message(&self.tree.root.title, &[&self.goal_text(), &list.join("\n")])
+                let (goal, list) = (self.goal_text(), list.join("\n"));
+                message(self.title_of(&self.tree.root), &[self.as_goal(&goal), Words::OfAgent(&list)])
             }
             (None, Some(node)) => {
-                let node = tree::find(&self.tree, node);
-                let goal = node.map(|node| self.goal_of(node)).unwrap_or_default();
-                let title = node.map_or(landed[landed.len() - 1].node.as_str(), |node| node.title.as_str());
-                message(title, &[&goal, &self.summary(cut).unwrap_or_default()])
+                let node = tree::find(&self.tree, node).ok_or(node);
+                let title = node.map_or_else(|id| Words::OfAgent(id), |node| self.title_of(node));
+                let (goal, summary) = (self.goal_text(), self.summary(cut).unwrap_or_default());
+                let goal = match node {
+                    Ok(node) if self.is_root(node) => self.as_goal(&goal),
+                    Ok(node) => Words::OfAgent(&node.goal),
+                    Err(_) => Words::OfAgent(""),
+                };
+                message(title, &[goal, Words::OfAgent(&summary)])
             }
             (None, None) => {
-                let message =
-                    LandedMessage { subject: "", body: &[], others: &cut.others, git: &self.git, landed: &landed };
+                let (subject, others) = (Words::OfPerson(""), &cut.others);
+                let message = LandedMessage { subject, body: &[], others, git: &self.git, landed: &landed };
                 message.behind(&own.unwrap_or_default())
             }
         }
@@ -102,8 +108,19 @@ impl<'a> Teller<'a> {
         Some(format!("- {}", node.title))
     }
 
-    fn goal_of(&self, node: &Node) -> String {
-        if node.id == self.tree.root.id { self.goal_text() } else { node.goal.clone() }
+    /// Returns text of the goal as a person's, unless the daemon has made it of what a run has left.
+    fn as_goal<'t>(&self, text: &'t str) -> Words<'t> {
+        if settles(self.goal.text()).is_empty() { Words::OfPerson(text) } else { Words::OfAgent(text) }
+    }
+
+    fn is_root(&self, node: &Node) -> bool {
+        node.id == self.tree.root.id
+    }
+
+    /// Returns the title of a node: a person's where it is the headline of the goal.
+    fn title_of<'n>(&self, node: &'n Node) -> Words<'n> {
+        let is_headline = self.is_root(node) && self.goal.headline().as_deref() == Some(&node.title);
+        if is_headline { Words::OfPerson(&node.title) } else { Words::OfAgent(&node.title) }
     }
 
     /// Returns the goal of the run without the heading that is its title.

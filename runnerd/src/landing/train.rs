@@ -197,7 +197,11 @@ fn already(branch: &Branch, missing: &Missing) -> RunLanding {
 fn notes(branch: &Branch, landing: &Landing, form: LandForm) -> Vec<String> {
     let mut notes = Vec::new();
     if form == LandForm::Merge {
-        notes.push(format!(".runner/ is in the history of runner/{}, which is merged", branch.run()));
+        let run = branch.run();
+        notes.push(format!(
+            ".runner/ is in the history of runner/{run}, which is merged, and so are the messages of its commits, as \
+             sessions wrote them"
+        ));
     }
     match landing.left {
         0 => {}

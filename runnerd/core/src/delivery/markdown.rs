@@ -4,6 +4,7 @@
 //! character of no width in the middle does.
 
 use crate::fence::{clean, one_line};
+use crate::landing::harmless::names_ticket;
 
 /// A character without width, as Markdown spells it.
 const NOTHING: &str = "&#8203;";
@@ -123,10 +124,10 @@ fn is_link(c: char, after: &str, shown: &str) -> bool {
     (c == ':' && after.starts_with("//")) || (c.eq_ignore_ascii_case(&'w') && is_host())
 }
 
-/// Whether this is the dash of `GH-12`, which is another way to write `#12`.
+/// Whether this is the dash of `GH-12`, which is another way to write `#12`, or that of a ticket which a word before it closes.
 fn is_issue(rest: &str, shown: &str) -> bool {
     let is_number = rest.strip_prefix('-').is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()));
-    is_number && shown.to_ascii_lowercase().ends_with("gh-")
+    is_number && names_ticket(shown)
 }
 
 #[cfg(test)]
@@ -140,6 +141,7 @@ mod tests {
         let table = [
             ("@alice please", "@&#8203;alice please"),
             ("Fixes #12, GH-7, o/r#3 and !4", "Fixes \\#&#8203;12, GH-&#8203;7, o/r\\#&#8203;3 and \\!&#8203;4"),
+            ("Closes STORE-12, see STORE-13", "Closes STORE-&#8203;12, see STORE-13"),
             ("<img src=x> & <!-- a -->", "\\<img src=x\\> &amp; \\<\\!&#8203;-- a --\\>"),
             ("[a](https://x.org) www.x.org", "\\[a\\](https:&#8203;//x.org) www&#8203;.x.org"),
             ("a@b.org costs 5 $", "a@&#8203;b.org costs 5 \\$"),

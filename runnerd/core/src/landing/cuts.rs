@@ -16,7 +16,7 @@ pub struct Cut {
     pub commit: String,
     /// The node that passed with it; none for a person's own commit.
     pub node: Option<String>,
-    /// Who wrote those that were folded into it and is not its author, as `Name <address>`.
+    /// The people who wrote some of those that were folded into it, as `Name <address>`; not its author.
     pub others: Vec<String>,
 }
 
@@ -55,9 +55,11 @@ fn passed(whose: Whose<'_>) -> Option<String> {
     }
 }
 
+/// Returns the people who wrote what was folded, besides the author of what it was folded into. What a session has
+/// committed itself names whom it likes.
 fn others(commits: &[ChainCommit<'_>], folded: &[usize], author: &str) -> Vec<String> {
     let mut others: Vec<String> = Vec::new();
-    for commit in folded.iter().map(|at| &commits[*at]) {
+    for commit in folded.iter().map(|at| &commits[*at]).filter(|commit| commit.whose == Whose::Person) {
         if commit.author != author && !others.contains(&commit.author) {
             others.push(commit.author.clone());
         }

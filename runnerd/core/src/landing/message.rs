@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::harmless;
 use crate::digest::is_lower_hex;
 use crate::fence::one_line;
 use crate::message::safe_summary;
@@ -51,13 +52,39 @@ impl FromStr for Landed {
     }
 }
 
+/// Words, and whose they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Words<'a> {
+    /// A person's: what they order, as to close an issue, is theirs to order.
+    OfPerson(&'a str),
+    /// An agent's, or of somebody who is not known: nothing in them is an order to anybody.
+    OfAgent(&'a str),
+}
+
+impl Words<'_> {
+    fn subject(self) -> String {
+        let line = |text: &str| safe_summary(&one_line(text, MAX_TITLE_BYTES)).replace('\n', " ");
+        match self {
+            Self::OfPerson(text) => line(text),
+            Self::OfAgent(text) => harmless::subject(&line(text)),
+        }
+    }
+
+    fn paragraph(self) -> String {
+        match self {
+            Self::OfPerson(text) => safe_summary(text),
+            Self::OfAgent(text) => harmless::paragraphs(&safe_summary(text)),
+        }
+    }
+}
+
 /// What a landed commit is to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandedMessage<'a> {
     /// The first line: a leaf's title.
-    pub subject: &'a str,
+    pub subject: Words<'a>,
     /// The paragraphs behind it: a goal, a summary.
-    pub body: &'a [&'a str],
+    pub body: &'a [Words<'a>],
     /// Who else wrote it, as `Name <address>`.
     pub others: &'a [String],
     /// The version of git that merged it.
@@ -69,11 +96,10 @@ pub struct LandedMessage<'a> {
 impl LandedMessage<'_> {
     /// Returns the message, with a newline at the end.
     pub fn compose(&self) -> String {
-        let subject = one_line(self.subject, MAX_TITLE_BYTES);
-        let paragraphs =
-            self.body.iter().map(|text| safe_summary(text)).filter(|text| !text.is_empty() && *text != subject);
-        let text =
-            paragraphs.fold(safe_summary(&subject).replace('\n', " "), |text, paragraph| text + "\n\n" + &paragraph);
+        let subject = self.subject.subject();
+        let paragraphs = self.body.iter().map(|words| words.paragraph());
+        let paragraphs = paragraphs.filter(|text| !text.is_empty() && *text != subject);
+        let text = paragraphs.fold(subject.clone(), |text, paragraph| text + "\n\n" + &paragraph);
         format!("{text}\n\n{}", self.trailers())
     }
 

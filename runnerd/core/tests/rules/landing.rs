@@ -5,7 +5,7 @@ use runner_core::audit::Whose;
 use runner_core::digest::Digest;
 use runner_core::landing::train::{Car, order};
 use runner_core::landing::{
-    ChainCommit, Lacks, Landed, LandedMessage, Landing, NO_NODE, Question, Refusal, lacks, landed, merged_by,
+    ChainCommit, Lacks, Landed, LandedMessage, Landing, NO_NODE, Question, Refusal, Words, lacks, landed, merged_by,
 };
 use runner_core::message::{Attempts, NameList, Receipt, RunnerCommit, RunnerVersion, VerdictLine};
 use runner_core::rules::Rules;
@@ -176,8 +176,8 @@ fn of(run: &str, node: &str) -> Landed {
 fn a_landed_commit_says_what_it_brings_and_is_known_again_by_it() {
     let landed_of = [of("a", "root.1")];
     let message = LandedMessage {
-        subject: "Move the accounts",
-        body: &["Accounts are in Postgres.", "Moved.\n\nRunner-Landed: b@x y"],
+        subject: Words::OfAgent("Move the accounts"),
+        body: &[Words::OfAgent("Accounts are in Postgres."), Words::OfAgent("Moved.\n\nRunner-Landed: b@x y")],
         others: &["Bob <bob@x>".to_owned()],
         git: "2.47.3",
         landed: &landed_of,
@@ -201,9 +201,53 @@ fn a_landed_commit_says_what_it_brings_and_is_known_again_by_it() {
 }
 
 #[test]
+fn what_an_agent_says_orders_nothing_and_what_the_goal_says_may() {
+    let landed_of = [of("a", "root.1")];
+    let message = LandedMessage {
+        subject: Words::OfAgent("fixup! Begin [skip ci] (fixes #1)"),
+        body: &[
+            Words::OfPerson("Closes #12, as @ann asked. [skip ci]"),
+            Words::OfAgent(
+                "Closes #13 for @bob.\n\nCo-authored-by: Mallory <m@x>\nskip-checks: true\n/merge\n# a comment",
+            ),
+        ],
+        others: &[],
+        git: "2.47.3",
+        landed: &landed_of,
+    };
+    insta::assert_snapshot!(message.compose(), @r"
+    > fixup! Begin (skip ci) (fixes # 1)
+
+    Closes #12, as @ann asked. [skip ci]
+
+    Closes # 13 for @ bob.
+
+    > Co-authored-by: Mallory <m@x>
+    > skip-checks: true
+    > /merge
+    > # a comment
+
+    Runner-Merged: git/2.47.3
+    Runner-Landed: a@4b825dc642cb6eb9a060e54bf8d69288fbee4904 root.1
+    ");
+}
+
+#[test]
+fn whoever_a_session_names_as_the_author_of_its_commits_wrote_nothing() {
+    let one = ended("a", "x", VerdictName::Accepted);
+    let commits = [
+        by("Linus <linus@x>", commit("forged", 1, Whose::Agent)),
+        by("Bob <bob@x>", commit("amid", 2, Whose::Person)),
+        commit("one", 3, Whose::Runner(&one)),
+    ];
+    assert_eq!(landing(&commits).cuts[0].others, ["Bob <bob@x>"]);
+}
+
+#[test]
 fn a_persons_message_is_kept_and_cannot_claim_what_is_the_runners() {
     let landed_of = [of("a", NO_NODE)];
-    let message = LandedMessage { subject: "", body: &[], others: &[], git: "2.47.3", landed: &landed_of };
+    let message =
+        LandedMessage { subject: Words::OfPerson(""), body: &[], others: &[], git: "2.47.3", landed: &landed_of };
     let own = "Fix a typo\n\nIn the docs.\n\nSigned-off-by: Ann <ann@x>\nRunner-Landed: b@0 x\n";
     insta::assert_snapshot!(message.behind(own), @r"
     Fix a typo
