@@ -16,6 +16,8 @@ use crate::text::measure::size;
 
 /// The first git that can be kept from configuration that a session has written (`GIT_CONFIG_GLOBAL`).
 const OLDEST_GIT: [u32; 2] = [2, 32];
+/// The first git that results of runs land with (`merge-tree --write-tree`).
+const LANDING_GIT: [u32; 2] = [2, 38];
 /// Free bytes below which nothing can be relied upon.
 const DISK_FULL: u64 = 100_000_000;
 /// Free bytes below which a night of runs may fill the disk.
@@ -32,6 +34,10 @@ pub(crate) fn git(said: &Said) -> Check {
         Said::Failed(why) => Check::fail("git", format!("git --version fails: {why}"), install),
         Said::Fine(line) => match version(line) {
             Some(version) if version < OLDEST_GIT => Check::fail("git", format!("{line} is too old"), install),
+            Some(version) if version < LANDING_GIT => {
+                let found = format!("{line}: no result of a run lands with it, and none is delivered");
+                Check::warn("git", found, "install git 2.38 or later, and put it on PATH")
+            }
             Some(_) => Check::ok("git", line.clone()),
             None => Check::warn("git", format!("git says no version, but: {line}"), install),
         },

@@ -58,7 +58,7 @@ impl<'a> Fit<'a> {
         manner: Manner<'a>,
     ) -> Result<Self, LandError> {
         let repository = site.repository;
-        let merger = repository.merger(&site.scratch, &onto.1)?;
+        let merger = site.merger(&onto.1)?;
         let teller = Teller::new(repository, branch)?;
         Ok(Self { repository, branch, landing, onto, manner, merger, teller })
     }

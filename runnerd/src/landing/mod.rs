@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::CallerEnv;
-use runner_core::landing::Refusal;
+use runner_core::landing::{Refusal, refuse_old_git};
 use tokio_util::sync::CancellationToken;
 
 pub use self::advance::{move_branch, recover, recover_all};
@@ -28,7 +28,7 @@ pub use self::squash::{Squash, squash};
 pub use self::train::{Prepared, Train, prepare};
 use crate::admit::git_error;
 use crate::causes::in_one_line;
-use crate::git::{GitError, NotAdvanced, Repository};
+use crate::git::{GitError, Id, Merger, NotAdvanced, Repository};
 use crate::process::Launcher;
 use crate::verify::VerifyError;
 
@@ -60,6 +60,14 @@ pub struct Site<'a> {
     pub env: &'a CallerEnv,
     /// Ends it.
     pub stop: &'a CancellationToken,
+}
+
+impl<'a> Site<'a> {
+    /// Makes a folder for merges, with the attributes of a commit, where the git program can do them.
+    fn merger(&self, attributes: &Id) -> Result<Merger<'a>, LandError> {
+        refuse_old_git(&self.repository.git_version()?)?;
+        Ok(self.repository.merger(&self.scratch, attributes)?)
+    }
 }
 
 /// Why a landing came to no end.

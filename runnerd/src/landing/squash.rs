@@ -57,7 +57,7 @@ fn stripped(
         let folder = repository.runner_folder(&parent)?;
         let tree = |commit: &Id| repository.tree_with(commit, &folder);
         let merge = Merge { base: tree(&base)?, ours: tree(&parent)?, theirs: tree(&last)? };
-        match repository.merger(&site.scratch, &parent)?.merge(&merge)? {
+        match site.merger(&parent)?.merge(&merge)? {
             Merged::Clean(tree) => (parent, tree),
             Merged::Conflict { paths, .. } => {
                 let (run, node) = (branch.run().to_owned(), None);

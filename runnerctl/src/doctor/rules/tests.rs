@@ -106,6 +106,7 @@ fn programs_are_judged_by_what_they_say() {
         ("git", git(&fine("git version 2.47.3"))),
         ("git with a vendor", git(&fine("git version 2.39.5 (Apple Git-154)"))),
         ("git too old", git(&fine("git version 2.30.9"))),
+        ("git too old to land", git(&fine("git version 2.34.1"))),
         ("no git", git(&Said::Missing)),
         ("slow git", git(&Said::TimedOut)),
         ("broken git", git(&failed("cannot open shared object"))),

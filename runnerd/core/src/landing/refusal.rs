@@ -1,5 +1,6 @@
 //! What does not land, in one sentence each, with what to type next.
 
+use super::OLDEST_GIT;
 use crate::shell;
 
 /// Most files that a sentence names.
@@ -90,6 +91,17 @@ pub enum Refusal {
         /// The run.
         run: String,
     },
+    /// The git program cannot merge without a work tree.
+    #[error(
+        "git {version} cannot merge trees by themselves: nothing lands with it; install git {}.{} or later where the daemon finds \
+         it first",
+        OLDEST_GIT[0],
+        OLDEST_GIT[1]
+    )]
+    OldGit {
+        /// Its version, as it says it.
+        version: String,
+    },
     /// The accepted guard is red on the result.
     #[error("the guard of run {run} is red on the result ({how}){}", output(tail))]
     RedGuard {
@@ -125,6 +137,7 @@ impl Refusal {
             Self::Conflict { run, .. } => land(&[run, "--resolve"]),
             Self::Diverges { run } => land(&[run, "--as", "squash"]),
             Self::Submodule { run, .. } => shell::words(["git", "merge", "--no-ff", &format!("runner/{run}")]),
+            Self::OldGit { .. } => shell::words(["runnerctl", "doctor"]),
             Self::RedGuard { run, .. } => land(&[run, "--resolve"]),
         })
     }

@@ -6,6 +6,7 @@ use runner_core::digest::Digest;
 use runner_core::landing::train::{Car, order};
 use runner_core::landing::{
     ChainCommit, Lacks, Landed, LandedMessage, Landing, NO_NODE, Question, Refusal, Words, lacks, landed, merged_by,
+    refuse_old_git,
 };
 use runner_core::message::{Attempts, NameList, Receipt, RunnerCommit, RunnerVersion, VerdictLine};
 use runner_core::rules::Rules;
@@ -263,6 +264,19 @@ fn a_persons_message_is_kept_and_cannot_claim_what_is_the_runners() {
     assert_eq!(landed(&message.behind(own)), landed_of);
     let signed = message.behind("Fix\n\nSigned-off-by: Ann <ann@x>\n");
     assert!(signed.starts_with("Fix\n\nSigned-off-by: Ann <ann@x>\nRunner-Merged: "), "{signed}");
+}
+
+#[test]
+fn a_git_that_cannot_merge_trees_is_refused_with_its_version() {
+    for version in ["2.37.7", "2.30.2.windows.1", "1.9.1", "2.37"] {
+        let refused = refuse_old_git(version).unwrap_err();
+        assert!(refused.to_string().contains(&format!("git {version} cannot merge")), "{refused}");
+        assert!(refused.to_string().contains("install git 2.38 or later"), "{refused}");
+        assert_eq!(refused.hint("main").as_deref(), Some("runnerctl doctor"));
+    }
+    for version in ["2.38.0", "2.39.5 (Apple Git-154)", "3.0", "2.100.1", "unheard of", ""] {
+        assert_eq!(refuse_old_git(version), Ok(()), "{version}");
+    }
 }
 
 #[test]
