@@ -11,7 +11,7 @@ use crate::scene::Scene;
 /// A run that is ready to land on `main`, which is checked out, with a filter that stops while its file is laid out.
 fn stopping() -> (Scene, Gate) {
     let scene = Scene::new(&["x"]);
-    scene.run("a", &["echo 1 > a.txt; echo 2 > b.stops; echo 3 > shared; answer done 'Done.'"]).on_main();
+    scene.run("a", &["mkdir a; echo 1 > a/made; echo 1 > a.txt; echo 2 > b.stops; echo 3 > shared; answer done 'Done.'"]).on_main();
     scene.repo.write(".gitattributes", "*.stops filter=stops\n").commit("Filter");
     let gate = scene.repo.script().gate("smudge");
     let gates = scene.repo.script().folder().join("gates/smudge");
@@ -79,4 +79,27 @@ fn row_109_machine_that_goes_down_between_lock_and_commit_leaves_no_stale_lock()
     scene.git(&["config", "--unset", "filter.stops.smudge"]);
     scene.land(&["a"]).exits(0);
     scene.repo.assert_sound();
+}
+
+#[test]
+fn row_114_link_that_stands_in_the_place_of_a_landed_folder_by_then_is_not_followed() {
+    let (mut scene, gate) = stopping();
+    let before = scene.git(&["rev-parse", "main"]);
+    cut_off(&mut scene, &gate);
+    gate.open();
+    scene.home.all_gone_within(std::time::Duration::from_secs(20));
+    let (folder, theirs) = (scene.repo.path().join("a"), scene.home.path().join("theirs"));
+    fs::rename(&folder, &theirs).expect("the folder can be moved");
+    std::os::unix::fs::symlink(&theirs, &folder).expect("a link can be made");
+    scene.repo.write("a.txt", "somebody's\n");
+    scene.restart();
+    assert_eq!(scene.git(&["rev-parse", "main"]), before);
+    assert_eq!(fs::read_to_string(theirs.join("made")).expect("it is theirs"), "1\n");
+    assert_eq!(fs::read_link(&folder).expect("the link stays"), theirs);
+    assert_eq!(scene.repo.read("a.txt"), "somebody's\n");
+    assert_eq!(scene.git(&["status", "--porcelain"]), "?? a\n?? a.txt");
+    assert!(scene.repo.read("shared").starts_with("one\n"));
+    scene.git(&["config", "--unset", "filter.stops.smudge"]);
+    let said = scene.land(&["a"]).exits(6).stderr.clone();
+    assert!(said.contains("a is in the way (untracked)") || said.contains("a.txt is in the way (untracked)"), "{said}");
 }

@@ -1,19 +1,13 @@
 //! A branch moved to a commit, together with the work tree that has it checked out: the reference is locked, the work tree
-//! looked at and brought along, and then the reference moves. What was begun and does not come to its end is put back.
+//! looked at and brought along, and then the reference moves. What was begun and does not come to its end is put back by `undo`.
 
-use std::fs;
 use std::path::Path;
 
-use gix::bstr::ByteSlice as _;
-
 use super::work_trees::Occupied;
-use crate::git::objects::checked;
-use crate::git::objects::diff::compare_trees;
-use crate::git::path::display;
 use crate::git::refs::in_use::Use;
 use crate::git::repository::identity::Identity;
 use crate::git::repository::program::Git;
-use crate::git::{GitError, HoldBack, Id, Repository, SnapshotRequest};
+use crate::git::{GitError, Id, Repository};
 
 /// A branch that is to move.
 #[derive(Debug, Clone)]
@@ -133,73 +127,6 @@ impl Repository {
     fn bring_along(&self, old: &Id, new: &Id) -> Result<(), GitError> {
         let (from, to) = (old.to_string(), new.to_string());
         Git::new(self, "read-tree").args(["-m", "-u", &from, &to]).run().map(drop)
-    }
-
-    /// Puts back what an advance that came to no end has changed in this work tree, whose branch is at `old`.
-    ///
-    /// It was clean when that began, so that the files in which the two differ are the advance's own; somebody may have
-    /// changed them since, so that what is there is kept first.
-    pub fn undo_advance(&self, old: &Id, new: &Id) -> Result<(), GitError> {
-        self.keep_before_undoing(new)?;
-        let repo = self.open()?;
-        let read = || {
-            let (old, new) = (checked::tree_of(&repo, old.object())?, checked::tree_of(&repo, new.object())?);
-            compare_trees(&repo, &old, &new)
-        };
-        let differing = read().map_err(GitError::library("comparing commits", self.git_dir()))?;
-        self.unlocked(|| Git::new(self, "read-tree").args(["-m", &old.to_string()]).run().map(drop))?;
-        let changed: Vec<Vec<u8>> = self.changes()?.into_iter().map(|change| change.path).collect();
-        let (mut back, mut gone) = (Vec::new(), Vec::new());
-        for difference in &differing {
-            let path = difference.path.as_slice();
-            match &difference.old {
-                Some(_) if changed.iter().any(|it| it == path) => back.push(path),
-                None if !differing.iter().any(|it| it.path == difference.path && it.old.is_some()) => gone.push(path),
-                _ => {}
-            }
-        }
-        for path in gone {
-            self.remove_added(path)?;
-        }
-        let list = back.iter().flat_map(|path| [path, &b"\0"[..]]).collect::<Vec<_>>().concat();
-        if !list.is_empty() {
-            Git::new(self, "checkout-index").args(["--force", "-u", "-z", "--stdin"]).input(list).run()?;
-        }
-        // That some differ is no failure of a refresh.
-        Git::new(self, "update-index").args(["-q", "--refresh"]).outcome().map(drop)
-    }
-
-    /// Keeps what is in this work tree, before what an advance has left is put back.
-    fn keep_before_undoing(&self, new: &Id) -> Result<(), GitError> {
-        let hold_back = HoldBack { names: Vec::new(), max_file_bytes: u64::MAX };
-        let request = SnapshotRequest {
-            name: &format!("refs/runner/rescue/land/{}", new.short(12)),
-            message: "What was in the work tree when a landing that was cut off was put back",
-            author: self.identity().unwrap_or_else(Identity::runner),
-            hold_back: &hold_back,
-            restoring: Some(*new),
-        };
-        self.snapshot(&request).map(drop)
-    }
-
-    /// Removes a file that an advance has added, and the folders that it leaves empty.
-    fn remove_added(&self, path: &[u8]) -> Result<(), GitError> {
-        let file = self.file(path);
-        match fs::remove_file(&file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(()),
-            removed => removed.map_err(GitError::io("removing", &file))?,
-        }
-        let shown = display(path.as_bstr());
-        tracing::debug!(file = shown, "put back");
-        let mut folder = file.parent();
-        while let Some(empty) = folder.filter(|folder| *folder != self.work_dir()) {
-            if fs::remove_dir(empty).is_err() {
-                break;
-            }
-            folder = empty.parent();
-        }
-        Ok(())
     }
 
     /// Removes the locks that a move of a branch has left which was cut off.

@@ -10,6 +10,7 @@ mod forged;
 mod grafts;
 mod held_back;
 mod index;
+mod landings;
 mod links;
 mod pipes;
 mod preload;

@@ -1,0 +1,108 @@
+//! A path below a folder, reached through folders alone: where a link stands in the place of one, nothing is reached. What
+//! may be removed is decided elsewhere.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use gix::bstr::ByteSlice as _;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
+use rustix::io::Errno;
+
+/// How a folder is opened.
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// How a file is: one that is a pipe by now is not waited for.
+const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// A place that was reached.
+#[derive(Debug)]
+pub(super) struct Below<'p> {
+    /// The folder itself, and those on the way, each with the name of what comes next.
+    way: Vec<(OwnedFd, &'p [u8])>,
+}
+
+impl<'p> Below<'p> {
+    /// Goes to where a path is; none where a folder on the way is not there, or is none.
+    pub(super) fn reach(root: &Path, path: &'p [u8]) -> io::Result<Option<Self>> {
+        let mut folder = openat(CWD, root, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
+        let (mut way, mut rest) = (Vec::new(), path);
+        while let Some(slash) = rest.find_byte(b'/') {
+            let name = &rest[..slash];
+            let next = match openat(&folder, name, FOLDER, Mode::empty()) {
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+                next => next?,
+            };
+            way.push((std::mem::replace(&mut folder, next), name));
+            rest = &rest[slash + 1..];
+        }
+        way.push((folder, rest));
+        Ok(Some(Self { way }))
+    }
+
+    /// Opens the plain file there; none where something else is, or nothing.
+    pub(super) fn plain_file(&self) -> io::Result<Option<File>> {
+        let Some((folder, name)) = self.way.last() else { return Ok(None) };
+        let file = match openat(folder, *name, FILE, Mode::empty()) {
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::ACCESS) => return Ok(None),
+            file => File::from(file?),
+        };
+        Ok(Some(file).filter(|file| file.metadata().is_ok_and(|found| found.is_file())))
+    }
+
+    /// Removes what is there, a folder only where it is empty, and the folders on the way that this leaves empty. Returns
+    /// whether there was something that could be removed.
+    pub(super) fn remove(&self, is_folder: bool) -> io::Result<bool> {
+        let Some(((folder, name), above)) = self.way.split_last() else { return Ok(false) };
+        let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        match unlinkat(folder, *name, flags) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => return Ok(false),
+            removed => removed?,
+        }
+        for (folder, name) in above.iter().rev() {
+            if unlinkat(folder, *name, AtFlags::REMOVEDIR).is_err() {
+                break;
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn reach<'p>(root: &Path, path: &'p str) -> Option<Below<'p>> {
+        Below::reach(root, path.as_bytes()).expect("it can be looked at")
+    }
+
+    #[test]
+    fn what_is_there_goes_with_the_folders_that_it_leaves_empty() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(folder.path().join("a/b/c")).expect("folders");
+        fs::write(folder.path().join("a/b/c/file"), "").expect("a file");
+        fs::write(folder.path().join("a/other"), "").expect("a file");
+        assert!(reach(folder.path(), "a/b/c/file").expect("is reached").remove(false).expect("is removed"));
+        assert!(!folder.path().join("a/b").exists() && folder.path().join("a/other").exists());
+        assert!(!reach(folder.path(), "a/none").expect("is reached").remove(false).expect("is nothing"));
+        assert!(!reach(folder.path(), "a").expect("is reached").remove(true).expect("is not empty"));
+    }
+
+    #[test]
+    fn no_link_on_the_way_is_followed_and_none_at_its_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("theirs")).expect("a folder");
+        fs::create_dir_all(at("ours")).expect("a folder");
+        fs::write(at("theirs/file"), "theirs").expect("a file");
+        symlink("../theirs", at("ours/way")).expect("a link");
+        symlink("../theirs/file", at("ours/end")).expect("a link");
+        assert!(reach(&at("ours"), "way/file").is_none());
+        let end = Below::reach(&at("ours"), b"end").expect("a look").expect("is reached");
+        assert!(end.plain_file().expect("a look").is_none());
+        assert!(end.remove(false).expect("the link goes") && at("theirs/file").exists());
+    }
+}
