@@ -7,6 +7,8 @@ mod conflicts;
 mod deaths;
 mod delivered;
 mod forms;
+mod guarded;
+mod kinds;
 mod scene;
 mod targets;
 mod trains;

@@ -211,7 +211,8 @@ impl Api {
         let Ground { repository, worker, onto, holder } = ground;
         let work_tree = holder.as_ref().map(|holder| WirePath::from(holder.work_dir()));
         let moves = prepared.moves();
-        let reply = LandReply {
+        let (before, after) = (prepared.before, prepared.after);
+        let mut reply = LandReply {
             onto: onto.clone(),
             before: prepared.before.map(|id| id.to_string()),
             after: prepared.after.to_string(),
@@ -223,8 +224,8 @@ impl Api {
             return Ok(reply);
         }
         let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
-        let (before, after) = (prepared.before, prepared.after);
         let message = format!("runner: land {}", params.runs.join(" "));
+        let laid_out = holder.clone();
         let work = move || {
             let by = repository.identity().unwrap_or_else(Identity::runner);
             let advance = Advance { branch: &onto, old: before, new: after, message: &message, by: &by };
@@ -234,6 +235,10 @@ impl Api {
         match worker {
             Some(worker) => worker.ask(|reply| Message::Within(Within::new(work), reply)).await?,
             None => blocking(work).await?,
+        }
+        let behind = blocking(move || Ok(laid_out.zip(before).and_then(|(tree, old)| behind(&tree, (&old, &after)))));
+        if let Some(last) = reply.runs.last_mut() {
+            last.notes.extend(behind.await?);
         }
         Ok(reply)
     }
@@ -271,6 +276,16 @@ impl Api {
         }
         store.landing_targets::<Targets>().write(&targets).map_err(|error| kept(&error))
     }
+}
+
+/// Says which folders of submodules are behind a landing, and how they are brought along.
+fn behind(holder: &Repository, (before, after): (&Id, &Id)) -> Option<String> {
+    // The branch has moved, whatever can be said of it.
+    let moved = holder.submodules_moved(before, after).ok().filter(|moved| !moved.is_empty())?;
+    let place = holder.work_dir().display().to_string();
+    let command = ["git", "-C", &place, "submodule", "update", "--init", "--"].into_iter();
+    let command = shell::words(command.chain(moved.iter().map(String::as_str)));
+    Some(format!("the folders of submodules are as they were: {command}"))
 }
 
 fn kept(error: &crate::repo::kept::KeptError) -> ErrorData {

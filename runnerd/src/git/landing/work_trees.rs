@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use gix::bstr::ByteSlice as _;
 
 use crate::git::objects::checked;
-use crate::git::objects::diff::compare_trees;
+use crate::git::objects::diff::{Difference, compare_trees};
 use crate::git::path::display;
 use crate::git::{Change, ChangeKind, GitError, Id, Repository};
 
@@ -107,6 +107,19 @@ impl Repository {
         let Some(file) = in_the_way.transpose()? else { return Ok(None) };
         let (is_ignored, file) = (!untracked(&file), display(file.as_bstr()).into());
         Ok(Some(Occupied::InTheWay { path: path(), file, is_ignored }))
+    }
+
+    /// Returns the submodules whose folders are behind once a work tree is brought from the commit `old` to `new`: git lays out
+    /// none of their files.
+    pub fn submodules_moved(&self, old: &Id, new: &Id) -> Result<Vec<String>, GitError> {
+        let repo = self.open()?;
+        let read = || {
+            let (old, new) = (checked::tree_of(&repo, old.object())?, checked::tree_of(&repo, new.object())?);
+            compare_trees(&repo, &old, &new)
+        };
+        let differing = read().map_err(GitError::library("comparing commits", self.git_dir()))?;
+        let is_submodule = |difference: &Difference| difference.new.is_some_and(|(mode, _)| mode.is_commit());
+        Ok(differing.iter().filter(|it| is_submodule(it)).map(|it| display(&it.path)).collect())
     }
 
     /// Returns the paths that `new` has and `old` has not.

@@ -1,0 +1,41 @@
+//! The guard on what a landing leads to: what it finds there, and who has confirmed it.
+
+use std::fs;
+
+use crate::scene::{Scene, writes};
+
+/// A run of a repository whose guard needs more than git has.
+fn with_workspace() -> Scene {
+    let scene = Scene::new(&["x"]);
+    scene.repo.write(".gitignore", "deps/\n");
+    let section = "[workspace]\ncopy = [\"deps\"]\nsetup = [\"sh\", \"-c\", \"cp deps/lib made.ready\"]";
+    scene.repo.configure(&scene.repo.config().section(section)).write("deps/lib", "copied");
+    scene.run("a", &[&writes("x", "1")]).on_main();
+    scene
+}
+
+#[test]
+fn the_guard_on_a_result_finds_what_the_workspace_names() {
+    let scene = with_workspace();
+    scene.repo.script().guard_step(2, "[ \"$(cat deps/lib)$(cat made.ready)\" = copiedcopied ] || exit 9");
+    scene.land(&["a"]).exits(0);
+    assert_eq!(scene.landed().last().map(String::as_str), Some("Title of x"));
+    assert!(!scene.repo.path().join("made.ready").exists(), "it was made ready elsewhere");
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn who_has_confirmed_nothing_is_shown_setup_and_guard_first() {
+    let mut scene = with_workspace();
+    scene.kill();
+    // As a daemon that has never heard of this repository.
+    fs::remove_dir_all(scene.home.path().join("state")).expect("the state can be removed");
+    scene.restart();
+    let before = scene.git(&["rev-parse", "main"]);
+    let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
+    assert!(said.contains("the guard would be run on the result, as this user:"), "{said}");
+    let (setup, guard) = (said.find("sh -c cp deps/lib made.ready"), said.find(&scene.repo.script().checker()));
+    assert!(setup.is_some() && setup < guard, "{said}");
+    assert_eq!(scene.git(&["rev-parse", "main"]), before);
+    scene.land(&["a", "--onto", "main", "--yes"]).exits(0);
+}

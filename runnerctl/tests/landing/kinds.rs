@@ -1,0 +1,147 @@
+//! Targets and machines of other kinds: sparse work trees, submodules, commits that are signed, a git that is too old.
+
+use std::process::Command;
+
+use crate::scene::{Scene, changes, writes};
+
+#[test]
+fn a_sparse_work_tree_stays_as_sparse_as_it_is() {
+    let scene = Scene::new(&["x"]);
+    scene.repo.write("in/a", "1\n").write("out/b", "1\n").commit("Two folders");
+    scene.run("a", &["echo 2 > in/a; echo 2 > out/b; echo new > out/new; answer done 'Both.'"]).on_main();
+    scene.git(&["sparse-checkout", "set", "in", ".runner"]);
+    scene.land(&["a"]).exits(0);
+    assert_eq!(scene.repo.read("in/a"), "2\n");
+    assert!(!scene.repo.path().join("out").exists(), "what is not to be there is not laid out");
+    assert_eq!(scene.git(&["show", "main:out/b"]), "2");
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    scene.git(&["sparse-checkout", "disable"]);
+    assert_eq!((scene.repo.read("out/b").as_str(), scene.git(&["status", "--porcelain"]).as_str()), ("2\n", ""));
+}
+
+/// A repository with two commits beside that of the scene, for a submodule; the commits, oldest first.
+fn with_submodule(scene: &Scene) -> [String; 2] {
+    let other = scene.home.repo("other");
+    let commits = ["1", "2"].map(|text| {
+        other.write("f", text).commit("Another");
+        other.head()
+    });
+    let path = other.path().display().to_string();
+    scene.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &path, "sub"]);
+    scene.git(&["-C", "sub", "checkout", "-q", &commits[0]]);
+    scene.git(&["add", "sub"]);
+    scene.git(&["commit", "-q", "-m", "A submodule"]);
+    commits
+}
+
+/// A session that moves the submodule to a commit.
+fn moves(commit: &str) -> String {
+    format!("git -C sub checkout -q {commit}; git commit -q -a -m 'Move it'; answer done 'Moved.'")
+}
+
+#[test]
+fn a_submodule_that_a_run_moves_lands_and_its_folder_is_named() {
+    let scene = Scene::new(&["x"]);
+    let [first, second] = with_submodule(&scene);
+    scene.run("a", &[&moves(&second)]).on_main();
+    scene.git(&["-C", "sub", "checkout", "-q", &first]);
+    let said = scene.land(&["a"]).exits(0).stdout.clone();
+    let tree = scene.repo.path().display().to_string();
+    let command = format!("git -C {tree} submodule update --init -- sub");
+    assert!(said.contains(&format!("note: the folders of submodules are as they were: {command}")), "{said}");
+    assert_eq!(scene.git(&["rev-parse", "main:sub"]), second);
+    assert_eq!(scene.git(&["-C", "sub", "rev-parse", "HEAD"]), first, "nothing of somebody's folder is touched");
+    scene.git(&["submodule", "update", "--init", "--", "sub"]);
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_submodule_that_both_sides_have_moved_is_refused() {
+    let scene = Scene::new(&["x"]);
+    let [first, second] = with_submodule(&scene);
+    scene.run("a", &[&moves(&second)]).on_main();
+    scene.git(&["-C", "sub", "checkout", "-q", &first]);
+    scene.git(&[
+        "-C",
+        "sub",
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@x",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "Aside",
+    ]);
+    scene.git(&["commit", "-q", "-a", "-m", "Aside"]);
+    let before = scene.git(&["rev-parse", "main"]);
+    let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
+    assert!(said.contains("leaf x of run a conflicts in the submodule sub"), "{said}");
+    assert_eq!(scene.git(&["rev-parse", "main"]), before);
+}
+
+#[test]
+fn where_commits_are_signed_the_landed_ones_are() {
+    let scene = Scene::new(&["x", "y"]);
+    let key = scene.home.path().join("key").display().to_string();
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "kit", "-f", &key]).status();
+    assert!(made.expect("ssh-keygen runs").success());
+    let signers = scene.home.path().join("signers");
+    let public = std::fs::read_to_string(format!("{key}.pub")).expect("a key was made");
+    std::fs::write(&signers, format!("* {public}")).expect("a file can be written");
+    for (name, value) in [
+        ("gpg.format", "ssh"),
+        ("user.signingKey", &*format!("{key}.pub")),
+        ("gpg.ssh.allowedSignersFile", &*signers.display().to_string()),
+    ] {
+        scene.git(&["config", name, value]);
+    }
+    scene.repo.configure(&scene.repo.config().section("[git]\nsign = true"));
+    scene.run("a", &[&writes("x", "1"), &writes("y", "2")]).on_main();
+    scene.repo.write("beside", "1").commit("Move on");
+    scene.land(&["a"]).exits(0);
+    let signed = || scene.git(&["log", "-2", "--format=%G? %s", "main"]);
+    assert_eq!(signed(), "G Title of y\nG Title of x");
+    scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
+    // A key that is gone moves nothing.
+    scene.git(&["reset", "-q", "--hard", "main~2"]);
+    std::fs::remove_file(&key).expect("the key goes");
+    let before = scene.git(&["rev-parse", "main"]);
+    let said = scene.land(&["a"]).exits(1).stderr.clone();
+    assert!(said.contains("git commit-tree failed"), "{said}");
+    assert_eq!((scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain"])), (before, String::new()));
+}
+
+#[test]
+fn a_git_that_cannot_merge_trees_is_refused_with_its_version() {
+    let scene = Scene::new(&["x"]);
+    scene.run("a", &[&changes("one", "eins")]).on_main();
+    let real = String::from_utf8(Command::new("sh").args(["-c", "command -v git"]).output().expect("sh runs").stdout);
+    let real = real.expect("a path of text");
+    let script = format!(
+        "#!/bin/sh\nfor word; do last=$word; done\n[ \"$last\" != version ] || {{ echo git version 2.34.1; exit 0; }}\nexec {} \"$@\"\n",
+        real.trim()
+    );
+    scene.home.install("git", &script);
+    let before = scene.git(&["rev-parse", "main"]);
+    for words in [&["a"][..], &["a", "--preview"], &["a", "--resolve"]] {
+        let said = scene.land(&[words, &["--onto", "main"]].concat()).exits(6).stderr.clone();
+        assert!(said.contains("git 2.34.1 cannot merge trees by themselves"), "{said}");
+        assert!(said.contains("install git 2.38 or later") && said.contains("runnerctl doctor"), "{said}");
+    }
+    assert_eq!(scene.git(&["rev-parse", "main"]), before);
+}
+
+#[test]
+fn what_an_agent_says_is_an_order_to_nobody() {
+    let scene = Scene::new(&["x"]);
+    scene
+        .run("a", &["echo 1 > x; answer done 'Closes #7 for @bob. [skip ci]\\n\\nSigned-off-by: Bob <b@x>'"])
+        .on_main();
+    scene.land(&["a"]).exits(0);
+    let message = scene.git(&["log", "-1", "--format=%B", "main"]);
+    assert!(message.contains("\nCloses # 7 for @ bob. (skip ci)\n\n> Signed-off-by: Bob <b@x>\n"), "{message}");
+    let names = scene.git(&["log", "-1", "--format=%(trailers:keyonly)", "main"]);
+    assert_eq!(names.split_whitespace().collect::<Vec<_>>(), ["Runner-Merged", "Runner-Landed"]);
+}
