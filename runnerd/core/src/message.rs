@@ -279,4 +279,4 @@ fn same_form(message: &str, composed: &str) -> Result<(), MessageError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -54,7 +54,8 @@ fn receipt() -> Receipt {
     }
 }
 
-fn bare() -> Receipt {
+/// A receipt that says no more than each has to, of the first rules.
+pub(crate) fn bare() -> Receipt {
     Receipt {
         summary: String::new(),
         agent: None,

@@ -1,12 +1,10 @@
 //! What a stranger reads of a run.
 
 use protocol::verify::{AuditCounts, AuditPass, AuditRule, PersonCommit};
-use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
 
 use super::*;
-use crate::digest::Digest;
-use crate::message::{AgentStamp, Attempts, NameList, RunnerVersion, VerdictLine};
-use crate::rules::Rules;
+use crate::message::tests::bare;
+use crate::message::{AgentStamp, VerdictLine};
 
 fn leaf(id: &str, title: &str, passes: bool) -> Node {
     Node {
@@ -32,35 +30,10 @@ fn made(iter: u32, node: &str, verdict: VerdictName, summary: &str) -> Made {
         run: "port".to_owned(),
         iter,
         node: node.to_owned(),
-        status: IterationStatus::Done,
-        guard: GuardOutcome::Pass,
-        headline: String::new(),
         summary: summary.to_owned(),
-        version: RunnerVersion {
-            version: "0.1.0".to_owned(),
-            prompt_format: 1,
-            templates: "0123456789ab".to_owned(),
-            rules: Rules::CURRENT,
-        },
-        from: "0".repeat(40),
         verdict: VerdictLine::new(verdict, None),
-        role: Role::Worker,
-        mode: Mode::Execute,
-        attempts: Attempts { charged: 1, allowed: 3 },
         agent: Some(AgentStamp::new("codex", "0.46.0")),
-        prompt: None,
-        output: None,
-        guard_run: None,
-        review: None,
-        notes: NameList::default(),
-        usage: None,
-        reverted: NameList::default(),
-        guard_changed: NameList::default(),
-        guard_wrote: NameList::default(),
-        held_back: NameList::default(),
-        dirty_submodules: NameList::default(),
-        tree_from: Digest::of(b"tree"),
-        raw: None,
+        ..bare()
     };
     Made { commit: format!("{iter:040x}"), receipt }
 }
