@@ -3,31 +3,20 @@
 mod fake;
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 
-use fake::{Chapter, FakeDaemon};
+use fake::{Chapter, FakeDaemon, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::error::{ErrorData, ErrorKind};
 use serde_json::{Value, json};
 
 fn run(state: &str) -> Value {
-    json!({
-        "id": "run-1", "branch": "runner/run-1", "path": "/p", "state": state, "reason": null,
-        "queued_at": "2026-01-01T00:00:00Z", "ended_at": null,
-    })
+    fake::run("run-1", state)
 }
 
 fn status(state: &str) -> Value {
-    json!({
-        "repo": {"id": "r", "path": "/p", "held": null, "queue": []},
-        "run": {
-            "summary": run(state), "wait_until": null, "phase": null, "node": null, "leaves_passed": 1,
-            "leaves_total": 3, "iteration": 3, "elapsed_ms": 61_000, "baseline": "pass", "recent": [], "questions": 0,
-            "usage": {"sessions": 2, "input_tokens": null, "cached_tokens": null, "output_tokens": null, "cost_micro_usd": null},
-            "held_back": [], "reverted": [], "containment": "walk", "pending": null,
-        },
-    })
+    fake::status("run-1", state)
 }
 
 fn event(second: u32, kind: &str, data: &Value) -> Value {
@@ -47,11 +36,6 @@ fn red_iteration() -> Vec<Value> {
 
 fn started() -> Value {
     json!({"run": run("queued"), "ahead": 0, "resumed": false})
-}
-
-fn text(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    format!("{out}--- stderr\n{err}--- exit {}\n", output.status.code().unwrap_or(-1))
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The person's own git in their own repository: what stands at a remote, and the one branch that is pushed.
 //!
-//! A push is a fast-forward from what was seen there, or it is refused: commits of others are never overwritten.
+//! A push is a fast-forward from what was seen there, or it is refused: commits of others are never overwritten. What is
+//! looked at is what is pushed to, also where a remote is fetched from elsewhere.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use protocol::error::ExitStatus;
+use protocol::shell::words;
 
 use super::program::{self, Call, Said, Unstarted};
 use crate::failure::Failure;
@@ -25,6 +27,41 @@ pub(crate) struct Checkout {
     pub(crate) can_ask: bool,
 }
 
+/// A remote that is pushed to at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remote {
+    /// Its name.
+    pub(crate) name: String,
+    /// The address that is pushed to. It may hold a login, so it is never shown.
+    pub(crate) address: String,
+    /// Whether it is fetched from another one.
+    is_fetched_elsewhere: bool,
+}
+
+impl Remote {
+    /// Returns what git is to read from: the place that is pushed to, with what is configured for the remote where that is
+    /// one and the same.
+    fn place(&self) -> &str {
+        if self.is_fetched_elsewhere { &self.address } else { &self.name }
+    }
+
+    /// Returns options by which that place is read as it is: it was made from what is configured, and is not to be rewritten
+    /// once more.
+    fn options(&self) -> Vec<String> {
+        // A sign of its own ends the name of a setting.
+        if !self.is_fetched_elsewhere || self.address.contains('=') {
+            return Vec::new();
+        }
+        vec!["-c".to_owned(), format!("url.{0}.insteadOf={0}", self.address)]
+    }
+
+    /// Returns the words by which a person names that place in a shell.
+    pub(crate) fn in_shell(&self) -> String {
+        let name = words([self.name.as_str()]);
+        if self.is_fetched_elsewhere { format!("\"$(git remote get-url --push {name})\"") } else { name }
+    }
+}
+
 /// What stands at a remote.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -38,20 +75,19 @@ impl Checkout {
     async fn run(&self, args: &[&str]) -> Result<Said, Failure> {
         let words = std::iter::once("git").chain(args.iter().copied());
         let env = if self.can_ask { LOUD } else { SILENT };
-        program::run(Call { argv: words.map(OsString::from).collect(), folder: &self.folder, env, input: Vec::new() })
-            .await
-            .map_err(|error| match error {
-                Unstarted::Failed(failure) => failure,
-                Unstarted::Missing => Failure::new(ExitStatus::Error, "git", "git is not on your PATH"),
-            })
+        let (argv, folder) = (words.map(OsString::from).collect(), self.folder.as_path());
+        program::run(Call { argv, folder, env, input: Vec::new(), tail: None }).await.map_err(|error| match error {
+            Unstarted::Failed(failure) => failure,
+            Unstarted::Missing => Failure::new(ExitStatus::Error, "git", "git is not on your PATH"),
+        })
     }
 
     async fn done(&self, args: &[&str], doing: &str) -> Result<String, Failure> {
         self.run(args).await?.fine("git", doing)
     }
 
-    /// Returns the address that is pushed to.
-    pub(crate) async fn address(&self, remote: &str) -> Result<String, Failure> {
+    /// Finds a remote, and where it is pushed to.
+    pub(crate) async fn remote(&self, remote: &str) -> Result<Remote, Failure> {
         let remotes = self.done(&["remote"], "listing the remotes").await?;
         if !remotes.lines().any(|name| name == remote) {
             let message = format!("there is no remote `{remote}` in {}", self.folder.display());
@@ -62,15 +98,29 @@ impl Checkout {
             return Err(Failure::new(ExitStatus::Refused, "not_found", message).hint(hint));
         }
         let doing = format!("reading the address of the remote {remote}");
-        Ok(self.done(&["remote", "get-url", "--push", remote], &doing).await?.trim().to_owned())
+        let pushed = self.done(&["remote", "get-url", "--push", "--all", remote], &doing).await?;
+        let fetched = self.done(&["remote", "get-url", remote], &doing).await?;
+        let [address] = pushed.lines().collect::<Vec<_>>()[..] else {
+            let message = format!("the remote {remote} is pushed to several addresses: one is needed for a delivery");
+            let hint = words(["git", "remote", "get-url", "--push", "--all", remote]);
+            return Err(Failure::new(ExitStatus::Refused, "git", message).hint(hint));
+        };
+        let is_fetched_elsewhere = fetched.trim_end() != address;
+        Ok(Remote { name: remote.to_owned(), address: address.to_owned(), is_fetched_elsewhere })
+    }
+
+    /// Runs a command of git that reads from a remote.
+    async fn reading(&self, remote: &Remote, args: &[&str]) -> Result<Said, Failure> {
+        let options = remote.options();
+        self.run(&options.iter().map(String::as_str).chain(args.iter().copied()).collect::<Vec<_>>()).await
     }
 
     /// Asks a remote for its HEAD and one branch.
-    pub(crate) async fn look(&self, remote: &str, branch: &str) -> Result<Seen, Failure> {
+    pub(crate) async fn look(&self, remote: &Remote, branch: &str) -> Result<Seen, Failure> {
         let wanted = format!("refs/heads/{branch}");
-        let said = self.run(&["ls-remote", "--symref", remote, "HEAD", &wanted]).await?;
-        let told = said.fine("git", &format!("asking the remote {remote} what it has"));
-        let told = told.map_err(|failure| failure.hint(format!("git ls-remote {remote}")))?;
+        let said = self.reading(remote, &["ls-remote", "--symref", remote.place(), "HEAD", &wanted]).await?;
+        let told = said.fine("git", &format!("asking the remote {} what it has", remote.name));
+        let told = told.map_err(|failure| failure.hint(format!("git ls-remote {}", remote.in_shell())))?;
         Ok(seen(&told, &wanted))
     }
 
@@ -88,49 +138,48 @@ impl Checkout {
     }
 
     /// Fetches what a branch of a remote has, and moves no branch.
-    pub(crate) async fn fetch(&self, remote: &str, branch: &str) -> Result<(), Failure> {
-        let refspec = format!("refs/heads/{branch}");
-        let doing = format!("fetching {branch} from {remote}");
-        self.done(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, &refspec], &doing).await?;
-        Ok(())
+    pub(crate) async fn fetch(&self, remote: &Remote, branch: &str) -> Result<(), Failure> {
+        let said = self.fetched(remote, &format!("refs/heads/{branch}")).await?;
+        said.fine("git", &format!("fetching {branch} from {}", remote.name)).map(drop)
+    }
+
+    async fn fetched(&self, remote: &Remote, refspec: &str) -> Result<Said, Failure> {
+        let words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote.place(), refspec];
+        self.reading(remote, &words).await
     }
 
     /// Moves a branch of this repository forward to what a remote has; false where that is no fast-forward, or the branch
     /// is checked out.
-    pub(crate) async fn catch_up(&self, remote: &str, branch: &str) -> Result<bool, Failure> {
+    pub(crate) async fn catch_up(&self, remote: &Remote, branch: &str) -> Result<bool, Failure> {
         let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
-        Ok(self
-            .run(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, &refspec])
-            .await?
-            .ended
-            .success())
+        Ok(self.fetched(remote, &refspec).await?.ended.success())
     }
 
     /// Pushes a commit as a branch, where the remote still has what was seen there: nothing, or a commit that is in it.
     pub(crate) async fn push(
         &self,
-        remote: &str,
+        remote: &Remote,
         (branch, tip): (&str, &str),
         seen: Option<&str>,
     ) -> Result<(), Failure> {
         if let Some(seen) = seen
             && !self.is_within(seen, tip).await?
         {
-            let message = format!("{branch} here does not have what {remote} has of it: nothing was pushed");
-            return Err(
-                Failure::new(ExitStatus::Refused, "wrong_state", message).hint(format!("git fetch {remote} {branch}"))
-            );
+            let message = format!("{branch} here does not have what {} has of it: nothing was pushed", remote.name);
+            let hint = format!("git fetch {} {branch}", remote.in_shell());
+            return Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint(hint));
         }
         let name = format!("refs/heads/{branch}");
         let lease = format!("--force-with-lease={name}:{}", seen.unwrap_or_default());
         let refspec = format!("{tip}:{name}");
-        let options = ["push", "--quiet", "--no-follow-tags", "--recurse-submodules=check", &lease, remote, &refspec];
+        let options =
+            ["push", "--quiet", "--no-follow-tags", "--recurse-submodules=check", &lease, &remote.name, &refspec];
         let said = self.run(&options).await?;
         if said.ended.success() {
             return Ok(());
         }
-        let failure = said.failure("git", &format!("pushing {branch} to {remote}"));
-        Err(failure.hint(after_push(&said.complaint, (remote, branch))))
+        let failure = said.failure("git", &format!("pushing {branch} to {}", remote.name));
+        Err(failure.hint(after_push(&said.complaint, (&remote.name, branch))))
     }
 }
 

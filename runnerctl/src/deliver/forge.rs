@@ -138,7 +138,7 @@ impl Desk {
 
     /// Runs a program to its end.
     pub(crate) async fn run(&self, argv: Vec<OsString>, input: Vec<u8>) -> Result<Said, Unstarted> {
-        program::run(Call { argv, folder: self.folder.path(), env: UNATTENDED, input }).await
+        program::run(Call { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: None }).await
     }
 
     /// Runs a program of a forge that is there.

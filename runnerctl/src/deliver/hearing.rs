@@ -31,9 +31,9 @@ pub(crate) async fn hear(
 ) -> Result<(FeedbackReply, u32), Failure> {
     Sending::refuse_at_work(described)?;
     let checkout = Checkout { folder: path.as_path().to_owned(), can_ask: false };
-    let url = checkout.address(&described.remote).await?;
+    let remote = checkout.remote(&described.remote).await?;
     let desk = Desk::make()?;
-    let forge = Forge::find(&desk, &url, &described.command).await?;
+    let forge = Forge::find(&desk, &remote.address, &described.command).await?;
     if let Forge::Own(_) | Forge::ByHand { .. } = forge {
         let message = "feedback can be read from GitHub and GitLab alone, by gh and glab";
         let hint = format!("runnerctl note --run {} TEXT", described.run);

@@ -3,11 +3,14 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
+use std::pin::pin;
 use std::process::{ExitStatus as Ended, Stdio};
+use std::time::Duration;
 
 use protocol::error::ExitStatus;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use crate::failure::Failure;
 
@@ -32,6 +35,9 @@ const LOCAL: &[&str] = &[
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 ];
+/// Time in which a program that has ended is heard out. What it has left running, such as a connection that `ssh` keeps for
+/// the next time, may hold its streams for as long as it likes.
+const HEARD_OUT: Duration = Duration::from_secs(1);
 /// Lines of a complaint that are told.
 const TOLD_LINES: usize = 20;
 
@@ -46,6 +52,8 @@ pub(crate) struct Call<'a> {
     pub(crate) env: &'static [(&'static str, &'static str)],
     /// What it reads from standard input.
     pub(crate) input: Vec<u8>,
+    /// Whether what it prints is too much to be kept whole, so that the end of it will do: that many bytes.
+    pub(crate) tail: Option<usize>,
 }
 
 /// What came of it.
@@ -108,25 +116,117 @@ pub(crate) async fn run(call: Call<'_>) -> Result<Said, Unstarted> {
             let _ = stdin.write_all(&call.input).await;
         }
     };
-    let ((), out, complaint, ended) = tokio::join!(write, kept(stdout), kept(stderr), child.wait());
+    let (mut out, mut complaint) = (Kept::of(call.tail), Kept::of(None));
+    let ended = {
+        let mut heard = pin!(async { tokio::join!(write, out.hear(stdout), complaint.hear(stderr)) });
+        tokio::select! {
+            _ = &mut heard => child.wait().await,
+            ended = child.wait() => {
+                let _ = timeout(HEARD_OUT, heard).await;
+                ended
+            }
+        }
+    };
+    let ended = ended.map_err(failed)?;
     Ok(Said {
-        ended: ended.map_err(failed)?,
-        out: out.map_err(failed)?,
-        complaint: complaint.unwrap_or_else(|error| error.to_string()),
+        ended,
+        out: out.text().map_err(failed)?,
+        complaint: complaint.text().unwrap_or_else(|error| error.to_string()),
     })
 }
 
-/// Reads a stream to its end.
-async fn kept(stream: Option<impl AsyncRead + Unpin>) -> io::Result<String> {
-    let Some(mut stream) = stream else { return Ok(String::new()) };
-    let (mut kept, mut piece) = (Vec::new(), vec![0; 64 << 10]);
-    let mut is_too_much = false;
-    loop {
-        match stream.read(&mut piece).await? {
-            0 if is_too_much => return Err(io::Error::other(format!("it said more than {MAX_SAID} bytes"))),
-            0 => return Ok(String::from_utf8_lossy(&kept).into_owned()),
-            read if kept.len() + read > MAX_SAID => is_too_much = true,
-            read => kept.extend_from_slice(&piece[..read]),
+/// What was read of a stream.
+#[derive(Debug, Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    tail: Option<usize>,
+    failure: Option<io::Error>,
+}
+
+impl Kept {
+    /// Nothing yet; of more than `tail` bytes only the last will be kept.
+    fn of(tail: Option<usize>) -> Self {
+        Self { tail, ..Self::default() }
+    }
+
+    /// Reads a stream to its end.
+    async fn hear(&mut self, stream: Option<impl AsyncRead + Unpin>) {
+        let Some(mut stream) = stream else { return };
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            match stream.read(&mut piece).await {
+                Ok(0) => return,
+                Ok(read) => self.take(&piece[..read]),
+                Err(error) => {
+                    self.failure = Some(error);
+                    return;
+                }
+            }
         }
+    }
+
+    fn take(&mut self, piece: &[u8]) {
+        match self.tail {
+            None if self.bytes.len() + piece.len() > MAX_SAID => {
+                self.failure = Some(io::Error::other(format!("it said more than {MAX_SAID} bytes")));
+            }
+            _ => self.bytes.extend_from_slice(piece),
+        }
+        // Not for each piece: what is moved is as long as what is kept.
+        if let Some(tail) = self.tail.filter(|tail| self.bytes.len() > 2 * tail + piece.len()) {
+            self.cut(tail);
+        }
+    }
+
+    fn cut(&mut self, tail: usize) {
+        self.bytes.drain(..self.bytes.len().saturating_sub(tail));
+    }
+
+    fn text(mut self) -> io::Result<String> {
+        if let Some(tail) = self.tail {
+            self.cut(tail);
+        }
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => Ok(String::from_utf8_lossy(&self.bytes).into_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    use nix::sys::stat::Mode;
+
+    use super::*;
+
+    async fn sh(script: &str, folder: &Path, tail: Option<usize>) -> Said {
+        let argv = ["sh", "-c", script].map(OsString::from).to_vec();
+        run(Call { argv, folder, env: &[], input: Vec::new(), tail }).await.expect("sh runs")
+    }
+
+    #[tokio::test]
+    async fn what_a_program_leaves_running_holds_nobody_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let gate = folder.path().join("gate");
+        nix::unistd::mkfifo(&gate, Mode::S_IRWXU).expect("a pipe");
+        // It holds both streams until somebody opens the pipe.
+        let said = sh("(read -r line < gate) & echo said; echo complained >&2; exit 3", folder.path(), None).await;
+        assert_eq!(
+            (said.ended.code(), said.out.as_str(), said.complaint.as_str()),
+            (Some(3), "said\n", "complained\n")
+        );
+        let opened = fs::OpenOptions::new().write(true).custom_flags(nix::libc::O_NONBLOCK).open(&gate);
+        opened.expect("it is running still, and ends now");
+    }
+
+    #[tokio::test]
+    async fn of_a_long_answer_the_end_is_kept_where_that_will_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = sh("yes | head -c 300000; echo last", folder.path(), Some(10)).await;
+        assert_eq!(said.out, "\ny\ny\nlast\n");
+        assert_eq!(sh("echo short", folder.path(), Some(10)).await.out, "short\n");
     }
 }

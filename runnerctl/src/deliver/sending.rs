@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::address::Address;
 use super::body;
-use super::checkout::{Checkout, Seen};
+use super::checkout::{Checkout, Remote, Seen};
 use super::forge::{Desk, Forge, Offer, Open, Renewal, Standing};
 use crate::caller_env;
 use crate::confirm::confirmed;
@@ -148,17 +148,17 @@ impl Sending<'_> {
     pub(crate) async fn send(&self) -> Result<Delivered, Failure> {
         Self::refuse_at_work(self.described)?;
         let (checkout, described) = (self.checkout(), self.described);
-        let DescribeReply { branch, remote, .. } = described;
-        let url = checkout.address(remote).await?;
+        let branch = &described.branch;
+        let remote = checkout.remote(&described.remote).await?;
         let desk = Desk::make()?;
-        let forge = Forge::find(&desk, &url, &described.command).await?;
-        let seen = checkout.look(remote, branch).await?;
-        let (base, from) = self.base(&checkout, &seen).await?;
+        let forge = Forge::find(&desk, &remote.address, &described.command).await?;
+        let seen = checkout.look(&remote, branch).await?;
+        let (base, from) = self.base((&checkout, &remote), &seen).await?;
         let standing = forge.standing(&desk, branch).await?;
         self.refuse_closed(&forge, &standing)?;
-        self.take_in(&checkout, &seen).await?;
+        self.take_in((&checkout, &remote), &seen).await?;
         if checkout.commit(&from).await?.is_none() {
-            checkout.fetch(remote, &base).await?;
+            checkout.fetch(&remote, &base).await?;
         }
         let landed = self.land(Some(from), false).await?;
         let answer = Delivered { noun: forge.noun(), ..self.answer(Some(base.clone()), Action::Merged) };
@@ -171,13 +171,13 @@ impl Sending<'_> {
         if !is_there {
             // The guard may have taken long: a session may have begun meanwhile.
             self.refuse_at_work_now().await?;
-            checkout.push(remote, (branch, &tip), seen.branch.as_deref()).await?;
+            checkout.push(&remote, (branch, &tip), seen.branch.as_deref()).await?;
         }
         let commits = if landed.outcome == LandOutcome::Landed { landed.commits } else { Vec::new() };
         let pushed = Delivered { commits, commit: Some(tip), pushed: !is_there, notes: landed.notes, ..answer };
         // Somebody may have written into the request meanwhile.
         let standing = forge.standing(&desk, branch).await?;
-        self.request((&desk, &forge), standing, (pushed, &url)).await
+        self.request((&desk, &forge), standing, (pushed, &remote.address)).await
     }
 
     /// Refuses as [`Self::refuse_at_work`] does, by what the daemon says now.
@@ -193,19 +193,19 @@ impl Sending<'_> {
     }
 
     /// The branch that is to take it, and its commit at the remote.
-    async fn base(&self, checkout: &Checkout, seen: &Seen) -> Result<(String, String), Failure> {
-        let DescribeReply { run, remote, .. } = self.described;
+    async fn base(&self, (checkout, remote): (&Checkout, &Remote), seen: &Seen) -> Result<(String, String), Failure> {
+        let (run, name) = (&self.described.run, &remote.name);
         let refused = |message: String| {
             Err(Failure::new(ExitStatus::Refused, "not_found", message)
                 .hint(format!("runnerctl deliver {run} --base BRANCH")))
         };
         let named = self.wanted.base.as_ref().or(self.described.base.as_ref()).or(seen.head.as_ref());
         let Some(base) = named else {
-            return refused(format!("{remote} does not say which branch is to take the result"));
+            return refused(format!("{name} does not say which branch is to take the result"));
         };
         match checkout.look(remote, base).await?.branch {
             Some(commit) => Ok((base.clone(), commit)),
-            None => refused(format!("{remote} has no branch {base}")),
+            None => refused(format!("{name} has no branch {base}")),
         }
     }
 
@@ -221,8 +221,8 @@ impl Sending<'_> {
     }
 
     /// Takes in what others have pushed to the branch. What would have to be overwritten refuses.
-    async fn take_in(&self, checkout: &Checkout, seen: &Seen) -> Result<(), Failure> {
-        let DescribeReply { branch, remote, .. } = self.described;
+    async fn take_in(&self, (checkout, remote): (&Checkout, &Remote), seen: &Seen) -> Result<(), Failure> {
+        let (branch, name) = (&self.described.branch, &remote.name);
         let Some(theirs) = &seen.branch else { return Ok(()) };
         let own = format!("refs/heads/{branch}");
         if checkout.commit(theirs).await?.is_some() && checkout.is_within(theirs, &own).await? {
@@ -233,10 +233,10 @@ impl Sending<'_> {
             return Ok(());
         }
         let message = format!(
-            "{branch} at {remote} has commits that yours has not, and yours has others, or is checked out; theirs are not \
+            "{branch} at {name} has commits that yours has not, and yours has others, or is checked out; theirs are not \
              overwritten, and nothing was pushed"
         );
-        let hint = format!("git fetch {remote} {branch}\ngit switch {branch}\ngit merge FETCH_HEAD");
+        let hint = format!("git fetch {} {branch}\ngit switch {branch}\ngit merge FETCH_HEAD", remote.in_shell());
         Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint(hint))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
 use jsonrpsee::RpcModule;
@@ -172,4 +172,31 @@ fn methods(state: &Arc<Mutex<State>>, death: watch::Sender<bool>) -> RpcModule<A
 fn next_chapter(state: &Arc<Mutex<State>>) -> Option<Chapter> {
     let mut state = state.lock().expect("not poisoned");
     (!state.story.is_empty()).then(|| state.story.remove(0))
+}
+
+/// Returns the view of a run.
+pub(crate) fn run(id: &str, state: &str) -> Value {
+    json!({
+        "id": id, "branch": format!("runner/{id}"), "path": "/p", "state": state, "reason": null,
+        "queued_at": "2026-01-01T00:00:00Z", "ended_at": null,
+    })
+}
+
+/// Returns the status of a repository with a run in this state.
+pub(crate) fn status(id: &str, state: &str) -> Value {
+    json!({
+        "repo": {"id": "r", "path": "/p", "held": null, "queue": []},
+        "run": {
+            "summary": run(id, state), "wait_until": null, "phase": null, "node": null, "leaves_passed": 1,
+            "leaves_total": 3, "iteration": 3, "elapsed_ms": 61_000, "baseline": "pass", "recent": [], "questions": 0,
+            "usage": {"sessions": 2, "input_tokens": null, "cached_tokens": null, "output_tokens": null, "cost_micro_usd": null},
+            "held_back": [], "reverted": [], "containment": "walk", "pending": null,
+        },
+    })
+}
+
+/// Returns what a client has printed, and how it ended.
+pub(crate) fn text(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    format!("{out}--- stderr\n{err}--- exit {}\n", output.status.code().unwrap_or(-1))
 }

@@ -101,3 +101,25 @@ fn what_a_reviewer_says_is_read_by_the_next_session_and_told_once() {
     assert!(repo.record(3, "prompt.md").contains("This loses the last line."));
     repo.assert_sound();
 }
+
+#[test]
+fn an_isolated_run_at_work_keeps_nobody_from_delivering_and_one_in_place_does() {
+    let scene = Scene::new(&["x"]);
+    let (home, repo) = (&scene.home, &scene.repo);
+    publish(home, repo);
+    scene.run("a", &[&writes("x", "whole")]);
+    let gate = repo.script().gate("work");
+    repo.script().always("gate work; echo more > more; answer done 'More.'");
+    scene.on_main();
+    home.ctl_in(repo, &["start", "--yes", "--isolated", "--id", "beside", "-m", "Do more."]).exits(0);
+    gate.reached();
+    home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0);
+    gate.open();
+    home.ctl_in(repo, &["start", "--yes", "--in-place", "--id", "here", "-m", "Do more."]).exits(0);
+    gate.reached();
+    let said = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(6).stderr.clone();
+    assert!(said.contains("run here is at work in this repository"), "{said}");
+    gate.open();
+    home.client().wait_for(repo.path(), protocol::words::RunStatus::Completed);
+    home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0);
+}

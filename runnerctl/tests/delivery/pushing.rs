@@ -1,0 +1,203 @@
+//! The branch at the remote: what is pushed, and that commits of others stay.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::fake::text;
+use crate::stage::{SSH, Stage, open_request, own};
+
+#[test]
+fn a_branch_is_pushed_and_offered_as_a_draft() {
+    let stage = Stage::new();
+    let output = stage.deliver(&[]);
+    insta::assert_snapshot!(text(&output).replace(&stage.tip()[..8], "<tip>"), @r"
+    run port is deliver/port at origin for main
+      22222222 The schema
+    pushed <tip>
+    opened pull request: https://github.com/o/r/pull/5
+    --- stderr
+    --- exit 0
+    ");
+    insta::assert_snapshot!(stage.options(), @r"
+    gh
+      pr
+      list
+      --repo=github.com/o/r
+      --head=deliver/port
+      --state=all
+      --limit=50
+      --json=number,url,state,isDraft,title,body,isCrossRepository
+    gh
+      pr
+      list
+      --repo=github.com/o/r
+      --head=deliver/port
+      --state=all
+      --limit=50
+      --json=number,url,state,isDraft,title,body,isCrossRepository
+    gh
+      pr
+      create
+      --repo=github.com/o/r
+      --head=deliver/port
+      --base=main
+      --title=Port the store
+      --body-file=…/description.md
+      --draft
+    ");
+    assert_eq!(stage.at_remote(), stage.tip());
+    assert_eq!(fs::read_to_string(stage.path("forge/body")).expect("a description"), own("What was asked"));
+    let land = &stage.daemon.asked("land.run")[0];
+    let main = stage.git(&["rev-parse", "main"]);
+    assert_eq!((&land["onto"], &land["from"], &land["form"]), (&json!("deliver/port"), &json!(main), &json!("leaves")));
+    assert_eq!(stage.git_in("remote.git", &["for-each-ref", "--format=%(refname)"]).lines().count(), 2);
+}
+
+#[test]
+fn the_same_command_again_pushes_what_is_new_and_keeps_what_people_wrote() {
+    let stage = Stage::new();
+    stage.deliver(&[]);
+    stage.says("list", &open_request(&format!("Closes #4\n\n{}\nSeen by Bob.", own("old"))));
+    let output = stage.deliver(&["--ready"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains("nothing new to push"), "{}", text(&output));
+    let body = fs::read_to_string(stage.path("forge/body")).expect("a description");
+    assert_eq!(body, format!("Closes #4\n\n{}\n\nSeen by Bob.", own("What was asked").trim_end()));
+    let told = stage.options();
+    assert!(
+        told.contains("--method=PATCH") && told.ends_with("gh\n  pr\n  ready\n  5\n  --repo=github.com/o/r"),
+        "{told}"
+    );
+    assert!(!told.contains("Port the store\n  --body-file=…/description.md\n  --draft\ngh\n  pr\n  create"), "{told}");
+    stage.git(&["switch", "-q", "deliver/port"]);
+    stage.commit("c", "The queries");
+    stage.deliver(&[]);
+    assert_eq!(stage.at_remote(), stage.tip());
+}
+
+/// Gives the remote another address to fetch from, where `deliver/port` is one that nobody delivered.
+fn fetched_elsewhere(stage: &Stage) {
+    stage.git(&["clone", "-q", "--bare", ".", "../upstream.git"]);
+    stage.git(&["remote", "set-url", "--push", "origin", "ssh://git@github.com/o/r.git"]);
+    stage.git(&["remote", "set-url", "origin", "../upstream.git"]);
+    stage.git_in("upstream.git", &["branch", "-f", "main", "deliver/port"]);
+}
+
+#[test]
+fn what_is_pushed_to_is_what_is_looked_at_where_a_remote_is_fetched_from_elsewhere() {
+    let stage = Stage::new();
+    fetched_elsewhere(&stage);
+    let output = stage.deliver(&[]);
+    assert!(text(&output).contains("pushed ") && text(&output).contains("/o/r/pull/5"), "{}", text(&output));
+    assert_eq!(stage.at_remote(), stage.tip());
+    let main = stage.git_in("remote.git", &["rev-parse", "main"]);
+    assert_eq!(stage.daemon.asked("land.run")[0]["from"], json!(main), "the base is the one that takes it");
+    assert!(text(&stage.deliver(&[])).contains("nothing new to push"));
+    // What others have pushed there is taken in from there.
+    stage.git(&["clone", "-q", "-b", "deliver/port", "../remote.git", "../colleague"]);
+    stage.git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Fix a typo"]);
+    stage.git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
+    assert!(text(&stage.deliver(&[])).contains("took in what others have pushed"), "it is a fast-forward");
+    stage.git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Another"]);
+    stage.git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
+    let theirs = stage.at_remote();
+    stage.git(&["switch", "-q", "deliver/port"]);
+    stage.commit("c", "The queries");
+    let output = text(&stage.deliver(&[]));
+    assert!(output.contains(r#"hint: git fetch "$(git remote get-url --push origin)" deliver/port"#), "{output}");
+    assert_eq!(stage.at_remote(), theirs);
+}
+
+#[test]
+fn an_address_that_is_rewritten_for_pushes_is_the_one_that_counts() {
+    let stage = Stage::new();
+    stage.git(&["remote", "set-url", "origin", "https://forge.invalid/o/r.git"]);
+    stage.git(&["config", "url.ssh://git@github.com/.pushInsteadOf", "https://forge.invalid/"]);
+    // What it is rewritten to is not rewritten once more.
+    stage.git(&["config", "url.https://elsewhere.invalid/.insteadOf", "ssh://git@github.com/"]);
+    let output = text(&stage.deliver(&[]));
+    assert!(output.contains("opened pull request: https://github.com/o/r/pull/5"), "{output}");
+    assert_eq!(stage.at_remote(), stage.tip());
+}
+
+#[test]
+fn a_remote_with_several_addresses_to_push_to_is_refused() {
+    let stage = Stage::new();
+    for address in ["ssh://git@github.com/o/r.git", "../other.git"] {
+        stage.git(&["remote", "set-url", "--push", "--add", "origin", address]);
+    }
+    insta::assert_snapshot!(text(&stage.deliver(&[])), @r"
+    --- stderr
+    error: the remote origin is pushed to several addresses: one is needed for a delivery
+
+    hint: git remote get-url --push --all origin
+    --- exit 6
+    ");
+    assert_eq!(stage.at_remote(), "");
+}
+
+#[test]
+fn what_a_push_leaves_running_holds_nobody_up() {
+    let stage = Stage::new();
+    let gate = stage.path("forge/gate");
+    assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
+    // As `ssh` with a connection that it keeps: it has the streams of whoever has started it.
+    stage.program("ssh", &SSH.replace("exec ", "(read -r line < \"$FORGE/gate\") & exec "));
+    let output = stage.deliver(&["--base", "main"]);
+    let is_held = fs::OpenOptions::new().write(true).custom_flags(nix::libc::O_NONBLOCK).open(&gate).is_ok();
+    assert!(is_held, "it is running still, and ends now");
+    assert!(text(&output).contains("opened pull request"), "{}", text(&output));
+    assert_eq!(stage.at_remote(), stage.tip());
+}
+
+#[test]
+fn row_110_a_delivery_that_was_killed_before_its_request_is_brought_to_its_end() {
+    let stage = Stage::new();
+    let gate = stage.path("forge/gate");
+    let made = Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs");
+    assert!(made.success());
+    let mut client = stage.client(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
+    let mut line = String::new();
+    BufReader::new(fs::File::open(&gate).expect("somebody writes")).read_line(&mut line).expect("it is told");
+    client.kill().expect("is killed");
+    client.wait().expect("is gone");
+    assert_eq!(stage.at_remote(), stage.tip(), "the branch was pushed");
+    fs::remove_file(&gate).expect("the gate goes");
+    let output = stage.deliver(&[]);
+    assert!(text(&output).contains("opened pull request: https://github.com/o/r/pull/5"), "{}", text(&output));
+    assert_eq!(stage.at_remote(), stage.tip());
+}
+
+#[test]
+fn commits_of_others_are_taken_in_and_never_overwritten() {
+    let stage = Stage::new();
+    stage.deliver(&[]);
+    stage.git(&["clone", "-q", "-b", "deliver/port", "../remote.git", "../colleague"]);
+    stage.git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Fix a typo"]);
+    stage.git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
+    let theirs = stage.at_remote();
+    let output = stage.deliver(&[]);
+    assert!(text(&output).contains("took in what others have pushed to deliver/port"), "{}", text(&output));
+    assert_eq!((stage.at_remote(), stage.tip()), (theirs.clone(), theirs.clone()));
+    stage.git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Another"]);
+    stage.git_in("colleague", &["push", "-q", "origin", "deliver/port"]);
+    let theirs = stage.at_remote();
+    stage.git(&["switch", "-q", "deliver/port"]);
+    stage.commit("c", "The queries");
+    stage.git(&["switch", "-q", "main"]);
+    let output = stage.deliver(&[]);
+    insta::assert_snapshot!(text(&output), @r"
+    --- stderr
+    error: deliver/port at origin has commits that yours has not, and yours has others, or is checked out; theirs are not overwritten, and nothing was pushed
+
+    hint: git fetch origin deliver/port
+      git switch deliver/port
+      git merge FETCH_HEAD
+    --- exit 6
+    ");
+    assert_eq!(stage.at_remote(), theirs);
+}

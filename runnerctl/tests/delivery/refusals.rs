@@ -1,0 +1,88 @@
+//! What is not delivered: nothing is pushed then.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::fake::text;
+use crate::stage::{Stage, described, landed, open_request};
+
+#[test]
+fn nothing_is_pushed_where_it_could_not_be_offered() {
+    let stage = Stage::new();
+    stage.says("no-login", "");
+    insta::assert_snapshot!(text(&stage.deliver(&[])), @r"
+    --- stderr
+    error: gh has no login for github.com; nothing was pushed
+
+    hint: gh auth login --hostname github.com
+    --- exit 6
+    ");
+    fs::remove_file(stage.path("forge/no-login")).expect("there is a login");
+    let closed = open_request("").replace("OPEN", "CLOSED");
+    stage.says("list", &closed);
+    insta::assert_snapshot!(text(&stage.deliver(&[])), @r"
+    --- stderr
+    error: somebody has closed pull request 5: https://github.com/o/r/pull/5; nothing was pushed
+
+    hint: gh pr reopen 5 --repo github.com/o/r
+      runnerctl deliver port
+    --- exit 6
+    ");
+    insta::assert_snapshot!(text(&stage.deliver(&["--base", "no-such"])), @r"
+    --- stderr
+    error: origin has no branch no-such
+
+    hint: runnerctl deliver port --base BRANCH
+    --- exit 6
+    ");
+    assert_eq!(stage.at_remote(), "");
+    assert!(stage.daemon.asked("land.run").is_empty());
+}
+
+#[test]
+fn while_a_session_could_write_gits_configuration_nothing_is_pushed() {
+    let mut described = described();
+    described["at_work"] = json!("other");
+    let stage = Stage::with(described, landed("landed"));
+    insta::assert_snapshot!(text(&stage.deliver(&[])), @r"
+    --- stderr
+    error: run other is at work in this repository, and what its session writes could direct git elsewhere: nothing was pushed
+
+    hint: runnerctl pause
+    --- exit 6
+    ");
+    insta::assert_snapshot!(text(&stage.deliver(&["--feedback"])), @r"
+    --- stderr
+    error: run other is at work in this repository, and what its session writes could direct git elsewhere: nothing was pushed
+
+    hint: runnerctl pause
+    --- exit 6
+    ");
+    assert_eq!((stage.at_remote(), stage.told()), (String::new(), String::new()));
+}
+
+#[test]
+fn a_run_that_was_taken_is_not_pushed_again() {
+    let stage = Stage::with(described(), landed("already_landed"));
+    stage.says("list", &open_request("").replace("OPEN", "MERGED"));
+    let output = text(&stage.deliver(&[]));
+    assert!(output.contains("the pull request was taken before: https://github.com/o/r/pull/5"), "{output}");
+    assert_eq!(stage.at_remote(), "");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_the_words_of_landing() {
+    let mut landed = landed("left_out");
+    landed["runs"][0]["refusal"] =
+        json!({"message": "leaf root.2 conflicts in a.txt", "hint": "runnerctl land port --resolve"});
+    let stage = Stage::with(described(), landed);
+    insta::assert_snapshot!(text(&stage.deliver(&[])), @r"
+    --- stderr
+    error: leaf root.2 conflicts in a.txt
+
+    hint: runnerctl land port --resolve
+    --- exit 6
+    ");
+    assert_eq!(stage.at_remote(), "");
+}
