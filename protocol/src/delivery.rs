@@ -92,6 +92,10 @@ pub struct FeedbackItem {
     pub text: String,
     /// Where it can be read.
     pub url: Option<String>,
+    /// The end of what a failed check has printed, of which sessions are told the lines that say what failed; at most 32 KiB are
+    /// of use. The same check is known again without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
 }
 
 /// `delivery.feedback`.

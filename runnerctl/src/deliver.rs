@@ -11,6 +11,7 @@ pub(crate) mod forge;
 mod github;
 mod gitlab;
 pub(crate) mod hearing;
+mod logs;
 mod own;
 pub(crate) mod program;
 pub(crate) mod sending;

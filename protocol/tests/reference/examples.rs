@@ -532,6 +532,7 @@ fn delivered() -> Vec<Example> {
         at: Some("src/store.rs:42".into()),
         text: "This loses the last line.".into(),
         url: Some("https://github.com/o/r/pull/5#discussion_r101".into()),
+        log: None,
     };
     let feedback = FeedbackParams {
         at: AtRun { path: proj(), run: Some(ID.into()) },

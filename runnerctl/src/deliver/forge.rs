@@ -141,6 +141,13 @@ impl Desk {
         program::run(Call { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: None }).await
     }
 
+    /// Runs a program of a forge that prints a log, and returns the end of it; none where it has none to print.
+    pub(crate) async fn log<'a>(&self, argv: impl IntoIterator<Item = &'a str>, tail: usize) -> Option<String> {
+        let (argv, input) = (argv.into_iter().map(OsString::from).collect(), Vec::new());
+        let call = Call { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: Some(tail) };
+        program::run(call).await.ok().filter(|said| said.ended.success()).map(|said| said.out)
+    }
+
     /// Runs a program of a forge that is there.
     pub(crate) async fn say<'a>(&self, argv: impl IntoIterator<Item = &'a str>) -> Result<Said, Failure> {
         let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::address::{Address, escaped};
 use super::comments::{self, github as read};
 use super::forge::{Desk, Heard, Offer, Open, Renewal, Standing};
+use super::logs;
 use crate::failure::Failure;
 
 /// What is asked of a request that is being looked for.
@@ -108,12 +109,27 @@ impl GitHub {
         let (host, path) = (format!("--hostname={}", self.address.host), self.path());
         let path = format!("repos/{path}/pulls/{number}/comments?per_page=100");
         let lines = desk.say(["gh", "api", &host, "--paginate", &path]).await?.fine("forge", &doing)?;
-        Ok(read::heard(&comments::json(&said, "gh pr view")?, &comments::pages(&lines, "gh api")?, anyone))
+        let mut heard = read::heard(&comments::json(&said, "gh pr view")?, &comments::pages(&lines, "gh api")?, anyone);
+        for (item, job) in logs::jobs(&mut heard.items, |item| job_of(item.url.as_deref()?)) {
+            // A log that is gone, or is not written yet, keeps nothing from being told.
+            let argv = ["gh", "run", "view", &repo, &format!("--job={job}"), "--log-failed"].map(str::to_owned);
+            let log = desk.log(argv.iter().map(String::as_str), logs::LOG_TAIL).await;
+            item.log = log.as_deref().and_then(logs::lines);
+        }
+        Ok(heard)
     }
 
     fn path(&self) -> String {
         escaped(&self.address.path, "/")
     }
+}
+
+/// Returns the number of the job that a check of GitHub's own runner is: `…/actions/runs/1/job/2`.
+fn job_of(url: &str) -> Option<String> {
+    let (before, job) = url.rsplit_once("/job/")?;
+    let job = job.split(['?', '#']).next()?;
+    let is_number = !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && before.contains("/actions/runs/")).then(|| job.to_owned())
 }
 
 fn run_of(head: &str) -> &str {
@@ -141,6 +157,15 @@ mod tests {
     fn listed(number: u64, state: &str, is_cross_repository: bool) -> Listed {
         let (url, title, body) = (format!("https://github.com/o/r/pull/{number}"), String::new(), String::new());
         Listed { number, url, state: state.into(), is_draft: true, title, body, is_cross_repository }
+    }
+
+    #[test]
+    fn a_job_of_githubs_own_runner_is_known_by_its_page() {
+        assert_eq!(job_of("https://github.com/o/r/actions/runs/1/job/22?pr=5").as_deref(), Some("22"));
+        for other in ["https://ci.org/job/22", "https://github.com/o/r/actions/runs/1/job/-x", "https://github.com/o/r"]
+        {
+            assert_eq!(job_of(other), None, "{other}");
+        }
     }
 
     #[test]

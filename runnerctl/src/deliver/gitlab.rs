@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::address::{Address, escaped};
 use super::comments::{self, gitlab as read};
 use super::forge::{Desk, Heard, Offer, Open, Renewal, Standing};
+use super::logs;
 use crate::failure::Failure;
 
 /// What the title of a draft begins with.
@@ -114,7 +115,15 @@ impl GitLab {
             members: comments::pages(&members, "glab api")?,
             jobs: comments::pages(&jobs, "glab api")?,
         };
-        Ok(read::heard(&told, &open.url, anyone))
+        let mut heard = read::heard(&told, &open.url, anyone);
+        for (item, job) in logs::jobs(&mut heard.items, |item| Some(item.id.clone())) {
+            let host = format!("--hostname={}", self.address.host);
+            let path = format!("{}/jobs/{job}/trace", self.project);
+            // A log that is gone, or is not written yet, keeps nothing from being told.
+            let log = desk.log(["glab", "api", &host, &path], logs::LOG_TAIL).await;
+            item.log = log.as_deref().and_then(logs::lines);
+        }
+        Ok(heard)
     }
 }
 

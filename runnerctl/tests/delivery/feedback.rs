@@ -12,6 +12,7 @@ fn failed_checks_and_comments_become_a_note() {
     stage.says("list", &open_request(""));
     stage.says("view", include_str!("../forges/gh-pr-view.json"));
     stage.says("comments", include_str!("../forges/gh-api-comments.json"));
+    stage.says("log", include_str!("../forges/gh-run-log-failed.txt"));
     let reply = json!({"told": 6, "known": 0, "left": 0, "text": "Feedback on …\n", "change": null});
     let stage = Stage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
     insta::assert_snapshot!(text(&stage.deliver(&["--feedback"])), @r"
@@ -24,6 +25,10 @@ fn failed_checks_and_comments_become_a_note() {
     assert_eq!((&asked["run"], &asked["add"], &asked["dry_run"]), (&json!("port"), &json!(false), &json!(false)));
     assert_eq!(asked["request"], json!("pull request 5, https://github.com/o/r/pull/5"));
     assert_eq!(asked["items"].as_array().map(Vec::len), Some(6));
+    let log = asked["items"][0]["log"].as_str().unwrap_or_default();
+    assert!(log.starts_with("Run cargo test\ncargo test\ntest store::keeps_the_last_line ... FAILED\n"), "{asked}");
+    assert_eq!(asked["items"][1].get("log"), None, "a check of others has no log here");
+    assert!(stage.told().contains("  --log-failed"), "{}", stage.told());
     let output = stage.deliver(&["--feedback", "--add", "--anyone", "--dry-run"]);
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("Feedback on …"), "{}", text(&output));
     let asked = &stage.daemon.asked("delivery.feedback")[1];
@@ -32,6 +37,58 @@ fn failed_checks_and_comments_become_a_note() {
         (Some(8), &json!(true), &json!(true))
     );
 }
+
+#[test]
+fn a_log_that_is_gone_keeps_nothing_from_being_told() {
+    let stage = Stage::new();
+    stage.says("list", &open_request(""));
+    stage.says("view", include_str!("../forges/gh-pr-view.json"));
+    stage.says("comments", "[]");
+    let reply = json!({"told": 4, "known": 0, "left": 0, "text": "Feedback on …\n", "change": null});
+    let stage = Stage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
+    assert_eq!(stage.deliver(&["--feedback"]).status.code(), Some(0));
+    let asked = &stage.daemon.asked("delivery.feedback")[0];
+    assert_eq!((&asked["items"][0]["kind"], asked["items"][0].get("log")), (&json!("check"), None));
+}
+
+#[test]
+fn the_logs_of_failed_jobs_are_read_from_gitlab_too() {
+    let stage = Stage::new();
+    stage.git(&["remote", "set-url", "origin", "ssh://git@gitlab.com/o/r.git"]);
+    stage.program("glab", GLAB);
+    for (name, answer) in [
+        ("discussions", include_str!("../forges/glab-discussions.json")),
+        ("members", include_str!("../forges/glab-members.json")),
+        ("jobs", include_str!("../forges/glab-jobs.json")),
+        ("trace", include_str!("../forges/glab-trace.txt")),
+    ] {
+        stage.says(name, answer);
+    }
+    let reply = json!({"told": 3, "known": 0, "left": 0, "text": "Feedback on …\n", "change": null});
+    let stage = Stage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
+    let output = stage.deliver(&["--feedback"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let asked = &stage.daemon.asked("delivery.feedback")[0];
+    assert!(
+        asked["items"][0]["log"].as_str().unwrap_or_default().starts_with("$ bundle exec rspec\nFailures:\n"),
+        "{asked}"
+    );
+    assert!(stage.told().contains("/jobs/8/trace"), "{}", stage.told());
+}
+
+/// Takes part as `glab`, as the stand-in for `gh` does.
+const GLAB: &str = r#"#!/bin/sh
+case "$1 $2" in "--version "*|"auth status") exit ;; esac
+printf '  %s\n' "$@" >> "$FORGE/told"
+case "$*" in
+*/trace*) cat "$FORGE/trace" ;;
+*/jobs*) cat "$FORGE/jobs" ;;
+*/discussions*) cat "$FORGE/discussions" ;;
+*/members*) cat "$FORGE/members" ;;
+*/pipelines*) echo '[{"id": 4}]' ;;
+*) echo '[{"iid": 5, "web_url": "https://gitlab.com/o/r/-/merge_requests/5", "state": "opened", "draft": true, "title": "Draft: T", "description": "", "source_project_id": 1, "target_project_id": 1}]' ;;
+esac
+"#;
 
 #[test]
 fn where_no_session_would_read_a_note_feedback_becomes_the_next_goal() {

@@ -101,6 +101,7 @@ fn check(check: &Check) -> Option<FeedbackItem> {
         at: None,
         text: if end == "FAILURE" { String::new() } else { format!("It ended as {}.", end.to_ascii_lowercase()) },
         url,
+        log: None,
     })
 }
 
@@ -119,6 +120,7 @@ fn review(review: &Review) -> Option<(&str, FeedbackItem)> {
         at: None,
         text: text.to_owned(),
         url: None,
+        log: None,
     };
     Some((&review.author_association, item))
 }
@@ -131,6 +133,7 @@ fn comment(comment: &Comment) -> (&str, FeedbackItem) {
         at: None,
         text: comment.body.clone(),
         url: comment.url.clone(),
+        log: None,
     };
     (&comment.author_association, item)
 }
@@ -144,6 +147,7 @@ fn line(comment: &LineComment) -> (&str, FeedbackItem) {
         at: Some(format!("{}{line}", comment.path)),
         text: comment.body.clone(),
         url: comment.html_url.clone(),
+        log: None,
     };
     (&comment.author_association, item)
 }

@@ -91,6 +91,7 @@ fn job(job: &Job) -> FeedbackItem {
         at: None,
         text: job.failure_reason.as_ref().map(|reason| format!("It ended with: {reason}.")).unwrap_or_default(),
         url: job.web_url.clone(),
+        log: None,
     }
 }
 
@@ -102,6 +103,7 @@ fn comment(note: &Note, page: &str) -> FeedbackItem {
         at: note.position.as_ref().and_then(place),
         text: note.body.clone(),
         url: Some(format!("{page}#note_{}", note.id)),
+        log: None,
     }
 }
 
