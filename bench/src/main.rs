@@ -15,12 +15,14 @@ mod iteration;
 mod kills;
 mod machine;
 mod phases;
+mod publish;
 mod report;
 mod samples;
 mod stop;
 mod tree;
 mod verify;
 mod watched;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -54,6 +56,10 @@ enum What {
     Flood(flood::Args),
     /// `runnerctl verify` against `git log --stat`.
     Verify(verify::Args),
+    /// Making a workspace, against `git worktree add` and a copy of the packs.
+    Workspace(workspace::Args),
+    /// Publishing a commit of an isolated run, against `git push`.
+    Publish(publish::Args),
     /// Overhead against what grows: iterations, repositories, subscribers, output; and what is kept for ever.
     Growth(growth::Args),
     /// Instructions of the rules and of `runnerctl status`, against what is checked in; needs valgrind.
@@ -84,6 +90,8 @@ impl What {
             Self::Stop(stop::Args::default()),
             Self::Flood(flood::Args::default()),
             Self::Verify(verify::Args::default()),
+            Self::Workspace(workspace::Args::default()),
+            Self::Publish(publish::Args::default()),
         ]
     }
 
@@ -95,6 +103,8 @@ impl What {
             Self::Stop(args) => stop::measure(args, report),
             Self::Flood(args) => flood::measure(args, report),
             Self::Verify(args) => verify::measure(args, report),
+            Self::Workspace(args) => workspace::measure(args, report),
+            Self::Publish(args) => publish::measure(args, report),
             Self::Growth(args) => growth::measure(args, report),
             Self::Counts(args) => counts::measure(args, report)?,
             Self::Kills(args) => kills::measure(args, report),

@@ -1,0 +1,178 @@
+//! What it takes to bring a commit of an isolated run into the repository that it was begun from, against `git push`.
+//!
+//! Processor time counts, that of the git programs included: most of the rest is waiting for the disk.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use protocol::path::WirePath;
+use runner_testkit::{Home, Repo};
+use runnerd::config::Patterns;
+use runnerd::git::Repository;
+use runnerd::publish::publish;
+use runnerd::repo::kept::Vault;
+use runnerd::repo::seal::Key;
+use runnerd::store::{Source, Store};
+use runnerd::workspace::{self, Order};
+use tokio_util::sync::CancellationToken;
+
+use crate::fixture::{self, Place};
+use crate::report::{Report, progress};
+use crate::samples::Samples;
+
+const BUDGET: Duration = Duration::from_millis(15);
+const BUDGET_FILES: u32 = 10_000;
+const BRANCH: &str = "runner/bench";
+
+/// What is published, and where to.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Args {
+    /// Tracked files of the repositories.
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 10_000, 100_000])]
+    files: Vec<u32>,
+    /// Commits that are published.
+    #[arg(long, default_value_t = 20)]
+    rounds: u32,
+    /// Only on one kind of disk.
+    #[arg(long)]
+    place: Option<Place>,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { files: vec![10, 10_000, 100_000], rounds: 20, place: None }
+    }
+}
+
+/// Measures every size on every kind of disk.
+pub(crate) fn measure(args: &Args, report: &mut Report) {
+    for place in [Place::Memory, Place::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
+        for files in &args.files {
+            progress(&format!("publish: {files} files, {}", place.name()));
+            let scene = Scene::new(place, *files);
+            let times = scene.turns(args.rounds);
+            tell(&times, (*files, place), report);
+        }
+    }
+}
+
+/// What was measured.
+#[derive(Debug, Default)]
+struct Times {
+    processor: Samples,
+    wall: Samples,
+    push_processor: Samples,
+    push_wall: Samples,
+}
+
+/// A repository, a workspace of it, and another one like it that is pushed to.
+struct Scene {
+    repo: Repo,
+    workspace: Repository,
+    pushed_to: PathBuf,
+    store: Store,
+    source: Source,
+    home: Home,
+}
+
+impl Scene {
+    fn new(place: Place, files: u32) -> Self {
+        let mut home = Home::under(&place.folder());
+        // Commits that no run has made.
+        home.has_a_forgery();
+        let repo = fixture::repository(&home, "source", files);
+        let found = Repository::discover(repo.path()).expect("the repository is found");
+        let captured = found.capture(&home.path().join("captured")).expect("its configuration can be captured");
+        let base = captured.head().expect("it has a HEAD").commit().expect("it has a commit");
+        let (copy, place) = (Patterns::default(), home.path().join("workspace"));
+        let order = Order { source: &captured, place: &place, base, copy: &copy };
+        workspace::make(&order, &|_| (), &CancellationToken::new()).expect("a workspace can be made");
+        let found = Repository::discover(&place).expect("the workspace is found");
+        let workspace = found.capture(&home.path().join("captured-too")).expect("its configuration can be captured");
+        let vault = Vault::new(home.path().join("private"), Key::random().expect("a key can be made"));
+        let store = Store::new(&vault, "0123456789ab");
+        store.create().expect("a folder for notes can be made");
+        let source = Source {
+            common_dir: WirePath(repo.path().join(".git")),
+            path: WirePath(repo.path().to_owned()),
+            run: "bench".to_owned(),
+            nonce: "1".to_owned(),
+        };
+        let pushed_to = home.path().join("pushed-to.git");
+        let scene = Self { repo, workspace, pushed_to, store, source, home };
+        scene.git(&[
+            "clone",
+            "--quiet",
+            "--bare",
+            &place.display().to_string(),
+            &scene.pushed_to.display().to_string(),
+        ]);
+        scene.git(&["switch", "--quiet", "-c", BRANCH]);
+        scene
+    }
+
+    /// Runs git in the workspace.
+    fn git(&self, args: &[&str]) {
+        let mut git = Command::new("git");
+        git.env_clear().envs(self.home.env().iter().cloned()).current_dir(self.workspace.work_dir());
+        let output = git.args(args).output().expect("git can be started");
+        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Publishes one commit after the other, and pushes each; the first does not count.
+    fn turns(&self, rounds: u32) -> Times {
+        self.turn(&mut Times::default(), 0);
+        let mut times = Times::default();
+        for round in 1..=rounds {
+            self.turn(&mut times, round);
+        }
+        times
+    }
+
+    fn turn(&self, times: &mut Times, round: u32) {
+        for number in 0..fixture::CHANGED {
+            let file = self.workspace.work_dir().join(format!("changed{number}"));
+            fs::write(file, format!("{number} in round {round}\n")).expect("a file can be written");
+        }
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "--quiet", "-m", "A part is done"]);
+        let before = used();
+        let published = times.wall.time(|| publish(&self.store, &self.workspace, &self.source));
+        times.processor.add(used().saturating_sub(before));
+        let published = published.expect("it can be published").view.expect("there is a commit");
+        assert_eq!(published.tip, Some(self.repo.git(&["rev-parse", BRANCH])));
+        assert_eq!((published.behind, published.why), (0, None));
+        let to = self.pushed_to.display().to_string();
+        let before = used();
+        times.push_wall.time(|| self.git(&["push", "--quiet", &to, BRANCH]));
+        times.push_processor.add(used().saturating_sub(before));
+    }
+}
+
+/// Returns the processor time of this program and of those that it has waited for.
+fn used() -> Duration {
+    let of = |who| {
+        let used: Usage = getrusage(who).expect("a process knows what it has used");
+        let micros = |time: nix::sys::time::TimeVal| {
+            Duration::from_secs(time.tv_sec().unsigned_abs()) + Duration::from_micros(time.tv_usec().unsigned_abs())
+        };
+        micros(used.user_time()) + micros(used.system_time())
+    };
+    of(UsageWho::RUSAGE_SELF) + of(UsageWho::RUSAGE_CHILDREN)
+}
+
+fn tell(times: &Times, (files, place): (u32, Place), report: &mut Report) {
+    let mut group = report.group(format!("publish, {files} files, {}", place.name()));
+    if files == BUDGET_FILES {
+        group.add_bounded("processor time of a commit", &times.processor, (50, BUDGET));
+    } else {
+        group.add_times("processor time of a commit", &times.processor);
+    }
+    group.add_times("time of a commit", &times.wall);
+    group.add_times("processor time of git push", &times.push_processor);
+    group.add_times("time of git push", &times.push_wall);
+    group.add_ratio("processor time against git push", (&times.processor, &times.push_processor), None);
+}

@@ -1,0 +1,205 @@
+//! The time in which the workspace of an isolated run is made, against `git worktree add` and a plain copy of the packs.
+//!
+//! Where the disk shares blocks between files, a work tree of git's own is the floor; elsewhere the packs have to be
+//! copied besides. Both are measured in turns with it, from the same repository.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use runner_testkit::{Home, Repo};
+use runnerd::config::Patterns;
+use runnerd::git::Repository;
+use runnerd::workspace::{self, Order};
+use tokio_util::sync::CancellationToken;
+
+use crate::fixture::{self, Place};
+use crate::report::{Report, progress};
+use crate::samples::Samples;
+
+/// Budgets: against git's own work tree where blocks are shared, and against that and a copy of the packs elsewhere.
+const SHARED: f64 = 1.5;
+const COPIED: f64 = 1.2;
+
+/// From what workspaces are made.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Args {
+    /// Tracked files of the repositories.
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 10_000])]
+    files: Vec<u32>,
+    /// Mebibytes that the history has besides, which do not compress.
+    #[arg(long, default_value_t = 200)]
+    history_mib: u32,
+    /// Objects that lie about unpacked.
+    #[arg(long, default_value_t = 1_000)]
+    loose: u32,
+    /// Turns of each.
+    #[arg(long, default_value_t = 7)]
+    rounds: u32,
+    /// Only on one kind of disk.
+    #[arg(long)]
+    place: Option<Place>,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { files: vec![10, 10_000], history_mib: 200, loose: 1_000, rounds: 7, place: None }
+    }
+}
+
+/// Measures every size on every kind of disk.
+pub(crate) fn measure(args: &Args, report: &mut Report) {
+    for place in [Place::Memory, Place::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
+        for files in &args.files {
+            progress(&format!("workspace: {files} files, {}", place.name()));
+            let scene = Scene::new(place, *files, args);
+            let name = format!("workspace, {files} files, {} MiB of packs, {}", scene.packs_mib(), place.name());
+            let times = scene.turns(args.rounds);
+            tell(&times, (scene.shares_blocks(), name), report);
+        }
+    }
+}
+
+/// What was measured.
+#[derive(Debug, Default)]
+struct Times {
+    workspace: Samples,
+    flushed: Samples,
+    work_tree: Samples,
+    work_tree_and_copy: Samples,
+    copy: Samples,
+}
+
+/// A repository, and the folder in which workspaces of it are made.
+struct Scene {
+    home: Home,
+    repo: Repo,
+    place: PathBuf,
+}
+
+impl Scene {
+    fn new(place: Place, files: u32, args: &Args) -> Self {
+        let home = Home::under(&place.folder());
+        let repo = fixture::repository(&home, "source", files);
+        add_history(&home, &repo, args.history_mib);
+        add_loose(&repo, args.loose);
+        let place = home.path().join("workspaces");
+        fs::create_dir(&place).expect("a folder can be made");
+        Self { home, repo, place }
+    }
+
+    fn packs(&self) -> PathBuf {
+        self.repo.path().join(".git/objects/pack")
+    }
+
+    fn packs_mib(&self) -> u64 {
+        let files = fs::read_dir(self.packs()).expect("packs can be listed").flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum::<u64>() >> 20
+    }
+
+    fn shares_blocks(&self) -> bool {
+        let (from, to) = (self.repo.path().join("README.md"), self.place.join("shared"));
+        let mut copy = Command::new("cp");
+        let shared = copy.arg("--reflink=always").args([&from, &to]).stderr(Stdio::null()).status();
+        shared.is_ok_and(|status| status.success())
+    }
+
+    /// Measures each in turns, after one turn that does not count.
+    fn turns(&self, rounds: u32) -> Times {
+        self.turn(&mut Times::default());
+        let mut times = Times::default();
+        for _ in 0..rounds {
+            self.turn(&mut times);
+        }
+        times
+    }
+
+    fn turn(&self, times: &mut Times) {
+        let (mut work_tree, mut copy) = (Samples::default(), Samples::default());
+        let tree = self.place.join("tree");
+        let at = tree.display().to_string();
+        settle();
+        work_tree.time(|| self.repo.git(&["worktree", "add", "--quiet", "--detach", &at, "HEAD"]));
+        self.repo.git(&["worktree", "remove", "--force", &at]);
+        settle();
+        copy.time(|| run(Command::new("cp").arg("-r").args([&self.packs(), &self.place.join("packs")])));
+        fs::remove_dir_all(self.place.join("packs")).expect("a folder can be removed");
+        times.work_tree_and_copy.add(work_tree.median() + copy.median());
+        times.work_tree.add(work_tree.median());
+        times.copy.add(copy.median());
+        self.make(times);
+    }
+
+    /// Has a workspace made; what it takes until its files are there is told apart from what it takes to be on the disk.
+    fn make(&self, times: &mut Times) {
+        let captured = self.home.path().join("captured");
+        let found = Repository::discover(self.repo.path()).expect("the repository is found");
+        let source = found.capture(&captured).expect("its configuration can be captured");
+        let base = source.head().expect("it has a HEAD").commit().expect("it has a commit");
+        let (copy, place) = (Patterns::default(), self.place.join("workspace"));
+        let order = Order { source: &source, place: &place, base, copy: &copy };
+        settle();
+        let began = std::time::Instant::now();
+        let laid_out = std::cell::Cell::new(std::time::Duration::ZERO);
+        let progress = |step| {
+            if step == workspace::Progress::Flushing {
+                laid_out.set(began.elapsed());
+            }
+        };
+        workspace::make(&order, &progress, &CancellationToken::new()).expect("a workspace can be made");
+        times.flushed.add(began.elapsed());
+        times.workspace.add(laid_out.get());
+        workspace::remove(&place).expect("a workspace can be removed");
+    }
+}
+
+/// Has what was written before be on the disk, so that nobody waits for it.
+fn settle() {
+    nix::unistd::sync();
+}
+
+fn run(command: &mut Command) {
+    assert!(command.status().expect("a program can be started").success(), "{command:?} fails");
+}
+
+/// Gives the history a file of random bytes that HEAD has no more, packed.
+fn add_history(home: &Home, repo: &Repo, mib: u32) {
+    let file = repo.path().join("huge.bin");
+    let size = format!("{mib}M");
+    run(Command::new("head").args(["-c", &size, "/dev/urandom"]).stdout(fs::File::create(&file).expect("a file")));
+    repo.git(&["-c", "core.bigFileThreshold=1m", "-c", "core.compression=0", "add", "huge.bin"]);
+    repo.git(&["commit", "--quiet", "-m", "A huge file"]);
+    repo.git(&["rm", "--quiet", "huge.bin"]);
+    repo.git(&["commit", "--quiet", "-m", "No huge file"]);
+    let mut pack = Command::new("git");
+    pack.env_clear().envs(home.env().iter().cloned()).current_dir(repo.path());
+    run(pack.args(["-c", "core.compression=0", "repack", "-q", "-a", "-d"]));
+}
+
+/// Leaves objects that no pack has.
+fn add_loose(repo: &Repo, count: u32) {
+    let folder = repo.path().join("loose");
+    fs::create_dir(&folder).expect("a folder can be made");
+    for number in 0..count {
+        let file = fs::File::create(folder.join(number.to_string()));
+        let written = file.and_then(|mut file| writeln!(file, "object {number}"));
+        written.expect("a file can be written");
+    }
+    repo.git(&["-c", "gc.auto=0", "add", "loose"]);
+    repo.git(&["rm", "-r", "-q", "--cached", "loose"]);
+    fs::remove_dir_all(Path::new(&folder)).expect("a folder can be removed");
+}
+
+fn tell(times: &Times, (shares_blocks, name): (bool, String), report: &mut Report) {
+    let mut group = report.group(name);
+    group.add_times("workspace, laid out", &times.workspace);
+    group.add_times("workspace, on the disk", &times.flushed);
+    group.add_times("git worktree add", &times.work_tree);
+    group.add_times("the packs copied", &times.copy);
+    let limit = shares_blocks.then_some(SHARED);
+    group.add_ratio("laid out, against git worktree add", (&times.workspace, &times.work_tree), limit);
+    let limit = (!shares_blocks).then_some(COPIED);
+    let floor = &times.work_tree_and_copy;
+    group.add_ratio("laid out, against that and the packs copied", (&times.workspace, floor), limit);
+}
