@@ -40,6 +40,44 @@ export function consumed(
 export const costOf = (view: IterationView): number | null => view.usage?.cost_micro_usd ?? null;
 export const tokensOf = (view: IterationView): number | null => tokens(view.usage);
 
+/** What a day has cost, by whom. */
+export interface Day {
+  /** As the reader's calendar has it: `2026-01-31`. */
+  day: string;
+  sum: number;
+  parts: { agent: string; cost: number }[];
+}
+
+/** The cost of each day on which an iteration ended, by agent, as far as sessions have told it. */
+export function costByDay(iterations: readonly IterationView[]): Day[] {
+  const days = new Map<string, Map<string, number>>();
+  for (const view of timed(iterations)) {
+    const cost = costOf(view);
+    if (cost === null) continue;
+    const day = calendarDay(new Date(view.ended_at ?? ''));
+    const agents = days.get(day) ?? new Map<string, number>();
+    const agent = view.agent ?? 'not told';
+    days.set(day, agents.set(agent, (agents.get(agent) ?? 0) + cost));
+  }
+  return [...days]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([day, agents]) => {
+      const parts = [...agents].map(([agent, cost]) => ({ agent, cost })).sort((a, b) => b.cost - a.cost);
+      return { day, parts, sum: parts.reduce((sum, { cost }) => sum + cost, 0) };
+    });
+}
+
+function calendarDay(date: Date): string {
+  const two = (value: number) => String(value).padStart(2, '0');
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+/** The ceiling on cost of the settings, in millionths; null where there is none. */
+export function ceilingOf(settings: readonly { key: string; value?: string | null }[]): number | null {
+  const value = Number(settings.find(({ key }) => key === 'max_cost_usd')?.value || NaN);
+  return Number.isFinite(value) ? value * 1e6 : null;
+}
+
 /** Milliseconds in each phase, the longest first, and their share of the whole. */
 export function byPhase(
   iterations: readonly IterationView[],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Event, IterationView } from '../wire';
 import { agree, enter, newsOf } from './live';
-import { byPhase, consumed, costOf, progress, scale, thin } from './plots';
+import { byPhase, ceilingOf, consumed, costByDay, costOf, progress, scale, thin } from './plots';
 import { axisOf, bars, liveBar, place, rowsOf, ticks } from './timeline';
 
 const view = (
@@ -148,4 +148,35 @@ test('long series are thinned out and keep their ends', () => {
 test('scales end at round values', () => {
   expect(scale(7, 4, true)).toEqual({ top: 8, marks: [0, 2, 4, 6, 8] });
   expect(scale(0, 4).top).toBe(1);
+});
+
+test('a day has the cost of the iterations that ended on it, by agent', () => {
+  const on = (day: string, agent: string | null, cost: number | null): IterationView => ({
+    ...view(1, 'a', '12:00:00', 1000),
+    ended_at: `${day}T12:00:00`,
+    agent,
+    usage: { sessions: 1, cost_micro_usd: cost },
+  });
+  const days = costByDay([
+    on('2026-01-02', 'codex 1', 5),
+    on('2026-01-01', 'claude 2', 1),
+    on('2026-01-02', 'claude 2', 7),
+    on('2026-01-02', 'codex 1', null),
+    on('2026-01-03', null, 2),
+  ]);
+  expect(days.map(({ day, sum }) => [day, sum])).toEqual([
+    ['2026-01-01', 1],
+    ['2026-01-02', 12],
+    ['2026-01-03', 2],
+  ]);
+  expect(days[1]?.parts).toEqual([
+    { agent: 'claude 2', cost: 7 },
+    { agent: 'codex 1', cost: 5 },
+  ]);
+});
+
+test('a ceiling is drawn where the settings have one', () => {
+  expect(ceilingOf([{ key: 'max_cost_usd', value: '25.0' }])).toBe(25_000_000);
+  for (const value of ['', 'none', 'off']) expect(ceilingOf([{ key: 'max_cost_usd', value }])).toBeNull();
+  expect(ceilingOf([])).toBeNull();
 });
