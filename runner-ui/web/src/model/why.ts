@@ -1,5 +1,6 @@
 // Why a run does not go on, or how it ended: what stands on top of its page.
 import type { Command, IterationView, RunView } from '../wire';
+import { titled, titlesOf, type Titles } from './titles';
 import { ofRun, isOver, type Tone } from './words';
 
 export interface Why {
@@ -16,7 +17,7 @@ export interface Why {
   last: IterationView | null;
 }
 
-const titles: Record<string, string> = {
+const words: Record<string, string> = {
   completed: 'The goal is reached',
   stuck: 'Stuck: needs your attention',
   failed: 'Failed: needs your attention',
@@ -30,7 +31,7 @@ const titles: Record<string, string> = {
 };
 
 /** Null while the run goes on and nothing is in its way. */
-export function whyOf(run: RunView, last: IterationView | null): Why | null {
+export function whyOf(run: RunView, last: IterationView | null, titles: Titles = titlesOf(run)): Why | null {
   const { state, reason } = run.summary;
   const look = ofRun(state);
   if (state === 'running') {
@@ -55,8 +56,8 @@ export function whyOf(run: RunView, last: IterationView | null): Why | null {
   return {
     tone: look.tone,
     icon: look.icon,
-    title: titles[state] ?? look.word,
-    message: reason?.message ?? null,
+    title: words[state] ?? look.word,
+    message: reason ? titled(reason.message, titles) : null,
     ways: reason?.command ?? null,
     commands: reason?.commands ?? [],
     until: state === 'waiting' ? (run.wait_until ?? null) : null,
