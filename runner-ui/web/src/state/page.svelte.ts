@@ -6,6 +6,7 @@ import { Refresher } from '../refresh';
 import { parse, takeToken, type Route } from '../route';
 import { ofBrowser, SharedStream, type Surroundings } from '../share';
 import type { Health, StatusView } from '../wire';
+import type { Run } from './run.svelte';
 
 /** How it stands with what the page shows. */
 export type Freshness = Link | 'away' | 'static' | 'locked';
@@ -19,8 +20,13 @@ export class Page {
   health = $state<Health | null>(null);
   repos = $state.raw<StatusView[] | null>(null);
   error = $state.raw<Failure | null>(null);
+  /** The run that is open. */
+  shown = $state.raw<Run | null>(null);
   /** When something was last heard of the server. */
   heard = $state(Date.now());
+  /** Whether another version serves now than the page came from. */
+  isOutdated = $state(false);
+  #served: string | null = null;
   #link = $state<Link>('connecting');
   #gone = $state(false);
   #locked = $state(false);
@@ -137,7 +143,10 @@ export class Page {
   }
 
   #hello(data: string): void {
-    this.health = JSON.parse(data) as Health;
+    const health = JSON.parse(data) as Health;
+    this.#served ??= health.version;
+    this.isOutdated = health.version !== this.#served;
+    this.health = health;
   }
 
   #arrived(repos: StatusView[]): void {
@@ -149,7 +158,7 @@ export class Page {
   #failed(error: unknown): void {
     if (!(error instanceof Failure)) throw error;
     this.error = error;
-    if (error.code === 'daemon_away') this.#gone = true;
+    if (error.code === 'daemon_away' || error.code === 'protocol_mismatch') this.#gone = true;
     if (error.code === 'unauthorized') {
       this.#locked = true;
       this.#stream.rest();
