@@ -3,7 +3,6 @@
 //! It knows the conversation and nothing else: no file of the daemon's, no rule of a run.
 
 mod args;
-mod caller_env;
 mod commands;
 mod complete;
 mod confirm;

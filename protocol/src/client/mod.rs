@@ -5,6 +5,7 @@
 //! what the methods do.
 
 mod brief;
+pub mod caller_env;
 mod dial;
 mod error;
 mod hello;

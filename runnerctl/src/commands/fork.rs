@@ -4,12 +4,12 @@ use std::str::FromStr;
 
 use clap::Args;
 use protocol::api::RunApiClient as _;
+use protocol::client::caller_env;
 use protocol::error::ExitStatus;
 use protocol::request::ForkParams;
 
 use super::start::render;
 use crate::args::Place;
-use crate::caller_env;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use protocol::api::RunApiClient as _;
+use protocol::client::caller_env;
 use protocol::error::ExitStatus;
 use protocol::request::ResumeParams;
 
 use crate::args::Target;
-use crate::caller_env;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;

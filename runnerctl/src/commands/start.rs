@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use protocol::api::{DoctorApiClient as _, RunApiClient as _};
+use protocol::client::caller_env;
 use protocol::doctor::{GuardFiles, RepositoryFacts};
 use protocol::error::ExitStatus;
 use protocol::reply::{StartReply, WorkspaceMade};
@@ -13,7 +14,6 @@ use protocol::request::{AtPath, StartParams};
 use protocol::words::RunStatus;
 
 use crate::args::Place;
-use crate::caller_env;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use protocol::api::RunApiClient as _;
+use protocol::client::caller_env;
 use protocol::error::ExitStatus;
 use protocol::reply::StepReply;
 use protocol::request::StepParams;
@@ -9,7 +10,6 @@ use protocol::words::RunStatus;
 
 use super::outcome;
 use crate::args::Target;
-use crate::caller_env;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;

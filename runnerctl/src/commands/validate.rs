@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use protocol::api::TreeApiClient as _;
+use protocol::client::caller_env;
 use protocol::error::ExitStatus;
 use protocol::reply::ValidateReply;
 use protocol::request::ValidateParams;
 
 use crate::args::Place;
-use crate::caller_env;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::paint::{BAD, GOOD, paint};

@@ -4,14 +4,13 @@ use std::time::Instant;
 
 use clap::Args;
 use protocol::api::{LandApiClient as _, VerifyApiClient as _};
-use protocol::client::{CallError, Connection};
+use protocol::client::{CallError, Connection, caller_env};
 use protocol::error::ExitStatus;
 use protocol::landing::{LandedParams, LandedState};
 use protocol::request::{RerunParams, VerifyParams};
 use protocol::verify::{AuditFinding, RerunReport, Severity};
 
 use crate::args::Place;
-use crate::caller_env;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;

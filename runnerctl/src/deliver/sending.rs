@@ -3,7 +3,7 @@
 //! Everything that can be refused without a change is refused before anything is moved.
 
 use protocol::api::{DeliveryApiClient as _, LandApiClient as _};
-use protocol::client::Connection;
+use protocol::client::{Connection, caller_env};
 use protocol::delivery::{DescribeParams, DescribeReply};
 use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, LandedCommit, RunLanding};
@@ -14,7 +14,6 @@ use super::address::Address;
 use super::body;
 use super::checkout::{Checkout, Remote, Seen};
 use super::forge::{Desk, Forge, Offer, Open, Renewal, Standing};
-use crate::caller_env;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::ui::Ui;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jsonrpsee::core::client::{Client, Error as ClientError};
 use protocol::api::{ConfigApiClient, DoctorApiClient as _, RunApiClient, TreeApiClient as _};
-use protocol::client::CallError;
+use protocol::client::{CallError, caller_env};
 use protocol::doctor::{AgentFacts, RepositoryFacts};
 use protocol::path::WirePath;
 use protocol::reply::{ConfigShowReply, ValidateReply};
@@ -14,7 +14,6 @@ use protocol::view::StopReason;
 use tokio::time::timeout;
 
 use super::Trouble;
-use crate::caller_env;
 
 /// Time that the daemon has for what it knows or reads.
 const LIMIT: Duration = Duration::from_secs(5);

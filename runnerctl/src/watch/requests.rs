@@ -6,7 +6,7 @@ use jsonrpsee::core::client::{Client, Error};
 use protocol::api::{
     IterationApiClient, NoteApiClient as _, QuestionApiClient as _, ReviewApiClient as _, RunApiClient,
 };
-use protocol::client::{CallError, Connection};
+use protocol::client::{CallError, Connection, caller_env};
 use protocol::error::ErrorKind;
 use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StepReply};
 use protocol::request::{
@@ -17,7 +17,6 @@ use protocol::words::ReviewVerdict;
 use tokio::time::sleep;
 
 use super::message::{Message, Place, Request, Steer, Target, Trouble, What};
-use crate::caller_env;
 use crate::commands::tree::fetch;
 use crate::failure::{Failure, is_refusal};
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use clap::Args;
 use protocol::api::{RunApiClient as _, VerifyApiClient as _};
+use protocol::client::caller_env;
 use protocol::error::ExitStatus;
 use protocol::request::{AtRun, InitParams, StartParams, VerifyParams};
 use protocol::verify::AuditReport;
@@ -24,7 +25,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::own_daemon::OwnDaemon;
 use self::scratch::{Scratch, is_installed};
-use crate::caller_env;
 use crate::commands::outcome;
 use crate::failure::Failure;
 use crate::invocation::Invocation;

@@ -5,16 +5,16 @@
 
 use std::ffi::OsString;
 
+use crate::api::ConfigApiClient as _;
+use crate::path::WirePath;
+use crate::request::{CallerEnv, ConfigKey};
 use jsonrpsee::core::client::Client;
-use protocol::api::ConfigApiClient as _;
-use protocol::path::WirePath;
-use protocol::request::{CallerEnv, ConfigKey};
 
 /// Sent always. `TERM` is not among them: no session has a terminal.
 const ALWAYS: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ"];
 
 /// Collects the variables for the repository at `path`.
-pub(crate) async fn collect(client: &Client, path: &WirePath) -> CallerEnv {
+pub async fn collect(client: &Client, path: &WirePath) -> CallerEnv {
     // A configuration that cannot be read is for the request itself to complain about.
     let config = client.get(ConfigKey { path: path.clone(), key: None }).await;
     let named = config.map(|reply| reply.variables).unwrap_or_default();
