@@ -14,13 +14,13 @@ use crate::landing::{LandParams, LandReply, LandedParams, LandedReport, ResolveP
 use crate::reply::{
     ActivityReply, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply,
     ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryReply, ReviewReply,
-    StartReply, StepReply, TreeReply, ValidateReply,
+    StartReply, StepReply, TreeReply, ValidateReply, VouchReply,
 };
 use crate::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigEditParams, ConfigKey,
     ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams,
     NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, StartParams,
-    StepParams, Subscription, ValidateParams, VerifyParams,
+    StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
 use crate::verify::{AuditReport, RerunReport};
 use crate::view::{
@@ -54,6 +54,11 @@ pub trait DaemonApi {
     /// Changes what is logged.
     #[method(name = "log_filter")]
     async fn log_filter(&self, params: LogFilter) -> RpcResult<DaemonView>;
+
+    /// Refuses what a client is to call for others, as it would be refused to them: a client that serves others asks this
+    /// first.
+    #[method(name = "vouch")]
+    async fn vouch(&self, params: VouchParams) -> RpcResult<VouchReply>;
 }
 
 /// Registered repositories.

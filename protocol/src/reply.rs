@@ -69,6 +69,13 @@ pub struct ControlReply {
     pub pending: bool,
 }
 
+/// `daemon.vouch`: none of the processes is inside an iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VouchReply {
+    /// The method that may be called for them.
+    pub method: String,
+}
+
 /// `note.add`, `question.answer`, `tree.add`, `tree.retry`, `tree.edit`, `guard.accept`, and within `config.set`: a person's request, acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeReply {

@@ -314,6 +314,15 @@ pub struct LogFilter {
     pub filter: String,
 }
 
+/// `daemon.vouch`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VouchParams {
+    /// Ids of the processes that ask, as the daemon sees them.
+    pub pids: Vec<i32>,
+    /// The method that they want to have called.
+    pub method: String,
+}
+
 /// `config.get`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigKey {

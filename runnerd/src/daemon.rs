@@ -187,6 +187,7 @@ impl Up {
         let api = Api {
             registry: registry.clone(),
             events: events.clone(),
+            callers: rpc::Callers::new(events.clone()),
             paths: Arc::new(paths),
             workspaces,
             vault,

@@ -46,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "publish",
             "registry",
             "repo",
+            "rpc",
             "startup",
             "store",
             "verify",

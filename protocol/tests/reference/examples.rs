@@ -22,14 +22,14 @@ use protocol::path::WirePath;
 use protocol::reply::{
     ActivityReply, ActivityStep, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply,
     ConfigShowReply, ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryFile,
-    MemoryReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply, WorkspaceMade,
+    MemoryReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply, VouchReply, WorkspaceMade,
     WorkspaceSwept,
 };
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
     ConfigKey, ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter,
     LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams,
-    RetryParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
+    RetryParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
@@ -155,6 +155,11 @@ fn daemon() -> Vec<Example> {
         bare("daemon.drain", &DaemonView { draining: true, ..view.clone() }),
         bare("daemon.shutdown", &view),
         example("daemon.log_filter", &finer, &DaemonView { log_filter: finer.filter.clone(), ..view.clone() }),
+        example(
+            "daemon.vouch",
+            &VouchParams { pids: vec![4711], method: "run.pause".into() },
+            &VouchReply { method: "run.pause".into() },
+        ),
     ]
 }
 

@@ -4,10 +4,11 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::{API_MAJOR, API_MINOR, DaemonApiServer};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use protocol::request::{Hello, LogFilter};
+use protocol::reply::VouchReply;
+use protocol::request::{Hello, LogFilter, VouchParams};
 use protocol::view::{DaemonView, MissingLevel, SleepView};
 
-use super::Api;
+use super::{Api, blocking};
 use crate::process::{Missing, Sleep};
 use crate::startup::Program;
 
@@ -43,6 +44,12 @@ impl DaemonApiServer for Api {
                 .hint("directives have the form of RUST_LOG, e.g. info,runnerd::git=debug")
         })?;
         Ok(self.describe().await)
+    }
+
+    async fn vouch(&self, params: VouchParams) -> RpcResult<VouchReply> {
+        let (callers, VouchParams { pids, method }) = (self.callers.clone(), params);
+        let judged = blocking(move || callers.refusal(&pids, &method).map_or(Ok(VouchReply { method }), Err));
+        Ok(judged.await?)
     }
 }
 

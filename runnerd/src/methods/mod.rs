@@ -57,6 +57,7 @@ use crate::logging::FilterHandle;
 use crate::process::{Inhibitor, Launcher, Offer};
 use crate::registry::Registry;
 use crate::repo::kept::Vault;
+use crate::rpc::Callers;
 use crate::startup::Program;
 use crate::store::Store;
 use crate::worker::{ChangeOrder, Handle, Message, Trusted};
@@ -68,6 +69,8 @@ pub struct Api {
     pub registry: Registry,
     /// The stream of events.
     pub events: Events,
+    /// Judges whom a client asks for.
+    pub callers: Callers,
     /// Where things are.
     pub paths: Arc<Paths>,
     /// The folder of the workspaces of isolated runs.

@@ -9,10 +9,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::Request;
+use nix::unistd::Pid;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 
 use super::ancestry::Sign;
+use super::peer::sign_of;
 use super::wrapped::{Around, Service};
 use super::{Peer, PeerRole};
 use crate::clock;
@@ -70,15 +72,14 @@ impl Refusals {
         Self { events, last: Arc::default() }
     }
 
-    fn tell(&self, request: &Request<'_>) {
+    fn tell(&self, method: &str, pid: Option<i32>) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::now();
         if last.is_some_and(|last| now.duration_since(last).unsigned_abs() < PAUSE) {
             return;
         }
         *last = Some(now);
-        let pid = request.extensions.get::<Peer>().and_then(|peer| peer.pid);
-        let method: String = request.method_name().chars().take(MAX_NAME).collect();
+        let method: String = method.chars().take(MAX_NAME).collect();
         tracing::warn!(method, pid, "refused to a process inside an iteration");
         self.events.publish(About::default(), EventKind::Refused { method, pid });
     }
@@ -102,7 +103,7 @@ impl Around for Access {
             match refusal(&request) {
                 None => service.call(request).await,
                 Some(refusal) => {
-                    refusals.tell(&request);
+                    refusals.tell(request.method_name(), request.extensions.get::<Peer>().and_then(|peer| peer.pid));
                     MethodResponse::error(request.id, refusal)
                 }
             }
@@ -117,9 +118,36 @@ fn refusal(request: &Request<'_>) -> Option<ErrorData> {
     if role == PeerRole::Person || READING.contains(&request.method_name()) {
         return None;
     }
-    let (place, hint) = place(peer.and_then(|peer| peer.sign));
-    let message = format!("`{}` was called from {place}, where only reading is allowed", request.method);
-    Some(ErrorData::new(ErrorKind::InsideIteration, message).hint(hint))
+    Some(refused(request.method_name(), peer.and_then(|peer| peer.sign)))
+}
+
+fn refused(method: &str, sign: Option<Sign>) -> ErrorData {
+    let (place, hint) = place(sign);
+    let message = format!("`{method}` was called from {place}, where only reading is allowed");
+    ErrorData::new(ErrorKind::InsideIteration, message).hint(hint)
+}
+
+/// Judges processes that ask by a client: what is refused to them is refused to it.
+#[derive(Debug, Clone)]
+pub struct Callers(Refusals);
+
+impl Callers {
+    /// Tells where calls that are refused to an iteration are told.
+    pub fn new(events: Events) -> Self {
+        Self(Refusals::new(events))
+    }
+
+    /// Returns why a method is not to be called for these processes; for nobody, nothing is.
+    pub fn refusal(&self, pids: &[i32], method: &str) -> Option<ErrorData> {
+        if pids.is_empty() {
+            return Some(refused(method, Some(Sign::Unseen)));
+        }
+        pids.iter().find_map(|pid| {
+            let sign = if *pid > 0 { sign_of(Pid::from_raw(*pid))? } else { Sign::OtherNamespace };
+            self.0.tell(method, Some(*pid));
+            Some(refused(method, Some(sign)))
+        })
+    }
 }
 
 /// Says where a peer is, and what it can do instead.

@@ -15,7 +15,7 @@ mod socket;
 mod turn;
 mod wrapped;
 
-pub use self::access::READING;
+pub use self::access::{Callers, READING};
 pub use self::ancestry::Sign;
 pub use self::listener::{ServeHandle, Served, connections_within, serve};
 pub use self::lock::{LockError, Locks};

@@ -60,9 +60,14 @@ fn sign(stream: &UnixStream, pid: Pid) -> Option<Sign> {
     }
     // Opened before the walk and looked at after it, so that the number cannot have changed hands between.
     let handle = getsockopt(stream, PeerPidfd);
+    sign_of(pid).or_else(|| (!is_still(pid, handle)).then_some(Sign::Unseen))
+}
+
+/// Tells what speaks against a person behind a process that is not this one.
+pub(super) fn sign_of(pid: Pid) -> Option<Sign> {
     let descent = (0..WALKS).map(|_| ancestry::descent(pid)).find(|descent| *descent != Descent::Vanished);
     match descent {
-        Some(Descent::Free) if is_still(pid, handle) => None,
+        Some(Descent::Free) => None,
         Some(Descent::Inside(sign)) => Some(sign),
         _ => Some(Sign::Unseen),
     }
