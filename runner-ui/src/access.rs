@@ -1,4 +1,5 @@
-//! Who may ask: a token from the address, the cookie that it is changed for, and requests that come from the page itself.
+//! Who may ask: a token from the address, the cookie that it is changed for, and requests that come from the page itself; and
+//! who may steer, where that is allowed at all.
 //!
 //! Any program of the machine can connect to a port on loopback, and any page of the web can have a browser do it.
 
@@ -18,9 +19,12 @@ use tokio::sync::Notify;
 use crate::app::App;
 use crate::places::Place;
 use crate::problem::Problem;
+use crate::steer::STEER_TOKEN;
 
 /// Where a token is changed for the cookie.
 pub(crate) const SESSION: &str = "/api/session";
+/// How the path ends by which is steered.
+pub(crate) const STEER: &str = "/steer";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// The names under which a browser on this machine reaches it.
@@ -73,7 +77,14 @@ pub struct Keys {
     ticket: Mutex<Option<Token>>,
     /// What the cookie holds: it is shown to every server on this host, and the token is not.
     session: Token,
+    /// What steering needs besides, for each name of [`LOOPBACK`] another: what was told to the page under one is worth nothing
+    /// under another. None where the server only looks.
+    steer: Option<[Token; LOOPBACK.len()]>,
 }
+
+/// Marks a request that was let in by an address.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ByAddress;
 
 impl Keys {
     /// Makes keys for a server on a port.
@@ -81,10 +92,35 @@ impl Keys {
     /// # Errors
     ///
     /// Fails where the system has no random numbers.
-    pub fn new(port: u16) -> Result<Self, getrandom::Error> {
+    pub fn new(port: u16, steers: bool) -> Result<Self, getrandom::Error> {
         let once = || Ok(Mutex::new(Some(Token::random()?)));
-        let (printed, ticket) = (once()?, once()?);
-        Ok(Self { port, token: Token::random()?, printed, used: Notify::new(), ticket, session: Token::random()? })
+        let (printed, ticket, used) = (once()?, once()?, Notify::new());
+        let steer = steers.then(|| Ok([Token::random()?, Token::random()?, Token::random()?])).transpose()?;
+        Ok(Self { port, token: Token::random()?, printed, used, ticket, session: Token::random()?, steer })
+    }
+
+    /// Whether the server was started to steer.
+    pub(crate) fn steers(&self) -> bool {
+        self.steer.is_some()
+    }
+
+    /// Returns what steering needs under the name of the host that a request is for.
+    pub(crate) fn steer_token(&self, headers: &HeaderMap) -> Option<&str> {
+        self.steer_token_of(headers).map(Token::as_str)
+    }
+
+    /// Whether a request may steer, as far as its headers tell.
+    pub(crate) fn may_steer(&self, headers: &HeaderMap) -> bool {
+        let mut shown = headers.get_all(STEER_TOKEN).iter();
+        let first = shown.next().and_then(|shown| shown.to_str().ok());
+        let is_it = first.zip(self.steer_token_of(headers)).is_some_and(|(shown, token)| token.is(shown));
+        is_it && shown.next().is_none()
+    }
+
+    fn steer_token_of(&self, headers: &HeaderMap) -> Option<&Token> {
+        let host = headers.get(HOST)?.to_str().ok()?;
+        let name = LOOPBACK.iter().position(|name| self.is_named(host, name))?;
+        self.steer.as_ref()?.get(name)
     }
 
     /// Returns what the header `Authorization: Bearer` takes.
@@ -117,9 +153,9 @@ impl Keys {
         format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name(), self.session.as_str())
     }
 
-    /// Whether a request is let in; the ticket opens one path alone.
-    fn lets_in(&self, path: &str, headers: &HeaderMap) -> bool {
-        self.has_token(headers) || self.has_cookie(headers) || path == SESSION && self.takes_ticket(headers)
+    /// Whether a request is let in by what it may show again and again.
+    fn knows(&self, headers: &HeaderMap) -> bool {
+        self.has_token(headers) || self.has_cookie(headers)
     }
 
     fn has_token(&self, headers: &HeaderMap) -> bool {
@@ -152,11 +188,15 @@ impl Keys {
 
     /// Whether a name is this server's: a page elsewhere may have its own name lead here.
     fn is_own(&self, host: &str) -> bool {
-        LOOPBACK.iter().any(|name| match host.strip_prefix(name) {
+        LOOPBACK.iter().any(|name| self.is_named(host, name))
+    }
+
+    fn is_named(&self, host: &str, name: &str) -> bool {
+        match host.strip_prefix(name) {
             Some("") => self.port == 80,
             Some(rest) => rest.strip_prefix(':').is_some_and(|port| port == self.port.to_string()),
             None => false,
-        })
+        }
     }
 }
 
@@ -180,8 +220,13 @@ pub(crate) async fn check_origin(State(app): State<App>, request: Request, next:
 }
 
 /// Lets requests through that show the token or the cookie.
-pub(crate) async fn check_token(State(app): State<App>, request: Request, next: Next) -> Response {
-    if app.keys.lets_in(request.uri().path(), request.headers()) {
+pub(crate) async fn check_token(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    // The ticket opens one path alone. Who shows one that is good gets what it gives, be there a cookie or not.
+    let by_address = request.uri().path() == SESSION && app.keys.takes_ticket(request.headers());
+    if by_address {
+        request.extensions_mut().insert(ByAddress);
+    }
+    if by_address || app.keys.knows(request.headers()) {
         if let Some(place) = request.extensions().get::<Arc<Place>>() {
             place.is_known();
         }
@@ -199,7 +244,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns why a request is none of the page's own.
 fn foreign(keys: &Keys, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
-    if !matches!(*method, Method::GET | Method::HEAD) {
+    let is_steering = keys.steers() && *method == Method::POST && is_for_steering(path);
+    if !is_steering && !matches!(*method, Method::GET | Method::HEAD) {
         let problem =
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only GET and HEAD are answered");
         return Some(([(ALLOW, "GET, HEAD")], problem).into_response());
@@ -213,10 +259,19 @@ fn foreign(keys: &Keys, method: &Method, path: &str, headers: &HeaderMap) -> Opt
     if headers.get_all(ORIGIN).iter().any(|origin| *origin != *format!("http://{host}")) {
         return forbidden("the request comes from another page");
     }
+    // A browser names the page behind each request that may change something.
+    if is_steering && headers.get_all(ORIGIN).iter().count() != 1 {
+        return forbidden("the request does not say from which page it comes");
+    }
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
     let is_own = matches!(text(FETCH_SITE), None | Some("same-origin" | "none"));
     let is_page = !is_behind_the_door(path) && text(FETCH_MODE) == Some("navigate");
     if is_own || is_page { None } else { forbidden("the request comes from another page") }
+}
+
+/// Whether a path is that of steering, for any repository.
+fn is_for_steering(path: &str) -> bool {
+    path.strip_prefix("/api/repos/").and_then(|rest| rest.strip_suffix(STEER)).is_some_and(|repo| !repo.contains('/'))
 }
 
 fn is_behind_the_door(path: &str) -> bool {
@@ -228,7 +283,7 @@ mod tests {
     use super::*;
 
     fn keys() -> Keys {
-        Keys::new(4747).expect("random numbers")
+        Keys::new(4747, false).expect("random numbers")
     }
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -317,8 +372,8 @@ mod tests {
         let once = keys.url_once();
         let ticket = once.rsplit('=').next().expect("a ticket");
         let shown = headers(&[("authorization", &format!("Bearer {ticket}"))]);
-        assert!(!keys.lets_in("/api/repos", &shown));
-        assert!(keys.lets_in(SESSION, &shown) && !keys.lets_in(SESSION, &shown));
+        assert!(!keys.knows(&shown));
+        assert!(keys.takes_ticket(&shown) && !keys.takes_ticket(&shown));
         assert_eq!(keys.url_once(), "");
     }
 
@@ -327,8 +382,8 @@ mod tests {
         let keys = keys();
         let printed = keys.url();
         let shown = headers(&[("authorization", &format!("Bearer {}", printed.rsplit('=').next().expect("a token")))]);
-        assert!(!keys.lets_in("/api/repos", &shown));
-        assert!(keys.lets_in(SESSION, &shown) && !keys.lets_in(SESSION, &shown));
+        assert!(!keys.knows(&shown));
+        assert!(keys.takes_ticket(&shown) && !keys.takes_ticket(&shown));
         assert!(!keys.url().is_empty() && keys.url() != printed);
         assert!(!keys.url().contains(keys.token()) && !printed.contains(keys.token()));
     }

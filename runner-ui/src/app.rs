@@ -75,6 +75,7 @@ impl App {
             from_records: false,
             only: None,
             daemon,
+            steers: self.keys.steers(),
         }
     }
 }

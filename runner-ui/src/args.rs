@@ -22,6 +22,9 @@ pub struct Args {
     /// Ask no daemon: show the records at PATH
     #[arg(long = "static", requires = "path")]
     pub from_records: bool,
+    /// Let the page steer, too
+    #[arg(long, conflicts_with = "from_records")]
+    pub steer: bool,
     /// Print one JSON object instead of the address
     #[arg(long)]
     pub json: bool,

@@ -1,13 +1,14 @@
 //! The web view: a server on loopback that shows repositories, runs and iterations, and follows them.
 //!
 //! A client of the daemon like any other: it knows the conversation, and the form of the records for when no daemon runs. It
-//! changes nothing.
+//! changes nothing, unless it was started to steer.
 
 mod access;
 mod app;
 mod args;
 mod assets;
 mod body;
+mod caller;
 mod head;
 mod headers;
 mod hub;
@@ -20,6 +21,7 @@ mod routes;
 mod serve;
 mod source;
 mod squeeze;
+mod steer;
 mod stream;
 mod target;
 mod text;

@@ -27,7 +27,8 @@ async fn main() -> ExitCode {
 async fn run(args: &Args) -> Result<(), ErrorReply> {
     let listening = format!("listening on port {} of this machine", args.port);
     let bound = Bound::on(args.port).await.map_err(|error| failed(&listening, &error, Some("runnerctl ui")))?;
-    let keys = Keys::new(bound.port).map_err(|error| failed("asking the system for random numbers", &error, None))?;
+    let keys = Keys::new(bound.port, args.steer)
+        .map_err(|error| failed("asking the system for random numbers", &error, None))?;
     let keys = Arc::new(keys);
     let stop = CancellationToken::new();
     end_with(args, stop.clone()).map_err(|error| failed("listening for signals", &error, None))?;

@@ -1,21 +1,23 @@
-//! Which path is answered by what. Everything looks; nothing changes anything.
+//! Which path is answered by what. Everything looks, and one path steers where the server was started for that.
 
+use axum::Extension;
 use axum::Router;
 use axum::extract::{OriginalUri, State};
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use http::HeaderMap;
 use http::header::SET_COOKIE;
 use protocol::request::LogStream;
 
-use crate::access::{SESSION, check_origin, check_token};
+use crate::access::{ByAddress, SESSION, STEER, check_origin, check_token};
 use crate::app::App;
 use crate::body::Json;
 use crate::head::check_size;
 use crate::problem::Problem;
 use crate::target::Target;
-use crate::{assets, headers, squeeze, stream};
+use crate::wire::Session;
+use crate::{assets, headers, squeeze, steer, stream};
 
 /// The texts of an iteration's record, by the last part of their path.
 const TEXTS: [(&str, LogStream); 9] = [
@@ -32,7 +34,12 @@ const TEXTS: [(&str, LogStream); 9] = [
 
 /// Returns everything that is answered.
 pub(crate) fn all(app: App) -> Router {
-    let behind_the_door = Router::new()
+    let steering = if app.keys.steers() {
+        Router::new().route(&format!("/api/repos/{{repo}}{STEER}"), post(steer::steer).get(steer::only_post))
+    } else {
+        Router::new()
+    };
+    let behind_the_door = steering
         .route(SESSION, get(session))
         .route("/api/health", get(health))
         .route("/api/repos", get(repositories))
@@ -69,8 +76,10 @@ fn of_repository() -> Router<App> {
     })
 }
 
-async fn session(State(app): State<App>) -> Response {
-    ([(SET_COOKIE, app.keys.cookie())], Json(app.health_now().await)).into_response()
+async fn session(State(app): State<App>, by_address: Option<Extension<ByAddress>>, headers: HeaderMap) -> Response {
+    let steer_token = by_address.and_then(|_| app.keys.steer_token(&headers)).map(str::to_owned);
+    let session = Session { health: app.health_now().await, steer_token };
+    ([(SET_COOKIE, app.keys.cookie())], Json(session)).into_response()
 }
 
 async fn health(State(app): State<App>) -> Response {

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
+use crate::caller::Ends;
 use crate::head::HEAD_BYTES;
 use crate::places::Places;
 use crate::routes;
@@ -99,7 +100,9 @@ impl Server {
 
     async fn answer(self, stream: TcpStream, slot: OwnedSemaphorePermit) {
         let place = self.places.stranger();
-        let routes = self.routes.layer(Extension(Arc::clone(&place)));
+        // A connection that is gone before it is looked at asks nothing.
+        let Ok(ends) = Ends::of(&stream) else { return };
+        let routes = self.routes.layer(Extension(Arc::clone(&place))).layer(Extension(ends));
         let mut patient = TimeoutStream::new(stream);
         patient.set_write_timeout(Some(WRITE_WITHIN));
         let connection = http1::Builder::new()

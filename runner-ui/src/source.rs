@@ -204,6 +204,19 @@ impl Located {
         }
     }
 
+    /// Returns the connection to the daemon, which alone can be told to do something.
+    pub(crate) fn connection(&self) -> Result<Arc<Connection>, Problem> {
+        match &self.source {
+            Source::Daemon(connection) => Ok(Arc::clone(connection)),
+            Source::Records(_) => Err(Problem::away(None)),
+        }
+    }
+
+    /// Returns the work tree, and the run where it was named.
+    pub(crate) fn into_place(self) -> AtRun {
+        self.at
+    }
+
     /// Returns the daemon, which alone can tell.
     fn daemon(&self) -> Result<&Connection, Problem> {
         match &self.source {

@@ -28,6 +28,96 @@ pub struct Health {
     pub only: Option<String>,
     /// The daemon, as it was when the connection to it was made.
     pub daemon: Option<DaemonView>,
+    /// Whether the server was started to steer.
+    #[serde(default)]
+    pub steers: bool,
+}
+
+/// `/api/session`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Session {
+    /// Who answers.
+    #[serde(flatten)]
+    pub health: Health,
+    /// What steering needs beside the cookie, under the name of the host that was asked for; told to those alone who came by
+    /// an address, and null where the server only looks.
+    pub steer_token: Option<String>,
+}
+
+/// What is to be done with a run: the body of a request that steers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Steer {
+    /// Answers a question of an agent's.
+    Answer {
+        /// Its id, or `RUN/ID`.
+        question: String,
+        /// The answer, at most 8 KiB.
+        text: String,
+    },
+    /// Passes the node that an iteration has finished and that waits for a person.
+    Approve {
+        /// Number of the iteration; it is refused where another one waits.
+        iter: u32,
+    },
+    /// Leaves that node open.
+    Reject {
+        /// Number of the iteration.
+        iter: u32,
+        /// Why, at most 8 KiB.
+        reason: String,
+    },
+    /// Gives an exhausted node new attempts.
+    Retry {
+        /// Its id.
+        node: String,
+    },
+    /// Tells the next session something.
+    Note {
+        /// What, at most 8 KiB.
+        text: String,
+    },
+    /// Stops a run after its iteration.
+    Pause {
+        /// End the session at once.
+        #[serde(default)]
+        now: bool,
+    },
+    /// Lets a run go on.
+    Resume {
+        /// Do not wait for the time that it waits for.
+        #[serde(default)]
+        now: bool,
+        /// Iterations granted beyond its limit.
+        #[serde(default)]
+        more: Option<u32>,
+    },
+}
+
+impl Steer {
+    /// Returns the daemon's method for it.
+    pub(crate) fn method(&self) -> &'static str {
+        match self {
+            Self::Answer { .. } => "question.answer",
+            Self::Approve { .. } => "review.approve",
+            Self::Reject { .. } => "review.reject",
+            Self::Retry { .. } => "tree.retry",
+            Self::Note { .. } => "note.add",
+            Self::Pause { .. } => "run.pause",
+            Self::Resume { .. } => "run.resume",
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Steered {
+    /// In one line.
+    pub summary: String,
+    /// Whether it waits for something.
+    pub pending: bool,
+    /// What it waits for.
+    pub waits_for: Option<String>,
 }
 
 /// Why a request has no reply.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_ui::wire::{ErrorReply, Health, Notice, Started};
+use runner_ui::wire::{ErrorReply, Health, Notice, Session, Started, Steer, Steered};
 use schemars::generate::SchemaSettings;
 use schemars::json_schema;
 
@@ -14,7 +14,10 @@ fn at(path: &str) -> PathBuf {
 /// Returns the definitions of all that only a page is told.
 fn schema() -> String {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
+    generator.subschema_for::<Session>();
     generator.subschema_for::<Health>();
+    generator.subschema_for::<Steer>();
+    generator.subschema_for::<Steered>();
     generator.subschema_for::<ErrorReply>();
     generator.subschema_for::<Notice>();
     generator.subschema_for::<Started>();

@@ -20,6 +20,8 @@ pub(crate) struct Ui {
     child: Child,
     pub(crate) port: u16,
     pub(crate) token: String,
+    /// What the printed address holds; it serves once.
+    pub(crate) ticket: String,
 }
 
 impl Ui {
@@ -32,9 +34,9 @@ impl Ui {
         let out = child.stdout.take().expect("BUG: standard output is a pipe");
         BufReader::new(out).read_line(&mut line).expect("the server says where it listens");
         let started: Started = serde_json::from_str(&line).expect("an address");
-        let (address, _) = started.url.split_once("/#token=").expect("an address with a token");
+        let (address, ticket) = started.url.split_once("/#token=").expect("an address with a token");
         let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
-        Self { child, port, token: started.token }
+        Self { child, port, token: started.token, ticket: ticket.to_owned() }
     }
 
     /// Returns its process.

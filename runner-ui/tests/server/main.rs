@@ -6,5 +6,6 @@ mod kit;
 mod limits;
 mod records;
 mod replies;
+mod steering;
 mod streams;
 mod texts;

@@ -24,7 +24,7 @@ export async function open(browser, url, { viewport = WIDE, colorScheme = 'light
 
 /** A text that is not there, and a server that is gone, are told in the page. */
 const isExpected = (text) =>
-  /Failed to load resource: (the server responded with a status of (404|416|503)|net::ERR_(CONNECTION|EMPTY|INCOMPLETE|FAILED))/.test(
+  /Failed to load resource: (the server responded with a status of (404|409|416|503)|net::ERR_(CONNECTION|EMPTY|INCOMPLETE|FAILED))/.test(
     text,
   );
 

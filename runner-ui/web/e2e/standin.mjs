@@ -48,11 +48,13 @@ async function answer(world, streams, request, response) {
   if (url.pathname === '/events') return stream(world, streams, request, response);
   if (!url.pathname.startsWith('/api/')) return asset(url.pathname, response);
   const [, , first, repo, what, ...rest] = url.pathname.split('/').map(decodeURIComponent);
-  if (first === 'health' || first === 'session') return json(response, world.health);
+  if (first === 'session') return json(response, { ...world.health, steer_token: world.steerToken ?? null });
+  if (first === 'health') return json(response, world.health);
   if (first !== 'repos') return problem(response, 404, 'not_found', 'no such path');
   if (!repo) return json(response, world.repos);
   const found = world.of(repo, url.searchParams.get('run'));
   if (!found) return problem(response, 404, 'not_found', 'no such repository');
+  if (what === 'steer') return steer(world, request, response);
   if (what === 'iterations' && rest.length > 0) return record(found, rest, url, request, response);
   if (what === 'iterations') {
     const from = Number(url.searchParams.get('from') ?? 0);
@@ -72,6 +74,19 @@ async function answer(world, streams, request, response) {
   };
   const reply = found[replies[what]];
   return reply ? json(response, reply) : problem(response, 404, 'not_found', 'no such path');
+}
+
+/** Keeps what was ordered, by whoever shows the token; `world.steered` answers it. */
+async function steer(world, request, response) {
+  if (request.method !== 'POST')
+    return problem(response, 405, 'method_not_allowed', 'only POST is answered here');
+  if (request.headers['x-runner-steer'] !== world.steerToken)
+    return problem(response, 403, 'may_not_steer', 'this page may only look');
+  let body = '';
+  for await (const part of request) body += part;
+  world.orders = [...(world.orders ?? []), JSON.parse(body)];
+  if (world.refuses) return problem(response, 409, 'wrong_state', world.refuses);
+  json(response, { summary: 'it is done', pending: false, waits_for: null });
 }
 
 /** As the real one: a token in a header gives a cookie, and everything but the page needs either. */

@@ -9,7 +9,10 @@ import type {
   MemoryReply,
   QuestionView,
   RunSummary,
+  Session,
   StatusView,
+  Steer,
+  Steered,
   TreeReply,
 } from './wire';
 
@@ -95,7 +98,7 @@ export class Api {
   constructor(private readonly fetcher: Fetcher = (input, init) => fetch(input, init)) {}
 
   /** Trades the token for a cookie. */
-  session(token: string): Promise<Health> {
+  session(token: string): Promise<Session> {
     return this.#get('session', undefined, { Authorization: `Bearer ${token}` });
   }
 
@@ -113,6 +116,16 @@ export class Api {
     this.#of<IterationReply>(repo, `iterations/${encodeURIComponent(run)}/${iter}`);
   activity = (repo: string, run: string, iter: string, from?: number) =>
     this.#of<ActivityReply>(repo, `iterations/${encodeURIComponent(run)}/${iter}/activity`, { from });
+
+  /** Has something done to a run; the token shows that this page may. */
+  async steer({ repo, run }: { repo: string; run: string }, order: Steer, token: string): Promise<Steered> {
+    const path = `/api/repos/${encodeURIComponent(repo)}/steer?${new URLSearchParams({ run })}`;
+    const headers = { 'Content-Type': 'application/json', 'X-Runner-Steer': token };
+    const response = await ask(path, { method: 'POST', headers, body: JSON.stringify(order) }, this.fetcher);
+    return (await response.json().catch(() => {
+      throw BROKEN;
+    })) as Steered;
+  }
 
   /** Address of a text, for a link to it as it is. */
   textAddress(repo: string, run: string, iter: string, name: TextName): string {

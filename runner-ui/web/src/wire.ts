@@ -321,6 +321,71 @@ export type Event1 =
   | {
       kind: 'stopping';
     };
+/**
+ * What is to be done with a run: the body of a request that steers.
+ */
+export type Steer =
+  | {
+      action: 'answer';
+      /**
+       * Its id, or `RUN/ID`.
+       */
+      question: string;
+      /**
+       * The answer, at most 8 KiB.
+       */
+      text: string;
+    }
+  | {
+      action: 'approve';
+      /**
+       * Number of the iteration; it is refused where another one waits.
+       */
+      iter: number;
+    }
+  | {
+      action: 'reject';
+      /**
+       * Number of the iteration.
+       */
+      iter: number;
+      /**
+       * Why, at most 8 KiB.
+       */
+      reason: string;
+    }
+  | {
+      action: 'retry';
+      /**
+       * Its id.
+       */
+      node: string;
+    }
+  | {
+      action: 'note';
+      /**
+       * What, at most 8 KiB.
+       */
+      text: string;
+    }
+  | {
+      action: 'pause';
+      /**
+       * End the session at once.
+       */
+      now?: boolean;
+    }
+  | {
+      action: 'resume';
+      /**
+       * Iterations granted beyond its limit.
+       */
+      more?: number | null;
+      /**
+       * Do not wait for the time that it waits for.
+       */
+      now?: boolean;
+    };
 
 export interface Wire {
   StatusView?: StatusView;
@@ -334,6 +399,9 @@ export interface Wire {
   ActivityReply?: ActivityReply;
   Event?: Event;
   Health?: Health;
+  Session?: Session;
+  Steer?: Steer;
+  Steered?: Steered;
 }
 /**
  * One repository in detail.
@@ -1213,6 +1281,10 @@ export interface Health {
    */
   static: boolean;
   /**
+   * Whether the server was started to steer.
+   */
+  steers?: boolean;
+  /**
    * Version of `runner-ui`.
    */
   version: string;
@@ -1308,4 +1380,63 @@ export interface SleepView {
    * Why not, where it does not.
    */
   why?: string | null;
+}
+/**
+ * `/api/session`.
+ */
+export interface Session {
+  /**
+   * When the daemon was heard last; null where none has answered yet.
+   */
+  as_of?: string | null;
+  /**
+   * Whether a daemon answers.
+   */
+  connected: boolean;
+  /**
+   * The daemon, as it was when the connection to it was made.
+   */
+  daemon?: DaemonView | null;
+  /**
+   * Id of the only repository, where the short paths name it.
+   */
+  only?: string | null;
+  /**
+   * When it was started.
+   */
+  started_at: string;
+  /**
+   * Whether replies come from the files of a work tree, since no daemon has answered.
+   */
+  static: boolean;
+  /**
+   * What steering needs beside the cookie, under the name of the host that was asked for; told to those alone who came by
+   * an address, and null where the server only looks.
+   */
+  steer_token?: string | null;
+  /**
+   * Whether the server was started to steer.
+   */
+  steers?: boolean;
+  /**
+   * Version of `runner-ui`.
+   */
+  version: string;
+}
+/**
+ * What was done.
+ */
+export interface Steered {
+  /**
+   * Whether it waits for something.
+   */
+  pending: boolean;
+  /**
+   * In one line.
+   */
+  summary: string;
+  /**
+   * What it waits for.
+   */
+  waits_for?: string | null;
 }

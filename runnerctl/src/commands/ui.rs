@@ -25,13 +25,14 @@ const MAX_WORDS: u64 = 16 * 1024;
 const EXAMPLES: &str = "Examples:
   runnerctl ui                     every repository, in the browser
   runnerctl ui ~/proj              one repository
+  runnerctl ui --steer             and steer from the page
   runnerctl ui --no-open --port 4747    behind ssh -L 4747:127.0.0.1:4747
   runnerctl --no-spawn ui ~/proj   from its records, without a daemon";
 
 /// Show runs in the browser, until Ctrl-C
 ///
-/// The page is served to this machine only and cannot change anything. Its address contains a token: anyone who has it
-/// can look.
+/// The page is served to this machine only, and cannot change anything unless `--steer` is given. Its address contains a
+/// token: anyone who has it can do what the page can.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UiArgs {
@@ -44,6 +45,9 @@ pub(crate) struct UiArgs {
     /// Print the address, open no browser
     #[arg(long)]
     no_open: bool,
+    /// Let the page answer, approve, reject, retry, note, pause and resume
+    #[arg(long)]
+    steer: bool,
 }
 
 /// Where the page is, as the server says it once it listens.
@@ -79,7 +83,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
     };
     let is_one = args.path.is_some() || lost.is_some();
     let path = is_one.then(|| invocation.resolve(args.path.as_deref())).transpose()?;
-    let mut server = start(socket.as_deref(), path.as_deref(), args.port)?;
+    let mut server = start((socket.as_deref(), path.as_deref()), &args)?;
     let (started, lines) = match started(&mut server).await {
         Ok(found) => found,
         Err(failure) => return Err(lost.unwrap_or(failure)),
@@ -120,10 +124,11 @@ async fn tell_again(invocation: &Invocation<'_>, mut lines: Lines) -> Infallible
 type Lines = BufReader<ChildStdout>;
 
 /// Starts the server; it ends when the line to it is closed.
-fn start(socket: Option<&Path>, path: Option<&Path>, port: u16) -> Result<Child, Failure> {
+fn start((socket, path): (Option<&Path>, Option<&Path>), args: &UiArgs) -> Result<Child, Failure> {
     let program = program();
     let mut command = Command::new(&program);
-    command.args(["--json", "--until-eof", "--port"]).arg(port.to_string());
+    command.args(["--json", "--until-eof", "--port"]).arg(args.port.to_string());
+    command.args(args.steer.then_some("--steer"));
     command.args(socket.into_iter().flat_map(|socket| [Path::new("--socket"), socket]));
     command.args(path.into_iter().flat_map(|path| [Path::new("--"), path]));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());

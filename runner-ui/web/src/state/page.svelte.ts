@@ -5,8 +5,9 @@ import { newsOf, type News } from '../model/live';
 import { Refresher } from '../refresh';
 import { parse, takeToken, type Route } from '../route';
 import { ofBrowser, SharedStream, type Surroundings } from '../share';
-import type { Health, StatusView } from '../wire';
+import type { Health, Session, StatusView, Steer, Steered } from '../wire';
 import type { Run } from './run.svelte';
+import { Steering } from './steering.svelte';
 
 /** How it stands with what the page shows. */
 export type Freshness = Link | 'away' | 'static' | 'locked';
@@ -22,6 +23,7 @@ export class Page {
   error = $state.raw<Failure | null>(null);
   /** The run that is open. */
   shown = $state.raw<Run | null>(null);
+  readonly steering = new Steering();
   /** When something was last heard of the server. */
   heard = $state(Date.now());
   /** Whether another version serves now than the page came from. */
@@ -103,7 +105,7 @@ export class Page {
       history.replaceState(null, '', rest === '' ? location.pathname : rest);
       this.#locked = false;
       await this.api.session(token).then(
-        (health) => (this.health = health),
+        (session) => this.#entered(session),
         (error: unknown) => this.#failed(error),
       );
     }
@@ -115,6 +117,22 @@ export class Page {
       this.#listen();
     }
   }
+
+  #entered({ steer_token: token, ...health }: Session): void {
+    this.health = health;
+    if (token != null) this.steering.take(token);
+  }
+
+  /** Whether the server takes orders, and this page may give them. */
+  get steers(): boolean {
+    return this.health?.steers === true && this.steering.may;
+  }
+
+  /** Gives what has orders to a run of a repository. */
+  at =
+    (repo: string, run: string) =>
+    (order: Steer): Promise<Steered> =>
+      this.steering.order(this.api, { repo, run }, order);
 
   /** Nobody follows what they do not see. */
   #listen(): void {

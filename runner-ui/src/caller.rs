@@ -1,0 +1,121 @@
+//! Who is at the other end of a connection: the processes that hold it, as the system's tables tell. What they may do is for
+//! the daemon to say.
+//!
+//! A port tells nothing of a program, and what was copied from a browser's memory tells nothing of who shows it.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use tokio::net::TcpStream;
+
+/// The state of a connection that both sides hold open, as the tables write it.
+const ESTABLISHED: &str = "01";
+
+/// The two ends of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ends {
+    theirs: SocketAddr,
+    ours: SocketAddr,
+}
+
+impl Ends {
+    /// Tells them of a connection that was accepted.
+    pub(crate) fn of(stream: &TcpStream) -> io::Result<Self> {
+        Ok(Self { theirs: stream.peer_addr()?, ours: stream.local_addr()? })
+    }
+
+    /// Returns the processes that hold the other end, as far as they let themselves be looked at; nobody where the system has
+    /// no such tables.
+    pub(crate) fn holders(self) -> Vec<i32> {
+        let Some(inode) = self.inode() else { return Vec::new() };
+        let socket = PathBuf::from(format!("socket:[{inode}]"));
+        let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let mut holders: Vec<i32> = pids.filter(|pid| holds(*pid, &socket)).collect();
+        holders.sort_unstable();
+        holders
+    }
+
+    /// Finds the number of the other end's socket.
+    fn inode(self) -> Option<u64> {
+        let table = |name: &str| fs::read_to_string(Path::new("/proc/self/net").join(name)).unwrap_or_default();
+        // A program may reach an address of the old form by a socket of the new one.
+        let as_new = Self { theirs: mapped(self.theirs), ours: mapped(self.ours) };
+        self.inode_in(&table("tcp")).or_else(|| as_new.inode_in(&table("tcp6")))
+    }
+
+    fn inode_in(self, table: &str) -> Option<u64> {
+        let (theirs, ours) = (written(self.theirs), written(self.ours));
+        table.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+            let is_it = fields.get(1..4)? == [theirs.as_str(), ours.as_str(), ESTABLISHED];
+            // A socket that nobody holds any more has the number 0.
+            fields.get(9).filter(|_| is_it)?.parse().ok().filter(|inode| *inode > 0)
+        })
+    }
+}
+
+fn holds(pid: i32, socket: &Path) -> bool {
+    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().filter_map(Result::ok);
+    links.filter_map(|link| fs::read_link(link.path()).ok()).any(|to| to == socket)
+}
+
+fn mapped(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    SocketAddr::from((ip, address.port()))
+}
+
+/// Returns an address as the tables write it: each 32 bits as this machine holds them.
+fn written(address: SocketAddr) -> String {
+    let words = |bytes: &[u8]| -> String {
+        let word = |four: &[u8]| four.try_into().map(u32::from_ne_bytes).map(|word| format!("{word:08X}"));
+        bytes.chunks(4).filter_map(|four| word(four).ok()).collect()
+    };
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => words(&Ipv4Addr::octets(&ip)),
+        IpAddr::V6(ip) => words(&Ipv6Addr::octets(&ip)),
+    };
+    format!("{ip}:{:04X}", address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn ends(theirs: &str, ours: &str) -> Ends {
+        Ends { theirs: theirs.parse().expect("an address"), ours: ours.parse().expect("an address") }
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn a_line_of_the_table_is_the_other_end_and_not_ones_own() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+                     0: 0100007F:128B 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 71 1\n   \
+                     1: 0100007F:9C40 0100007F:128B 01 00000000:00000000 00:00000000 00000000  1000        0 72 1\n   \
+                     2: 0100007F:9C41 0100007F:128B 06 00000000:00000000 00:00000000 00000000     0        0 0 3\n";
+        assert_eq!(ends("127.0.0.1:40000", "127.0.0.1:4747").inode_in(table), Some(72));
+        assert_eq!(ends("127.0.0.1:40001", "127.0.0.1:4747").inode_in(table), None, "it is closed");
+        assert_eq!(ends("127.0.0.1:40000", "127.0.0.1:4748").inode_in(table), None);
+        assert_eq!(written(mapped("127.0.0.1:80".parse().expect("one"))), "0000000000000000FFFF00000100007F:0050");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_connection_is_held_by_who_has_made_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let ours = listener.local_addr().expect("an address");
+        let stream = std::net::TcpStream::connect(ours).expect("it listens");
+        let ends = Ends { theirs: stream.local_addr().expect("an address"), ours };
+        let own = i32::try_from(std::process::id()).expect("BUG: a process id is an i32");
+        assert!(ends.holders().contains(&own));
+        drop(stream);
+        assert_eq!(ends.holders(), Vec::<i32>::new());
+    }
+}

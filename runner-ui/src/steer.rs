@@ -1,0 +1,156 @@
+//! Steering: the one kind of request that changes something. It is answered only where the server was started for it.
+//!
+//! Five things must hold: the page's own origin, the cookie, a token beside it that only an address of this server gives, a
+//! body of a form that no page elsewhere can send, and a program at the other end that no iteration has started.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, StatusCode};
+use protocol::api::{DaemonApiClient as _, NoteApiClient as _, QuestionApiClient as _, ReviewApiClient as _};
+use protocol::api::{RunApiClient, TreeApiClient as _};
+use protocol::client::{Connection, caller_env};
+use protocol::reply::{ChangeReply, ControlReply, ReviewReply};
+use protocol::request::{
+    AnswerParams, AtRun, NoteParams, PauseParams, RejectParams, ResumeParams, RetryParams, VouchParams,
+};
+use protocol::words::{ReviewVerdict, VerdictName};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::app::App;
+use crate::body::Json;
+use crate::caller::Ends;
+use crate::problem::Problem;
+use crate::target::Target;
+use crate::wire::{Steer, Steered};
+
+/// What shows the token.
+pub(crate) const STEER_TOKEN: HeaderName = HeaderName::from_static("x-runner-steer");
+/// Bytes of a body: a text of 8 KiB, each of its bytes escaped.
+const BODY_BYTES: usize = 64 * 1024;
+/// Time for it to come.
+const BODY_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a request shows besides its body.
+type Shown = (State<App>, Target, Extension<Ends>, HeaderMap);
+
+/// Answers a request that changes something.
+pub(crate) async fn steer(
+    (State(app), target, Extension(ends), headers): Shown,
+    body: Body,
+) -> Result<Response, Problem> {
+    if !app.keys.may_steer(&headers) {
+        let message = "this page may only look: the token for steering is missing or another one";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "may_not_steer", message)
+            .hint("open the address that `runnerctl ui --steer` has printed last"));
+    }
+    let order = read(&headers, body).await?;
+    let located = app.locate(target).await?;
+    let connection = located.connection()?;
+    check_caller(&connection, ends, order.method()).await?;
+    let steered = perform(&connection, located.into_place(), order).await?;
+    Ok(Json(steered).into_response())
+}
+
+/// Says that a path takes another method.
+pub(crate) async fn only_post() -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only POST is answered here")
+}
+
+async fn read(headers: &HeaderMap, body: Body) -> Result<Steer, Problem> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().is_none_or(|kind| !kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request", "the body is not JSON"));
+    }
+    let bytes = timeout(BODY_WITHIN, axum::body::to_bytes(body, BODY_BYTES)).await;
+    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "invalid_request", "the body did not come in time");
+    let large = |_| {
+        let message = "the body is larger than 64 KiB, or broke off";
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request", message)
+    };
+    let bytes = bytes.map_err(late)?.map_err(large)?;
+    serde_json::from_slice(&bytes).map_err(|error| Problem::invalid(format!("the body cannot be read: {error}")))
+}
+
+/// Has the daemon say whether the program at the other end may steer. It is looked for twice, since a connection may change
+/// hands and the number of a process its owner.
+async fn check_caller(connection: &Connection, ends: Ends, method: &str) -> Result<(), Problem> {
+    let holders = async || spawn_blocking(move || ends.holders()).await.unwrap_or_default();
+    let pids = holders().await;
+    if pids.is_empty() {
+        return Err(unknown_caller());
+    }
+    let params = VouchParams { pids: pids.clone(), method: method.to_owned() };
+    connection.client().vouch(params).await?;
+    if holders().await == pids { Ok(()) } else { Err(unknown_caller()) }
+}
+
+fn unknown_caller() -> Problem {
+    let message = "it cannot be told which program asks, as behind a tunnel: nothing was done";
+    Problem::new(StatusCode::FORBIDDEN, "inside_iteration", message)
+        .hint("type the command on the machine where the daemon runs")
+}
+
+async fn perform(connection: &Arc<Connection>, at: AtRun, order: Steer) -> Result<Steered, Problem> {
+    let client = connection.client();
+    let AtRun { path, run } = at.clone();
+    Ok(match order {
+        Steer::Answer { question, text } => {
+            changed(client.answer(AnswerParams { path: Some(path), id: question, text }).await?)
+        }
+        Steer::Note { text } => changed(client.add_note(NoteParams { at, text }).await?),
+        Steer::Retry { node } => changed(client.retry(RetryParams { at, node }).await?),
+        Steer::Approve { iter } => {
+            check_waiting(connection, &at, iter).await?;
+            reviewed(&client.approve(at).await?)
+        }
+        Steer::Reject { iter, reason } => {
+            check_waiting(connection, &at, iter).await?;
+            reviewed(&client.reject(RejectParams { at, reason }).await?)
+        }
+        Steer::Pause { now } => {
+            let reply = RunApiClient::pause(client, PauseParams { path, run, now }).await?;
+            controlled(&reply, "pauses", if now { "when its session has ended" } else { "after this iteration" })
+        }
+        Steer::Resume { now, more } => {
+            // Commands that nobody has confirmed yet are confirmed where they can be read in full.
+            let env = caller_env::collect(client, &path).await;
+            let params = ResumeParams { path, run, now, more, confirmed: false, env };
+            controlled(&RunApiClient::resume(client, params).await?, "continues", "when its session has ended")
+        }
+    })
+}
+
+/// Refuses to decide on another iteration than the one that was shown.
+async fn check_waiting(connection: &Connection, at: &AtRun, iter: u32) -> Result<(), Problem> {
+    let status = RunApiClient::status(connection.client(), at.clone()).await?;
+    let last = status.run.as_ref().and_then(|run| run.recent.first());
+    if last.is_some_and(|last| last.iter == iter && last.verdict == VerdictName::Pending) {
+        return Ok(());
+    }
+    let message = format!("iteration {iter} does not wait for a review any more: nothing was decided");
+    Err(Problem::new(StatusCode::CONFLICT, "wrong_state", message).hint("runnerctl status"))
+}
+
+fn changed(reply: ChangeReply) -> Steered {
+    Steered { summary: reply.summary, pending: reply.pending, waits_for: reply.waits_for }
+}
+
+fn reviewed(reply: &ReviewReply) -> Steered {
+    let word = match reply.verdict {
+        ReviewVerdict::Accept => "approved",
+        ReviewVerdict::Reject => "rejected",
+    };
+    Steered { summary: format!("{word}: {}", reply.node), pending: false, waits_for: None }
+}
+
+fn controlled(reply: &ControlReply, what: &str, when: &str) -> Steered {
+    let waits_for = reply.pending.then(|| when.to_owned());
+    Steered { summary: format!("{what}: {}", reply.run.id), pending: reply.pending, waits_for }
+}
