@@ -63,7 +63,7 @@ impl App {
     pub(crate) fn health(&self) -> Health {
         let standing = self.standing();
         let (connected, as_of, daemon) = match &standing {
-            Standing::Never => (false, None, None),
+            Standing::Never | Standing::Unlike(_) => (false, None, None),
             Standing::Up(connection) => (true, Some(Timestamp::now()), Some(connection.daemon().clone())),
             Standing::Away { since } => (false, Some(*since), None),
         };

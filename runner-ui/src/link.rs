@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jsonrpsee::core::client::Client;
 use protocol::api::EventApiClient as _;
-use protocol::client::{self, ConnectOptions, Connection, Link};
+use protocol::client::{self, ConnectError, ConnectOptions, Connection, Link};
 use protocol::event::{Event, EventKind};
 use protocol::request::Subscription;
 use tokio::sync::watch;
@@ -35,6 +35,8 @@ pub(crate) enum Standing {
         /// When.
         since: Timestamp,
     },
+    /// One answers that speaks another version of the conversation.
+    Unlike(Arc<ConnectError>),
 }
 
 /// Keeps up a connection until the task is ended; returns once it was tried for the first time. `stop` is cancelled at the
@@ -43,8 +45,9 @@ pub(crate) async fn keep(options: ConnectOptions, hub: Hub, stop: CancellationTo
     let (standing, seen) = watch::channel(Standing::Never);
     let events = Link::new(options, Subscription { path: None, since: Some(1), output: false });
     let mut relay = Relay { events, hub, standing, output: None, is_ending: false, is_started_by_asking: false };
-    if let Ok(connection) = relay.events.connect().await {
-        relay.connected(connection);
+    match relay.events.connect().await {
+        Ok(connection) => relay.connected(connection),
+        Err(error) => relay.unreachable(error),
     }
     tokio::spawn(async move {
         while let Some(news) = relay.next().await {
@@ -96,7 +99,7 @@ impl Relay {
             }
             client::News::Unreadable => self.hub.tell(News::Resync(notice("an event is not known here"))),
             client::News::Lost => self.lost(),
-            client::News::Unreachable(_) => {}
+            client::News::Unreachable(error) => self.unreachable(error),
         }
     }
 
@@ -118,6 +121,14 @@ impl Relay {
         }
         self.standing.send_replace(Standing::Away { since: Timestamp::now() });
         self.hub.tell(News::Gone(notice("the daemon went away")));
+    }
+
+    /// Keeps why, where that is more than that nobody listens.
+    fn unreachable(&self, error: ConnectError) {
+        if matches!(error, ConnectError::ProtocolMismatch { .. }) {
+            self.standing.send_replace(Standing::Unlike(Arc::new(error)));
+            self.hub.tell(News::Gone(notice("a daemon of another version answers")));
+        }
     }
 
     fn resync(&self, seq: u64) {

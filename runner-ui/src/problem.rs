@@ -7,7 +7,8 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
-use protocol::client::CallError;
+use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::client::{CallError, ConnectError};
 use protocol::command::Ways;
 use protocol::error::{ErrorData, ErrorKind};
 
@@ -48,6 +49,23 @@ impl Problem {
             .hint("runnerctl daemon status");
         away.body.as_of = as_of;
         away
+    }
+
+    /// A daemon answers that speaks another version; says which side is the older one.
+    pub(crate) fn unlike(error: &ConnectError) -> Self {
+        let hint = match error {
+            ConnectError::ProtocolMismatch { api_major, api_minor, .. }
+                if (*api_major, *api_minor) > (API_MAJOR, API_MINOR) =>
+            {
+                Some("the web view is the older one: update runner-ui, then: runnerctl ui".to_owned())
+            }
+            _ => error.hint(),
+        };
+        let problem = Self::new(StatusCode::BAD_GATEWAY, ErrorKind::ProtocolMismatch.as_str(), error.to_string());
+        match hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
     }
 
     /// Adds what to do next.
@@ -135,5 +153,23 @@ fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::Held => StatusCode::CONFLICT,
         ErrorKind::Draining | ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::ProtocolMismatch | ErrorKind::Fault | ErrorKind::Bug => StatusCode::BAD_GATEWAY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_versions_the_older_side_is_the_one_to_update() {
+        let hint = |api_major| {
+            let (socket, daemon_version) = ("/run/s".into(), "9.9.9".to_owned());
+            let error = ConnectError::ProtocolMismatch { socket, daemon_version, api_major, api_minor: 0 };
+            let problem = Problem::unlike(&error);
+            assert_eq!((problem.status, problem.body.code.as_str()), (StatusCode::BAD_GATEWAY, "protocol_mismatch"));
+            problem.body.hint.expect("a hint")
+        };
+        assert!(hint(API_MAJOR + 1).starts_with("the web view is the older one"));
+        assert!(hint(API_MAJOR - 1).starts_with("the daemon is the older one"));
     }
 }
