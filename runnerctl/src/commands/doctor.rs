@@ -48,8 +48,14 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DoctorArgs) -> Result
     let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
     let connection = invocation.connect_running().await;
     let daemon = connection.as_ref().map(Connection::daemon);
+    let room = async {
+        let disk = remote::disk(connection.as_ref().ok()?.client()).await;
+        disk.map_or_else(|trouble| Some(trouble.check("workspaces")), |disk| rules::workspaces(&disk))
+    };
     let asked = Asked { place: &place, is_named: args.place.path().is_some() };
-    let (mut machine, repository) = tokio::join!(machine_checks(&paths, daemon), asked.checks(connection.as_ref()));
+    let (mut machine, room, repository) =
+        tokio::join!(machine_checks(&paths, daemon), room, asked.checks(connection.as_ref()));
+    machine.extend(room);
     if !repository.has_agents {
         machine.push(rules::agents(&machine::agents().await));
     }

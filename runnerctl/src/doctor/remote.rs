@@ -4,13 +4,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use jsonrpsee::core::client::{Client, Error as ClientError};
-use protocol::api::{ConfigApiClient, DoctorApiClient as _, RunApiClient, TreeApiClient as _};
+use protocol::api::{ConfigApiClient, DoctorApiClient as _, RepoApiClient as _, RunApiClient, TreeApiClient as _};
 use protocol::client::{CallError, caller_env};
 use protocol::doctor::{AgentFacts, RepositoryFacts};
 use protocol::path::WirePath;
 use protocol::reply::{ConfigShowReply, ValidateReply};
 use protocol::request::{AtPath, AtRun, ConfigKey, ValidateParams};
-use protocol::view::StopReason;
+use protocol::view::{DiskView, StopReason};
 use tokio::time::timeout;
 
 use super::Trouble;
@@ -19,6 +19,9 @@ use super::Trouble;
 const LIMIT: Duration = Duration::from_secs(5);
 /// Time that agents have to say their versions.
 const AGENTS_LIMIT: Duration = Duration::from_secs(20);
+
+/// Time that it has to measure workspaces.
+const MEASURE_LIMIT: Duration = Duration::from_secs(20);
 
 /// What a daemon says of a repository.
 #[derive(Debug)]
@@ -51,6 +54,11 @@ pub(crate) async fn repository(client: &Client, path: &WirePath) -> Result<Repos
     // One that is not registered has no state.
     let held = held.ok().and_then(|view| view.repo.held);
     Ok(Repository { facts, held, settings, files, agents, guard })
+}
+
+/// Asks what the workspaces take, which is measured file by file.
+pub(crate) async fn disk(client: &Client) -> Result<DiskView, Trouble> {
+    within(MEASURE_LIMIT, client.disk()).await
 }
 
 async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, ClientError>>) -> Result<T, Trouble> {

@@ -1,5 +1,7 @@
 //! What the facts amount to, and what to type: pure, a function per check.
 
+mod room;
+
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -9,6 +11,7 @@ use protocol::reply::{ConfigShowReply, ValidateReply};
 use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
 use protocol::words::Containment;
 
+pub(crate) use self::room::workspaces;
 use super::machine::{Clock, Owned, Service};
 use super::program::{LIMIT, Said};
 use super::{Check, Level, Trouble};

@@ -1,0 +1,102 @@
+//! Whether the disk of the workspaces has room for more of them: pure.
+
+use std::collections::BTreeSet;
+
+use protocol::shell;
+use protocol::view::{DiskView, WorkspaceDisk};
+
+use super::{DISK_FULL, DISK_LOW};
+use crate::doctor::{Check, Level};
+use crate::text::measure::size;
+
+/// Workspaces like the largest one that should have room yet.
+const WANTED: u64 = 3;
+
+/// Judges the room for workspaces; none where there is none of them.
+pub(crate) fn workspaces(disk: &DiskView) -> Option<Check> {
+    let largest = disk.workspaces.iter().map(|workspace| workspace.bytes).max()?;
+    let taken: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
+    let (count, folder) = (disk.workspaces.len(), &disk.folder);
+    let taken = format!("{} in {count} of isolated runs", size(taken));
+    let Some(free) = disk.free_bytes else {
+        return Some(Check::warn(
+            "workspaces",
+            format!("{taken}; how much is free at {folder} cannot be told"),
+            "df -h",
+        ));
+    };
+    let found = format!("{taken}, {} free at {folder}", size(free));
+    let level = match free {
+        0..DISK_FULL => Level::Fail,
+        _ if free < DISK_LOW.max(largest.saturating_mul(WANTED)) => Level::Warn,
+        _ => return Some(Check::ok("workspaces", found)),
+    };
+    let details = disk.workspaces.iter().map(told).collect();
+    Some(Check { fix: Some(fix(disk)), ..Check::new(level, "workspaces", found).with_details(details) })
+}
+
+fn told(workspace: &WorkspaceDisk) -> String {
+    let over = if workspace.over { ", over" } else { "" };
+    format!("{} {}: {}{over}", workspace.source, workspace.run, size(workspace.bytes))
+}
+
+/// Returns what removes the workspaces that may go, or else makes room.
+fn fix(disk: &DiskView) -> String {
+    let over = disk.workspaces.iter().filter(|workspace| workspace.over);
+    let sources: BTreeSet<String> = over.map(|workspace| shell::quoted(&workspace.source.to_string())).collect();
+    let commands: Vec<String> = sources.into_iter().map(|source| format!("runnerctl gc {source}")).collect();
+    if commands.is_empty() {
+        return format!(
+            "make room on the disk of {}, or name a folder on another one: workspaces, in the daemon's settings",
+            disk.folder
+        );
+    }
+    commands.join(" && ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const GB: u64 = 1_000_000_000;
+
+    fn disk(workspaces: &[(&str, u64, bool)], free_bytes: Option<u64>) -> DiskView {
+        let workspace = |(source, bytes, over): &(&str, u64, bool)| WorkspaceDisk {
+            path: Path::new("/w/1/tidy").into(),
+            source: Path::new(source).into(),
+            run: "tidy".into(),
+            over: *over,
+            bytes: *bytes,
+        };
+        DiskView { folder: Path::new("/w").into(), workspaces: workspaces.iter().map(workspace).collect(), free_bytes }
+    }
+
+    fn judged(workspaces: &[(&str, u64, bool)], free: Option<u64>) -> (Level, Option<String>) {
+        let check = super::workspaces(&disk(workspaces, free)).expect("there are workspaces");
+        (check.level, check.fix)
+    }
+
+    #[test]
+    fn room_is_measured_by_the_largest_workspace_and_warned_of_before_there_is_none() {
+        assert_eq!(super::workspaces(&disk(&[], Some(0))), None);
+        let own = [("/home/me/my code", 4 * GB, true), ("/home/me/site", GB, false)];
+        assert_eq!(judged(&own, Some(13 * GB)).0, Level::Ok);
+        let gc = Some("runnerctl gc '/home/me/my code'".to_owned());
+        assert_eq!(judged(&own, Some(11 * GB)), (Level::Warn, gc.clone()));
+        assert_eq!(judged(&own, Some(1)), (Level::Fail, gc));
+        assert_eq!(judged(&own[1..], Some(3 * GB)).0, Level::Ok);
+        assert_eq!(judged(&[("/a", 1, false)], Some(GB)).0, Level::Warn, "a disk is low whatever is on it");
+    }
+
+    #[test]
+    fn where_no_run_is_over_there_is_nothing_to_remove() {
+        let (level, fix) = judged(&[("/home/me/site", GB, false)], Some(2 * GB));
+        assert_eq!(level, Level::Warn);
+        let fix = fix.expect("something can be done");
+        assert!(fix.starts_with("make room on the disk of /w"), "{fix}");
+        let both = [("/a", GB, true), ("/b", GB, true), ("/a", GB, true)];
+        assert_eq!(judged(&both, Some(GB)).1.as_deref(), Some("runnerctl gc /a && runnerctl gc /b"));
+    }
+}
