@@ -97,6 +97,9 @@ pub struct RepoView {
     /// The work tree that its run was asked for in, where this is the workspace of an isolated run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<WirePath>,
+    /// Id of the repository that its run was begun from, where this is the workspace of an isolated run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_id: Option<String>,
 }
 
 /// A run in a list.

@@ -55,7 +55,8 @@ impl Records {
             Ok(run) => (run, None),
             Err(problem) => (None, Some(StopReason::new(problem.to_string(), ""))),
         };
-        let repo = RepoView { id: ID.into(), path: self.path(), held, queue: Vec::new(), source: None };
+        let repo =
+            RepoView { id: ID.into(), path: self.path(), held, queue: Vec::new(), source: None, source_id: None };
         StatusView { repo, run, isolated: Vec::new() }
     }
 

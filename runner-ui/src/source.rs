@@ -56,7 +56,10 @@ impl App {
                 match (RunApiClient::status(client, at).await.map_err(Problem::from), &self.records) {
                     // A clone that no daemon has driven has records all the same.
                     (Err(problem), Some(records)) if problem.is_not_found() => return Ok(of_records(records)),
-                    (view, _) => vec![view?],
+                    (view, _) => {
+                        let view = view?;
+                        with_isolated(client.status_all().await?, view)
+                    }
                 }
             }
         };
@@ -83,14 +86,20 @@ impl App {
             Ok((source, views)) => (matches!(source, Source::Records(_)), views),
             Err(_) => (false, Vec::new()),
         };
-        let only = if let [view] = &only[..] { Some(view.repo.id.clone()) } else { None };
+        let mut own = only.iter().filter(|view| view.repo.source_id.is_none());
+        let only = own.next().filter(|_| own.next().is_none()).map(|view| view.repo.id.clone());
         Health { from_records: is_records, only, ..self.health() }
     }
 
     /// Finds the repository and the run that a request is about.
     pub(crate) async fn locate(&self, target: Target) -> Result<Located, Problem> {
         let (source, views) = self.shown().await?;
-        let mut views = views.into_iter().filter(|view| target.repo.as_ref().is_none_or(|id| *id == view.repo.id));
+        // The workspaces of isolated runs are named where they are meant.
+        let is_meant = |view: &StatusView| match &target.repo {
+            Some(id) => *id == view.repo.id,
+            None => view.repo.source_id.is_none(),
+        };
+        let mut views = views.into_iter().filter(is_meant);
         let Some(status) = views.next() else { return Err(Problem::not_found("there is no such repository")) };
         if views.next().is_some() {
             return Err(Problem::not_found("there is more than one repository: /api/repos names them"));
@@ -101,6 +110,14 @@ impl App {
         };
         Ok(Located { source, status, at: AtRun { path, run: target.run }, iter: target.iter, from: target.from })
     }
+}
+
+/// Returns a repository and the workspaces of its isolated runs, each with its own run; as it is where it is not registered.
+fn with_isolated(all: Vec<StatusView>, view: StatusView) -> Vec<StatusView> {
+    let id = &view.repo.id;
+    let is_its = |other: &StatusView| other.repo.id == *id || other.repo.source_id.as_ref() == Some(id);
+    let own: Vec<StatusView> = all.into_iter().filter(is_its).collect();
+    if own.is_empty() { vec![view] } else { own }
 }
 
 /// Returns the work tree that a run is in; its records are there.

@@ -5,6 +5,7 @@ mod fork;
 mod identity;
 mod isolated;
 mod programs;
+mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,20 +23,20 @@ use crate::agent::{self, Candidates};
 use crate::causes::in_one_line;
 use crate::config::{self, RepoConfig};
 use crate::containment_check;
-use crate::git::{Change, GitError, Head, Id, Repository, UsersRules};
+use crate::git::{Change, GitError, Head, Id, Repository};
 use crate::obstruction::Obstructs as _;
 use crate::process::{Launcher, Offer};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
-use crate::repo::kept::{Kept, KeptError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
 use crate::worker::{self, IdChoice, StartOrder, Trusted};
 
 pub use self::fork::fork;
 use self::identity::{Meant, choose_id, refuse_other_case};
-pub use self::isolated::{Isolated, Taken, isolated};
+pub use self::isolated::{Isolated, Taken, comes_along, isolated};
 pub use self::programs::find as find_programs;
+pub use self::users::{users_configuration, users_push};
 
 /// Paths shown of a dirty tree.
 const SHOWN_PATHS: usize = 10;
@@ -85,31 +86,6 @@ pub fn present(path: &Path) -> Result<Repository, ErrorData> {
         };
         ErrorData { causes, ..refused.hint(hint) }
     })
-}
-
-/// Refuses a git configuration of the user's that is as a session has left it, until they have confirmed it.
-///
-/// `suspects` is the note that remembers how; it goes once it has served. One that cannot be read stays, and nothing
-/// begins.
-pub fn users_configuration(suspects: &Kept<UsersRules>, confirmed: bool) -> Result<(), ErrorData> {
-    let Some(left) = suspects.read().map_err(|error| not_kept(&error))? else { return Ok(()) };
-    let now = UsersRules::now().map_err(|error| git_error(&error))?;
-    if left == now && !confirmed {
-        let message = "your own git configuration was changed while a session was at work, and git would obey it";
-        return Err(ErrorData::new(ErrorKind::Unconfirmed, message)
-            .hint("look at it: git config --global --list --show-origin; then the same command with --yes"));
-    }
-    suspects.remove().map_err(|error| not_kept(&error))
-}
-
-/// Turns an error of a note into one for the client.
-fn not_kept(error: &KeptError) -> ErrorData {
-    let KeptError::Damaged { path, .. } = error else {
-        return ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error);
-    };
-    let file = path.display();
-    ErrorData::new(ErrorKind::Held, error.to_string())
-        .hint(format!("look at your own git configuration, git config --global --list, then: rm '{file}'"))
 }
 
 /// Turns an error of git into one for the client.

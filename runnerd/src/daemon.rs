@@ -30,7 +30,7 @@ use crate::service::{Heart, Notifier, Passed};
 use crate::startup::{Program, Readiness};
 use crate::verify;
 use crate::worker::{Means, Slots};
-use crate::workspace;
+use crate::workspace::{self, Owner};
 
 /// Time to look at the registered repositories before clients are answered.
 const LOOK_AROUND: Duration = Duration::from_secs(2);
@@ -122,9 +122,10 @@ async fn launcher(paths: &Paths, config: &DaemonConfig, given: Given) -> Launche
     launcher.within(offer)
 }
 
-/// Removes what a daemon that was killed had begun of workspaces. What stays is in nobody's way: the next try removes it.
-fn sweep_workspaces(folder: &Path) {
-    match workspace::sweep(folder) {
+/// Removes what this daemon had begun of workspaces when it was killed. What stays is in nobody's way: the next try removes
+/// it.
+fn sweep_workspaces(folder: &Path, owner: &Owner) {
+    match workspace::sweep(folder, owner) {
         Ok(swept) if swept.is_empty() => {}
         Ok(swept) => tracing::info!(folders = ?swept, "removed: workspaces that were not finished"),
         Err(error) => tracing::warn!(error = in_one_line(&error), "workspaces that were not finished stay"),
@@ -159,7 +160,7 @@ impl Up {
         landing::clear(&paths.state);
         landing::recover_all(&vault);
         let workspaces = workspace::folder(config, &paths.state);
-        sweep_workspaces(&workspaces);
+        sweep_workspaces(&workspaces, &Owner::of(vault.key()));
         let socket_passed = passed.is_some();
         let bound = match passed {
             Some(passed) => Bound::passed(passed.listener, &paths, &locks)?,

@@ -164,7 +164,7 @@ fn daemon() -> Vec<Example> {
 }
 
 fn repo(queue: Vec<RunSummary>) -> RepoView {
-    RepoView { id: "9f86d081884c".into(), path: proj(), held: None, queue, source: None }
+    RepoView { id: "9f86d081884c".into(), path: proj(), held: None, queue, source: None, source_id: None }
 }
 
 fn repositories() -> Vec<Example> {

@@ -59,7 +59,9 @@ fn render(repos: &[RepoView], screen: &Screen) -> String {
             (None, Some(run)) => Cell::styled(of_state(run.state), run.state.as_str()),
             (None, None) => "idle".into(),
         };
-        table.row([Cell::from(&repo.id), state, repo.queue.len().to_string().into(), repo.path.to_string().into()]);
+        // The workspace of an isolated run stands below its repository.
+        let path = format!("{}{}", if repo.source_id.is_some() { "  " } else { "" }, repo.path);
+        table.row([Cell::from(&repo.id), state, repo.queue.len().to_string().into(), path.into()]);
     }
     if repos.is_empty() { String::new() } else { table.render(screen, 0) }
 }

@@ -3,10 +3,12 @@
 use std::io::IsTerminal as _;
 
 use clap::Args;
+use jsonrpsee::core::client::Client;
 use protocol::api::RunApiClient as _;
 use protocol::client::CallError;
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::request::AtRun;
+use protocol::view::StatusView;
 
 use crate::args::Place;
 use crate::failure::{Failure, is_refusal};
@@ -35,12 +37,23 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: WatchArgs) -> Result<
     let connection = invocation.connect().await?;
     let status = connection.client().status(AtRun { path, run: None }).await.map_err(CallError::from);
     let selected = match status {
-        Ok(status) => Some(status.repo.id),
+        Ok(status) => Some(shown_first(connection.client(), status).await?),
         Err(error) if args.place.path.is_none() && is_elsewhere(&error) => None,
         Err(error) => return Err(error.into()),
     };
     let look = watch::look(invocation.ui.screen());
     watch::show(invocation.connect_options(false), connection, selected, look).await
+}
+
+/// Returns the id of the repository to begin with: the workspace of the only run that goes on, where that is isolated.
+async fn shown_first(client: &Client, status: StatusView) -> Result<String, CallError> {
+    let works_in = status.run.as_ref().map(|run| &run.summary.path);
+    if !status.isolated.iter().any(|isolated| works_in == Some(&isolated.path)) {
+        return Ok(status.repo.id);
+    }
+    let all = client.status_all().await?;
+    let workspace = all.into_iter().find(|other| works_in == Some(&other.repo.path));
+    Ok(workspace.map_or(status.repo.id, |workspace| workspace.repo.id))
 }
 
 /// Refuses where there is nothing to draw on, before anything is started.

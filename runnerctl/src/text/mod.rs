@@ -11,6 +11,7 @@ pub(crate) mod iteration;
 pub(crate) mod landing;
 pub(crate) mod measure;
 pub(crate) mod paint;
+pub(crate) mod repo;
 pub(crate) mod review;
 pub(crate) mod run;
 #[cfg(test)]

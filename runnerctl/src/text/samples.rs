@@ -30,7 +30,24 @@ pub(crate) fn repo() -> RepoView {
         held: None,
         queue: vec![summary()],
         source: None,
+        source_id: None,
     }
+}
+
+/// The workspace of an isolated run of that repository.
+pub(crate) fn workspace(run: &str) -> StatusView {
+    let place = Path::new("/state/workspaces/9f86d081").join(run);
+    let summary =
+        RunSummary { id: run.into(), branch: format!("runner/{run}"), path: place.as_path().into(), ..summary() };
+    let repo = RepoView {
+        id: format!("w-{run}"),
+        path: place.as_path().into(),
+        queue: vec![summary.clone()],
+        source: Some(repo().path),
+        source_id: Some(repo().id),
+        ..repo()
+    };
+    StatusView { repo, run: Some(RunView { summary, ..self::run() }), isolated: Vec::new() }
 }
 
 /// A leaf below the root.

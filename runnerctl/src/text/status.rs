@@ -8,6 +8,7 @@ use protocol::words::{Containment, GuardOutcome, RunStatus};
 use super::iteration::lines;
 use super::measure::{between, size, span, until};
 use super::paint::{BAD, DIM, HEAD, LOOK, of_state, paint};
+use super::repo;
 use super::run::{headline, stop_reason, why};
 use super::safe::safe;
 use super::screen::Screen;
@@ -19,11 +20,15 @@ const PATHS_SHOWN: usize = 10;
 /// So many isolated runs.
 const RUNS_SHOWN: usize = 20;
 
-/// Returns one line per repository under a heading, and below them how many questions are open.
+/// Returns one line per repository under a heading, its isolated runs below it, and below them how many questions are open.
 pub(crate) fn overview(all: &[StatusView], screen: &Screen) -> String {
     let mut table = Table::headed(["REPOSITORY", "STATE", "LEAVES", "COST", "NOW"]).yielding(0);
     for status in all {
-        table.row(overview_row(status, screen));
+        let name = match repo::isolated_run(status).filter(|_| repo::is_below(status, all)) {
+            Some(run) => format!("  {run}"),
+            None => repo::place(status),
+        };
+        table.row(overview_row(status, name, screen));
     }
     let questions: u32 = all.iter().filter_map(|status| status.run.as_ref()).map(|run| run.questions).sum();
     let asked = match questions {
@@ -45,12 +50,7 @@ pub(crate) fn room(disk: &DiskView) -> String {
     format!("\n{}\n", if is_short { paint(LOOK, &line) } else { line })
 }
 
-fn overview_row(status: &StatusView, screen: &Screen) -> [Cell; 5] {
-    let path = match (&status.repo.source, &status.run) {
-        // The branch of a workspace is what its folder is called; whose it is, is worth more.
-        (Some(source), Some(run)) => format!("{source} {}", run.summary.branch),
-        _ => status.repo.path.to_string(),
-    };
+fn overview_row(status: &StatusView, path: String, screen: &Screen) -> [Cell; 5] {
     match (&status.repo.held, &status.run) {
         (Some(held), _) => [path.into(), Cell::styled(LOOK, "held"), "".into(), "".into(), Cell::from(&held.message)],
         (None, None) => [path.into(), Cell::styled(DIM, "idle"), "".into(), "".into(), "".into()],
@@ -418,6 +418,19 @@ mod tests {
 
         4 questions are open: runnerctl questions
         ");
+    }
+
+    #[test]
+    fn isolated_runs_stand_below_their_repository_by_their_ids() {
+        let idle = StatusView { run: None, ..samples::status() };
+        let mut elsewhere = samples::workspace("port");
+        elsewhere.repo.source_id = Some("gone".into());
+        let all = [idle, samples::workspace("tidy"), samples::workspace("port"), elsewhere];
+        let text = plain(&overview(&all, &Screen::fixed()));
+        let begins = ["REPOSITORY ", "/home/me/proj ", "  tidy ", "  port ", "/home/me/proj port "];
+        for (line, begin) in text.lines().zip(begins) {
+            assert!(line.starts_with(begin), "`{begin}` is not the beginning of `{line}`");
+        }
     }
 
     #[test]

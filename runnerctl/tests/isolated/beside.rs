@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use protocol::words::RunStatus;
 use runner_testkit::Home;
 
 use crate::kit::{WRITES, reserved, run, seen, start, workspace};
@@ -58,8 +59,8 @@ fn a_branch_that_grows_is_no_base_and_one_in_the_way_is_told() {
     gate.open();
     gate.open();
     let client = home.client();
-    client.wait_for(repo.path(), protocol::words::RunStatus::Completed);
-    client.wait_for(&workspace(&home, &repo, "there"), protocol::words::RunStatus::Completed);
+    client.wait_for(repo.path(), RunStatus::Completed);
+    client.wait_for(&workspace(&home, &repo, "there"), RunStatus::Completed);
     let other = home.scripted("other");
     other.git(&["branch", "runner"]);
     let refused = home.ctl_in(&other, &["start", "--isolated", "--yes", "-m", "Do it."]);
@@ -96,27 +97,49 @@ fn a_workspace_that_is_gone_is_made_anew_from_the_published_branch() {
     let published = repo.git(&["rev-parse", "runner/gone"]);
     fs::remove_dir_all(&place).expect("a workspace can be removed");
     home.ctl_in(&repo, &["resume", "--run", "gone"]).exits(0);
-    home.client().wait_for(&place, protocol::words::RunStatus::Completed);
+    home.client().wait_for(&place, RunStatus::Completed);
     assert!(place.join("work.txt").exists());
     let log = repo.git(&["rev-list", "--first-parent", "runner/gone"]);
     assert!(log.contains(&published), "it goes on from what was published");
 }
 
 #[test]
-fn an_id_that_another_daemon_has_taken_is_left_to_it() {
-    let (home, other) = (Home::new(), Home::new());
+fn row_112_a_workspace_that_is_gone_before_anything_is_committed_is_made_anew_from_the_base() {
+    let home = Home::new();
     let repo = home.scripted("plain");
-    let gate = repo.script().gate("work");
-    repo.script().always("gate work; echo work > work.txt; answer done 'Done.'");
-    let (_daemon, _second) = (home.daemon(), other.daemon());
-    let first = start(&home, &repo, "tidy", &[]);
-    gate.reached();
-    let path = std::env::join_paths([home.path().join("bin"), other.path().join("bin")]).expect("paths");
-    let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap_or_default());
-    let args = ["start", "--isolated", "--yes", "--json", "-m", "Do it.", "--id", "tidy", "--queue-only"];
-    let second = other.ctl_with(&repo, &args, &[("PATH", &path)]).exits(0).json();
-    assert_eq!((&first["run"]["id"], &second["run"]["id"]), (&"tidy".into(), &"tidy-2".into()));
-    assert_eq!(reserved(&repo).lines().count(), 2);
-    gate.open();
-    home.client().wait_for(&workspace(&home, &repo, "tidy"), protocol::words::RunStatus::Completed);
+    repo.script().always(WRITES);
+    let _daemon = home.daemon();
+    start(&home, &repo, "tidy", &["--queue-only"]);
+    let place = workspace(&home, &repo, "tidy");
+    fs::remove_dir_all(&place).expect("a workspace can be removed");
+    let base = repo.head();
+    repo.write("later.txt", "later\n").commit("Go on");
+    home.ctl_in(&repo, &["resume", "--run", "tidy"]).exits(0);
+    home.client().wait_for(&place, RunStatus::Completed);
+    assert_eq!(repo.git(&["merge-base", "runner/tidy", "main"]), base);
+    assert!(repo.script().prompt(1).contains("Do it."), "the goal that it was begun with");
+    assert_eq!(repo.git(&["show", "runner/tidy:work.txt"]), "work");
+}
+
+#[test]
+fn a_workspace_that_is_gone_with_what_was_published_says_what_brings_it_back() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.script().step(1, "decompose 'Two parts.' One Two");
+    repo.script().always("echo x >> work.txt; answer done 'Done.'");
+    let _daemon = home.daemon();
+    start(&home, &repo, "gone", &["--queue-only"]);
+    home.ctl_in(&repo, &["step"]).exits(0);
+    let (place, tip) = (workspace(&home, &repo, "gone"), repo.git(&["rev-parse", "runner/gone"]));
+    fs::remove_dir_all(&place).expect("a workspace can be removed");
+    repo.git(&["branch", "-D", "runner/gone"]);
+    repo.git(&["update-ref", "-d", "refs/runner/at/gone"]);
+    let refused = home.ctl_in(&repo, &["resume", "--run", "gone"]);
+    assert_ne!(refused.code, 0);
+    let back = format!("branch runner/gone {tip} && runnerctl resume");
+    assert!(refused.stderr.contains(&back) && refused.stderr.contains("; or: runnerctl cancel"), "{}", refused.stderr);
+    assert!(!place.exists(), "nothing is begun again where there was more");
+    repo.git(&["branch", "runner/gone", &tip]);
+    home.ctl_in(&repo, &["resume", "--run", "gone"]).exits(0);
+    home.client().wait_for(&place, RunStatus::Completed);
 }

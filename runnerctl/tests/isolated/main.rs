@@ -3,7 +3,9 @@
 
 mod alike;
 mod beside;
+mod crowd;
 mod kit;
 mod large;
 mod several;
+mod shared;
 mod swept;

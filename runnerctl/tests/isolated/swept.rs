@@ -48,3 +48,39 @@ fn a_workspace_with_files_of_its_own_is_kept_and_they_are_named() {
     home.ctl_in(&repo, &["gc"]).exits(0);
     assert!(!place.exists());
 }
+
+#[test]
+fn what_an_agent_leaves_in_a_folder_that_the_setup_made_is_kept_and_named() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.write(".gitignore", "build/\n").commit("Ignore");
+    let setup = "[workspace]\nsetup = [\"sh\", \"-c\", \"mkdir -p build/deep && echo x > build/deep/made.txt\"]";
+    repo.configure(&repo.config().section(setup));
+    repo.script().always("echo x > build/kept.txt; echo work > work.txt; answer done 'Done.'");
+    let _daemon = home.daemon();
+    run(&home, &repo, "tidy").exits(0);
+    let place = workspace(&home, &repo, "tidy");
+    let said = home.ctl_in(&repo, &["gc"]).exits(0).stdout.clone();
+    assert!(said.contains("build/kept.txt") && !said.contains("made.txt"), "{said}");
+    std::fs::remove_file(place.join("build/kept.txt")).expect("it can be removed");
+    home.ctl_in(&repo, &["gc"]).exits(0);
+    assert!(!place.exists());
+}
+
+#[test]
+fn a_workspace_that_was_never_made_ready_is_not_kept_for_what_was_copied() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.write(".gitignore", ".env\nhalf/\n").commit("Ignore");
+    let setup = "[workspace]\ncopy = [\".env\"]\nsetup = [\"sh\", \"-c\", \"mkdir half && echo x > half/x; exit 3\"]";
+    repo.configure(&repo.config().section(setup));
+    repo.write(".env", "KEY=1\n");
+    let _daemon = home.daemon();
+    let said = run(&home, &repo, "tidy");
+    assert_ne!(said.code, 0, "{}", said.stderr);
+    let place = workspace(&home, &repo, "tidy");
+    assert!(place.join(".env").exists() && place.join("half/x").exists());
+    assert_eq!(repo.script().sessions(), 0);
+    home.ctl_in(&repo, &["gc"]).exits(0);
+    assert!(!place.exists());
+}

@@ -3,7 +3,11 @@
 //! It reads nothing itself. Whoever publishes looks, asks, does the one step and looks again, so that a death between two
 //! steps leaves what the next look finds.
 
+mod anew;
+
 use protocol::view::StopReason;
+
+pub use self::anew::{Anew, Left, Lost, Start, anew, gone};
 
 use crate::shell::quoted;
 
@@ -56,6 +60,8 @@ pub struct Seen {
     pub is_in_the_way: bool,
     /// Whether a work tree of the source has the branch checked out, or git is at work there.
     pub is_in_use: bool,
+    /// Whether the id of the run is reserved there for another one.
+    pub is_anothers: bool,
 }
 
 /// What is done next.
@@ -92,6 +98,8 @@ pub enum Hold {
     BranchGone,
     /// Another branch leaves no room for the run's.
     InTheWay,
+    /// The id is reserved for another run.
+    ReservedForAnother,
     /// The workspace itself does not have what its branch is made of.
     Incomplete,
 }
@@ -103,6 +111,7 @@ pub fn next(seen: Option<&Seen>) -> Step {
         // What the run did not make is never written over, and nothing is sent before a person has looked.
         Seen { branch: Standing::Foreign, .. } => Step::Hold(Hold::ForeignBranch),
         Seen { at: Standing::Foreign, .. } => Step::Hold(Hold::ForeignKeeper),
+        Seen { is_anothers: true, .. } => Step::Hold(Hold::ReservedForAnother),
         Seen { branch: Standing::Missing, was_published: true, .. } => Step::Hold(Hold::BranchGone),
         Seen { branch: Standing::Missing, is_in_the_way: true, .. } => Step::Hold(Hold::InTheWay),
 
@@ -169,6 +178,13 @@ impl Hold {
                 format!("branch {found} of {source} leaves no room for {branch}"),
                 format!("{git} branch -m {} {} && {resume}", quoted(found), quoted(&renamed(found))),
             ),
+            Self::ReservedForAnother => {
+                let reservation = reservation(run);
+                StopReason::new(
+                    format!("{run} is reserved for another run in {source}, and would be mixed up with it"),
+                    format!("{git} update-ref -d {reservation} {found} && {resume}"),
+                )
+            }
             Self::Incomplete => StopReason::new(
                 format!("{branch} cannot be published: {short} is missing in {workspace}"),
                 format!("git -C {} fsck", quoted(workspace)),
@@ -180,6 +196,11 @@ impl Hold {
 /// Returns the name of the reference that keeps a run's objects in its source.
 pub fn keeper(run: &str) -> String {
     format!("refs/runner/at/{run}")
+}
+
+/// Returns the name of the reference that takes a run's id in its source.
+pub fn reservation(run: &str) -> String {
+    format!("refs/runner/reserved/{run}")
 }
 
 /// Returns the folders of the references that keep what a run has beside its branch.

@@ -14,7 +14,7 @@ use super::{
     Commands, Ground, Passed, base_named, check_config, git_error, goal, head_commit, invalid_config, refuse_pipes,
     refuse_protected, refuse_template_faults, unwritten,
 };
-use crate::config;
+use crate::config::{self, RepoConfig};
 use crate::git::{Change, Id, Repository};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
@@ -58,10 +58,7 @@ pub fn isolated(
     let taken = if ground.is_at_work { Vec::new() } else { taken(repository)? };
     let reader = Reader { repository, base, taken: &taken };
     let layout = Layout::new(repository.work_dir());
-    let text = reader.read(Layout::CONFIG)?.unwrap_or_default();
-    let path = layout.config();
-    let config = config::text(&text, &path).and_then(|text| config::parse(text, &path));
-    let config = config.map_err(|error| invalid_config(&error))?;
+    let config = reader.config(&layout)?;
     let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
     let meant = match new_goal {
         Some(goal) => Some(goal),
@@ -78,6 +75,13 @@ pub fn isolated(
     refuse_template_faults(&prompts::faults(|path| reader.read(path)))?;
     let not_taken = if ground.is_at_work { Vec::new() } else { not_taken(repository, &taken)? };
     Ok((Isolated { base, stem, taken, not_taken }, Commands { written_here, ..commands }))
+}
+
+/// Returns what comes along for a run that was admitted before, and its configuration.
+pub fn comes_along(repository: &Repository, base: Id, is_at_work: bool) -> Result<(Vec<Taken>, RepoConfig), ErrorData> {
+    let taken = if is_at_work { Vec::new() } else { taken(repository)? };
+    let config = Reader { repository, base, taken: &taken }.config(&Layout::new(repository.work_dir()))?;
+    Ok((taken, config))
 }
 
 /// Refuses a branch that leaves no room for those of runs.
@@ -143,6 +147,12 @@ impl Reader<'_> {
             Some((_, bytes)) => Ok(bytes.clone()),
             None => self.repository.read(&self.base, path).map_err(|error| git_error(&error)),
         }
+    }
+
+    fn config(&self, layout: &Layout) -> Result<RepoConfig, ErrorData> {
+        let (text, path) = (self.read(Layout::CONFIG)?.unwrap_or_default(), layout.config());
+        let config = config::text(&text, &path).and_then(|text| config::parse(text, &path));
+        config.map_err(|error| invalid_config(&error))
     }
 
     /// Whether a file is the one that HEAD or the work tree has: what is known of that counts for it.

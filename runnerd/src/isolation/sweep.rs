@@ -14,7 +14,7 @@ use crate::publish::last_kept;
 use crate::repo::kept::Vault;
 use crate::store::{RepoFile, Store, repo_id};
 use crate::worker::Trusted;
-use crate::workspace;
+use crate::workspace::{self, Owner};
 
 /// A reservation of this daemon's whose run is not there.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub struct Orphan {
     reserved: Reserved,
     /// Where its workspace would be.
     place: PathBuf,
+    owner: Owner,
 }
 
 /// Forgets workspaces that were registered for nothing, and finds the reservations of no run. Nobody may be starting one.
@@ -63,7 +64,14 @@ fn orphans_of(store: &Store, file: &RepoFile, (alive, workspaces): (&BTreeSet<&s
     let Ok((reserved, source)) = reserved else { return Vec::new() };
     let folder = workspaces.join(repo_id(source.common_dir()));
     let left = reserved.into_iter().filter(|one| !alive.contains(one.nonce.as_str()));
-    left.map(|reserved| Orphan { source: source.clone(), place: folder.join(&reserved.run), reserved }).collect()
+    let owner = Owner::of(store.key());
+    let orphan = |reserved: Reserved| Orphan {
+        source: source.clone(),
+        place: folder.join(&reserved.run),
+        owner: owner.clone(),
+        reserved,
+    };
+    left.map(orphan).collect()
 }
 
 impl Orphan {
@@ -85,7 +93,7 @@ impl Orphan {
             tracing::warn!(run, %place, "a workspace that no record tells of stays: its run had begun");
             return;
         }
-        if let Err(error) = forsake(&self.source, &self.reserved, &self.place) {
+        if let Err(error) = forsake(&self.source, &self.reserved, (&self.place, &self.owner)) {
             let run = &self.reserved.run;
             tracing::warn!(run, error, "what was left of an isolated run that never came to be stays");
         } else {
@@ -95,8 +103,8 @@ impl Orphan {
 }
 
 /// Removes the workspace at `place`, then gives its id back: what fails half way is found again.
-pub fn forsake(source: &Repository, reserved: &Reserved, place: &Path) -> Result<(), String> {
-    for folder in [workspace::unfinished(place), place.to_owned()] {
+pub fn forsake(source: &Repository, reserved: &Reserved, (place, owner): (&Path, &Owner)) -> Result<(), String> {
+    for folder in [owner.unfinished(place), place.to_owned()] {
         workspace::remove(&folder).map_err(|error| in_one_line(&error))?;
     }
     give_back(source, reserved)

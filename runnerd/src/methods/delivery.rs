@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::tree::load_tip;
 use super::verify::told;
 use super::{Api, blocking};
-use crate::admit::git_error;
+use crate::admit::{self, git_error};
 use crate::causes::in_one_line;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
@@ -34,8 +34,10 @@ impl DeliveryApiServer for Api {
         let worker = self.registry.find(repository.common_dir()).await;
         let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
         let (found, target) = blocking({
-            let repository = repository.clone();
+            let (repository, suspects) = (repository.clone(), store.suspects());
             move || {
+                // The person's own git pushes what is described here.
+                admit::users_push(&suspects, confirmed)?;
                 let Target { run, tip } = target(&repository, run.as_deref())?;
                 // What a session has committed since it began is not judged yet.
                 let tip = began_at(&store, &run).unwrap_or(tip);

@@ -26,12 +26,11 @@ use crate::events::{About, Events};
 use crate::git::{Id, Repository};
 use crate::isolation::{self, Reserved};
 use crate::obstruction::Obstructs as _;
-use crate::publish;
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
 use crate::store::{Source, Store, StoreError, repo_id};
-use crate::worker::{self, Handle, IdChoice, Message, StartOrder, Trusted};
-use crate::workspace::{self, Order, Progress, WorkspaceError};
+use crate::worker::{Handle, IdChoice, Message, StartOrder, Trusted};
+use crate::workspace::{self, Order, Owner, Progress, WorkspaceError};
 
 /// Paths that are told of those that do not come along.
 const MAX_NOT_TAKEN: usize = 50;
@@ -48,10 +47,8 @@ struct Birth {
     is_made: Arc<AtomicBool>,
     base: Id,
     copy: Patterns,
+    owner: Owner,
 }
-
-/// Who makes a workspace anew: one at a time, whoever asks how often.
-static ANEW: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// What it begins with there.
 struct Luggage {
@@ -77,9 +74,11 @@ impl Api {
         let Some(id) = params.id.as_ref().filter(|_| params.goal.is_none() && params.isolated != Some(false)) else {
             return Ok(params);
         };
-        let all = self.isolated_around(&AtPath { path: params.path.clone() }).await;
-        let Some(known) = all.into_iter().find(|run| run.id == *id) else { return Ok(params) };
-        Ok(StartParams { path: known.path, isolated: None, base: None, ..params })
+        let Some((_, workers)) = self.runs_around(params.path.as_path()).await else { return Ok(params) };
+        let mut known = workers.iter().filter_map(|worker| Some((worker, summary(worker)?)));
+        let Some((worker, run)) = known.find(|(_, run)| run.id == *id) else { return Ok(params) };
+        self.make_anew(worker).await?;
+        Ok(StartParams { path: run.path, isolated: None, base: None, ..params })
     }
 
     /// Whether a start asks for a workspace of its own: in so many words, or as the repository's configuration says.
@@ -161,7 +160,8 @@ impl Api {
             let folder = workspaces.canonicalize().map_err(|error| disk(&error))?;
             let reserved = isolation::reserve(&source, store.key(), (&stem, &known))?;
             let place = workspace::place(&folder, &repo, &reserved.run);
-            Ok(Birth { source, repo, reserved, place, is_made: Arc::default(), base, copy })
+            let owner = Owner::of(store.key());
+            Ok(Birth { source, repo, reserved, place, is_made: Arc::default(), base, copy, owner })
         })
         .await
     }
@@ -227,7 +227,7 @@ impl Api {
         let undone = blocking(move || {
             // What was there before is not this run's.
             let forsaken = if birth.is_made.load(Ordering::Acquire) {
-                isolation::forsake(&birth.source, &birth.reserved, &birth.place)
+                isolation::forsake(&birth.source, &birth.reserved, (&birth.place, &birth.owner))
             } else {
                 isolation::give_back(&birth.source, &birth.reserved)
             };
@@ -237,61 +237,6 @@ impl Api {
             tracing::warn!(error = error.message, "what was begun of an isolated run stays until the next start");
         }
     }
-
-    /// Makes the workspace of a run anew from the branch that is published, where it is gone.
-    pub(super) async fn make_anew(&self, worker: &Handle) -> Result<(), ErrorData> {
-        let Some(source) = worker.source.clone() else { return Ok(()) };
-        let place = worker.status().repo.path.0.clone();
-        let _turn = ANEW.lock().await;
-        if worker.is_driving() {
-            return Ok(());
-        }
-        let store = Store::new(&self.vault, &repo_id(source.common_dir.as_path()));
-        let of_workspace = Store::new(&self.vault, &worker.id);
-        let stop = self.shutdown.child_token();
-        blocking(move || again((&store, &of_workspace), &source, (&place, &stop))).await
-    }
-}
-
-/// Makes a workspace at the published tip of its run, on the run's branch.
-fn again(
-    (store, of_workspace): (&Store, &Store),
-    source: &Source,
-    (place, stop): (&Path, &CancellationToken),
-) -> Result<(), ErrorData> {
-    let path = source.path.as_path();
-    let known = Trusted::of(store, path).repository().map_err(|error| git_error(&error))?;
-    let repository = known.map_or_else(|| admit::present(path), Ok)?;
-    let branch = format!("runner/{}", source.run);
-    // What was sent may be ahead of a branch that is in use.
-    let tip = publish::last_kept(&repository, &source.run).map_err(|error| git_error(&error))?;
-    if place.join(".git").symlink_metadata().is_ok() {
-        return complete(place, (&branch, tip));
-    }
-    let tip = tip.ok_or_else(|| {
-        let message =
-            format!("the workspace {} is gone, and so is {branch} in {path}", place.display(), path = source.path);
-        ErrorData::new(ErrorKind::Held, message)
-            .hint("put one of them back, then: runnerctl resume; or: runnerctl cancel")
-    })?;
-    let config = worker::load_config(&repository, tip)
-        .map_err(|error| ErrorData::new(ErrorKind::InvalidFile, error.to_string()).caused_by(&error))?;
-    // What had been set up is gone with it.
-    let forgotten = of_workspace.workspace().remove();
-    forgotten.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
-    let order = Order { source: &repository, place, base: tip, copy: &config.workspace.copy };
-    workspace::make(&order, &|_| (), stop).map_err(|error| not_made(&error))?;
-    complete(place, (&branch, Some(tip)))
-}
-
-/// Puts a workspace on its run's branch, if it has none and the source keeps one: a death came in between.
-fn complete(place: &Path, (branch, tip): (&str, Option<Id>)) -> Result<(), ErrorData> {
-    let Some(tip) = tip else { return Ok(()) };
-    let workspace = Repository::discover_alone(place).map_err(|error| git_error(&error))?;
-    if workspace.branch(branch).map_err(|error| git_error(&error))?.is_some() {
-        return Ok(());
-    }
-    workspace.start_branch(branch, &tip).map_err(|error| git_error(&error))
 }
 
 impl Birth {
@@ -303,11 +248,11 @@ impl Birth {
     ) -> Result<(Repository, Vec<String>), ErrorData> {
         let (source, place, copy, base) = (self.source.clone(), self.place.clone(), self.copy.clone(), self.base);
         let about = About { repo: Some(self.repo.clone()), run: Some(self.reserved.run.clone()), iter: None };
-        let (taken, is_made) = (taken.to_vec(), Arc::clone(&self.is_made));
+        let (taken, is_made, owner) = (taken.to_vec(), Arc::clone(&self.is_made), self.owner.clone());
         blocking(move || {
             let progress = |progress| events.publish_output(about.clone(), shown(progress));
             let order = Order { source: &source, place: &place, base, copy: &copy };
-            let made = workspace::make(&order, &progress, &stop).map_err(|error| not_made(&error))?;
+            let made = workspace::make((&order, &owner), &progress, &stop).map_err(|error| not_made(&error))?;
             is_made.store(true, Ordering::Release);
             lay(&place, &taken)?;
             let found = Repository::discover_alone(&place).map_err(|error| git_error(&error))?;
@@ -344,7 +289,7 @@ impl Birth {
 }
 
 /// Writes what comes along from the work tree of whoever asked.
-fn lay(place: &Path, taken: &[Taken]) -> Result<(), ErrorData> {
+pub(super) fn lay(place: &Path, taken: &[Taken]) -> Result<(), ErrorData> {
     let failed = |path: &Path, error: &dyn std::error::Error| {
         ErrorData::new(ErrorKind::Fault, format!("writing {}: {error}", path.display())).caused_by(error)
     };
@@ -384,7 +329,7 @@ fn shown(progress: Progress) -> EventKind {
 }
 
 /// Turns what keeps a workspace from being made into a refusal.
-fn not_made(error: &WorkspaceError) -> ErrorData {
+pub(super) fn not_made(error: &WorkspaceError) -> ErrorData {
     let kind = match error {
         WorkspaceError::Git(error) => return git_error(error),
         WorkspaceError::Partial { .. } | WorkspaceError::Taken { .. } | WorkspaceError::TooMuch { .. } => {

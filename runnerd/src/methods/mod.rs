@@ -3,6 +3,7 @@
 //! The only place that knows both the wire and the daemon.
 
 mod activity;
+mod anew;
 mod config;
 mod daemon;
 mod delivery;
@@ -14,6 +15,7 @@ mod guard;
 mod isolated;
 mod iteration;
 mod land;
+mod listing;
 mod meant;
 mod memory;
 mod note;

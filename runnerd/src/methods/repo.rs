@@ -7,7 +7,7 @@ use protocol::request::AtPath;
 use protocol::view::{DiskView, RepoView};
 use runner_core::shell;
 
-use super::Api;
+use super::{Api, listing};
 use crate::worker::Handle;
 
 #[async_trait]
@@ -15,7 +15,7 @@ impl RepoApiServer for Api {
     async fn list(&self) -> RpcResult<Vec<RepoView>> {
         let mut views: Vec<RepoView> =
             self.registry.list().await.iter().map(|worker| worker.status().repo.clone()).collect();
-        views.sort_by(|a, b| a.path.cmp(&b.path));
+        listing::sort(&mut views);
         Ok(views)
     }
 

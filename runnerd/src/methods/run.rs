@@ -15,7 +15,7 @@ use protocol::request::{
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
-use super::{Api, blocking, draining, isolated};
+use super::{Api, blocking, draining, isolated, listing};
 use crate::admit::{self, Commands, Ground, git_error};
 use crate::agent::Candidates;
 use crate::client_gone::ClientGone;
@@ -114,7 +114,7 @@ impl RunApiServer for Api {
     async fn status_all(&self) -> RpcResult<Vec<StatusView>> {
         let workers = self.registry.list().await;
         let mut views: Vec<StatusView> = workers.iter().map(|worker| (*worker.status()).clone()).collect();
-        views.sort_by(|a, b| a.repo.path.cmp(&b.repo.path));
+        listing::sort_statuses(&mut views);
         Ok(views)
     }
 

@@ -22,7 +22,7 @@ use crate::repo::layout::Layout;
 use crate::repo::records::{Records, RecordsError};
 use crate::store::{Source, Store, repo_id};
 use crate::worker::{Handle, Trusted};
-use crate::workspace;
+use crate::workspace::{self, Owner};
 
 /// The folder of records whose workspaces are gone, in the state folder.
 const RECORDS: &str = "records";
@@ -168,8 +168,11 @@ impl Old {
             self.store.workspace().read().map_err(|error| {
                 Stays::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
             })?;
-        let made = note.map(|note| note.made).unwrap_or_default();
-        let mut files = workspace::foreign(&workspace, &made)?;
+        // Nobody has worked in one that was never made ready: what git ignores there was copied, or is the setup's.
+        let mut files = match note {
+            Some(note) => workspace::foreign(&workspace, &note.made)?,
+            None => Vec::new(),
+        };
         let changed = workspace.changes()?.iter().map(Change::display_path).collect::<Vec<_>>();
         files.extend(changed.into_iter().filter(|path| !path.starts_with(".runner/")));
         files.sort();
@@ -246,16 +249,20 @@ impl Old {
         }
     }
 
+    fn owner(&self) -> Owner {
+        Owner::of(self.store.key())
+    }
+
     /// Returns where it is while it is removed: what stays there is removed at the next start.
     fn going(&self) -> PathBuf {
-        workspace::unfinished(self.place())
+        self.owner().unfinished(self.place())
     }
 
     /// Removes it, and gives its id back.
     fn forget(&self) -> Result<(), Stays> {
         let reserved = Reserved { run: self.source.run.clone(), nonce: self.source.nonce.clone() };
         let source = self.source()?;
-        let forsaken = isolation::forsake(&source, &reserved, self.place());
+        let forsaken = isolation::forsake(&source, &reserved, (self.place(), &self.owner()));
         forsaken.map_err(|error| Stays::Failed(ErrorData::new(ErrorKind::Fault, error)))?;
         let branch = source.branch(&format!("runner/{}", self.source.run))?;
         let keeper = format!("refs/runner/at/{}", self.source.run);

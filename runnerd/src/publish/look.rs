@@ -26,6 +26,8 @@ pub(super) struct Look {
     pub(super) in_the_way: Option<String>,
     /// Where the branch is in use.
     pub(super) in_use: Option<InUse>,
+    /// What the reservation names that takes the id for another run.
+    pub(super) anothers: Option<String>,
     /// What is remembered.
     pub(super) note: Option<Published>,
     /// What is decided from.
@@ -39,8 +41,10 @@ impl Publisher<'_> {
         let name = format!("runner/{run}");
         let Some(tip) = self.workspace.branch(&name)? else { return Ok(None) };
         let (full, keeper, kinds) = (format!("refs/heads/{name}"), publish::keeper(run), publish::extras(run));
-        let asked: Vec<String> = [&full, &keeper].into_iter().chain(&kinds).cloned().collect();
+        let reservation = publish::reservation(run);
+        let asked: Vec<String> = [&full, &keeper, &reservation].into_iter().chain(&kinds).cloned().collect();
         let there = self.target.refs_of(&asked)?;
+        let anothers = self.reserved_for_another(there.get(&reservation))?;
         let (branch, at) = (there.get(&full).cloned(), there.get(&keeper).cloned());
         let extras = [self.extras_of(&self.workspace.refs_of(&kinds)?)?, ids(&there, &kinds)];
         let note = self.note.read()?;
@@ -59,9 +63,18 @@ impl Publisher<'_> {
             was_published: note.as_ref().is_some_and(Published::was_there),
             is_in_the_way: in_the_way.is_some(),
             is_in_use: in_use.is_some(),
+            is_anothers: anothers.is_some(),
         };
         let base = if at.is_none() { self.base(&tip)? } else { None };
-        Ok(Some(Look { tip, base, branch, at, extras, in_the_way, in_use, note, seen }))
+        Ok(Some(Look { tip, base, branch, at, extras, in_the_way, in_use, anothers, note, seen }))
+    }
+
+    /// Returns what the reservation of the run's id names, if that is no run of this daemon's. One that somebody has taken
+    /// away says nothing: what the run did not make is found by its commits.
+    fn reserved_for_another(&self, reserved: Option<&String>) -> Result<Option<String>, GitError> {
+        let Some(reserved) = reserved else { return Ok(None) };
+        let own = self.target.hash_blob(self.source.nonce.as_bytes())?.to_string();
+        Ok((*reserved != own).then(|| reserved.clone()))
     }
 
     fn standing(&self, value: Option<&str>, tip: Id) -> Result<Standing, GitError> {

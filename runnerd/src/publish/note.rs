@@ -25,7 +25,7 @@ impl Note for Published {
 
 impl Published {
     /// Tells whether the branch has been in the source.
-    pub(super) fn was_there(&self) -> bool {
+    pub fn was_there(&self) -> bool {
         self.is_done || self.from.is_some()
     }
 

@@ -16,6 +16,8 @@ const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 16;
 /// Hexadecimal digits of a seal.
 const DIGITS: usize = 64;
+/// Digits of a tag.
+const TAG_DIGITS: usize = 12;
 /// What stands before the digits in a sealed text.
 const BEFORE: &str = r#"{"seal":""#;
 /// What stands behind them.
@@ -94,6 +96,12 @@ impl Key {
         let mac = from_hex(stated).ok_or(Unsealed::Missing)?;
         self.over(belonging, rest).verify_slice(&mac).map_err(|_| Unsealed::Wrong)?;
         Ok((unsealed(rest), Seal(stated.to_owned())))
+    }
+
+    /// Returns digits that tell this key from others, and nothing else of it.
+    pub fn tag(&self) -> String {
+        let (_, Seal(digits)) = self.seal(Belonging { place: "tag", behind: None }, "{}");
+        digits[..TAG_DIGITS].to_owned()
     }
 
     /// Every part has its length before it, so that no two belongings read the same.

@@ -14,8 +14,8 @@ const FILE: &str = "workspace.json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceNote {
-    /// What `[workspace] copy` and `setup` have made, by paths relative to the work tree: files, and folders with all that is
-    /// in them.
+    /// What `[workspace] copy` and `setup` have made, by paths relative to the work tree: each file; a folder, which ends in
+    /// a slash, stands for all that is in it.
     pub made: Vec<WirePath>,
 }
 

@@ -5,6 +5,8 @@
 
 use jiff::SignedDuration;
 use protocol::view::PublishedView;
+use runner_core::obstacle::Obstruction;
+use runner_core::publish::gone;
 use runner_core::wait::Wait;
 use tokio::task::block_in_place;
 
@@ -71,6 +73,14 @@ pub(crate) fn publish_at_rest(queue: &mut RepoQueue) {
 pub(crate) fn publish_again(queue: &mut RepoQueue) {
     queue.outlet.again = None;
     publish_at_rest(queue);
+}
+
+/// Returns what is in the way where the workspace of an isolated run is gone: whatever has met that first says less.
+pub(crate) fn workspace_gone(file: &RepoFile) -> Option<Obstruction> {
+    let source = file.source.as_ref()?;
+    let found = file.path.as_path().symlink_metadata();
+    let is_gone = found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    is_gone.then(|| gone(&source.run, [&source.path.to_string(), &file.path.to_string()]))
 }
 
 fn publish_now(queue: &mut RepoQueue) -> Result<Publication, PublishError> {

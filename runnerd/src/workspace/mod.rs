@@ -1,15 +1,15 @@
 //! Workspaces: a repository of its own for each isolated run, which shares nothing with the one it was begun from.
 //!
 //! Makes, sweeps and removes them as folders. A workspace has its name only once it is complete and on the disk: what is
-//! found under another is what a daemon that was killed has left. Which run has which workspace, and what is published from
+//! found under another that this daemon gives is what it has left when it was killed. Which run has which workspace, and what is published from
 //! it, is told elsewhere; nothing of a run is done here. Whoever calls waits.
 
 mod copy;
 mod error;
 mod foreign;
+mod owner;
 mod remove;
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,11 @@ use tokio_util::sync::CancellationToken;
 pub use self::copy::Copied;
 pub use self::error::WorkspaceError;
 pub use self::foreign::foreign;
+pub use self::owner::Owner;
 pub use self::remove::remove;
 use crate::config::{DaemonConfig, Patterns};
 use crate::git::{Id, Replica, Repository};
 use crate::repo::durable::{self, Access};
-
-/// The beginning of the name of one that is being made or removed; no id of a run begins like this.
-const UNFINISHED: &str = ".unfinished-";
 
 /// Which workspace to make.
 #[derive(Debug)]
@@ -88,7 +86,11 @@ pub fn place(workspaces: &Path, source: &str, run: &str) -> PathBuf {
 }
 
 /// Makes a workspace. Fails, and leaves nothing, where something is in its place, or when it is stopped.
-pub fn make(order: &Order<'_>, progress: &dyn Fn(Progress), stop: &CancellationToken) -> Result<Made, WorkspaceError> {
+pub fn make(
+    (order, owner): (&Order<'_>, &Owner),
+    progress: &dyn Fn(Progress),
+    stop: &CancellationToken,
+) -> Result<Made, WorkspaceError> {
     if order.source.is_partial()? {
         return Err(WorkspaceError::Partial { path: order.source.work_dir().to_owned() });
     }
@@ -97,7 +99,7 @@ pub fn make(order: &Order<'_>, progress: &dyn Fn(Progress), stop: &CancellationT
     }
     let parent = order.place.parent().unwrap_or(Path::new("/"));
     durable::create_dir(parent, Access::Private)?;
-    let folder = unfinished(order.place);
+    let folder = owner.unfinished(order.place);
     remove(&folder)?;
     let making = Making { order, folder, progress, stop };
     making.make().inspect_err(|_| {
@@ -112,13 +114,17 @@ pub fn bring(order: &Order<'_>, stop: &CancellationToken) -> Result<Copied, Work
     copy::copy(&Making { order, folder: order.place.to_owned(), progress: &|_| (), stop })
 }
 
-/// Removes what daemons that were killed had begun to make below `workspaces`; returns the folders.
-pub fn sweep(workspaces: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
+/// Removes what a daemon that was killed had begun to make or to remove below `workspaces`; returns the folders. What others
+/// have begun there is theirs.
+pub fn sweep(workspaces: &Path, owner: &Owner) -> Result<Vec<PathBuf>, WorkspaceError> {
     let mut swept = Vec::new();
     for source in entries(workspaces)? {
+        // Another user's, who shares the folder of all.
+        if is_closed(&source) {
+            continue;
+        }
         for folder in entries(&source)? {
-            let name = folder.file_name().unwrap_or_default();
-            if name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+            if owner.has_begun(&folder) {
                 remove(&folder)?;
                 swept.push(folder);
             }
@@ -142,11 +148,9 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
     Ok(found)
 }
 
-/// Returns where a workspace is while it is made or removed.
-pub fn unfinished(place: &Path) -> PathBuf {
-    let mut name = OsString::from(UNFINISHED);
-    name.push(place.file_name().unwrap_or_default());
-    place.with_file_name(name)
+/// Whether a folder may not be listed.
+fn is_closed(folder: &Path) -> bool {
+    fs::read_dir(folder).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 impl Making<'_> {

@@ -10,11 +10,13 @@ use runner_testkit::{Home, Repo};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::repo::seal::Key;
 
 /// A source, and the folder of its workspaces.
 struct Scene {
     home: Home,
     source: Repo,
+    owner: Owner,
 }
 
 impl Scene {
@@ -23,7 +25,7 @@ impl Scene {
         let source = home.repo("source");
         source.write(".gitignore", "node_modules/\n.env\nbuild/\n*.sock\n");
         source.commit("Rules");
-        Self { home, source }
+        Self { home, source, owner: Owner::of(&Key::random().unwrap()) }
     }
 
     fn workspaces(&self) -> PathBuf {
@@ -51,7 +53,7 @@ impl Scene {
     ) -> Result<Made, WorkspaceError> {
         let (source, place, copy) = (self.repository(), self.place(), Patterns::new(copy.iter().copied()));
         let base = source.head().unwrap().commit().unwrap();
-        make(&Order { source: &source, place: &place, base, copy: &copy }, progress, stop)
+        make((&Order { source: &source, place: &place, base, copy: &copy }, &self.owner), progress, stop)
     }
 
     fn has(&self, name: &str) -> bool {
@@ -94,13 +96,15 @@ fn workspace_that_is_stopped_at_any_step_leaves_nothing() {
 #[test]
 fn what_a_killed_daemon_has_begun_is_swept_and_is_in_no_tries_way() {
     let scene = Scene::new();
-    assert!(sweep(&scene.workspaces()).unwrap().is_empty(), "nothing is there yet");
-    let begun = unfinished(&scene.place());
+    assert!(sweep(&scene.workspaces(), &scene.owner).unwrap().is_empty(), "nothing is there yet");
+    let begun = scene.owner.unfinished(&scene.place());
     fs::create_dir_all(begun.join(".git/objects")).unwrap();
     scene.make(&[]).unwrap();
     fs::create_dir_all(begun.join("deep/er")).unwrap();
     fs::set_permissions(begun.join("deep"), Permissions::from_mode(0o500)).unwrap();
-    assert_eq!(sweep(&scene.workspaces()).unwrap(), std::slice::from_ref(&begun));
+    let another = Owner::of(&Key::random().unwrap());
+    assert!(sweep(&scene.workspaces(), &another).unwrap().is_empty(), "what another daemon has begun is its own");
+    assert_eq!(sweep(&scene.workspaces(), &scene.owner).unwrap(), std::slice::from_ref(&begun));
     assert!(!begun.exists() && scene.has("README.md"), "what is finished stays");
 }
 
@@ -164,7 +168,7 @@ fn nothing_is_written_through_a_link_that_the_base_has() {
     scene.source.write("build/out.bin", "out\n");
     let (source, place, copy) = (scene.repository(), scene.place(), Patterns::new(["/build/**"]));
     let order = Order { source: &source, place: &place, base, copy: &copy };
-    let made = make(&order, &|_| {}, &CancellationToken::new()).unwrap();
+    let made = make((&order, &scene.owner), &|_| {}, &CancellationToken::new()).unwrap();
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     assert_eq!(made.copied.left_out.count, 1, "{:?}", made.warnings);
 }
@@ -195,12 +199,18 @@ fn files_that_nobody_has_copied_or_set_up_are_named() {
     scene.source.write("node_modules/a/index.js", "a\n");
     scene.make(&["node_modules"]).unwrap();
     let found = Repository::discover(&scene.place()).unwrap();
-    let made = [WirePath(PathBuf::from("node_modules"))];
-    assert!(foreign(&found, &made).unwrap().is_empty());
+    let made = |name: &str| [WirePath(PathBuf::from(name))];
+    let (file, folder) = (made("node_modules/a/index.js"), made("node_modules/"));
+    assert!(foreign(&found, &file).unwrap().is_empty());
     for name in ["node_modules/.cache", "notes.txt", ".env"] {
         fs::write(scene.place().join(name), "somebody's\n").unwrap();
     }
-    assert_eq!(foreign(&found, &made).unwrap(), [".env", "notes.txt"]);
+    fs::create_dir_all(scene.place().join("build/deep")).unwrap();
+    fs::create_dir(scene.place().join("empty")).unwrap();
+    fs::write(scene.place().join("build/deep/one"), "somebody's\n").unwrap();
+    assert_eq!(foreign(&found, &file).unwrap(), [".env", "build/", "node_modules/.cache", "notes.txt"]);
+    assert_eq!(foreign(&found, &folder).unwrap(), [".env", "build/", "notes.txt"], "all in it was there");
+    assert_eq!(found.uncommitted_files().unwrap().len(), 5);
 }
 
 #[test]

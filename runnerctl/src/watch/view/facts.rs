@@ -11,6 +11,7 @@ use super::repos::state;
 use super::{Canvas, squeeze};
 use crate::text::measure::{ago, until};
 use crate::text::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, PLAIN, of_state};
+use crate::text::repo;
 use crate::text::run::typed;
 use crate::text::usage::short_cost;
 use crate::watch::model::Model;
@@ -30,7 +31,7 @@ pub(super) fn header(canvas: &mut Canvas<'_, '_>, area: Rect) {
                 let cost = short_cost(&run.usage);
                 left.push(look.span(PLAIN, &format!("  {}/{} leaves  {cost}", run.leaves_passed, run.leaves_total)));
             }
-            left.push(look.span(HEAD, &format!("  {}", status.repo.path)));
+            left.push(look.span(HEAD, &format!("  {}", repo::place(status))));
             if let Some(goal) = status.run.as_ref().and_then(|run| run.summary.goal.as_ref()) {
                 left.push(look.span(DIM, &format!("  {goal}")));
             }

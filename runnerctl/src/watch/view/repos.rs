@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{Canvas, first_row, fit, marked};
 use crate::text::paint::{DIM, PLAIN};
+use crate::text::repo;
 use crate::text::usage::short_cost;
 use crate::watch::model::{Focus, Model};
 
@@ -46,8 +47,14 @@ fn row(model: &Model, status: &StatusView, width: usize) -> Line<'static> {
     Line::from(spans).style(marked(is_selected && model.focus == Focus::Repos))
 }
 
-/// Returns the name of a repository: its folder, with the one above where another has the same.
+/// Returns the name of a repository: its folder, with the one above where another has the same; of the workspace of an
+/// isolated run below its repository, the run.
 fn name(model: &Model, status: &StatusView) -> String {
+    match repo::isolated_run(status) {
+        Some(run) if repo::is_below(status, &model.repos) => return format!("{}{run}", model.look.pick("└ ", "+ ")),
+        Some(_) => return repo::place(status),
+        None => {}
+    }
     let last = |status: &StatusView| status.repo.path.as_path().file_name().map(std::ffi::OsStr::to_owned);
     let own = last(status);
     let path = status.repo.path.as_path();

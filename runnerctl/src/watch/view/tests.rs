@@ -6,6 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
 use super::*;
+use crate::text::samples;
 use crate::watch::look::Look;
 use crate::watch::message::{Key, Message};
 use crate::watch::stage::{now, press, serve, statuses, told};
@@ -68,6 +69,22 @@ fn the_list_of_repositories_unfolds_in_a_small_terminal() {
     for row in ["▸ proj ", "● running", "  site ", "✖ stuck", "  tools ", "- idle"] {
         assert!(text.contains(row), "`{row}` is not in\n{text}");
     }
+}
+
+#[test]
+fn isolated_runs_stand_below_their_repository_by_their_ids_and_are_selected_like_others() {
+    let mut model = told(Look::fixed(), (120, 40));
+    let mut all = statuses();
+    all.splice(1..1, ["tidy", "port"].map(samples::workspace));
+    model.update(now(), Message::Statuses(Ok(all)));
+    let shown = text(&drawn(&model, (120, 40)));
+    let rows: Vec<usize> = ["▸ proj ", "  └ tidy ", "  └ port ", "  site "]
+        .map(|row| shown.find(row).unwrap_or_else(|| panic!("`{row}` is not in\n{shown}")))
+        .to_vec();
+    assert!(rows.is_sorted(), "{shown}");
+    model.update(now(), Message::Key(Key::Char(']')));
+    let shown = text(&drawn(&model, (120, 40)));
+    assert!(shown.starts_with("2/5 ") && shown.contains("  /home/me/proj tidy"), "{shown}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What is done next to publish a run: every pair of what may be seen, walked to its end.
 
-use runner_core::publish::{Hold, Seen, Standing, Step, Told, Use, Whole, next, skipped};
+use runner_core::publish::{
+    Anew, Hold, Left, Lost, Seen, Standing, Start, Step, Told, Use, Whole, anew, next, skipped,
+};
 
 const STANDINGS: [Standing; 4] = [Standing::Missing, Standing::Behind, Standing::Same, Standing::Foreign];
 const WHOLES: [Whole; 4] = [Whole::Unknown, Whole::Yes, Whole::Lacking, Whole::LackingAll];
@@ -9,10 +11,19 @@ const WHOLES: [Whole; 4] = [Whole::Unknown, Whole::Yes, Whole::Lacking, Whole::L
 fn all() -> Vec<Seen> {
     let mut all = Vec::new();
     for (at, branch) in STANDINGS.iter().flat_map(|at| STANDINGS.map(|branch| (*at, branch))) {
-        for (whole, bits) in WHOLES.iter().flat_map(|whole| (0..32).map(move |bits| (*whole, bits))) {
+        for (whole, bits) in WHOLES.iter().flat_map(|whole| (0..64).map(move |bits| (*whole, bits))) {
             let is = |bit: u8| bits & (1 << bit) != 0;
-            let (has_extras, was_published, is_in_the_way, is_in_use, is_sent) = (is(0), is(1), is(2), is(3), is(4));
-            all.push(Seen { at, branch, has_extras, is_sent, whole, was_published, is_in_the_way, is_in_use });
+            all.push(Seen {
+                at,
+                branch,
+                has_extras: is(0),
+                is_sent: is(4),
+                whole,
+                was_published: is(1),
+                is_in_the_way: is(2),
+                is_in_use: is(3),
+                is_anothers: is(5),
+            });
         }
     }
     all
@@ -66,6 +77,13 @@ fn what_the_run_did_not_make_is_never_written_over_and_nothing_is_sent_beside_it
 }
 
 #[test]
+fn nothing_is_done_under_an_id_that_another_run_has() {
+    for seen in all().into_iter().filter(|seen| seen.is_anothers) {
+        assert!(matches!(next(Some(&seen)), Step::Hold(_)), "{seen:?}");
+    }
+}
+
+#[test]
 fn up_to_date_is_a_branch_at_the_tip_with_all_that_it_needs() {
     for seen in all().into_iter().filter(|seen| next(Some(seen)) == Step::UpToDate) {
         assert_eq!((seen.branch, seen.at), (Standing::Same, Standing::Same), "{seen:?}");
@@ -83,7 +101,14 @@ fn every_hold_says_why_in_a_sentence_and_what_can_be_typed() {
         found: "0123456789abcdef0123456789abcdef01234567",
         kept: Some("fedcba9876543210fedcba9876543210fedcba98"),
     };
-    let holds = [Hold::ForeignBranch, Hold::ForeignKeeper, Hold::BranchGone, Hold::InTheWay, Hold::Incomplete];
+    let holds = [
+        Hold::ForeignBranch,
+        Hold::ForeignKeeper,
+        Hold::BranchGone,
+        Hold::InTheWay,
+        Hold::ReservedForAnother,
+        Hold::Incomplete,
+    ];
     let said: Vec<_> = holds.iter().map(|hold| hold.reason(&told)).map(|why| (why.message, why.command)).collect();
     let expected = [
         (
@@ -105,6 +130,11 @@ fn every_hold_says_why_in_a_sentence_and_what_can_be_typed() {
             "branch 0123456789abcdef0123456789abcdef01234567 of /home/my code leaves no room for runner/port",
             "git -C '/home/my code' branch -m 0123456789abcdef0123456789abcdef01234567 \
              0123456789abcdef0123456789abcdef01234567-old && runnerctl resume '/home/my code' --run port",
+        ),
+        (
+            "port is reserved for another run in /home/my code, and would be mixed up with it",
+            "git -C '/home/my code' update-ref -d refs/runner/reserved/port 0123456789abcdef0123456789abcdef01234567 && \
+             runnerctl resume '/home/my code' --run port",
         ),
         ("runner/port cannot be published: 0123456789ab is missing in /state/w", "git -C /state/w fsck"),
     ];
@@ -133,4 +163,42 @@ fn a_branch_in_use_names_the_work_tree_and_how_to_leave_it() {
         ("git is at work in /home/my code", "git -C '/home/my code' status"),
     ];
     assert_eq!(said, expected.map(|(message, command)| (message.to_owned(), command.to_owned())));
+}
+
+#[test]
+fn a_workspace_that_is_gone_is_made_anew_from_what_is_left_and_nothing_lost_is_passed_over() {
+    let rows = [
+        (Some("tip"), true, None, Anew::Published("tip")),
+        (Some("tip"), false, Some(Start::At("base")), Anew::Published("tip")),
+        (None, false, Some(Start::At("base")), Anew::Base("base")),
+        (None, false, Some(Start::Gone), Anew::Nothing(Lost::Base)),
+        (None, false, None, Anew::Nothing(Lost::Commits)),
+        (None, true, Some(Start::At("base")), Anew::Nothing(Lost::Branch)),
+        (None, true, None, Anew::Nothing(Lost::Branch)),
+    ];
+    for (kept, was_published, beginning, expected) in rows {
+        let left = Left { kept, was_published, beginning };
+        assert_eq!(anew(left), expected, "{left:?}");
+    }
+}
+
+#[test]
+fn what_is_lost_with_a_workspace_is_said_with_what_can_be_typed() {
+    let told = |lost: Lost, last| {
+        let why = lost.reason("port", ["/my code", "/w/port"], last);
+        format!("{}\n{}", why.message, why.command.unwrap_or_default())
+    };
+    let cancel = "runnerctl cancel '/my code' --run port";
+    let back = "git -C '/my code' branch runner/port fedc && runnerctl resume '/my code' --run port";
+    let gone = "the workspace /w/port is gone";
+    assert_eq!(
+        told(Lost::Branch, Some("fedc")),
+        format!("{gone}, and so is runner/port in /my code\n{back}; or: {cancel}")
+    );
+    let branch = format!("{gone}, and so is runner/port in /my code with its commits\n{cancel}");
+    assert_eq!(told(Lost::Branch, None), branch);
+    let commits = format!("{gone}, and what run port had committed in it was not published yet\n{cancel}");
+    assert_eq!(told(Lost::Commits, None), commits);
+    let base = format!("{gone}, and so is the commit in /my code that run port was to begin from\n{cancel}");
+    assert_eq!(told(Lost::Base, None), base);
 }

@@ -1,5 +1,8 @@
 //! What the rules of a repository ignore in its work tree, as they were captured. Nothing is changed.
 
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use crate::git::repository::program::Git;
@@ -15,6 +18,39 @@ impl Repository {
     /// Returns what no commit of the work tree has, ignored or not, in the same form.
     pub fn uncommitted_names(&self) -> Result<Vec<Vec<u8>>, GitError> {
         self.others(&[])
+    }
+
+    /// Returns what no commit of the work tree has, file by file. No link is followed.
+    pub fn uncommitted_files(&self) -> Result<Vec<Vec<u8>>, GitError> {
+        let mut files = Vec::new();
+        for name in self.uncommitted_names()? {
+            if name.ends_with(b"/") {
+                files.extend(self.files_below(&name)?);
+            } else {
+                files.push(name);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Returns the files in a folder of such a list, a repository of its own included; what is gone meanwhile is not there.
+    pub fn files_below(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, GitError> {
+        let mut files = Vec::new();
+        let mut left = vec![folder.strip_suffix(b"/").unwrap_or(folder).to_vec()];
+        while let Some(folder) = left.pop() {
+            let path = self.file(&folder);
+            let listed = match fs::read_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                listed => listed.map_err(GitError::io("listing", &path))?,
+            };
+            for entry in listed {
+                let entry = entry.map_err(GitError::io("listing", &path))?;
+                let name = [folder.as_slice(), b"/", entry.file_name().as_bytes()].concat();
+                let is_folder = entry.file_type().map_err(GitError::io("looking at", &entry.path()))?.is_dir();
+                if is_folder { left.push(name) } else { files.push(name) }
+            }
+        }
+        Ok(files)
     }
 
     fn others(&self, which: &[&str]) -> Result<Vec<Vec<u8>>, GitError> {

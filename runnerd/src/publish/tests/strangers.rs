@@ -110,3 +110,25 @@ fn the_daemon_accounts_for_what_it_has_published_and_for_nothing_else() {
     assert!(!is_accounted(Some(&other), Some(&ids[2])), "what was there is not the run's");
     assert!(!is_accounted(None, Some(&"ref: refs/heads/main".to_owned())));
 }
+
+#[test]
+fn row_113_an_id_that_is_reserved_for_another_run_is_left_to_it() {
+    let pair = Pair::new();
+    pair.commit("one");
+    let reserve = |nonce: &str| {
+        fs::write(pair.place("nonce"), nonce).unwrap();
+        let blob = pair.source_git(&format!("hash-object -w {}", pair.place("nonce").display()));
+        pair.source_git(&format!("update-ref refs/runner/reserved/x {blob}"));
+    };
+    reserve("another");
+    let before = pair.state_of_source();
+    let why = pair.held();
+    assert!(why.message.starts_with("x is reserved for another run in "), "{why:?}");
+    assert_eq!(pair.state_of_source(), before);
+    pair.follow(&why);
+    pair.publish();
+    reserve(&pair.of.nonce);
+    pair.commit("two");
+    pair.publish();
+    pair.assert_sound();
+}

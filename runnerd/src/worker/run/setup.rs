@@ -67,7 +67,7 @@ pub(super) async fn setup(context: &RunContext, loaded: &Loaded, stop: &Cancella
     }
     block_in_place(|| {
         baseline::look_after(context, loaded)?;
-        let names = context.repository()?.uncommitted_names()?;
+        let names = context.repository()?.uncommitted_files()?;
         let paths = names.iter().map(|name| PathBuf::from(OsStr::from_bytes(name)));
         let made = paths.filter(|path| !path.starts_with(Layout::FOLDER)).map(WirePath).collect();
         context.store.workspace().write(&WorkspaceNote { made }).map_err(Obstacle::from)?;

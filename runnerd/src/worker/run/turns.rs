@@ -175,7 +175,8 @@ async fn take_turn(worker: &mut Worker, run: &str, is_step: bool) {
 /// a person has cancelled ends.
 async fn stopped_by(worker: &mut Worker, id: &str, error: &Failure) {
     worker.tries = worker.tries.saturating_add(1);
-    let mut obstruction = obstruction(error);
+    let gone = publication::workspace_gone(&worker.queue.file);
+    let mut obstruction = gone.unwrap_or_else(|| obstruction(error));
     if worker.queue.is_cancelled(id) {
         give_up::tidy(worker, id, &mut obstruction);
     }

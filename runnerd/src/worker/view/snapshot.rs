@@ -14,7 +14,7 @@ use runner_core::{notes, tree, usage};
 use crate::clock;
 use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
-use crate::store::{RepoFile, Store};
+use crate::store::{RepoFile, Store, repo_id};
 use crate::worker::caches::LastLoad;
 use crate::worker::integrity::{definition, watched};
 use crate::worker::load::{Loaded, load};
@@ -39,6 +39,7 @@ pub(crate) fn repo_view(file: &RepoFile, held: Option<StopReason>) -> RepoView {
         held,
         queue: file.runs.iter().filter(|run| !run.state.is_over()).map(summary).collect(),
         source: file.source.as_ref().map(|source| source.path.clone()),
+        source_id: file.source.as_ref().map(|source| repo_id(source.common_dir.as_path())),
     }
 }
 

@@ -1,0 +1,91 @@
+//! The order in which repositories are listed: by their paths, and the isolated runs of one right behind it, as they were
+//! asked for. What is told of each is made elsewhere.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use protocol::path::WirePath;
+use protocol::view::{RepoView, StatusView};
+
+/// Where a repository stands; of a workspace, first where the repository does that it was made from.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    path: WirePath,
+    /// Two repositories may have been registered at one path.
+    id: String,
+    is_workspace: bool,
+    asked_at: Option<Timestamp>,
+    own: PathBuf,
+}
+
+/// The paths of repositories that are no workspaces, by their ids.
+type Paths = BTreeMap<String, WirePath>;
+
+/// Puts repositories in order.
+pub(super) fn sort(views: &mut [RepoView]) {
+    let paths = paths(views.iter());
+    views.sort_by_cached_key(|view| Place::of(view, view.queue.first().map(|run| run.queued_at), &paths));
+}
+
+/// Puts what is told of repositories in order.
+pub(super) fn sort_statuses(views: &mut [StatusView]) {
+    let paths = paths(views.iter().map(|view| &view.repo));
+    let asked_at = |view: &StatusView| view.run.as_ref().map(|run| run.summary.queued_at);
+    views.sort_by_cached_key(|view| Place::of(&view.repo, asked_at(view), &paths));
+}
+
+fn paths<'a>(views: impl Iterator<Item = &'a RepoView>) -> Paths {
+    let own = views.filter(|view| view.source_id.is_none());
+    own.map(|view| (view.id.clone(), view.path.clone())).collect()
+}
+
+impl Place {
+    fn of(view: &RepoView, asked_at: Option<Timestamp>, paths: &Paths) -> Self {
+        let id = view.source_id.as_ref().unwrap_or(&view.id);
+        // It may have been asked for in another work tree than the one that is registered.
+        let path = paths.get(id).or(view.source.as_ref()).unwrap_or(&view.path);
+        let (path, id, own) = (path.clone(), id.clone(), view.path.0.clone());
+        Self { path, id, is_workspace: view.source_id.is_some(), asked_at, own }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn view(id: &str, path: &str, of: Option<(&str, &str)>) -> RepoView {
+        RepoView {
+            id: id.to_owned(),
+            path: Path::new(path).into(),
+            held: None,
+            queue: Vec::new(),
+            source: of.map(|(_, path)| Path::new(path).into()),
+            source_id: of.map(|(id, _)| id.to_owned()),
+        }
+    }
+
+    #[test]
+    fn isolated_runs_stand_behind_the_repository_that_they_were_begun_from() {
+        let of_b = |id, path, asked_in| view(id, path, Some(("b", asked_in)));
+        let mut views = [
+            of_b("w2", "/state/w/2", "/linked/work/tree"),
+            view("c", "/home/c", None),
+            of_b("w1", "/state/w/1", "/home/b"),
+            view("b", "/home/b", None),
+            view("a", "/home/a", None),
+        ];
+        sort(&mut views);
+        assert_eq!(views.map(|view| view.id), ["a", "b", "w1", "w2", "c"]);
+    }
+
+    #[test]
+    fn a_workspace_whose_source_is_not_listed_stands_where_it_would() {
+        let mut views =
+            [view("c", "/home/c", None), view("w", "/a/w", Some(("b", "/home/b"))), view("a", "/home/a", None)];
+        sort(&mut views);
+        assert_eq!(views.map(|view| view.id), ["a", "w", "c"]);
+    }
+}
