@@ -21,14 +21,48 @@ export function groupOf(one: StatusView): Group {
   return GOES.has(state) ? 'goes' : 'done';
 }
 
-/** Repositories by what they ask of their reader, each group in the order of [`sorted`]; empty groups are left out. */
-export function grouped(all: readonly StatusView[]): [Group, StatusView[]][] {
+/** A repository with its isolated runs, each of which has a workspace of its own. */
+export interface Entry {
+  one: StatusView;
+  isolated: StatusView[];
+}
+
+/** Repositories with their isolated runs below them; a workspace whose repository is not among them stands alone. */
+export function entriesOf(all: readonly StatusView[]): Entry[] {
+  const ids = new Set(all.map((one) => one.repo.id));
+  const isBelow = (one: StatusView) => one.repo.source_id != null && ids.has(one.repo.source_id);
+  return all
+    .filter((one) => !isBelow(one))
+    .map((one) => ({ one, isolated: all.filter((other) => other.repo.source_id === one.repo.id) }));
+}
+
+const membersOf = (entry: Entry): StatusView[] => [entry.one, ...entry.isolated];
+
+/** What the most urgent of its runs asks. */
+export function groupOfEntry(entry: Entry): Group {
+  const groups = new Set(membersOf(entry).map(groupOf));
+  if (groups.has('needs')) return 'needs';
+  return groups.has('goes') ? 'goes' : 'done';
+}
+
+/** Repositories by what they ask of their reader, each group in the order of their most urgent runs; empty groups are left out. */
+export function grouped(entries: readonly Entry[]): [Group, Entry[]][] {
   const groups: Group[] = ['needs', 'goes', 'done'];
-  const found = groups.map((group): [Group, StatusView[]] => [
+  const found = groups.map((group): [Group, Entry[]] => [
     group,
-    sorted(all.filter((one) => groupOf(one) === group)),
+    entries
+      .filter((entry) => groupOfEntry(entry) === group)
+      .sort((a, b) => placeOf(a) - placeOf(b) || compare(a.one, b.one)),
   ]);
   return found.filter(([, members]) => members.length > 0);
+}
+
+const placeOf = (entry: Entry): number => Math.min(...membersOf(entry).map(place));
+
+/** Under which repository a run is shown: an isolated one is followed in its workspace, whoever names its repository. */
+export function whereIs(all: readonly StatusView[], repo: string, run: string | null): string {
+  const works = all.find((one) => run !== null && one.repo.source_id === repo && isolatedRun(one) === run);
+  return works?.repo.id ?? repo;
 }
 
 /** How many wait for a person. */
@@ -52,21 +86,36 @@ export function stateOf(one: StatusView): RunStatus | null {
   return one.repo.held ? 'held' : (one.run?.summary.state ?? null);
 }
 
-/** Name of the folder. */
-export function nameOf(one: StatusView): string {
-  const path = typeof one.repo.path === 'string' ? one.repo.path : one.repo.id;
-  return path.split('/').filter(Boolean).at(-1) ?? path;
+const folderOf = (path: unknown, otherwise: string): string =>
+  typeof path === 'string' ? (path.split('/').filter(Boolean).at(-1) ?? path) : otherwise;
+
+/** The run that a workspace was made for; null of any other repository. */
+export function isolatedRun(one: StatusView): string | null {
+  if (one.repo.source_id == null) return null;
+  return one.run?.summary.id ?? folderOf(one.repo.path, one.repo.id);
 }
 
-export function sorted(all: readonly StatusView[]): StatusView[] {
-  const place = (one: StatusView) => {
-    const state = stateOf(one);
-    return state === null ? 6 : rank[ofRun(state).tone];
-  };
-  return [...all].sort(
-    (a, b) => place(a) - place(b) || nameOf(a).localeCompare(nameOf(b)) || (a.repo.id < b.repo.id ? -1 : 1),
-  );
+/** Name of the folder; of a workspace, of the repository that its run was begun from. */
+export function nameOf(one: StatusView): string {
+  return folderOf(one.repo.source_id == null ? one.repo.path : one.repo.source, one.repo.id);
 }
+
+/** The name, and the run of a workspace. */
+export function fullNameOf(one: StatusView): string {
+  const run = isolatedRun(one);
+  return run === null ? nameOf(one) : `${nameOf(one)} ${run}`;
+}
+
+const place = (one: StatusView): number => {
+  const state = stateOf(one);
+  return state === null ? 6 : rank[ofRun(state).tone];
+};
+
+const compare = (a: StatusView, b: StatusView): number =>
+  nameOf(a).localeCompare(nameOf(b)) || (a.repo.id < b.repo.id ? -1 : 1);
+
+export const sorted = (all: readonly StatusView[]): StatusView[] =>
+  [...all].sort((a, b) => place(a) - place(b) || compare(a, b));
 
 /** How many repositories are in each state, in the same order. */
 export function summed(all: readonly StatusView[]): [RunStatus, number][] {

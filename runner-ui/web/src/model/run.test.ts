@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { IterationView, RunView, StatusView } from '../wire';
 import { entries, siftEntries } from './activity';
-import { nameOf, sorted, stateOf, summed } from './overview';
+import { entriesOf, fullNameOf, grouped, nameOf, sorted, stateOf, summed, whereIs } from './overview';
 import { remarks, whyOf } from './why';
 import { isFailure, ofRun, ofVerdict } from './words';
 
@@ -63,6 +63,31 @@ test('repositories that need a person come first', () => {
     ['stuck', 1],
     ['held', 1],
   ]);
+});
+
+test('isolated runs stand below their repository, which is where its most urgent run belongs', () => {
+  const isolated = (id: string, state: string) =>
+    ({
+      repo: { id, path: `/w/${id}`, source: '/linked/proj', source_id: '/a/proj', queue: [] },
+      run: { summary: { id: `run-${id}`, state } },
+    }) as unknown as StatusView;
+  const all = [
+    status('/a/other', 'running'),
+    status('/a/proj', 'completed'),
+    isolated('1', 'running'),
+    isolated('2', 'stuck'),
+  ];
+  const found = grouped(entriesOf(all)).map(([group, members]) => [
+    group,
+    members.map(({ one, isolated }) => [nameOf(one), ...isolated.map(fullNameOf)]),
+  ]);
+  expect(found).toEqual([
+    ['needs', [['proj', 'proj run-1', 'proj run-2']]],
+    ['goes', [['other']]],
+  ]);
+  expect(whereIs(all, '/a/proj', 'run-2')).toBe('2');
+  expect(whereIs(all, '/a/proj', 'x')).toBe('/a/proj');
+  expect(grouped(entriesOf([isolated('3', 'stuck')]))).toHaveLength(1);
 });
 
 test('a state that this page does not know yet is shown by its word', () => {
