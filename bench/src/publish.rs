@@ -16,7 +16,7 @@ use runnerd::publish::publish;
 use runnerd::repo::kept::Vault;
 use runnerd::repo::seal::Key;
 use runnerd::store::{Source, Store};
-use runnerd::workspace::{self, Order};
+use runnerd::workspace::{self, Order, Owner};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{self, Place};
@@ -87,12 +87,14 @@ impl Scene {
         let found = Repository::discover(repo.path()).expect("the repository is found");
         let captured = found.capture(&home.path().join("captured")).expect("its configuration can be captured");
         let base = captured.head().expect("it has a HEAD").commit().expect("it has a commit");
+        let key = Key::random().expect("a key can be made");
         let (copy, place) = (Patterns::default(), home.path().join("workspace"));
         let order = Order { source: &captured, place: &place, base, copy: &copy };
-        workspace::make(&order, &|_| (), &CancellationToken::new()).expect("a workspace can be made");
+        workspace::make((&order, &Owner::of(&key)), &|_| (), &CancellationToken::new())
+            .expect("a workspace can be made");
         let found = Repository::discover(&place).expect("the workspace is found");
         let workspace = found.capture(&home.path().join("captured-too")).expect("its configuration can be captured");
-        let vault = Vault::new(home.path().join("private"), Key::random().expect("a key can be made"));
+        let vault = Vault::new(home.path().join("private"), key);
         let store = Store::new(&vault, "0123456789ab");
         store.create().expect("a folder for notes can be made");
         let source = Source {

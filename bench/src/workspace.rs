@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use runner_testkit::{Home, Repo};
 use runnerd::config::Patterns;
 use runnerd::git::Repository;
-use runnerd::workspace::{self, Order};
+use runnerd::repo::seal::Key;
+use runnerd::workspace::{self, Order, Owner};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{self, Place};
@@ -139,6 +140,7 @@ impl Scene {
         let base = source.head().expect("it has a HEAD").commit().expect("it has a commit");
         let (copy, place) = (Patterns::default(), self.place.join("workspace"));
         let order = Order { source: &source, place: &place, base, copy: &copy };
+        let owner = Owner::of(&Key::random().expect("a key can be made"));
         settle();
         let began = std::time::Instant::now();
         let laid_out = std::cell::Cell::new(std::time::Duration::ZERO);
@@ -147,7 +149,7 @@ impl Scene {
                 laid_out.set(began.elapsed());
             }
         };
-        workspace::make(&order, &progress, &CancellationToken::new()).expect("a workspace can be made");
+        workspace::make((&order, &owner), &progress, &CancellationToken::new()).expect("a workspace can be made");
         times.flushed.add(began.elapsed());
         times.workspace.add(laid_out.get());
         workspace::remove(&place).expect("a workspace can be removed");

@@ -1,5 +1,5 @@
 //! An isolated run is published, and something happens between any two steps of that: the daemon dies, the machine goes
-//! down, or a person works in the repository that the run was begun from. Rows 99 to 104 and 117 to 119.
+//! down, or a person works in the repository that the run was begun from. Rows 99 to 104 and 115 to 117.
 //!
 //! A git program in front of the real one stops at those of a publication, which are five: the objects are sent, looked
 //! for, kept by a reference, looked for again, and the branch is moved. Each iteration of a run is stopped at another one.
@@ -312,7 +312,7 @@ fn row_104_person_who_deletes_the_branch_between_two_steps_is_asked_and_gets_all
 }
 
 #[test]
-fn row_118_machine_that_goes_down_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
+fn row_116_machine_that_goes_down_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
     let mut scene = Scene::new();
     for stop in STOPS {
         scene.commit_until(stop);
@@ -325,22 +325,22 @@ fn row_118_machine_that_goes_down_between_two_steps_of_publishing_leaves_what_th
 }
 
 #[test]
-fn row_119_person_who_commits_while_nothing_runs_is_asked_and_loses_nothing() {
+fn row_117_person_who_commits_while_nothing_runs_is_asked_and_loses_nothing() {
     at_each_stop(Person::Commits, true);
 }
 
 #[test]
-fn row_119_person_who_switches_while_nothing_runs_has_the_files_of_the_branch() {
+fn row_117_person_who_switches_while_nothing_runs_has_the_files_of_the_branch() {
     at_each_stop(Person::Switches, true);
 }
 
 #[test]
-fn row_119_person_who_collects_garbage_while_nothing_runs_takes_nothing_away() {
+fn row_117_person_who_collects_garbage_while_nothing_runs_takes_nothing_away() {
     at_each_stop(Person::Collects, true);
 }
 
 #[test]
-fn row_119_person_who_deletes_the_branch_while_nothing_runs_is_asked_and_gets_all_of_it_back() {
+fn row_117_person_who_deletes_the_branch_while_nothing_runs_is_asked_and_gets_all_of_it_back() {
     at_each_stop(Person::Deletes, true);
 }
 
@@ -380,7 +380,7 @@ fn drive_and_die(at: u32) -> bool {
 }
 
 #[test]
-fn row_117_daemon_that_dies_at_a_call_while_an_isolated_run_is_driven_loses_nothing() {
+fn row_115_daemon_that_dies_at_a_call_while_an_isolated_run_is_driven_loses_nothing() {
     let every = sampled(11, 88);
     let died = (every.from..every.from + every.limit).step_by(every.step).filter(|at| drive_and_die(*at)).count();
     assert!(died > 0, "no call was hit");

@@ -11,7 +11,9 @@ use crate::scene::Scene;
 /// A run that is ready to land on `main`, which is checked out, with a filter that stops while its file is laid out.
 fn stopping() -> (Scene, Gate) {
     let scene = Scene::new(&["x"]);
-    scene.run("a", &["mkdir a; echo 1 > a/made; echo 1 > a.txt; echo 2 > b.stops; echo 3 > shared; answer done 'Done.'"]).on_main();
+    scene
+        .run("a", &["mkdir a; echo 1 > a/made; echo 1 > a.txt; echo 2 > b.stops; echo 3 > shared; answer done 'Done.'"])
+        .on_main();
     scene.repo.write(".gitattributes", "*.stops filter=stops\n").commit("Filter");
     let gate = scene.repo.script().gate("smudge");
     let gates = scene.repo.script().folder().join("gates/smudge");
