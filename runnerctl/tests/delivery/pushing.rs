@@ -143,10 +143,10 @@ fn a_remote_with_several_addresses_to_push_to_is_refused() {
 #[test]
 fn what_a_push_leaves_running_holds_nobody_up() {
     let stage = Stage::new();
-    let gate = stage.path("forge/gate");
+    let gate = stage.path("forge/connection");
     assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
     // As `ssh` with a connection that it keeps: it has the streams of whoever has started it.
-    stage.program("ssh", &SSH.replace("exec ", "(read -r line < \"$FORGE/gate\") & exec "));
+    stage.program("ssh", &SSH.replace("exec ", "(read -r line < \"$FORGE/connection\") & exec "));
     let output = stage.deliver(&["--base", "main"]);
     let is_held = fs::OpenOptions::new().write(true).custom_flags(nix::libc::O_NONBLOCK).open(&gate).is_ok();
     assert!(is_held, "it is running still, and ends now");
