@@ -99,7 +99,8 @@ fn row_114_link_that_stands_in_the_place_of_a_landed_folder_by_then_is_not_follo
     assert_eq!(fs::read_to_string(theirs.join("made")).expect("it is theirs"), "1\n");
     assert_eq!(fs::read_link(&folder).expect("the link stays"), theirs);
     assert_eq!(scene.repo.read("a.txt"), "somebody's\n");
-    assert_eq!(scene.git(&["status", "--porcelain"]), "?? a\n?? a.txt");
+    let status = scene.git(&["status", "--porcelain", "--", "a", "a.txt", "b.stops", "shared"]);
+    assert_eq!(status, "?? a\n?? a.txt");
     assert!(scene.repo.read("shared").starts_with("one\n"));
     scene.git(&["config", "--unset", "filter.stops.smudge"]);
     let said = scene.land(&["a"]).exits(6).stderr.clone();

@@ -21,7 +21,7 @@ fn the_guard_on_a_result_finds_what_the_workspace_names() {
     scene.land(&["a"]).exits(0);
     assert_eq!(scene.landed().last().map(String::as_str), Some("Title of x"));
     assert!(!scene.repo.path().join("made.ready").exists(), "it was made ready elsewhere");
-    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    assert_eq!(scene.git(&["status", "--porcelain", "--untracked-files=no"]), "");
 }
 
 #[test]

@@ -14,9 +14,14 @@ fn a_sparse_work_tree_stays_as_sparse_as_it_is() {
     assert_eq!(scene.repo.read("in/a"), "2\n");
     assert!(!scene.repo.path().join("out").exists(), "what is not to be there is not laid out");
     assert_eq!(scene.git(&["show", "main:out/b"]), "2");
-    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    assert_eq!(tracked(&scene), "");
     scene.git(&["sparse-checkout", "disable"]);
-    assert_eq!((scene.repo.read("out/b").as_str(), scene.git(&["status", "--porcelain"]).as_str()), ("2\n", ""));
+    assert_eq!((scene.repo.read("out/b").as_str(), tracked(&scene).as_str()), ("2\n", ""));
+}
+
+/// Returns what differs of what git tracks.
+fn tracked(scene: &Scene) -> String {
+    scene.git(&["status", "--porcelain", "--untracked-files=no"])
 }
 
 /// A repository with two commits beside that of the scene, for a submodule; the commits, oldest first.
@@ -52,7 +57,7 @@ fn a_submodule_that_a_run_moves_lands_and_its_folder_is_named() {
     assert_eq!(scene.git(&["rev-parse", "main:sub"]), second);
     assert_eq!(scene.git(&["-C", "sub", "rev-parse", "HEAD"]), first, "nothing of somebody's folder is touched");
     scene.git(&["submodule", "update", "--init", "--", "sub"]);
-    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    assert_eq!(tracked(&scene), "");
 }
 
 #[test]
@@ -110,7 +115,7 @@ fn where_commits_are_signed_the_landed_ones_are() {
     let before = scene.git(&["rev-parse", "main"]);
     let said = scene.land(&["a"]).exits(1).stderr.clone();
     assert!(said.contains("git commit-tree failed"), "{said}");
-    assert_eq!((scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain"])), (before, String::new()));
+    assert_eq!((scene.git(&["rev-parse", "main"]), tracked(&scene)), (before, String::new()));
 }
 
 #[test]

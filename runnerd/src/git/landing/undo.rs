@@ -33,7 +33,7 @@ impl Repository {
             differing.iter().filter(|it| it.old.is_none() && !had.contains(it.path.as_slice())).collect();
         // By the attributes that they were written with, which are put back too.
         let foreign = self.foreign_among(&added)?;
-        self.unlocked(|| Git::new(self, "read-tree").args(["-m", &old.to_string()]).run().map(drop))?;
+        self.unlocked(|| Git::new(self, "read-tree").args(["-m", "-i", &old.to_string()]).run().map(drop))?;
         let changed: BTreeSet<Vec<u8>> = self.changes()?.into_iter().map(|change| change.path).collect();
         for difference in added {
             self.remove_added(&repo, difference, &foreign)?;
