@@ -521,6 +521,10 @@ export interface RepoView {
    * The work tree that its run was asked for in, where this is the workspace of an isolated run.
    */
   source?: WirePath | null;
+  /**
+   * Id of the repository that its run was begun from, where this is the workspace of an isolated run.
+   */
+  source_id?: string | null;
 }
 /**
  * One run in detail.
