@@ -8,7 +8,7 @@ use clap::Parser;
 ///
 /// `runnerctl ui` starts it and opens the page.
 #[derive(Debug, Clone, Default, Parser)]
-#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[command(name = "runner-ui", version)]
 pub struct Args {
     /// A path in the only repository that is shown; its records are shown where no daemon runs
