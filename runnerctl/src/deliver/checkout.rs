@@ -72,8 +72,8 @@ pub(crate) struct Seen {
 }
 
 impl Checkout {
-    async fn run(&self, args: &[&str]) -> Result<Said, Failure> {
-        let words = std::iter::once("git").chain(args.iter().copied());
+    async fn run(&self, words: &[&str]) -> Result<Said, Failure> {
+        let words = std::iter::once("git").chain(words.iter().copied());
         let env = if self.can_ask { LOUD } else { SILENT };
         let (argv, folder) = (words.map(OsString::from).collect(), self.folder.as_path());
         program::run(Call { argv, folder, env, input: Vec::new(), tail: None }).await.map_err(|error| match error {

@@ -139,10 +139,10 @@ impl Gone<'_> {
     /// Says why there is nothing to make it from.
     fn nothing(&self, repository: &Repository, lost: Lost) -> ErrorData {
         // The last commit may be there yet without a branch.
-        let last = self.published().ok().flatten().map(|published| published.to);
-        let last = last.filter(|last| repository.holds(last).unwrap_or(false)).map(|last| last.to_string());
+        let tip = self.published().ok().flatten().map(|published| published.to);
+        let tip = tip.filter(|tip| repository.holds(tip).unwrap_or(false)).map(|tip| tip.to_string());
         let places = [self.source.path.to_string(), self.place.display().to_string()];
-        let why = lost.reason(&self.source.run, places.each_ref().map(String::as_str), last.as_deref());
+        let why = lost.reason(&self.source.run, places.each_ref().map(String::as_str), tip.as_deref());
         let refused = ErrorData::new(ErrorKind::Held, why.message.clone());
         why.ways().into_iter().fold(refused, ErrorData::hint)
     }

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn of_the_log_of_a_check_the_lines_are_told_that_say_what_failed() {
-        let noise: String = (0..400).map(|at| format!("   Compiling crate{at} v1.0.0\n")).collect();
+        let noise = (0..400).map(|at| format!("   Compiling crate{at} v1.0.0\n")).collect::<Vec<_>>().concat();
         let log = format!(
             "{noise}test store::keeps_the_last_line ... FAILED\n\nfailures:\n\n---- store::keeps_the_last_line stdout ----\n\
              thread 'store::keeps_the_last_line' panicked at src/store.rs:42:9:\nlines are lost [feedback 0123456789abcdef]\n\n\
