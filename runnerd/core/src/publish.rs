@@ -61,7 +61,7 @@ pub struct Seen {
     /// Whether a work tree of the source has the branch checked out, or git is at work there.
     pub is_in_use: bool,
     /// Whether the id of the run is reserved there for another one.
-    pub is_anothers: bool,
+    pub is_reserved_for_another: bool,
 }
 
 /// What is done next.
@@ -111,7 +111,7 @@ pub fn next(seen: Option<&Seen>) -> Step {
         // What the run did not make is never written over, and nothing is sent before a person has looked.
         Seen { branch: Standing::Foreign, .. } => Step::Hold(Hold::ForeignBranch),
         Seen { at: Standing::Foreign, .. } => Step::Hold(Hold::ForeignKeeper),
-        Seen { is_anothers: true, .. } => Step::Hold(Hold::ReservedForAnother),
+        Seen { is_reserved_for_another: true, .. } => Step::Hold(Hold::ReservedForAnother),
         Seen { branch: Standing::Missing, was_published: true, .. } => Step::Hold(Hold::BranchGone),
         Seen { branch: Standing::Missing, is_in_the_way: true, .. } => Step::Hold(Hold::InTheWay),
 

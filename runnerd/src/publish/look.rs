@@ -27,7 +27,7 @@ pub(super) struct Look {
     /// Where the branch is in use.
     pub(super) in_use: Option<InUse>,
     /// What the reservation names that takes the id for another run.
-    pub(super) anothers: Option<String>,
+    pub(super) reserved_for: Option<String>,
     /// What is remembered.
     pub(super) note: Option<Published>,
     /// What is decided from.
@@ -44,7 +44,7 @@ impl Publisher<'_> {
         let reservation = publish::reservation(run);
         let asked: Vec<String> = [&full, &keeper, &reservation].into_iter().chain(&kinds).cloned().collect();
         let there = self.target.refs_of(&asked)?;
-        let anothers = self.reserved_for_another(there.get(&reservation))?;
+        let reserved_for = self.reserved_for_another(there.get(&reservation))?;
         let (branch, at) = (there.get(&full).cloned(), there.get(&keeper).cloned());
         let extras = [self.extras_of(&self.workspace.refs_of(&kinds)?)?, ids(&there, &kinds)];
         let note = self.note.read()?;
@@ -63,10 +63,10 @@ impl Publisher<'_> {
             was_published: note.as_ref().is_some_and(Published::was_there),
             is_in_the_way: in_the_way.is_some(),
             is_in_use: in_use.is_some(),
-            is_anothers: anothers.is_some(),
+            is_reserved_for_another: reserved_for.is_some(),
         };
         let base = if at.is_none() { self.base(&tip)? } else { None };
-        Ok(Some(Look { tip, base, branch, at, extras, in_the_way, in_use, anothers, note, seen }))
+        Ok(Some(Look { tip, base, branch, at, extras, in_the_way, in_use, reserved_for, note, seen }))
     }
 
     /// Returns what the reservation of the run's id names, if that is no run of this daemon's. One that somebody has taken

@@ -148,7 +148,7 @@ impl<'a> Publisher<'a> {
             Hold::ForeignBranch => look.branch.as_deref(),
             Hold::ForeignKeeper => look.at.as_deref(),
             Hold::InTheWay => look.in_the_way.as_deref(),
-            Hold::ReservedForAnother => look.anothers.as_deref(),
+            Hold::ReservedForAnother => look.reserved_for.as_deref(),
             Hold::BranchGone => None,
             Hold::Incomplete => Some(self.progress.missing.as_str()),
         };

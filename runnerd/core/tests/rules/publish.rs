@@ -22,7 +22,7 @@ fn all() -> Vec<Seen> {
                 was_published: is(1),
                 is_in_the_way: is(2),
                 is_in_use: is(3),
-                is_anothers: is(5),
+                is_reserved_for_another: is(5),
             });
         }
     }
@@ -78,7 +78,7 @@ fn what_the_run_did_not_make_is_never_written_over_and_nothing_is_sent_beside_it
 
 #[test]
 fn nothing_is_done_under_an_id_that_another_run_has() {
-    for seen in all().into_iter().filter(|seen| seen.is_anothers) {
+    for seen in all().into_iter().filter(|seen| seen.is_reserved_for_another) {
         assert!(matches!(next(Some(&seen)), Step::Hold(_)), "{seen:?}");
     }
 }
