@@ -71,7 +71,7 @@ mod tests {
     fn isolated_runs_stand_behind_the_repository_that_they_were_begun_from() {
         let of_b = |id, path, asked_in| view(id, path, Some(("b", asked_in)));
         let mut views = [
-            of_b("w2", "/state/w/2", "/linked/work/tree"),
+            of_b("w2", "/state/w/2", "/home/b-linked"),
             view("c", "/home/c", None),
             of_b("w1", "/state/w/1", "/home/b"),
             view("b", "/home/b", None),
