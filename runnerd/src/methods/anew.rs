@@ -75,7 +75,7 @@ impl Gone<'_> {
         let said = match anew(self.left(&repository, kept)?) {
             Anew::Published(tip) => self.at_published(&repository, tip, stop)?,
             Anew::Base(base) => self.at_base(&repository, base, stop)?,
-            Anew::Nothing(lost) => return Err(self.nothing(&repository, lost)),
+            Anew::Nothing(lost) => return Err(self.nothing(&repository, lost)?),
         };
         Ok(Some(said))
     }
@@ -137,14 +137,16 @@ impl Gone<'_> {
     }
 
     /// Says why there is nothing to make it from.
-    fn nothing(&self, repository: &Repository, lost: Lost) -> ErrorData {
+    fn nothing(&self, repository: &Repository, lost: Lost) -> Result<ErrorData, ErrorData> {
         // The last commit may be there yet without a branch.
-        let tip = self.published().ok().flatten().map(|published| published.to);
-        let tip = tip.filter(|tip| repository.holds(tip).unwrap_or(false)).map(|tip| tip.to_string());
+        let tip = match self.published()?.map(|published| published.to) {
+            Some(tip) if repository.holds(&tip).map_err(|error| git_error(&error))? => Some(tip.to_string()),
+            _ => None,
+        };
         let places = [self.source.path.to_string(), self.place.display().to_string()];
         let why = lost.reason(&self.source.run, places.each_ref().map(String::as_str), tip.as_deref());
         let refused = ErrorData::new(ErrorKind::Held, why.message.clone());
-        why.ways().into_iter().fold(refused, ErrorData::hint)
+        Ok(why.ways().into_iter().fold(refused, ErrorData::hint))
     }
 }
 
