@@ -5,6 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
 
+/// The first git that merges trees by themselves (`merge-tree --write-tree`), which results of runs land with.
+pub const LANDING_GIT: [u32; 2] = [2, 38];
+/// Workspaces like the largest one that a disk should have room for yet.
+pub const SPARE_WORKSPACES: u64 = 3;
+
 /// `doctor.repository`: how the daemon would work in a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RepositoryFacts {

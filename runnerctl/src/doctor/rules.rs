@@ -6,7 +6,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use protocol::client::ConnectError;
-use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts, WorkspaceProposal};
+use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, LANDING_GIT, RepositoryFacts, WorkspaceProposal};
 use protocol::reply::{ConfigShowReply, ValidateReply};
 use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
 use protocol::words::Containment;
@@ -19,8 +19,6 @@ use crate::text::measure::size;
 
 /// The first git that can be kept from configuration that a session has written (`GIT_CONFIG_GLOBAL`).
 const OLDEST_GIT: [u32; 2] = [2, 32];
-/// The first git that results of runs land with (`merge-tree --write-tree`).
-const LANDING_GIT: [u32; 2] = [2, 38];
 /// Free bytes below which nothing can be relied upon.
 const DISK_FULL: u64 = 100_000_000;
 /// Free bytes below which a night of runs may fill the disk.

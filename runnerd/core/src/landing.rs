@@ -11,6 +11,7 @@ pub mod train;
 
 use std::collections::BTreeSet;
 
+use protocol::doctor::LANDING_GIT;
 use protocol::words::VerdictName;
 
 use self::cuts::{Cut, cuts};
@@ -19,15 +20,12 @@ pub use self::refusal::Refusal;
 use crate::audit::{Plan, Whose};
 use crate::message::RunnerCommit;
 
-/// The first git that merges trees by themselves (`merge-tree --write-tree`).
-pub const OLDEST_GIT: [u32; 2] = [2, 38];
-
 /// Refuses a git that cannot merge trees, by the version that it says, such as `2.47.3` or `2.39.5 (Apple Git-154)`. One that
 /// says none is tried.
 pub fn refuse_old_git(version: &str) -> Result<(), Refusal> {
     let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) if [major, minor] < OLDEST_GIT => {
+        (Some(Ok(major)), Some(Ok(minor))) if [major, minor] < LANDING_GIT => {
             Err(Refusal::OldGit { version: version.to_owned() })
         }
         _ => Ok(()),

@@ -5,11 +5,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
+use protocol::doctor::SPARE_WORKSPACES;
 
 /// Bytes of a block as the system counts them for a file.
 const BLOCK: u64 = 512;
-/// Workspaces of the same size that should have room yet.
-const WANTED: u64 = 3;
 
 /// Returns the bytes that a folder takes on its disk. No link is followed; what is gone meanwhile counts for nothing.
 pub fn bytes_below(folder: &Path) -> u64 {
@@ -36,7 +35,7 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 pub fn short_of_room(workspace: &Path) -> Option<String> {
     let (taken, free) = (bytes_below(workspace), free_bytes(workspace)?);
     let megabytes = |bytes: u64| bytes / 1_000_000;
-    (free < taken.saturating_mul(WANTED)).then(|| {
+    (free < taken.saturating_mul(SPARE_WORKSPACES)).then(|| {
         format!(
             "the workspace takes {} MB, and {} MB are free on its disk; `runnerctl gc` removes those of runs that are over",
             megabytes(taken),

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use protocol::doctor::SPARE_WORKSPACES;
 use protocol::shell;
 use protocol::view::{DiskView, WorkspaceDisk};
 
 use super::{DISK_FULL, DISK_LOW};
 use crate::doctor::{Check, Level};
 use crate::text::measure::size;
-
-/// Workspaces like the largest one that should have room yet.
-const WANTED: u64 = 3;
 
 /// Judges the room for workspaces; none where there is none of them.
 pub(crate) fn workspaces(disk: &DiskView) -> Option<Check> {
@@ -28,7 +26,7 @@ pub(crate) fn workspaces(disk: &DiskView) -> Option<Check> {
     let found = format!("{taken}, {} free at {folder}", size(free));
     let level = match free {
         0..DISK_FULL => Level::Fail,
-        _ if free < DISK_LOW.max(largest.saturating_mul(WANTED)) => Level::Warn,
+        _ if free < DISK_LOW.max(largest.saturating_mul(SPARE_WORKSPACES)) => Level::Warn,
         _ => return Some(Check::ok("workspaces", found)),
     };
     let details = disk.workspaces.iter().map(told).collect();

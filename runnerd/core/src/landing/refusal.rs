@@ -1,7 +1,7 @@
 //! What does not land, in one sentence each, with what to type next.
 
-use super::OLDEST_GIT;
 use crate::shell;
+use protocol::doctor::LANDING_GIT;
 
 /// Most files that a sentence names.
 const SHOWN: usize = 10;
@@ -95,8 +95,8 @@ pub enum Refusal {
     #[error(
         "git {version} cannot merge trees by themselves: nothing lands with it; install git {}.{} or later where the daemon finds \
          it first",
-        OLDEST_GIT[0],
-        OLDEST_GIT[1]
+        LANDING_GIT[0],
+        LANDING_GIT[1]
     )]
     OldGit {
         /// Its version, as it says it.
