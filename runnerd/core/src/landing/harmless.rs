@@ -34,6 +34,8 @@ const CLOSING: [&str; 18] = [
 ];
 /// Trailers whose names are one word.
 const TRAILERS: [&str; 6] = ["cc", "bug", "fixes", "closes", "refs", "link"];
+/// A footer of Conventional Commits that is no trailer to git, and has a release tool raise the version.
+const BREAKING: &str = "breaking change";
 /// What has `git rebase --autosquash` fold a commit into another one.
 const FOLDING: [&str; 3] = ["fixup!", "squash!", "amend!"];
 /// A builder's order that has no brackets.
@@ -138,7 +140,8 @@ fn is_trailer(line: &str) -> bool {
     let name = name.trim_end();
     let is_token = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    is_token && (name.contains('-') || TRAILERS.iter().any(|known| known.eq_ignore_ascii_case(name)))
+    name.eq_ignore_ascii_case(BREAKING)
+        || is_token && (name.contains('-') || TRAILERS.iter().any(|known| known.eq_ignore_ascii_case(name)))
 }
 
 fn is_command(line: &str) -> bool {
@@ -178,6 +181,7 @@ mod tests {
                 "Co-authored-by: A <a@x>\nSigned-off-by : B <b@x>",
                 "> Co-authored-by: A <a@x>\n> Signed-off-by : B <b@x>",
             ),
+            ("Done.\nBREAKING CHANGE: all of it", "Done.\n> BREAKING CHANGE: all of it"),
             ("Change-Id: I0\n  Cc: c@x", "> Change-Id: I0\n>   Cc: c@x"),
             ("/merge\n/label ~x\n /approve", "> /merge\n> /label ~x\n>  /approve"),
         ];
