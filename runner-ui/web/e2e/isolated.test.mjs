@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { launch } from './browser.mjs';
 import { accessible, NARROW, open, overflows, WIDE } from './page.mjs';
-import { standIn } from './standin.mjs';
+import { within } from './standin.mjs';
 import { small, status } from './worlds.mjs';
 
 let browser;
@@ -46,15 +46,6 @@ function isolated() {
     repos,
     of: (id) => ({ ...world.found, status: repos.find((one) => one.repo.id === id) ?? null }),
   };
-}
-
-async function within(world, act) {
-  const server = await standIn(world);
-  try {
-    await act(server);
-  } finally {
-    await server.close();
-  }
 }
 
 test.each([WIDE, MIDDLE, NARROW])(

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { launch } from './browser.mjs';
 import { accessible, NARROW, open, overflows, WIDE } from './page.mjs';
-import { standIn } from './standin.mjs';
+import { within } from './standin.mjs';
 import { HOSTILE, hostile, morning, small } from './worlds.mjs';
 
 let browser;
@@ -12,16 +12,6 @@ afterAll(() => browser?.close());
 
 const MIDDLE = { width: 1024, height: 768 };
 const RUN = '#/repo/r2/run/calc-77aa';
-
-/** Serves a world for one test. */
-async function within(world, act) {
-  const server = await standIn(world);
-  try {
-    await act(server);
-  } finally {
-    await server.close();
-  }
-}
 
 const box = (locator) => locator.boundingBox();
 const inView = (locator) =>

@@ -40,6 +40,16 @@ export async function standIn(world) {
   };
 }
 
+/** Serves a world while `act` is done with its server. */
+export async function within(world, act) {
+  const server = await standIn(world);
+  try {
+    await act(server);
+  } finally {
+    await server.close();
+  }
+}
+
 async function answer(world, streams, request, response) {
   const url = new URL(request.url, 'http://127.0.0.1');
   if (world.down) return void request.socket.destroy();

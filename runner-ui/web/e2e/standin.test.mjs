@@ -2,22 +2,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { launch } from './browser.mjs';
 import { accessible, NARROW, open, overflows, WIDE } from './page.mjs';
-import { standIn } from './standin.mjs';
+import { within } from './standin.mjs';
 import { hostile, large, small } from './worlds.mjs';
 
 let browser;
 beforeAll(async () => void (browser = await launch()));
 afterAll(() => browser?.close());
-
-/** Serves a world for one test. */
-async function within(world, act) {
-  const server = await standIn(world);
-  try {
-    await act(server);
-  } finally {
-    await server.close();
-  }
-}
 
 const RUN = '#/repo/r1/run/roman-1a2b3c4d';
 const places = [
