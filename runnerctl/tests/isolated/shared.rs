@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use protocol::words::RunStatus;
-use runner_testkit::{Gate, Home, Output, Repo};
+use runner_testkit::{Daemon, Gate, Home, Output, PATIENCE, Repo};
 
 use crate::kit::{reserved, start, workspace};
 
@@ -82,6 +82,14 @@ impl Slow {
         Self { gate, repo }
     }
 
+    /// Has a daemon make a workspace, as far as the gate.
+    fn reached(home: &Home) -> (Self, Daemon, Child) {
+        let (slow, daemon) = (Self::new(home), home.daemon());
+        let asked = slow.begin(home);
+        slow.gate.reached();
+        (slow, daemon, asked)
+    }
+
     fn begin(&self, home: &Home) -> Child {
         let args = ["start", "--isolated", "--yes", "--queue-only", "--id", "tidy", "-m", "Do it."];
         home.ctl_command(&self.repo, &args).spawn().expect("the client can be started")
@@ -92,10 +100,7 @@ impl Slow {
 fn a_daemon_that_starts_removes_nothing_that_another_is_making_in_the_same_folder() {
     let (home, other) = (Home::new(), Home::new());
     let folder = share(&home, &other);
-    let slow = Slow::new(&home);
-    let daemon = home.daemon();
-    let mut asked = slow.begin(&home);
-    slow.gate.reached();
+    let (slow, daemon, mut asked) = Slow::reached(&home);
     assert_eq!(begun_in(&folder), 1);
     let _second = other.daemon();
     assert_eq!(begun_in(&folder), 1, "it is in the making");
@@ -110,14 +115,11 @@ fn a_daemon_that_starts_removes_nothing_that_another_is_making_in_the_same_folde
 fn row_111_what_a_killed_daemon_has_left_in_a_shared_folder_waits_for_that_daemon() {
     let (home, other) = (Home::new(), Home::new());
     let folder = share(&home, &other);
-    let slow = Slow::new(&home);
-    let daemon = home.daemon();
-    let mut asked = slow.begin(&home);
-    slow.gate.reached();
+    let (slow, daemon, mut asked) = Slow::reached(&home);
     daemon.kill();
     assert!(!asked.wait().expect("the client ends").success());
     slow.gate.open();
-    home.all_gone_within(runner_testkit::PATIENCE);
+    home.all_gone_within(PATIENCE);
     let _second = other.daemon();
     assert_eq!(begun_in(&folder), 1, "it is not this daemon's");
     let _daemon = home.daemon();
