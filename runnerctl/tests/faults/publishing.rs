@@ -1,8 +1,9 @@
 //! An isolated run is published, and something happens between any two steps of that: the daemon dies, the machine goes
 //! down, or a person works in the repository that the run was begun from. Rows 99 to 104 and 115 to 117.
 //!
-//! A git program in front of the real one stops at those of a publication, which are five: the objects are sent, looked
-//! for, kept by a reference, looked for again, and the branch is moved. Each iteration of a run is stopped at another one.
+//! A git program in front of the real one stops at those of a publication. Where an iteration makes many objects they are
+//! five: the objects are sent, looked for, kept by a reference, looked for again, and the branch is moved. Few objects are
+//! sent and looked for without a program, which leaves two. Each iteration of a run is stopped at another one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,14 +23,20 @@ const RUN: &str = "apart";
 const BRANCH: &str = "runner/apart";
 /// Sessions of the run: one that splits the goal, and one for each part.
 const SESSIONS: usize = 8;
-/// Before a git program of a publication, by its number, or after the last one.
+/// Before a git program of a publication of many objects, by its number, or after the last one.
 const STOPS: [&str; 6] = ["before 1", "before 2", "before 3", "before 4", "before 5", "after 5"];
+/// The same where there are few.
+const STOPS_OF_FEW: [&str; 3] = ["before 1", "before 2", "after 2"];
+/// The same of a run's first publication: git looks for what a branch that is new leads to.
+const STOPS_OF_FIRST: [&str; 5] = ["before 1", "before 2", "before 3", "before 4", "after 4"];
+/// What a session does that makes many objects.
+const MANY: &str = "mkdir -p many; for i in $(seq 120); do echo \"$n $i\" > many/$i; done; ";
 /// What is made durable, what gets a name, and what is removed.
 const CALLS: &str = "fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat";
 const GIT: &str = r#"#!/bin/sh
 PATH=${PATH#BIN:}
 case " $* " in
-*" unpack-objects "* | *" rev-list "*" --missing=print "* | *" -m runner: publish "*) ;;
+*" pack-objects "*" --delta-base-offset "* | *" rev-list "*" --missing=print "* | *" -m runner: publish "*) ;;
 *) exec git "$@" ;;
 esac
 step=$(($(cat KIT/step) + 1))
@@ -58,19 +65,25 @@ struct Scene {
 impl Scene {
     /// A run that is at its first session, and published as far as it goes.
     fn new() -> Self {
-        let scene = Self::about_to_begin();
+        Self::of(MANY)
+    }
+
+    /// The same, with something more that each of its sessions does.
+    fn of(more: &str) -> Self {
+        let scene = Self::about_to_begin(more);
         scene.begin();
         scene.work.reached();
         scene.assert_published();
         scene
     }
 
-    fn about_to_begin() -> Self {
+    fn about_to_begin(more: &str) -> Self {
         let home = Home::new();
         let repo = home.scripted("one");
         let [work, git] = ["work", "git"].map(|name| repo.script().gate(name));
         repo.script().step(1, "gate work; decompose 'Split.' one two three four five six seven");
-        repo.script().always("gate work; echo \"$n\" >> work.txt; answer done 'A part is done.'");
+        let always = format!("gate work; {more}echo \"$n\" >> work.txt; answer done 'A part is done.'");
+        repo.script().always(&always);
         let kit = repo.script().folder().display().to_string();
         home.install("git", &GIT.replace("KIT", &kit).replace("BIN", &home.path().join("bin").display().to_string()));
         let scene = Self { daemon: Some(home.daemon()), work, git, repo, home };
@@ -257,23 +270,32 @@ fn at_each_stop(person: Person, is_down: bool) {
     scene.finish(STOPS.len() + 1);
 }
 
-#[test]
-fn row_99_daemon_that_dies_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
-    let mut scene = Scene::new();
-    for stop in STOPS {
+/// Has the daemon die between any two steps, or all of the machine go down.
+fn dies_at_each_stop(mut scene: Scene, stops: &[&str], dies: impl Fn(&mut Scene)) {
+    for stop in stops {
         scene.commit_until(stop);
-        scene.kill();
+        dies(&mut scene);
         scene.restart();
         scene.work.reached();
         scene.assert_published();
     }
-    scene.finish(STOPS.len() + 1);
+    scene.finish(stops.len() + 1);
+}
+
+#[test]
+fn row_99_daemon_that_dies_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
+    dies_at_each_stop(Scene::new(), &STOPS, Scene::kill);
+}
+
+#[test]
+fn row_99_daemon_that_dies_between_two_steps_of_publishing_a_little_leaves_what_the_next_life_ends() {
+    dies_at_each_stop(Scene::of(""), &STOPS_OF_FEW, Scene::kill);
 }
 
 #[test]
 fn row_99_daemon_that_dies_before_the_branch_is_there_publishes_it_in_the_next_life() {
-    for stop in STOPS {
-        let mut scene = Scene::about_to_begin();
+    for stop in STOPS_OF_FIRST {
+        let mut scene = Scene::about_to_begin("");
         scene.stop_at(stop);
         scene.begin();
         scene.git.reached();
@@ -313,15 +335,12 @@ fn row_104_person_who_deletes_the_branch_between_two_steps_is_asked_and_gets_all
 
 #[test]
 fn row_116_machine_that_goes_down_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
-    let mut scene = Scene::new();
-    for stop in STOPS {
-        scene.commit_until(stop);
-        scene.go_down();
-        scene.restart();
-        scene.work.reached();
-        scene.assert_published();
-    }
-    scene.finish(STOPS.len() + 1);
+    dies_at_each_stop(Scene::new(), &STOPS, Scene::go_down);
+}
+
+#[test]
+fn row_116_machine_that_goes_down_between_two_steps_of_publishing_a_little_leaves_what_the_next_life_ends() {
+    dies_at_each_stop(Scene::of(""), &STOPS_OF_FEW, Scene::go_down);
 }
 
 #[test]

@@ -48,14 +48,15 @@ impl Publisher<'_> {
         let (branch, at) = (there.get(&full).cloned(), there.get(&keeper).cloned());
         let extras = [self.extras_of(&self.workspace.refs_of(&kinds)?)?, ids(&there, &kinds)];
         let note = self.note.read()?;
-        let standing = self.standing(branch.as_deref(), tip)?;
+        let kept = self.standing(at.as_deref(), tip)?;
+        let standing = if branch == at { kept } else { self.standing(branch.as_deref(), tip)? };
         // Somebody may have checked the branch out at the moment at which it was moved.
         let is_unsettled = note.as_ref().is_some_and(|note| branch == note.unsettled().map(|to| to.to_string()));
         let may_move = matches!(standing, Standing::Missing | Standing::Behind);
         let in_use = if may_move || is_unsettled { self.target.in_use(&name)? } else { None };
         let in_the_way = if standing == Standing::Missing { self.in_the_way(&full, &there)? } else { None };
         let seen = Seen {
-            at: self.standing(at.as_deref(), tip)?,
+            at: kept,
             branch: standing,
             has_extras: extras[0].iter().all(|(name, id)| extras[1].get(name) == Some(id)),
             is_sent: self.progress.has_sent,

@@ -2,7 +2,8 @@
 //! branch that a run in place would have made there.
 //!
 //! No transport, no hook and no setting of that repository takes part. What is done next is `runner_core::publish`'s: here
-//! it is looked, one step is done, and it is looked again, so that a death after any step leaves what the next look finds.
+//! it is looked, and after each move of a reference looked again, so that a death after any step leaves what the next look
+//! finds.
 //! It knows no queue and no run's state.
 
 mod error;
@@ -55,6 +56,8 @@ struct Progress {
     whole: Whole,
     /// Whether something was sent.
     has_sent: bool,
+    /// What leads to all of that.
+    sent: Vec<Id>,
     /// Whether that was everything.
     has_sent_all: bool,
     /// An object that is missing.
@@ -71,7 +74,13 @@ impl<'a> Publisher<'a> {
     pub fn new(store: &Store, workspace: &'a Repository, source: &'a Source) -> Result<Self, PublishError> {
         let (_, folder) = store.git::<Captured>(source.common_dir.as_path());
         let target = workspace.target(source.common_dir.as_path(), &folder)?;
-        let progress = Progress { whole: Whole::Unknown, has_sent: false, has_sent_all: false, missing: String::new() };
+        let progress = Progress {
+            whole: Whole::Unknown,
+            has_sent: false,
+            sent: Vec::new(),
+            has_sent_all: false,
+            missing: String::new(),
+        };
         Ok(Self { workspace, target, source, note: store.published(), progress })
     }
 
@@ -83,10 +92,10 @@ impl<'a> Publisher<'a> {
     pub fn run(mut self) -> Result<Publication, PublishError> {
         let mut refusals = 0;
         for _ in 0..MAX_STEPS {
-            let Some(look) = self.look()? else { return Ok(Publication::default()) };
+            let Some(mut look) = self.look()? else { return Ok(Publication::default()) };
             let done = match look.unsettled() {
                 Some(note) => self.look_after(note).map(|()| None),
-                None => self.step(&look),
+                None => self.steps(&mut look),
             };
             match done {
                 // What somebody else has moved since it was read is read again; what stays as it was is an error.
@@ -106,26 +115,38 @@ impl<'a> Publisher<'a> {
         Err(PublishError::Restless { path: self.source.path.0.clone() })
     }
 
-    /// Does what is to be done next; returns what has come of it where there is nothing more to do.
-    fn step(&mut self, look: &Look) -> Result<Option<Publication>, PublishError> {
-        let step = publish::next(Some(&look.seen));
-        let why = match step {
-            Step::Send => return self.send(look, false).map(|()| None),
-            Step::SendAll => return self.send(look, true).map(|()| None),
-            Step::Check => return self.check(look).map(|()| None),
-            Step::Keep => return self.keep(look).map(|()| None),
-            Step::Move => return self.move_branch(look).map(|()| None),
-            Step::NotBegun => return Ok(Some(Publication::default())),
-            Step::UpToDate => {
-                self.remember(look)?;
-                None
+    /// Does what is to be done next until a reference was moved; returns what has come of it where there is nothing more to
+    /// do.
+    fn steps(&mut self, look: &mut Look) -> Result<Option<Publication>, PublishError> {
+        loop {
+            match publish::next(Some(&look.seen)) {
+                Step::Send => self.send(look, false)?,
+                Step::SendAll => self.send(look, true)?,
+                Step::Check => self.check(look)?,
+                Step::Keep => return self.keep(look).map(|()| None),
+                Step::Move => return self.move_branch(look).map(|()| None),
+                done => return self.end(done, look).map(Some),
             }
+            // Whether references are where they were is seen when they are moved.
+            look.seen.is_sent = self.progress.has_sent;
+            look.seen.whole = self.progress.whole;
+        }
+    }
+
+    /// Tells what has come of it, where there is nothing more to do.
+    fn end(&self, step: Step, look: &Look) -> Result<Publication, PublishError> {
+        let why = match step {
             Step::Skip => Some(self.in_use(look)),
             Step::Hold(hold) => Some(self.hold(hold, look)),
+            Step::NotBegun => return Ok(Publication::default()),
+            _ => None,
         };
+        if step == Step::UpToDate {
+            self.remember(look)?;
+        }
         let view =
             PublishedView { to: self.source.path.clone(), tip: look.branch.clone(), behind: self.behind(look)?, why };
-        Ok(Some(Publication { view: Some(view), is_held: matches!(step, Step::Hold(_)) }))
+        Ok(Publication { view: Some(view), is_held: matches!(step, Step::Hold(_)) })
     }
 
     /// Returns how many commits of the run the branch lacks.

@@ -15,11 +15,15 @@ impl Publisher<'_> {
     pub(super) fn send(&mut self, look: &Look, everything: bool) -> Result<(), PublishError> {
         self.progress.has_sent = true;
         self.progress.has_sent_all |= everything;
-        self.progress.whole = Whole::Unknown;
         let known = look.at.as_deref().and_then(|at| at.parse().ok()).or(look.base).filter(|_| !everything);
         // Before the pointers to them.
         self.workspace.send_large_files(&self.target)?;
-        self.workspace.send_objects(&self.target, Reached { from: &look.tips(), not_from: known.as_slice() })?;
+        let tips = if everything { look.tips() } else { look.news() };
+        let is_seen = self.workspace.send_objects(&self.target, Reached { from: &tips, not_from: known.as_slice() })?;
+        // What the branch came to before was all there.
+        let is_whole = is_seen && look.seen.branch == Standing::Behind && look.at == look.branch;
+        self.progress.whole = if is_whole { Whole::Yes } else { Whole::Unknown };
+        self.progress.sent = tips;
         Ok(())
     }
 
@@ -47,7 +51,10 @@ impl Publisher<'_> {
             Some(branch) if look.seen.branch == Standing::Behind => Known::Commit(branch),
             _ => Known::References,
         };
-        let missing = self.target.lacking(&look.tips(), known)?;
+        // What was kept by a life before may never have been looked at.
+        let tips =
+            if self.progress.has_sent { [look.news(), self.progress.sent.clone()].concat() } else { look.tips() };
+        let missing = self.target.lacking(&tips, known)?;
         self.progress.whole = match &missing {
             None => Whole::Yes,
             Some(_) if self.progress.has_sent_all => Whole::LackingAll,
@@ -103,5 +110,12 @@ impl Look {
     fn tips(&self) -> Vec<Id> {
         let extras = self.extras[0].values();
         [self.tip].into_iter().chain(extras.copied()).collect()
+    }
+
+    /// Returns what of it no reference of the source keeps.
+    fn news(&self) -> Vec<Id> {
+        let [wanted, there] = &self.extras;
+        let extras = wanted.iter().filter(|(name, id)| there.get(*name) != Some(id)).map(|(_, id)| *id);
+        [self.tip].into_iter().chain(extras).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! Reads and writes what git stores: files of a commit, listings, single blobs. Nothing here looks at the work tree.
 
+mod added;
 pub(in crate::git) mod chain;
 pub(in crate::git) mod checked;
 pub(in crate::git) mod copy;

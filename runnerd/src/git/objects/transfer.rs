@@ -4,12 +4,20 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 
+use gix::ObjectId;
+use gix::objs::{Exists as _, Write as _};
+
+use super::added::Walk;
+use super::checked;
 use crate::git::durable;
+use crate::git::repository::engine::Engine;
 use crate::git::repository::program::Git;
 use crate::git::{GitError, Id, Repository};
 
 /// From as many objects on they stay one pack: git's own limit for what is received.
 const PACKED_FROM: u32 = 100;
+/// Fewer of them, and bytes of files: as much as is copied and looked at within this process.
+const FEW: (usize, u64) = (PACKED_FROM as usize - 1, 8 << 20);
 /// Bytes at the beginning of a pack: its mark, its version and the number of objects.
 const HEADER: usize = 12;
 
@@ -39,8 +47,11 @@ impl Repository {
         Ok(self.open()?.has_object(id.object()))
     }
 
-    /// Puts objects of this repository into another one, durably.
-    pub fn send_objects(&self, to: &Repository, objects: Reached<'_>) -> Result<(), GitError> {
+    /// Puts objects of this repository into another one, durably. Tells whether each was seen to be there now.
+    pub fn send_objects(&self, to: &Repository, objects: Reached<'_>) -> Result<bool, GitError> {
+        if self.copy_few(to, objects)? {
+            return Ok(true);
+        }
         let folder = to.common_dir().join("objects");
         // It has no name: nothing is left of it by a death.
         let pack = tempfile::tempfile_in(&folder).map_err(GitError::io("making a pack in", &folder))?;
@@ -51,16 +62,46 @@ impl Repository {
         git.input(input.into_bytes()).printing_to(copy()?).run()?;
         let count = count_in(copy()?).map_err(GitError::io("reading a pack in", &folder))?;
         let git = match count {
-            0 => return Ok(()),
+            0 => return Ok(false),
             1..PACKED_FROM => Git::new(to, "unpack-objects").arg("-q"),
             _ => Git::new(to, "index-pack").arg("--stdin"),
         };
         git.reading_from(copy()?).run()?;
-        durable::sync_all_objects(&folder)
+        durable::sync_all_objects(&folder).map(|()| false)
+    }
+
+    /// Copies objects one by one, durably; false where git is to send them, as they are too many or something is odd.
+    fn copy_few(&self, to: &Repository, objects: Reached<'_>) -> Result<bool, GitError> {
+        let (here, there) = (self.open()?, to.open()?);
+        if to.engine(&there) == Engine::Program {
+            return Ok(false);
+        }
+        let [tips, known] = [objects.from, objects.not_from].map(plain);
+        let Ok(few) = Walk::new(&here, &known, FEW).from(&tips) else { return Ok(false) };
+        let folder = to.common_dir().join("objects");
+        // The library knows the empty tree wherever it is asked for; git misses it where it is not stored.
+        let few: Vec<ObjectId> = few.into_iter().filter(|id| !there.objects.exists(id)).collect();
+        for id in &few {
+            let object = checked::object(&here, *id).map_err(GitError::library("reading an object", self.git_dir()))?;
+            let written = there.objects.write_buf(object.kind, &object.data);
+            written.map_err(GitError::library("writing an object below", &folder))?;
+        }
+        durable::sync_objects(&folder, &few).map(|()| true)
+    }
+
+    /// Tells whether all is there that `tips` need and `known` does not; false too where git is to look, as it is too much
+    /// or something is odd. What is there is looked at anew.
+    fn has_few(&self, tips: &[Id], known: Id) -> Result<bool, GitError> {
+        Ok(Walk::new(&self.open_anew()?, &[known.object()], FEW).from(&plain(tips)).is_ok())
     }
 
     /// Returns an object that `tips` need and that is not there; none where all are.
     pub fn lacking(&self, tips: &[Id], known: Known) -> Result<Option<String>, GitError> {
+        if let Known::Commit(commit) = known
+            && self.has_few(tips, commit)?
+        {
+            return Ok(None);
+        }
         let mut wanted: Vec<String> = tips.iter().map(ToString::to_string).collect();
         if let Known::Commit(commit) = known {
             wanted.push(format!("^{commit}"));
@@ -77,6 +118,10 @@ impl Repository {
         let unknown = || (!looked.status.success()).then(|| tips.first().map(Id::to_string)).flatten();
         Ok(missing.map(str::to_owned).or_else(unknown))
     }
+}
+
+fn plain(ids: &[Id]) -> Vec<ObjectId> {
+    ids.iter().map(Id::object).collect()
 }
 
 /// Returns how many objects a pack has, by its header.

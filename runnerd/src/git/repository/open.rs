@@ -102,7 +102,7 @@ impl Repository {
     }
 
     /// Reads the configuration that counts, and makes the library's view with it.
-    fn open_anew(&self) -> Result<gix::Repository, GitError> {
+    pub(in crate::git) fn open_anew(&self) -> Result<gix::Repository, GitError> {
         let (folder, sources) = match self.trusted_folder() {
             Some(folder) => (folder, Sources::RepositoryOnly),
             None => (self.git_dir.as_path(), self.sources),

@@ -18,6 +18,7 @@ mod random;
 mod reading;
 mod replicas;
 mod rescues;
+mod transfer;
 mod trusted;
 mod upkeep;
 mod within;

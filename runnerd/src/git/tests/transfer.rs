@@ -1,0 +1,109 @@
+//! What is copied of a few commits, against what git lists of them.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::fixture::Fixture;
+use crate::git::objects::transfer::{Known, Reached};
+use crate::git::{Id, Repository};
+
+/// What one commit makes of the files before it.
+type Step = (&'static str, fn(&Fixture));
+
+const STEPS: &[Step] = &[
+    ("a file and a folder come", |f| {
+        f.write("new/deep/file", "new");
+        f.write("top", "top");
+    }),
+    ("a folder is moved", |f| {
+        f.git(&["mv", "new/deep", "moved"]);
+    }),
+    ("a file takes the place of a folder", |f| {
+        f.git(&["rm", "-rq", "moved"]);
+        f.write("moved", "a file");
+    }),
+    ("a folder takes the place of a file", |f| {
+        f.remove("moved");
+        f.write("moved/inside", "a file");
+    }),
+    ("modes and links change", |f| {
+        f.chmod("top", 0o755);
+        f.link("top", "link");
+    }),
+    ("what was there comes back", |f| f.write("new/deep/file", "new")),
+    ("all is removed", |f| {
+        f.git(&["rm", "-rqf", "."]);
+    }),
+    ("a submodule comes", |f| f.nested("nested")),
+    ("nothing changes", |_| ()),
+    ("another line is merged", |f| {
+        f.git(&["checkout", "-q", "-b", "side", "HEAD~2"]);
+        f.write("side", "side");
+        f.commit_by_git("side");
+        f.git(&["checkout", "-q", "-"]);
+        f.git(&["merge", "-q", "--no-ff", "--no-commit", "side"]);
+    }),
+];
+
+/// A repository, and an empty one that its objects are copied to.
+fn pair() -> (Fixture, Repository) {
+    let source = Fixture::new();
+    let there = source.folder().join("there");
+    source.git(&["init", "-q", &there.display().to_string()]);
+    let there = Repository::discover_alone(&there).unwrap();
+    (source, there)
+}
+
+/// The objects of a repository.
+fn objects(fixture: &Fixture, of: &Repository) -> BTreeSet<String> {
+    let listed = fixture.git_in(of.work_dir(), &["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]);
+    listed.lines().map(str::to_owned).collect()
+}
+
+fn wanted(fixture: &Fixture, tip: &Id, known: Option<&Id>) -> BTreeSet<String> {
+    let tip = tip.to_string();
+    let not = known.map(|known| format!("^{known}"));
+    let args: Vec<&str> =
+        ["rev-list", "--objects", "--no-object-names", &tip].into_iter().chain(not.as_deref()).collect();
+    fixture.git(&args).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn each_commit_comes_with_all_that_git_lists_of_it() {
+    let (source, there) = pair();
+    let here = source.repository();
+    let mut known = None;
+    for (what, step) in STEPS {
+        step(&source);
+        source.git(&["add", "-A"]);
+        source.git(&["commit", "-q", "--allow-empty", "-m", what]);
+        let tip = source.head();
+        here.send_objects(&there, Reached { from: &[tip], not_from: known.as_slice() }).unwrap();
+        assert!(objects(&source, &there).is_superset(&wanted(&source, &tip, None)), "{what}");
+        source.git_in(there.work_dir(), &["update-ref", "refs/heads/copied", &tip.to_string()]);
+        let broken = source.try_git(there.work_dir(), &["fsck", "--connectivity-only", "--no-dangling"]);
+        assert!(broken.status.success(), "{what}: {broken:?}");
+        known = Some(tip);
+    }
+    assert_eq!(objects(&source, &there), wanted(&source, &source.head(), None), "and with nothing else");
+}
+
+#[test]
+fn each_object_that_is_missing_is_found_to_be() {
+    let (source, there) = pair();
+    let here = source.repository();
+    let base = source.head();
+    here.send_objects(&there, Reached { from: &[base], not_from: &[] }).unwrap();
+    STEPS[0].1(&source);
+    let tip = source.commit_by_git("more");
+    here.send_objects(&there, Reached { from: &[tip], not_from: &[base] }).unwrap();
+    assert_eq!(there.lacking(&[tip], Known::Commit(base)).unwrap(), None);
+    for id in wanted(&source, &tip, Some(&base)) {
+        let file = there.git_dir().join("objects").join(&id[..2]).join(&id[2..]);
+        let bytes = fs::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(there.lacking(&[tip], Known::Commit(base)).unwrap(), Some(id));
+        fs::write(&file, bytes).unwrap();
+    }
+    assert_eq!(there.lacking(&[tip], Known::Commit(base)).unwrap(), None);
+}
