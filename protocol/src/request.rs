@@ -160,6 +160,9 @@ pub struct VerifyParams {
     /// Id of the run or a unique prefix; the one that is checked out, or the only one, by default.
     #[serde(default)]
     pub run: Option<String>,
+    /// Findings in commits that this revision contains are counted and left out; the whole branch is looked at all the same.
+    #[serde(default)]
+    pub since: Option<String>,
 }
 
 /// `run.pause`.

@@ -50,6 +50,8 @@ words! {
         Milestone = "milestone",
         /// A guard that runs again agrees with the receipt.
         Rerun = "rerun",
+        /// All that is judged is here, and there is an iteration of the run to judge.
+        Unseen = "unseen",
     }
 }
 
@@ -145,6 +147,18 @@ pub struct RerunReport {
     pub findings: Vec<AuditFinding>,
 }
 
+/// A revision that has commits of the branch already, and what was found in these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditSince {
+    /// The commit that the revision names.
+    pub commit: String,
+    /// How many violations are in commits that it contains: they are not among the findings.
+    pub violations: u32,
+    /// How many warnings are in them.
+    pub warnings: u32,
+}
+
 /// What an audit of a branch found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -167,4 +181,7 @@ pub struct AuditReport {
     pub unseen: Vec<String>,
     /// Counts.
     pub counts: AuditCounts,
+    /// The revision before which findings are counted alone, where one was named.
+    #[serde(default)]
+    pub since: Option<AuditSince>,
 }

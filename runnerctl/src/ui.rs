@@ -79,6 +79,12 @@ impl Ui {
         print(&(safe_json(&line) + "\n"))
     }
 
+    /// Prints a JSON document whose form others have given.
+    pub(crate) fn document<T: Serialize>(body: &T) -> Result<(), Failure> {
+        let text = serde_json::to_string(body).expect("BUG: a document is not JSON");
+        print(&(safe_json(&text) + "\n"))
+    }
+
     /// Prints facts.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         print(&self.shown(text))

@@ -587,6 +587,7 @@ fn audited() -> AuditReport {
             leaves_total: 3,
             guards_unproven: 2,
         },
+        since: None,
     }
 }
 
@@ -803,7 +804,11 @@ fn iterations() -> Vec<Example> {
         example("iteration.activity", &ActivityParams { at: second, offset: 4096 }, &done),
         example("iteration.export", &export, &exported),
         example("iteration.gc", &GcParams { path: proj(), keep: 1, dry_run: true }, &freed),
-        example("verify.run", &VerifyParams { path: proj(), run: Some("port-to-postgres".into()) }, &audited()),
+        example(
+            "verify.run",
+            &VerifyParams { path: proj(), run: Some("port-to-postgres".into()), since: None },
+            &audited(),
+        ),
         example("verify.rerun", &rerun, &RerunReport { guards: 1, findings: Vec::new() }),
         example("events.subscribe", &Subscription { path: Some(proj()), since: Some(118), output: false }, &event),
     ]

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use protocol::api::{LandApiClient as _, VerifyApiClient as _};
 use protocol::client::{CallError, Connection, caller_env};
 use protocol::error::ExitStatus;
 use protocol::landing::{LandedParams, LandedState};
 use protocol::request::{RerunParams, VerifyParams};
-use protocol::verify::{AuditFinding, RerunReport, Severity};
+use protocol::verify::{AuditFinding, AuditReport, RerunReport, Severity};
 
 use crate::args::Place;
 use crate::confirm::confirmed;
@@ -17,6 +17,7 @@ use crate::invocation::Invocation;
 use crate::progress::Line;
 use crate::text::safe::safe;
 use crate::text::{audit, landing};
+use crate::ui::Ui;
 use crate::wait::Lines;
 
 const EXAMPLES: &str = "Examples:
@@ -25,6 +26,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl verify --rerun-guards --since HEAD~20 --yes
   runnerctl verify ../clone.git --json    a bare clone
   runnerctl verify --rerun-guards --strict --yes
+  runnerctl verify --strict --format sarif --since origin/main > verify.sarif
   runnerctl verify --landed main          what has landed, merged once more
 
 Exit codes:
@@ -47,22 +49,41 @@ pub(crate) struct VerifyArgs {
     /// Run the guard of every passing commit again, in a temporary checkout; a different result is a warning
     #[arg(long)]
     rerun_guards: bool,
-    /// Treat a different result as a violation
+    /// Treat a different result, and what is missing, as a violation
     #[arg(long)]
     strict: bool,
+    /// How to print what was found; `json` is `--json`, `sarif` is for code scanners
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text, conflicts_with = "landed")]
+    format: Format,
     /// Accept that commits or files are missing, as in a shallow or partial clone; nothing is proven about them
     #[arg(long, conflicts_with = "strict")]
     allow_shallow: bool,
-    /// Only rerun the guards of commits that REV does not contain
-    #[arg(long, value_name = "REV", requires = "rerun_guards")]
+    /// Only report on commits that REV does not contain, and rerun no other guards; the whole branch is looked at
+    #[arg(long, value_name = "REV", conflicts_with = "landed")]
     since: Option<String>,
     /// Run the guard commands without asking
     #[arg(long, requires = "rerun_guards")]
     yes: bool,
 }
 
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For a person.
+    Text,
+    /// One object.
+    Json,
+    /// SARIF 2.1.0.
+    Sarif,
+    /// For the page of a job.
+    Markdown,
+}
+
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStatus, Failure> {
+    if invocation.ui.json && !matches!(args.format, Format::Text | Format::Json) {
+        return Err(Failure::usage("--json and --format name different forms").hint("runnerctl verify --format sarif"));
+    }
     let path = invocation.place(args.place.path())?;
     let connection = invocation.connect().await?;
     if let Some(branch) = args.landed {
@@ -71,7 +92,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result
         let is_changed = report.commits.iter().any(|check| check.state == LandedState::Differs);
         return Ok(if is_changed { ExitStatus::Violation } else { ExitStatus::Fine });
     }
-    let mut report = connection.client().verify(VerifyParams { path: path.clone(), run: args.run }).await?;
+    let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone() };
+    let mut report = connection.client().verify(params).await?;
     if args.rerun_guards && !report.passes.is_empty() {
         let env = caller_env::collect(connection.client(), &path).await;
         let (passes, since) = (report.passes.clone(), args.since);
@@ -83,11 +105,25 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result
         let severity = if args.strict { Severity::Violation } else { Severity::Warning };
         report.findings.extend(rerun.findings.into_iter().map(|finding| AuditFinding { severity, ..finding }));
     }
-    invocation.ui.answer("verify", &report, |paint| audit::report(&report, paint))?;
-    let is_seen = args.allow_shallow || report.unseen.is_empty();
     // A branch without an iteration may be one from which a run was taken away.
-    let is_anything = report.counts.iterations > 0 || !report.unseen.is_empty();
-    Ok(if audit::is_sound(&report) && is_seen && is_anything { ExitStatus::Fine } else { ExitStatus::Violation })
+    let severity = if args.allow_shallow { Severity::Warning } else { Severity::Violation };
+    let unseen = audit::unseen(&report, severity);
+    let is_seen = unseen.is_empty() || (args.allow_shallow && !report.unseen.is_empty());
+    let status = if audit::is_sound(&report) && is_seen { ExitStatus::Fine } else { ExitStatus::Violation };
+    if args.strict || args.format == Format::Sarif {
+        report.findings.extend(unseen);
+    }
+    print(invocation.ui, args.format, &report)?;
+    Ok(status)
+}
+
+fn print(ui: &Ui, format: Format, report: &AuditReport) -> Result<(), Failure> {
+    match format {
+        Format::Text => ui.answer("verify", report, |screen| audit::report(report, screen)),
+        Format::Json => Ui::object("verify", report),
+        Format::Sarif => Ui::document(&audit::sarif::log(report)),
+        Format::Markdown => Ui::verbatim(&audit::markdown::report(report)),
+    }
 }
 
 /// Has the guards run one by one, so that it can be told where it is; not at all until their commands are confirmed.

@@ -1,8 +1,12 @@
 //! The report of an audit: what was found, who took part, what is proven and what is the runner's word.
 
+pub(crate) mod markdown;
+mod rules;
+pub(crate) mod sarif;
+
 use std::fmt::Write as _;
 
-use protocol::verify::{AuditFinding, AuditReport, PersonCommit, Severity};
+use protocol::verify::{AuditFinding, AuditReport, AuditRule, PersonCommit, Severity};
 
 use super::measure::short;
 use super::paint::{BAD, DIM, GOOD, HEAD, LOOK, PLAIN, paint};
@@ -81,6 +85,22 @@ pub(crate) fn is_sound(report: &AuditReport) -> bool {
     report.findings.iter().all(|finding| finding.severity != Severity::Violation)
 }
 
+/// Returns what was not seen as findings of one weight: what could not be looked at, and a run without an iteration.
+pub(crate) fn unseen(report: &AuditReport, severity: Severity) -> Vec<AuditFinding> {
+    let nothing = report.counts.iterations == 0 && report.unseen.is_empty();
+    let nothing = nothing.then(|| format!("no iteration of run {}", report.run));
+    let finding = |found: &String| AuditFinding {
+        commit: report.tip.clone(),
+        iter: None,
+        rule: AuditRule::Unseen,
+        severity,
+        at: "branch".to_owned(),
+        expected: "all that is to be judged".to_owned(),
+        found: found.clone(),
+    };
+    report.unseen.iter().chain(&nothing).map(finding).collect()
+}
+
 fn proven(report: &AuditReport) -> Vec<String> {
     let counts = &report.counts;
     let mut lines = Vec::new();
@@ -90,7 +110,8 @@ fn proven(report: &AuditReport) -> Vec<String> {
     if !report.unseen.is_empty() {
         lines.push("only for the part that was checked, and only if what came before it was right:".to_owned());
     }
-    if is_sound(report) {
+    // Where an earlier commit breaks a rule, what later ones build upon is not proven.
+    if is_sound(report) && report.since.as_ref().is_none_or(|since| since.violations == 0) {
         let iterations = count(counts.iterations, "iteration");
         lines.push(format!(
             "{iterations}, each on the right leaf, changing what its verdict calls for and nothing else"
@@ -131,20 +152,32 @@ fn unproven(report: &AuditReport) -> Vec<String> {
 }
 
 fn verdict(report: &AuditReport) -> String {
+    let style = match (is_sound(report), is_proven(report)) {
+        (true, true) => GOOD,
+        (true, false) => LOOK,
+        (false, _) => BAD,
+    };
+    paint(style, &outcome(report)) + "\n"
+}
+
+fn is_proven(report: &AuditReport) -> bool {
+    report.unseen.is_empty() && report.counts.iterations > 0
+}
+
+/// Returns how it came out, in one line.
+fn outcome(report: &AuditReport) -> String {
     let findings = &report.findings;
     let violations = findings.iter().filter(|finding| finding.severity == Severity::Violation).count();
     let of = |found: usize, what: &str| count(u32::try_from(found).unwrap_or(u32::MAX), what);
     let mut text = format!("{}, {}", of(violations, "violation"), of(findings.len() - violations, "warning"));
-    let is_proven = report.unseen.is_empty() && report.counts.iterations > 0;
-    if !is_proven {
+    if let Some(since) = &report.since {
+        let (violations, warnings) = (count(since.violations, "violation"), count(since.warnings, "warning"));
+        let _ = write!(text, " since {}, {violations} and {warnings} before", short(&since.commit));
+    }
+    if !is_proven(report) {
         text.push_str(if report.counts.iterations == 0 { ", nothing proven" } else { ", partly not checked" });
     }
-    let style = match (violations, is_proven) {
-        (0, true) => GOOD,
-        (0, false) => LOOK,
-        _ => BAD,
-    };
-    paint(style, &text) + "\n"
+    text
 }
 
 fn count(n: u32, what: &str) -> String {

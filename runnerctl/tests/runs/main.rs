@@ -39,6 +39,7 @@ mod status;
 mod steering;
 mod usage;
 mod verdicts;
+mod verify_formats;
 mod waiting;
 mod watch;
 mod workspaces;

@@ -120,6 +120,7 @@ impl Audit {
             brought: state.tree().map(passed).unwrap_or_default(),
             unseen: plan.cut().into_iter().collect(),
             counts: AuditCounts::default(),
+            since: None,
         };
         Self {
             plan: Arc::new(plan),

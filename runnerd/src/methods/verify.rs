@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Api, blocking};
 use crate::admit::git_error;
 use crate::client_gone::ClientGone;
-use crate::git::{GitError, Id, Repository};
-use crate::verify::{Stage, Target, VerifyError, commands, copies, target, verify};
+use crate::git::{GitError, Repository};
+use crate::verify::{Since, Stage, Target, VerifyError, commands, copies, target, verify};
 
 #[async_trait]
 impl VerifyApiServer for Api {
@@ -29,10 +29,16 @@ impl VerifyApiServer for Api {
         })
         .await?;
         let is_live = self.is_at_work(&repository, &target).await;
-        let asked = format!("verify {} {} {is_live}", target.run, target.tip);
+        let since = params.since;
+        let asked = format!("verify {} {} {is_live} {since:?}", target.run, target.tip);
         let found = repository.clone();
         let read = move |stop: &CancellationToken| {
-            verify(&found, &target, is_live, stop).map_err(|error| told(&found, &error))
+            let mut since = since.as_deref().map(|since| Since::new(&found, since)).transpose()?;
+            let report = verify(&found, &target, is_live, stop).map_err(|error| told(&found, &error))?;
+            match &mut since {
+                Some(since) => since.leave_out(report),
+                None => Ok(report),
+            }
         };
         Ok(self.in_turn(extensions, (&repository, &asked), read).await?)
     }
@@ -70,16 +76,10 @@ impl VerifyApiServer for Api {
 /// Leaves out what a revision has already.
 fn later(repository: &Repository, passes: Vec<AuditPass>, since: Option<&str>) -> Result<Vec<AuditPass>, ErrorData> {
     let Some(since) = since else { return Ok(passes) };
-    let found = repository.resolve(since).map_err(|error| git_error(&error))?;
-    let since = found.ok_or_else(|| {
-        let message = format!("`{since}` names no commit in {}", repository.work_dir().display());
-        ErrorData::new(ErrorKind::NotFound, message).hint("git log --oneline --first-parent")
-    })?;
+    let mut since = Since::new(repository, since)?;
     let mut later = Vec::new();
     for pass in passes {
-        let commit = pass.commit.parse::<Id>().ok();
-        let has = commit.map(|commit| repository.is_ancestor(&commit, &since)).transpose();
-        if !has.map_err(|error| git_error(&error))?.unwrap_or(false) {
+        if !since.contains(&pass.commit)? {
             later.push(pass);
         }
     }

@@ -4,8 +4,10 @@
 
 mod read;
 mod rerun;
+mod since;
 mod target;
 
 pub use read::{VerifyError, plan, verify};
 pub use rerun::{Stage, clear, commands, copies};
+pub use since::Since;
 pub use target::{Target, target};

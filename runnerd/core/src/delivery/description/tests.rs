@@ -50,6 +50,7 @@ fn audit(passes: usize) -> AuditReport {
         brought: Vec::new(),
         unseen: Vec::new(),
         counts: AuditCounts { iterations: 3, prompts: 3, guards_unproven: 3, ..AuditCounts::default() },
+        since: None,
     }
 }
 

@@ -1,0 +1,36 @@
+//! What there is to say of each rule: a section of the page `docs/verify-rules.md`, which is part of the program.
+//!
+//! Finds sections; what a rule holds a branch to is the audit's.
+
+use protocol::verify::AuditRule;
+
+const PAGE: &str = include_str!("../../../../docs/verify-rules.md");
+
+/// Returns what is said of a rule, in Markdown, without its heading.
+pub(super) fn explained(rule: AuditRule) -> &'static str {
+    let heading = format!("\n## {rule}\n");
+    let section = PAGE.split_once(&heading).map_or("", |(_, rest)| rest);
+    section.split("\n## ").next().unwrap_or_default().trim()
+}
+
+/// Returns the first paragraph of what is said of a rule, on one line.
+pub(super) fn in_short(rule: AuditRule) -> String {
+    explained(rule).split("\n\n").next().unwrap_or_default().replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_has_a_section_and_each_section_a_rule() {
+        let headings: Vec<&str> = PAGE.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        let rules: Vec<&str> = AuditRule::ALL.iter().map(|rule| rule.as_str()).collect();
+        assert_eq!(headings, rules);
+        for rule in AuditRule::ALL {
+            let parts = explained(*rule).split("\n\n").count();
+            assert!(parts >= 3, "{rule}: what holds, what a finding means, what to do");
+            assert!(in_short(*rule).ends_with('.') && in_short(*rule).len() < 250, "{rule}: {}", in_short(*rule));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The findings of an audit as SARIF 2.1.0, which code scanners and editors read.
+//!
+//! A form alone. A finding is about a commit, and those who read it show files: each has a file of the repository as its place, and
+//! names its commit beside it.
+
+use std::fmt::Write as _;
+
+use protocol::verify::{AuditFinding, AuditReport, AuditRule, Severity};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::super::measure::short;
+use super::super::safe::safe;
+use super::rules;
+
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+/// Where what is in no file of its own is shown: each commit of the runner changes it.
+const BOOKKEEPING: &str = ".runner/state/run_state.json";
+
+/// A log, with one run of the tool.
+#[derive(Debug, Serialize)]
+pub(crate) struct Log<'a> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    version: &'static str,
+    runs: [Run<'a>; 1],
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Run<'a> {
+    tool: Tool,
+    automation_details: Id,
+    column_kind: &'static str,
+    results: Vec<SarifResult<'a>>,
+    properties: Branch<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Id {
+    id: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Tool {
+    driver: Driver,
+}
+
+#[derive(Debug, Serialize)]
+struct Driver {
+    name: &'static str,
+    version: &'static str,
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rule {
+    id: &'static str,
+    short_description: Text,
+    full_description: Text,
+    help: Help,
+}
+
+#[derive(Debug, Serialize)]
+struct Text {
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Help {
+    text: &'static str,
+    markdown: &'static str,
+}
+
+/// What was looked at.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Branch<'a> {
+    run: &'a str,
+    base: Option<&'a str>,
+    tip: &'a str,
+    since: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SarifResult<'a> {
+    rule_id: &'static str,
+    rule_index: usize,
+    level: &'static str,
+    message: Text,
+    locations: [Location<'a>; 1],
+    partial_fingerprints: Fingerprints,
+    properties: &'a AuditFinding,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Location<'a> {
+    physical_location: Physical,
+    logical_locations: [Logical<'a>; 1],
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Physical {
+    artifact_location: Artifact,
+    region: Region,
+}
+
+#[derive(Debug, Serialize)]
+struct Artifact {
+    uri: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Region {
+    start_line: u32,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Logical<'a> {
+    name: &'a str,
+    fully_qualified_name: String,
+    kind: &'static str,
+}
+
+/// The same finding of the same commit has the same, whatever else is found.
+#[derive(Debug, Serialize)]
+struct Fingerprints {
+    #[serde(rename = "runnerVerify/v1")]
+    verify: String,
+}
+
+/// Returns the log of a report.
+pub(crate) fn log(report: &AuditReport) -> Log<'_> {
+    let driver = Driver {
+        name: "runnerctl verify",
+        version: env!("CARGO_PKG_VERSION"),
+        rules: AuditRule::ALL.iter().map(|rule| described(*rule)).collect(),
+    };
+    let properties = Branch {
+        run: &report.run,
+        base: report.base.as_deref(),
+        tip: &report.tip,
+        since: report.since.as_ref().map(|since| since.commit.as_str()),
+    };
+    let run = Run {
+        tool: Tool { driver },
+        automation_details: Id { id: format!("runnerctl-verify/{}", report.run) },
+        column_kind: "unicodeCodePoints",
+        results: report.findings.iter().map(result).collect(),
+        properties,
+    };
+    Log { schema: SCHEMA, version: "2.1.0", runs: [run] }
+}
+
+fn described(rule: AuditRule) -> Rule {
+    let text = || Text { text: rules::in_short(rule) };
+    let whole = rules::explained(rule);
+    let help = Help { text: whole, markdown: whole };
+    Rule { id: rule.as_str(), short_description: text(), full_description: text(), help }
+}
+
+fn result(finding: &AuditFinding) -> SarifResult<'_> {
+    let AuditFinding { commit, iter, rule, severity, at, expected, found } = finding;
+    let iteration = iter.map(|iter| format!(" (iteration {iter:04})")).unwrap_or_default();
+    let text = format!(
+        "Commit {}{iteration}, {}: expected {}, found {}.",
+        short(commit),
+        safe(at),
+        safe(expected),
+        safe(found)
+    );
+    let physical_location =
+        Physical { artifact_location: Artifact { uri: uri(&file(*rule, at)) }, region: Region { start_line: 1 } };
+    let logical = Logical { name: short(commit), fully_qualified_name: format!("commit/{commit}"), kind: "resource" };
+    SarifResult {
+        rule_id: rule.as_str(),
+        rule_index: AuditRule::ALL.iter().position(|known| known == rule).unwrap_or_default(),
+        level: match severity {
+            Severity::Violation => "error",
+            Severity::Warning => "warning",
+        },
+        message: Text { text },
+        locations: [Location { physical_location, logical_locations: [logical] }],
+        partial_fingerprints: Fingerprints { verify: fingerprint(finding) },
+        properties: finding,
+    }
+}
+
+/// Returns the file of the repository at which a finding is shown.
+fn file(rule: AuditRule, at: &str) -> String {
+    let named = at.strip_prefix('/').or_else(|| at.starts_with(".runner/").then_some(at));
+    let named = named.map(|path| path.split_once(": ").map_or(path, |(path, _)| path));
+    let is_inside = |path: &&str| path.split('/').all(|name| !matches!(name, "" | "." | ".."));
+    if let Some(path) = named.filter(is_inside) {
+        return path.to_owned();
+    }
+    match rule {
+        AuditRule::Tree | AuditRule::Passes | AuditRule::Passed | AuditRule::Selection => ".runner/state/tree.json",
+        _ if at.starts_with("GOAL.md") => ".runner/GOAL.md",
+        _ => BOOKKEEPING,
+    }
+    .to_owned()
+}
+
+/// Returns a path as a relative reference of RFC 3986.
+fn uri(path: &str) -> String {
+    let mut uri = String::new();
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri
+}
+
+fn fingerprint(AuditFinding { commit, rule, at, .. }: &AuditFinding) -> String {
+    let digest = Sha256::digest(format!("{commit}\0{rule}\0{at}"));
+    digest.iter().take(16).fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_path_within_the_repository_whatever_a_finding_names() {
+        let place = |rule, at| uri(&file(rule, at));
+        assert_eq!(place(AuditRule::Progress, ".runner/state/progress.md"), ".runner/state/progress.md");
+        assert_eq!(place(AuditRule::Valid, "/src/a b.rs"), "src/a%20b.rs");
+        assert_eq!(place(AuditRule::Milestone, ".runner/state/run_state.json: base"), BOOKKEEPING);
+        assert_eq!(place(AuditRule::Tree, "node root.3: title"), ".runner/state/tree.json");
+        assert_eq!(place(AuditRule::Person, "GOAL.md: id"), ".runner/GOAL.md");
+        for at in ["Runner-From", "/", "//etc/passwd", "/../../etc/passwd", ".runner/../x", "", "https://e.org/x"] {
+            assert_eq!(place(AuditRule::Form, at), BOOKKEEPING, "{at}");
+        }
+    }
+}
