@@ -26,7 +26,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl verify --rerun-guards --since HEAD~20 --yes
   runnerctl verify ../clone.git --json    a bare clone
   runnerctl verify --rerun-guards --strict --yes
-  runnerctl verify --strict --format sarif --since origin/main > verify.sarif
+  runnerctl verify --strict --format sarif --since origin/main
   runnerctl verify --landed main          what has landed, merged once more
 
 Exit codes:
