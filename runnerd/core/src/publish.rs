@@ -1,7 +1,7 @@
 //! What is done next to publish an isolated run: a choice from what was read of its workspace and its source.
 //!
-//! It reads nothing itself. Whoever publishes looks, asks, does the one step and looks again, so that a death between two
-//! steps leaves what the next look finds.
+//! It reads nothing itself. Whoever publishes looks, asks, does the one step and asks again, and looks again after each
+//! move of a reference, so that a death between two steps leaves what the next look finds.
 
 mod anew;
 
@@ -62,6 +62,14 @@ pub struct Seen {
     pub is_in_use: bool,
     /// Whether the id of the run is reserved there for another one.
     pub is_reserved_for_another: bool,
+}
+
+impl Seen {
+    /// Returns what is known of the source once objects were sent: all is there where each of them was seen to be, and they
+    /// were sent upon a branch that was looked at when it was moved.
+    pub fn when_sent(&self, is_each_seen: bool, is_upon_branch: bool) -> Whole {
+        if is_each_seen && is_upon_branch && self.branch == Standing::Behind { Whole::Yes } else { Whole::Unknown }
+    }
 }
 
 /// What is done next.

@@ -20,9 +20,7 @@ impl Publisher<'_> {
         self.workspace.send_large_files(&self.target)?;
         let tips = if everything { look.tips() } else { look.news() };
         let is_seen = self.workspace.send_objects(&self.target, Reached { from: &tips, not_from: known.as_slice() })?;
-        // What the branch came to before was all there.
-        let is_whole = is_seen && look.seen.branch == Standing::Behind && look.at == look.branch;
-        self.progress.whole = if is_whole { Whole::Yes } else { Whole::Unknown };
+        self.progress.whole = look.seen.when_sent(is_seen, look.at == look.branch);
         self.progress.sent = tips;
         Ok(())
     }

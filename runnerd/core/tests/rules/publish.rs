@@ -70,6 +70,19 @@ fn nothing_is_kept_by_a_reference_that_is_not_all_there() {
 }
 
 #[test]
+fn what_was_sent_is_looked_for_but_where_each_object_was_seen_upon_a_branch_that_is_whole() {
+    for seen in all() {
+        for (is_each_seen, is_upon_branch) in [(false, false), (false, true), (true, false)] {
+            assert_eq!(seen.when_sent(is_each_seen, is_upon_branch), Whole::Unknown, "{seen:?}");
+        }
+        match seen.branch {
+            Standing::Behind => assert_eq!(seen.when_sent(true, true), Whole::Yes, "{seen:?}"),
+            _ => assert_eq!(seen.when_sent(true, true), Whole::Unknown, "nothing is known of it: {seen:?}"),
+        }
+    }
+}
+
+#[test]
 fn what_the_run_did_not_make_is_never_written_over_and_nothing_is_sent_beside_it() {
     for seen in all().into_iter().filter(|seen| [seen.at, seen.branch].contains(&Standing::Foreign)) {
         assert!(matches!(next(Some(&seen)), Step::Hold(Hold::ForeignBranch | Hold::ForeignKeeper)), "{seen:?}");

@@ -89,6 +89,20 @@ fn each_commit_comes_with_all_that_git_lists_of_it() {
 }
 
 #[test]
+fn many_bytes_are_gits_to_send() {
+    let (source, there) = pair();
+    let (here, base) = (source.repository(), source.head());
+    here.send_objects(&there, Reached { from: &[base], not_from: &[] }).unwrap();
+    for (bytes, is_few) in [(1 << 20, true), (9 << 20, false)] {
+        source.write("large", vec![b'x'; bytes]);
+        let tip = source.commit_by_git("large");
+        let sent = Reached { from: &[tip], not_from: &[base] };
+        assert_eq!(here.send_objects(&there, sent).unwrap(), is_few, "{bytes} bytes");
+        assert_eq!(there.lacking(&[tip], Known::Commit(base)).unwrap(), None);
+    }
+}
+
+#[test]
 fn each_object_that_is_missing_is_found_to_be() {
     let (source, there) = pair();
     let here = source.repository();
