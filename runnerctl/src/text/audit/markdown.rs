@@ -10,6 +10,9 @@ use super::super::measure::short;
 use super::super::safe::safe;
 use super::{count, outcome, proven, testified, unproven};
 
+/// Signs behind which a forge looks for a name, a number or an address.
+const REFERRING: &str = "@#!%~^$&-:";
+
 /// Returns the whole report.
 pub(crate) fn report(report: &AuditReport) -> String {
     let mut text = format!(
@@ -83,14 +86,15 @@ fn on_one_line(text: &str) -> String {
     safe(text).replace(['\n', '\r', '\t'], " ")
 }
 
-/// Spells every sign that Markdown could know as a reference; a character of no width keeps addresses apart.
+/// Spells every sign that Markdown could know as a reference. A forge looks for names and numbers in what is shown, where a
+/// character of no width keeps a sign apart from what follows it.
 fn referenced(text: &str) -> String {
     text.chars().fold(String::new(), |mut spelled, c| {
         match c {
-            '@' => spelled.push_str("&#64;&#8203;"),
-            ',' | '(' | ')' => spelled.push(c),
+            ',' | ';' | '(' | ')' => spelled.push(c),
             c if c.is_ascii_punctuation() => {
-                let _ = write!(spelled, "&#{};", u32::from(c));
+                let apart = if REFERRING.contains(c) { "&#8203;" } else { "" };
+                let _ = write!(spelled, "&#{};{apart}", u32::from(c));
             }
             c => spelled.push(c),
         }
@@ -107,7 +111,10 @@ mod tests {
         assert_eq!(code("node root.3: passes"), "`node root.3: passes`");
         assert_eq!(code("a\\|b`c\n| d"), "<code>a&#92;&#124;b&#96;c &#124; d</code>");
         assert_eq!(code(" @me "), "<code> &#64;&#8203;me </code>");
-        assert_eq!(plain("<b>[x](http://e.org) #1"), "&#60;b&#62;&#91;x&#93;(http&#58;&#47;&#47;e&#46;org) &#35;1");
+        assert_eq!(
+            plain("<b>[x](http://e.org) #1"),
+            "&#60;b&#62;&#91;x&#93;(http&#58;&#8203;&#47;&#47;e&#46;org) &#35;&#8203;1"
+        );
         assert_eq!(code(""), "–");
     }
 }

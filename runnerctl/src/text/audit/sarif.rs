@@ -221,8 +221,8 @@ fn uri(path: &str) -> String {
     uri
 }
 
-fn fingerprint(AuditFinding { commit, rule, at, .. }: &AuditFinding) -> String {
-    let digest = Sha256::digest(format!("{commit}\0{rule}\0{at}"));
+fn fingerprint(AuditFinding { commit, rule, at, expected, found, .. }: &AuditFinding) -> String {
+    let digest = Sha256::digest(format!("{commit}\0{rule}\0{at}\0{expected}\0{found}"));
     digest.iter().take(16).fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
