@@ -30,7 +30,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl verify --landed main          what has landed, merged once more
 
 Exit codes:
-  0   the whole branch follows the rules; there may be warnings
+  0   no violation (with --since, none since REV); there may be warnings
   10  a violation, or part of the branch could not be checked";
 
 /// Verify that every commit follows the rules
