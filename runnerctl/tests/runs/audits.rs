@@ -1,5 +1,6 @@
 //! `verify` as a person uses it: on clones, on a branch that is being worked on, and with guards that are run again.
 
+use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,23 @@ fn bare_shallow_and_detached_clones_are_audited_without_any_record() {
     assert_eq!((report.counts.iterations, report.counts.prompts), (1, 1));
     assert_eq!(report.unseen.len(), 1, "what is not here is said");
     assert_eq!(report.brought, ["a", "b"], "what had passed before cannot be told");
+}
+
+#[test]
+fn a_file_that_a_commit_adds_and_that_is_not_here_is_unseen_wherever_it_stands() {
+    let mut play = of_two();
+    play.home.has_a_forgery();
+    let blob = play.repo.git(&["rev-parse", "HEAD:file1"]);
+    let object = play.repo.path().join(".git/objects").join(&blob[..2]).join(&blob[2..]);
+    fs::remove_file(object).expect("the file is an object of its own");
+    let verify = |more: &[&str]| play.home.ctl_in(&play.repo, &[&["verify"], more].concat());
+    let found = report(verify(&["--json"]).exits(10));
+    assert_eq!(found.unseen.len(), 1, "{:?}", found.unseen);
+    assert!(found.unseen[0].starts_with("file file1 of commit "), "{:?}", found.unseen);
+    assert_eq!((&found.findings[..], found.counts.iterations), (&[][..], 2), "the rest is judged all the same");
+    let strict = report(verify(&["--strict", "--json"]).exits(10)).findings;
+    assert_eq!(strict.iter().map(|finding| finding.rule).collect::<Vec<_>>(), [AuditRule::Unseen]);
+    assert!(verify(&["--allow-shallow"]).exits(0).stdout.contains("partly not checked"));
 }
 
 #[test]

@@ -26,6 +26,7 @@ use protocol::tree::TaskTree;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditRule};
 use protocol::words::VerdictName;
 
+use self::cut::Absent;
 pub use self::cut::{End, Unread};
 use self::findings::Findings;
 use self::guarded::{Accepted, Announced, Ground};
@@ -70,6 +71,7 @@ pub struct Audit {
     findings: Findings,
     /// Whether a commit could not be read.
     is_cut: bool,
+    absent: Absent,
     report: AuditReport,
 }
 
@@ -137,6 +139,7 @@ impl Audit {
             since_iteration: NetDiff::default(),
             findings,
             is_cut: false,
+            absent: Absent::default(),
             report,
         }
     }
@@ -174,6 +177,7 @@ impl Audit {
         let (Some(part), Some(head)) = (plan.part(at), plan.heads().get(at)) else { return };
         self.findings.turn_to(&head.id, None);
         self.ground.add_checks(&link.checks);
+        self.absent.add(&head.id, &link.missing);
         if let Some(since_base) = &mut self.since_base {
             since_base.add(link.changes.iter().filter(|change| is_code(change)));
         }
@@ -236,6 +240,7 @@ impl Audit {
         if !is_live && !self.is_cut && self.session.is_none() {
             self.end_people_commits();
         }
+        self.report.unseen.extend(self.absent.sentence());
         self.findings.turn_to(&self.report.tip, None);
         let is_told = self.at.checked_sub(1).is_some_and(|at| matches!(self.plan.part(at), Some(Part::Runner { .. })));
         let is_all = self.at >= self.plan.heads().len();

@@ -160,8 +160,9 @@ impl Branch<'_> {
     fn link(&self, at: usize, beside: &Beside) -> Result<Link, GitError> {
         let commit = &self.commits[at];
         let before = self.parent(at).map(|commit| &commit.tree);
-        let changes: Vec<PathChange> =
-            self.chain.changes(before, &commit.tree, is_read)?.into_iter().map(change).collect();
+        let changes = self.chain.changes(before, &commit.tree, is_read)?;
+        let missing = self.missing(&changes);
+        let changes: Vec<PathChange> = changes.into_iter().map(change).collect();
         // A receipt may name anything: what is no blob is not the text that was kept.
         let raw = beside.raw.map(|raw| match self.chain.blob(&raw) {
             Err(GitError::Broken { .. }) => Ok(None),
@@ -174,7 +175,14 @@ impl Branch<'_> {
         let diff = beside.reviewed_from.filter(is_here).map(diff).transpose()?;
         let (watched, begun) = self.watched(at, beside.watch_at)?;
         let checks = self.checks(&changes)?;
-        Ok(Link { changes, raw, diff, trees: self.chain.added(before, &commit.tree)?, watched, begun, checks })
+        Ok(Link { changes, raw, diff, trees: self.chain.added(before, &commit.tree)?, watched, begun, checks, missing })
+    }
+
+    /// Returns the paths of the files among some changes that are not here.
+    fn missing(&self, changes: &[ChainChange]) -> Vec<String> {
+        let added = changes.iter().filter_map(|(path, _, new)| Some((path, new.as_ref()?)));
+        let gone = added.filter(|(_, file)| !self.chain.has(file));
+        gone.map(|(path, _)| String::from_utf8_lossy(path).into_owned()).collect()
     }
 
     /// Tells what is watched for the guard; nothing where bookkeeping or configuration cannot be read, which is told by who

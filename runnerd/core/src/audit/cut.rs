@@ -40,6 +40,34 @@ impl End {
     }
 }
 
+/// Files that commits add and that are not here. Nothing is decided from most of them, but a branch without them is not all
+/// there.
+#[derive(Debug, Default)]
+pub(super) struct Absent {
+    /// Commit and path of the first.
+    first: Option<(String, String)>,
+    count: usize,
+}
+
+impl Absent {
+    pub(super) fn add(&mut self, commit: &str, paths: &[String]) {
+        self.count += paths.len();
+        self.first = self.first.take().or_else(|| paths.first().map(|path| (commit.to_owned(), path.clone())));
+    }
+
+    /// Says that there are some, and what brings them.
+    pub(super) fn sentence(&self) -> Option<String> {
+        let (commit, path) = self.first.as_ref()?;
+        let more = match self.count {
+            1 => String::new(),
+            count => format!(" and {} more that commits add", count - 1),
+        };
+        let why =
+            "not here; `git fsck` tells which, and in a partial clone `git fetch --refetch --no-filter` brings them";
+        Some(format!("file {path} of commit {commit}{more}: {why}"))
+    }
+}
+
 /// Why something of a commit cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unread {

@@ -27,6 +27,8 @@ pub struct Link {
     pub begun: Option<Watched>,
     /// What the manifests that it changed say of checks.
     pub checks: Checks,
+    /// Paths of the files that it adds and that are not here, whether they are read or not.
+    pub missing: Vec<String>,
 }
 
 /// What a commit says of itself.

@@ -10,7 +10,7 @@ use runner_core::fsck::{self, Found, Parts, TreeId};
 
 use super::checked;
 use super::diff::{Side, compare_trees};
-use super::files;
+use super::{EntryKind, files};
 use crate::git::{GitError, Id, Repository};
 
 /// What is being done where a commit is read.
@@ -153,13 +153,18 @@ impl Chain<'_> {
             let Some((_, id)) = found.filter(|(mode, _)| mode.is_tree()) else { return Ok(Vec::new()) };
             let entries = files(&self.repo, id, &format!("{folder}/"))?;
             let file = |entry: super::CommitEntry| {
-                let is_wanted = wanted(&entry.path) && entry.kind != super::EntryKind::Submodule;
+                let is_wanted = wanted(&entry.path) && entry.kind != EntryKind::Submodule;
                 let content = if is_wanted { self.content(entry.id.object())? } else { None };
                 Ok((entry.path, ChainFile { mode: entry.kind.mode(), id: entry.id, content }))
             };
             entries.into_iter().map(file).collect()
         };
         read().map_err(GitError::library("listing a commit", self.paths.git_dir()))
+    }
+
+    /// Tells whether a file is here. The commit of a submodule is another repository's.
+    pub fn has(&self, file: &ChainFile) -> bool {
+        file.mode == EntryKind::Submodule.mode() || self.repo.has_object(file.id.object())
     }
 
     /// Returns the bytes of a blob; none if it is not here, or too large.
