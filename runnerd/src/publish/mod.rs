@@ -99,7 +99,9 @@ impl<'a> Publisher<'a> {
             };
             match done {
                 // What somebody else has moved since it was read is read again; what stays as it was is an error.
-                Err(PublishError::Git(error @ GitError::Program { .. })) => {
+                Err(PublishError::Git(
+                    error @ (GitError::Program { .. } | GitError::Moved { .. } | GitError::Broken { .. }),
+                )) => {
                     refusals += 1;
                     if refusals >= MAX_REFUSALS && self.look()?.as_ref() == Some(&look) {
                         return Err(error.into());

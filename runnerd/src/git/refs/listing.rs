@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::full_name;
+use super::{Before, Move, full_name};
 use crate::git::durable;
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::identity::Identity;
@@ -20,6 +20,13 @@ pub struct RefChange {
     pub from: Option<Id>,
     /// What it is to name.
     pub to: Id,
+}
+
+impl RefChange {
+    fn by<'a>(&'a self, by: &'a Identity, message: &'a str) -> Move<'a> {
+        let before = self.from.map_or(Before::Nothing, Before::Exactly);
+        Move { name: &self.name, to: self.to, before, message, by }
+    }
 }
 
 impl Repository {
@@ -84,6 +91,18 @@ impl Repository {
                 source: "the log of a reference leads elsewhere".into(),
             });
         }
+        let repo = self.open()?;
+        match self.ref_store(&repo) {
+            RefStore::Files => {
+                let by = Identity::runner();
+                let moves: Vec<Move<'_>> = changes.iter().map(|change| change.by(&by, message)).collect();
+                self.unlocked(|| self.move_in_files(&repo, &moves, false))
+            }
+            RefStore::Program => self.change_by_program(message, changes),
+        }
+    }
+
+    fn change_by_program(&self, message: &str, changes: &[RefChange]) -> Result<(), GitError> {
         let mut input = Vec::new();
         for RefChange { name, from, to } in changes {
             let to = to.to_string();
@@ -92,11 +111,8 @@ impl Repository {
         }
         let git = Git::new(self, "update-ref").args(["--no-deref", "-m", message, "--stdin", "-z"]);
         Identity::runner().in_environment(git).input(input).run()?;
-        match self.ref_store(&self.open()?) {
-            RefStore::Files => changes.iter().try_for_each(|change| durable::sync_ref(self.common_dir(), &change.name)),
-            // Its files are flushed by git, and not the folder that names them.
-            RefStore::Program => durable::sync_if_there(&self.common_dir().join("reftable")).map(drop),
-        }
+        // Its files are flushed by git, and not the folder that names them.
+        durable::sync_if_there(&self.common_dir().join("reftable")).map(drop)
     }
 }
 

@@ -85,6 +85,18 @@ pub(in crate::git) struct Move<'a> {
     pub(in crate::git) by: &'a Identity,
 }
 
+impl Move<'_> {
+    fn edit(&self, repository: &Repository, is_through: bool) -> Result<RefEdit, GitError> {
+        let expected = match self.before {
+            Before::Anything => PreviousValue::Any,
+            Before::Nothing => PreviousValue::MustNotExist,
+            Before::Exactly(id) => PreviousValue::MustExistAndMatch(Target::Object(id.object())),
+        };
+        let name = full_name(self.name, repository)?;
+        Ok(RefEdit::update(name, self.to.object(), expected, self.message).with_deref(is_through))
+    }
+}
+
 impl Repository {
     /// Returns what HEAD points to.
     pub fn head(&self) -> Result<Head, GitError> {
@@ -223,37 +235,40 @@ impl Repository {
     pub(in crate::git) fn move_ref(&self, request: &Move<'_>) -> Result<(), GitError> {
         let repo = self.open()?;
         match self.ref_store(&repo) {
-            RefStore::Files => self.unlocked(|| self.move_in_files(&repo, request)),
+            RefStore::Files => self.unlocked(|| self.move_in_files(&repo, std::slice::from_ref(request), true)),
             RefStore::Program => self.move_by_program(request),
         }
     }
 
-    fn move_in_files(&self, repo: &gix::Repository, request: &Move<'_>) -> Result<(), GitError> {
-        let expected = match request.before {
-            Before::Anything => PreviousValue::Any,
-            Before::Nothing => PreviousValue::MustNotExist,
-            Before::Exactly(id) => PreviousValue::MustExistAndMatch(Target::Object(id.object())),
-        };
-        let name = full_name(request.name, self)?;
-        let edit = RefEdit::update(name, request.to.object(), expected, request.message).with_deref(true);
-        let stamp = request.by.signature();
-        let mut time = TimeBuf::default();
-        let branch =
-            if request.name == "HEAD" { self.head()?.branch().map(|branch| format!("{HEADS}{branch}")) } else { None };
-        let moving = branch.as_deref().unwrap_or(request.name);
+    /// Moves references in one transaction, through those that name others or not. What is said of all of them is the
+    /// first one's to say.
+    fn move_in_files(&self, repo: &gix::Repository, requests: &[Move<'_>], is_through: bool) -> Result<(), GitError> {
+        let Some(first) = requests.first() else { return Ok(()) };
+        let edits = requests.iter().map(|request| request.edit(self, is_through)).collect::<Result<Vec<_>, _>>()?;
+        let moving = requests.iter().map(|request| self.moved_by(request.name)).collect::<Result<Vec<_>, _>>()?;
         let mut refs = repo.refs.clone();
         // An entry is lost rather than written to a file of somebody else's.
-        if !self.has_own_log(request.name) || !self.has_own_log(moving) || !self.has_own_log("HEAD") {
+        let mut logged = requests.iter().map(|request| request.name).chain(moving.iter().map(String::as_str));
+        if !logged.all(|name| self.has_own_log(name)) || !self.has_own_log("HEAD") {
             refs.write_reflog = WriteReflog::Disable;
         }
-        let prepared = refs.transaction().prepare([edit], REF_PATIENCE, PACKED_PATIENCE);
-        let prepared = prepared.map_err(|error| self.moved_or(request, error))?;
-        let is_known = self.folder_of(moving).join(moving).exists();
+        let prepared = refs.transaction().prepare(edits, REF_PATIENCE, PACKED_PATIENCE);
+        let prepared = prepared.map_err(|error| self.moved_or(requests, error))?;
+        let is_known: Vec<bool> = moving.iter().map(|name| self.folder_of(name).join(name).exists()).collect();
         // What gets its name must have its bytes: a power cut would leave a reference that is empty.
-        durable::sync_lock(self.folder_of(moving), moving)?;
-        prepared.commit(Some(stamp.to_ref(&mut time))).map_err(|error| self.moved_or(request, error))?;
-        let sync = if is_known { durable::sync_known_ref } else { durable::sync_ref };
-        sync(self.folder_of(moving), moving)
+        moving.iter().try_for_each(|name| durable::sync_lock(self.folder_of(name), name))?;
+        let (stamp, mut time) = (first.by.signature(), TimeBuf::default());
+        prepared.commit(Some(stamp.to_ref(&mut time))).map_err(|error| self.moved_or(requests, error))?;
+        moving.iter().zip(is_known).try_for_each(|(name, is_known)| {
+            let sync = if is_known { durable::sync_known_ref } else { durable::sync_ref };
+            sync(self.folder_of(name), name)
+        })
+    }
+
+    /// Returns the name of the reference that moves with this one: the branch that HEAD names, if it is on one.
+    fn moved_by(&self, name: &str) -> Result<String, GitError> {
+        let branch = if name == "HEAD" { self.head()?.branch().map(|branch| format!("{HEADS}{branch}")) } else { None };
+        Ok(branch.unwrap_or_else(|| name.to_owned()))
     }
 
     /// Flushes what HEAD points to: whoever moved it may have been killed before that.
@@ -278,11 +293,14 @@ impl Repository {
         Err(self.moved(request).unwrap_or(error))
     }
 
-    fn moved_or(&self, request: &Move<'_>, error: gix::Error) -> GitError {
-        match GitError::library("moving a reference", &self.lock_in_the_way(request.name))(error) {
+    fn moved_or(&self, requests: &[Move<'_>], error: gix::Error) -> GitError {
+        let locks = || requests.iter().map(|request| self.lock_in_the_way(request.name));
+        let lock = locks().find(|lock| lock.exists()).or_else(|| locks().next()).unwrap_or_default();
+        match GitError::library("moving a reference", &lock)(error) {
             GitError::Broken { doing, source, .. } => {
                 let path = self.git_dir().to_owned();
-                self.moved(request).unwrap_or(GitError::Broken { doing, path, source })
+                let moved = requests.iter().find_map(|request| self.moved(request));
+                moved.unwrap_or(GitError::Broken { doing, path, source })
             }
             obstacle => obstacle,
         }
