@@ -32,4 +32,13 @@ pub struct Args {
     /// End when standard input ends
     #[arg(long)]
     pub until_eof: bool,
+    /// Serve nothing: write a run to this file, which shows it without a server
+    #[arg(long, value_name = "FILE", requires = "path", conflicts_with_all = ["steer", "until_eof"])]
+    pub export: Option<PathBuf>,
+    /// The run that is written, or a unique beginning of its id [default: the current one]
+    #[arg(long, value_name = "RUN", requires = "export")]
+    pub run: Option<String>,
+    /// Replace the file if there is one
+    #[arg(long, requires = "export")]
+    pub force: bool,
 }

@@ -1,13 +1,14 @@
-//! `runner-ui`: listens, says where, and ends when told to.
+//! `runner-ui`: listens, says where, and ends when told to; or writes a file and ends.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
 use clap::Parser as _;
 use runner_ui::wire::{ErrorReply, Started};
-use runner_ui::{App, Args, Bound, Keys, failed, serve};
+use runner_ui::{App, Args, Bound, Keys, export, failed, serve};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -25,11 +26,31 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: &Args) -> Result<(), ErrorReply> {
+    match &args.export {
+        Some(to) => write_file(args, to).await,
+        None => serve_page(args).await,
+    }
+}
+
+/// Writes a run to a file, and says what that holds.
+async fn write_file(args: &Args, to: &Path) -> Result<(), ErrorReply> {
+    // Nobody can ask: there is no port.
+    let keys = keys(0, args)?;
+    let app = App::open(args, keys, CancellationToken::new()).await;
+    let made = export(&app, to, args).await?;
+    let text = if args.json { json(&made) } else { made.cuts.join("\n") };
+    say(&mut io::stdout(), &text).map_err(|error| failed("saying what was written", &error, None))
+}
+
+fn keys(port: u16, args: &Args) -> Result<Arc<Keys>, ErrorReply> {
+    let keys = Keys::new(port, args.steer);
+    keys.map(Arc::new).map_err(|error| failed("asking the system for random numbers", &error, None))
+}
+
+async fn serve_page(args: &Args) -> Result<(), ErrorReply> {
     let listening = format!("listening on port {} of this machine", args.port);
     let bound = Bound::on(args.port).await.map_err(|error| failed(&listening, &error, Some("runnerctl ui")))?;
-    let keys = Keys::new(bound.port, args.steer)
-        .map_err(|error| failed("asking the system for random numbers", &error, None))?;
-    let keys = Arc::new(keys);
+    let keys = keys(bound.port, args)?;
     let stop = CancellationToken::new();
     end_with(args, stop.clone()).map_err(|error| failed("listening for signals", &error, None))?;
     let app = App::open(args, Arc::clone(&keys), stop.clone()).await;

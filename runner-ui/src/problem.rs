@@ -43,6 +43,11 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, ErrorKind::InvalidFile.as_str(), message)
     }
 
+    /// The system fails.
+    pub(crate) fn fault(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, ErrorKind::Fault.as_str(), message)
+    }
+
     /// No daemon answers.
     pub(crate) fn away(as_of: Option<Timestamp>) -> Self {
         let mut away = Self::new(StatusCode::SERVICE_UNAVAILABLE, "daemon_away", "no daemon answers")

@@ -20,7 +20,7 @@ use crate::wire::Session;
 use crate::{assets, headers, squeeze, steer, stream};
 
 /// The texts of an iteration's record, by the last part of their path.
-const TEXTS: [(&str, LogStream); 9] = [
+pub(crate) const TEXTS: [(&str, LogStream); 9] = [
     ("prompt", LogStream::Prompt),
     ("executor.log", LogStream::Agent),
     ("guard.log", LogStream::Guard),

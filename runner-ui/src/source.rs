@@ -27,7 +27,7 @@ enum Source {
 }
 
 /// What a request is about, and who is asked for it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Located {
     source: Source,
     status: StatusView,
@@ -228,6 +228,11 @@ impl Located {
             Source::Daemon(connection) => Ok(Arc::clone(connection)),
             Source::Records(_) => Err(Problem::away(None)),
         }
+    }
+
+    /// Returns the same about an iteration of the run, from a place on: who asks for many need not look for each.
+    pub(crate) fn at(&self, iter: Option<Iter>, from: u64) -> Self {
+        Self { iter, from, ..self.clone() }
     }
 
     /// Returns the work tree, and the run where it was named.

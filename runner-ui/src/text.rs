@@ -40,6 +40,15 @@ pub(crate) struct Text {
     from: From,
 }
 
+/// The bytes at both ends of a text; one that is whole is all head.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) head: Vec<u8>,
+    pub(crate) tail: Vec<u8>,
+    /// Size of the whole.
+    pub(crate) size: u64,
+}
+
 /// Where its bytes are.
 #[derive(Debug, Clone)]
 enum From {
@@ -62,6 +71,32 @@ impl Text {
     /// Takes a file that nobody writes any more.
     pub(crate) fn of_file(file: File) -> io::Result<Self> {
         Ok(Self { size: file.metadata()?.len(), is_complete: true, from: From::File(Arc::new(file)) })
+    }
+
+    /// Reads it up to `most` bytes: whole, else so much of its beginning and its end together.
+    pub(crate) async fn ends(&self, most: u64) -> io::Result<Ends> {
+        if self.size <= most {
+            return Ok(Ends { head: self.read(0, self.size).await?, tail: Vec::new(), size: self.size });
+        }
+        let half = most / 2;
+        let (head, tail) = (self.read(0, half).await?, self.read(self.size - half, self.size).await?);
+        Ok(Ends { head, tail, size: self.size })
+    }
+
+    /// Reads the bytes from `first` to before `end`.
+    async fn read(&self, first: u64, end: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut at = first;
+        while at < end {
+            let piece = self.from.read(at, end - at).await?;
+            if piece.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let wanted = piece.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            bytes.extend_from_slice(&piece[..wanted]);
+            at += wanted as u64;
+        }
+        Ok(bytes)
     }
 
     /// Answers a request for it.

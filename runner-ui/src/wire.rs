@@ -2,11 +2,14 @@
 //!
 //! `schemas/web.v1.schema.json` is generated from these.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use protocol::command::Command;
 use protocol::view::DaemonView;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// `/api/health` and `/api/session`: who answers, and from what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -165,4 +168,57 @@ pub struct Started {
     pub token: String,
     /// Process id.
     pub pid: u32,
+}
+
+/// What a file of `runnerctl export html` holds: a run, as the page asks for it. Replies and texts are named by the end of their
+/// path: `tree`, `iterations/7`, `iterations/7/guard.log`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunFile {
+    /// Version of `runner-ui`.
+    pub version: String,
+    /// When the run was read.
+    #[schemars(with = "String")]
+    pub made_at: Timestamp,
+    /// Id of the repository.
+    pub repo: String,
+    /// Id of the run.
+    pub run: String,
+    /// What is left out, in sentences.
+    pub cuts: Vec<String>,
+    /// Iterations whose texts are left out.
+    pub without_texts: Vec<String>,
+    /// Replies that are JSON.
+    pub replies: BTreeMap<String, Value>,
+    /// Texts; bytes that are not UTF-8 are replaced.
+    pub texts: BTreeMap<String, String>,
+}
+
+/// The line that is printed once such a file is written, with `--json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileMade {
+    /// Id of the run.
+    pub run: String,
+    /// Size of the file.
+    pub bytes: u64,
+    /// Iterations of the run.
+    pub iterations: u64,
+    /// Texts of which the file holds a part.
+    pub shortened: Vec<Shortened>,
+    /// Iterations whose texts are left out.
+    pub without_texts: Vec<String>,
+    /// The same in sentences.
+    pub cuts: Vec<String>,
+}
+
+/// A text of which a file holds a part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Shortened {
+    /// Its iteration.
+    pub iter: String,
+    /// Its name, like `guard.log`.
+    pub text: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Bytes of it in the file.
+    pub kept: u64,
 }

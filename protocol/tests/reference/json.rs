@@ -210,6 +210,20 @@ const COMMANDS: &[Command] = &[
         jq: &[],
     },
     Command {
+        typed: "export html RUN FILE",
+        form: "export-html",
+        prints: Fields(&[
+            ("run", "id of the run"),
+            ("to", "the file"),
+            ("bytes", "its size"),
+            ("iterations", "iterations of the run"),
+            ("shortened", "texts of which the file holds a part: `iter`, `text`, `bytes`, `kept`"),
+            ("without_texts", "iterations whose texts are left out"),
+            ("cuts", "the same in sentences"),
+        ]),
+        jq: &[(".cuts[]", "what is left out")],
+    },
+    Command {
         typed: "daemon status",
         form: "daemon",
         prints: Type("DaemonView"),

@@ -19,7 +19,7 @@ const wanted = {
     'ActivityReply',
     'Event',
   ],
-  'web.v1.schema.json': ['Health', 'Session', 'Steer', 'Steered'],
+  'web.v1.schema.json': ['Health', 'Session', 'Steer', 'Steered', 'RunFile'],
 };
 
 const banner = '/* Generated from schemas/ by scripts/types.mjs (`npm run types`). Do not edit. */';

@@ -95,7 +95,11 @@ async function failure(response: Response): Promise<Failure> {
 
 /** The requests to one server. */
 export class Api {
-  constructor(private readonly fetcher: Fetcher = (input, init) => fetch(input, init)) {}
+  constructor(
+    private readonly fetcher: Fetcher = (input, init) => fetch(input, init),
+    /** Whether a browser can open the addresses of texts by itself. */
+    readonly opens = true,
+  ) {}
 
   /** Trades the token for a cookie. */
   session(token: string): Promise<Session> {

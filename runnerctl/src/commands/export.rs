@@ -1,10 +1,12 @@
 //! `export`: copies records for others to use, one request for each so that the reader sees how far it is.
 
+mod html;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::str::FromStr as _;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use protocol::api::IterationApiClient as _;
 use protocol::client::Connection;
 use protocol::error::ExitStatus;
@@ -22,14 +24,34 @@ use crate::text::safe::safe;
 const EXAMPLES: &str = "Examples:
   runnerctl export 7 ~/for-the-issue    the record of iteration 7
   runnerctl export port/7.w1 ~/wait     a wait of the run `port`
-  runnerctl export port ~/port          every record of the run";
+  runnerctl export port ~/port          every record of the run
+  runnerctl export html port run.html   the run as one page, for a browser";
 
 /// Copy the records of iterations to a folder, to share them
 ///
 /// Known secrets are redacted in what the runner recorded. Read an agent's own output before you share it.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ExportArgs {
+    #[command(subcommand)]
+    form: Option<Form>,
+    #[command(flatten)]
+    records: Option<RecordsArgs>,
+}
+
+/// Another form than folders of records.
+#[derive(Debug, Subcommand)]
+enum Form {
+    /// Write a run to one file that a browser opens without a server
+    ///
+    /// It shows what the page of `runnerctl ui` shows, as it is now: goal, task tree, prompts, logs, diffs, settings and paths.
+    /// Read it before you send it. It has at most 20 MB; what is left out is told.
+    Html(html::HtmlArgs),
+}
+
+/// What is copied as it is.
+#[derive(Debug, Args)]
+struct RecordsArgs {
     /// An iteration (`7`, `7.w2`, `RUN/7`) or the id of a run
     #[arg(value_name = "ITER|RUN")]
     what: String,
@@ -46,11 +68,20 @@ struct Exported {
     records: u64,
     files: u64,
     bytes: u64,
+    #[serde(rename = "skipped")]
     left_out: Vec<WirePath>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ExportArgs) -> Result<ExitStatus, Failure> {
+    match (args.form, args.records) {
+        (Some(Form::Html(args)), _) => html::run(invocation, args).await,
+        (None, Some(args)) => copy(invocation, args).await,
+        (None, None) => Err(Failure::usage("nothing to export is named").hint("runnerctl export --help")),
+    }
+}
+
+async fn copy(invocation: &Invocation<'_>, args: RecordsArgs) -> Result<ExitStatus, Failure> {
     let (path, to) = (invocation.place(None)?, invocation.resolve(Some(&args.to))?);
     let connection = invocation.connect().await?;
     let (run, record) = match Record::from_str(&args.what) {

@@ -19,6 +19,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
+/// What to do where it cannot be started.
+pub(super) const INSTALL: &str = "install runner-ui beside runnerctl, or in a folder of PATH";
 /// Most bytes of the line in which the server says where it is.
 const MAX_WORDS: u64 = 16 * 1024;
 
@@ -75,12 +77,7 @@ struct Refusal {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<ExitStatus, Failure> {
-    let (socket, lost) = match invocation.connect().await {
-        Ok(connection) => (Some(connection.socket().to_owned()), None),
-        // The records may tell enough.
-        Err(failure) if failure.status() == ExitStatus::NoDaemon => (invocation.socket.clone(), Some(failure)),
-        Err(failure) => return Err(failure),
-    };
+    let (socket, lost) = lookup(invocation).await?;
     let is_one = args.path.is_some() || lost.is_some();
     let path = is_one.then(|| invocation.resolve(args.path.as_deref())).transpose()?;
     let mut server = start((socket.as_deref(), path.as_deref()), &args)?;
@@ -99,6 +96,22 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
         ended = serve(server, interrupt) => ended,
         never = tell_again(invocation, lines) => match never {},
     }
+}
+
+/// Returns the daemon's socket; where none answers, that failure with it, since the records may tell enough.
+pub(super) async fn lookup(invocation: &Invocation<'_>) -> Result<(Option<PathBuf>, Option<Failure>), Failure> {
+    match invocation.connect().await {
+        Ok(connection) => Ok((Some(connection.socket().to_owned()), None)),
+        Err(failure) if failure.status() == ExitStatus::NoDaemon => Ok((invocation.socket.clone(), Some(failure))),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns a command of `runner-ui` that answers with JSON, of the daemon at a socket.
+pub(super) fn viewer(socket: Option<&Path>) -> Command {
+    let mut command = Command::new(program());
+    command.arg("--json").args(socket.into_iter().flat_map(|socket| [Path::new("--socket"), socket]));
+    command
 }
 
 /// Says where the page is whenever the address was used.
@@ -125,17 +138,12 @@ type Lines = BufReader<ChildStdout>;
 
 /// Starts the server; it ends when the line to it is closed.
 fn start((socket, path): (Option<&Path>, Option<&Path>), args: &UiArgs) -> Result<Child, Failure> {
-    let program = program();
-    let mut command = Command::new(&program);
-    command.args(["--json", "--until-eof", "--port"]).arg(args.port.to_string());
+    let mut command = viewer(socket);
+    command.args(["--until-eof", "--port"]).arg(args.port.to_string());
     command.args(args.steer.then_some("--steer"));
-    command.args(socket.into_iter().flat_map(|socket| [Path::new("--socket"), socket]));
     command.args(path.into_iter().flat_map(|path| [Path::new("--"), path]));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.spawn().map_err(|error| {
-        Failure::io(format!("starting {}", program.display()), &error)
-            .hint("install runner-ui beside runnerctl, or in a folder of PATH")
-    })
+    command.spawn().map_err(|error| Failure::io(format!("starting {}", program().display()), &error).hint(INSTALL))
 }
 
 /// Returns `runner-ui` beside this program, else as `PATH` finds it.

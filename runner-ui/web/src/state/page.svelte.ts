@@ -1,29 +1,30 @@
 // What the whole page knows: the repositories, how it stands with the server and the daemon, the time, the place.
 import { Api, Failure } from '../api';
 import type { Link, Message } from '../events';
+import { fetcherOf } from '../file';
 import { newsOf, type News } from '../model/live';
 import { Refresher } from '../refresh';
-import { parse, takeToken, type Route } from '../route';
-import { ofBrowser, SharedStream, type Surroundings } from '../share';
-import type { Health, Session, StatusView, Steer, Steered } from '../wire';
+import { format, parse, takeToken, type Route } from '../route';
+import { ofBrowser, SharedStream } from '../share';
+import type { Health, RunFile, Session, StatusView, Steer, Steered } from '../wire';
 import type { Run } from './run.svelte';
-import { Steering } from './steering.svelte';
+import { nobody, Steering } from './steering.svelte';
 
 /** How it stands with what the page shows. */
-export type Freshness = Link | 'away' | 'static' | 'locked';
+export type Freshness = Link | 'away' | 'static' | 'locked' | 'file';
 
 type Listener = (news: News) => void;
 
 export class Page {
   readonly api: Api;
   route = $state<Route>(parse(''));
-  now = $state(Date.now());
+  now: number;
   health = $state<Health | null>(null);
   repos = $state.raw<StatusView[] | null>(null);
   error = $state.raw<Failure | null>(null);
   /** The run that is open. */
   shown = $state.raw<Run | null>(null);
-  readonly steering = new Steering();
+  readonly steering: Steering;
   /** When something was last heard of the server. */
   heard = $state(Date.now());
   /** Whether another version serves now than the page came from. */
@@ -35,21 +36,27 @@ export class Page {
   #begun = false;
   #output = false;
   #listeners = new Set<Listener>();
-  #stream: SharedStream;
+  /** Null: what is shown does not change. */
+  #stream: SharedStream | null;
   #refresher = new Refresher<'repos' | 'health'>((error) => this.#failed(error));
 
-  constructor(api = new Api(), around: Surroundings = ofBrowser()) {
+  /** Shows what a server tells, or what is in a file, as it was when that was made. */
+  constructor(readonly file: RunFile | null = null) {
+    const api = file ? new Api(fetcherOf(file), false) : new Api();
     this.api = api;
+    this.now = $state(file ? Date.parse(file.made_at) : Date.now());
+    this.steering = new Steering(file ? nobody : undefined);
     const ears = {
       message: (message: Message) => this.#message(message),
       link: (link: Link) => this.#linked(link),
     };
-    this.#stream = new SharedStream(ears, around);
+    this.#stream = file ? null : new SharedStream(ears, ofBrowser());
     this.#refresher.knows('repos', async () => this.#arrived(await api.repos()));
     this.#refresher.knows('health', async () => void (this.health = await api.health()));
   }
 
   get freshness(): Freshness {
+    if (this.file) return 'file';
     if (this.#locked) return 'locked';
     if (this.#link !== 'live') return this.#link;
     if (this.health?.static) return 'static';
@@ -61,10 +68,16 @@ export class Page {
     addEventListener('hashchange', () => void this.#arrive());
     addEventListener('popstate', () => void this.#arrive());
     document.addEventListener('click', (event) => this.#clicked(event));
-    setInterval(() => (this.now = Date.now()), 1000);
+    if (this.file) this.#open(this.file);
+    else setInterval(() => (this.now = Date.now()), 1000);
     document.addEventListener('visibilitychange', () => this.#listen());
-    addEventListener('pagehide', () => this.#stream.rest());
+    addEventListener('pagehide', () => this.#stream?.rest());
     await this.#arrive();
+  }
+
+  /** A file is opened at its run. */
+  #open({ repo, run }: RunFile): void {
+    if (location.hash.length < 2) history.replaceState(null, '', format({ repo, run }));
   }
 
   /** Follows the news until the returned function is called. */
@@ -137,8 +150,8 @@ export class Page {
   /** Nobody follows what they do not see. */
   #listen(): void {
     if (!this.#begun || this.#locked) return;
-    if (document.hidden) this.#stream.rest();
-    else this.#stream.follow(this.#output);
+    if (document.hidden) this.#stream?.rest();
+    else this.#stream?.follow(this.#output);
   }
 
   #linked(link: Link): void {
@@ -179,7 +192,7 @@ export class Page {
     if (error.code === 'daemon_away' || error.code === 'protocol_mismatch') this.#gone = true;
     if (error.code === 'unauthorized') {
       this.#locked = true;
-      this.#stream.rest();
+      this.#stream?.rest();
     }
   }
 }

@@ -9,6 +9,8 @@ type Said = { ask: true } | { token: string };
 
 /** A line to the other tabs of this origin; browsers keep nothing of what is said on it. */
 const between = (): Line => new BroadcastChannel('runner-steering');
+/** The line of a page that has no others, and nobody to steer. */
+export const nobody: Line = { postMessage: () => undefined, onmessage: null };
 
 export class Steering {
   #token = $state.raw<string | null>(null);

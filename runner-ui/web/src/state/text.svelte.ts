@@ -23,6 +23,11 @@ export class Text {
     readonly address: string,
   ) {}
 
+  /** Where it is as the server has it; null where there is no server. */
+  get raw(): string | null {
+    return this.api.opens ? this.address : null;
+  }
+
   /** Whether it has been looked for. */
   get ready(): boolean {
     return this.complete || this.missing || this.version > 0 || this.error !== null;

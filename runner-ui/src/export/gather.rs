@@ -1,0 +1,154 @@
+//! Reads a run for a file, through the same door as a page: what that is told, and of each iteration what it left.
+
+use futures_util::stream::{self, StreamExt as _};
+use protocol::reply::{ActivityReply, ActivityStep, IterationReply};
+use protocol::request::LogStream;
+use protocol::view::{IterationView, StatusView};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::parcel::{EACH, Piece, excerpt, written};
+use crate::app::App;
+use crate::problem::Problem;
+use crate::routes::TEXTS;
+use crate::source::Located;
+use crate::target::{Iter, Target};
+use crate::wire::Shortened;
+
+/// Texts of an iteration that are read at once.
+const AT_ONCE: usize = 4;
+
+/// A run that is written.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) repo: String,
+    pub(super) run: String,
+    here: Located,
+    status: StatusView,
+}
+
+impl Subject {
+    /// Finds a run, an isolated one in its workspace.
+    pub(super) async fn find(app: &App, run: Option<&str>) -> Result<Self, Problem> {
+        let target = |repo, run: Option<&str>| Target { repo, run: run.map(str::to_owned), ..Target::default() };
+        let all = app.repositories().await?;
+        let around = all.iter().find(|view| view.repo.source_id.is_none()).or(all.first());
+        let around = around.map(|view| view.repo.id.clone());
+        let status = app.locate(target(around, run)).await?.status().await?;
+        let Some(found) = &status.run else {
+            return Err(Problem::not_found("there is no run here").hint("runnerctl queue"));
+        };
+        let (run, path) = (found.summary.id.clone(), found.summary.path.clone());
+        let home = all.into_iter().find(|view| view.repo.path == path);
+        let repo = home.map_or_else(|| status.repo.id.clone(), |view| view.repo.id);
+        let here = app.locate(target(Some(repo.clone()), Some(&run))).await?;
+        let mut status = here.clone().status().await?;
+        // Other runs are none of the reader's business.
+        status.repo.queue.retain(|summary| summary.id == run);
+        status.isolated.clear();
+        Ok(Self { repo, run, here, status })
+    }
+
+    /// Returns what is told of the run as a whole, and its iterations, oldest first.
+    pub(super) async fn whole(&self) -> Result<(Vec<Piece>, Vec<IterationView>), Problem> {
+        let iterations = self.at(None).iterations().await?;
+        let mut pieces = vec![
+            reply("run-state", &self.status),
+            reply("iterations", &iterations),
+            reply("tree", &self.at(None).tree().await?),
+            reply("memory", &self.at(None).memory().await?),
+        ];
+        // Records tell neither.
+        if let Ok(config) = self.at(None).config().await {
+            pieces.push(reply("config", &config));
+        }
+        if let Ok(mut questions) = self.at(None).questions().await {
+            questions.retain(|question| question.run == self.run);
+            pieces.push(reply("questions", &questions));
+        }
+        Ok((pieces, iterations))
+    }
+
+    /// Returns the number of the iteration that is under way.
+    pub(super) fn live(&self) -> Option<u32> {
+        let run = self.status.run.as_ref()?;
+        run.phase.as_ref().filter(|phase| !phase.baseline).map(|_| run.iteration)
+    }
+
+    /// Returns how an iteration ended; nothing where its record is gone.
+    pub(super) async fn outcome(&self, iter: Iter) -> Result<Vec<Piece>, Problem> {
+        let found: Option<IterationReply> = there(self.at(Some(iter)).iteration().await)?;
+        Ok(found.iter().map(|found| reply(&named(iter), found)).collect())
+    }
+
+    /// Returns what an iteration has left to read.
+    pub(super) async fn texts(&self, iter: Iter) -> Result<Vec<Piece>, Problem> {
+        let read = TEXTS.map(|text| Box::pin(self.text(iter, text)));
+        let read: Vec<_> = stream::iter(read).buffered(AT_ONCE).collect().await;
+        let mut pieces = self.steps(iter).await?;
+        for text in read {
+            pieces.extend(text?);
+        }
+        Ok(pieces)
+    }
+
+    async fn text(&self, iter: Iter, (name, log): (&str, LogStream)) -> Result<Option<Piece>, Problem> {
+        let Some(text) = there(self.at(Some(iter)).text(log).await)? else { return Ok(None) };
+        let ends = text.ends(EACH as u64).await;
+        let ends =
+            ends.map_err(|error| Problem::fault(format!("reading {name} of iteration {}: {error}", title(iter))))?;
+        let (text, kept) = excerpt(&ends, matches!(log, LogStream::Diff));
+        let shortened =
+            (kept < ends.size).then(|| Shortened { iter: title(iter), text: name.into(), bytes: ends.size, kept });
+        Ok(Some(Piece::Text(format!("{}/{name}", named(iter)), text, shortened)))
+    }
+
+    /// Returns what the agent did, the newest steps that fit.
+    async fn steps(&self, iter: Iter) -> Result<Vec<Piece>, Problem> {
+        let mut found = ActivityReply { steps: Vec::new(), next_offset: 0, complete: true };
+        loop {
+            let rest = self.here.at(Some(iter), found.next_offset);
+            let Some(more) = there(rest.activity().await)? else { return Ok(Vec::new()) };
+            let is_all = more.complete || more.next_offset == found.next_offset;
+            found.steps.extend(more.steps);
+            found.next_offset = more.next_offset;
+            if is_all {
+                break;
+            }
+        }
+        let mut room = EACH;
+        let fits = |step: &&ActivityStep| {
+            let size = written(step).len() + 1;
+            room.checked_sub(size).map(|left| room = left).is_some()
+        };
+        let kept = found.steps.iter().rev().take_while(fits).count();
+        found.steps.drain(..found.steps.len() - kept);
+        Ok(vec![reply(&format!("{}/activity", named(iter)), &found)])
+    }
+
+    fn at(&self, iter: Option<Iter>) -> Located {
+        self.here.at(iter, 0)
+    }
+}
+
+/// What is not there is none.
+fn there<T>(found: Result<T, Problem>) -> Result<Option<T>, Problem> {
+    match found {
+        Err(problem) if problem.is_not_found() => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+fn reply(name: &str, reply: &impl Serialize) -> Piece {
+    Piece::Reply(name.to_owned(), serde_json::to_value(reply).unwrap_or(Value::Null))
+}
+
+/// Returns an iteration as pages name it.
+pub(super) fn title(iter: Iter) -> String {
+    let Iter { number, wait } = iter;
+    wait.map_or_else(|| number.to_string(), |wait| format!("{number}.w{wait}"))
+}
+
+fn named(iter: Iter) -> String {
+    format!("iterations/{}", title(iter))
+}

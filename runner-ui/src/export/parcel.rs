@@ -1,0 +1,157 @@
+//! What fits into a file: replies and texts, counted as they are written there. Reads nothing.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::text::Ends;
+use crate::wire::Shortened;
+
+/// Bytes of one text in a file.
+pub(super) const EACH: usize = 512 * 1024;
+
+/// A piece that a file may hold.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// A reply that is JSON.
+    Reply(String, Value),
+    /// A text, and what of it is missing.
+    Text(String, String, Option<Shortened>),
+}
+
+/// Pieces as far as there is room for them.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    room: usize,
+    pub(super) replies: BTreeMap<String, Value>,
+    pub(super) texts: BTreeMap<String, String>,
+    pub(super) shortened: Vec<Shortened>,
+}
+
+impl Parcel {
+    /// Begins one that takes so many bytes.
+    pub(super) fn new(room: usize) -> Self {
+        Self { room, replies: BTreeMap::new(), texts: BTreeMap::new(), shortened: Vec::new() }
+    }
+
+    /// Takes all pieces, or none where they do not fit together; returns whether it did.
+    pub(super) fn take(&mut self, pieces: Vec<Piece>) -> bool {
+        let size: usize = pieces.iter().map(Piece::size).sum();
+        let Some(room) = self.room.checked_sub(size) else { return false };
+        self.room = room;
+        for piece in pieces {
+            match piece {
+                Piece::Reply(name, reply) => drop(self.replies.insert(name, reply)),
+                Piece::Text(name, text, shortened) => {
+                    self.shortened.extend(shortened);
+                    self.texts.insert(name, text);
+                }
+            }
+        }
+        true
+    }
+}
+
+impl Piece {
+    fn size(&self) -> usize {
+        // A colon and a comma.
+        let size = |name: &str, value: usize| written(name).len() + value + 2;
+        match self {
+            Self::Reply(name, reply) => size(name, written(reply).len()),
+            Self::Text(name, text, _) => size(name, written(text).len()),
+        }
+    }
+}
+
+/// Returns a value as it stands in a file: JSON in which nothing can end the element that it is in.
+pub(super) fn written(value: &(impl Serialize + ?Sized)) -> String {
+    let text = serde_json::to_string(value).expect("BUG: a reply has no form as JSON");
+    text.replace('<', "\\u003c")
+}
+
+/// Returns what a file holds of a text, and how many bytes of it: all, else its ends up to [`EACH`] as written, in whole lines
+/// around a line that says how much is missing. Of a `head_only` text the beginning alone makes sense.
+pub(super) fn excerpt(ends: &Ends, head_only: bool) -> (String, u64) {
+    if ends.tail.is_empty() {
+        let whole = String::from_utf8_lossy(&ends.head);
+        if written(&*whole).len() <= EACH {
+            return (whole.into_owned(), ends.size);
+        }
+    }
+    let tail = if ends.tail.is_empty() { &ends.head } else { &ends.tail };
+    let mut take = EACH / 2;
+    loop {
+        let first = whole_lines_of_head(&ends.head[..take.min(ends.head.len())]);
+        let last = if head_only { &[] } else { whole_lines_of_tail(&tail[tail.len().saturating_sub(take)..]) };
+        let kept = (first.len() + last.len()) as u64;
+        let (head, tail) = (String::from_utf8_lossy(first), String::from_utf8_lossy(last));
+        let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+        let missing = ends.size.saturating_sub(kept);
+        let text = format!("{head}{line_end}[{missing} bytes are left out of this file]\n{tail}");
+        if written(&text).len() <= EACH || take == 0 {
+            return (text, kept);
+        }
+        take /= 2;
+    }
+}
+
+/// Leaves out a line that is cut at the end.
+fn whole_lines_of_head(bytes: &[u8]) -> &[u8] {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes, |end| &bytes[..=end])
+}
+
+/// Leaves out a line that is cut at the beginning.
+fn whole_lines_of_tail(bytes: &[u8]) -> &[u8] {
+    bytes.iter().position(|byte| *byte == b'\n').map_or(bytes, |end| &bytes[end + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Ends {
+        Ends { head: text.into(), tail: Vec::new(), size: text.len() as u64 }
+    }
+
+    #[test]
+    fn nothing_that_is_written_ends_the_element_around_it() {
+        let hostile = "</script><!--<script>\u{2028}</SCRIPT";
+        let text = written(hostile);
+        assert!(!text.contains('<'), "{text}");
+        assert_eq!(serde_json::from_str::<String>(&text).expect("JSON"), hostile);
+    }
+
+    #[test]
+    fn a_parcel_takes_what_fits_together_and_nothing_of_the_rest() {
+        let text = |name: &str, bytes| Piece::Text(name.into(), "x".repeat(bytes), None);
+        let mut parcel = Parcel::new(100);
+        assert!(parcel.take(vec![text("a", 40)]));
+        assert!(!parcel.take(vec![text("b", 10), text("c", 60)]), "together they are too much");
+        assert!(parcel.take(vec![text("d", 40)]));
+        assert_eq!(parcel.texts.keys().collect::<Vec<_>>(), ["a", "d"]);
+        let all = written(&parcel.texts);
+        assert!(all.len() <= 100 && parcel.room < 20, "{} bytes", all.len());
+    }
+
+    #[test]
+    fn a_text_that_fits_is_whole_and_of_a_long_one_both_ends_are_there() {
+        assert_eq!(excerpt(&of("one\ntwo"), false), ("one\ntwo".into(), 7));
+        let long = (0..200_000).map(|line| format!("line {line}\n")).collect::<Vec<_>>().concat();
+        let (text, kept) = excerpt(&of(&long), false);
+        assert!(written(&text).len() <= EACH && kept > (EACH / 4) as u64, "{kept}");
+        assert!(text.starts_with("line 0\n") && text.ends_with("\nline 199999\n"));
+        let missing = format!("\n[{} bytes are left out of this file]\nline ", long.len() as u64 - kept);
+        assert!(text.contains(&missing));
+        let (diff, _) = excerpt(&of(&long), true);
+        assert!(diff.starts_with("line 0\n") && diff.ends_with(" bytes are left out of this file]\n"));
+    }
+
+    #[test]
+    fn a_text_that_grows_as_it_is_written_is_cut_by_what_it_takes_there() {
+        for hostile in ["<", "\u{1b}", "\u{fffd}", "ü"] {
+            let (text, kept) = excerpt(&of(&hostile.repeat(EACH)), false);
+            assert!(written(&text).len() <= EACH && kept > 0, "{hostile:?}: {kept}");
+        }
+    }
+}

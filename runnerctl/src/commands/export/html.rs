@@ -1,0 +1,136 @@
+//! `export html`: has the server of the web view write a run to one file, and tells what that holds.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use clap::Args;
+use protocol::error::{ErrorData, ErrorKind, ExitStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::commands::ui::{INSTALL, lookup, viewer};
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::text::measure::size;
+use crate::text::safe::safe;
+
+/// Which run, and where to.
+#[derive(Debug, Args)]
+pub(crate) struct HtmlArgs {
+    /// Run id, or a unique prefix
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// The file to write
+    #[arg(value_name = "FILE")]
+    to: PathBuf,
+    /// Replace the file if there is one
+    #[arg(long)]
+    force: bool,
+}
+
+/// What was written, as `runner-ui` says it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Made {
+    run: String,
+    #[serde(default)]
+    to: String,
+    bytes: u64,
+    iterations: u64,
+    shortened: Vec<Shortened>,
+    without_texts: Vec<String>,
+    cuts: Vec<String>,
+}
+
+/// A text of which the file holds a part.
+#[derive(Debug, Serialize, Deserialize)]
+struct Shortened {
+    iter: String,
+    text: String,
+    bytes: u64,
+    kept: u64,
+}
+
+/// Why nothing was written, in its words.
+#[derive(Debug, Deserialize)]
+struct Refused {
+    error: Refusal,
+}
+
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    code: serde_json::Value,
+    message: String,
+    hint: Option<String>,
+}
+
+/// Runs the command.
+pub(super) async fn run(invocation: &Invocation<'_>, args: HtmlArgs) -> Result<ExitStatus, Failure> {
+    let to = invocation.resolve(Some(&args.to))?;
+    let (socket, lost) = lookup(invocation).await?;
+    let place = invocation.resolve(None)?;
+    let mut command = viewer(socket.as_deref());
+    command.arg("--export").arg(&to).arg("--run").arg(&args.run);
+    command.args(args.force.then_some("--force")).arg("--").arg(place);
+    command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
+    let output = command.output().await.map_err(|error| Failure::io("starting runner-ui", &error).hint(INSTALL))?;
+    if !output.status.success() {
+        return Err(lost.unwrap_or_else(|| refusal(&output.stdout)));
+    }
+    let made = serde_json::from_slice(&output.stdout);
+    let made = made.map_err(|error| Failure::io("reading what runner-ui has said", &error.into()))?;
+    let made = Made { to: to.display().to_string(), ..made };
+    invocation.ui.answer("export-html", &made, |_| render(&made))?;
+    Ok(ExitStatus::Fine)
+}
+
+/// Reads why nothing was written.
+fn refusal(said: &[u8]) -> Failure {
+    let Ok(Refused { error: Refusal { code, message, hint } }) = serde_json::from_slice(said) else {
+        return Failure::new(ExitStatus::Error, "export", "runner-ui wrote nothing").hint("runnerctl doctor");
+    };
+    let kind = serde_json::from_value(code).unwrap_or(ErrorKind::Fault);
+    let failure = Failure::from(ErrorData::new(kind, message));
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn render(made: &Made) -> String {
+    let Made { run, to, bytes, iterations, cuts, .. } = made;
+    let count = if *iterations == 1 { "1 iteration".to_owned() } else { format!("{iterations} iterations") };
+    let mut text = format!("run {} in {}: {count}, {}\n", safe(run), safe(to), size(*bytes));
+    for cut in cuts {
+        let _ = writeln!(text, "cut: {}", safe(cut));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_told_with_what_was_written() {
+        let made = Made {
+            run: "port".into(),
+            to: "/tmp/port.html".into(),
+            bytes: 19_912_204,
+            iterations: 946,
+            shortened: Vec::new(),
+            without_texts: vec!["1".into()],
+            cuts: vec!["the texts of iteration 1 are left out: a file holds 20 MB".into()],
+        };
+        insta::assert_snapshot!(render(&made), @r"
+        run port in /tmp/port.html: 946 iterations, 19 MB
+        cut: the texts of iteration 1 are left out: a file holds 20 MB
+        ");
+    }
+
+    #[test]
+    fn a_refusal_keeps_its_kind() {
+        let said = br#"{"error":{"code":"invalid_request","message":"it is there already","hint":null}}"#;
+        assert_eq!(refusal(said).status(), ExitStatus::from(ErrorKind::InvalidRequest));
+        assert_eq!(refusal(b"").status(), ExitStatus::Error);
+    }
+}
