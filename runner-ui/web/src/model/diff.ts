@@ -61,6 +61,28 @@ export function parseDiff(text: string): { files: DiffFile[]; left: number } {
   return { files, left: Math.max(lines.length - shown, 0) };
 }
 
+/** A line of what is shown: the head of a file, or a row. */
+export type DiffLine =
+  | { key: string; file: DiffFile; at: number; folded: boolean }
+  | { key: string; row: Omit<DiffRow, 'kind'> & { kind: string } };
+
+/** Files with their rows below them, as far as they are not folded. */
+export function linesOfFiles(files: readonly DiffFile[], isFolded: (at: number) => boolean): DiffLine[] {
+  return files.flatMap((file, at): DiffLine[] => {
+    const folded = isFolded(at);
+    const head = { key: `${at}`, file, at, folded };
+    return folded ? [head] : [head, ...linesOfRows(file.rows, `${at}/`)];
+  });
+}
+
+/** Rows as lines. */
+export function linesOfRows(
+  rows: readonly (Omit<DiffRow, 'kind'> & { kind: string })[],
+  within = '',
+): DiffLine[] {
+  return rows.map((row, place) => ({ key: `${within}${place}`, row }));
+}
+
 /** Whether a file is the runner's own: its tree, its state, its records. */
 export function isBookkeeping(file: DiffFile): boolean {
   return file.path.startsWith('.runner/');

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { IterationView, Node } from '../wire';
 import { ancestors, forest, press, rows, spent, spentBelow, stateOf, typeAhead, type Now } from './tree';
-import { windowOf } from './window';
 
 const node = (id: string, children: Node[] = [], extra: Partial<Node> = {}): Node => ({
   id,
@@ -104,9 +103,6 @@ test('20,000 nodes are listed in no time and few of them are drawn', () => {
   const list = rows(forest(wide), new Map(), now);
   expect(list.length).toBe(20_201);
   expect(performance.now() - began).toBeLessThan(1000);
-  const seen = windowOf(list.length, 30, 300_000, 900);
-  expect(seen.end - seen.first).toBeLessThan(60);
-  expect(seen.above + (seen.end - seen.first) * 30 + seen.below).toBe(list.length * 30);
 });
 
 test('a tree as deep as it may be does not overflow', () => {
