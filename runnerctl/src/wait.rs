@@ -21,6 +21,7 @@ use crate::progress::{Line, Progress};
 use crate::text::measure::{seconds, span};
 use crate::text::run::{headline, stop_reason};
 use crate::text::screen::Screen;
+use crate::text::titles;
 use crate::ui::Ui;
 
 const TICK: Duration = Duration::from_millis(120);
@@ -108,7 +109,7 @@ fn held(run: &RunView, status: &StatusView) -> RunView {
 pub(crate) fn ending(run: &RunView, screen: &Screen) -> String {
     let leaves =
         format!("  {}/{} leaves passed, {} in iterations\n", run.leaves_passed, run.leaves_total, span(run.elapsed_ms));
-    headline(&run.summary) + &stop_reason(run.summary.reason.as_ref(), &run.summary.path, screen) + &leaves
+    headline(&run.summary) + &stop_reason(titles::reason(run).as_ref(), &run.summary.path, screen) + &leaves
 }
 
 /// Where lines of progress go: one place of a terminal, or one line each.
@@ -187,11 +188,11 @@ mod tests {
 
     #[test]
     fn the_last_words_say_what_goes_on() {
-        insta::assert_snapshot!(strip_str(&ending(&samples::stuck(), &Screen::fixed())), @r"
+        insta::assert_snapshot!(strip_str(&ending(&samples::stuck(), &Screen::fixed())), @r#"
         run run-1a2b3c4d stuck on branch runner/run-1a2b3c4d
-          parser.lex has used all of its 3 attempts
+          "Cut the text into tokens" has used all of its 3 attempts
           to continue: runnerctl resume
           4/9 leaves passed, 1h 05m in iterations
-        ");
+        "#);
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod samples;
 pub(crate) mod screen;
 pub(crate) mod status;
 pub(crate) mod table;
+pub(crate) mod titles;
 pub(crate) mod tree;
 pub(crate) mod usage;
 pub(crate) mod wrap;

@@ -13,7 +13,7 @@ use super::run::{headline, stop_reason, why};
 use super::safe::safe;
 use super::screen::Screen;
 use super::table::{Cell, Table};
-use super::usage;
+use super::{titles, usage};
 
 /// At most as many paths are listed; the count says how many there are.
 const PATHS_SHOWN: usize = 10;
@@ -66,7 +66,7 @@ fn overview_row(status: &StatusView, path: String, screen: &Screen) -> [Cell; 5]
 /// Returns what a run does, or why it does nothing, in one line.
 pub(crate) fn now(run: &RunView, screen: &Screen) -> String {
     if let (RunStatus::Running, Some(phase)) = (run.summary.state, &run.phase) {
-        let node = run.node.as_ref().map(|node| node.id.as_str()).unwrap_or_default();
+        let node = run.node.as_ref().map(|node| node.title.as_str()).unwrap_or_default();
         let elapsed = span(between(phase.iteration_since, screen.now));
         if phase.baseline {
             return format!("the guard on the base {elapsed}");
@@ -81,8 +81,7 @@ pub(crate) fn now(run: &RunView, screen: &Screen) -> String {
         };
     }
     let waits = run.wait_until.map(|time| format!("until {}: ", until(time, screen))).unwrap_or_default();
-    let reason = run.summary.reason.as_ref().map(|reason| reason.message.as_str()).unwrap_or_default();
-    waits + reason
+    waits + &titles::reason(run).map(|reason| reason.message).unwrap_or_default()
 }
 
 /// Returns how many leaves pass of how many; none where no tree is known yet.
@@ -132,7 +131,7 @@ fn isolated_runs(status: &StatusView, screen: &Screen) -> String {
 fn run_detail(run: &RunView, screen: &Screen) -> String {
     let goal = run.summary.goal.as_ref().map(|goal| format!("{}\n", paint(HEAD, &safe(goal)))).unwrap_or_default();
     let mut text =
-        goal + &headline(&run.summary) + &stop_reason(run.summary.reason.as_ref(), &run.summary.path, screen);
+        goal + &headline(&run.summary) + &stop_reason(titles::reason(run).as_ref(), &run.summary.path, screen);
     text += "\n";
     let mut facts = Table::bare();
     for (name, value) in facts_of(run, screen) {
@@ -410,14 +409,14 @@ mod tests {
         let stuck = StatusView { run: Some(samples::stuck()), ..samples::status() };
         let text =
             plain(&overview(&[samples::status(), stuck, broken], &Screen { width: Some(60), ..Screen::fixed() }));
-        insta::assert_snapshot!(text, @r"
+        insta::assert_snapshot!(text, @r#"
         REPOSITORY    STATE    LEAVES  COST  NOW
-        …ome/me/proj  running  4/9     $?    0004 guard parser.lex …
-        …ome/me/proj  stuck    4/9     $?    parser.lex has used al…
+        …ome/me/proj  running  4/9     $?    0004 guard Cut the tex…
+        …ome/me/proj  stuck    4/9     $?    "Cut the text into tok…
         …ome/me/proj  held                   cannot read its journal
 
         4 questions are open: runnerctl questions
-        ");
+        "#);
     }
 
     #[test]
@@ -471,7 +470,10 @@ mod tests {
     #[test]
     fn nothing_of_an_agent_reaches_the_terminal_as_a_command() {
         let json = serde_json::to_string(&samples::status()).expect("serializes");
-        let hostile = json.replace("parser", "\\u001b]0;x\\u0007").replace("knows", "\\u009b2J\\u202e");
+        let hostile = json
+            .replace("parser", "\\u001b]0;x\\u0007")
+            .replace("Cut", "\\u001b[2J")
+            .replace("knows", "\\u009b2J\\u202e");
         let status: StatusView = serde_json::from_str(&hostile).expect("parses");
         let screen = Screen::fixed();
         for text in [detail(&status, &screen), overview(&[status], &screen)] {

@@ -10,6 +10,7 @@ use protocol::words::{PhaseName, VerdictName};
 use crate::progress::{told_refusal, told_secrets};
 use crate::text::measure::{dollars, short};
 use crate::text::paint::{DIM, HINT, LIVE, LOOK, PLAIN, of_state, of_verdict};
+use crate::text::titles::titled;
 
 /// One line of what happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,21 +26,22 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns the line that an event is worth, if it is.
-    pub(crate) fn of(event: &Event) -> Option<Self> {
-        let (style, text) = told(&event.kind)?;
+    /// Returns the line that an event is worth, if it is; tasks are called by their titles, as far as they are known.
+    pub(crate) fn of<'t>(event: &Event, title: impl Fn(&str) -> Option<&'t str>) -> Option<Self> {
+        let (style, text) = told(&event.kind, &title)?;
         Some(Self { time: event.time, iter: event.iter, style, text })
     }
 }
 
-fn told(kind: &EventKind) -> Option<(Style, String)> {
+fn told<'t>(kind: &EventKind, title: &impl Fn(&str) -> Option<&'t str>) -> Option<(Style, String)> {
+    let called = |node: &str| title(node).map_or_else(|| node.to_owned(), |title| format!("\"{}\"", title.trim()));
     Some(match kind {
         EventKind::RunState { state, reason, .. } => {
-            let why = reason.as_ref().map(|reason| format!(": {}", reason.message)).unwrap_or_default();
+            let why = reason.as_ref().map(|reason| format!(": {}", titled(&reason.message, title))).unwrap_or_default();
             (of_state(*state), format!("run {state}{why}"))
         }
         EventKind::Phase { phase: PhaseName::Work, node } => {
-            (LIVE, format!("work on {}", node.as_deref().unwrap_or("a node")))
+            (LIVE, format!("work on {}", node.as_deref().map_or_else(|| "a node".to_owned(), called)))
         }
         EventKind::Phase { phase: PhaseName::Guard, node: None } => (LIVE, "the guard runs on the base".to_owned()),
         EventKind::Iteration { node, verdict, guard, attempts, max_attempts, usage, .. } => {
@@ -49,7 +51,7 @@ fn told(kind: &EventKind) -> Option<(Style, String)> {
             } else {
                 format!(", attempts {attempts}/{max_attempts}")
             };
-            (of_verdict(*verdict), format!("{} {node}, guard={guard}{tried}{cost}", verdict.plain()))
+            (of_verdict(*verdict), format!("{} {}, guard={guard}{tried}{cost}", verdict.plain(), called(node)))
         }
         EventKind::Tree { leaves_passed, leaves_total } => {
             (PLAIN, format!("{leaves_passed}/{leaves_total} leaves pass"))
@@ -121,7 +123,8 @@ mod tests {
 
     fn entry(kind: EventKind) -> Option<Entry> {
         let time = "2026-01-01T12:00:00Z".parse().expect("a time");
-        Entry::of(&Event { seq: 1, time, repo: None, run: None, iter: Some(4), kind })
+        let title = |id: &str| (id == "parser.lex").then_some("Cut the text");
+        Entry::of(&Event { seq: 1, time, repo: None, run: None, iter: Some(4), kind }, title)
     }
 
     #[test]
@@ -129,6 +132,17 @@ mod tests {
         let reason = protocol::view::StopReason::new("the disk is full", "");
         let told = entry(EventKind::RunState { state: RunStatus::Waiting, reason: Some(reason), until: None });
         assert_eq!(told.map(|entry| entry.text).as_deref(), Some("run waiting: the disk is full"));
+    }
+
+    #[test]
+    fn a_task_is_called_by_its_title_where_that_is_known() {
+        let work = |node: &str| entry(EventKind::Phase { phase: PhaseName::Work, node: Some(node.into()) });
+        let told = |node| work(node).map(|entry| entry.text);
+        assert_eq!(told("parser.lex").as_deref(), Some("work on \"Cut the text\""));
+        let reason = protocol::view::StopReason::new("parser.lex has used all of its 3 attempts", "");
+        let stop = entry(EventKind::RunState { state: RunStatus::Stuck, reason: Some(reason), until: None });
+        let stop = stop.map(|entry| entry.text);
+        assert_eq!(stop.as_deref(), Some("run stuck: \"Cut the text\" has used all of its 3 attempts"));
     }
 
     #[test]

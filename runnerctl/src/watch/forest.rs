@@ -52,6 +52,14 @@ impl Forest {
         }
     }
 
+    /// Returns the title of a node.
+    pub(crate) fn title(&self, id: &str) -> Option<&str> {
+        fn find<'n>(node: &'n Node, id: &str) -> Option<&'n Node> {
+            if node.id == id { Some(node) } else { node.children.iter().find_map(|child| find(child, id)) }
+        }
+        find(&self.tree.as_ref()?.root, id).map(|node| node.title.as_str())
+    }
+
     /// Returns the rows.
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows

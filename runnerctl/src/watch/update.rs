@@ -11,6 +11,7 @@ use super::flight::Flight;
 use super::message::{Message, Place, Request, Steer, Target, Trouble};
 use super::model::{Awaited, Live, Lost, Mode, Model, Question, Scrolls};
 use super::steps::Step;
+use crate::text::titles::title;
 
 impl Model {
     /// Takes a message at a time and returns what is to be done.
@@ -115,7 +116,12 @@ impl Model {
                 EventKind::Iteration { .. } => live.timeline.enter(event.iter, PhaseName::Over, event.time),
                 _ => {}
             }
-            if let Some(entry) = Entry::of(event) {
+            let title = |id: &str| {
+                let runs = self.repos.iter().filter(|status| event.repo.as_ref() == Some(&status.repo.id));
+                let told = || runs.filter_map(|status| status.run.as_ref()).find_map(|run| title(run, id));
+                self.forest.title(id).filter(|_| is_shown).or_else(told)
+            };
+            if let Some(entry) = Entry::of(event, title) {
                 live.entries.push(entry);
             }
         }

@@ -32,6 +32,7 @@ use crate::text::audit;
 use crate::text::paint::{HEAD, HINT, paint};
 use crate::text::run::{headline, stop_reason};
 use crate::text::safe::safe;
+use crate::text::titles;
 use crate::ui::Ui;
 
 /// A run that takes longer does not do what the script says.
@@ -199,7 +200,7 @@ fn close(ui: &Ui, scratch: &Scratch, played: Result<Played, Failure>) -> Result<
     let mut text = format!(
         "\n{}{}",
         headline(&run.summary),
-        stop_reason(run.summary.reason.as_ref(), &run.summary.path, &ui.screen())
+        stop_reason(titles::reason(&run).as_ref(), &run.summary.path, &ui.screen())
     );
     if run.summary.state == RunStatus::Completed {
         let log = scratch.git(&["log", "--oneline", "--no-decorate"])?;

@@ -13,6 +13,7 @@ use crate::text::measure::{ago, until};
 use crate::text::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, PLAIN, of_state};
 use crate::text::repo;
 use crate::text::run::typed;
+use crate::text::titles;
 use crate::text::usage::short_cost;
 use crate::watch::model::Model;
 
@@ -94,8 +95,8 @@ fn to_type(model: &Model, command: &str) -> Spans {
 fn of_run(model: &Model, run: &RunView) -> (Spans, Spans) {
     let look = model.look;
     let state = run.summary.state;
-    let (mut first, mut second) = match &run.summary.reason {
-        Some(reason) => stopped(model, state, (reason, &run.summary.path)),
+    let (mut first, mut second) = match titles::reason(run) {
+        Some(reason) => stopped(model, state, (&reason, &run.summary.path)),
         None => (vec![look.span(of_state(state), &format!("{state}: ")), look.span(PLAIN, &doing(run))], Vec::new()),
     };
     if let Some(time) = run.wait_until {

@@ -58,7 +58,9 @@ fn the_c_locale_gets_ascii_and_no_colours_where_none_are_wanted() {
 fn a_run_that_stopped_says_why_and_what_to_type() {
     let text = frame(Look::fixed(), (80, 24), &[Key::Char(']')]);
     assert!(
-        text.contains("stuck: parser.lex has used all of its 3 attempts\nto continue: runnerctl resume\n"),
+        text.contains(
+            "stuck: \"Cut the text into tokens\" has used all of its 3 attempts\nto continue: runnerctl resume\n"
+        ),
         "{text}"
     );
 }
