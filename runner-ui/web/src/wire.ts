@@ -402,6 +402,7 @@ export interface Wire {
   Session?: Session;
   Steer?: Steer;
   Steered?: Steered;
+  RunFile?: RunFile;
 }
 /**
  * One repository in detail.
@@ -1443,4 +1444,46 @@ export interface Steered {
    * What it waits for.
    */
   waits_for?: string | null;
+}
+/**
+ * What a file of `runnerctl export html` holds: a run, as the page asks for it. Replies and texts are named by the end of their
+ * path: `tree`, `iterations/7`, `iterations/7/guard.log`.
+ */
+export interface RunFile {
+  /**
+   * What is left out, in sentences.
+   */
+  cuts: string[];
+  /**
+   * When the run was read.
+   */
+  made_at: string;
+  /**
+   * Replies that are JSON.
+   */
+  replies: {
+    [k: string]: unknown;
+  };
+  /**
+   * Id of the repository.
+   */
+  repo: string;
+  /**
+   * Id of the run.
+   */
+  run: string;
+  /**
+   * Texts; bytes that are not UTF-8 are replaced.
+   */
+  texts: {
+    [k: string]: string;
+  };
+  /**
+   * Version of `runner-ui`.
+   */
+  version: string;
+  /**
+   * Iterations whose texts are left out.
+   */
+  without_texts: string[];
 }
