@@ -25,7 +25,7 @@ fn held(file: &Path) -> RunFile {
 
 /// Whether this build has a page; one without says so instead of writing a file.
 fn has_page() -> bool {
-    runner_ui::embedded().any(|(name, _)| name.ends_with(".js"))
+    runner_ui::embedded().any(|(name, _)| Path::new(&name).extension().is_some_and(|ending| ending == "js"))
 }
 
 #[test]
