@@ -2,6 +2,8 @@
 //!
 //! What cannot be told is left out: the answer to the request says how it ended.
 
+use std::fmt;
+
 use indicatif::ProgressBar;
 use protocol::api::EventApiClient as _;
 use protocol::client::Connection;
@@ -12,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::invocation::Invocation;
 use crate::text::safe::safe;
-use crate::wait::bar;
+use crate::wait::{bar, bar_style, line_style};
 
 /// The line; it goes when this is dropped.
 #[derive(Debug)]
@@ -27,18 +29,49 @@ pub(crate) fn making(invocation: &Invocation<'_>, path: WirePath) -> Making {
     let (line, options) = (bar(ui), invocation.connect_options(false));
     line.set_draw_target(indicatif::ProgressDrawTarget::hidden());
     let shown = line.clone();
+    let (measured, unmeasured) = (bar_style(ui), line_style(ui));
     let told = tokio::spawn(async move {
         let Ok(connection) = Connection::open(&options).await else { return };
         let wanted = Subscription { path: Some(path), since: None, output: true };
         let Ok(mut events) = connection.client().subscribe_events(wanted).await else { return };
         while let Some(Ok(event)) = events.next().await {
-            let EventKind::Workspace { stage, done, .. } = event.kind else { continue };
+            let EventKind::Workspace { stage, done, total } = event.kind else { continue };
             shown.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-            let count = if done > 0 { format!(" {done}") } else { String::new() };
-            shown.set_message(format!("making the workspace: {}{count}", safe(&stage)));
+            let stage = Stage { name: &stage, done, total };
+            shown.set_message(stage.to_string());
+            if stage.is_measured() {
+                shown.set_length(total);
+                shown.set_position(done);
+            }
+            shown.set_style(if stage.is_measured() { measured.clone() } else { unmeasured.clone() });
         }
     });
     Making(Some((line, told)))
+}
+
+/// What is being done, and how much of it.
+struct Stage<'a> {
+    name: &'a str,
+    done: u64,
+    /// 0 where that is not known.
+    total: u64,
+}
+
+impl Stage<'_> {
+    fn is_measured(&self) -> bool {
+        self.total > 0
+    }
+}
+
+impl fmt::Display for Stage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "making the workspace: {}", safe(self.name))?;
+        match (self.is_measured(), self.done) {
+            (true, done) => write!(f, " {done} of {}", self.total),
+            (false, 0) => Ok(()),
+            (false, done) => write!(f, " {done}"),
+        }
+    }
 }
 
 impl Drop for Making {
@@ -47,5 +80,18 @@ impl Drop for Making {
             told.abort();
             line.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_tells_of_how_much_it_is_where_that_is_known() {
+        let told = |name, done, total| Stage { name, done, total }.to_string();
+        assert_eq!(told("history", 0, 0), "making the workspace: history");
+        assert_eq!(told("counting", 2000, 0), "making the workspace: counting 2000");
+        assert_eq!(told("copying", 2000, 30_000), "making the workspace: copying 2000 of 30000");
     }
 }

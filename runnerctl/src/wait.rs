@@ -159,11 +159,25 @@ impl<'a> Lines<'a> {
 /// Returns a line that shows that something goes on.
 pub(crate) fn bar(ui: &Ui) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    let ticks = ui.screen().pick("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ", "|/-\\ ");
-    let style = ProgressStyle::with_template("{spinner} {elapsed:>4}  {wide_msg}").expect("BUG: the template is wrong");
-    bar.set_style(style.tick_chars(ticks));
+    bar.set_style(line_style(ui));
     bar.enable_steady_tick(TICK);
     bar
+}
+
+/// Returns how it looks where nobody knows how long it takes.
+pub(crate) fn line_style(ui: &Ui) -> ProgressStyle {
+    style(ui, "{spinner} {elapsed:>4}  {wide_msg}")
+}
+
+/// Returns how it looks where it is known how much there is.
+pub(crate) fn bar_style(ui: &Ui) -> ProgressStyle {
+    style(ui, "{spinner} {elapsed:>4}  {bar:24} {percent:>3}%  {wide_msg}")
+}
+
+fn style(ui: &Ui, template: &str) -> ProgressStyle {
+    let screen = ui.screen();
+    let style = ProgressStyle::with_template(template).expect("BUG: the template is wrong");
+    style.tick_chars(screen.pick("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ", "|/-\\ ")).progress_chars(screen.pick("━╸─", "=>-"))
 }
 
 #[cfg(test)]

@@ -319,13 +319,14 @@ fn stop_when(left: CancellationToken, stop: CancellationToken) -> tokio_util::ta
 }
 
 fn shown(progress: Progress) -> EventKind {
-    let (stage, done) = match progress {
-        Progress::Repository => ("history", 0),
-        Progress::Files => ("files", 0),
-        Progress::Copying { files, .. } => ("copying", files),
-        Progress::Flushing => ("flushing", 0),
+    let (stage, done, total) = match progress {
+        Progress::Repository => ("history", 0, 0),
+        Progress::Files => ("files", 0, 0),
+        Progress::Counting { files } => ("counting", files, 0),
+        Progress::Copying { files, total } => ("copying", files, total),
+        Progress::Flushing => ("flushing", 0, 0),
     };
-    EventKind::Workspace { stage: stage.to_owned(), done, total: 0 }
+    EventKind::Workspace { stage: stage.to_owned(), done, total }
 }
 
 /// Turns what keeps a workspace from being made into a refusal.

@@ -70,33 +70,49 @@ impl Copied {
     }
 }
 
-/// Copies what the patterns name.
+/// Copies what the patterns name, once it is known how much that is.
 pub(super) fn copy(making: &Making<'_>) -> Result<Copied, WorkspaceError> {
-    let mut copying = Copying { making, done: Copied::default(), last_made: PathBuf::new() };
     if making.order.copy.as_slice().is_empty() {
-        return Ok(copying.done);
+        return Ok(Copied::default());
     }
-    copying.tell()?;
-    for name in making.order.source.ignored()? {
-        let path = PathBuf::from(OsStr::from_bytes(name.strip_suffix(b"/").unwrap_or(&name)));
-        if !path.starts_with(Layout::FOLDER) {
-            copying.take_at_root(&path)?;
-        }
-    }
-    copying.tell()?;
-    Ok(copying.done)
+    let ignored = making.order.source.ignored()?;
+    let counted = Copying::new(making, None).take_all(&ignored)?;
+    Copying::new(making, Some(counted.files)).take_all(&ignored)
 }
 
+/// A walk through what the patterns name.
 struct Copying<'a> {
     making: &'a Making<'a>,
+    /// How many files there are to copy; none while that is being counted, and nothing is copied.
+    total: Option<u64>,
     done: Copied,
     /// The folder that was made last, or found to be there.
     last_made: PathBuf,
 }
 
-impl Copying<'_> {
+impl<'a> Copying<'a> {
+    fn new(making: &'a Making<'a>, total: Option<u64>) -> Self {
+        Self { making, total, done: Copied::default(), last_made: PathBuf::new() }
+    }
+
+    fn take_all(mut self, ignored: &[Vec<u8>]) -> Result<Copied, WorkspaceError> {
+        self.tell()?;
+        for name in ignored {
+            let path = Path::new(OsStr::from_bytes(name.strip_suffix(b"/").unwrap_or(name)));
+            if !path.starts_with(Layout::FOLDER) {
+                self.take_at_root(path)?;
+            }
+        }
+        self.tell()?;
+        Ok(self.done)
+    }
+
     fn tell(&self) -> Result<(), WorkspaceError> {
-        self.making.reach(Progress::Copying { files: self.done.files, bytes: self.done.bytes })
+        let files = self.done.files;
+        self.making.reach(match self.total {
+            None => Progress::Counting { files },
+            Some(total) => Progress::Copying { files, total },
+        })
     }
 
     fn old(&self, path: &Path) -> PathBuf {
@@ -136,6 +152,8 @@ impl Copying<'_> {
         }
         if is_git {
             self.leave_out(path, "it names another git folder");
+        } else if self.total.is_none() && (found.is_symlink() || found.is_file()) {
+            self.count()?;
         } else if found.is_symlink() {
             self.copy_link(path)?;
         } else if found.is_file() {
@@ -166,14 +184,15 @@ impl Copying<'_> {
             }
             listed => listed.map_err(WorkspaceError::io("listing", &old))?,
         };
-        if is_taken && !self.make_folder(path)? {
+        let is_made = is_taken && self.total.is_some();
+        if is_made && !self.make_folder(path)? {
             return Ok(());
         }
         for entry in listed {
             let entry = entry.map_err(WorkspaceError::io("listing", &old))?;
             self.take(&path.join(entry.file_name()), is_taken, depth + 1)?;
         }
-        if is_taken && let Ok(found) = old.metadata() {
+        if is_made && let Ok(found) = old.metadata() {
             // Last: in a folder that nobody may write to, nothing could be put.
             let mode = found.permissions().mode() & 0o777;
             fs::set_permissions(&new, Permissions::from_mode(mode)).map_err(WorkspaceError::io("copying", &old))?;

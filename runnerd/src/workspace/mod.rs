@@ -45,12 +45,17 @@ pub enum Progress {
     Repository,
     /// The files of the base are laid out.
     Files,
-    /// What the source ignores is copied.
+    /// What is to be copied of that which the source ignores is counted.
+    Counting {
+        /// Files so far.
+        files: u64,
+    },
+    /// It is copied.
     Copying {
         /// Files that are copied.
         files: u64,
-        /// Their bytes.
-        bytes: u64,
+        /// Files that were counted; some may have come or gone since.
+        total: u64,
     },
     /// It is written to the disk.
     Flushing,

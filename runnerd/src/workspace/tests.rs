@@ -80,8 +80,10 @@ fn workspace_is_made_step_by_step_and_has_the_base_checked_out() {
 
 #[test]
 fn workspace_that_is_stopped_at_any_step_leaves_nothing() {
-    for last in [Progress::Repository, Progress::Files, Progress::Copying { files: 0, bytes: 0 }] {
+    let copying = [Progress::Counting { files: 0 }, Progress::Copying { files: 0, total: 1 }];
+    for last in [Progress::Repository, Progress::Files].into_iter().chain(copying) {
         let scene = Scene::new();
+        scene.source.write(".env", "KEY=1\n");
         let stop = CancellationToken::new();
         let stopping = |step| {
             if step == last {
@@ -222,4 +224,20 @@ fn partial_clone_is_refused_with_what_to_do() {
     assert!(matches!(error, WorkspaceError::Partial { .. }));
     assert!(crate::obstruction::Obstructs::remedy(&error).unwrap().contains("runnerctl start"));
     assert!(!scene.workspaces().exists());
+}
+
+#[test]
+fn what_is_copied_is_counted_first() {
+    let scene = Scene::new();
+    for name in [".env", "node_modules/a/b", "node_modules/c"] {
+        scene.source.write(name, "x\n");
+    }
+    let told = std::cell::RefCell::new(Vec::new());
+    let made =
+        scene.make_until(&[".env", "node_modules"], &CancellationToken::new(), &|step| told.borrow_mut().push(step));
+    let (files, told) = (made.unwrap().copied.files, told.into_inner());
+    assert_eq!(files, 3);
+    let counted = told.iter().position(|step| *step == Progress::Counting { files }).expect("the sum");
+    let begun = told.iter().position(|step| *step == Progress::Copying { files: 0, total: files }).expect("the first");
+    assert!(counted < begun && told.contains(&Progress::Copying { files, total: files }), "{told:?}");
 }
