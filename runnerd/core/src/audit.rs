@@ -203,6 +203,7 @@ impl Audit {
                 }
                 self.sessions(given, 1);
             }
+            Part::Runner { commit, .. } if commit.is_transparent() => self.driven(head, commit, given),
             Part::Runner { commit, has_from } => self.runners(head, (commit, *has_from), given),
         }
     }
@@ -242,7 +243,8 @@ impl Audit {
         }
         self.report.unseen.extend(self.absent.sentence());
         self.findings.turn_to(&self.report.tip, None);
-        let is_told = self.at.checked_sub(1).is_some_and(|at| matches!(self.plan.part(at), Some(Part::Runner { .. })));
+        let is_told = |part: &Part| part.commit().is_some_and(|commit| !commit.is_transparent());
+        let is_told = self.at.checked_sub(1).and_then(|at| self.plan.part(at)).is_some_and(is_told);
         let is_all = self.at >= self.plan.heads().len();
         if let Some((path, fault)) = self.state.known().err().filter(|_| is_all && !is_told) {
             self.findings.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
@@ -288,23 +290,25 @@ impl Audit {
         self.ground.apply(changes, &self.readers, &mut self.findings);
     }
 
+    /// Looks at a claim or a release: it changes no file. One that does counts as a person's commit besides.
+    fn driven(&mut self, head: &Head, commit: &RunnerCommit, Given { link, reading }: Given<'_>) {
+        self.form(head, commit);
+        self.rules(commit.version().rules);
+        if let Some(change) = link.changes.first() {
+            let path = String::from_utf8_lossy(&change.path);
+            self.findings.violation(AuditRule::Milestone, &path, ("the files of the commit before", "a change"));
+        }
+        self.apply(&link.changes, reading);
+        self.people.add(&link.changes);
+        self.since_iteration.add(link.changes.iter().filter(|change| is_code(change)));
+    }
+
     fn runners(&mut self, head: &Head, (commit, has_from): (&RunnerCommit, bool), given: Given<'_>) {
         let iter = number(commit);
         self.findings.turn_to(&head.id, iter);
         self.sessions(given, 0);
         self.findings.turn_to(&head.id, iter);
-        let run = self.plan.run_at(self.place());
-        if commit.run() != run {
-            self.findings.violation(AuditRule::Number, "run", (run, commit.run()));
-        }
-        if head.parents.len() != 1 {
-            let found = format!("{} parents", head.parents.len());
-            self.findings.violation(AuditRule::Chain, "parents", ("one parent", &found));
-        }
-        if let Some(fault) = fsck::receipt_fault(&head.header) {
-            let expected = "the headers that the runner writes";
-            self.findings.violation(AuditRule::Form, "header", (expected, &fault.to_string()));
-        }
+        self.form(head, commit);
         if !has_from {
             let found = commit.from().unwrap_or("none");
             self.findings.violation(AuditRule::Chain, "Runner-From", ("a commit before this one", found));
@@ -324,9 +328,26 @@ impl Audit {
                 RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
                     self.milestone(&session, (head, commit), given.link.begun.as_ref());
                 }
+                RunnerCommit::Claim(_) | RunnerCommit::Release(_) => {}
             }
         }
         self.last = Some(self.state.clone());
+    }
+
+    /// What every commit of the runner's has: the run, one parent, and the headers that it writes.
+    fn form(&mut self, head: &Head, commit: &RunnerCommit) {
+        let run = self.plan.run_at(self.place());
+        if commit.run() != run {
+            self.findings.violation(AuditRule::Number, "run", (run, commit.run()));
+        }
+        if head.parents.len() != 1 {
+            let found = format!("{} parents", head.parents.len());
+            self.findings.violation(AuditRule::Chain, "parents", ("one parent", &found));
+        }
+        if let Some(fault) = fsck::receipt_fault(&head.header) {
+            let expected = "the headers that the runner writes";
+            self.findings.violation(AuditRule::Form, "header", (expected, &fault.to_string()));
+        }
     }
 
     /// The rules of a commit are known, and those of the commits before it or later ones.
@@ -409,7 +430,7 @@ impl Audit {
             }
             RunnerCommit::Baseline(milestone, guard) => step(milestone).baseline(*guard, &mut self.findings),
             RunnerCommit::Resume(milestone) => step(milestone).resume(&mut self.findings),
-            RunnerCommit::Iteration(_) => {}
+            RunnerCommit::Iteration(_) | RunnerCommit::Claim(_) | RunnerCommit::Release(_) => {}
         }
         if let Some(accepted) = accepted {
             self.ground.learn(accepted, (&to.run_state.guard_definition, net));

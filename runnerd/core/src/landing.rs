@@ -114,9 +114,12 @@ fn unlanded(run: &str, commits: &[ChainCommit<'_>]) -> Option<String> {
         RunnerCommit::Iteration(receipt) if receipt.verdict.name == VerdictName::Accepted && receipt.run != run => {
             Some(receipt.run.clone())
         }
-        RunnerCommit::Iteration(_) | RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
-            None
-        }
+        RunnerCommit::Iteration(_)
+        | RunnerCommit::Start(_)
+        | RunnerCommit::Baseline(..)
+        | RunnerCommit::Resume(_)
+        | RunnerCommit::Claim(_)
+        | RunnerCommit::Release(_) => None,
     })
 }
 

@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod delivery;
+pub mod driver;
 pub mod environment;
 pub mod feedback;
 mod files;

@@ -26,6 +26,7 @@ pub use value::{
 };
 
 use self::trailers::Trailers;
+use crate::driver::Driver;
 use crate::rules::Rules;
 
 /// What the subjects of all commits of the runner begin with.
@@ -36,6 +37,7 @@ const FROM: &str = "Runner-From";
 const GUARD: &str = "Runner-Guard";
 const REVERTED: &str = "Runner-Reverted";
 const HUMAN: &str = "Runner-Human";
+const DRIVER: &str = "Runner-Driver";
 
 /// Why a message is not one of the runner's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +92,10 @@ pub enum RunnerCommit {
     Baseline(Milestone, GuardOutcome),
     /// Counters reset or an allowance raised, at the request of a person.
     Resume(Milestone),
+    /// A driver goes on with the run from here.
+    Claim(Milestone),
+    /// A driver has ended, and anybody may go on.
+    Release(Milestone),
 }
 
 /// What the commits of a run between its iterations have in common.
@@ -107,6 +113,8 @@ pub struct Milestone {
     pub guard_run: Option<GuardRun>,
     /// Paths that the guard changed without right, and that were put back.
     pub reverted: NameList,
+    /// Who drives the run, where that is told: in a claim, in a release, and in a start that is a claim as well.
+    pub driver: Option<Driver>,
 }
 
 impl RunnerCommit {
@@ -119,6 +127,8 @@ impl RunnerCommit {
                 milestone.compose("baseline", &format!("baseline run {} guard={guard}", milestone.run))
             }
             Self::Resume(milestone) => milestone.compose("resume", &format!("resume run {}", milestone.run)),
+            Self::Claim(milestone) => milestone.compose("claim", &format!("claim run {}", milestone.run)),
+            Self::Release(milestone) => milestone.compose("release", &format!("release run {}", milestone.run)),
         }
     }
 
@@ -126,7 +136,11 @@ impl RunnerCommit {
     pub fn run(&self) -> &str {
         match self {
             Self::Iteration(receipt) => &receipt.run,
-            Self::Start(milestone) | Self::Baseline(milestone, _) | Self::Resume(milestone) => &milestone.run,
+            Self::Start(milestone)
+            | Self::Baseline(milestone, _)
+            | Self::Resume(milestone)
+            | Self::Claim(milestone)
+            | Self::Release(milestone) => &milestone.run,
         }
     }
 
@@ -134,9 +148,11 @@ impl RunnerCommit {
     pub fn from(&self) -> Option<&str> {
         match self {
             Self::Iteration(receipt) => Some(&receipt.from),
-            Self::Start(milestone) | Self::Baseline(milestone, _) | Self::Resume(milestone) => {
-                milestone.from.as_deref()
-            }
+            Self::Start(milestone)
+            | Self::Baseline(milestone, _)
+            | Self::Resume(milestone)
+            | Self::Claim(milestone)
+            | Self::Release(milestone) => milestone.from.as_deref(),
         }
     }
 
@@ -149,8 +165,23 @@ impl RunnerCommit {
     pub fn version(&self) -> &RunnerVersion {
         match self {
             Self::Iteration(receipt) => &receipt.version,
-            Self::Start(milestone) | Self::Baseline(milestone, _) | Self::Resume(milestone) => &milestone.version,
+            Self::Start(milestone)
+            | Self::Baseline(milestone, _)
+            | Self::Resume(milestone)
+            | Self::Claim(milestone)
+            | Self::Release(milestone) => &milestone.version,
         }
+    }
+
+    /// Tells whether it only says who drives the run. Whoever looks for the runner's last commit looks through it: it settles
+    /// nothing, accepts nothing, and what a person has committed before it is still to be judged after it.
+    pub fn is_transparent(&self) -> bool {
+        matches!(self, Self::Claim(_) | Self::Release(_))
+    }
+
+    /// Tells whether a message is that of a commit of the runner's which settles what was before it.
+    pub fn settles(message: &str) -> bool {
+        Self::parse(message).is_ok_and(|commit| !commit.is_transparent())
     }
 
     /// Reads a message that [`RunnerCommit::compose`] has written; a newline at its end may be missing.
@@ -167,8 +198,10 @@ impl RunnerCommit {
         let kind: String = trailers.optional(KIND)?.ok_or(MessageError::NotRunner)?;
         let commit = match kind.as_str() {
             "iteration" => Self::Iteration(Box::new(Receipt::read(parts, &mut trailers)?)),
-            "start" => Self::Start(Milestone::read(parts, &mut trailers, parts.run_between("start run ", ""))?),
+            "start" => Self::Start(Milestone::read_start(parts, &mut trailers)?),
             "resume" => Self::Resume(Milestone::read(parts, &mut trailers, parts.run_between("resume run ", ""))?),
+            "claim" => Self::Claim(Milestone::read_driven(parts, &mut trailers, "claim run ")?),
+            "release" => Self::Release(Milestone::read_driven(parts, &mut trailers, "release run ")?),
             "baseline" => {
                 let (run, guard) = parts.baseline().ok_or_else(|| parts.bad_subject())?;
                 Self::Baseline(Milestone::read(parts, &mut trailers, Some(run))?, guard)
@@ -187,6 +220,7 @@ impl Milestone {
         trailers.extend(self.from.clone().map(|from| (FROM, from)));
         trailers.extend(self.guard_run.as_ref().map(|run| (GUARD, run.to_string())));
         trailers.extend((!self.reverted.is_empty()).then(|| (REVERTED, self.reverted.to_string())));
+        trailers.extend(self.driver.as_ref().map(|driver| (DRIVER, driver.to_string())));
         assemble(subject, &self.summary, &trailers)
     }
 
@@ -198,6 +232,25 @@ impl Milestone {
             from: trailers.object_id(FROM)?,
             guard_run: trailers.optional(GUARD)?,
             reverted: trailers.optional(REVERTED)?.unwrap_or_default(),
+            driver: None,
+        })
+    }
+
+    fn read_start(parts: &Parts<'_>, trailers: &mut Trailers<'_>) -> Result<Self, MessageError> {
+        let driver = trailers.optional(DRIVER)?;
+        Ok(Self { driver, ..Self::read(parts, trailers, parts.run_between("start run ", ""))? })
+    }
+
+    /// Reads a commit that says who drives the run, and nothing but that.
+    fn read_driven(parts: &Parts<'_>, trailers: &mut Trailers<'_>, before: &str) -> Result<Self, MessageError> {
+        Ok(Self {
+            run: parts.run_between(before, "").ok_or_else(|| parts.bad_subject())?.to_owned(),
+            summary: parts.summary.to_owned(),
+            version: trailers.required(VERSION)?,
+            from: None,
+            guard_run: None,
+            reverted: NameList::default(),
+            driver: Some(trailers.required(DRIVER)?),
         })
     }
 }

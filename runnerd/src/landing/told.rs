@@ -99,7 +99,11 @@ impl<'a> Teller<'a> {
     fn summary(&self, cut: &Cut) -> Option<String> {
         match self.receipt(&cut.commit)? {
             RunnerCommit::Iteration(receipt) => Some(receipt.summary.clone()),
-            RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => None,
+            RunnerCommit::Start(_)
+            | RunnerCommit::Baseline(..)
+            | RunnerCommit::Resume(_)
+            | RunnerCommit::Claim(_)
+            | RunnerCommit::Release(_) => None,
         }
     }
 

@@ -12,7 +12,8 @@ pub(crate) const MAX_PERSON_COMMITS: usize = 10_000;
 
 /// Checks what a person has committed since the runner's last commit.
 pub(crate) fn persons_commits(repository: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, GitError> {
-    let is_runners = |commit: &CommitInfo| RunnerCommit::parse(&commit.message).is_ok();
+    // What only says who drives the run settles nothing: a person's commit before it is still looked at.
+    let is_runners = |commit: &CommitInfo| RunnerCommit::settles(&commit.message);
     if repository.first_parents(&loaded.commit, 1)?.first().is_some_and(is_runners) {
         return Ok(None);
     }

@@ -128,7 +128,9 @@ impl Plan {
     /// Returns whether it begins at an iteration, as where a fork's parent is the oldest commit that is here: then files
     /// may stand there that no person has accepted.
     pub fn begins_at_iteration(&self) -> bool {
-        self.first.checked_sub(1).is_some_and(|at| iteration(&self.parts, at).is_some())
+        // What stands before a claim that is the oldest commit here is not known.
+        let is_iteration = |at| last_settled(&self.parts, at).is_none_or(|at| iteration(&self.parts, at).is_some());
+        self.first.checked_sub(1).is_some_and(is_iteration)
     }
 
     /// Returns the run that a commit that is looked at must be of.
@@ -143,7 +145,8 @@ impl Plan {
         is_start && self.runs.iter().any(|begun| begun.at == self.first + at)
     }
 
-    /// Returns the receipt of the commit before one that is looked at, where that is the end of an iteration.
+    /// Returns the receipt of the commit before one that is looked at, where that is the end of an iteration; claims and
+    /// releases between them do not count.
     pub(super) fn iteration_before(&self, at: usize) -> Option<&Receipt> {
         iteration(&self.parts, (self.first + at).checked_sub(1)?)
     }
@@ -154,6 +157,7 @@ impl Plan {
         let here = self.first + at;
         match self.parts.get(here)? {
             Part::Person | Part::Malformed(_) => return None,
+            Part::Runner { commit, .. } if commit.is_transparent() => return None,
             Part::Agent { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
             Part::Runner { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
             Part::Agent { .. } | Part::Runner { .. } => {}
@@ -165,6 +169,8 @@ impl Plan {
             _ if !is_known => None,
             RunnerCommit::Start(_) => Some(WatchAt::Start),
             RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) | RunnerCommit::Iteration(_) => Some(WatchAt::From),
+            // No session ends with them: what is between is nobody's to look at here.
+            RunnerCommit::Claim(_) | RunnerCommit::Release(_) => None,
         }
     }
 
@@ -187,9 +193,10 @@ impl Plan {
         self.parts.get(self.first + at)
     }
 
-    /// Returns the runner's commit before the first that is looked at, where that is one of this run's.
+    /// Returns the runner's commit before the first that is looked at, where that is one of this run's; claims and releases
+    /// do not count.
     pub(super) fn runners_before(&self) -> Option<&RunnerCommit> {
-        let part = self.parts.get(self.first.checked_sub(1)?)?;
+        let part = self.parts.get(last_settled(&self.parts, self.first.checked_sub(1)?)?)?;
         part.commit().filter(|commit| commit.run() == self.run_at(0))
     }
 }
@@ -201,6 +208,11 @@ impl Part {
             Self::Runner { commit, .. } => Some(commit),
             Self::Malformed(_) | Self::Person | Self::Agent { .. } => None,
         }
+    }
+
+    /// Tells whether it only says who drives the run.
+    pub(super) fn is_transparent(&self) -> bool {
+        self.commit().is_some_and(RunnerCommit::is_transparent)
     }
 }
 
@@ -222,10 +234,20 @@ fn runs(run: &str, parts: &[Part]) -> (Vec<Begun>, bool) {
     }
 }
 
+/// Returns the place of the last commit up to this one that says more than who drives the run.
+fn last_settled(parts: &[Part], at: usize) -> Option<usize> {
+    parts.get(..=at)?.iter().rposition(|part| !part.is_transparent())
+}
+
+/// Returns the receipt of the iteration that a place stands upon or is.
 fn iteration(parts: &[Part], at: usize) -> Option<&Receipt> {
-    match parts.get(at)?.commit()? {
+    match parts.get(last_settled(parts, at)?)?.commit()? {
         RunnerCommit::Iteration(receipt) => Some(receipt),
-        RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => None,
+        RunnerCommit::Start(_)
+        | RunnerCommit::Baseline(..)
+        | RunnerCommit::Resume(_)
+        | RunnerCommit::Claim(_)
+        | RunnerCommit::Release(_) => None,
     }
 }
 

@@ -49,9 +49,12 @@ pub(super) fn cuts(commits: &[ChainCommit<'_>], before: &str) -> Vec<Cut> {
 fn passed(whose: Whose<'_>) -> Option<String> {
     match whose.runners()? {
         RunnerCommit::Iteration(receipt) if receipt.verdict.name == VerdictName::Accepted => Some(receipt.node.clone()),
-        RunnerCommit::Iteration(_) | RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
-            None
-        }
+        RunnerCommit::Iteration(_)
+        | RunnerCommit::Start(_)
+        | RunnerCommit::Baseline(..)
+        | RunnerCommit::Resume(_)
+        | RunnerCommit::Claim(_)
+        | RunnerCommit::Release(_) => None,
     }
 }
 

@@ -135,19 +135,53 @@ fn what_was_written_is_read_back() {
         from: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
         guard_run: Some(GuardRun { end: ProcessEnd::Signal(9), output: Digest::of(b"guard") }),
         reverted: NameList::new(&[".git/config".to_owned()]),
+        driver: None,
     };
     let commits = [
         iteration(receipt()),
         iteration(bare()),
         RunnerCommit::Start(Milestone { from: None, guard_run: None, summary: String::new(), ..milestone.clone() }),
         RunnerCommit::Baseline(milestone.clone(), GuardOutcome::Fail),
-        RunnerCommit::Resume(milestone),
+        RunnerCommit::Resume(milestone.clone()),
+        RunnerCommit::Start(Milestone { driver: Some(driver()), ..milestone.clone() }),
+        RunnerCommit::Claim(driven(milestone.clone())),
+        RunnerCommit::Release(driven(milestone)),
     ];
     for commit in commits {
         let message = commit.compose();
         assert_eq!(RunnerCommit::parse(&message), Ok(commit.clone()), "{message}");
         assert_eq!(RunnerCommit::parse(message.trim_end()), Ok(commit), "{message}");
     }
+}
+
+fn driver() -> crate::driver::Driver {
+    crate::driver::Driver::new("slurm", ("4711", 1), "n2", "0a1b")
+}
+
+fn driven(milestone: Milestone) -> Milestone {
+    Milestone { from: None, guard_run: None, reverted: NameList::default(), driver: Some(driver()), ..milestone }
+}
+
+#[test]
+fn a_claim_names_its_driver_and_no_commit_that_it_was_made_upon() {
+    let milestone = Milestone {
+        run: "r-1".to_owned(),
+        summary: String::new(),
+        version: version(),
+        from: None,
+        guard_run: None,
+        reverted: NameList::default(),
+        driver: Some(driver()),
+    };
+    let claim = RunnerCommit::Claim(milestone.clone()).compose();
+    assert!(claim.starts_with("chore(loop): claim run r-1\n\nRunner-Commit: claim\n"), "{claim}");
+    assert!(claim.ends_with("\nRunner-Driver: slurm/4711.1@n2 nonce=0a1b\n"), "{claim}");
+    let from = "Runner-From: 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nRunner-Driver";
+    assert!(RunnerCommit::parse(&claim.replace("Runner-Driver", from)).is_err(), "it would hide what is between");
+    assert!(
+        RunnerCommit::parse(&RunnerCommit::Claim(Milestone { driver: None, ..milestone.clone() }).compose()).is_err()
+    );
+    assert!(RunnerCommit::parse(&RunnerCommit::Resume(milestone).compose()).is_err(), "a resume is nobody's claim");
 }
 
 #[test]
@@ -159,6 +193,7 @@ fn subjects_are_those_of_the_specification() {
         from: None,
         guard_run: None,
         reverted: NameList::default(),
+        driver: None,
     };
     let subject = |commit: RunnerCommit| commit.compose().lines().next().expect("has a subject").to_owned();
     assert_eq!(subject(RunnerCommit::Start(milestone.clone())), "chore(loop): start run r-1");

@@ -27,6 +27,13 @@ const USAGE_FORM: Malformed =
 #[error("expected {0}")]
 pub struct Malformed(&'static str);
 
+impl Malformed {
+    /// Says what was expected.
+    pub(crate) const fn of(form: &'static str) -> Self {
+        Self(form)
+    }
+}
+
 /// Who wrote the commit, by which rules: `0.1.0 prompt=1 templates=0123456789ab rules=2`; the first rules are not named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerVersion {

@@ -5,7 +5,6 @@ use std::convert::Infallible;
 
 use runner_core::audit::Settings;
 use runner_core::definition::{self, Definition, Departure, Guarded};
-use runner_core::message::RunnerCommit;
 use runner_core::policy::OnChange;
 use runner_core::rules::Rules;
 use runner_core::watched::{self, Asked, Before, Set, Watched, watched};
@@ -13,6 +12,7 @@ use runner_core::watched::{self, Asked, Before, Set, Watched, watched};
 use super::daemon::{Course, Lived};
 use super::loaded::{Config, Loaded, is_definition, settings};
 use super::mistake::Mistake;
+use super::people::is_last_word;
 use super::repository::{Blob, Commit, Files, differing};
 
 /// What names the definition, unless a person changes that.
@@ -31,7 +31,7 @@ pub(crate) fn among(files: &Files, names: &[String]) -> Definition {
 
 /// Returns what is watched at a commit, the first of these, by what was set there and at the runner's last commit.
 pub(crate) fn watched_at<'c>(from: &Loaded, ancestors: impl Iterator<Item = &'c Commit> + Clone) -> Option<Watched> {
-    let last = ancestors.clone().find(|commit| RunnerCommit::parse(&commit.message).is_ok());
+    let last = ancestors.clone().find(|commit| is_last_word(commit));
     let before = last.filter(|last| last.id != from.commit).map(Loaded::of).transpose().ok()?;
     let changed = before.as_ref().map(|before| differing(&before.files, &from.files).map(str::to_owned).collect());
     let asked = Asked {
@@ -101,7 +101,7 @@ impl Course {
         let names = &at.settings.definition;
         let committed = among(&at.files, names);
         let kept = &at.run_state.guard_definition;
-        let is_runners = |commit: &&Commit| RunnerCommit::parse(&commit.message).is_ok();
+        let is_runners = |commit: &&Commit| is_last_word(commit);
         let last = self.repository.ancestors(&at.commit).find(is_runners).filter(|last| last.id != at.commit);
         let before = last.and_then(|last| Loaded::of(last).ok());
         let accepted = before.map_or_else(

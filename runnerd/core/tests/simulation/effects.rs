@@ -14,7 +14,6 @@ use runner_core::definition::notice;
 use runner_core::digest::Digest;
 use runner_core::examine::{self, Examined};
 use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Phase, ReviewEnd, ReviewHow, Worked};
-use runner_core::message::RunnerCommit;
 use runner_core::policy::{OnChange, RolesMode};
 use runner_core::prompt::{self, Memory, Prompt, PromptInput, Review};
 use runner_core::run::{self, Next};
@@ -25,6 +24,7 @@ use super::daemon::{Course, Declined, Halt, Lived, promise};
 use super::loaded::Loaded;
 use super::mischief::{After, Found};
 use super::mistake::Mistake;
+use super::people::is_last_word;
 use super::repository::{Commit, Files, differing};
 use super::witness::Witness;
 
@@ -99,7 +99,7 @@ impl Course {
 
     /// What people have committed since the runner's last commit that they may not.
     pub(crate) fn breach(&self, loaded: &Loaded) -> Option<String> {
-        let is_runners = |commit: &Commit| RunnerCommit::parse(&commit.message).is_ok();
+        let is_runners = |commit: &Commit| is_last_word(commit);
         if is_runners(self.repository.commit(&loaded.commit)) {
             return None;
         }

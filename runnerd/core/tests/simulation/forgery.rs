@@ -30,8 +30,12 @@ type Way = fn(&mut Forgery) -> bool;
 pub(crate) const WAYS: [(&str, Way); 41] = [
     ("a leaf that passes", |forgery| forgery.trees(|node| !node.passes, |node| node.passes = true)),
     ("a person that sets passes", |forgery| forgery.person(|node| !node.passes, |node| node.passes = true)),
-    ("attempts that were lowered", |forgery| forgery.trees(|node| node.attempts > 0, |node| node.attempts -= 1)),
-    ("a person that lowers attempts", |forgery| forgery.person(|node| node.attempts > 0, |node| node.attempts -= 1)),
+    ("attempts that were lowered", |forgery| {
+        forgery.trees(|node| node.attempts > 0, |node| node.attempts = node.attempts.saturating_sub(1))
+    }),
+    ("a person that lowers attempts", |forgery| {
+        forgery.person(|node| node.attempts > 0, |node| node.attempts = node.attempts.saturating_sub(1))
+    }),
     ("a passed node that was edited", |forgery| forgery.trees(|node| node.passes, |node| node.title.push('!'))),
     ("a passed node that was moved among its siblings", |forgery| {
         forgery.trees(|node| node.passes && node.id != "root", |node| node.order += 50)

@@ -6,8 +6,9 @@ use jiff::SignedDuration;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::change::{self, Addition, Change};
+use runner_core::driver::Driver;
 use runner_core::iteration::Phase;
-use runner_core::message::RunnerCommit;
+use runner_core::message::{Milestone, RunnerCommit};
 use runner_core::policy::{OnChange, ReviewBy};
 use runner_core::run::{Beginning, Effect, Refusal, Request, Start, State};
 use runner_core::{layout, notes, questions, tree};
@@ -118,7 +119,7 @@ impl Course {
     /// file is behind it.
     pub(crate) fn accepts(&mut self, files: &BTreeMap<String, Option<String>>) {
         let id = |commit: &Commit| commit.files.get(JUSTFILE).map(|blob| blob.id.to_string());
-        let last = self.repository.ancestors(&self.repository.tip).find(|it| RunnerCommit::parse(&it.message).is_ok());
+        let last = self.repository.ancestors(&self.repository.tip).find(|it| is_last_word(it));
         let is_by_hand = last.is_some_and(|last| id(last) != id(self.repository.head()));
         if let Some(form) = files.get(JUSTFILE).filter(|_| !is_by_hand) {
             self.accepted.clone_from(form);
@@ -133,7 +134,8 @@ impl Course {
         }
         let Ok(loaded) = self.tip() else { return };
         let number = self.random.below(1_000);
-        match self.random.below(13) {
+        match self.random.below(15) {
+            13 | 14 => return self.say_who_drives(),
             10 => self.rename_in_definition(),
             11 => drop(self.repository.work.remove("ci/check.sh")),
             12 => {
@@ -167,6 +169,20 @@ impl Course {
             _ => self.overstep(&loaded),
         }
         self.commit_as_person("A person's commit");
+        if self.random.one_in(4) {
+            self.say_who_drives();
+        }
+    }
+
+    /// Has another driver claim the run, or release it, where nothing is left to commit; sometimes upon what a person may not.
+    fn say_who_drives(&mut self) {
+        if *self.repository.head().files != self.repository.work {
+            return;
+        }
+        let driver = Some(Driver::new("slurm", ("7", 1), "n2", "0a1b"));
+        let said = Milestone { from: None, driver, ..self.milestone(String::new()) };
+        let said = if self.random.one_in(2) { RunnerCommit::Claim(said) } else { RunnerCommit::Release(said) };
+        self.repository.commit_all(&said.compose());
     }
 
     /// Does what a person may not: the run is held until it is taken back.
@@ -311,4 +327,10 @@ fn addition(parent: &str, number: u64) -> Addition {
         after: None,
         order: None,
     }
+}
+
+/// Whether a commit is the runner's, and says more than who drives the run.
+pub(crate) fn is_last_word(commit: &Commit) -> bool {
+    RunnerCommit::parse(&commit.message)
+        .is_ok_and(|commit| !matches!(commit, RunnerCommit::Claim(_) | RunnerCommit::Release(_)))
 }

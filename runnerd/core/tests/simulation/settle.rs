@@ -226,6 +226,7 @@ impl Course {
             from: Some(from),
             guard_run: None,
             reverted: NameList::default(),
+            driver: None,
         }
     }
 

@@ -98,7 +98,7 @@ fn asked(
 
 /// Returns the runner's last commit, from this one on back.
 fn runners_last(repository: &Repository, from: Id) -> Result<Option<CommitInfo>, GitError> {
-    let is_runners = |commit: &CommitInfo| RunnerCommit::parse(&commit.message).is_ok();
+    let is_runners = |commit: &CommitInfo| RunnerCommit::settles(&commit.message);
     let first = repository.first_parents(&from, 1)?.into_iter().find(is_runners);
     if first.is_some() {
         return Ok(first);
@@ -114,8 +114,20 @@ fn is_of_globs(repository: &Repository, commit: &CommitInfo) -> Result<bool, Git
         return Ok(is_old(&read));
     }
     // A fork goes on with what another run has kept.
-    let before = repository.first_parents(&commit.id, 2)?.into_iter().nth(1);
-    Ok(before.and_then(|before| RunnerCommit::parse(&before.message).ok()).is_some_and(|before| is_old(&before)))
+    let before = first_that_settles(repository, commit.parents.first())?;
+    Ok(before.is_some_and(|before| is_old(&before)))
+}
+
+/// Returns what the commit says that this one is or stands upon, with nothing but claims and releases between, where it is
+/// the runner's.
+pub(crate) fn first_that_settles(repository: &Repository, at: Option<&Id>) -> Result<Option<RunnerCommit>, GitError> {
+    let Some(at) = at else { return Ok(None) };
+    let mut found = None;
+    repository.first_parents_until(at, MAX_PERSON_COMMITS, |commit| {
+        found = RunnerCommit::parse(&commit.message).ok();
+        !found.as_ref().is_some_and(RunnerCommit::is_transparent)
+    })?;
+    Ok(found.filter(|commit| !commit.is_transparent()))
 }
 
 fn state_at(repository: &Repository, commit: &Id) -> Result<RunState, LoadError> {

@@ -190,8 +190,7 @@ fn write_fork(context: &RunContext, repository: &Repository, base: Id) -> Result
     for (path, text) in [(context.layout.run_state(), json::canonical(&state)), (context.layout.goal(), goal)] {
         durable::replace(&path, text.as_bytes(), Access::Repository)?;
     }
-    let commit = repository.first_parents(&base, 1)?.into_iter().next();
-    Ok(match commit.and_then(|commit| RunnerCommit::parse(&commit.message).ok()) {
+    Ok(match watched::first_that_settles(repository, Some(&base))? {
         Some(RunnerCommit::Iteration(of)) => format!("Forked from iteration {:04} of run {}.", of.iter, of.run),
         _ => String::new(),
     })
@@ -399,6 +398,7 @@ pub(crate) fn milestone(context: &RunContext, from: Option<Id>) -> Milestone {
         from: from.map(|from| from.to_string()),
         guard_run: None,
         reverted: NameList::default(),
+        driver: None,
     }
 }
 

@@ -1,0 +1,200 @@
+//! Who drives a run where several machines may: the driver that a commit names, and who may take over from it.
+//!
+//! A claim only says early who goes on. What keeps two drivers from writing one branch is that a push must be a
+//! fast-forward, and that is the remote's to say.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::SignedDuration;
+
+use crate::message::{Malformed, RunnerCommit};
+
+/// The longest word of a driver, in bytes.
+const LONGEST_WORD: usize = 200;
+/// What a tip must have stood still for beyond the longest iteration, before another driver goes on.
+const GRACE: SignedDuration = SignedDuration::from_mins(5);
+
+/// Who drives a run: `<engine>/<job>.<attempt>@<host> nonce=<hexadecimal>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// The engine that started it, such as `slurm`; `host` where none did.
+    pub engine: String,
+    /// The engine's name of the job.
+    pub job: String,
+    /// How often the engine has started the job before.
+    pub attempt: u32,
+    /// The machine.
+    pub host: String,
+    /// What no other driver has, in hexadecimal.
+    pub nonce: String,
+}
+
+impl Driver {
+    /// Returns a driver with words that can be written: what a word cannot hold becomes `-`.
+    pub fn new(engine: &str, (job, attempt): (&str, u32), host: &str, nonce: &str) -> Self {
+        let word = |text: &str| {
+            let clean = text.chars().map(|c| if is_of_word(c) { c } else { '-' }).take(LONGEST_WORD);
+            let clean: String = clean.collect();
+            if clean.is_empty() { "unknown".to_owned() } else { clean }
+        };
+        Self { engine: word(engine), job: word(job), attempt, host: word(host), nonce: nonce.to_owned() }
+    }
+
+    /// Returns the name of the job and the attempt, as part of a reference.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.job, self.attempt)
+    }
+
+    fn is_same_job(&self, other: &Self) -> bool {
+        (&self.engine, &self.job) == (&other.engine, &other.job)
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { engine, job, attempt, host, nonce } = self;
+        write!(f, "{engine}/{job}.{attempt}@{host} nonce={nonce}")
+    }
+}
+
+impl FromStr for Driver {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        const FORM: Malformed = Malformed::of("`<engine>/<job>.<attempt>@<host> nonce=<hexadecimal>`");
+        let (place, nonce) = text.split_once(" nonce=").ok_or(FORM)?;
+        let (engine, rest) = place.split_once('/').ok_or(FORM)?;
+        let (rest, host) = rest.split_once('@').ok_or(FORM)?;
+        let (job, attempt) = rest.rsplit_once('.').ok_or(FORM)?;
+        let are_words = [engine, job, host].iter().all(|word| is_word(word));
+        let is_nonce = !nonce.is_empty() && nonce.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let number: u32 = attempt.parse().map_err(|_| FORM)?;
+        if !are_words || !is_nonce || number.to_string() != attempt {
+            return Err(FORM);
+        }
+        let owned = |word: &str| word.to_owned();
+        Ok(Self { engine: owned(engine), job: owned(job), attempt: number, host: owned(host), nonce: owned(nonce) })
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    (1..=LONGEST_WORD).contains(&text.len()) && text.chars().all(is_of_word)
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
+}
+
+/// Who has claimed a run, as its branch tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimed {
+    /// Nobody, or whoever had it has released it.
+    Free,
+    /// This driver, which has not said that it has ended.
+    By(Driver),
+}
+
+impl Claimed {
+    /// Reads it from the messages of a branch, newest first. What people have committed since changes nothing.
+    pub fn of<'m>(messages: impl IntoIterator<Item = &'m [u8]>) -> Self {
+        let told = messages.into_iter().filter_map(|message| RunnerCommit::parse_bytes(message).ok());
+        for commit in told {
+            match commit {
+                RunnerCommit::Release(_) => return Self::Free,
+                RunnerCommit::Claim(milestone) | RunnerCommit::Start(milestone) => {
+                    return milestone.driver.map_or(Self::Free, Self::By);
+                }
+                RunnerCommit::Iteration(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {}
+            }
+        }
+        Self::Free
+    }
+}
+
+/// What a driver wants to know before it claims a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Taking<'a> {
+    /// Who wants to go on.
+    pub taker: &'a Driver,
+    /// How long the tip has not moved, by the taker's own monotonic clock.
+    pub unmoved: SignedDuration,
+    /// The longest iteration of the run.
+    pub iteration: SignedDuration,
+    /// Whether a person has said that nobody drives it any more.
+    pub is_asked: bool,
+}
+
+/// Whether a run may be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakeOver {
+    /// Now.
+    Now,
+    /// When the tip has not moved for so much longer.
+    After(SignedDuration),
+    /// Never: the same job has been started again since.
+    Superseded,
+}
+
+/// Decides whether a run may be taken over.
+pub fn take_over(claimed: &Claimed, taking: &Taking<'_>) -> TakeOver {
+    let Claimed::By(holder) = claimed else { return TakeOver::Now };
+    if holder.is_same_job(taking.taker) && holder.attempt > taking.taker.attempt {
+        return TakeOver::Superseded;
+    }
+    if taking.is_asked || holder.is_same_job(taking.taker) && holder.attempt < taking.taker.attempt {
+        return TakeOver::Now;
+    }
+    let left = taking.iteration.saturating_add(GRACE).saturating_sub(taking.unmoved);
+    if left.is_positive() { TakeOver::After(left) } else { TakeOver::Now }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn driver(job: &str, attempt: u32) -> Driver {
+        Driver::new("slurm", (job, attempt), "n1", "0a1b")
+    }
+
+    fn taking(taker: &Driver, minutes: i64) -> Taking<'_> {
+        let unmoved = SignedDuration::from_mins(minutes);
+        Taking { taker, unmoved, iteration: SignedDuration::from_mins(30), is_asked: false }
+    }
+
+    #[test]
+    fn a_driver_is_read_as_it_is_written() {
+        for driver in [driver("4711_3", 2), Driver::new("host", ("a b/c@d", 0), "", "ff")] {
+            assert_eq!(driver.to_string().parse(), Ok(driver.clone()), "{driver}");
+        }
+        assert_eq!(driver("4711", 2).to_string(), "slurm/4711.2@n1 nonce=0a1b");
+        for text in
+            ["", "slurm/1.0@n1", "slurm/1@n1 nonce=0", "s/1.00@n nonce=0", "s/1.0@n nonce=X", "s /1.0@n nonce=0"]
+        {
+            assert!(text.parse::<Driver>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_taken_over_at_once_by_the_next_attempt_after_a_release_or_when_asked() {
+        let (first, second, other) = (driver("1", 0), driver("1", 1), driver("2", 0));
+        let held = Claimed::By(first.clone());
+        assert_eq!(take_over(&Claimed::Free, &taking(&other, 0)), TakeOver::Now);
+        assert_eq!(take_over(&held, &taking(&second, 0)), TakeOver::Now);
+        assert_eq!(take_over(&held, &Taking { is_asked: true, ..taking(&other, 0) }), TakeOver::Now);
+        assert_eq!(take_over(&Claimed::By(second), &taking(&first, 99)), TakeOver::Superseded);
+    }
+
+    #[test]
+    fn others_wait_until_the_tip_has_stood_still_longer_than_an_iteration() {
+        let (first, other) = (driver("1", 0), driver("2", 7));
+        for (taker, minutes, expected) in [
+            (&other, 0, TakeOver::After(SignedDuration::from_mins(35))),
+            (&other, 34, TakeOver::After(SignedDuration::from_mins(1))),
+            (&other, 35, TakeOver::Now),
+            (&first, 1, TakeOver::After(SignedDuration::from_mins(34))),
+        ] {
+            assert_eq!(take_over(&Claimed::By(first.clone()), &taking(taker, minutes)), expected, "{minutes}");
+        }
+    }
+}
