@@ -133,6 +133,8 @@ exit_codes! {
     ProtocolMismatch = 8, "client and daemon versions do not match";
     RunEnded = 9, "the run failed or was cancelled";
     Violation = 10, "`verify` found a violation";
+    Superseded = 11, "another driver goes on with the run";
+    Again = 75, "the job is to be run again";
     Interrupted = 130, "interrupted";
 }
 

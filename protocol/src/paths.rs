@@ -7,7 +7,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use directories::BaseDirs;
@@ -23,6 +23,8 @@ pub const STATE_VARIABLE: &str = "RUNNERD_STATE";
 pub const SOCKET_PATH_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 const NAME: &str = "runnerd";
+/// What a socket is called in its folder.
+const SOCKET: &str = "runnerd.sock";
 
 /// Why the paths cannot be found.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -155,6 +157,27 @@ impl Paths {
     }
 }
 
+/// Returns the folder of the folders of this user's jobs: below the temporary folder, which an engine may make for each.
+pub fn jobs_folder() -> PathBuf {
+    env::temp_dir().join(format!("runnerd-jobs-{}", nix::unistd::getuid()))
+}
+
+/// Returns the folder of a job, by the engine that it is of and by its name there.
+pub fn job_folder(engine: &str, job: &str) -> PathBuf {
+    jobs_folder().join(format!("{engine}-{job}"))
+}
+
+/// Returns the engine that has started this process, and its name of the job, as the environment tells.
+pub fn job_of(variable: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
+    if let Some(job) = variable("SLURM_JOB_ID") {
+        return Some(("slurm", job));
+    }
+    variable("KUBERNETES_SERVICE_HOST")?;
+    // The name of a pod is another one with each attempt.
+    let pod = variable("HOSTNAME")?;
+    Some(("kubernetes", variable("JOB_COMPLETION_INDEX").map_or_else(|| pod.clone(), |index| format!("{pod}-{index}"))))
+}
+
 /// What the paths are derived from.
 #[derive(Debug, Default)]
 struct Surroundings {
@@ -162,6 +185,8 @@ struct Surroundings {
     state_variable: Option<PathBuf>,
     state_home: Option<PathBuf>,
     config_home: Option<PathBuf>,
+    /// The socket of the job that this process is of.
+    job_socket: Option<PathBuf>,
     /// Folders for sockets, best first; those that are not this user's are passed over.
     runtime_folders: Vec<PathBuf>,
 }
@@ -174,6 +199,8 @@ impl Surroundings {
         let login = PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));
         Self {
             socket_variable: named(SOCKET_VARIABLE),
+            job_socket: job_of(|name: &str| env::var(name).ok().filter(|value| !value.is_empty()))
+                .map(|(engine, job)| job_folder(engine, &job).join(SOCKET)),
             state_variable: named(STATE_VARIABLE),
             state_home: base.map(|dirs| dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_owned()),
             config_home: base.map(|dirs| dirs.config_dir().to_owned()),
@@ -197,12 +224,20 @@ impl Surroundings {
     }
 
     fn default_socket(&self, state: &Path) -> PathBuf {
+        if let Some(socket) = self.job_socket.as_ref().filter(|socket| is_own_socket(socket)) {
+            return socket.clone();
+        }
         let folder = match self.runtime_folders.iter().find(|folder| is_own_folder(folder)) {
             Some(runtime) => runtime.join(NAME),
             None => state.join("run"),
         };
-        folder.join("runnerd.sock")
+        folder.join(SOCKET)
     }
+}
+
+fn is_own_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path)
+        .is_ok_and(|found| found.file_type().is_socket() && found.uid() == nix::unistd::getuid().as_raw())
 }
 
 fn is_own_folder(path: &Path) -> bool {

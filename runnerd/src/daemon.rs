@@ -28,6 +28,7 @@ use crate::registry::{Registry, RegistryError};
 use crate::rpc::{self, Bound, LockError, Locks, SocketError};
 use crate::service::{Heart, Notifier, Passed};
 use crate::startup::{Program, Readiness};
+use crate::upstream::Upstream;
 use crate::verify;
 use crate::worker::{Means, Slots};
 use crate::workspace::{self, Owner};
@@ -86,7 +87,7 @@ pub struct Parts {
 pub async fn run(parts: Parts, logging: &Logging, readiness: Readiness) -> Result<(), DaemonError> {
     let Parts { paths, config, passed } = parts;
     let notifier = readiness.notifier();
-    let up = match Up::build(paths, &config, logging, passed).await {
+    let up = match Up::build(paths, &config, logging, (passed, None)).await {
         Ok(up) => up,
         Err(error) => {
             readiness.failed(&error);
@@ -99,6 +100,21 @@ pub async fn run(parts: Parts, logging: &Logging, readiness: Readiness) -> Resul
     up.serve(notifier).await;
     tracing::info!("ended");
     Ok(())
+}
+
+/// Runs the daemon of one job: for as long as whoever drives its one run needs it.
+pub async fn run_for<T>(
+    (paths, config, logging): (Paths, &DaemonConfig, &Logging),
+    upstream: Arc<Upstream>,
+    drive: impl AsyncFnOnce(&Registry) -> T,
+) -> Result<T, DaemonError> {
+    let mut up = Up::build(paths, config, logging, (None, Some(upstream))).await?;
+    up.look_around().await;
+    let done = drive(&up.registry).await;
+    up.shutdown.cancel();
+    let _ = (&mut up.workers).await;
+    up.close().await;
+    Ok(done)
 }
 
 /// What every launcher of a daemon is given.
@@ -150,7 +166,7 @@ impl Up {
         paths: Paths,
         config: &DaemonConfig,
         logging: &Logging,
-        passed: Option<Passed>,
+        (passed, upstream): (Option<Passed>, Option<Arc<Upstream>>),
     ) -> Result<Self, DaemonError> {
         let system = |what| move |source| DaemonError::System { what, source };
         let signals = Signals::listen().map_err(system("signals"))?;
@@ -180,6 +196,7 @@ impl Up {
             slots: Slots::new(usize::try_from(config.max_repositories).unwrap_or(1)),
             shutdown: shutdown.clone(),
             drain: drain.clone(),
+            upstream,
         };
         // Nobody is starting anything yet: what is there without a run is of a life that was killed.
         isolation::stillborn(&vault, &workspaces).iter().for_each(Orphan::remove);
@@ -249,6 +266,12 @@ impl Up {
         }
         tracing::info!("ending");
         notifier.stopping(patience);
+        self.end_workers().await;
+        self.close().await;
+    }
+
+    /// Ends what is at work; a signal meanwhile ends it at once.
+    async fn end_workers(&mut self) {
         self.shutdown.cancel();
         if !self.workers.is_finished() {
             tokio::select! {
@@ -256,6 +279,10 @@ impl Up {
                 () = self.signals.next() => tracing::warn!("ending at once; the next start goes on from the journal"),
             }
         }
+    }
+
+    /// Lets everybody hear the last events, and closes the socket.
+    async fn close(self) {
         self.events.heard_out().await;
         self.stop_serving.cancel();
         self.server.stopped().await;

@@ -6,10 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use protocol::paths::Paths;
 use runnerd::config::DaemonConfig;
 use runnerd::daemon::{self, DaemonError, Parts};
+use runnerd::job;
 use runnerd::logging::{self, Destination, Logging};
 use runnerd::private::{self, Resealed};
 use runnerd::process;
@@ -32,7 +33,7 @@ const THREADS_STAY: Duration = Duration::from_mins(5);
 
 /// Drives coding agents through a task tree in git repositories. Steered with `runnerctl`.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, args_conflicts_with_subcommands = true)]
 struct Args {
     /// Socket to listen on.
     #[arg(long, value_name = "PATH")]
@@ -47,6 +48,13 @@ struct Args {
     /// Started by a client: leave its session and report on standard output.
     #[arg(long, hide = true)]
     launched: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Drive(Box<job::Options>),
 }
 
 fn main() -> ExitCode {
@@ -57,7 +65,10 @@ fn main() -> ExitCode {
         eprint(&format!("error: shielding the daemon from its children: {error}"));
         return ExitCode::FAILURE;
     }
-    let args = Args::parse();
+    let mut args = Args::parse();
+    if let Some(Command::Drive(options)) = args.command.take() {
+        return drive(&args, *options);
+    }
     let done = if args.reseal { reseal(&args) } else { run(&args) };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -65,6 +76,30 @@ fn main() -> ExitCode {
             tracing::error!(error = format!("{error:#}"), "not started");
             eprint(&format!("error: {error:#}"));
             error.downcast_ref::<DaemonError>().map_or(ExitCode::FAILURE, |error| error.exit_code().into())
+        }
+    }
+}
+
+/// Drives one run as a job, and ends with it.
+fn drive(args: &Args, options: job::Options) -> ExitCode {
+    let driven = || -> anyhow::Result<u8> {
+        let (paths, config) = settings(args)?;
+        #[cfg(target_env = "gnu")]
+        share_memory();
+        let runtime = runtime()?;
+        let code = runtime.block_on(job::drive(options, &paths, &config));
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        Ok(code?)
+    };
+    match driven() {
+        Ok(code) => code.into(),
+        Err(error) => {
+            let job = error.downcast_ref::<job::JobError>();
+            eprint(&format!("error: {error:#}"));
+            if let Some(hint) = job.and_then(job::JobError::hint) {
+                eprint(&format!("\nhint: {hint}"));
+            }
+            job.map_or(ExitCode::FAILURE, |error| error.exit_code().into())
         }
     }
 }

@@ -278,6 +278,7 @@ mod tests {
             slots: Slots::new(1),
             shutdown: CancellationToken::new(),
             drain: CancellationToken::new(),
+            upstream: None,
             hidden: Hidden::default(),
         }
     }

@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("guard", &["config", "process", "repo"]),
     ("hidden", &[]),
     ("landing", &["admit", "causes", "config", "git", "process", "repo", "store", "verify", "worker"]),
+    ("job", &["causes", "clock", "config", "git", "logging", "registry", "upstream", "worker"]),
     ("isolation", &["causes", "git", "publish", "repo", "store", "worker", "workspace"]),
     ("logging", &["hidden"]),
     (
@@ -66,6 +67,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("startup", &["service"]),
     ("store", &["obstruction", "repo"]),
     ("temporary", &[]),
+    ("upstream", &["git"]),
     ("verify", &["admit", "causes", "config", "git", "guard", "process", "repo", "worker", "workspace"]),
     (
         "worker",
@@ -85,6 +87,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "repo",
             "review",
             "store",
+            "upstream",
         ],
     ),
     ("workspace", &["config", "file_copy", "git", "obstruction", "repo"]),
@@ -140,6 +143,7 @@ const HOMES: &[Home] = &[
         homes: &[
             "runnerd/src/process/",
             "runnerd/src/git/repository/program.rs",
+            "runnerd/src/upstream/program.rs", // the user's git, towards a remote
             "supervisor/src/leader.rs",
             "runnerd/testkit/",
             "bench/",                           // controls, beside what is measured

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use runner_core::driver::Driver;
 use runner_core::message::RunnerCommit;
 use runner_core::obstacle::Nature;
 use runner_core::redact::Secrets;
@@ -54,6 +55,8 @@ pub(crate) struct RunContext {
     pub(crate) last_load: LastLoad,
     /// What was known of its sessions when the iteration began, and no commit holds.
     pub uncommitted: Uncommitted,
+    /// Who drives it, where it is the run of a job.
+    pub(crate) driver: Option<Driver>,
 }
 
 /// An effect that cannot be done for now.

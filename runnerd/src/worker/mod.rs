@@ -60,6 +60,7 @@ pub(crate) use self::integrity::watched::{globs_of_old, guard_files, watched_at,
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::tools::faults_of_work_tree as tool_faults;
 pub use self::load::{LoadError, Loaded, load, load_config, policy_of};
+pub(crate) use self::receipt::version;
 pub use self::requests::setting::{edited as edited_config, set as set_key};
 pub use self::run::begin::{make_layout, proposal};
 pub use self::run::{Means, spawn, spawn_after_bug, spawn_held};
@@ -245,6 +246,11 @@ impl Handle {
     pub async fn looked(&mut self) {
         // An error means that the worker is gone; there is nothing to wait for.
         let _ = self.status.changed().await;
+    }
+
+    /// Waits until something else is seen of the repository than at the last call; false if the worker is gone.
+    pub async fn changed(&mut self) -> bool {
+        self.status.changed().await.is_ok()
     }
 
     /// Sends a request and waits for the answer.

@@ -1,7 +1,7 @@
 //! When an isolated run is published, and what its worker makes of how that went: the run is held, or tried again, or goes
 //! on with its branch behind.
 //!
-//! How it is done is `publish`'s. In a repository that is nobody's workspace nothing is done.
+//! How it is done is `publish`'s, and for the run of a job `upstream`'s. In any other repository nothing is done.
 
 use jiff::SignedDuration;
 use protocol::view::PublishedView;
@@ -16,6 +16,7 @@ use crate::git::{GitError, MovedRef, Repository};
 use crate::obstruction::{Obstructs as _, obstruction};
 use crate::publish::{Publication, PublishError, Published, publish};
 use crate::store::{RepoFile, Store};
+use crate::upstream::{PUSH, Sent, Upstream};
 use crate::worker::queue::RepoQueue;
 use crate::worker::trusted::Trusted;
 use crate::worker::unready::Unready;
@@ -84,6 +85,9 @@ pub(crate) fn workspace_gone(file: &RepoFile) -> Option<Obstruction> {
 }
 
 fn publish_now(queue: &mut RepoQueue) -> Result<Publication, PublishError> {
+    if let Some(upstream) = queue.upstream.clone() {
+        return send_now(queue, &upstream);
+    }
     let Some(source) = queue.file.source.clone() else { return Ok(Publication::default()) };
     let done = block_in_place(|| {
         let repository = repository(queue)?;
@@ -103,6 +107,14 @@ fn publish_now(queue: &mut RepoQueue) -> Result<Publication, PublishError> {
     queue.outlet = Outlet { view, again };
     queue.show();
     done
+}
+
+/// Sends what the run of a job has committed to its remote. What the remote does not take is looked at by whoever drives.
+fn send_now(queue: &mut RepoQueue, upstream: &Upstream) -> Result<Publication, PublishError> {
+    let Sent { view, is_held } = block_in_place(|| upstream.publish(&repository(queue)?, PUSH))?;
+    queue.outlet = Outlet { view: view.clone(), again: None };
+    queue.show();
+    Ok(Publication { view, is_held })
 }
 
 fn repository(queue: &RepoQueue) -> Result<Repository, GitError> {

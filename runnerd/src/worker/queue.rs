@@ -27,6 +27,7 @@ use crate::events::{About, Events};
 use crate::hidden::Hidden;
 use crate::process::{Awake, Inhibitor};
 use crate::store::{Changes, RepoFile, Store, StoreError};
+use crate::upstream::Upstream;
 use crate::worker::Message;
 use crate::worker::caches::LastLoad;
 use crate::worker::hook_calls;
@@ -78,6 +79,8 @@ pub(crate) struct RepoQueue {
     /// Keeps the machine awake while a run goes on by itself.
     awake: Option<Awake>,
     pub(crate) slots: Slots,
+    /// Where the one run of a job is published.
+    pub(crate) upstream: Option<Arc<Upstream>>,
     /// Number of the iteration that a step has run.
     pub stepped_iter: Option<u32>,
     /// The run whose iteration a previous life has begun; its journal is gone through when it has its turn.
@@ -115,12 +118,15 @@ pub(crate) struct Wires {
     pub inhibitor: Inhibitor,
     /// Where its runs get their places among those that are driven at once.
     pub slots: Slots,
+    /// Where the one run of a job is published.
+    pub upstream: Option<Arc<Upstream>>,
 }
 
 impl RepoQueue {
     /// Sets up the queue of a repository.
     pub(crate) fn new(store: Store, file: RepoFile, wires: Wires) -> Self {
-        let Wires { own, mailbox, status, events, hidden, shutdown, drain, containment, inhibitor, slots } = wires;
+        let Wires { own, mailbox, status, events, hidden, shutdown, drain, containment, inhibitor, slots, upstream } =
+            wires;
         Self {
             store,
             file,
@@ -146,6 +152,7 @@ impl RepoQueue {
             inhibitor,
             awake: None,
             slots,
+            upstream,
             stepped_iter: None,
             unfinished: None,
             live: None,

@@ -28,7 +28,7 @@ impl Identity {
     }
 
     /// Returns the signature of this moment as git writes it.
-    pub(in crate::git) fn stamp(&self) -> String {
+    pub fn stamp(&self) -> String {
         let signature = self.signature();
         format!("{} <{}> {}", signature.name, signature.email, signature.time)
     }

@@ -54,7 +54,7 @@ pub(crate) fn begin(context: &RunContext, beginning: &Beginning, previous: Optio
         write_beginning(context, beginning, base, committed.as_ref())?;
         String::new()
     };
-    let start = Milestone { summary, ..milestone(context, head) };
+    let start = Milestone { summary, driver: context.driver.clone(), ..milestone(context, head) };
     commit(context, &repository, &RunnerCommit::Start(start))?;
     Ok(())
 }

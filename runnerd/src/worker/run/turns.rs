@@ -78,6 +78,7 @@ fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Worker
         containment,
         inhibitor: means.inhibitor.clone(),
         slots: means.slots.clone(),
+        upstream: means.upstream.clone(),
     };
     let mut queue = RepoQueue::new(store, file, wires);
     queue.frozen = frozen;

@@ -2,6 +2,7 @@
 //!
 //! What it does one after the other is in `turns`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::view::StopReason;
@@ -19,6 +20,7 @@ use crate::obstruction::obstruction;
 use crate::process::{Inhibitor, Launcher};
 use crate::repo::layout::Layout;
 use crate::store::StoreError;
+use crate::upstream::Upstream;
 use crate::worker::caches::LastScan;
 use crate::worker::context::RunContext;
 use crate::worker::iteration::drive::pause_before;
@@ -43,6 +45,8 @@ pub struct Means {
     pub shutdown: CancellationToken,
     /// Nothing new is to begin.
     pub drain: CancellationToken,
+    /// Where the one run of a job is published.
+    pub upstream: Option<Arc<Upstream>>,
 }
 
 /// The worker of one repository: its queue, and what it drives the runs with.
@@ -71,7 +75,9 @@ pub(crate) enum Then {
 
 impl Worker {
     pub(crate) fn context(&self, run: &RunRecord) -> Result<RunContext, StoreError> {
-        let env = self.queue.store.load_env()?;
+        let upstream = self.means.upstream.as_deref();
+        let env =
+            upstream.and_then(Upstream::env).map_or_else(|| self.queue.store.load_env(), |env| Ok(env.clone()))?;
         let secrets = RunContext::secrets_in(&env);
         self.queue.last_load.forget_objects();
         self.means.hidden.set(self.queue.store.id(), secrets.clone());
@@ -86,6 +92,7 @@ impl Worker {
             last_scan: LastScan::default(),
             last_load: self.queue.last_load.clone(),
             uncommitted: run.uncommitted.clone(),
+            driver: upstream.map(|upstream| upstream.driver().clone()),
         })
     }
 

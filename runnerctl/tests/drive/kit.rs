@@ -1,0 +1,126 @@
+//! A remote, the drivers of a run there, and what is seen of its branch.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use runner_testkit::{Home, Repo};
+
+/// A session that writes a file and is done, behind a gate.
+pub(crate) const GATED: &str = "gate work; echo work > work.txt; answer done 'Wrote work.txt.'";
+/// A session that writes a file and is done.
+pub(crate) const WRITES: &str = "echo work > work.txt; answer done 'Wrote work.txt.'";
+
+/// A bare repository that runs are published to, and the repository that it was made from.
+pub(crate) struct Remote {
+    pub(crate) home: Home,
+    pub(crate) repo: Repo,
+    pub(crate) bare: PathBuf,
+}
+
+/// A driver that has been started.
+pub(crate) struct Driver {
+    child: Child,
+}
+
+impl Remote {
+    /// Makes it, with a scripted project on `main`.
+    pub(crate) fn new() -> Self {
+        let home = Home::new();
+        let repo = home.scripted("plain");
+        let bare = home.path().join("remote.git");
+        repo.git(&["clone", "--quiet", "--bare", ".", bare.to_str().expect("a path is text")]);
+        Self { home, repo, bare }
+    }
+
+    /// Returns its address.
+    pub(crate) fn url(&self) -> String {
+        format!("file://{}", self.bare.display())
+    }
+
+    /// Runs git in it.
+    pub(crate) fn git(&self, args: &[&str]) -> String {
+        let folder = format!("--git-dir={}", self.bare.display());
+        self.repo.git(&[&[folder.as_str()], args].concat())
+    }
+
+    /// Returns the subjects of the run's branch along first parents, oldest first, without the base.
+    pub(crate) fn subjects(&self) -> Vec<String> {
+        let log = self.git(&["log", "--first-parent", "--reverse", "--format=%s", "main..runner/x"]);
+        log.lines().map(|line| line.trim_start_matches("chore(loop): ").to_owned()).collect()
+    }
+
+    /// Prepares a driver of run `x`, as Slurm would start it.
+    pub(crate) fn command(&self, (job, attempt): (&str, u32), options: &[&str]) -> Command {
+        let mut command = self.home.command("runnerd");
+        command.args(["drive", &self.url(), "--run", "x", "--yes"]).args(options);
+        command.env("SLURM_JOB_ID", job).env("SLURM_RESTART_COUNT", attempt.to_string());
+        command
+    }
+
+    /// Starts a driver that may begin the run.
+    pub(crate) fn start(&self, job: (&str, u32)) -> Driver {
+        self.start_with(job, &["-m", "Do it."])
+    }
+
+    /// Starts a driver.
+    pub(crate) fn start_with(&self, job: (&str, u32), options: &[&str]) -> Driver {
+        let mut command = self.command(job, options);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Driver { child: command.spawn().expect("the program can be started") }
+    }
+
+    /// Asserts that the branch is one line that the rules have made.
+    #[track_caller]
+    pub(crate) fn is_sound(&self) {
+        assert_eq!(self.git(&["rev-list", "--merges", "main..runner/x"]), "");
+        let _daemon = self.home.daemon();
+        let folder = self.bare.to_str().expect("a path is text");
+        self.home.ctl(&["verify", folder, "--run", "x"]).exits(0);
+    }
+
+    /// Asserts that drivers have left nothing in the temporary folder.
+    #[track_caller]
+    pub(crate) fn is_swept(&self) {
+        let left = fs::read_dir(self.home.path().join("tmp")).expect("the folder is there").flatten();
+        let jobs = left.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("runnerd-jobs-"));
+        let within = jobs.flat_map(|folder| fs::read_dir(folder).expect("it can be listed").flatten());
+        let folders: Vec<_> = within.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        assert!(folders.is_empty(), "left: {folders:?}");
+    }
+
+    /// Commits upon the run's branch as a person does in a clone, and pushes that.
+    pub(crate) fn commit_as_person(&self, change: impl FnOnce(&str) -> String, path: &str) {
+        let old = self.git(&["show", &format!("runner/x:{path}")]);
+        self.repo.git(&["fetch", "--quiet", &self.url(), "+runner/x:refs/heads/theirs"]);
+        self.repo.git(&["checkout", "--quiet", "theirs"]);
+        self.repo.write(path, &change(&old)).commit("By hand");
+        self.repo.git(&["push", "--quiet", &self.url(), "theirs:runner/x"]);
+        self.repo.git(&["checkout", "--quiet", "main"]);
+    }
+}
+
+impl Driver {
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).expect("a process id is an i32");
+        kill(Pid::from_raw(pid), signal).expect("it is there");
+    }
+
+    /// Waits for its end, and returns the exit code and what it printed.
+    pub(crate) fn ended(self) -> (i32, String) {
+        let output = self.child.wait_with_output().expect("it can be waited for");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Asserts the exit code.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> String {
+        let (found, text) = self.ended();
+        assert_eq!(found, code, "{text}");
+        text
+    }
+}

@@ -1,0 +1,69 @@
+//! Several drivers of one run, and people who commit under one.
+
+use crate::kit::{GATED, Remote, WRITES};
+
+#[test]
+fn of_two_drivers_in_one_second_one_begins_the_run_and_the_other_keeps_what_it_has() {
+    let remote = Remote::new();
+    remote.repo.script().always(WRITES);
+    let rivals = [remote.start(("7", 0)), remote.start(("8", 0))].map(super::kit::Driver::ended);
+    let mut codes = rivals.clone().map(|(code, _)| code);
+    codes.sort_unstable();
+    // The one that comes later may find the run at its end.
+    assert!([[0, 0], [0, 11]].contains(&codes), "{rivals:?}");
+    let starts = remote.subjects().iter().filter(|subject| *subject == "start run x").count();
+    assert_eq!(starts, 1);
+    remote.is_sound();
+}
+
+#[test]
+fn a_driver_that_was_overtaken_keeps_its_work_at_the_remote_and_ends() {
+    let remote = Remote::new();
+    let gate = remote.repo.script().gate("work");
+    remote.repo.script().step(1, GATED).always("echo other > other.txt; answer done 'Wrote other.txt.'");
+    let first = remote.start(("7", 0));
+    gate.reached();
+    remote.start_with(("7", 1), &[]).exits(0);
+    gate.open();
+    let said = first.exits(11);
+    assert!(said.contains("refs/runner/rescue/x/7.0"), "{said}");
+    assert_eq!(remote.git(&["show", "refs/runner/rescue/x/7.0:work.txt"]), "work");
+    assert_eq!(remote.git(&["show", "runner/x:other.txt"]), "other");
+    remote.is_sound();
+}
+
+#[test]
+fn upon_a_persons_commit_the_job_is_given_back_and_begins_from_it() {
+    let remote = Remote::new();
+    let gate = remote.repo.script().gate("work");
+    remote.repo.script().step(1, GATED).always(WRITES);
+    let driver = remote.start(("7", 0));
+    gate.reached();
+    remote.commit_as_person(|_| "By hand.\n".to_owned(), "README.md");
+    gate.open();
+    driver.exits(75);
+    remote.start_with(("8", 0), &[]).exits(0);
+    assert_eq!(remote.git(&["show", "runner/x:README.md"]), "By hand.");
+    remote.is_sound();
+}
+
+#[test]
+fn a_claim_upon_what_a_person_may_not_do_hides_nothing() {
+    let remote = Remote::new();
+    let gate = remote.repo.script().gate("work");
+    remote.repo.script().step(1, "decompose 'Two parts.' One Two").step(2, "gate work").always(WRITES);
+    let driver = remote.start(("7", 0));
+    gate.reached();
+    driver.signal(nix::sys::signal::Signal::SIGTERM);
+    driver.exits(75);
+    let pass_last = |tree: &str| {
+        let (before, after) = tree.rsplit_once("\"passes\": false").expect("a leaf is open");
+        format!("{before}\"passes\": true{after}")
+    };
+    remote.commit_as_person(pass_last, ".runner/state/tree.json");
+    let said = remote.start_with(("8", 0), &[]).exits(6);
+    assert!(said.contains("breaks a rule"), "{said}");
+    assert_eq!(remote.subjects().last().map(String::as_str), Some("release run x"), "claimed, looked at and released");
+    let accepted = remote.subjects().iter().filter(|subject| subject.contains("guard=pass")).count();
+    assert_eq!(accepted, 0, "{:?}", remote.subjects());
+}

@@ -1,0 +1,51 @@
+//! Which engine has started this process, as its environment tells: Slurm, Kubernetes, or none.
+
+use std::fs;
+
+use protocol::paths::job_of;
+use runner_core::driver::Driver;
+
+/// Returns who drives.
+pub(super) fn driver(variable: impl Fn(&str) -> Option<String>) -> Result<Driver, getrandom::Error> {
+    let mut bytes = [0; size_of::<u64>()];
+    getrandom::fill(&mut bytes)?;
+    let nonce = format!("{:016x}", u64::from_be_bytes(bytes));
+    Ok(named(variable, &host(), &nonce))
+}
+
+fn named(variable: impl Fn(&str) -> Option<String>, host: &str, nonce: &str) -> Driver {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    match job_of(set) {
+        Some((engine, job)) => {
+            // Kubernetes counts none: its pods have another name each.
+            let attempt = set("SLURM_RESTART_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
+            Driver::new(engine, (&job, attempt), host, nonce)
+        }
+        None => Driver::new("host", (&format!("{host}-{}", std::process::id()), 0), host, nonce),
+    }
+}
+
+fn host() -> String {
+    let named = fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    named.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> String {
+        let value =
+            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        named(value, "n1", "0a").to_string()
+    }
+
+    #[test]
+    fn the_engine_is_told_by_its_variables() {
+        assert_eq!(of(&[("SLURM_JOB_ID", "7"), ("SLURM_RESTART_COUNT", "2")]), "slurm/7.2@n1 nonce=0a");
+        assert_eq!(of(&[("SLURM_JOB_ID", "7")]), "slurm/7.0@n1 nonce=0a");
+        let pod = [("KUBERNETES_SERVICE_HOST", "10.0.0.1"), ("HOSTNAME", "tidy-x2"), ("JOB_COMPLETION_INDEX", "3")];
+        assert_eq!(of(&pod), "kubernetes/tidy-x2-3.0@n1 nonce=0a");
+        assert!(of(&[]).starts_with("host/n1-"));
+    }
+}

@@ -1,0 +1,180 @@
+//! Follows the one run of a job through its own daemon until there is nothing left to wait for.
+//!
+//! What the end means for the job is the parent's.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use protocol::api::{ConfigApiClient as _, RunApiClient as _};
+use protocol::client::{ConnectOptions, Connection, caller_env};
+use protocol::path::WirePath;
+use protocol::request::{CallerEnv, ConfigKey, PauseParams, StartParams};
+use protocol::view::{RunView, StopReason};
+use protocol::words::RunStatus;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{sleep, timeout};
+
+use super::{Job, JobError};
+use crate::clock;
+use crate::registry::Registry;
+use crate::upstream::{Parted, Upstream};
+use crate::worker::Handle;
+
+/// Time for a session to end, and for its work to be committed.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Why there is nothing left to wait for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The run has stopped.
+    Stopped(RunStatus, Option<StopReason>),
+    /// The job was told to end.
+    Told,
+    /// The remote has gone another way, or does not take what is committed.
+    Parted(Parted),
+    /// The run waits for longer than a job may: until then.
+    Waits(Timestamp, Option<StopReason>),
+}
+
+/// The signals that ask a job to end.
+#[derive(Debug)]
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub(super) fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Starts the run, and follows it.
+pub(super) async fn follow(
+    (job, upstream, signals): (&Job, &Upstream, &mut Signals),
+    registry: &Registry,
+    is_new: bool,
+) -> Result<Ended, JobError> {
+    let connection = Connection::open(&ConnectOptions {
+        socket: Some(job.socket.clone()),
+        client_name: "runnerd drive".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..ConnectOptions::default()
+    })
+    .await?;
+    start(job, upstream, &connection, is_new).await?;
+    let handle = registry.list().await.into_iter().next().ok_or(JobError::Interrupted)?;
+    watch((job, upstream, signals), handle, &connection).await
+}
+
+async fn start(job: &Job, upstream: &Upstream, connection: &Connection, is_new: bool) -> Result<(), JobError> {
+    let path = WirePath(job.ground.folder.clone());
+    let client = connection.client();
+    let whole = caller_env::collect(client, &path).await;
+    let named = client.get(ConfigKey { path: path.clone(), key: None }).await;
+    let named = named.map(|reply| reply.variables).unwrap_or_default();
+    let written = whole.0.clone().into_iter().filter(|(name, _)| !named.contains(name));
+    let env = CallerEnv(written.collect());
+    upstream.lend(whole.0);
+    let params = StartParams {
+        path,
+        goal: job.goal.clone().filter(|_| is_new),
+        id: Some(job.options.run.clone()),
+        base: None,
+        keep_tree: false,
+        queue_only: false,
+        isolated: Some(false),
+        confirmed: job.options.yes,
+        env,
+    };
+    client.start(params).await.map(drop).map_err(|error| JobError::Call(error.into()))
+}
+
+async fn watch(
+    (job, upstream, signals): (&Job, &Upstream, &mut Signals),
+    mut handle: Handle,
+    connection: &Connection,
+) -> Result<Ended, JobError> {
+    let mut waits_since: Option<Duration> = None;
+    loop {
+        let view = handle.status();
+        let run = view.run.as_ref().filter(|run| run.summary.id == job.options.run);
+        if let Some(ended) = run.and_then(|run| ended(run, upstream)) {
+            return Ok(ended);
+        }
+        let waiting = run.filter(|run| run.summary.state == RunStatus::Waiting);
+        waits_since = waiting.map(|_| waits_since.unwrap_or_else(clock::since_boot));
+        if let Some((run, since)) = waiting.zip(waits_since)
+            && let Some(until) = waits_too_long(run, since, job.options.max_wait)
+        {
+            stop(job, &mut handle, connection, signals).await;
+            return Ok(Ended::Waits(until, run.summary.reason.clone()));
+        }
+        let patience = waits_since.map_or(Duration::MAX, |since| {
+            (since + job.options.max_wait).saturating_sub(clock::since_boot()).max(Duration::from_millis(100))
+        });
+        tokio::select! {
+            () = signals.next() => {
+                stop(job, &mut handle, connection, signals).await;
+                return Ok(if let Some(parted) = upstream.parted() { Ended::Parted(parted) } else { Ended::Told });
+            }
+            is_there = handle.changed() => if !is_there { return Err(JobError::Interrupted) },
+            () = sleep(patience) => {}
+        }
+    }
+}
+
+/// Tells whether a run has come to rest.
+fn ended(run: &RunView, upstream: &Upstream) -> Option<Ended> {
+    let state = run.summary.state;
+    let stopped = || Ended::Stopped(state, run.summary.reason.clone());
+    match state {
+        RunStatus::Held => Some(upstream.parted().map_or_else(stopped, Ended::Parted)),
+        RunStatus::Paused => Some(stopped()),
+        // A person's review: nobody knows when.
+        RunStatus::Waiting if run.wait_until.is_none() && run.phase.is_none() => Some(stopped()),
+        _ if state.is_terminal() => Some(stopped()),
+        _ => None,
+    }
+}
+
+/// Returns until when a run waits, where that is too long for a job.
+fn waits_too_long(run: &RunView, since: Duration, longest: Duration) -> Option<Timestamp> {
+    let now = clock::now();
+    let until = run.wait_until.unwrap_or(now);
+    let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
+    let waited = clock::since_boot().saturating_sub(since);
+    (waited.saturating_add(left) > longest).then_some(until)
+}
+
+/// Ends the session, and waits until its work is committed.
+async fn stop(job: &Job, handle: &mut Handle, connection: &Connection, signals: &mut Signals) {
+    let path = WirePath(job.ground.folder.clone());
+    let params = PauseParams { path, run: Some(job.options.run.clone()), now: true };
+    if let Err(error) = connection.client().pause(params).await {
+        // A run that is over has nothing to be ended.
+        tracing::debug!(%error, "not paused");
+    }
+    let rests = async {
+        loop {
+            let view = handle.status();
+            let state = view.run.as_ref().map(|run| run.summary.state);
+            if !matches!(state, Some(RunStatus::Running | RunStatus::Waiting | RunStatus::Queued))
+                || !handle.changed().await
+            {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        ended = timeout(GRACE, rests) => if ended.is_err() { tracing::warn!("the session does not end in time") },
+        () = signals.next() => tracing::warn!("ending at once"),
+    }
+}

@@ -1,0 +1,98 @@
+//! The work tree of a job: made, or taken up where it was kept, with what a driver that was killed has left kept aside.
+//!
+//! Objects come through the gate, which reads nothing of the work tree's settings. What is checked out is the caller's to say.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use super::JobError;
+use crate::git::{HoldBack, Id, Identity, Repository, SnapshotRequest};
+use crate::upstream::own;
+
+/// The work tree of a job.
+#[derive(Debug)]
+pub(super) struct Ground {
+    /// Its root.
+    pub(super) folder: PathBuf,
+    _lock: File,
+}
+
+impl Ground {
+    /// Makes the repository where it is missing; nothing is checked out.
+    pub(super) fn make(folder: &Path, (remote, url): (&str, &str), cache: Option<&Path>) -> Result<Self, JobError> {
+        fs::create_dir_all(folder).map_err(JobError::io("making", folder))?;
+        let folder = &folder.canonicalize().map_err(JobError::io("looking at", folder))?;
+        let is_new = !folder.join(".git").exists();
+        if is_new {
+            if fs::read_dir(folder).map_err(JobError::io("listing", folder))?.next().is_some() {
+                return Err(JobError::NotOurs { path: folder.to_owned() });
+            }
+            own(folder, &["init", "--quiet", "--template=", "."])?;
+            fs::create_dir_all(folder.join(".git/info")).map_err(JobError::io("making", folder))?;
+            own(folder, &["remote", "add", remote, url])?;
+        }
+        let ground = Self { folder: folder.clone(), _lock: lock(folder)? };
+        if let Some(cache) = cache {
+            ground.refer_to(cache)?;
+        }
+        Ok(ground)
+    }
+
+    /// Has objects be taken from another store as well.
+    fn refer_to(&self, cache: &Path) -> Result<(), JobError> {
+        let cache = cache.canonicalize().map_err(JobError::io("looking at", cache))?;
+        let store = [cache.join("objects"), cache.join(".git/objects")].into_iter().find(|store| store.is_dir());
+        let store = store.ok_or_else(|| JobError::NoStore { path: cache.clone() })?;
+        let file = self.objects().join("info/alternates");
+        let known = fs::read_to_string(&file).unwrap_or_default();
+        let line = store.display().to_string();
+        if known.lines().any(|known| known == line) {
+            return Ok(());
+        }
+        fs::create_dir_all(self.objects().join("info")).map_err(JobError::io("making", &file))?;
+        fs::write(&file, format!("{known}{line}\n")).map_err(JobError::io("writing", &file))
+    }
+
+    /// Returns the store of its objects.
+    pub(super) fn objects(&self) -> PathBuf {
+        self.folder.join(".git/objects")
+    }
+
+    /// Opens it.
+    pub(super) fn repository(&self) -> Result<Repository, JobError> {
+        Ok(Repository::discover(&self.folder)?)
+    }
+
+    /// Checks a commit out on a branch. What is there and is not committed is kept under a reference first.
+    pub(super) fn check_out(&self, (branch, commit): (&str, &Id), aside: &str) -> Result<(), JobError> {
+        let repository = self.repository()?;
+        repository.clear_leftovers(&[])?;
+        if repository.head()?.commit().is_some() && !repository.changes()?.is_empty() {
+            let name = format!("refs/runner/left/{aside}");
+            let kept = repository.snapshot(&SnapshotRequest {
+                name: &name,
+                message: "What a driver has left that was killed",
+                author: repository.identity().unwrap_or_else(Identity::runner),
+                hold_back: &HoldBack::nothing(),
+                restoring: None,
+            })?;
+            tracing::warn!(name, commit = %kept.commit, "kept: what an earlier driver has left in the work tree");
+            // What is there is in that commit, and goes with it where the next one does not have it.
+            own(&self.folder, &["checkout", "--quiet", "--force", "--detach", &kept.commit.to_string()])?;
+        }
+        own(&self.folder, &["checkout", "--quiet", "--force", "-B", branch, &commit.to_string()])?;
+        Ok(())
+    }
+}
+
+/// Takes the work tree, or tells that another driver has it.
+fn lock(folder: &Path) -> Result<File, JobError> {
+    let path = folder.join(".git/runnerd-drive.lock");
+    let options = File::options().read(true).write(true).create(true).truncate(false).to_owned();
+    let file = options.open(&path).map_err(JobError::io("opening", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(JobError::Occupied { path: folder.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(JobError::io("locking", &path)(source)),
+    }
+}

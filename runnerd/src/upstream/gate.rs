@@ -1,0 +1,195 @@
+//! The way to the remote: a bare repository of the job's own that holds nothing but the remote's address. Its objects are
+//! those of the work tree, whose configuration, hooks and references take no part.
+//!
+//! What a push that failed means is told by looking at the remote, not by git's words. When something is pushed is the
+//! parent's.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::UpstreamError;
+use super::program::{Git, Said};
+use crate::git::Id;
+
+/// Longest transfer of a whole repository.
+pub(super) const FETCH: Duration = Duration::from_hours(2);
+/// Longest look at what a remote has.
+const LOOK: Duration = Duration::from_mins(1);
+/// Longest push.
+pub(crate) const PUSH: Duration = Duration::from_mins(5);
+
+/// A remote, and the store whose objects are sent to it.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    folder: PathBuf,
+    objects: PathBuf,
+    url: String,
+}
+
+/// What a remote has of a run, and where a new one begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// What the run's branch names.
+    pub tip: Option<Id>,
+    /// The branch that HEAD names, without `refs/heads/`, and its commit.
+    pub head: Option<(String, Id)>,
+}
+
+/// How a push ended, by what the remote has since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pushed {
+    /// The branch is there; and why something beside it is not.
+    Done(Option<String>),
+    /// The branch is somebody else's, or is gone: it names this.
+    Elsewhere(Option<Id>),
+    /// It is as it was: the remote refuses, or does not answer.
+    Refused(String),
+}
+
+/// What is pushed of a run's branch.
+#[derive(Debug, Clone, Copy)]
+pub struct Push<'a> {
+    /// The branch, such as `runner/x`.
+    pub branch: &'a str,
+    /// The commit that it is to name.
+    pub tip: &'a Id,
+    /// What it named when it was pushed last.
+    pub known: Option<&'a Id>,
+    /// Objects and the full names that they get there.
+    pub extras: &'a [(String, String)],
+    /// How long it may take.
+    pub limit: Duration,
+}
+
+impl Gate {
+    /// Makes it in `folder`, which is not there yet, for the objects of a repository.
+    pub fn make(folder: &Path, objects: &Path, url: &str) -> Result<Self, UpstreamError> {
+        let gate = Self { folder: folder.to_owned(), objects: objects.to_owned(), url: url.to_owned() };
+        fs::create_dir_all(folder).map_err(gate.io())?;
+        gate.say(gate.git(LOOK).args(["init", "--quiet", "--bare", "--template=", "."]))?;
+        Ok(gate)
+    }
+
+    /// Returns the address of the remote, without a password in it.
+    pub fn shown(&self) -> String {
+        without_password(&self.url)
+    }
+
+    /// Looks at what the remote has.
+    pub fn look(&self, branch: &str) -> Result<Remote, UpstreamError> {
+        look(&self.folder, &self.url, branch)
+    }
+
+    /// Brings what a branch of the remote names into the store.
+    pub fn fetch(&self, branch: &str) -> Result<(), UpstreamError> {
+        let refspec = format!("+refs/heads/{branch}:refs/heads/{branch}");
+        let options = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options"];
+        let git = self.git(FETCH).env("GIT_OBJECT_DIRECTORY", &self.objects);
+        self.say(git.args(options).args([self.url.as_str(), refspec.as_str()])).map(drop)
+    }
+
+    /// Pushes a branch as a fast-forward, and what belongs to it.
+    pub fn push(&self, push: &Push<'_>) -> Result<Pushed, UpstreamError> {
+        let branch = format!("{}:refs/heads/{}", push.tip, push.branch);
+        let extras = push.extras.iter().map(|(id, name)| format!("+{id}:{name}"));
+        let specs: Vec<String> = std::iter::once(branch).chain(extras).collect();
+        let said = self.send(&specs, push.limit)?;
+        if said.is_done {
+            return Ok(Pushed::Done(None));
+        }
+        let Ok(now) = self.look(push.branch) else { return Ok(Pushed::Refused(said.why())) };
+        Ok(match now.tip {
+            Some(tip) if tip == *push.tip => Pushed::Done(Some(said.why()).filter(|_| !push.extras.is_empty())),
+            tip if tip.as_ref() != push.known => Pushed::Elsewhere(tip),
+            _ => Pushed::Refused(said.why()),
+        })
+    }
+
+    /// Keeps a commit at the remote under a name of its own.
+    pub fn keep(&self, id: &Id, name: &str, limit: Duration) -> Result<(), UpstreamError> {
+        let said = self.send(&[format!("+{id}:{name}")], limit)?;
+        if said.is_done { Ok(()) } else { Err(self.away(&said)) }
+    }
+
+    fn send(&self, specs: &[String], limit: Duration) -> Result<Said, UpstreamError> {
+        let git = self.git(limit).env("GIT_OBJECT_DIRECTORY", &self.objects);
+        let git = git.args(["push", "--porcelain", "--no-verify", "--no-signed", "--end-of-options", &self.url]);
+        git.args(specs).run().map_err(self.io())
+    }
+
+    fn git(&self, limit: Duration) -> Git {
+        Git::new(&self.folder, limit).env("GIT_DIR", &self.folder)
+    }
+
+    fn say(&self, git: Git) -> Result<String, UpstreamError> {
+        let said = git.run().map_err(self.io())?;
+        if said.is_done { Ok(said.out) } else { Err(self.away(&said)) }
+    }
+
+    fn away(&self, said: &Said) -> UpstreamError {
+        UpstreamError::Away { remote: self.shown(), why: said.why() }
+    }
+
+    fn io(&self) -> impl FnOnce(io::Error) -> UpstreamError {
+        let path = self.folder.clone();
+        move |source| UpstreamError::Io { doing: "running git in", path, source }
+    }
+}
+
+/// Looks at what a remote has of a run, from any folder.
+pub fn look(folder: &Path, url: &str, branch: &str) -> Result<Remote, UpstreamError> {
+    let name = format!("refs/heads/{branch}");
+    let git = Git::new(folder, LOOK).env("GIT_CEILING_DIRECTORIES", folder);
+    let git = git.args(["ls-remote", "--symref", "--end-of-options", url, "HEAD", &name]);
+    let said =
+        git.run().map_err(|source| UpstreamError::Io { doing: "running git in", path: folder.to_owned(), source })?;
+    if !said.is_done {
+        return Err(UpstreamError::Away { remote: without_password(url), why: said.why() });
+    }
+    let id = |wanted: &str| {
+        let lines = said.out.lines().filter_map(|line| line.split_once('\t'));
+        lines.filter(|(_, found)| *found == wanted).find_map(|(id, _)| id.parse::<Id>().ok())
+    };
+    let named = said.out.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD"));
+    Ok(Remote { tip: id(&name), head: named.map(str::to_owned).zip(id("HEAD")) })
+}
+
+/// Returns the address of a remote of a repository.
+pub fn url_of(repository: &Path, remote: &str) -> Result<String, UpstreamError> {
+    let git = Git::new(repository, LOOK).args(["remote", "get-url", "--end-of-options", remote]);
+    let said = git.run().map_err(|source| UpstreamError::Io {
+        doing: "running git in",
+        path: repository.to_owned(),
+        source,
+    })?;
+    if said.is_done {
+        return Ok(said.out.trim_end().to_owned());
+    }
+    Err(UpstreamError::NoRemote { path: repository.to_owned(), remote: remote.to_owned() })
+}
+
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    match rest.split_once('@') {
+        Some((login, place)) if !login.contains('/') => {
+            let user = login.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{place}")
+        }
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        assert_eq!(without_password("https://me:secret@host/x.git"), "https://me@host/x.git");
+        for url in ["git@host:x.git", "/srv/x.git", "file:///srv/a@b.git", "ssh://me@host/x"] {
+            assert_eq!(without_password(url), url);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The user's own git against a remote: with the user's settings and logins, and with none that a session could have written.
+//!
+//! It runs in a group of its own, so that a signal to the job does not end a push half-way, and within a limit. What is asked
+//! of it is `gate`'s.
+
+use std::io::{self, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+/// Variables that would lead git to another repository, or have it ask somebody.
+const TAKEN_OUT: [&str; 9] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_ASKPASS",
+];
+/// Settings that keep it from running what a repository names, and from tidying up while somebody waits.
+const SETTINGS: [&str; 6] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "fetch.recurseSubmodules=false",
+    "push.recurseSubmodules=no",
+];
+/// Bytes that are kept of what it prints.
+const LIMIT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// A command of git's.
+#[derive(Debug)]
+pub(super) struct Git {
+    command: Command,
+    limit: Duration,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// Whether it ended with 0.
+    pub is_done: bool,
+    /// What it printed.
+    pub out: String,
+    /// What it complained of.
+    pub complaint: String,
+}
+
+impl Git {
+    /// Prepares a command in a folder.
+    pub(super) fn new(folder: &Path, limit: Duration) -> Self {
+        let mut command = Command::new("git");
+        command.current_dir(folder).process_group(0);
+        for name in TAKEN_OUT {
+            command.env_remove(name);
+        }
+        command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0");
+        command.args(["--no-pager", "--no-replace-objects"]);
+        for setting in SETTINGS {
+            command.arg("-c").arg(setting);
+        }
+        Self { command, limit }
+    }
+
+    pub(super) fn env(mut self, name: &str, value: &Path) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(super) fn args<S: AsRef<std::ffi::OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Runs it to its end, or to the limit.
+    pub(super) fn run(mut self) -> io::Result<Said> {
+        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = self.command.spawn()?;
+        let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
+        let (over, watch) = mpsc::channel::<()>();
+        let limit = self.limit;
+        thread::scope(|scope| {
+            let watching = thread::Builder::new().spawn_scoped(scope, move || {
+                let is_late = watch.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+                if is_late {
+                    let _ = killpg(group, Signal::SIGKILL);
+                }
+                is_late
+            });
+            let said = talk(child);
+            drop(over);
+            let is_late = watching.map(|watching| watching.join().unwrap_or_default())?;
+            let mut said = said?;
+            if is_late {
+                said.complaint = format!("no answer within {} seconds", limit.as_secs());
+            }
+            Ok(said)
+        })
+    }
+}
+
+impl Said {
+    /// Returns the last line of what it complained of, which says the most.
+    pub(super) fn why(&self) -> String {
+        let telling =
+            |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ") || line.contains("rejected");
+        let lines = || self.complaint.lines().chain(self.out.lines()).map(str::trim).filter(|line| !line.is_empty());
+        let line = lines().find(telling).or_else(|| lines().next_back()).unwrap_or("it said nothing");
+        line.chars().filter(|c| !c.is_control()).take(300).collect()
+    }
+}
+
+fn talk(mut child: Child) -> io::Result<Said> {
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let complaint = thread::Builder::new().spawn(move || read(err))?;
+    let out = read(out);
+    let status = child.wait()?;
+    let complaint = complaint.join().unwrap_or_default();
+    Ok(Said { is_done: status.success(), out, complaint })
+}
+
+fn read(pipe: Option<impl io::Read>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        // What was read before it broke is told.
+        let _ = pipe.take(LIMIT_BYTES).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
