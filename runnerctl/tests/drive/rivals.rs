@@ -67,3 +67,19 @@ fn a_claim_upon_what_a_person_may_not_do_hides_nothing() {
     let accepted = remote.subjects().iter().filter(|subject| subject.contains("guard=pass")).count();
     assert_eq!(accepted, 0, "{:?}", remote.subjects());
 }
+
+#[test]
+fn a_release_that_changes_files_is_no_release() {
+    let remote = Remote::new();
+    remote.repo.script().always(WRITES);
+    remote.start(("7", 0)).exits(0);
+    remote.is_sound();
+    let said = remote.git(&["log", "-1", "--format=%B", "runner/x"]);
+    let forged = remote.git(&["commit-tree", "main^{tree}", "-p", "runner/x", "-m", &said]);
+    remote.git(&["update-ref", "refs/heads/runner/x", &forged]);
+    let _daemon = remote.home.daemon();
+    let folder = remote.bare.to_str().expect("a path is text");
+    let told = remote.home.ctl(&["verify", folder, "--run", "x"]);
+    told.exits(10);
+    assert!(told.stdout.contains("the files of the commit before"), "{}", told.stdout);
+}
