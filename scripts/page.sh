@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # What the scripts for the page of the web view share; sourced after tools.sh.
 
+# shellcheck disable=SC2034,SC2154
 page=$root/runner-ui/web
 
 find_node() {

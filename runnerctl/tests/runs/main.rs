@@ -5,6 +5,7 @@
 mod agents;
 mod audits;
 mod broken;
+mod ci;
 mod claude;
 mod codex;
 mod containment;

@@ -1,0 +1,179 @@
+//! What a project takes into its CI: the script, and the steps of the action and of the template, each as the plain shell that it is.
+//!
+//! A remote that was pushed to, and shallow checkouts of it. What a service evaluates before a step runs is given here.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use runner_testkit::{Output, binary};
+use serde_json::Value;
+
+use crate::audits::of_two;
+use crate::play::{Play, RUN};
+
+const TREE: &str = ".runner/state/tree.json";
+
+/// A run's branch at a remote, and a shallow checkout of its other branch.
+struct Pushed {
+    play: Play,
+    branch: String,
+}
+
+impl Pushed {
+    fn new() -> Self {
+        let play = of_two();
+        play.repo.git(&["clone", "-q", "--bare", ".", "../../remote.git"]);
+        let pushed = Self { play, branch: format!("runner/{RUN}") };
+        pushed.checkout("checkout");
+        pushed
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.play.home.path().join(name)
+    }
+
+    fn checkout(&self, name: &str) {
+        let url = format!("file://{}", self.at("remote.git").display());
+        self.play.repo.git(&["clone", "-q", "--depth=1", "--branch=main", &url, &self.at(name).display().to_string()]);
+    }
+
+    /// Sets a leaf to pass at the remote, in a commit that reads like a person's; returns it.
+    fn forge(&self) -> String {
+        let git = |args: &[&str]| self.play.repo.git(&[&["-C", "../../forger"], args].concat());
+        self.play.repo.git(&["clone", "-q", "--branch", &self.branch, "../../remote.git", "../../forger"]);
+        let tree = self.at("forger").join(TREE);
+        let text =
+            fs::read_to_string(&tree).expect("the tree is there").replacen("\"passes\": false", "\"passes\": true", 1);
+        fs::write(tree, text).expect("it can be written");
+        git(&["commit", "-qam", "chore: tidy up"]);
+        git(&["push", "-q", "origin", &self.branch]);
+        git(&["rev-parse", "HEAD"])
+    }
+
+    /// Runs a step of a job in the checkout.
+    fn step(&self, shell: &[&str], text: &str, env: &[(&str, &str)]) -> Output {
+        let home = &self.play.home;
+        let programs = binary("runnerctl").parent().expect("it is in a folder").display().to_string();
+        let path =
+            home.env().iter().find(|(name, _)| name == "PATH").map(|(_, path)| format!("PATH={programs}:{path}"));
+        let mut words = vec!["-c".to_owned(), "cd checkout && exec env \"$@\"".to_owned(), "sh".to_owned()];
+        words.extend(path.into_iter().chain(env.iter().map(|(name, value)| format!("{name}={value}"))));
+        words.extend(shell.iter().chain([&text]).map(|&word| word.to_owned()));
+        home.run_program(Path::new("/bin/sh"), &words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn verify(&self, options: &str) -> Output {
+        self.step(&["sh", "-c"], &format!("exec '{}' {options}", ci("verify.sh").display()), &[])
+    }
+
+    /// Asserts that a checkout is as it was, but for the objects that it has got, and that nothing of the script is left.
+    #[track_caller]
+    fn is_left_alone(&self) {
+        let git = |args: &[&str]| self.play.repo.git(&[&["-C", "../../checkout"], args].concat());
+        assert_eq!(git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main\nrefs/remotes/origin/main");
+        assert_eq!(git(&["status", "--porcelain"]), "");
+        let left: Vec<_> = fs::read_dir(self.at("tmp")).expect("it is there").flatten().map(|it| it.path()).collect();
+        assert_eq!(left, [""; 0].map(PathBuf::from));
+    }
+}
+
+fn ci(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci").join(name).canonicalize().expect("the file is there")
+}
+
+fn yaml(name: &str) -> Value {
+    let text = fs::read_to_string(ci(name)).expect("the file can be read");
+    serde_saphyr::from_str(&text).expect("the file is YAML")
+}
+
+fn findings(sarif: &Path) -> usize {
+    let log: Value = serde_json::from_slice(&fs::read(sarif).expect("it was written")).expect("it is JSON");
+    log["runs"][0]["results"].as_array().expect("results").len()
+}
+
+/// Runs the steps of the action, on a pull request whose head is a commit.
+fn action(pushed: &Pushed, commit: &str) -> Output {
+    let (folder, summary, sarif) = (ci("."), pushed.at("summary.md"), pushed.at("action.sarif"));
+    let [folder, summary, sarif] = [&folder, &summary, &sarif].map(|path| path.display().to_string());
+    let own = [("REF", "refs/pull/5/head"), ("COMMIT", commit), ("SINCE", ""), ("SARIF", &sarif)];
+    let given = [("GITHUB_ACTION_PATH", folder.as_str()), ("GITHUB_STEP_SUMMARY", &summary)];
+    let action = yaml("action.yml");
+    let steps = action["runs"]["steps"].as_array().expect("steps").clone();
+    let [build, verify] = &steps[..] else { panic!("other steps: {steps:#?}") };
+    let shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"];
+    let text = |step: &Value| step["run"].as_str().expect("a step of shell").to_owned();
+    assert!([build, verify].iter().all(|step| step["shell"] == "bash" && !text(step).contains("${{")), "{steps:#?}");
+    pushed.step(&shell, &text(build), &given).exits(0);
+    let named: BTreeSet<&str> = verify["env"].as_object().expect("variables").keys().map(String::as_str).collect();
+    assert_eq!(named, own.iter().map(|(name, _)| *name).collect(), "each value comes by a variable");
+    pushed.step(&shell, &text(verify), &[&own[..], &given].concat())
+}
+
+/// Runs the job of the template, on a branch that was pushed to.
+fn template(pushed: &Pushed, commit: &str) -> Output {
+    let job = yaml("gitlab.yml")["runner-verify"].clone();
+    let script: Vec<&str> = job["script"].as_array().expect("a script").iter().filter_map(Value::as_str).collect();
+    let verify = ci("verify.sh").display().to_string();
+    let variables = job["variables"].as_object().expect("variables").keys().map(String::as_str);
+    assert_eq!(variables.collect::<BTreeSet<_>>(), BTreeSet::from(["GIT_DEPTH", "RUNNER_SINCE", "RUNNER_VERIFY"]));
+    let env = [
+        ("CI_COMMIT_BRANCH", pushed.branch.as_str()),
+        ("CI_COMMIT_SHA", commit),
+        ("RUNNER_SINCE", "main"),
+        ("RUNNER_VERIFY", &verify),
+    ];
+    let output = pushed.step(&["sh", "-ec"], &script.join("\n"), &env);
+    for file in ["runner.md", "runner.sarif"] {
+        let path = pushed.at("checkout").join(file);
+        assert!(job["artifacts"]["paths"].as_array().expect("paths").contains(&file.into()));
+        fs::rename(path, pushed.at(file)).expect("the job has written it");
+    }
+    output
+}
+
+#[test]
+fn the_steps_of_action_and_template_judge_what_was_pushed() {
+    let pushed = Pushed::new();
+    let remote = |args: &[&str]| pushed.play.repo.git(&[&["--git-dir", "../../remote.git"], args].concat());
+    let honest = remote(&["rev-parse", &pushed.branch]);
+    remote(&["update-ref", "refs/pull/5/head", &honest]);
+    let told = action(&pushed, &honest);
+    assert!(told.exits(0).stdout.contains("0 violations"), "{}", told.stdout);
+    assert_eq!(findings(&pushed.at("action.sarif")), 0);
+    template(&pushed, &honest).exits(0);
+    assert_eq!(findings(&pushed.at("runner.sarif")), 0);
+    let forged = pushed.forge();
+    remote(&["update-ref", "refs/pull/5/head", &forged]);
+    assert!(action(&pushed, &forged).exits(10).stdout.contains("valid"));
+    let summary = fs::read_to_string(pushed.at("summary.md")).expect("it was written");
+    assert_eq!(summary.matches("## Run `play`").count(), 2, "{summary}");
+    assert!(summary.contains("| violation |"), "{summary}");
+    assert!(findings(&pushed.at("action.sarif")) > 0);
+    template(&pushed, &forged).exits(10);
+    template(&pushed, &honest).exits(0);
+    pushed.is_left_alone();
+}
+
+#[test]
+fn the_branch_that_is_judged_does_not_choose_what_is_looked_at() {
+    let pushed = Pushed::new();
+    let (branch, forged) = (&pushed.branch, pushed.forge());
+    pushed.verify(&format!("--ref {branch} --since main")).exits(10);
+    for own in ["runner/play", "runner/other", "refs/heads/runner/play", &forged] {
+        let refused = pushed.verify(&format!("--ref {branch} --since {own}"));
+        assert_ne!((refused.code, refused.stdout.as_str()), (0, ""), "{own}");
+        assert!([1, 2].contains(&refused.code), "{own}: {}", refused.stderr);
+    }
+    // A branch of the remote that was moved along hides nothing.
+    pushed.play.repo.git(&["--git-dir", "../../remote.git", "branch", "copy", &forged]);
+    let told = pushed.verify(&format!("--ref {branch} --since copy"));
+    assert!(told.exits(10).stderr.contains("copy has all of it"), "{}", told.stderr);
+    for wrong in ["", "--ref a:b", "--ref x --commit HEAD", "--ref", "--ref x --remote=y", "--ref x -v"] {
+        assert!(pushed.verify(wrong).exits(2).stderr.contains("usage: verify.sh"), "{wrong}");
+    }
+    let gone = pushed.verify(&format!("--ref {branch} --commit {}", "0".repeat(40)));
+    assert!(gone.exits(1).stderr.contains("was moved since"), "{}", gone.stderr);
+    assert!(pushed.verify("--ref runner/other").exits(1).stderr.contains("cannot be fetched from origin"));
+    pushed.is_left_alone();
+}
