@@ -64,6 +64,14 @@ bench *OPTIONS:
 fuzz *TARGET:
     scripts/fuzz.sh {{ TARGET }}
 
+# Make the archive of a release; with `--programs DIR`, of programs that are there.
+dist *OPTIONS:
+    scripts/dist.sh {{ OPTIONS }}
+
+# Try install.sh with programs that are built already.
+test-install *OPTIONS:
+    scripts/test-install.sh {{ OPTIONS }}
+
 # Format the code.
 fmt:
     cargo fmt --all

@@ -1,0 +1,141 @@
+#!/bin/sh
+# Makes what is given to others: programs, manual, completions, units and licences in one archive, with its sum.
+# scripts/dist.sh [--programs DIR] [--out DIR]; nothing is published, and nothing outside target/ and DIR is written.
+set -eu
+
+# shellcheck source=scripts/tools.sh
+. "$(dirname -- "$0")/tools.sh"
+names='runnerctl runnerd runnerd-shim runner-ui'
+programs=''
+out=''
+
+usage() {
+    cat <<'TEXT'
+Usage: scripts/dist.sh [OPTIONS]
+
+  --programs DIR  Pack the programs that are in DIR, stripped, and build none: for tests, never for a release
+  --out DIR       Where archive and SHA256SUMS go [default: target/dist-archives]
+TEXT
+}
+
+absolute() {
+    case $1 in
+        /*) printf '%s\n' "$1" ;;
+        *) printf '%s\n' "$PWD/$1" ;;
+    esac
+}
+
+options() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --help) usage && exit 0 ;;
+            --programs | --out) [ $# -gt 1 ] || fail "$1 needs a folder" ;;
+            *) fail "unknown option $1: see scripts/dist.sh --help" ;;
+        esac
+        case $1 in
+            --programs) programs=$(absolute "$2") ;;
+            --out) out=$(absolute "$2") ;;
+        esac
+        shift 2
+    done
+}
+
+# No path of whoever builds is inside: sources, packages and the toolchain are named by what they are.
+build() {
+    find_rust
+    scripts/ui.sh
+    separator=$(printf '\037')
+    cargo_home=${CARGO_HOME:-${HOME:?}/.cargo}
+    flags="--remap-path-prefix=$root=/runner$separator--remap-path-prefix=$cargo_home=/cargo"
+    say "building the release programs"
+    # Only what is packed: features of tests are no part of it.
+    CARGO_ENCODED_RUSTFLAGS=$flags cargo build --locked --profile dist \
+        --package runnerd --package runnerctl --package runner-ui
+    programs=${CARGO_TARGET_DIR:-$root/target}/dist
+}
+
+copy_programs() {
+    mkdir -p "$tree/bin"
+    for name in $names; do
+        [ -x "$programs/$name" ] || fail "$programs/$name is missing"
+        install -m 755 "$programs/$name" "$tree/bin/$name"
+        strip --strip-all "$tree/bin/$name"
+    done
+}
+
+# A script of completions names the program that wrote it by its path, which is another one where it is installed.
+completions() {
+    for pair in bash:bash-completion/completions/runnerctl zsh:zsh/site-functions/_runnerctl \
+        fish:fish/vendor_completions.d/runnerctl.fish; do
+        file=$tree/share/${pair#*:}
+        mkdir -p "$(dirname -- "$file")"
+        "$tree/bin/runnerctl" completions "${pair%%:*}" >"$work/completions"
+        sed "s|$tree/bin/runnerctl|runnerctl|g" "$work/completions" >"$file"
+    done
+}
+
+copy_texts() {
+    mkdir -p "$tree/share/man/man1" "$tree/share/doc/runner" "$tree/share/runner/systemd"
+    "$tree/bin/runnerctl" man "$tree/share/man/man1" >/dev/null
+    cp LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md "$tree/share/doc/runner/"
+    cp systemd/runnerd.service systemd/runnerd.socket "$tree/share/runner/systemd/"
+    # Names and licences as the packages state them; their texts are with the packages.
+    cargo metadata --locked --offline --format-version 1 --filter-platform "$(rustc -vV | sed -n 's/^host: //p')" >"$work/metadata" ||
+        fail "cargo cannot tell what is depended on: build once, then try again"
+    python3 - "$work/metadata" >"$tree/share/doc/runner/DEPENDENCIES" <<'PYTHON'
+import json, sys
+for package in sorted(json.load(open(sys.argv[1]))["packages"], key=lambda each: (each["name"], each["version"])):
+    if package["source"]:
+        print(package["name"], package["version"], package["license"] or package["license_file"] or "NOT STATED", sep="\t")
+PYTHON
+}
+
+# The newest version of glibc that a program asks for is the oldest that it runs with.
+needed_glibc() {
+    for name in $names; do
+        objdump -T "$tree/bin/$name"
+    done | sed -n 's/.*GLIBC_\([0-9][0-9.]*\).*/\1/p' | sort -uV | tail -n 1
+}
+
+# A folder of whoever built it in a program is told, and refused where the programs were built for this.
+look_for_paths() {
+    for name in $names; do
+        grep -qaF -e "$root/" -e "${HOME:?}/.cargo/" "$tree/bin/$name" || continue
+        [ -n "$given" ] || fail "$name has a path of this machine inside"
+        say "$name has a path of this machine inside, as programs have that are not built for a release"
+    done
+}
+
+# The same files give the same archive, whoever packs them, wherever and whenever.
+pack() {
+    epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+    mkdir -p "$out"
+    tar --create --format=ustar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner \
+        --mode=u=rwX,go=rX --directory "$work" --file "$work/archive.tar" "$title"
+    gzip -n "$work/archive.tar"
+    mv "$work/archive.tar.gz" "$out/$title.tar.gz"
+    (cd -- "$out" && sha256sum -- *.tar.gz >"$work/sums")
+    mv "$work/sums" "$out/SHA256SUMS"
+}
+
+options "$@"
+cd -- "$root"
+given=$programs
+out=${out:-$root/target/dist-archives}
+for tool in objdump strip tar gzip sha256sum python3 git; do
+    has "$tool" || fail "$tool is missing"
+done
+[ -n "$given" ] || build
+[ -z "$given" ] || say "packing the programs of $given: NOT A RELEASE"
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
+title=runner-$version-$(uname -m)-linux-gnu
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+tree=$work/$title
+copy_programs
+completions
+copy_texts
+look_for_paths
+pack
+say "wrote $out/$title.tar.gz; it needs glibc $(needed_glibc) or later"

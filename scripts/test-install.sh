@@ -1,0 +1,106 @@
+#!/bin/sh
+# Packs programs that are built already, serves them on loopback, and tries install.sh: scripts/test-install.sh [DIR OF PROGRAMS]
+set -eu
+
+# shellcheck source=scripts/tools.sh
+. "$(dirname -- "$0")/tools.sh"
+programs=${1:-${CARGO_TARGET_DIR:-$root/target}/debug}
+work=$(mktemp -d)
+server=''
+end() {
+    status=$?
+    [ -z "$server" ] || kill "$server"
+    rm -rf -- "$work"
+    exit "$status"
+}
+trap end EXIT
+trap 'exit 1' HUP INT TERM
+
+tried() {
+    say "ok: $*"
+}
+
+# The server tells its port as soon as it listens.
+serve() {
+    mkfifo "$work/port"
+    python3 - "$work/dist" 3>"$work/port" 2>/dev/null <<'PYTHON' &
+import functools, http.server, os, sys
+handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])
+with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with os.fdopen(3, "w") as told:
+        print(server.server_port, file=told)
+    server.serve_forever()
+PYTHON
+    server=$!
+    read -r port <"$work/port"
+    url=http://127.0.0.1:$port
+}
+
+# It fails, says why, and leaves nothing: REASON OPTIONS...
+refused() {
+    reason=$1
+    shift
+    if sh install.sh --prefix "$work/refused/deep" "$@" >"$work/log" 2>&1; then
+        fail "installed what must be refused: $reason"
+    fi
+    grep -q -e "$reason" "$work/log" || { cat "$work/log" >&2 && fail "does not say: $reason"; }
+    [ ! -e "$work/refused" ] || fail "a failure left something: $reason"
+}
+
+# Programs of the system without the named one, as links in a folder: NAME
+without() {
+    mkdir -p "$work/without-$1"
+    for tool in sh tar gzip cat cp cut dirname find grep ln mkdir mktemp mv rm rmdir sed sha256sum sort uname curl wget; do
+        [ "$tool" = "$1" ] || ! has "$tool" || ln -sf "$(command -v "$tool")" "$work/without-$1/$tool"
+    done
+}
+
+cd -- "$root"
+scripts/dist.sh --programs "$programs" --out "$work/dist"
+archive=$(basename -- "$work/dist"/*.tar.gz)
+serve
+
+mkdir -p "$work/prefix/share" && echo mine >"$work/prefix/share/mine"
+sh install.sh --prefix "$work/prefix" --dry-run "$url" >/dev/null
+[ "$(find "$work/prefix" -type f)" = "$work/prefix/share/mine" ] || fail "--dry-run wrote something"
+sh install.sh --prefix "$work/prefix" "$url" >/dev/null
+"$work/prefix/bin/runnerctl" --version >/dev/null
+! grep -rqF -e "$work" "$work/prefix/share" || fail "a path of the packing is in what is installed"
+mkdir "$work/empty"
+sh install.sh --prefix "$work/empty" --dry-run "$work/dist" >/dev/null
+[ -d "$work/empty" ] || fail "--dry-run took a folder of somebody else"
+tried "installs by curl, and the program runs"
+echo old >"$work/prefix/share/runner/old" && echo share/runner/old >>"$work/prefix/share/runner/installed"
+sh install.sh --prefix "$work/prefix" "$work/dist/$archive" >/dev/null
+[ ! -e "$work/prefix/share/runner/old" ] || fail "a file that only the version before had is still there"
+tried "an upgrade, from a file, takes what only the version before had"
+sh install.sh --prefix "$work/prefix" --uninstall >/dev/null
+[ "$(cd "$work/prefix" && find . | LC_ALL=C sort | tr '\n' ' ')" = '. ./share ./share/mine ' ] || fail "--uninstall left or took something"
+tried "uninstall leaves what is not its own, and nothing else"
+
+mkdir -p "$work/prefix/bin" && echo mine >"$work/prefix/bin/runnerctl"
+! sh install.sh --prefix "$work/prefix" "$work/dist" >/dev/null 2>&1 || fail "wrote over a foreign program"
+[ "$(cat "$work/prefix/bin/runnerctl")" = mine ] || fail "wrote over a foreign program"
+[ -z "$(find "$work/prefix" -name '.runner-install*')" ] || fail "a failure left its folder"
+tried "a foreign program is not written over"
+
+without curl
+if has wget; then
+    PATH=$work/without-curl sh install.sh --prefix "$work/by-wget" "$url" >/dev/null
+    "$work/by-wget/bin/runnerctl" --version >/dev/null
+    tried "installs by wget where there is no curl"
+else
+    say "NOT TRIED: wget, which is not here"
+fi
+
+refused 'cannot get' "$url/nowhere"
+refused 'no such archive' --version 9.9.9 "$url"
+tried "what is not there is told"
+(ulimit -f 8 && refused 'cannot get' "$work/dist") || exit 1
+tried "a full disk leaves nothing"
+mkdir "$work/broken" && head -c 100000 "$work/dist/$archive" >"$work/broken/$archive"
+cp "$work/dist/SHA256SUMS" "$work/broken/"
+refused 'sum .* is wrong' "$work/broken"
+(cd "$work/broken" && sha256sum "$archive" >SHA256SUMS)
+refused 'cannot be read' "$work/broken"
+tried "a wrong sum and a broken archive are refused"
