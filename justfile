@@ -84,6 +84,10 @@ lint:
 hygiene:
     scripts/hygiene.sh
 
+# Look at what GitHub does with a push: rights, pins, syntax.
+test-workflows:
+    scripts/test-workflows.sh
+
 # Write schemas and generated documentation anew.
 generate:
     scripts/generate.sh
