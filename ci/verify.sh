@@ -16,6 +16,11 @@ usage='usage: verify.sh --ref REF [OPTIONS]
 An option with an empty value counts as not given. RUNNERCTL names the program [default: runnerctl].
 Exit codes: 0 no violation, 10 a violation or something that was not seen, 2 wrong usage, others: not judged.'
 
+# Hooks may be the checkout's own files, which the branch brings.
+git() {
+    command git -c core.hooksPath=/dev/null "$@"
+}
+
 say() {
     printf 'verify.sh: %s\n' "$*" >&2
 }
@@ -59,6 +64,9 @@ case $since in
 esac
 [ "refs/heads/$since" != "$ref" ] || misused "--since names the branch that is judged"
 case $remote in -*) misused "$remote is no name of a remote" ;; esac
+# A link that a checkout brought would choose what is written to, and a report that it brought would pass for this one.
+[ ! -L "$markdown" ] || misused "$markdown is a symbolic link"
+case $sarif in '' | /dev/*) ;; *) rm -f -- "$sarif" ;; esac
 command -v "$RUNNERCTL" >/dev/null || fail "$RUNNERCTL is not here: put runnerctl, runnerd and runnerd-shim on PATH"
 objects=$(cd -- "$(git rev-parse --git-path objects)" && pwd) || fail "this is no checkout of a repository"
 
@@ -93,7 +101,7 @@ last=$(git rev-parse --verify "$names/judged^{commit}")
 git merge-base --is-ancestor "$commit" "$last" || fail "$ref of $remote does not have $commit: it was moved since"
 
 # The texts that were kept of answers that were not taken: without them less is proven.
-run=$(git show "$commit:.runner/state/run_state.json" 2>/dev/null | sed -n 's/^ *"run_id": "\([^"]*\)",*$/\1/p' | head -n 1)
+run=$(git cat-file blob "$commit:.runner/state/run_state.json" 2>/dev/null | sed -n 's/^ *"run_id": "\([^"]*\)",*$/\1/p' | head -n 1)
 if [ -n "$run" ] && git check-ref-format "refs/runner/raw/$run/1"; then
     fetch "$remote" "+refs/runner/raw/$run/*:$names/raw/*"
 fi

@@ -3,7 +3,8 @@
 //! A remote that was pushed to, and shallow checkouts of it. What a service evaluates before a step runs is given here.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use runner_testkit::{Output, binary};
@@ -26,6 +27,7 @@ impl Pushed {
         play.repo.git(&["clone", "-q", "--bare", ".", "../../remote.git"]);
         let pushed = Self { play, branch: format!("runner/{RUN}") };
         pushed.checkout("checkout");
+        pushed.brings_traps();
         pushed
     }
 
@@ -36,6 +38,22 @@ impl Pushed {
     fn checkout(&self, name: &str) {
         let url = format!("file://{}", self.at("remote.git").display());
         self.play.repo.git(&["clone", "-q", "--depth=1", "--branch=main", &url, &self.at(name).display().to_string()]);
+    }
+
+    /// Puts into the checkout what a branch may bring: hooks, a report that looks well, and a link to a file of the job.
+    fn brings_traps(&self) {
+        let hooks = self.at("checkout/.husky");
+        fs::create_dir(&hooks).expect("it can be made");
+        for hook in ["reference-transaction", "post-checkout", "pre-auto-gc"] {
+            let trap = format!("#!/bin/sh\necho {hook} >> '{}'\n", self.at("sprung").display());
+            fs::write(hooks.join(hook), trap).expect("it can be written");
+            fs::set_permissions(hooks.join(hook), Permissions::from_mode(0o755)).expect("it is ours");
+        }
+        self.play.repo.git(&["-C", "../../checkout", "config", "core.hooksPath", ".husky"]);
+        fs::write(self.at("checkout/runner.md"), "# all is well\n").expect("it can be written");
+        fs::write(self.at("of-the-job"), "").expect("it can be written");
+        symlink(self.at("of-the-job"), self.at("checkout/runner.sarif")).expect("it can be made");
+        fs::write(self.at("checkout/.git/info/exclude"), ".husky\nrunner.*\n").expect("it can be written");
     }
 
     /// Sets a leaf to pass at the remote, in a commit that reads like a person's; returns it.
@@ -75,6 +93,8 @@ impl Pushed {
         assert_eq!(git(&["status", "--porcelain"]), "");
         let left: Vec<_> = fs::read_dir(self.at("tmp")).expect("it is there").flatten().map(|it| it.path()).collect();
         assert_eq!(left, [""; 0].map(PathBuf::from));
+        assert!(!self.at("sprung").exists(), "a hook of the checkout was run");
+        assert_eq!(fs::read_to_string(self.at("of-the-job")).expect("it is there"), "", "a link was followed");
     }
 }
 
@@ -140,9 +160,14 @@ fn the_steps_of_action_and_template_judge_what_was_pushed() {
     remote(&["update-ref", "refs/pull/5/head", &honest]);
     let told = action(&pushed, &honest);
     assert!(told.exits(0).stdout.contains("0 violations"), "{}", told.stdout);
+    let (begins, ends) = told.stdout.trim_end().split_once('\n').expect("there are lines");
+    let words = begins.strip_prefix("::stop-commands::").expect("no text of the branch is a command");
+    assert!(words.len() == 32 && ends.ends_with(&format!("\n::{words}::")), "{}", told.stdout);
     assert_eq!(findings(&pushed.at("action.sarif")), 0);
     template(&pushed, &honest).exits(0);
     assert_eq!(findings(&pushed.at("runner.sarif")), 0);
+    let report = fs::read_to_string(pushed.at("runner.md")).expect("it was written");
+    assert!(report.starts_with("## Run `play`"), "{report}");
     let forged = pushed.forge();
     remote(&["update-ref", "refs/pull/5/head", &forged]);
     assert!(action(&pushed, &forged).exits(10).stdout.contains("valid"));
@@ -172,6 +197,11 @@ fn the_branch_that_is_judged_does_not_choose_what_is_looked_at() {
     for wrong in ["", "--ref a:b", "--ref x --commit HEAD", "--ref", "--ref x --remote=y", "--ref x -v"] {
         assert!(pushed.verify(wrong).exits(2).stderr.contains("usage: verify.sh"), "{wrong}");
     }
+    // Neither a link nor a report of the checkout is taken for the script's own.
+    let link = pushed.verify("--ref runner/play --markdown runner.sarif");
+    assert!(link.exits(2).stderr.contains("is a symbolic link"), "{}", link.stderr);
+    pushed.verify("--ref runner/other --sarif runner.sarif").exits(1);
+    assert!(fs::symlink_metadata(pushed.at("checkout/runner.sarif")).is_err());
     let gone = pushed.verify(&format!("--ref {branch} --commit {}", "0".repeat(40)));
     assert!(gone.exits(1).stderr.contains("was moved since"), "{}", gone.stderr);
     assert!(pushed.verify("--ref runner/other").exits(1).stderr.contains("cannot be fetched from origin"));
