@@ -114,18 +114,21 @@ fn is_of_globs(repository: &Repository, commit: &CommitInfo) -> Result<bool, Git
         return Ok(is_old(&read));
     }
     // A fork goes on with what another run has kept.
-    let before = first_that_settles(repository, commit.parents.first())?;
+    let before = first_that_settles(repository, (&commit.id, 1))?;
     Ok(before.is_some_and(|before| is_old(&before)))
 }
 
-/// Returns what the commit says that this one is or stands upon, with nothing but claims and releases between, where it is
-/// the runner's.
-pub(crate) fn first_that_settles(repository: &Repository, at: Option<&Id>) -> Result<Option<RunnerCommit>, GitError> {
-    let Some(at) = at else { return Ok(None) };
-    let mut found = None;
+/// Returns what a commit says where it is the runner's, or the one before it where it only says who drives the run, and so
+/// on. So many are left out first: a parent that is not here is no parent.
+pub(crate) fn first_that_settles(
+    repository: &Repository,
+    (at, left_out): (&Id, usize),
+) -> Result<Option<RunnerCommit>, GitError> {
+    let (mut found, mut count) = (None, 0);
     repository.first_parents_until(at, MAX_PERSON_COMMITS, |commit| {
-        found = RunnerCommit::parse(&commit.message).ok();
-        !found.as_ref().is_some_and(RunnerCommit::is_transparent)
+        count += 1;
+        found = RunnerCommit::parse(&commit.message).ok().filter(|_| count > left_out);
+        count > left_out && !found.as_ref().is_some_and(RunnerCommit::is_transparent)
     })?;
     Ok(found.filter(|commit| !commit.is_transparent()))
 }

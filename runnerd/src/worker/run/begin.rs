@@ -190,7 +190,7 @@ fn write_fork(context: &RunContext, repository: &Repository, base: Id) -> Result
     for (path, text) in [(context.layout.run_state(), json::canonical(&state)), (context.layout.goal(), goal)] {
         durable::replace(&path, text.as_bytes(), Access::Repository)?;
     }
-    Ok(match watched::first_that_settles(repository, Some(&base))? {
+    Ok(match watched::first_that_settles(repository, (&base, 0))? {
         Some(RunnerCommit::Iteration(of)) => format!("Forked from iteration {:04} of run {}.", of.iter, of.run),
         _ => String::new(),
     })
