@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use protocol::client::ConnectError;
 use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, LANDING_GIT, RepositoryFacts, WorkspaceProposal};
 use protocol::reply::{ConfigShowReply, ValidateReply};
+use protocol::shell;
 use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
 use protocol::words::Containment;
 
@@ -308,7 +309,7 @@ pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String,
     let Some(program) = command.first() else {
         return Check::skipped("guard", "the configuration cannot be read");
     };
-    let shown = command.join(" ");
+    let shown = shell::words(command.iter().map(String::as_str));
     let other = "or: runnerctl config set guard.command '[\"make\", \"test\"]'";
     match recipe {
         _ if !is_there => {

@@ -34,7 +34,7 @@ fn who_has_confirmed_nothing_is_shown_setup_and_guard_first() {
     let before = scene.git(&["rev-parse", "main"]);
     let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
     assert!(said.contains("the guard would be run on the result, as this user:"), "{said}");
-    let (setup, guard) = (said.find("sh -c cp deps/lib made.ready"), said.find(&scene.repo.script().checker()));
+    let (setup, guard) = (said.find("sh -c 'cp deps/lib made.ready'"), said.find(&scene.repo.script().checker()));
     assert!(setup.is_some() && setup < guard, "{said}");
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
     scene.land(&["a", "--onto", "main", "--yes"]).exits(0);

@@ -217,8 +217,8 @@ fn confirm(train: &Train<'_>, config: &RepoConfig) -> Result<(), LandError> {
         return Ok(());
     }
     let setup = Some(&config.workspace.setup).filter(|argv| !argv.is_empty());
-    let before = setup.map_or_else(String::new, |argv| format!("{}\n  ", argv.join(" ")));
-    let command = config.guard.command.join(" ");
-    let message = format!("the guard would be run on the result, as this user:\n  {before}{command}");
+    let commands = setup.into_iter().chain([&config.guard.command]);
+    let shown: String = commands.map(|argv| format!("\n  {}", shell::words(argv.iter().map(String::as_str)))).collect();
+    let message = format!("the guard would be run on the result, as this user:{shown}");
     Err(ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the command, then add --yes").into())
 }

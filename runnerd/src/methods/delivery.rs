@@ -7,6 +7,7 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::DeliveryApiServer;
 use protocol::delivery::{DescribeParams, DescribeReply, FeedbackParams, FeedbackReply, MAX_FEEDBACK_ITEMS};
 use protocol::error::{ErrorData, ErrorKind};
+use protocol::shell;
 use runner_core::change::{Addition, Change};
 use runner_core::delivery::{Delivered, Feedback, Made, Told, describe, feedback, leaf_title};
 use runner_core::tree;
@@ -143,8 +144,8 @@ fn described(
 }
 
 fn unconfirmed(command: &[String]) -> ErrorData {
-    let message =
-        format!("`[deliver] command` of this repository was not confirmed; it would run:\n  {}", command.join(" "));
+    let shown = shell::words(command.iter().map(String::as_str));
+    let message = format!("`[deliver] command` of this repository was not confirmed; it would run:\n  {shown}");
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the command, then add --yes")
 }
 

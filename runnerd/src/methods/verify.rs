@@ -8,6 +8,7 @@ use protocol::api::VerifyApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::{RerunParams, VerifyParams};
+use protocol::shell;
 use protocol::verify::{AuditPass, AuditReport, RerunReport};
 use tokio_util::sync::CancellationToken;
 
@@ -87,7 +88,8 @@ fn later(repository: &Repository, passes: Vec<AuditPass>, since: Option<&str>) -
 }
 
 fn unconfirmed(commands: &[Vec<String>]) -> ErrorData {
-    let shown: String = commands.iter().flat_map(|argv| ["\n  ".to_owned(), argv.join(" ")]).collect();
+    let words = |argv: &Vec<String>| shell::words(argv.iter().map(String::as_str));
+    let shown: String = commands.iter().map(|argv| format!("\n  {}", words(argv))).collect();
     let message = format!("the guards of these commits would be run, as this user:{shown}");
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the commands, then add --yes")
 }
